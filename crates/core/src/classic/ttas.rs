@@ -1,0 +1,119 @@
+//! Test-and-test-and-set lock: one word, everybody spins on it.
+//!
+//! ```text
+//!  word   0 unlocked   1 locked
+//!
+//!  0 -> 1   lock, try_lock
+//!  1 -> 0   unlock
+//!  1 -> 1   an attempt that failed; with the pre-read only by losing a race
+//! ```
+//! Fairness: none. After a release any waiter or newcomer may win, and the loser's wait has no bound.
+//! Source: Rudolph and Segall, "Dynamic decentralized cache schemes for MIMD parallel processors",
+//! ISCA 1984 (test-and-test-and-set).
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::platform::{Atomic, Platform};
+use crate::raw::{RawLock, RawTryLock};
+use crate::tuning::Standard;
+
+/// The switches of [`TtasLock`].
+pub trait TtasTuning: Send + Sync + 'static {
+    /// Read the word before trying to write it, so that a doomed attempt takes the line shared
+    /// rather than exclusive.
+    const PRE_READ: bool = true;
+}
+
+impl TtasTuning for Standard {}
+
+/// Tries to write at once: the baseline that the pre-read is measured against. (Waiters still read
+/// between attempts.)
+#[derive(Debug)]
+pub struct NoPreRead;
+
+impl TtasTuning for NoPreRead {
+    const PRE_READ: bool = false;
+}
+
+/// See the [module](self).
+#[repr(transparent)]
+pub struct TtasLock<P: Platform, T: TtasTuning = Standard> {
+    word: P::U32,
+    tuning: PhantomData<T>,
+}
+
+impl<P: Platform, T: TtasTuning> TtasLock<P, T> {
+    /// An unlocked lock, in `const`.
+    pub const fn new() -> Self {
+        Self { word: Atomic::ZERO, tuning: PhantomData }
+    }
+}
+
+impl<P: Platform, T: TtasTuning> Default for TtasLock<P, T> {
+    fn default() -> Self {
+        Self { word: Atomic::new(0), tuning: PhantomData }
+    }
+}
+
+// SAFETY: only the swap that finds 0 acquires, and the word leaves 1 only by its `unlock`; Release and
+// Acquire on the word order the sections.
+unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
+    type Node = ();
+
+    #[inline]
+    unsafe fn lock(&self, node: &()) {
+        // SAFETY: the node is (), which any number of acquisitions may share.
+        while !unsafe { self.try_lock(node) } {
+            P::wait_until(&self.word, Relaxed, |w| w == 0);
+        }
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        // Ordering: Release, pairs with the Acquire in `try_lock`: our section happens before the next.
+        self.word.store(0, Release);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Platform, T: TtasTuning> RawTryLock for TtasLock<P, T> {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        if T::PRE_READ && self.word.load(Relaxed) != 0 {
+            return false;
+        }
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+        self.word.swap(1, Acquire) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Native;
+
+    fn excludes<T: TtasTuning>() {
+        static_assertions::<T>();
+        let lock = TtasLock::<Native, T>::new();
+        // SAFETY: one thread, and unlock follows lock.
+        unsafe {
+            lock.lock(&());
+            assert!(!lock.try_lock(&()));
+            lock.unlock(&());
+            assert!(lock.try_lock(&()));
+            lock.unlock(&());
+        }
+        assert_eq!(lock.word.load(Relaxed), 0);
+    }
+
+    fn static_assertions<T: TtasTuning>() {
+        const { assert!(size_of::<TtasLock<Native, T>>() == 4) }
+    }
+
+    #[test]
+    fn excludes_with_and_without_the_pre_read() {
+        excludes::<Standard>();
+        excludes::<NoPreRead>();
+    }
+}

@@ -1,0 +1,204 @@
+//! Negative controls: locks that are broken on purpose, so that every test and checker can be seen to
+//! fail. Never use them.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::platform::{Atomic, AtomicInt, Platform};
+use crate::raw::RawLock;
+
+/// Excludes nobody. What locktorture calls `lock_busted`.
+pub struct Busted<P: Platform>(P::U32);
+
+impl<P: Platform> Default for Busted<P> {
+    fn default() -> Self {
+        Self(Atomic::new(0))
+    }
+}
+
+// SAFETY: none: this is the control that the checkers of exclusion must catch.
+unsafe impl<P: Platform> RawLock for Busted<P> {
+    type Node = ();
+    unsafe fn lock(&self, _node: &()) {
+        self.0.store(1, Relaxed);
+    }
+    unsafe fn unlock(&self, _node: &()) {
+        self.0.store(0, Relaxed);
+    }
+}
+
+/// Deadlocks: its `unlock` forgets to wake the waiters, who sleep on a bell of their own.
+pub struct LostWakeup<P: Platform> {
+    word: P::U32,
+    bell: P::U32,
+}
+
+impl<P: Platform> Default for LostWakeup<P> {
+    fn default() -> Self {
+        Self { word: Atomic::new(0), bell: Atomic::new(0) }
+    }
+}
+
+// SAFETY: excludes as a test-and-set lock does; it is progress that it lacks.
+unsafe impl<P: Platform> RawLock for LostWakeup<P> {
+    type Node = ();
+    unsafe fn lock(&self, _node: &()) {
+        // Ordering: Acquire, pairs with the Release in `unlock`.
+        while self.word.swap(1, Acquire) != 0 {
+            P::wait_until(&self.bell, Relaxed, |rung| rung != 0);
+        }
+    }
+    unsafe fn unlock(&self, _node: &()) {
+        // Ordering: Release, pairs with the Acquire in `lock`.
+        self.word.store(0, Release);
+    }
+}
+
+/// Livelocks: waiters are so polite that two of them give way to each other for ever.
+pub struct AfterYou<P: Platform> {
+    word: P::U32,
+    waiters: P::U32,
+}
+
+impl<P: Platform> Default for AfterYou<P> {
+    fn default() -> Self {
+        Self { word: Atomic::new(0), waiters: Atomic::new(0) }
+    }
+}
+
+// SAFETY: excludes as a test-and-set lock does; it is progress that it lacks.
+unsafe impl<P: Platform> RawLock for AfterYou<P> {
+    type Node = ();
+    unsafe fn lock(&self, _node: &()) {
+        self.waiters.fetch_add(1, Relaxed);
+        let mut turn = 0;
+        // Ordering: Acquire, pairs with the Release in `unlock`.
+        while self.waiters.load(Relaxed) > 1 || self.word.swap(1, Acquire) != 0 {
+            P::cpu_relax(turn);
+            turn = turn.saturating_add(1);
+        }
+        self.waiters.fetch_sub(1, Relaxed);
+    }
+    unsafe fn unlock(&self, _node: &()) {
+        // Ordering: Release, pairs with the Acquire in `lock`.
+        self.word.store(0, Release);
+    }
+}
+
+/// Starves: last come, first served. Whoever waits longest waits on while others keep coming.
+///
+/// ```text
+/// top   null unlocked   LOCKED locked, nobody waits   n locked, n came last
+/// ```
+pub struct Lifo<P: Platform> {
+    top: P::Ptr<LifoNode<P>>,
+}
+
+/// A place in the stack of waiters.
+#[repr(C)]
+pub struct LifoNode<P: Platform> {
+    below: P::Ptr<LifoNode<P>>,
+    granted: P::U32,
+}
+
+impl<P: Platform> Default for LifoNode<P> {
+    fn default() -> Self {
+        Self { below: Atomic::new(ptr::null_mut()), granted: Atomic::new(0) }
+    }
+}
+
+impl<P: Platform> Default for Lifo<P> {
+    fn default() -> Self {
+        Self { top: Atomic::new(ptr::null_mut()) }
+    }
+}
+
+impl<P: Platform> Lifo<P> {
+    /// An address that no node has.
+    const LOCKED: *mut LifoNode<P> = ptr::without_provenance_mut(1);
+}
+
+// SAFETY: only the exchange that finds null, or the grant of the one holder before, acquires; only the
+// holder takes nodes from the stack, so none can return to it meanwhile (no ABA).
+unsafe impl<P: Platform> RawLock for Lifo<P> {
+    type Node = LifoNode<P>;
+
+    unsafe fn lock(&self, node: &LifoNode<P>) {
+        node.granted.store(0, Relaxed);
+        let mut top = self.top.load(Relaxed);
+        loop {
+            node.below.store(top, Relaxed);
+            let new = if top.is_null() { Self::LOCKED } else { ptr::from_ref(node).cast_mut() };
+            // Ordering: AcqRel. Acquire pairs with the Release in `unlock`; Release publishes the node.
+            // Relaxed on failure: the value is only tried again.
+            match self.top.compare_exchange(top, new, AcqRel, Relaxed) {
+                Ok(null) if null.is_null() => return,
+                Ok(_) => break,
+                Err(seen) => top = seen,
+            }
+        }
+        // Ordering: Acquire, pairs with the Release store of `granted` in `unlock`.
+        P::wait_until(&node.granted, Acquire, |granted| granted != 0);
+    }
+
+    unsafe fn unlock(&self, _node: &LifoNode<P>) {
+        // Ordering: Acquire, pairs with the Release half of `lock`'s exchange: the node is initialised.
+        let mut top = self.top.load(Acquire);
+        loop {
+            let below = if top == Self::LOCKED {
+                ptr::null_mut()
+            } else {
+                // SAFETY: a node in the stack waits for its grant, so it is in use.
+                unsafe { &(*top).below }.load(Relaxed)
+            };
+            // Ordering: Release, pairs with the Acquire half of `lock`'s exchange; Acquire on failure, as
+            // above.
+            match self.top.compare_exchange(top, below, Release, Acquire) {
+                Ok(taken) if taken == Self::LOCKED => return,
+                Ok(taken) => {
+                    // Ordering: Release, pairs with the Acquire wait in `lock`.
+                    // SAFETY: the waiter waits for this store.
+                    unsafe { &(*taken).granted }.store(1, Release);
+                    return;
+                }
+                Err(seen) => top = seen,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Native;
+
+    #[test]
+    fn lifo_locks_and_unlocks() {
+        let lock = Lifo::<Native>::default();
+        let node = LifoNode::default();
+        // SAFETY: one thread, and unlock follows lock.
+        unsafe {
+            lock.lock(&node);
+            assert_eq!(lock.top.load(Relaxed), Lifo::<Native>::LOCKED);
+            lock.unlock(&node);
+        }
+        assert!(lock.top.load(Relaxed).is_null());
+    }
+
+    #[test]
+    fn the_other_controls_lock_when_alone() {
+        fn cycle<L: RawLock<Node = ()>>() {
+            let lock = L::default();
+            // SAFETY: one thread, and unlock follows lock.
+            unsafe {
+                lock.lock(&());
+                lock.unlock(&());
+                lock.lock(&());
+                lock.unlock(&());
+            }
+        }
+        cycle::<Busted<Native>>();
+        cycle::<LostWakeup<Native>>();
+        cycle::<AfterYou<Native>>();
+    }
+}

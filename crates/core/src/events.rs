@@ -1,0 +1,61 @@
+//! What the slow paths count.
+//!
+//! The names are those of the kernel's `lock_events` where it has one.
+
+macro_rules! events {
+    ($($variant:ident $name:literal $doc:literal)*) => {
+        /// One kind of event in a slow path.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum LockEvent {
+            $(#[doc = $doc] $variant,)*
+        }
+        impl LockEvent {
+            /// All kinds, in the order of their discriminants.
+            pub const ALL: &[LockEvent] = &[$(LockEvent::$variant,)*];
+            /// The name in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(LockEvent::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+events! {
+    Slowpath "lock_slowpath" "An acquisition that did not get the lock at once."
+    Pending "lock_pending" "Got the lock as the one pending waiter, without a queue node."
+    UseNode2 "lock_use_node2" "Queued on the thread's second node: a slow path interrupted by another."
+    UseNode3 "lock_use_node3" "Queued on the thread's third node."
+    UseNode4 "lock_use_node4" "Queued on the thread's fourth node."
+    NoNode "lock_no_node" "No node left, so waited unqueued, by trying."
+    CnaSplice "cna_splice" "A waiter moved from the main to the secondary queue."
+    CnaFlush "cna_flush" "The secondary queue put in front of the main queue, its wait being over."
+    CnaTailSplice "cna_tail_splice" "The main queue ran empty, and the secondary queue took its place."
+    CnaTailUpdateFailed "cna_tail_update_failed" "That replacement was undone: somebody queued meanwhile."
+}
+
+impl LockEvent {
+    /// How many kinds there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The kind that says how deeply slow paths were nested; `None` for the first level.
+    pub const fn of_level(level: u32) -> Option<Self> {
+        match level {
+            0 => None,
+            1 => Some(Self::UseNode2),
+            2 => Some(Self::UseNode3),
+            _ => Some(Self::UseNode4),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_in_the_order_of_the_discriminants() {
+        for (i, event) in LockEvent::ALL.iter().enumerate() {
+            assert_eq!(*event as usize, i);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Lock algorithms written once, generic over a [`Platform`](platform::Platform).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`platform`] | the words and capabilities that an algorithm may ask for |
+//! | [`raw`] | the interface of the algorithms |
+//! | [`native`] | the platform of the machine itself |
+//! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
+//! | [`events`] | what the slow paths count |
+//! | [`classic`], [`linux`] | the locks |
+//! | [`controls`] | locks that are broken on purpose, to test the tests |
+//! | [`subjects`] | the one list of them all |
+//!
+//! This crate is for readers and authors of algorithms; programs use `nearlock`.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod classic;
+pub mod controls;
+pub mod events;
+pub mod linux;
+pub mod native;
+pub mod platform;
+pub mod raw;
+pub mod settings;
+pub mod subjects;
+#[cfg(test)]
+mod testing;
+pub mod tuning;

@@ -1,0 +1,4 @@
+//! The locks of the Linux kernel, as user-space algorithms.
+
+pub mod cna_v13;
+pub mod qspinlock;

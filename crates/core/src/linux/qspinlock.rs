@@ -1,0 +1,482 @@
+//! Queued spinlock: a 32-bit word, one waiter beside it, the others in an MCS queue of nodes that the
+//! platform keeps.
+//!
+//! ```text
+//! bits 0-7 locked | 8 pending | 9-15 unused | 16-17 tail: level | 18-31 tail: slot + 1
+//!
+//! (tail, pending, locked)
+//!  0,0,0 -> 0,0,1   lock, nobody there                                  `lock`, `try_lock`
+//!  0,0,* -> 0,1,*   first waiter marks itself, needs no node            `lock_pending`
+//!  0,1,0 -> 0,0,1   first waiter takes the lock                         `lock_pending`
+//!  *,*,* -> n,*,*   further waiter queues as the new tail n             `lock_queued`
+//!  n,0,0 -> 0,0,1   head takes the lock, nobody behind it               `QueuePolicy::try_clear_tail`
+//!  *,0,0 -> *,0,1   head takes the lock, and passes its place on        `lock_as_head`
+//!  *,*,1 -> *,*,0   unlock
+//! ```
+//! locked: set by whoever takes the lock, cleared by its holder alone.
+//! pending: set by at most one waiter. It may be set for a moment by a waiter that then sees another's
+//! mark or a tail; if the bit was clear before, that waiter clears it again.
+//! tail: names the last node of the queue; 0 if there is none.
+//!
+//! 1. While tail is not 0, only the head of the queue or the pending waiter sets locked: everybody else
+//!    takes the lock from the whole word 0.
+//! 2. At most one thread is head of the queue: the one that swapped itself in behind tail 0, or was
+//!    granted the place.
+//! 3. A node is referred to by its predecessor (from the tail swap until it grants) and by its
+//!    successor (from that one's tail swap until its link store). Whoever has granted the place on, or has
+//!    cleared the tail, has neither, and its node is free.
+//!
+//! Fairness: first come, first served, from the tail swap on; one pending waiter goes ahead of the queue.
+//! Source: the algorithm of Linux' `kernel/locking/qspinlock.c` (Zijlstra, Long; fetch-or and bounded
+//! pending wait by Deacon, 2018), from a description in own words.
+
+use core::marker::PhantomData;
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::events::LockEvent;
+use crate::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Platform, SplitWord, ZeroNode};
+use crate::raw::{RawLock, RawTryLock};
+use crate::tuning::{Standard, WordAccess};
+
+/// The value of a word that is locked, without waiters.
+pub const LOCKED: u32 = 1;
+const LOCKED_MASK: u32 = 0xff;
+/// The bit of the waiter that needs no node.
+pub const PENDING: u32 = 1 << 8;
+/// The bits that name the last node of the queue.
+pub const TAIL_MASK: u32 = 0xffff_0000;
+const TAIL_LEVEL_SHIFT: u32 = 16;
+const TAIL_SLOT_SHIFT: u32 = 18;
+
+const _: () = assert!(LOCKED_MASK & PENDING == 0 && TAIL_MASK & (LOCKED_MASK | PENDING) == 0);
+const _: () = assert!(NodeId::NESTING == 1 << (TAIL_SLOT_SHIFT - TAIL_LEVEL_SHIFT));
+const _: () = assert!(NodeId::SLOTS == u32::MAX >> TAIL_SLOT_SHIFT);
+
+/// The name of a node in the tail bits of a word. Never 0, and never as small as a `granted` of 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail(u32);
+
+impl Tail {
+    /// The bits that name this node.
+    pub const fn encode(id: NodeId) -> Self {
+        debug_assert!(id.slot < NodeId::SLOTS && id.level < NodeId::NESTING);
+        Self((id.slot + 1) << TAIL_SLOT_SHIFT | id.level << TAIL_LEVEL_SHIFT)
+    }
+    /// The node that the tail bits of a word name, if any.
+    pub const fn decode(word: u32) -> Option<NodeId> {
+        match word >> TAIL_SLOT_SHIFT {
+            0 => None,
+            slot => Some(NodeId { slot: slot - 1, level: word >> TAIL_LEVEL_SHIFT & (NodeId::NESTING - 1) }),
+        }
+    }
+    /// The bits themselves.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// The switches of [`QSpinLock`].
+pub trait QSpinTuning: Send + Sync + 'static {
+    /// How parts of the word are written. [`WordAccess::Split`]: release by one byte store.
+    const ACCESS: WordAccess = WordAccess::Split;
+    /// How many looks a newcomer takes at a word that is just being taken by the pending waiter, before
+    /// it queues. Must be bounded: the pending waiters may be others each time. 0 queues at once.
+    /// Source: 2^9 on x86 (Deacon, 2018).
+    const PENDING_TURNS_MAX: u32 = 1 << 9;
+}
+
+impl QSpinTuning for Standard {}
+
+/// Every write is a read-modify-write of the whole word, the release too. For model checkers and
+/// sanitizers, and to see what the byte release is worth.
+#[derive(Debug)]
+pub struct WholeWord;
+
+impl QSpinTuning for WholeWord {
+    const ACCESS: WordAccess = WordAccess::Whole;
+}
+
+/// A place in the queue, with what the policy `Q` keeps in it.
+#[repr(C)]
+pub struct Node<P: Platform, Part> {
+    /// The waiter behind this one; null until that one has linked itself in.
+    pub next: P::Ptr<Node<P, Part>>,
+    /// 0 while the owner must wait; anything else once it is the head. A first head keeps 0.
+    pub granted: P::U32,
+    /// What the policy keeps.
+    pub part: Part,
+}
+
+// SAFETY: words and pointers of zero bits are valid (0 and null), and so is the part.
+unsafe impl<P: Platform, Part: ZeroNode> ZeroNode for Node<P, Part> {}
+// SAFETY: nothing to be invalid.
+unsafe impl ZeroNode for () {}
+
+impl<P: Platform, Part: Default> Default for Node<P, Part> {
+    fn default() -> Self {
+        Self { next: Atomic::new(ptr::null_mut()), granted: Atomic::new(0), part: Part::default() }
+    }
+}
+
+/// Which waiter of the queue comes next: the hooks in which [`cna_v13`](super::cna_v13) differs from
+/// first come, first served.
+pub trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
+    /// What it keeps in each node.
+    type Part: Default + Send + Sync + 'static;
+
+    /// Prepares the part of the caller's own node, whose name is `tail`, before it is queued.
+    fn prepare(node: &Node<P, Self::Part>, tail: Tail);
+
+    /// The caller has become head and is about to wait for the word.
+    fn became_head(node: &Node<P, Self::Part>);
+
+    /// The head takes the free lock when the word `val` names its node as the last: tries to take it
+    /// without leaving a head behind that nobody will grant. False if somebody has queued meanwhile.
+    fn try_clear_tail(word: &P::U32, val: u32, node: &Node<P, Self::Part>) -> bool;
+
+    /// The head holds the lock and makes another waiter the head; `next` is the one linked behind it.
+    fn hand_over(node: &Node<P, Self::Part>, next: *mut Node<P, Self::Part>);
+}
+
+/// First come, first served: the MCS queue as it is.
+#[derive(Debug)]
+pub struct Fifo;
+
+impl<P: Platform> QueuePolicy<P> for Fifo {
+    type Part = ();
+
+    #[inline(always)]
+    fn prepare(_node: &Node<P, ()>, _tail: Tail) {}
+
+    #[inline(always)]
+    fn became_head(_node: &Node<P, ()>) {}
+
+    #[inline(always)]
+    fn try_clear_tail(word: &P::U32, val: u32, _node: &Node<P, ()>) -> bool {
+        // Relaxed: the wait that returned `val` acquired the previous section, and nothing of ours is
+        // published by leaving.
+        word.compare_exchange(val, LOCKED, Relaxed, Relaxed).is_ok()
+    }
+
+    #[inline(always)]
+    fn hand_over(_node: &Node<P, ()>, next: *mut Node<P, ()>) {
+        // Ordering: Release, pairs with the Acquire wait for `granted` in `lock_queued`: what we have seen
+        // of the queue is visible to the next head.
+        // SAFETY: the next waiter waits for `granted`, so its node is in use until this store.
+        unsafe { &(*next).granted }.store(1, Release);
+    }
+}
+
+/// See the [module](self).
+#[repr(transparent)]
+pub struct QSpinLock<P: Platform, Q: QueuePolicy<P> = Fifo, T: QSpinTuning = Standard> {
+    word: P::U32,
+    switches: PhantomData<(Q, T)>,
+}
+
+impl<P: Platform, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
+    /// An unlocked lock, in `const`.
+    pub const fn new() -> Self {
+        Self { word: Atomic::ZERO, switches: PhantomData }
+    }
+}
+
+impl<P: Platform, Q: QueuePolicy<P>, T: QSpinTuning> Default for QSpinLock<P, Q, T> {
+    fn default() -> Self {
+        Self { word: Atomic::new(0), switches: PhantomData }
+    }
+}
+
+impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, val: u32) {
+        P::count(LockEvent::Slowpath);
+        if self.lock_pending(val) {
+            P::count(LockEvent::Pending);
+            return;
+        }
+        P::with_node(|lent| match lent {
+            Some(lent) => self.lock_queued(&lent),
+            None => self.lock_without_node(),
+        });
+    }
+
+    /// Takes the lock as the pending waiter, or returns false: there are others, so queue.
+    fn lock_pending(&self, mut val: u32) -> bool {
+        if val == PENDING {
+            // 0,1,0: the pending waiter is about to take the lock, and its place will be free.
+            val = P::wait_until_bounded(&self.word, Relaxed, T::PENDING_TURNS_MAX, |v| v != PENDING);
+        }
+        if val & !LOCKED_MASK != 0 {
+            return false;
+        }
+        // 0,0,* -> 0,1,*
+        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that the lock has become
+        // free and we read its release here.
+        let old = self.word.fetch_or(PENDING, Acquire);
+        if old & !LOCKED_MASK != 0 {
+            if old & PENDING == 0 {
+                // A tail, but nobody pending: the mark is ours, and must not stay.
+                // Relaxed: nothing is published.
+                self.word.fetch_and(!PENDING, Relaxed);
+            }
+            return false;
+        }
+        if old & LOCKED_MASK != 0 {
+            // Ordering: Acquire, pairs with the Release in `unlock`.
+            P::wait_until(&self.word, Acquire, |v| v & LOCKED_MASK == 0);
+        }
+        // 0,1,0 -> 0,0,1. Relaxed: the others learn from us only at `unlock`.
+        match T::ACCESS {
+            WordAccess::Split => self.word.store_low_half(LOCKED as u16, Relaxed),
+            WordAccess::Whole => {
+                self.word.fetch_sub(PENDING - LOCKED, Relaxed);
+            }
+        }
+        true
+    }
+
+    fn lock_queued(&self, lent: &LentNode<Node<P, Q::Part>>) {
+        if let Some(event) = LockEvent::of_level(lent.id.level) {
+            P::count(event);
+        }
+        let tail = Tail::encode(lent.id);
+        // SAFETY: the platform lends a node that lives as long as it does.
+        let node = unsafe { &*lent.node };
+        node.next.store(ptr::null_mut(), Relaxed);
+        node.granted.store(0, Relaxed);
+        Q::prepare(node, tail);
+        // The node's line may have taken a while to come, and the lock may be free by now.
+        if self.try_take() {
+            return;
+        }
+        // p,*,* -> n,*,*
+        if let Some(predecessor) = Tail::decode(self.swap_tail(tail)) {
+            let predecessor = P::node(predecessor);
+            // Ordering: Release, pairs with the Acquire loads of `next`: our node is initialised before
+            // anybody writes into it.
+            // SAFETY: by invariant 3 the predecessor's node is in use until it has seen this store.
+            unsafe { &(*predecessor).next }.store(lent.node.cast_mut(), Release);
+            // Ordering: Acquire, pairs with the Release in `hand_over`: we see the queue as the last head did.
+            P::wait_until(&node.granted, Acquire, |granted| granted != 0);
+        }
+        self.lock_as_head(node, tail);
+    }
+
+    /// Takes the lock as the head of the queue, and passes the head's place on.
+    #[doc(hidden)] // public for models that start in the middle of a queue
+    pub fn lock_as_head(&self, node: &Node<P, Q::Part>, tail: Tail) {
+        // Ordering: Acquire, pairs with the Release link store in `lock_queued`.
+        let mut next = node.next.load(Acquire);
+        if !next.is_null() {
+            P::prefetch_write(next);
+        }
+        Q::became_head(node);
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+        let val = P::wait_until(&self.word, Acquire, |v| v & (LOCKED_MASK | PENDING) == 0);
+        if val & TAIL_MASK == tail.bits() && Q::try_clear_tail(&self.word, val, node) {
+            return;
+        }
+        // *,0,0 -> *,0,1. By invariant 1 nobody else takes it now. (A late waiter may have set pending: it
+        // saw the tail, so it will clear it and queue.) Relaxed: as the pending waiter's.
+        match T::ACCESS {
+            WordAccess::Split => self.word.store_low_byte(LOCKED as u8, Relaxed),
+            WordAccess::Whole => {
+                self.word.fetch_or(LOCKED, Relaxed);
+            }
+        }
+        if next.is_null() {
+            // Ordering: Acquire, as above.
+            next = P::wait_until(&node.next, Acquire, |next| !next.is_null());
+        }
+        Q::hand_over(node, next);
+    }
+
+    /// Replaces the tail and returns the word's old value (of which only the tail is exact).
+    fn swap_tail(&self, tail: Tail) -> u32 {
+        match T::ACCESS {
+            // Ordering: AcqRel. Release publishes our node to the successor that finds it in the tail;
+            // Acquire makes the predecessor's initialised node visible before we link to it.
+            WordAccess::Split => {
+                u32::from(self.word.swap_high_half((tail.bits() >> TAIL_LEVEL_SHIFT) as u16, AcqRel))
+                    << TAIL_LEVEL_SHIFT
+            }
+            WordAccess::Whole => {
+                let mut old = self.word.load(Relaxed);
+                loop {
+                    // Ordering: AcqRel as above; Relaxed on failure, where the value is only tried again.
+                    match self.word.compare_exchange(old, old & !TAIL_MASK | tail.bits(), AcqRel, Relaxed) {
+                        Ok(old) => return old,
+                        Err(seen) => old = seen,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits without a place in the queue, for threads that can have no node. Can starve.
+    fn lock_without_node(&self) {
+        P::count(LockEvent::NoNode);
+        while !self.try_take() {
+            P::wait_until(&self.word, Relaxed, |v| v == 0);
+        }
+    }
+
+    /// 0,0,0 -> 0,0,1 if the word looks free.
+    #[inline]
+    fn try_take(&self) -> bool {
+        // Ordering: Acquire, pairs with the Release in `unlock`; Relaxed on failure, where nothing is read
+        // through the value.
+        self.word.load(Relaxed) == 0 && self.word.compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok()
+    }
+}
+
+// SAFETY: locked is set only in a step that saw it clear and that no other can take at the same time
+// (module documentation, transitions and invariant 1); Release and Acquire on the word order the sections.
+unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> RawLock
+    for QSpinLock<P, Q, T>
+{
+    type Node = ();
+
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+        // Relaxed on failure: nothing is read through the value.
+        if let Err(val) = self.word.compare_exchange(0, LOCKED, Acquire, Relaxed) {
+            self.lock_slow(val);
+        }
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        debug_assert!(self.word.load(Relaxed) & LOCKED_MASK == LOCKED, "unlock of a lock that is not held");
+        // Ordering: Release, pairs with the Acquires that see the lock free: our section happens before the
+        // next.
+        match T::ACCESS {
+            WordAccess::Split => self.word.store_low_byte(0, Release),
+            WordAccess::Whole => {
+                self.word.fetch_and(!LOCKED_MASK, Release);
+            }
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> RawTryLock
+    for QSpinLock<P, Q, T>
+{
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.try_take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{OneThread, events_of};
+
+    const _: () = assert!(size_of::<QSpinLock<OneThread>>() == 4);
+    const _: () = assert!(size_of::<Node<OneThread, ()>>() == 2 * size_of::<usize>());
+
+    fn cycle<T: QSpinTuning>() {
+        let lock = QSpinLock::<OneThread, Fifo, T>::new();
+        // SAFETY: one thread, and unlock follows lock.
+        unsafe {
+            lock.lock(&());
+            assert_eq!(lock.word.load(Relaxed), LOCKED);
+            assert!(!lock.try_lock(&()));
+            lock.unlock(&());
+            assert_eq!(lock.word.load(Relaxed), 0);
+            assert!(lock.try_lock(&()));
+            lock.unlock(&());
+        }
+    }
+
+    #[test]
+    fn locks_and_unlocks_with_either_access() {
+        cycle::<Standard>();
+        cycle::<WholeWord>();
+    }
+
+    #[test]
+    fn tails_name_nodes_and_come_back() {
+        for id in [
+            NodeId { slot: 0, level: 0 },
+            NodeId { slot: 0, level: 3 },
+            NodeId { slot: NodeId::SLOTS - 1, level: 3 },
+        ] {
+            let tail = Tail::encode(id);
+            assert_eq!(Tail::decode(tail.bits() | LOCKED | PENDING), Some(id));
+            assert!(tail.bits() > 1 && tail.bits() & !TAIL_MASK == 0);
+        }
+        assert_eq!(Tail::decode(LOCKED | PENDING), None);
+    }
+
+    fn slow<T: QSpinTuning>(val: u32) -> u32 {
+        let lock = QSpinLock::<OneThread, Fifo, T> { word: Atomic::new(val), switches: PhantomData };
+        lock.lock_slow(val);
+        lock.word.load(Relaxed)
+    }
+
+    #[test]
+    fn a_free_word_is_taken_as_the_pending_waiter() {
+        assert_eq!(slow::<Standard>(0), LOCKED);
+        assert_eq!(slow::<WholeWord>(0), LOCKED);
+    }
+
+    fn queued<T: QSpinTuning>() {
+        let lock = QSpinLock::<OneThread, Fifo, T>::new();
+        OneThread::with_node(|lent: Option<LentNode<Node<OneThread, ()>>>| {
+            let lent = lent.unwrap();
+            // SAFETY: just lent.
+            let node = unsafe { &*lent.node };
+            let tail = Tail::encode(lent.id);
+            lock.swap_tail(tail);
+            lock.lock_as_head(node, tail);
+        });
+        assert_eq!(lock.word.load(Relaxed), LOCKED, "the only waiter leaves no queue");
+    }
+
+    #[test]
+    fn the_last_of_the_queue_clears_the_tail() {
+        queued::<Standard>();
+        queued::<WholeWord>();
+    }
+
+    #[test]
+    fn a_head_with_a_successor_passes_its_place_on() {
+        let lock = QSpinLock::<OneThread>::new();
+        let (node, next) = (Node::<OneThread, ()>::default(), Node::default());
+        node.next.store(ptr::from_ref(&next).cast_mut(), Relaxed);
+        let tail = Tail::encode(NodeId { slot: 7, level: 0 });
+        lock.swap_tail(tail);
+        lock.lock_as_head(&node, Tail::encode(NodeId { slot: 6, level: 0 }));
+        assert_eq!(lock.word.load(Relaxed), tail.bits() | LOCKED);
+        assert_eq!(next.granted.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn without_a_node_it_waits_unqueued_and_says_so() {
+        let lock = QSpinLock::<OneThread>::new();
+        OneThread::without_nodes(|| {
+            // As if another were pending at first sight.
+            let before = events_of(LockEvent::NoNode);
+            lock.lock_slow(PENDING | LOCKED);
+            assert_eq!(events_of(LockEvent::NoNode), before + 1);
+        });
+        assert_eq!(lock.word.load(Relaxed), LOCKED);
+    }
+
+    #[test]
+    fn nested_slow_paths_use_the_next_node() {
+        let lock = QSpinLock::<OneThread>::new();
+        OneThread::with_node(|_outer: Option<LentNode<Node<OneThread, ()>>>| {
+            let before = events_of(LockEvent::UseNode2);
+            lock.lock_slow(PENDING | LOCKED);
+            assert_eq!(events_of(LockEvent::UseNode2), before + 1);
+        });
+    }
+}

@@ -1,0 +1,289 @@
+//! The machine itself: the words *are* `core::sync::atomic` types, so layout and ABI are theirs.
+
+use core::hint::spin_loop;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use crate::platform::{Atomic, AtomicInt, Platform, SplitWord};
+
+/// How native code passes the time while it waits.
+pub trait Wait: Send + Sync + 'static {
+    /// Called after the look number `turn` (from 0) at what is waited for.
+    fn turn(turn: u32);
+}
+
+/// Waits by the processor's pause instruction alone. For threads that have a processor each: a
+/// FIFO lock whose next waiter is off the processor stands still until the scheduler brings it back.
+#[derive(Debug)]
+pub struct Spin;
+
+impl Wait for Spin {
+    #[inline(always)]
+    fn turn(_turn: u32) {
+        spin_loop();
+    }
+}
+
+/// The processor, and a waiting policy. No operating system: what needs one is in `nearlock-os`.
+#[derive(Debug)]
+pub struct Native<W: Wait = Spin>(PhantomData<W>);
+
+macro_rules! native_word {
+    ($atomic:ty, $value:ty, $zero:expr $(, $generic:ident)?) => {
+        impl$(<$generic>)? Atomic<$value> for $atomic {
+            #[allow(clippy::declare_interior_mutable_const)] // as in the trait
+            const ZERO: Self = Self::new($zero);
+            #[inline(always)]
+            fn new(v: $value) -> Self {
+                <$atomic>::new(v)
+            }
+            #[inline(always)]
+            fn load(&self, order: Ordering) -> $value {
+                self.load(order)
+            }
+            #[inline(always)]
+            fn store(&self, v: $value, order: Ordering) {
+                self.store(v, order);
+            }
+            #[inline(always)]
+            fn swap(&self, v: $value, order: Ordering) -> $value {
+                self.swap(v, order)
+            }
+            #[inline(always)]
+            fn compare_exchange(
+                &self, old: $value, new: $value, ok: Ordering, err: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(old, new, ok, err)
+            }
+        }
+    };
+}
+native_word!(AtomicU32, u32, 0);
+native_word!(AtomicU64, u64, 0);
+native_word!(AtomicPtr<T>, *mut T, core::ptr::null_mut(), T);
+
+macro_rules! native_int {
+    ($atomic:ty, $value:ty, $($operation:ident)*) => {
+        impl AtomicInt<$value> for $atomic {
+            $(#[inline(always)]
+            fn $operation(&self, v: $value, order: Ordering) -> $value {
+                self.$operation(v, order)
+            })*
+        }
+    };
+}
+native_int!(AtomicU32, u32, fetch_add fetch_sub fetch_and fetch_or);
+native_int!(AtomicU64, u64, fetch_add fetch_sub fetch_and fetch_or);
+
+impl SplitWord for AtomicU32 {
+    #[inline(always)]
+    fn store_low_byte(&self, v: u8, order: Ordering) {
+        narrow::store_low_byte(self, v, order);
+    }
+    #[inline(always)]
+    fn store_low_half(&self, v: u16, order: Ordering) {
+        narrow::store_low_half(self, v, order);
+    }
+    #[inline(always)]
+    fn swap_high_half(&self, v: u16, order: Ordering) -> u16 {
+        narrow::swap_high_half(self, v, order)
+    }
+}
+
+/// Narrow accesses in assembly. Rust defines no atomic access that overlaps another of a different
+/// size; but each of these does to the word just what the read-modify-write named in [`SplitWord`]
+/// would do, in one indivisible step of a coherent memory, which is all that the program may see.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod narrow {
+    use core::arch::asm;
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    #[inline(always)]
+    pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
+        // Ordering: a plain x86 store is a release, and `asm!` without `nomem` keeps the compiler from moving
+        // memory accesses across.
+        // SAFETY:
+        // * the address is that of a live word, of which bits 0 to 7 are the first byte (little endian);
+        // * by the condition of `SplitWord::store_low_byte` nobody else changes them, so that the store
+        //   is the whole-word read-modify-write it stands for.
+        unsafe {
+            asm!("mov byte ptr [{p}], {v}", p = in(reg) word.as_ptr(), v = in(reg_byte) v, options(nostack, preserves_flags))
+        };
+    }
+
+    #[inline(always)]
+    pub fn store_low_half(word: &AtomicU32, v: u16, order: Ordering) {
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
+        // Ordering: as in `store_low_byte`.
+        // SAFETY: as in `store_low_byte`, for bits 0 to 15.
+        unsafe {
+            asm!("mov word ptr [{p}], {v:x}", p = in(reg) word.as_ptr(), v = in(reg) v, options(nostack, preserves_flags))
+        };
+    }
+
+    #[inline(always)]
+    pub fn swap_high_half(word: &AtomicU32, v: u16, _order: Ordering) -> u16 {
+        let mut x = v;
+        // Ordering: `xchg` is a full barrier, whatever was asked for.
+        // SAFETY:
+        // * the address is that of a live word, of which bits 16 to 31 are the second half;
+        // * `xchg` with memory is atomic, and leaves the first half as it is.
+        unsafe {
+            asm!("xchg word ptr [{p} + 2], {x:x}", p = in(reg) word.as_ptr(), x = inout(reg) x, options(nostack, preserves_flags))
+        };
+        x
+    }
+}
+
+/// See the x86-64 form. The swap is the whole-word loop: without LSE there is no shorter one.
+#[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
+mod narrow {
+    use core::arch::asm;
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    pub use super::whole::swap_high_half;
+
+    #[inline(always)]
+    pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {
+        let (p, v) = (word.as_ptr(), u32::from(v));
+        // SAFETY: as in the x86-64 form.
+        // Ordering: `stlrb` is a release.
+        unsafe {
+            if order == Ordering::Relaxed {
+                asm!("strb {v:w}, [{p}]", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags));
+            } else {
+                asm!("stlrb {v:w}, [{p}]", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags));
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn store_low_half(word: &AtomicU32, v: u16, order: Ordering) {
+        let (p, v) = (word.as_ptr(), u32::from(v));
+        // SAFETY: as in the x86-64 form.
+        // Ordering: `stlrh` is a release.
+        unsafe {
+            if order == Ordering::Relaxed {
+                asm!("strh {v:w}, [{p}]", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags));
+            } else {
+                asm!("stlrh {v:w}, [{p}]", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags));
+            }
+        }
+    }
+}
+
+#[cfg(not(any(
+    all(target_arch = "x86_64", not(miri)),
+    all(target_arch = "aarch64", target_endian = "little", not(miri))
+)))]
+use whole as narrow;
+
+/// The read-modify-writes that the narrow accesses stand for.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod whole {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    #[cfg(any(miri, not(all(target_arch = "aarch64", target_endian = "little"))))]
+    pub use stores::{store_low_byte, store_low_half};
+
+    #[cfg(any(miri, not(all(target_arch = "aarch64", target_endian = "little"))))]
+    mod stores {
+        use super::{AtomicU32, Ordering, replace};
+        pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {
+            replace(word, 0xff, u32::from(v), order);
+        }
+        pub fn store_low_half(word: &AtomicU32, v: u16, order: Ordering) {
+            replace(word, 0xffff, u32::from(v), order);
+        }
+    }
+
+    pub fn swap_high_half(word: &AtomicU32, v: u16, order: Ordering) -> u16 {
+        (replace(word, 0xffff_0000, u32::from(v) << 16, order) >> 16) as u16
+    }
+
+    fn replace(word: &AtomicU32, mask: u32, v: u32, order: Ordering) -> u32 {
+        // Ordering: the caller's on success; Relaxed on failure, where nothing is read through the value.
+        match word.fetch_update(order, Ordering::Relaxed, |old| Some(old & !mask | v)) {
+            Ok(old) | Err(old) => old,
+        }
+    }
+}
+
+impl<W: Wait> Platform for Native<W> {
+    type U32 = AtomicU32;
+    type U64 = AtomicU64;
+    type Ptr<T> = AtomicPtr<T>;
+
+    #[inline(always)]
+    fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+        let mut turn = 0;
+        loop {
+            let v = word.load(order);
+            if done(v) {
+                return v;
+            }
+            W::turn(turn);
+            turn = turn.saturating_add(1);
+        }
+    }
+
+    #[inline(always)]
+    fn wait_until_bounded<V: Copy>(
+        word: &impl Atomic<V>,
+        order: Ordering,
+        turns: u32,
+        done: impl Fn(V) -> bool,
+    ) -> V {
+        let mut turn = 0;
+        loop {
+            let v = word.load(order);
+            if done(v) || turn == turns {
+                return v;
+            }
+            W::turn(turn);
+            turn += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn cpu_relax(turn: u32) {
+        W::turn(turn);
+    }
+
+    #[inline(always)]
+    fn prefetch_write<T>(target: *const T) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch accesses nothing, whatever the address.
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_ET0>(target.cast());
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = target;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+    #[test]
+    fn narrow_accesses_change_their_part_of_the_word_only() {
+        let word = AtomicU32::new(0xa1b2_c3d4);
+        word.store_low_byte(0x11, Release);
+        assert_eq!(word.load(Relaxed), 0xa1b2_c311);
+        word.store_low_half(0x2233, Relaxed);
+        assert_eq!(word.load(Relaxed), 0xa1b2_2233);
+        assert_eq!(word.swap_high_half(0x4455, Acquire), 0xa1b2);
+        assert_eq!(word.load(Relaxed), 0x4455_2233);
+    }
+
+    #[test]
+    fn a_bounded_wait_gives_up() {
+        let word = AtomicU32::new(5);
+        assert_eq!(Native::<Spin>::wait_until_bounded(&word, Relaxed, 3, |v| v == 6), 5);
+        assert_eq!(Native::<Spin>::wait_until_bounded(&word, Relaxed, 0, |v| v == 5), 5);
+    }
+}

@@ -1,0 +1,183 @@
+//! What an algorithm may ask of the machine it runs on, and nothing more.
+//!
+//! The words copy the signatures of `core::sync::atomic`, so that a lock reads like ordinary Rust.
+//! Everything beyond words is a capability: a sub-trait that a lock names in its bounds.
+
+use core::sync::atomic::Ordering;
+
+use crate::events::LockEvent;
+use crate::settings::Setting;
+
+/// One shared memory word.
+///
+/// `ZERO` is the only value that a `const` context can build, because traits have no `const fn` on
+/// stable Rust. Hence the project's rule: **all bits zero is "unlocked"**, which also puts static
+/// locks in `.bss` and makes `= {0}` a valid C initialiser.
+pub trait Atomic<V: Copy>: Send + Sync + Sized {
+    /// The word with all bits zero. A platform whose words cannot be built in `const` makes this
+    /// constant panic: using it is then a compile error, at the call of the lock's `const fn new`.
+    #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
+    const ZERO: Self;
+    /// A word holding `v`, built at run time.
+    fn new(v: V) -> Self;
+    /// As in `core`.
+    fn load(&self, order: Ordering) -> V;
+    /// As in `core`.
+    fn store(&self, v: V, order: Ordering);
+    /// As in `core`.
+    fn swap(&self, v: V, order: Ordering) -> V;
+    /// As in `core`.
+    fn compare_exchange(&self, old: V, new: V, ok: Ordering, err: Ordering) -> Result<V, V>;
+}
+
+/// A word that can be counted and masked in.
+pub trait AtomicInt<V: Copy>: Atomic<V> {
+    /// As in `core`.
+    fn fetch_add(&self, v: V, order: Ordering) -> V;
+    /// As in `core`.
+    fn fetch_sub(&self, v: V, order: Ordering) -> V;
+    /// As in `core`.
+    fn fetch_and(&self, v: V, order: Ordering) -> V;
+    /// As in `core`.
+    fn fetch_or(&self, v: V, order: Ordering) -> V;
+}
+
+/// A 32-bit word of which a part can be written alone, as the kernel writes a qspinlock.
+///
+/// Rust has no mixed-size atomics, so each operation is defined as the read-modify-write of the
+/// whole word that it equals *under its condition*; a platform may do it by a narrow access.
+pub trait SplitWord: AtomicInt<u32> {
+    /// Replaces bits 0 to 7. Equals `word = word & !0xff | v` in one step.
+    ///
+    /// Condition: no other thread writes bits 0 to 7 at the same time.
+    fn store_low_byte(&self, v: u8, order: Ordering);
+    /// Replaces bits 0 to 15. Equals `word = word & !0xffff | v` in one step.
+    ///
+    /// Condition: no other thread changes bits 0 to 15 at the same time (setting a bit that is set
+    /// already changes nothing).
+    fn store_low_half(&self, v: u16, order: Ordering);
+    /// Replaces bits 16 to 31 and returns what they were, in one step.
+    fn swap_high_half(&self, v: u16, order: Ordering) -> u16;
+}
+
+/// What every lock needs. Locks that need more ask for a sub-trait, such as [`Topology`].
+pub trait Platform: Sized + Send + Sync + 'static {
+    /// 32-bit word.
+    type U32: SplitWord;
+    /// 64-bit word.
+    type U64: AtomicInt<u64>;
+    /// Pointer word.
+    type Ptr<T>: Atomic<*mut T>;
+
+    /// Waits until `done` holds of the word, and returns the value seen.
+    ///
+    /// An operation, not a loop in each lock: native code pauses or yields as its waiting policy
+    /// says, model checkers bound the turns, the simulator blocks the thread until the line is
+    /// written. The load that satisfies `done` has ordering `order`.
+    fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V;
+
+    /// As [`wait_until`](Self::wait_until), but gives up after `turns` unsuccessful looks: the value
+    /// returned may not satisfy `done`.
+    fn wait_until_bounded<V: Copy>(
+        word: &impl Atomic<V>,
+        order: Ordering,
+        turns: u32,
+        done: impl Fn(V) -> bool,
+    ) -> V;
+
+    /// One turn of a loop that waits for something other than one word. `turn` counts the loop's
+    /// turns from 0, so that a waiting policy can grow more patient.
+    fn cpu_relax(turn: u32);
+
+    /// Hints that the line of `target` will be written soon.
+    #[inline(always)]
+    fn prefetch_write<T>(_target: *const T) {}
+
+    /// Counts an event of a slow path. Costs nothing where the platform does not count.
+    #[inline(always)]
+    fn count(_event: LockEvent) {}
+}
+
+/// Time.
+pub trait Clock: Platform {
+    /// Nanoseconds since some fixed moment; never goes back on one thread.
+    fn now_ns() -> u64;
+}
+
+/// Where the calling thread runs.
+pub trait Topology: Platform {
+    /// The NUMA node of the processor that the caller runs on, or ran on a moment ago. Below
+    /// [`NUMA_NODES_MAX`].
+    fn numa_node() -> u32;
+}
+
+/// More NUMA nodes than any machine has; values from here up are free for locks to use as marks.
+pub const NUMA_NODES_MAX: u32 = 0xffff;
+
+/// Who may not be delayed for the sake of throughput: in the kernel interrupt, NMI and real-time
+/// contexts, in user space whoever says so.
+pub trait Priority: Platform {
+    /// Whether the caller's acquisitions are urgent at present.
+    fn is_priority() -> bool;
+    /// Declares the caller's acquisitions urgent, or ordinary again.
+    fn set_priority(urgent: bool);
+}
+
+/// Cheap random bits, for decisions that must not resonate between locks.
+pub trait Random: Platform {
+    /// Thirty-two bits from the caller's own generator; not for cryptography.
+    fn random_u32() -> u32;
+}
+
+/// Settings that may change while locks are in use. They belong to the platform instance (natively
+/// the process, in the simulator the machine), never to a static here: simulations run in parallel.
+pub trait Settings: Platform {
+    /// The present value.
+    fn setting(which: Setting) -> u64;
+}
+
+/// Names a queue node: whose, and of which nesting level. Stands in lock words instead of a pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeId {
+    /// The thread's slot, below [`NodeId::SLOTS`]. Slots are recycled between threads, never freed.
+    pub slot: u32,
+    /// How many nodes of this thread were in use already, below [`NodeId::NESTING`].
+    pub level: u32,
+}
+
+impl NodeId {
+    /// Nesting levels per thread: ordinary code, and up to three signal handlers on top of each
+    /// other (the kernel: task, soft interrupt, interrupt, NMI).
+    pub const NESTING: u32 = 4;
+    /// Slots that the 14 bits of a qspinlock's tail can name, 0 being "none".
+    pub const SLOTS: u32 = (1 << 14) - 1;
+}
+
+/// A node lent by the platform for the length of one slow path.
+#[derive(Debug)]
+pub struct LentNode<N> {
+    /// Its name.
+    pub id: NodeId,
+    /// The node. Valid as long as the platform instance.
+    pub node: *const N,
+}
+
+/// Queue nodes of type `N` that the platform keeps, a few per thread, found by name.
+///
+/// Nodes and the look-up belong to the platform instance; a `static` here could not be generic.
+pub trait LocalNodes<N>: Platform {
+    /// Runs `f` with a node of the calling thread that no other acquisition uses, or with `None` if
+    /// the thread has no slot or all its [`NodeId::NESTING`] nodes are in use.
+    fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R;
+
+    /// The node with this name. Valid as long as the platform instance.
+    fn node(id: NodeId) -> *const N;
+}
+
+/// A queue node whose memory a platform may make by zeroing bytes.
+///
+/// # Safety
+///
+/// All bits zero is a valid value wherever the words of the platform are valid when zeroed, and the
+/// type needs no drop.
+pub unsafe trait ZeroNode {}

@@ -1,0 +1,85 @@
+//! Settings of locks that may change while the locks are in use.
+//!
+//! Their values belong to the platform instance ([`Settings`](crate::platform::Settings)); here stand
+//! their names, defaults and limits.
+
+macro_rules! settings {
+    ($($variant:ident $name:literal $unit:literal default $default:literal, $min:literal to $max:expr, $doc:literal)*) => {
+        /// Names one setting.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Setting {
+            $(#[doc = $doc] $variant,)*
+        }
+        impl Setting {
+            /// All settings, in the order of their discriminants.
+            pub const ALL: &[Setting] = &[$(Setting::$variant,)*];
+            /// What it is called, how it is measured, and what it may be.
+            pub const fn info(self) -> SettingInfo {
+                match self {
+                    $(Setting::$variant => SettingInfo {
+                        name: $name, unit: $unit, default: $default, min: $min, max: $max, summary: $doc,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+/// What a setting is called and may be.
+#[derive(Clone, Copy, Debug)]
+pub struct SettingInfo {
+    /// `lock.key`, as on the command line.
+    pub name: &'static str,
+    /// Unit of the value.
+    pub unit: &'static str,
+    /// Value unless set.
+    pub default: u64,
+    /// Least value.
+    pub min: u64,
+    /// Greatest value.
+    pub max: u64,
+    /// One sentence.
+    pub summary: &'static str,
+}
+
+settings! {
+    CnaV13ThresholdNs "cna-v13.threshold-ns" "ns" default 10_000_000, 1_000 to 100_000_000_000,
+        "How long the secondary queue may wait before it is flushed, rounded up to ticks. Source: CNA v13, patch 4 (10 ms; boot option 1 to 100 ms). At its least, CNA is nearly FIFO; at its greatest, other nodes starve."
+    CnaV13TickHz "cna-v13.tick-hz" "1/s" default 1_000, 1 to 1_000_000,
+        "Ticks a second of the clock that the threshold is counted in. Source: jiffies of the default x86-64 configuration."
+    CnaV13ShuffleReduction "cna-v13.shuffle-reduction" "bits" default 7, 0 to 32,
+        "While there is no secondary queue, sort the queue with probability 2^-bits only. Source: CNA v13, patch 6. 0: always sort; 32: practically never."
+    CnaV13PriorityWaiters "cna-v13.priority-waiters" "0|1" default 1, 0 to 1,
+        "Whether urgent waiters are never moved to the secondary queue. Source: CNA v13, patch 5."
+}
+
+impl Setting {
+    /// How many settings there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// All settings at their defaults, indexed by discriminant.
+    pub const DEFAULTS: [u64; Self::COUNT] = {
+        let mut values = [0; Self::COUNT];
+        let mut i = 0;
+        while i < Self::COUNT {
+            values[i] = Self::ALL[i].info().default;
+            i += 1;
+        }
+        values
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_lie_within_their_limits_and_in_order() {
+        for (i, setting) in Setting::ALL.iter().enumerate() {
+            let info = setting.info();
+            assert_eq!(*setting as usize, i);
+            assert!((info.min..=info.max).contains(&info.default), "{}", info.name);
+            assert_eq!(Setting::DEFAULTS[i], info.default);
+        }
+    }
+}

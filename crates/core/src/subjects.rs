@@ -1,0 +1,178 @@
+//! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
+//! benchmark: a lock that is listed here is in all of them.
+
+use crate::classic::{mcs, ttas};
+use crate::controls;
+use crate::linux::{cna_v13, qspinlock};
+use crate::platform::{Clock, LocalNodes, Platform, Priority, Random, Settings, Topology};
+use crate::raw::RawLock;
+use crate::settings::Setting;
+
+/// A platform with every capability that some lock of the list asks for.
+pub trait EveryCapability:
+    Clock
+    + Topology
+    + Priority
+    + Random
+    + Settings
+    + LocalNodes<qspinlock::Node<Self, ()>>
+    + LocalNodes<cna_v13::Node<Self>>
+{
+}
+
+impl<P> EveryCapability for P where
+    P: Clock
+        + Topology
+        + Priority
+        + Random
+        + Settings
+        + LocalNodes<qspinlock::Node<Self, ()>>
+        + LocalNodes<cna_v13::Node<Self>>
+{
+}
+
+/// Where a lock comes from, and whether it means to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// From the literature.
+    Classic,
+    /// From the Linux kernel.
+    Linux,
+    /// Broken on purpose: must be named to be used, and must then be found out.
+    Control,
+}
+
+/// A lock of the list.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its family.
+    pub family: Family,
+    /// One sentence.
+    pub summary: &'static str,
+    /// What bounds a wait.
+    pub fairness: &'static str,
+    /// The run-time settings that it obeys.
+    pub settings: &'static [Setting],
+    index: usize,
+}
+
+/// Something to be done with a lock whose type is chosen by name.
+pub trait LockVisitor<P: Platform> {
+    /// What it comes to.
+    type Output;
+    /// Does it with lock type `L`.
+    fn visit<L: RawLock>(self) -> Self::Output;
+}
+
+macro_rules! subjects {
+    ($($name:literal $family:ident $lock:ty, $summary:literal, $fairness:literal, $settings:expr;)*) => {
+        /// All locks, those that work first, in the order of the documentation.
+        pub const SUBJECTS: &[Subject] = &{
+            let mut index = 0;
+            [$(Subject {
+                name: $name,
+                family: Family::$family,
+                summary: $summary,
+                fairness: $fairness,
+                settings: $settings,
+                index: { index += 1; index - 1 },
+            },)*]
+        };
+
+        impl Subject {
+            /// Does something with the lock type that this subject stands for, on platform `P`.
+            pub fn visit<P: EveryCapability, V: LockVisitor<P>>(&self, visitor: V) -> V::Output {
+                let mut index = 0;
+                $(
+                    if self.index == index {
+                        return visitor.visit::<$lock>();
+                    }
+                    index += 1;
+                )*
+                unreachable!("subject {index} of the list has no type")
+            }
+        }
+    };
+}
+
+const CNA_SETTINGS: &[Setting] = &[
+    Setting::CnaV13ThresholdNs,
+    Setting::CnaV13TickHz,
+    Setting::CnaV13ShuffleReduction,
+    Setting::CnaV13PriorityWaiters,
+];
+
+subjects! {
+    "ttas" Classic ttas::TtasLock<P>,
+        "test-and-test-and-set: one word, everybody spins on it", "none", &[];
+    "ttas-no-preread" Classic ttas::TtasLock<P, ttas::NoPreRead>,
+        "test-and-set that reads only between its attempts", "none", &[];
+    "mcs" Classic mcs::McsLock<P>,
+        "queue lock: each waiter spins on its own node", "first come, first served", &[];
+    "qspinlock" Linux qspinlock::QSpinLock<P>,
+        "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", "first come, first served", &[];
+    "qspinlock-whole-word" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WholeWord>,
+        "qspinlock that writes its word only as a whole", "first come, first served", &[];
+    "cna-v13" Linux cna_v13::CnaV13Lock<P>,
+        "CNA, the NUMA-aware qspinlock of the published tables", "threshold (10 ms) and a hand-over", CNA_SETTINGS;
+    "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna_v13::NoShuffleReduction>,
+        "cna-v13 without the shuffle reduction", "threshold (10 ms) and a hand-over", CNA_SETTINGS;
+    "lock-busted" Control controls::Busted<P>,
+        "excludes nobody", "none", &[];
+    "lock-lost-wakeup" Control controls::LostWakeup<P>,
+        "deadlocks: its unlock wakes nobody", "none", &[];
+    "lock-after-you" Control controls::AfterYou<P>,
+        "livelocks: two waiters give way to each other for ever", "none", &[];
+    "lock-lifo" Control controls::Lifo<P>,
+        "starves: last come, first served", "none", &[];
+}
+
+impl Subject {
+    /// The lock of this name.
+    pub fn named(name: &str) -> Option<&'static Subject> {
+        SUBJECTS.iter().find(|subject| subject.name == name)
+    }
+
+    /// The locks that mean to work.
+    pub fn working() -> impl Iterator<Item = &'static Subject> {
+        SUBJECTS.iter().filter(|subject| subject.family != Family::Control)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::OneThread;
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+
+    struct TypeName;
+    impl LockVisitor<OneThread> for TypeName {
+        type Output = String;
+        fn visit<L: RawLock>(self) -> String {
+            let lock = L::default();
+            let node = L::Node::default();
+            // SAFETY: one thread, and unlock follows lock.
+            unsafe {
+                lock.lock(&node);
+                lock.unlock(&node);
+            }
+            core::any::type_name::<L>().to_string()
+        }
+    }
+
+    #[test]
+    fn every_subject_has_a_name_and_a_type_of_its_own() {
+        let mut names: Vec<_> = SUBJECTS.iter().map(|s| s.name).collect();
+        let mut types: Vec<_> = SUBJECTS.iter().map(|s| s.visit::<OneThread, _>(TypeName)).collect();
+        names.sort_unstable();
+        names.dedup();
+        types.sort_unstable();
+        types.dedup();
+        assert_eq!((names.len(), types.len()), (SUBJECTS.len(), SUBJECTS.len()));
+        assert_eq!(Subject::named("qspinlock").map(|s| s.family), Some(Family::Linux));
+        assert!(Subject::named("no such lock").is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! A platform for unit tests: one thread, which therefore never waits in vain.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::boxed::Box;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::thread_local;
+
+use crate::events::LockEvent;
+use crate::platform::{
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, Topology, ZeroNode,
+};
+use crate::settings::Setting;
+
+pub struct OneThread(PhantomData<()>);
+
+thread_local! {
+    static EVENTS: [Cell<u64>; LockEvent::COUNT] = const { [const { Cell::new(0) }; LockEvent::COUNT] };
+    static SETTINGS: Cell<[u64; Setting::COUNT]> = const { Cell::new(Setting::DEFAULTS) };
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    static NODES_LEFT: Cell<bool> = const { Cell::new(true) };
+    /// Zeroed memory by slot and level, never freed.
+    static NODES: std::cell::RefCell<BTreeMap<(u32, u32), usize>> = const { std::cell::RefCell::new(BTreeMap::new()) };
+    pub static NOW_NS: Cell<u64> = const { Cell::new(0) };
+    pub static NUMA_NODE: Cell<u32> = const { Cell::new(0) };
+    static URGENT: Cell<bool> = const { Cell::new(false) };
+}
+
+pub fn events_of(event: LockEvent) -> u64 {
+    EVENTS.with(|events| events[event as usize].get())
+}
+
+pub fn set(setting: Setting, value: u64) {
+    SETTINGS.with(|settings| {
+        let mut values = settings.get();
+        values[setting as usize] = value;
+        settings.set(values);
+    });
+}
+
+impl OneThread {
+    /// The slot of the only thread; tests use others for waiters that they make up.
+    pub const SLOT: u32 = 0;
+
+    pub fn without_nodes(f: impl FnOnce()) {
+        NODES_LEFT.set(false);
+        f();
+        NODES_LEFT.set(true);
+    }
+}
+
+impl Platform for OneThread {
+    type U32 = AtomicU32;
+    type U64 = AtomicU64;
+    type Ptr<T> = AtomicPtr<T>;
+
+    fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+        let v = word.load(order);
+        assert!(done(v), "the only thread waits for ever");
+        v
+    }
+
+    fn wait_until_bounded<V: Copy>(
+        word: &impl Atomic<V>,
+        order: Ordering,
+        _turns: u32,
+        _done: impl Fn(V) -> bool,
+    ) -> V {
+        word.load(order)
+    }
+
+    fn cpu_relax(_turn: u32) {}
+
+    fn count(event: LockEvent) {
+        EVENTS.with(|events| events[event as usize].set(events[event as usize].get() + 1));
+    }
+}
+
+impl Clock for OneThread {
+    fn now_ns() -> u64 {
+        NOW_NS.get()
+    }
+}
+impl Topology for OneThread {
+    fn numa_node() -> u32 {
+        NUMA_NODE.get()
+    }
+}
+impl Priority for OneThread {
+    fn is_priority() -> bool {
+        URGENT.get()
+    }
+    fn set_priority(urgent: bool) {
+        URGENT.set(urgent);
+    }
+}
+impl Random for OneThread {
+    fn random_u32() -> u32 {
+        0
+    }
+}
+impl Settings for OneThread {
+    fn setting(which: Setting) -> u64 {
+        SETTINGS.get()[which as usize]
+    }
+}
+impl<N: ZeroNode + Default + 'static> LocalNodes<N> for OneThread {
+    fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
+        let level = DEPTH.get();
+        if !NODES_LEFT.get() || level == NodeId::NESTING {
+            return f(None);
+        }
+        DEPTH.set(level + 1);
+        let id = NodeId { slot: Self::SLOT, level };
+        let r = f(Some(LentNode { id, node: Self::node(id) }));
+        DEPTH.set(level);
+        r
+    }
+
+    /// One type of node per thread that runs a test.
+    fn node(id: NodeId) -> *const N {
+        NODES.with(|nodes| {
+            let mut nodes = nodes.borrow_mut();
+            let addr = nodes
+                .entry((id.slot, id.level))
+                .or_insert_with(|| Box::into_raw(Box::new(N::default())).expose_provenance());
+            core::ptr::with_exposed_provenance(*addr)
+        })
+    }
+}
