@@ -129,6 +129,19 @@ pub trait Random: Platform {
     fn random_u32() -> u32;
 }
 
+/// Doing something other than locking: for workloads, never for locks.
+pub trait Work: Clock {
+    /// Keeps the processor busy for this long.
+    fn busy_ns(ns: u64);
+    /// Stands for instructions that the workload's original executes: takes so long in the simulator,
+    /// and nothing natively, where the workload executes its own.
+    fn compute_ns(ns: u64);
+    /// Leaves the processor for about this long.
+    fn sleep_ns(ns: u64);
+    /// Leaves the processor to whoever else is ready, if anybody is.
+    fn preempt();
+}
+
 /// Settings that may change while locks are in use. They belong to the platform instance (natively
 /// the process, in the simulator the machine), never to a static here: simulations run in parallel.
 pub trait Settings: Platform {

@@ -1,1 +1,3 @@
-//! Placeholder of the first commit.
+//! The laboratory: workloads run natively and simulated, tables published and reproduced.
+
+pub mod simulate;

@@ -1,1 +1,7 @@
-//! Placeholder of the first commit.
+//! Workloads over any lock: what a thread does between and inside its acquisitions, and nothing about
+//! how threads are made, timed or reported. The same source runs natively and simulated.
+
+pub mod locktorture;
+mod observer;
+
+pub use observer::Observer;
