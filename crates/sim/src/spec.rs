@@ -1,0 +1,288 @@
+//! Machine descriptions: how many CPUs, which of them are near each other, and what a line transfer costs.
+//!
+//! A machine is one TOML file. [`MachineSpec`] is its resolved form: every default filled in, every latency
+//! that the file leaves out derived, everything checked. All times are nanoseconds.
+//!
+//! ```text
+//! socket   0                    1               a socket is a NUMA node
+//! domain   0         1          2         3     cores of a domain share a cache (a CCX; often the whole socket)
+//! core     0    1    2    3     4    5    6  7  numbered socket by socket, domain by domain
+//! cpu      0 1  2 3  4 5  6 7   8 9  ...        cpu = core * smt + thread
+//! ```
+//!
+//! A *distance* is an index into [`MachineSpec::distances`] and into each latency array. Distance 0 is another
+//! core of the same domain. Where a socket holds several domains, distance 1 is another domain of the socket.
+//! The distances after these belong to other sockets: a pair of sockets `h` hops apart has the `h`-th of them.
+//!
+//! # Latencies that a file does not give
+//!
+//! Published core-to-core figures mostly are one number per distance: a compare-and-swap that pulls a modified
+//! line. From `latency_ns.cas` the table is derived with the ratios of the Xeon columns of David, Guerraoui and
+//! Trigonakis, "Everything You Always Wanted to Know about Synchronization", SOSP 2013, table 2:
+//!
+//! | value | rule |
+//! |---|---|
+//! | `load_modified` | 0.92 cas |
+//! | `load_shared` | 0.40 cas inside a domain (its cache answers), 0.75 cas beyond |
+//! | `load_memory` | 90 ns in the socket; 90 ns + (cas there - cas in the socket) for another socket |
+//! | `store_modified`, `store_shared`, `atomic_shared` | 0.97 cas |
+//! | `atomic_modified` | cas |
+//! | `local_ns.l1` | 5 cycles |
+//! | `local_ns.atomic_owned` | 20 cycles |
+
+mod builtin;
+mod error;
+mod file;
+mod model;
+mod resolve;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use serde::Deserialize;
+
+pub use error::SpecError;
+pub use model::{ModelParameters, OwnershipOverlap};
+pub use settings::MachineSetting;
+
+/// How far the latencies of a machine can be trusted.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// A published table for this very machine.
+    Measured,
+    /// A crowd-sourced measurement of this very CPU.
+    MeasuredCrowd,
+    /// A measurement of another CPU of the same family.
+    Proxy,
+    /// Arithmetic from neighbouring machines, never a publication.
+    Estimate,
+}
+
+/// Whether a table of latencies was given or follows from one figure per distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// All seven rows stand in the file.
+    Given,
+    /// The file has `latency_ns.cas` only; the rows follow from the ratios in the head of this module.
+    Derived,
+}
+
+/// What a request does, and in which state it finds the line: one row of the latency table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Load of a line that another core has modified.
+    LoadModified,
+    /// Load of a line that other caches hold unmodified.
+    LoadShared,
+    /// Load, store or atomic of a line that no cache holds: from DRAM.
+    LoadMemory,
+    /// Store to a line that another core has modified.
+    StoreModified,
+    /// Store to a line that other caches hold unmodified.
+    StoreShared,
+    /// Atomic read-modify-write of a line that another core has modified.
+    AtomicModified,
+    /// Atomic read-modify-write of a line that other caches hold unmodified.
+    AtomicShared,
+}
+
+/// Latencies of accesses that leave the core, in nanoseconds: one value per distance, nearest first, unscaled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LatencyNs {
+    /// Load of a line modified in another core, by distance of that core.
+    pub load_modified: Vec<f64>,
+    /// Load of a line held unmodified, by distance of the nearest cache that holds it.
+    pub load_shared: Vec<f64>,
+    /// Load from DRAM, by distance of the memory (see [`MachineSpec::memory_distance`]).
+    pub load_memory: Vec<f64>,
+    /// Store to a line modified in another core.
+    pub store_modified: Vec<f64>,
+    /// Store to a line held unmodified, by distance of the farthest cache that holds it.
+    pub store_shared: Vec<f64>,
+    /// Atomic read-modify-write of a line modified in another core.
+    pub atomic_modified: Vec<f64>,
+    /// Atomic read-modify-write of a line held unmodified, by distance of the farthest cache that holds it.
+    pub atomic_shared: Vec<f64>,
+    /// Whether the rows above were given or derived.
+    pub provenance: Provenance,
+}
+
+/// Latencies that stay inside the core, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LocalNs {
+    /// Load or store that hits the core's first-level cache.
+    pub l1: f64,
+    /// Atomic read-modify-write of a line that the core owns already.
+    pub atomic_owned: f64,
+    /// One turn of a spin loop's pause instruction.
+    pub pause: f64,
+}
+
+/// A machine with every default filled in and everything checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineSpec {
+    /// Name on the command line.
+    pub name: String,
+    /// One line: which CPU, how many of them.
+    pub description: String,
+    /// Where the latencies come from.
+    pub source: String,
+    /// How far they can be trusted.
+    pub confidence: Confidence,
+    /// Number of sockets; a socket is a NUMA node.
+    pub sockets: usize,
+    /// Cores of one socket.
+    pub cores_per_socket: usize,
+    /// Cores that share a cache; divides `cores_per_socket`.
+    pub cores_per_domain: usize,
+    /// Hardware threads of one core.
+    pub smt: usize,
+    /// Clock in GHz, to turn cycles into nanoseconds.
+    pub ghz: f64,
+    /// Names of the distances beyond the core itself, nearest first.
+    pub distances: Vec<String>,
+    /// How many of `distances` lie inside a socket: 1, or 2 where a socket holds several domains.
+    pub local_distances: usize,
+    /// Hops between sockets: 0 on the diagonal, `h` for the `h`-th distance beyond the socket.
+    pub hops: Vec<Vec<usize>>,
+    /// Latencies of accesses that leave the core.
+    pub latency_ns: LatencyNs,
+    /// Latencies inside the core.
+    pub local_ns: LocalNs,
+    /// Parameters of the simulator's model.
+    pub model: ModelParameters,
+}
+
+impl MachineSpec {
+    /// Names of the machines that come with the simulator.
+    pub fn builtin_names() -> Vec<&'static str> {
+        builtin::MACHINES.iter().map(|&(name, _)| name).collect()
+    }
+
+    /// The built-in machine called `name`.
+    pub fn builtin(name: &str) -> Result<Self, SpecError> {
+        match builtin::MACHINES.iter().find(|&&(known, _)| known == name) {
+            Some((_, text)) => Self::parse(text, &format!("built-in machine {name}")),
+            None => Err(SpecError::UnknownMachine { name: name.to_owned(), known: Self::builtin_names() }),
+        }
+    }
+
+    /// The machine that the text of a machine file describes; `origin` names the text in errors.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, SpecError> {
+        let file = toml::from_str(text)
+            .map_err(|error| SpecError::Syntax { origin: origin.to_owned(), message: error.to_string() })?;
+        resolve::resolve(file, origin)
+    }
+
+    /// A built-in machine, or else the machine file of that path.
+    ///
+    /// What is no built-in name is taken for a path if it has a `/`, ends in `.toml` or exists.
+    pub fn load(name_or_path: &str) -> Result<Self, SpecError> {
+        let path = std::path::Path::new(name_or_path);
+        let is_builtin = builtin::MACHINES.iter().any(|&(known, _)| known == name_or_path);
+        let is_path = name_or_path.contains('/') || name_or_path.ends_with(".toml") || path.exists();
+        if is_builtin || !is_path {
+            return Self::builtin(name_or_path);
+        }
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, name_or_path),
+            Err(source) => Err(SpecError::Unreadable { path: name_or_path.to_owned(), source }),
+        }
+    }
+
+    /// Number of CPUs (hardware threads).
+    pub fn cpus(&self) -> usize {
+        self.cores() * self.smt
+    }
+
+    /// Number of cores.
+    pub fn cores(&self) -> usize {
+        self.sockets * self.cores_per_socket
+    }
+
+    /// Number of cache domains.
+    pub fn domains(&self) -> usize {
+        self.cores() / self.cores_per_domain
+    }
+
+    /// The core that a CPU is a hardware thread of.
+    pub fn core_of_cpu(&self, cpu: usize) -> usize {
+        cpu / self.smt
+    }
+
+    /// The hardware thread of its core that a CPU is, from 0.
+    pub fn thread_of_cpu(&self, cpu: usize) -> usize {
+        cpu % self.smt
+    }
+
+    /// The cache domain of a core.
+    pub fn domain_of_core(&self, core: usize) -> usize {
+        core / self.cores_per_domain
+    }
+
+    /// The cache domain of a CPU.
+    pub fn domain_of_cpu(&self, cpu: usize) -> usize {
+        self.domain_of_core(self.core_of_cpu(cpu))
+    }
+
+    /// The socket of a core.
+    pub fn socket_of_core(&self, core: usize) -> usize {
+        core / self.cores_per_socket
+    }
+
+    /// The socket of a CPU.
+    pub fn socket_of_cpu(&self, cpu: usize) -> usize {
+        self.socket_of_core(self.core_of_cpu(cpu))
+    }
+
+    /// The NUMA node of a CPU: its socket.
+    pub fn numa_node_of_cpu(&self, cpu: usize) -> usize {
+        self.socket_of_cpu(cpu)
+    }
+
+    /// The socket of a cache domain.
+    pub fn socket_of_domain(&self, domain: usize) -> usize {
+        self.socket_of_core(domain * self.cores_per_domain)
+    }
+
+    /// Distance between two domains: index into the latency arrays; 0 if and only if they are the same.
+    pub fn distance(&self, domain_a: usize, domain_b: usize) -> usize {
+        if domain_a == domain_b {
+            return 0;
+        }
+        self.distance_to_socket(self.socket_of_domain(domain_a), self.socket_of_domain(domain_b))
+    }
+
+    /// Distance from a domain to the memory of a socket: index into the latency arrays.
+    pub fn memory_distance(&self, domain: usize, home_socket: usize) -> usize {
+        self.distance_to_socket(self.socket_of_domain(domain), home_socket)
+    }
+
+    /// Latency of an access over a distance, in nanoseconds, with the model's two scales applied.
+    pub fn latency(&self, access: Access, distance: usize) -> f64 {
+        let model = &self.model;
+        let in_socket = distance < self.local_distances;
+        let scale = if in_socket { model.same_socket_scale } else { model.cross_socket_scale };
+        self.latency_ns.row(access)[distance] * scale
+    }
+
+    fn distance_to_socket(&self, from: usize, to: usize) -> usize {
+        self.local_distances - 1 + self.hops[from][to]
+    }
+}
+
+impl LatencyNs {
+    /// The unscaled latencies of one kind of access, by distance.
+    pub fn row(&self, access: Access) -> &[f64] {
+        match access {
+            Access::LoadModified => &self.load_modified,
+            Access::LoadShared => &self.load_shared,
+            Access::LoadMemory => &self.load_memory,
+            Access::StoreModified => &self.store_modified,
+            Access::StoreShared => &self.store_shared,
+            Access::AtomicModified => &self.atomic_modified,
+            Access::AtomicShared => &self.atomic_shared,
+        }
+    }
+}

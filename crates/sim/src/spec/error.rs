@@ -1,0 +1,62 @@
+//! What can be wrong with a machine that a user names, describes or changes.
+
+use thiserror::Error;
+
+/// What is wrong with a machine file, a machine's name or a machine setting.
+///
+/// Every message says what is wrong, where (file and key) and what would be right.
+#[derive(Debug, Error)]
+pub enum SpecError {
+    /// Neither a built-in machine nor a path.
+    #[error("there is no machine `{name}`; there are: {}; or give the path of a machine file", known.join(", "))]
+    UnknownMachine {
+        /// What was asked for.
+        name: String,
+        /// The built-in machines.
+        known: Vec<&'static str>,
+    },
+    /// The machine file cannot be read.
+    #[error("cannot read the machine file {path}: {source}")]
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not TOML, or a key that is unknown, missing or of the wrong type.
+    #[error("{origin}: {message}")]
+    Syntax {
+        /// The file.
+        origin: String,
+        /// The parser's message, with line and column.
+        message: String,
+    },
+    /// A key whose value, or lack of one, makes no machine.
+    #[error("{origin}: {key}: {problem}")]
+    Invalid {
+        /// The file.
+        origin: String,
+        /// The key with its table.
+        key: String,
+        /// What is wrong with the value and what would be right.
+        problem: String,
+    },
+    /// `machine.KEY=VALUE` with a key that no machine has.
+    #[error("there is no machine setting `{key}`; there are: {}", known.join(", "))]
+    UnknownSetting {
+        /// The key.
+        key: String,
+        /// The settings that there are.
+        known: Vec<&'static str>,
+    },
+    /// `machine.KEY=VALUE` with a value that this machine cannot have.
+    #[error("machine.{key}={value}: {problem}")]
+    Setting {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// What would be right.
+        problem: String,
+    },
+}

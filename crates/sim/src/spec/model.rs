@@ -1,0 +1,67 @@
+//! Parameters of the simulator's model of coherence, with their defaults: the `[model]` table of a file.
+
+use serde::Deserialize;
+
+/// Whether a store that waits in the store buffer asks for its line before its turn.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnershipOverlap {
+    /// Only the oldest store asks: the misses of buffered stores follow one another.
+    None,
+    /// Every buffered store asks at once; they still become visible in order. What x86 processors do.
+    #[default]
+    Prefetch,
+}
+
+/// Parameters of the simulator's model: properties that no table of latencies gives.
+///
+/// The defaults, which [`ModelParameters::default`] holds, are assumptions unless a source is named.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelParameters {
+    /// Factor on all latencies of other sockets, their memory included. Default 1.
+    pub cross_socket_scale: f64,
+    /// Factor on all latencies within the socket, its memory included. Default 1.
+    pub same_socket_scale: f64,
+    /// Fraction of a transfer's latency after which the old holder loses the line. Default 0.5.
+    pub grab_fraction: f64,
+    /// Fraction of the latency for which a read of a modified line keeps that line from others. Default 0.5.
+    pub read_occupancy_modified: f64,
+    /// Time for which a read of a shared line keeps that line from others, in nanoseconds. Default 5.
+    pub read_occupancy_shared_ns: f64,
+    /// Relative width of the random deviation of each transfer's latency: 0.1 is +-10 %. Default 0.1.
+    ///
+    /// Without any, a few threads lock into resonances that no real machine has.
+    pub jitter: f64,
+    /// Whether buffered stores ask for their lines ahead of their turn. Default `"prefetch"`.
+    pub ownership_overlap: OwnershipOverlap,
+    /// Stores that a core can hold back; 1 blocks at every store until it is done. Default 42 (Haswell).
+    pub store_buffer_entries: usize,
+    /// Added to a transfer between domains if the line's home is neither's socket, in nanoseconds. Default 0.
+    pub home_extra_ns: f64,
+    /// Added per further remote socket that must give up its shared copy, in nanoseconds. Default 0.
+    pub sharer_extra_ns: f64,
+    /// Factor on the latency of transfers while the core's other hardware thread is busy. Default 1.
+    pub smt_miss_scale: f64,
+    /// Speed of each of two busy hardware threads of a core, a lone one being 1. Default 1.
+    pub smt_speed: f64,
+}
+
+impl Default for ModelParameters {
+    fn default() -> Self {
+        Self {
+            cross_socket_scale: 1.0,
+            same_socket_scale: 1.0,
+            grab_fraction: 0.5,
+            read_occupancy_modified: 0.5,
+            read_occupancy_shared_ns: 5.0,
+            jitter: 0.1,
+            ownership_overlap: OwnershipOverlap::Prefetch,
+            store_buffer_entries: 42,
+            home_extra_ns: 0.0,
+            sharer_extra_ns: 0.0,
+            smt_miss_scale: 1.0,
+            smt_speed: 1.0,
+        }
+    }
+}
