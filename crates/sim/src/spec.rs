@@ -5,20 +5,24 @@
 //!
 //! ```text
 //! socket   0                    1               a socket is a NUMA node
-//! domain   0         1          2         3     cores of a domain share a cache (a CCX; often the whole socket)
+//! domain   0         1          2         3     cores of a domain share a cache: a CCX, or the socket
 //! core     0    1    2    3     4    5    6  7  numbered socket by socket, domain by domain
 //! cpu      0 1  2 3  4 5  6 7   8 9  ...        cpu = core * smt + thread
 //! ```
 //!
-//! A *distance* is an index into [`MachineSpec::distances`] and into each latency array. Distance 0 is another
-//! core of the same domain. Where a socket holds several domains, distance 1 is another domain of the socket.
-//! The distances after these belong to other sockets: a pair of sockets `h` hops apart has the `h`-th of them.
+//! A *distance* is an index into [`MachineSpec::distances`] and into each latency array. Distance 0 is
+//! another core of the same domain. Where a socket holds several domains, distance 1 is another domain of the
+//! socket. The distances after these belong to other sockets: sockets `h` hops apart have the `h`-th of them.
+//! Memory belongs to a socket, not to a domain: that of the own socket is at the last distance inside it.
+//!
+//! The hardware threads of a core share its caches, so a line that moves between them moves no distance.
 //!
 //! # Latencies that a file does not give
 //!
-//! Published core-to-core figures mostly are one number per distance: a compare-and-swap that pulls a modified
-//! line. From `latency_ns.cas` the table is derived with the ratios of the Xeon columns of David, Guerraoui and
-//! Trigonakis, "Everything You Always Wanted to Know about Synchronization", SOSP 2013, table 2:
+//! Published core-to-core figures mostly are one number per distance: a compare-and-swap that pulls a
+//! modified line. From `latency_ns.cas` the table is derived with the ratios of the Xeon columns of David,
+//! Guerraoui and Trigonakis, "Everything You Always Wanted to Know about Synchronization but Were Afraid to
+//! Ask", SOSP 2013, table 2; the values for the own cache and for DRAM are round figures of today's machines:
 //!
 //! | value | rule |
 //! |---|---|
@@ -43,6 +47,7 @@ use serde::Deserialize;
 
 pub use error::SpecError;
 pub use model::{ModelParameters, OwnershipOverlap};
+pub use resolve::{CORES_MAX, CPUS_MAX, DOMAINS_MAX};
 pub use settings::MachineSetting;
 
 /// How far the latencies of a machine can be trusted.
@@ -57,6 +62,17 @@ pub enum Confidence {
     Proxy,
     /// Arithmetic from neighbouring machines, never a publication.
     Estimate,
+}
+
+impl std::fmt::Display for Confidence {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(match self {
+            Self::Measured => "measured",
+            Self::MeasuredCrowd => "measured-crowd",
+            Self::Proxy => "proxy",
+            Self::Estimate => "estimate",
+        })
+    }
 }
 
 /// Whether a table of latencies was given or follows from one figure per distance.
@@ -75,7 +91,7 @@ pub enum Access {
     LoadModified,
     /// Load of a line that other caches hold unmodified.
     LoadShared,
-    /// Load, store or atomic of a line that no cache holds: from DRAM.
+    /// Load, store or atomic of a line that no cache holds: from the home's DRAM.
     LoadMemory,
     /// Store to a line that another core has modified.
     StoreModified,
@@ -87,7 +103,7 @@ pub enum Access {
     AtomicShared,
 }
 
-/// Latencies of accesses that leave the core, in nanoseconds: one value per distance, nearest first, unscaled.
+/// Latencies of accesses that leave the core, in unscaled nanoseconds: one value per distance, nearest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyNs {
     /// Load of a line modified in another core, by distance of that core.

@@ -8,4 +8,17 @@ macro_rules! machines {
     };
 }
 
-machines!("haswell-ex-4s",);
+machines!(
+    "westmere-ex-8s",
+    "westmere-ex-4s",
+    "haswell-ex-4s",
+    "haswell-ex-8s",
+    "haswell-ex-4830-4s",
+    "ivybridge-ep-2s",
+    "skylake-sp-8s",
+    "cascadelake-2s",
+    "epyc-rome-2s",
+    "epyc-genoa-2s",
+    "graviton3",
+    "cortex-a7-quad",
+);

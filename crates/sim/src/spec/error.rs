@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum SpecError {
     /// Neither a built-in machine nor a path.
-    #[error("there is no machine `{name}`; there are: {}; or give the path of a machine file", known.join(", "))]
+    #[error("there is no machine `{name}`; there are: {}; or give the path of a file", known.join(", "))]
     UnknownMachine {
         /// What was asked for.
         name: String,

@@ -35,9 +35,12 @@ pub struct ModelParameters {
     pub jitter: f64,
     /// Whether buffered stores ask for their lines ahead of their turn. Default `"prefetch"`.
     pub ownership_overlap: OwnershipOverlap,
-    /// Stores that a core can hold back; 1 blocks at every store until it is done. Default 42 (Haswell).
+    /// Stores that a hardware thread can hold back; 1 blocks at every store until it is done. Default 42, as
+    /// Haswell (Intel 64 and IA-32 Optimization Manual).
     pub store_buffer_entries: usize,
     /// Added to a transfer between domains if the line's home is neither's socket, in nanoseconds. Default 0.
+    ///
+    /// A transfer within a domain is the shared cache's affair: the home has no part in it.
     pub home_extra_ns: f64,
     /// Added per further remote socket that must give up its shared copy, in nanoseconds. Default 0.
     pub sharer_extra_ns: f64,

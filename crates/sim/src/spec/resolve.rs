@@ -7,12 +7,12 @@ use super::{LatencyNs, LocalNs, MachineSpec, Provenance, SpecError, settings};
 const SCHEMA: u32 = 1;
 /// Hardware threads per core that a machine may have; SPARC and POWER have 8.
 pub(super) const SMT_MAX: usize = 8;
-/// The simulator keeps the domains that hold a line as the bits of one 64-bit word.
-pub(super) const DOMAINS_MAX: usize = 64;
-/// Bounds the simulator's tables: more than four times the largest built-in machine.
-pub(super) const CORES_MAX: usize = 1024;
-/// Bounds the simulator's tables.
-pub(super) const CPUS_MAX: usize = 4096;
+/// Cache domains that a machine may have: those that hold a line are the bits of one 64-bit word.
+pub const DOMAINS_MAX: usize = 64;
+/// Cores that a machine may have: more than four times those of the largest built-in machine.
+pub const CORES_MAX: usize = 1024;
+/// CPUs (hardware threads) that a machine may have.
+pub const CPUS_MAX: usize = 4096;
 /// A latency above this is a slip of the unit: no line transfer takes 0.1 ms.
 pub(super) const LATENCY_MAX_NS: f64 = 100_000.0;
 /// Clock rates outside of this, in GHz, are a slip of the unit (MHz, Hz).
@@ -321,9 +321,11 @@ fn derive(cas: &[f64], local_distances: usize) -> LatencyNs {
 }
 
 fn resolve_local(table: &LocalTable, ghz: f64, latency_ns: &LatencyNs) -> Result<LocalNs, Problem> {
+    // To the picosecond, so that it can be listed.
+    let cycles = |count: f64| (count / ghz * 1000.0).round() / 1000.0;
     let local = LocalNs {
-        l1: table.l1.unwrap_or(5.0 / ghz),
-        atomic_owned: table.atomic_owned.unwrap_or(20.0 / ghz),
+        l1: table.l1.unwrap_or(cycles(5.0)),
+        atomic_owned: table.atomic_owned.unwrap_or(cycles(20.0)),
         pause: table.pause,
     };
     check_local(&local, latency_ns)?;

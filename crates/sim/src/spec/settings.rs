@@ -163,7 +163,10 @@ const OTHERS: &[(&str, &str)] = &[
     ),
     ("smt", "Hardware threads of each core."),
     ("ownership-overlap", "Whether buffered stores ask for their lines ahead of their turn."),
-    ("store-buffer-entries", "Stores that a core can hold back; 1 blocks at every store until it is done."),
+    (
+        "store-buffer-entries",
+        "Stores that a hardware thread can hold back; 1 blocks at every store until it is done.",
+    ),
 ];
 
 /// Checks the numbers that a file's `[model]` and `[local_ns]` give.
