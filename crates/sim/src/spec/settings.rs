@@ -157,15 +157,12 @@ const NUMBERS: &[Number] = &[
 /// Settings that are counts or words, with their summaries.
 const OTHERS: &[(&str, &str)] = &[
     ("nodes", "Use only the first sockets (NUMA nodes); also called `sockets`."),
-    (
-        "cores-per-socket",
-        "Cores of each socket; where it has several cache domains, whole ones or part of one.",
-    ),
+    ("cores-per-socket", "Cores of each socket: whole cache domains, or part of one."),
     ("smt", "Hardware threads of each core."),
     ("ownership-overlap", "Whether buffered stores ask for their lines ahead of their turn."),
     (
         "store-buffer-entries",
-        "Stores that a hardware thread can hold back; 1 blocks at every store until it is done.",
+        "Stores that a hardware thread can hold back; 1 blocks at each until it is done.",
     ),
 ];
 
