@@ -1,1 +1,51 @@
-//! Placeholder of the first commit.
+//! The platform of nearlock's locks for programs on an operating system.
+//!
+//! | what | where |
+//! |---|---|
+//! | [`Os`] | the platform: the machine's words, and every capability that a lock may ask for |
+//! | [`SpinThenYield`], [`Spin`] | how a waiting thread passes the time |
+//! | [`register_thread`] | gives the calling thread its queue nodes ahead of time |
+//! | [`set_numa_node`] | makes the calling thread claim another NUMA node |
+//! | [`set_setting`] | changes a setting of the locks |
+//! | [`events`] | what the slow paths have counted |
+//! | [`futex`], [`sched_yield`] | what the system offers for waiting |
+//!
+//! Everything belongs to the process: all locks of all types share one table of queue nodes, one of
+//! settings and one of counters.
+//!
+//! Supported is Linux with 64-bit pointers. Elsewhere everything works, but there is one NUMA node, and a
+//! futex waits by yielding.
+//!
+//! # Signals and fork
+//!
+//! A signal handler may lock, up to [`NodeId::NESTING`](nearlock_core::platform::NodeId::NESTING) slow
+//! paths on top of each other in a thread; deeper ones wait without a place in the queue. A thread whose
+//! handlers lock should call [`register_thread`] first: registering allocates. After `fork` the child keeps
+//! its thread's nodes and may go on locking, except for locks that other threads of the parent held or
+//! waited for at the fork. The nodes of those threads stay taken in the child.
+
+#[cfg(any(test, not(all(target_os = "linux", target_pointer_width = "64"))))]
+mod fallback;
+pub mod futex;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod linux;
+mod numa;
+mod platform;
+mod random;
+mod settings;
+mod slots;
+mod thread;
+mod wait;
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+use fallback as sys;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+use linux as sys;
+
+pub use nearlock_core::native::Spin;
+pub use numa::set_numa_node;
+pub use platform::Os;
+pub use settings::{OutOfRange, set_setting};
+pub use sys::sched_yield;
+pub use thread::{events, register_thread};
+pub use wait::SpinThenYield;

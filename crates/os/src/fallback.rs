@@ -1,0 +1,102 @@
+//! Systems that we know nothing of, by the means of the standard library.
+
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
+use core::time::Duration;
+use std::alloc::{self, Layout};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::futex::WaitResult;
+
+/// Nanoseconds since the first call.
+pub fn now_ns() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// One node for all.
+pub fn numa_node() -> u32 {
+    0
+}
+
+/// Offers the processor to other threads.
+pub fn sched_yield() {
+    std::thread::yield_now();
+}
+
+/// Yields once: a wake-up for no reason.
+pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
+    if word.load(Relaxed) != expected {
+        return WaitResult::Mismatch;
+    }
+    match timeout {
+        None => std::thread::yield_now(),
+        Some(timeout) => {
+            // Sleeping in short pieces, or the whole timeout would be the price of a missed wake-up.
+            const PIECE: Duration = Duration::from_millis(1);
+            std::thread::sleep(timeout.min(PIECE));
+            if timeout <= PIECE {
+                return WaitResult::TimedOut;
+            }
+        }
+    }
+    WaitResult::Woken
+}
+
+/// Nobody sleeps for long.
+pub fn futex_wake(_word: &AtomicU32, _n: u32) -> u32 {
+    0
+}
+
+/// Zeroed memory that may be used for ever, or null.
+pub fn zeroed(layout: Layout) -> *mut u8 {
+    assert!(layout.size() != 0);
+    // SAFETY: the size is not 0.
+    unsafe { alloc::alloc_zeroed(layout) }
+}
+
+/// Gives back what [`zeroed`] gave.
+///
+/// # Safety
+///
+/// `memory` is not null, came from `zeroed` with this `layout`, and nobody refers to it.
+pub unsafe fn give_back(memory: *mut u8, layout: Layout) {
+    // SAFETY: by our own condition.
+    unsafe { alloc::dealloc(memory, layout) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn does_what_every_lock_needs() {
+        let before = now_ns();
+        sched_yield();
+        assert!(now_ns() >= before);
+        assert_eq!(numa_node(), 0);
+    }
+
+    #[test]
+    fn a_futex_waits_in_turns() {
+        let word = AtomicU32::new(0);
+        assert_eq!(futex_wait(&word, 1, None), WaitResult::Mismatch);
+        assert_eq!(futex_wait(&word, 0, None), WaitResult::Woken);
+        assert_eq!(futex_wait(&word, 0, Some(Duration::ZERO)), WaitResult::TimedOut);
+        assert_eq!(futex_wait(&word, 0, Some(Duration::MAX)), WaitResult::Woken);
+        assert_eq!(futex_wake(&word, 1), 0);
+    }
+
+    #[test]
+    fn memory_is_zeroed_and_aligned() {
+        let layout = Layout::from_size_align(256, 64).unwrap();
+        let memory = zeroed(layout);
+        assert!(!memory.is_null() && memory.addr().is_multiple_of(64));
+        // SAFETY: just allocated with this size and layout, and not used afterwards.
+        unsafe {
+            assert!(std::slice::from_raw_parts(memory, 256).iter().all(|&byte| byte == 0));
+            give_back(memory, layout);
+        }
+    }
+}

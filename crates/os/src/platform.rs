@@ -1,0 +1,136 @@
+//! The platform.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::native::{Native, Wait};
+use nearlock_core::platform::{
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, Topology, ZeroNode,
+};
+use nearlock_core::settings::Setting;
+
+use crate::{SpinThenYield, numa, random, settings, sys, thread};
+
+/// The operating system: the words of [`Native`], waiting policy `W`, and every capability.
+///
+/// All `Os<W>` share the process' nodes, settings and counters, whatever their `W`.
+#[derive(Debug)]
+pub struct Os<W: Wait = SpinThenYield>(PhantomData<W>);
+
+impl<W: Wait> Platform for Os<W> {
+    type U32 = AtomicU32;
+    type U64 = AtomicU64;
+    type Ptr<T> = AtomicPtr<T>;
+
+    #[inline(always)]
+    fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+        Native::<W>::wait_until(word, order, done)
+    }
+
+    #[inline(always)]
+    fn wait_until_bounded<V: Copy>(
+        word: &impl Atomic<V>,
+        order: Ordering,
+        turns: u32,
+        done: impl Fn(V) -> bool,
+    ) -> V {
+        Native::<W>::wait_until_bounded(word, order, turns, done)
+    }
+
+    #[inline(always)]
+    fn cpu_relax(turn: u32) {
+        Native::<W>::cpu_relax(turn);
+    }
+
+    #[inline(always)]
+    fn prefetch_write<T>(target: *const T) {
+        Native::<W>::prefetch_write(target);
+    }
+
+    #[inline]
+    fn count(event: LockEvent) {
+        thread::count(event);
+    }
+}
+
+impl<W: Wait> Clock for Os<W> {
+    #[inline]
+    fn now_ns() -> u64 {
+        sys::now_ns()
+    }
+}
+
+impl<W: Wait> Topology for Os<W> {
+    #[inline]
+    fn numa_node() -> u32 {
+        numa::numa_node()
+    }
+}
+
+impl<W: Wait> Priority for Os<W> {
+    #[inline]
+    fn is_priority() -> bool {
+        thread::is_priority()
+    }
+    #[inline]
+    fn set_priority(urgent: bool) {
+        thread::set_priority(urgent);
+    }
+}
+
+impl<W: Wait> Random for Os<W> {
+    #[inline]
+    fn random_u32() -> u32 {
+        random::random_u32()
+    }
+}
+
+impl<W: Wait> Settings for Os<W> {
+    #[inline]
+    fn setting(which: Setting) -> u64 {
+        settings::setting(which)
+    }
+}
+
+impl<W: Wait, N: ZeroNode> LocalNodes<N> for Os<W> {
+    #[inline]
+    fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
+        thread::with_node(f)
+    }
+
+    #[inline]
+    fn node(id: NodeId) -> *const N {
+        thread::node(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spin;
+    use nearlock_core::subjects::EveryCapability;
+
+    fn has_every_capability<P: EveryCapability>() {}
+
+    #[test]
+    fn every_waiting_policy_has_every_capability() {
+        has_every_capability::<Os>();
+        has_every_capability::<Os<Spin>>();
+    }
+
+    #[test]
+    fn the_clock_does_not_go_back() {
+        let before = <Os>::now_ns();
+        assert!(<Os>::now_ns() >= before);
+    }
+
+    #[test]
+    fn priority_belongs_to_the_thread() {
+        <Os>::set_priority(true);
+        assert!(<Os>::is_priority());
+        std::thread::spawn(|| assert!(!<Os>::is_priority())).join().unwrap();
+        <Os>::set_priority(false);
+        assert!(!<Os>::is_priority());
+    }
+}
