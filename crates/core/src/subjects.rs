@@ -42,6 +42,28 @@ pub enum Family {
     Control,
 }
 
+/// What a lock promises to a waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fairness {
+    /// Nothing: others may overtake it for ever.
+    Unbounded,
+    /// First come, first served.
+    Fifo,
+    /// It waits at most a threshold and a queue longer than first come, first served.
+    Threshold,
+}
+
+impl Fairness {
+    /// In a word or two.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fairness::Unbounded => "none",
+            Fairness::Fifo => "first come, first served",
+            Fairness::Threshold => "threshold",
+        }
+    }
+}
+
 /// A lock of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
@@ -51,8 +73,8 @@ pub struct Subject {
     pub family: Family,
     /// One sentence.
     pub summary: &'static str,
-    /// What bounds a wait.
-    pub fairness: &'static str,
+    /// What it promises to a waiter. (What a control promises, it breaks.)
+    pub fairness: Fairness,
     /// The run-time settings that it obeys.
     pub settings: &'static [Setting],
     index: usize,
@@ -67,7 +89,7 @@ pub trait LockVisitor<P: Platform> {
 }
 
 macro_rules! subjects {
-    ($($name:literal $family:ident $lock:ty, $summary:literal, $fairness:literal, $settings:expr;)*) => {
+    ($($name:literal $family:ident $lock:ty, $summary:literal, $fairness:ident, $settings:expr;)*) => {
         /// All locks, those that work first, in the order of the documentation.
         pub const SUBJECTS: &[Subject] = &{
             let mut index = 0;
@@ -75,7 +97,7 @@ macro_rules! subjects {
                 name: $name,
                 family: Family::$family,
                 summary: $summary,
-                fairness: $fairness,
+                fairness: Fairness::$fairness,
                 settings: $settings,
                 index: { index += 1; index - 1 },
             },)*]
@@ -106,27 +128,27 @@ const CNA_SETTINGS: &[Setting] = &[
 
 subjects! {
     "ttas" Classic ttas::TtasLock<P>,
-        "test-and-test-and-set: one word, everybody spins on it", "none", &[];
+        "test-and-test-and-set: one word, everybody spins on it", Unbounded, &[];
     "ttas-no-preread" Classic ttas::TtasLock<P, ttas::NoPreRead>,
-        "test-and-set that reads only between its attempts", "none", &[];
+        "test-and-set that reads only between its attempts", Unbounded, &[];
     "mcs" Classic mcs::McsLock<P>,
-        "queue lock: each waiter spins on its own node", "first come, first served", &[];
+        "queue lock: each waiter spins on its own node", Fifo, &[];
     "qspinlock" Linux qspinlock::QSpinLock<P>,
-        "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", "first come, first served", &[];
+        "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", Fifo, &[];
     "qspinlock-whole-word" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WholeWord>,
-        "qspinlock that writes its word only as a whole", "first come, first served", &[];
+        "qspinlock that writes its word only as a whole", Fifo, &[];
     "cna-v13" Linux cna_v13::CnaV13Lock<P>,
-        "CNA, the NUMA-aware qspinlock of the published tables", "threshold (10 ms) and a hand-over", CNA_SETTINGS;
+        "CNA, the NUMA-aware qspinlock of the published tables", Threshold, CNA_SETTINGS;
     "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna_v13::NoShuffleReduction>,
-        "cna-v13 without the shuffle reduction", "threshold (10 ms) and a hand-over", CNA_SETTINGS;
+        "cna-v13 without the shuffle reduction", Threshold, CNA_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
-        "excludes nobody", "none", &[];
+        "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,
-        "deadlocks: its unlock wakes nobody", "none", &[];
+        "deadlocks: its unlock wakes nobody", Unbounded, &[];
     "lock-after-you" Control controls::AfterYou<P>,
-        "livelocks: two waiters give way to each other for ever", "none", &[];
+        "livelocks: two waiters give way to each other for ever", Unbounded, &[];
     "lock-lifo" Control controls::Lifo<P>,
-        "starves: last come, first served", "none", &[];
+        "starves: last come, first served", Fifo, &[];
 }
 
 impl Subject {

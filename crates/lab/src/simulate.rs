@@ -1,10 +1,32 @@
 //! One simulated cell: a workload over a lock, by some threads, on a machine.
 
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use hdrhistogram::Histogram;
+use nearlock_core::platform::Clock;
+use nearlock_core::raw::RawLock;
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::Subject;
+use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
+use nearlock_sim::checker::{Checker, Violation};
 use nearlock_sim::spec::MachineSpec;
-use nearlock_workload::locktorture::ShortHolds;
+use nearlock_sim::{Counters, Machine, Pause, Sim, placement};
+use nearlock_workload::Observer;
+use nearlock_workload::locktorture::{LongHolds, OwnLine, Params, Shared, ShortHolds, Stats, Writer};
 use serde::Serialize;
+
+/// Name of the workload.
+pub const WORKLOAD: &str = "locktorture";
+
+/// A scheduler tick of the simulated kernels, in ns: 1000 Hz, the default x86-64 configuration.
+const TICK_NS: u64 = 1_000_000;
+
+/// Of the histogram of waits: values are exact to 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Longer waits count as this long: 100 s, of virtual time.
+const WAIT_NS_MAX: u64 = 100_000_000_000;
 
 /// The parameters of locktorture that a simulation may vary.
 #[derive(Clone, Debug)]
@@ -34,7 +56,8 @@ pub struct Limits {
     pub window_ns: u64,
     /// Virtual time without any acquisition after which the run is a livelock, in ns.
     pub livelock_ns: u64,
-    /// Wait after which a waiter counts as starved, in ns of virtual time.
+    /// Wait after which a waiter counts as starved, in ns of virtual time. Not held against locks that
+    /// promise no bound.
     pub starvation_ns: u64,
 }
 
@@ -112,7 +135,7 @@ pub enum Failure {
     /// Things happen, but nobody gets the lock.
     #[error("{lock}, {threads} threads, seed {seed}: livelock: no acquisition for {idle_ns} ns, until {at_ns} ns")]
     Livelock { lock: String, threads: usize, seed: u64, at_ns: u64, idle_ns: u64 },
-    /// Somebody waits far too long.
+    /// Somebody waits far too long, though the lock promises a bound.
     #[error("{lock}, {threads} threads, seed {seed}: starvation: thread {thread} has waited for {waited_ns} ns at {at_ns} ns")]
     Starvation { lock: String, threads: usize, seed: u64, at_ns: u64, thread: usize, waited_ns: u64 },
 }
@@ -122,6 +145,223 @@ pub enum Failure {
 /// # Errors
 ///
 /// The first [`Failure`] that a checker finds.
-pub fn simulate(_simulation: &Simulation) -> Result<Simulated, Failure> {
-    unimplemented!()
+///
+/// # Panics
+///
+/// If there are no threads, or more than the machine has CPUs.
+pub fn simulate(simulation: &Simulation) -> Result<Simulated, Failure> {
+    simulation.lock.visit::<Sim, _>(Run(simulation))
+}
+
+/// Moments between two looks of the checkers at threads that only wait, in ns of virtual time.
+const LOOK_NS: u64 = 1_000_000;
+
+struct Run<'a>(&'a Simulation);
+
+impl LockVisitor<Sim> for Run<'_> {
+    type Output = Result<Simulated, Failure>;
+
+    fn visit<L: RawLock>(self) -> Self::Output {
+        let simulation = self.0;
+        let machine = Machine::new(&simulation.machine, simulation.seed);
+        machine.set_settings(simulation.settings);
+        let journal = Rc::new(Journal::new(simulation));
+        spawn_writers::<L>(&machine, simulation, &journal);
+        self.drive(&machine, &journal)?;
+        Ok(journal.report(simulation, machine.counters()))
+    }
+}
+
+impl Run<'_> {
+    /// Lets the machine run to its end, under the eyes of the checkers.
+    fn drive(&self, machine: &Machine, journal: &Journal) -> Result<(), Failure> {
+        let limits = self.0.limits;
+        let end_ns = limits.warm_up_ns + limits.window_ns;
+        let mut until_ns = 0;
+        loop {
+            until_ns += LOOK_NS;
+            let pause = machine.run_until(until_ns);
+            let at_ns = machine.now_ns();
+            if let Some((at_ns, violation)) = journal.checker.violation() {
+                return Err(self.failure(at_ns, Verdict::Violation(violation)));
+            }
+            match pause {
+                Pause::Finished => return Ok(()),
+                Pause::Deadlock(waiting) => return Err(self.failure(at_ns, Verdict::Deadlock(waiting))),
+                Pause::Time => {}
+            }
+            let idle_ns = until_ns.saturating_sub(journal.checker.last_acquired_ns());
+            if idle_ns > limits.livelock_ns {
+                return Err(self.failure(until_ns, Verdict::Livelock(idle_ns)));
+            }
+            if until_ns <= end_ns {
+                journal.note_present_waits(until_ns);
+            }
+        }
+    }
+
+    fn failure(&self, at_ns: u64, verdict: Verdict) -> Failure {
+        let Simulation { lock, threads, seed, .. } = *self.0;
+        let lock = lock.name.to_owned();
+        match verdict {
+            Verdict::Deadlock(waiting) => Failure::Deadlock { lock, threads, seed, at_ns, waiting },
+            Verdict::Livelock(idle_ns) => Failure::Livelock { lock, threads, seed, at_ns, idle_ns },
+            Verdict::Violation(Violation::Exclusion { holder, intruder }) => {
+                Failure::Exclusion { lock, threads, seed, at_ns, holder, intruder }
+            }
+            Verdict::Violation(Violation::Starvation { thread, waited_ns }) => {
+                Failure::Starvation { lock, threads, seed, at_ns, thread, waited_ns }
+            }
+        }
+    }
+}
+
+enum Verdict {
+    Violation(Violation),
+    Deadlock(usize),
+    Livelock(u64),
+}
+
+/// Puts the workload on the machine, a writer to each CPU that the seed draws.
+fn spawn_writers<L: RawLock>(machine: &Machine, simulation: &Simulation, journal: &Rc<Journal>) {
+    let Simulation { threads, seed, .. } = *simulation;
+    let spec = &simulation.machine;
+    let params = Params {
+        writers: threads as u64,
+        short_holds: simulation.workload.short_holds,
+        long_holds: LongHolds::LeftOut,
+        section_ns: simulation.workload.section_ns,
+        think_ns: simulation.workload.think_ns,
+        tick_ns: TICK_NS,
+        priority_percent: simulation.workload.priority_percent,
+    };
+    let shared = Rc::new(machine.place(0, Shared::<Sim, L>::default()));
+    let stats = Rc::new(machine.place_slice(0, threads, Stats::<Sim>::default));
+    for (thread, cpu) in placement::random(spec, threads, seed).into_iter().enumerate() {
+        let node = spec.numa_node_of_cpu(cpu);
+        let mut queue_node = machine.place(node, OwnLine(L::Node::default()));
+        let (shared, stats, params) = (Rc::clone(&shared), Rc::clone(&stats), params.clone());
+        let mut scribe = Scribe { journal: Rc::clone(journal), thread, node };
+        let writer_seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(thread as u64);
+        // Kernel threads are started one after the other.
+        let start_ns = 50 * thread as u64;
+        machine.spawn(cpu, start_ns, move || {
+            let stats = &stats[thread];
+            let node = &mut queue_node.0;
+            Writer::<Sim, L>::new(&shared, stats, node, &params, writer_seed).run(&mut scribe);
+        });
+    }
+}
+
+/// What is noted of a run, by all its threads.
+struct Journal {
+    checker: Checker,
+    window_ns: Range<u64>,
+    noted: RefCell<Noted>,
+}
+
+struct Noted {
+    acquired: Vec<u64>,
+    wait_ns: Histogram<u64>,
+    last_node: usize,
+    local_handovers: u64,
+    longest_present_ns: u64,
+    at_begin: Option<Counters>,
+    at_end: Option<Counters>,
+}
+
+impl Journal {
+    fn new(simulation: &Simulation) -> Self {
+        let limits = simulation.limits;
+        let starvation_ns = match simulation.lock.fairness {
+            Fairness::Unbounded => u64::MAX,
+            Fairness::Fifo | Fairness::Threshold => limits.starvation_ns,
+        };
+        let wait_ns = Histogram::new_with_max(WAIT_NS_MAX, SIGNIFICANT_DIGITS).expect("within its limits");
+        Self {
+            checker: Checker::new(simulation.threads, starvation_ns),
+            window_ns: limits.warm_up_ns..limits.warm_up_ns + limits.window_ns,
+            noted: RefCell::new(Noted {
+                acquired: vec![0; simulation.threads],
+                wait_ns,
+                last_node: usize::MAX,
+                local_handovers: 0,
+                longest_present_ns: 0,
+                at_begin: None,
+                at_end: None,
+            }),
+        }
+    }
+
+    fn acquired(&self, thread: usize, node: usize) {
+        let now_ns = Sim::now_ns();
+        let waited_ns = self.checker.acquired(thread, now_ns);
+        let noted = &mut *self.noted.borrow_mut();
+        let last_node = std::mem::replace(&mut noted.last_node, node);
+        if now_ns < self.window_ns.start {
+            return;
+        }
+        noted.at_begin.get_or_insert_with(Machine::current_counters);
+        if now_ns >= self.window_ns.end {
+            noted.at_end.get_or_insert_with(Machine::current_counters);
+            return;
+        }
+        noted.acquired[thread] += 1;
+        noted.wait_ns.saturating_record(waited_ns);
+        noted.local_handovers += u64::from(last_node == node);
+    }
+
+    /// A long wait counts even if it does not end within the window.
+    fn note_present_waits(&self, now_ns: u64) {
+        let longest = self.checker.longest_present_wait(now_ns);
+        let noted = &mut *self.noted.borrow_mut();
+        noted.longest_present_ns = noted.longest_present_ns.max(longest);
+    }
+
+    fn report(&self, simulation: &Simulation, after: Counters) -> Simulated {
+        let noted = self.noted.borrow();
+        let operations = noted.acquired.iter().sum::<u64>() as f64;
+        let window_ns = (self.window_ns.end - self.window_ns.start) as f64;
+        let ns_per_op = window_ns / operations + LongHolds::MEAN_NS / simulation.threads as f64;
+        let squares = noted.acquired.iter().map(|n| (*n as f64).powi(2)).sum::<f64>();
+        let (begin, end) = (noted.at_begin.unwrap_or(after), noted.at_end.unwrap_or(after));
+        let per_op = |a: u64, b: u64| (b - a) as f64 / operations;
+        Simulated {
+            machine: simulation.machine.name.clone(),
+            workload: WORKLOAD.to_owned(),
+            lock: simulation.lock.name.to_owned(),
+            threads: simulation.threads,
+            seed: simulation.seed,
+            ops_per_us: 1000.0 / ns_per_op,
+            jain: operations.powi(2) / (simulation.threads as f64 * squares),
+            wait_ns_p50: noted.wait_ns.value_at_quantile(0.5),
+            wait_ns_p99: noted.wait_ns.value_at_quantile(0.99),
+            wait_ns_max: noted.wait_ns.max().max(noted.longest_present_ns),
+            line_transfers_per_op: per_op(begin.line_transfers, end.line_transfers),
+            remote_transfers_per_op: per_op(begin.remote_transfers, end.remote_transfers),
+            local_handover_share: noted.local_handovers as f64 / operations,
+        }
+    }
+}
+
+/// Observes one writer.
+struct Scribe {
+    journal: Rc<Journal>,
+    thread: usize,
+    node: usize,
+}
+
+impl Observer for Scribe {
+    fn waiting(&mut self) {
+        self.journal.checker.waiting(self.thread, Sim::now_ns());
+    }
+    fn acquired(&mut self) {
+        self.journal.acquired(self.thread, self.node);
+    }
+    fn releasing(&mut self) {
+        self.journal.checker.releasing(self.thread, Sim::now_ns());
+    }
+    fn goes_on(&mut self) -> bool {
+        Sim::now_ns() < self.journal.window_ns.end
+    }
 }

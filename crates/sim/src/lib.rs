@@ -1,1 +1,37 @@
-//! Placeholder of the first commit.
+//! A simulator of cache coherence that runs lock source, unchanged, on machines one does not own.
+//!
+//! ```text
+//! spec        a machine as a file describes it: topology, latencies, parameters of the model
+//! machine     Machine: memory, tasks, and the run
+//! arena       simulated memory: a fixed layout, so that runs repeat under address randomisation
+//! engine      the event loop: tasks, store buffers, lines served first come, first served
+//!   line        the directory's entry of one line        costs   what a transfer takes
+//!   access      one memory operation                     events  the queue of what happens next
+//! platform    Sim: the platform that locks are instantiated with
+//! placement   which CPUs the threads run on
+//! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
+//! ```
+//! Each thread is a coroutine; all run on the caller's thread, one at a time, in the order of virtual
+//! time. What is modelled: a request for a line waits its turn at the line, takes the line from its
+//! holder at the *grab*, and has it at the *done*; stores drain in order from a buffer; atomics wait for
+//! the buffer (total store order). Not modelled: capacity misses, prefetchers, bandwidth of links.
+//!
+//! The same seed gives the same run, in every process.
+
+mod access;
+mod arena;
+pub mod checker;
+mod costs;
+mod engine;
+mod events;
+mod line;
+mod machine;
+pub mod placement;
+mod platform;
+pub mod spec;
+mod task;
+
+pub use arena::Placed;
+pub use engine::Counters;
+pub use machine::{Machine, Pause};
+pub use platform::Sim;

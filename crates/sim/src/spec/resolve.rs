@@ -10,7 +10,7 @@ pub(super) const SMT_MAX: usize = 8;
 /// Cache domains that a machine may have: those that hold a line are the bits of one 64-bit word.
 pub const DOMAINS_MAX: usize = 64;
 /// Cores that a machine may have: more than four times those of the largest built-in machine.
-pub const CORES_MAX: usize = 1024;
+pub const CORES_MAX: usize = 256;
 /// CPUs (hardware threads) that a machine may have.
 pub const CPUS_MAX: usize = 4096;
 /// A latency above this is a slip of the unit: no line transfer takes 0.1 ms.

@@ -256,7 +256,7 @@ fn settings_out_of_range_are_refused() {
     assert_setting_refused("l1-ns", "60", &["load_modified"]);
     assert_setting_refused("ownership-overlap", "yes", &["none or prefetch"]);
     assert_setting_refused("store-buffer-entries", "0", &["1 to 1024"]);
-    assert_setting_refused("cores-per-socket", "500", &["4000 cores", "at most 1024"]);
+    assert_setting_refused("cores-per-socket", "500", &["4000 cores", "at most 256"]);
     assert_setting_refused("jiter", "0.1", &["no machine setting `jiter`", "nodes", "jitter", "pause-ns"]);
 }
 
@@ -297,7 +297,7 @@ fn mistakes_of_size_are_refused() {
     assert_refused("smt = 2", "smt = 9", &["topology.smt: is 9", "at most 8"]);
     assert_refused("cores_per_socket = 4", "cores_per_socket = 400", &["400 cache domains", "at most 64"]);
     let many = "cores_per_socket = 600\ncores_per_domain = 100 #";
-    assert_refused("cores_per_socket = 4\ncores_per_domain = 2", many, &["1200 cores", "at most 1024"]);
+    assert_refused("cores_per_socket = 4\ncores_per_domain = 2", many, &["1200 cores", "at most 256"]);
     let many = "cores_per_socket = 500\ncores_per_domain = 100\nsmt = 8 #";
     assert_refused(
         "cores_per_socket = 4\ncores_per_domain = 2\nsmt = 2",

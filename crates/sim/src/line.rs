@@ -1,0 +1,181 @@
+//! The directory's entry of one line: who has it, who asks for it, who waits for it to change.
+
+use std::collections::VecDeque;
+
+use crate::access::Access;
+use crate::spec::CORES_MAX;
+
+/// A set of cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreSet([u64; CORES_MAX / 64]);
+
+impl CoreSet {
+    pub fn contains(&self, core: u16) -> bool {
+        self.0[usize::from(core) / 64] >> (core % 64) & 1 != 0
+    }
+    pub fn insert(&mut self, core: u16) {
+        self.0[usize::from(core) / 64] |= 1 << (core % 64);
+    }
+}
+
+/// Who asked for a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A thread, which waits for the answer.
+    Thread,
+    /// A thread's store buffer.
+    StoreBuffer,
+    /// Nobody waits.
+    Prefetch,
+}
+
+/// A request for a line.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub access: Access,
+    pub task: u32,
+    pub core: u16,
+    pub origin: Origin,
+}
+
+/// What the server of a line is doing.
+#[derive(Clone, Copy, Debug)]
+pub enum Service {
+    /// Nothing: the next request begins at once.
+    Idle,
+    /// A request has begun; the holder still has the line.
+    Begun { request: Request, done_ps: u64, free_ps: u64 },
+    /// The line is on its way to its new owner, and nobody has it.
+    Moving { request: Request },
+    /// A reader has been answered, but the line is not free for the next yet.
+    Reading,
+}
+
+/// What became of a store's earlier request for ownership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefetched {
+    /// There is none.
+    No,
+    /// It will do the store when its turn comes.
+    Taken,
+    /// The line is on its way: the store can be done when it arrives.
+    Moving,
+}
+
+/// A line.
+#[derive(Debug)]
+pub struct Line {
+    /// The core that may write it, if any.
+    pub owner: Option<u16>,
+    /// The cores that hold it; the owner alone if there is one.
+    pub sharers: CoreSet,
+    /// Their cache domains, a bit each.
+    pub sharer_domains: u64,
+    /// The socket whose memory it belongs to.
+    pub home: u8,
+    /// Counts writes and changes of owner, so that a waiter knows whether it missed one.
+    pub version: u64,
+    pub service: Service,
+    pub queue: VecDeque<Request>,
+    /// Tasks that wait for the line to change.
+    pub waiters: Vec<u32>,
+}
+
+impl Line {
+    pub fn new(home: u8) -> Self {
+        Self {
+            owner: None,
+            sharers: CoreSet::default(),
+            sharer_domains: 0,
+            home,
+            version: 0,
+            service: Service::Idle,
+            queue: VecDeque::new(),
+            waiters: Vec::new(),
+        }
+    }
+
+    /// Whether `core` can do the access without asking anybody.
+    pub fn hits(&self, core: u16, access: Access) -> bool {
+        if matches!(self.service, Service::Moving { .. }) {
+            return false;
+        }
+        self.owner == Some(core) || access.is_load() && self.sharers.contains(core)
+    }
+
+    /// Whether `core` has asked for ownership already.
+    pub fn is_asked_for_by(&self, core: u16) -> bool {
+        let asks = |request: &Request| request.core == core && !request.access.is_load();
+        let served = match &self.service {
+            Service::Begun { request, .. } | Service::Moving { request } => asks(request),
+            Service::Idle | Service::Reading => false,
+        };
+        served || self.queue.iter().any(asks)
+    }
+
+    /// Puts a store in the place of the same task's prefetch, if one is under way.
+    pub fn take_over_prefetch(&mut self, store: Request) -> Prefetched {
+        let same = |request: &Request| request.task == store.task && request.origin == Origin::Prefetch;
+        match &mut self.service {
+            Service::Moving { request } if same(request) => return Prefetched::Moving,
+            Service::Begun { request, .. } if same(request) => {
+                *request = store;
+                return Prefetched::Taken;
+            }
+            _ => {}
+        }
+        match self.queue.iter_mut().find(|request| same(request)) {
+            Some(request) => {
+                *request = store;
+                Prefetched::Taken
+            }
+            None => Prefetched::No,
+        }
+    }
+
+    /// Gives the line to `core` alone.
+    pub fn give(&mut self, core: u16, domain: u8) {
+        self.owner = Some(core);
+        self.sharers = CoreSet::default();
+        self.sharers.insert(core);
+        self.sharer_domains = 1 << domain;
+    }
+
+    /// Adds a reader; an owner keeps its copy, but may not write any more.
+    pub fn share(&mut self, core: u16, domain: u8) {
+        if self.owner != Some(core) {
+            self.owner = None;
+            self.sharers.insert(core);
+            self.sharer_domains |= 1 << domain;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Operation;
+
+    fn access(operation: Operation) -> Access {
+        Access { offset: 0, width: 4, operation, operand: 0, expected: 0 }
+    }
+
+    #[test]
+    fn an_owner_writes_sharers_read_and_a_moving_line_is_nobodys() {
+        let (load, store) = (access(Operation::Load), access(Operation::Store));
+        let mut line = Line::new(0);
+        assert!(!line.hits(1, load));
+        line.give(1, 0);
+        assert!(line.hits(1, store) && !line.hits(2, load));
+        line.share(200, 3);
+        assert!(line.hits(1, load) && line.hits(200, load));
+        assert!(!line.hits(1, store) && !line.hits(200, store));
+        assert_eq!(line.sharer_domains, 0b1001);
+        line.give(200, 3);
+        line.share(200, 3);
+        assert!(line.hits(200, store), "an owner that reads stays owner");
+        let request = Request { access: store, task: 0, core: 1, origin: Origin::Thread };
+        line.service = Service::Moving { request };
+        assert!(!line.hits(200, load));
+    }
+}

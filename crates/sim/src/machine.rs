@@ -1,0 +1,303 @@
+//! A machine: memory, tasks, and the run.
+
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::rc::Rc;
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::platform::NodeId;
+use nearlock_core::settings::Setting;
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::access::Access;
+use crate::arena::{Arena, LINE, Placed};
+use crate::engine::{Counters, Engine, Issued, Step};
+use crate::spec::{CORES_MAX, MachineSpec};
+use crate::task::{State, Task};
+
+/// Bytes of simulated memory. Only what is used costs anything.
+const MEMORY: usize = 64 << 20;
+
+thread_local! {
+    /// The machine whose task runs on this thread at present.
+    static RUNNING: Cell<*const Inner> = const { Cell::new(ptr::null()) };
+}
+
+/// What a machine consists of. Tasks reach it through [`RUNNING`].
+pub(crate) struct Inner {
+    engine: RefCell<Engine>,
+    arena: Rc<Arena>,
+    /// Where the queue nodes of each CPU lie.
+    nodes: Vec<usize>,
+    socket_of_cpu: Vec<u32>,
+    settings: Cell<[u64; Setting::COUNT]>,
+    events: Cell<[u64; LockEvent::COUNT]>,
+}
+
+/// Why a run has come to a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// All tasks have ended.
+    Finished,
+    /// So many tasks wait, and nothing can wake them any more.
+    Deadlock(usize),
+    /// Virtual time has reached the moment that was given, or a task has called [`Machine::halt`].
+    Time,
+}
+
+/// A simulated machine. Tasks run on the thread that calls [`Machine::run_until`].
+pub struct Machine {
+    inner: Rc<Inner>,
+}
+
+impl Machine {
+    /// A machine without tasks. `seed` draws the jitter of latencies.
+    pub fn new(spec: &MachineSpec, seed: u64) -> Self {
+        debug_assert!(spec.cores() <= CORES_MAX);
+        let arena = Arena::new(MEMORY);
+        let jitter = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut engine = Engine::new(spec, Rc::clone(&arena), jitter);
+        let line = std::alloc::Layout::from_size_align(LINE, LINE).expect("a line is a layout");
+        let mut nodes = Vec::with_capacity(spec.cpus());
+        for cpu in 0..spec.cpus() {
+            nodes.push(arena.take(line));
+            for _ in 1..NodeId::NESTING {
+                arena.take(line);
+            }
+            engine.cover_new_lines(spec.socket_of_cpu(cpu) as u8);
+        }
+        let socket_of_cpu = (0..spec.cpus()).map(|cpu| spec.socket_of_cpu(cpu) as u32).collect();
+        Self {
+            inner: Rc::new(Inner {
+                engine: RefCell::new(engine),
+                arena,
+                nodes,
+                socket_of_cpu,
+                settings: Cell::new(Setting::DEFAULTS),
+                events: Cell::new([0; LockEvent::COUNT]),
+            }),
+        }
+    }
+
+    /// Gives the locks on this machine these settings.
+    pub fn set_settings(&self, values: [u64; Setting::COUNT]) {
+        self.inner.settings.set(values);
+    }
+
+    /// Puts a value on lines of its own, in the memory of socket `home`. No CPU has them in its cache.
+    pub fn place<T>(&self, home: usize, value: T) -> Placed<T> {
+        let placed = Placed::new(&self.inner.arena, value);
+        self.inner.engine.borrow_mut().cover_new_lines(home as u8);
+        placed
+    }
+
+    /// Puts `len` values next to each other.
+    pub fn place_slice<T>(&self, home: usize, len: usize, make: impl Fn() -> T) -> Placed<[T]> {
+        let placed = Placed::slice(&self.inner.arena, len, make);
+        self.inner.engine.borrow_mut().cover_new_lines(home as u8);
+        placed
+    }
+
+    /// Adds a task that begins at `start_ns` on `cpu`, which no other task may run on.
+    ///
+    /// # Panics
+    ///
+    /// If another task runs there. If `body` panics, the panic comes out of [`Machine::run_until`].
+    pub fn spawn(&self, cpu: usize, start_ns: u64, body: impl FnOnce() + 'static) {
+        let mut engine = self.inner.engine.borrow_mut();
+        assert!(cpu < self.inner.socket_of_cpu.len(), "CPU {cpu} of {}", self.inner.socket_of_cpu.len());
+        assert!(engine.tasks.iter().all(|task| task.cpu as usize != cpu), "CPU {cpu} has a task already");
+        let core = engine.core_of_cpu(cpu);
+        let id = engine.tasks.len();
+        let entered = move |yielder| with(|inner| inner.engine.borrow_mut().tasks[id].entered(yielder));
+        let mut task = Task::new(cpu as u32, core, entered, body);
+        engine.settle_siblings(&mut task);
+        engine.add_task(task, start_ns * 1000);
+    }
+
+    /// Lets virtual time run up to `until_ns`, unless something else ends the run before.
+    pub fn run_until(&self, until_ns: u64) -> Pause {
+        let outer = RUNNING.replace(Rc::as_ptr(&self.inner));
+        let _restore = Restore(outer);
+        self.inner.engine.borrow_mut().horizon_ps = until_ns * 1000;
+        loop {
+            let step = self.inner.engine.borrow_mut().step();
+            match step {
+                Step::Next => {}
+                Step::Resume(task) => self.resume(task as usize),
+                Step::Horizon => return Pause::Time,
+                Step::Empty => {
+                    return match self.inner.engine.borrow().unfinished() {
+                        0 => Pause::Finished,
+                        waiting => Pause::Deadlock(waiting),
+                    };
+                }
+            }
+        }
+    }
+
+    fn resume(&self, id: usize) {
+        // The engine is not borrowed while the task runs: the task borrows it.
+        let running = self.inner.engine.borrow_mut().tasks[id].take();
+        let Some(running) = running else { return };
+        let suspended = running.go();
+        let task = &mut self.inner.engine.borrow_mut().tasks[id];
+        match suspended {
+            Some(running) => task.put_back(running),
+            None => task.state = State::Ended,
+        }
+    }
+
+    /// Virtual time, in nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        self.inner.engine.borrow().now_ps / 1000
+    }
+
+    /// What has been counted so far.
+    pub fn counters(&self) -> Counters {
+        self.inner.engine.borrow().counters
+    }
+
+    /// Events that the locks have counted, indexed by [`LockEvent`].
+    pub fn lock_events(&self) -> [u64; LockEvent::COUNT] {
+        self.inner.events.get()
+    }
+
+    /// Ends the present call of [`Machine::run_until`] as soon as the calling task waits for anything.
+    pub fn halt() {
+        with(|inner| inner.engine.borrow_mut().halted = true);
+    }
+
+    /// What the calling task's machine has counted so far.
+    pub fn current_counters() -> Counters {
+        with(|inner| inner.engine.borrow().counters)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Suspended tasks unwind, and what they drop may look for the machine.
+        let _restore = Restore(RUNNING.replace(Rc::as_ptr(&self.inner)));
+        loop {
+            let last = self.inner.engine.borrow_mut().tasks.pop();
+            match last {
+                Some(task) => drop(task),
+                None => break,
+            }
+        }
+    }
+}
+
+/// Puts back the machine that ran before on this thread.
+struct Restore(*const Inner);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        RUNNING.set(self.0);
+    }
+}
+
+/// The machine that runs on this thread.
+pub(crate) fn with<R>(f: impl FnOnce(&Inner) -> R) -> R {
+    let inner = RUNNING.get();
+    assert!(!inner.is_null(), "only tasks of a simulated machine can do this");
+    // SAFETY: `run_until` and `drop` keep the machine alive for as long as `RUNNING` names it.
+    f(unsafe { &*inner })
+}
+
+/// Does an access to the word at `address`: simulated if a machine runs on this thread, else at once
+/// (before and after a run).
+///
+/// # Safety
+///
+/// The address is that of a live word of the access's width.
+pub(crate) unsafe fn perform(address: *mut u8, access: Access) -> u64 {
+    if RUNNING.get().is_null() {
+        // SAFETY: the caller's.
+        return unsafe { access.apply(address) };
+    }
+    let offset = with(|inner| inner.offset_of(address));
+    let access = Access { offset: offset + access.offset, ..access };
+    loop {
+        match with(|inner| inner.engine.borrow_mut().issue(access)) {
+            Issued::Done(answer) => return answer,
+            Issued::Later => {
+                suspend();
+                return with(|inner| {
+                    let engine = inner.engine.borrow();
+                    engine.tasks[engine.current as usize].answer
+                });
+            }
+            Issued::Again => suspend(),
+        }
+    }
+}
+
+/// Waits until the line of `address` has changed, at most for some turns of a spin loop.
+pub(crate) fn wait_for_change(address: *const u8, turns: Option<u32>) {
+    let waits = with(|inner| {
+        let offset = inner.offset_of(address);
+        inner.engine.borrow_mut().wait_for_change(offset, turns)
+    });
+    if waits {
+        suspend();
+    }
+}
+
+/// Lets virtual time pass for the running task.
+pub(crate) fn spend_ps(ps: u64) {
+    if !with(|inner| inner.engine.borrow_mut().spend(ps)) {
+        suspend();
+    }
+}
+
+/// Goes back to the event loop until the running task is resumed.
+fn suspend() {
+    let yielder = with(|inner| {
+        let engine = inner.engine.borrow();
+        engine.tasks[engine.current as usize].yielder()
+    });
+    // SAFETY: the yielder of the task that runs lives on its stack for as long as the task does.
+    unsafe { (*yielder).suspend(()) };
+}
+
+impl Inner {
+    fn offset_of(&self, address: *const u8) -> u32 {
+        let offset = self.arena.offset_of(address.addr());
+        offset.expect("a word outside simulated memory: place it on the machine") as u32
+    }
+
+    /// Looks at, or changes, the running task.
+    pub fn task<R>(&self, f: impl FnOnce(&mut Task) -> R) -> R {
+        let engine = &mut *self.engine.borrow_mut();
+        f(&mut engine.tasks[engine.current as usize])
+    }
+
+    pub fn now_ps(&self) -> u64 {
+        self.engine.borrow().now_ps
+    }
+
+    pub fn pause_ps(&self) -> u64 {
+        self.engine.borrow().costs.pause_ps
+    }
+
+    pub fn socket_of_cpu(&self, cpu: u32) -> u32 {
+        self.socket_of_cpu[cpu as usize]
+    }
+
+    pub fn setting(&self, which: Setting) -> u64 {
+        self.settings.get()[which as usize]
+    }
+
+    pub fn count(&self, event: LockEvent) {
+        let mut events = self.events.get();
+        events[event as usize] += 1;
+        self.events.set(events);
+    }
+
+    /// The memory of a queue node.
+    pub fn node(&self, id: NodeId) -> *mut u8 {
+        self.arena.at(self.nodes[id.slot as usize] + id.level as usize * LINE)
+    }
+}

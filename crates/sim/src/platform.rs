@@ -1,0 +1,274 @@
+//! `Sim`, the platform that locks are instantiated with.
+
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::platform::{
+    Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, SplitWord,
+    Topology, Work, ZeroNode,
+};
+use nearlock_core::settings::Setting;
+
+use crate::access::{Access, Operation};
+use crate::arena::LINE;
+use crate::machine::{perform, spend_ps, wait_for_change, with};
+
+/// The simulated machine that runs on the calling thread.
+///
+/// Words must lie in its memory (see [`Machine::place`](crate::Machine::place)); while no machine runs, they
+/// are plain memory.
+#[derive(Debug)]
+pub struct Sim;
+
+/// A value that fits a simulated word.
+pub trait Bits: Copy {
+    /// The word of zero bits.
+    const ZERO: Self;
+    /// As a number.
+    fn to_bits(self) -> u64;
+    /// From a number that came from [`to_bits`](Self::to_bits).
+    fn from_bits(bits: u64) -> Self;
+}
+
+impl Bits for u32 {
+    const ZERO: Self = 0;
+    fn to_bits(self) -> u64 {
+        self.into()
+    }
+    fn from_bits(bits: u64) -> Self {
+        bits as u32
+    }
+}
+
+impl Bits for u64 {
+    const ZERO: Self = 0;
+    fn to_bits(self) -> u64 {
+        self
+    }
+    fn from_bits(bits: u64) -> Self {
+        bits
+    }
+}
+
+impl<T> Bits for *mut T {
+    const ZERO: Self = ptr::null_mut();
+    fn to_bits(self) -> u64 {
+        self.expose_provenance() as u64
+    }
+    fn from_bits(bits: u64) -> Self {
+        ptr::with_exposed_provenance_mut(bits as usize)
+    }
+}
+
+/// A simulated word: size and layout are the native ones.
+#[repr(transparent)]
+pub struct Word<V>(UnsafeCell<V>);
+
+// SAFETY: every access is a real atomic one (`Access::apply`), or the constructor's.
+unsafe impl<V> Send for Word<V> {}
+// SAFETY: as above.
+unsafe impl<V> Sync for Word<V> {}
+
+impl<V: Bits> Word<V> {
+    fn access(&self, operation: Operation, operand: u64, expected: u64) -> u64 {
+        self.narrow(0, size_of::<V>() as u8, operation, operand, expected)
+    }
+
+    /// An access to `width` bytes at `offset` within the word.
+    fn narrow(&self, offset: u32, width: u8, operation: Operation, operand: u64, expected: u64) -> u64 {
+        let access = Access { offset, width, operation, operand, expected };
+        // SAFETY: the address is that of this word, and the access lies within it.
+        unsafe { perform(self.0.get().cast::<u8>(), access) }
+    }
+}
+
+/// Stores wait in the store buffer, unless they must be seen before later loads.
+fn store_operation(order: Ordering) -> Operation {
+    match order {
+        Ordering::SeqCst => Operation::Swap,
+        _ => Operation::Store,
+    }
+}
+
+impl<V: Bits> Atomic<V> for Word<V> {
+    #[allow(clippy::declare_interior_mutable_const)] // as in the trait
+    const ZERO: Self = Self(UnsafeCell::new(V::ZERO));
+
+    fn new(v: V) -> Self {
+        Self(UnsafeCell::new(v))
+    }
+    fn load(&self, _order: Ordering) -> V {
+        V::from_bits(self.access(Operation::Load, 0, 0))
+    }
+    fn store(&self, v: V, order: Ordering) {
+        self.access(store_operation(order), v.to_bits(), 0);
+    }
+    fn swap(&self, v: V, _order: Ordering) -> V {
+        V::from_bits(self.access(Operation::Swap, v.to_bits(), 0))
+    }
+    fn compare_exchange(&self, old: V, new: V, _ok: Ordering, _err: Ordering) -> Result<V, V> {
+        let seen = self.access(Operation::CompareExchange, new.to_bits(), old.to_bits());
+        if seen == old.to_bits() { Ok(old) } else { Err(V::from_bits(seen)) }
+    }
+}
+
+macro_rules! sim_int {
+    ($value:ty) => {
+        impl AtomicInt<$value> for Word<$value> {
+            fn fetch_add(&self, v: $value, _order: Ordering) -> $value {
+                self.access(Operation::Add, v.into(), 0) as $value
+            }
+            fn fetch_sub(&self, v: $value, _order: Ordering) -> $value {
+                self.access(Operation::Add, v.wrapping_neg().into(), 0) as $value
+            }
+            fn fetch_and(&self, v: $value, _order: Ordering) -> $value {
+                self.access(Operation::And, v.into(), 0) as $value
+            }
+            fn fetch_or(&self, v: $value, _order: Ordering) -> $value {
+                self.access(Operation::Or, v.into(), 0) as $value
+            }
+        }
+    };
+}
+sim_int!(u32);
+sim_int!(u64);
+
+impl SplitWord for Word<u32> {
+    fn store_low_byte(&self, v: u8, order: Ordering) {
+        self.narrow(0, 1, store_operation(order), v.into(), 0);
+    }
+    fn store_low_half(&self, v: u16, order: Ordering) {
+        self.narrow(0, 2, store_operation(order), v.into(), 0);
+    }
+    fn swap_high_half(&self, v: u16, _order: Ordering) -> u16 {
+        self.narrow(2, 2, Operation::Swap, v.into(), 0) as u16
+    }
+}
+
+impl Platform for Sim {
+    type U32 = Word<u32>;
+    type U64 = Word<u64>;
+    type Ptr<T> = Word<*mut T>;
+
+    fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+        loop {
+            let v = word.load(order);
+            if done(v) {
+                return v;
+            }
+            wait_for_change(ptr::from_ref(word).cast(), None);
+        }
+    }
+
+    fn wait_until_bounded<V: Copy>(
+        word: &impl Atomic<V>,
+        order: Ordering,
+        turns: u32,
+        done: impl Fn(V) -> bool,
+    ) -> V {
+        let end_ps = with(|inner| inner.now_ps() + u64::from(turns) * inner.pause_ps());
+        loop {
+            let v = word.load(order);
+            let (now_ps, turn_ps) = with(|inner| (inner.now_ps(), inner.pause_ps()));
+            if done(v) || now_ps >= end_ps {
+                return v;
+            }
+            let left = (end_ps - now_ps).div_ceil(turn_ps.max(1)) as u32;
+            wait_for_change(ptr::from_ref(word).cast(), Some(left));
+        }
+    }
+
+    fn cpu_relax(_turn: u32) {
+        spend_ps(with(|inner| inner.pause_ps()));
+    }
+
+    fn prefetch_write<T>(target: *const T) {
+        let access = Access { offset: 0, width: 1, operation: Operation::Prefetch, operand: 0, expected: 0 };
+        // SAFETY: a prefetch neither reads nor writes a value.
+        unsafe { perform(target.cast_mut().cast(), access) };
+    }
+
+    fn count(event: LockEvent) {
+        with(|inner| inner.count(event));
+    }
+}
+
+impl Clock for Sim {
+    fn now_ns() -> u64 {
+        with(|inner| inner.now_ps() / 1000)
+    }
+}
+
+impl Topology for Sim {
+    fn numa_node() -> u32 {
+        with(|inner| inner.socket_of_cpu(inner.task(|task| task.cpu)))
+    }
+}
+
+impl Priority for Sim {
+    fn is_priority() -> bool {
+        with(|inner| inner.task(|task| task.urgent))
+    }
+    fn set_priority(urgent: bool) {
+        with(|inner| inner.task(|task| task.urgent = urgent));
+    }
+}
+
+impl Random for Sim {
+    fn random_u32() -> u32 {
+        with(|inner| {
+            inner.task(|task| {
+                // Source: Marsaglia, "Xorshift RNGs", 2003.
+                let mut x = task.random;
+                x ^= x << 13;
+                x ^= x >> 17;
+                x ^= x << 5;
+                task.random = x;
+                x
+            })
+        })
+    }
+}
+
+impl Settings for Sim {
+    fn setting(which: Setting) -> u64 {
+        with(|inner| inner.setting(which))
+    }
+}
+
+impl Work for Sim {
+    fn busy_ns(ns: u64) {
+        spend_ps(ns * 1000);
+    }
+    fn compute_ns(ns: u64) {
+        let slowdown = with(|inner| inner.task(|task| task.slowdown));
+        spend_ps((ns as f64 * 1000.0 * slowdown) as u64);
+    }
+    fn sleep_ns(ns: u64) {
+        spend_ps(ns * 1000);
+    }
+    /// Every task has its CPU for itself.
+    fn preempt() {}
+}
+
+impl<N: ZeroNode> LocalNodes<N> for Sim {
+    fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
+        let (slot, level) = with(|inner| inner.task(|task| (task.cpu, task.depth)));
+        if level == NodeId::NESTING {
+            return f(None);
+        }
+        with(|inner| inner.task(|task| task.depth += 1));
+        let id = NodeId { slot, level };
+        let result = f(Some(LentNode { id, node: Self::node(id) }));
+        with(|inner| inner.task(|task| task.depth -= 1));
+        result
+    }
+
+    /// Each node has a line to itself; the kernel packs a CPU's four into one or two.
+    fn node(id: NodeId) -> *const N {
+        const { assert!(size_of::<N>() <= LINE && align_of::<N>() <= LINE) };
+        with(|inner| inner.node(id)).cast()
+    }
+}

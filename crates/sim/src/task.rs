@@ -1,0 +1,116 @@
+//! A simulated thread: a coroutine, its CPU, its store buffer.
+
+use std::collections::VecDeque;
+use std::ptr;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::access::Access;
+
+/// Bytes of stack of a task. Locks and workloads are shallow; a page fault behind it ends the process.
+const STACK: usize = 64 * 1024;
+
+/// What a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It runs, or has an event that will resume it.
+    Ready,
+    /// It waits for the answer to a request for a line.
+    Memory,
+    /// It waits until its store buffer holds at most so many stores.
+    Drain(usize),
+    /// It waits for a line to change, at most until the moment given, in ps.
+    Line { line: u32, until_ps: u64 },
+    /// It has ended.
+    Ended,
+}
+
+/// A simulated thread.
+pub struct Task {
+    coroutine: Option<Coroutine<(), (), ()>>,
+    yielder: *const Yielder<(), ()>,
+    pub cpu: u32,
+    pub core: u16,
+    pub state: State,
+    /// Answer to the request it waited for.
+    pub answer: u64,
+    /// Stores that are not visible to others yet, oldest first.
+    pub buffer: VecDeque<Access>,
+    /// Whether the oldest of them is being served.
+    pub draining: bool,
+    /// The version of the line that it looked at last.
+    pub seen_version: u64,
+    /// Queue nodes in use.
+    pub depth: u32,
+    /// State of the generator behind `Random`.
+    pub random: u32,
+    pub urgent: bool,
+    /// Whether the other hardware thread of its core runs a task too.
+    pub sibling_is_busy: bool,
+    /// Factor on the time that instructions take, for the sibling on the same core.
+    pub slowdown: f64,
+}
+
+/// A coroutine that is not in its task because it runs.
+pub struct Running(Coroutine<(), (), ()>);
+
+impl Running {
+    /// Runs it until it suspends itself or ends; `None` if it has ended.
+    pub fn go(mut self) -> Option<Self> {
+        match self.0.resume(()) {
+            CoroutineResult::Yield(()) => Some(self),
+            CoroutineResult::Return(()) => None,
+        }
+    }
+}
+
+impl Task {
+    /// A task that has not begun. `entered` is told the way back to the event loop before `body` runs.
+    pub fn new(
+        cpu: u32,
+        core: u16,
+        entered: impl FnOnce(*const Yielder<(), ()>) + 'static,
+        body: impl FnOnce() + 'static,
+    ) -> Self {
+        let stack = DefaultStack::new(STACK).expect("memory for a task's stack");
+        let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+            entered(ptr::from_ref(yielder));
+            body();
+        });
+        Self {
+            coroutine: Some(coroutine),
+            yielder: ptr::null(),
+            cpu,
+            core,
+            state: State::Ready,
+            answer: 0,
+            buffer: VecDeque::new(),
+            draining: false,
+            seen_version: 0,
+            depth: 0,
+            random: 0x9e37_79b9 ^ cpu.wrapping_mul(0x85eb_ca6b) | 1,
+            urgent: false,
+            sibling_is_busy: false,
+            slowdown: 1.0,
+        }
+    }
+
+    pub fn entered(&mut self, yielder: *const Yielder<(), ()>) {
+        self.yielder = yielder;
+    }
+
+    pub fn yielder(&self) -> *const Yielder<(), ()> {
+        self.yielder
+    }
+
+    /// Takes the coroutine out, to run it.
+    pub fn take(&mut self) -> Option<Running> {
+        self.coroutine.take().map(Running)
+    }
+
+    /// Puts a coroutine that has suspended itself back.
+    pub fn put_back(&mut self, running: Running) {
+        self.coroutine = Some(running.0);
+    }
+}
