@@ -1,1 +1,61 @@
-fn main() {}
+//! The command `nearlock`: flags and glue. What it does is in `nearlock-lab`.
+
+mod args;
+mod commands;
+mod progress;
+mod report;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// How a command ended that could be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// All is well.
+    Success,
+    /// A lock, or a check that was asked for, failed.
+    CheckFailed,
+}
+
+/// A lock or a check failed.
+const EXIT_CHECK_FAILED: u8 = 1;
+/// The command was not understood.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ended = run(&cli).and_then(|ending| {
+        io::stdout().flush()?;
+        Ok(ending)
+    });
+    match ended {
+        Ok(Ending::Success) => ExitCode::SUCCESS,
+        Ok(Ending::CheckFailed) => ExitCode::from(EXIT_CHECK_FAILED),
+        Err(error) => match error.downcast_ref::<io::Error>() {
+            // Whoever read the results has seen enough.
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Some(error) => {
+                eprintln!("error: cannot write the results: {error}");
+                ExitCode::from(EXIT_CHECK_FAILED)
+            }
+            None => {
+                eprintln!("error: {error:#}");
+                ExitCode::from(EXIT_USAGE)
+            }
+        },
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<Ending> {
+    match &cli.command {
+        None => commands::tour::run(),
+        Some(Command::List(args)) => commands::list::run(args),
+        Some(Command::Reproduce(args)) => commands::reproduce::run(args),
+        Some(Command::Simulate(args)) => commands::simulate::run(args),
+        Some(Command::Torture(args)) => commands::torture::run(args),
+    }
+}

@@ -1,3 +1,24 @@
 //! The laboratory: workloads run natively and simulated, tables published and reproduced.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`simulate`] | one simulated cell |
+//! | [`sweep`] | many of them, spread over the processors |
+//! | [`published`], [`reproduce`] | a published table, and the same table simulated |
+//! | [`torture`] | a lock under stress on this machine |
+//! | [`settings`] | `NAME.KEY=VALUE` |
+//! | [`names`] | what can be asked for by name |
 
+pub mod names;
+pub mod published;
+pub mod reproduce;
+pub mod settings;
 pub mod simulate;
+pub mod sweep;
+pub mod torture;
+
+pub use nearlock_core::events::LockEvent;
+pub use nearlock_core::platform::NodeId;
+pub use nearlock_core::settings::Setting;
+pub use nearlock_core::subjects::{Family, SUBJECTS, Subject};
+pub use nearlock_sim::spec::{Confidence, MachineSpec, Provenance, SpecError};

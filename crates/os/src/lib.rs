@@ -36,6 +36,7 @@ mod settings;
 mod slots;
 mod thread;
 mod wait;
+mod work;
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 use fallback as sys;

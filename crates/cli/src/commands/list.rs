@@ -1,0 +1,81 @@
+//! `nearlock list`.
+
+use std::io::{self, Write};
+
+use nearlock_lab::names::{self, WORKLOADS};
+use nearlock_lab::published::TABLES;
+use nearlock_lab::{Confidence, Family, MachineSpec, SUBJECTS, settings};
+
+use crate::Ending;
+use crate::args::{ListArgs, Listed};
+use crate::report::text::list_table;
+
+/// The machine whose settings are shown: that of the first published table.
+const MACHINE: &str = TABLES[0].machine;
+
+/// Lists what was asked for.
+pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
+    let table = match args.what {
+        Listed::Locks => locks(),
+        Listed::Workloads => list_table(
+            &["workload", "what it does"],
+            1,
+            WORKLOADS.iter().map(|w| [w.name.into(), w.summary.into()]),
+        ),
+        Listed::Machines => machines()?,
+        Listed::Tables => tables(),
+        Listed::Settings => settings()?,
+    };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{table}")?;
+    match args.what {
+        Listed::Settings => {
+            writeln!(out, "\nOf machines: values and limits on {MACHINE}; see `nearlock list machines`.")?;
+        }
+        Listed::Machines => writeln!(out, "\nOr give the path of a machine file.")?,
+        _ => {}
+    }
+    Ok(Ending::Success)
+}
+
+fn locks() -> String {
+    let rows = SUBJECTS.iter().map(|subject| {
+        let family = match subject.family {
+            Family::Classic => "classic",
+            Family::Linux => "Linux",
+            Family::Control => "control",
+        };
+        [subject.name, family, subject.summary, subject.fairness.name()].map(str::to_owned)
+    });
+    list_table(&["lock", "family", "what it is", "promise to a waiter"], 2, rows)
+}
+
+fn machines() -> anyhow::Result<String> {
+    let mut rows = Vec::new();
+    for name in MachineSpec::builtin_names() {
+        let machine = names::machine(name)?;
+        let confidence = match machine.confidence {
+            Confidence::Measured => "measured",
+            Confidence::MeasuredCrowd => "measured by volunteers",
+            Confidence::Proxy => "of a relative",
+            Confidence::Estimate => "estimated",
+        }
+        .to_owned();
+        rows.push([machine.name.clone(), machine.cpus().to_string(), machine.description, confidence]);
+    }
+    Ok(list_table(&["machine", "CPUs", "what it is", "latencies"], 2, rows))
+}
+
+fn tables() -> String {
+    let rows = TABLES.iter().map(|table| {
+        let variants: Vec<_> = table.variants.iter().map(|variant| variant.name).collect();
+        [table.name, table.machine, table.workload, &variants.join(", "), table.source].map(str::to_owned)
+    });
+    list_table(&["table", "machine", "workload", "variants", "source"], 4, rows)
+}
+
+fn settings() -> anyhow::Result<String> {
+    let rows = settings::all(&names::machine(MACHINE)?).into_iter();
+    let rows = rows.map(|row| [row.name, row.default, row.range, row.summary.to_owned()]);
+    Ok(list_table(&["setting", "default", "values", "what it does"], 3, rows))
+}

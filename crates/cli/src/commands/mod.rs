@@ -1,0 +1,7 @@
+//! One module per command.
+
+pub mod list;
+pub mod reproduce;
+pub mod simulate;
+pub mod torture;
+pub mod tour;

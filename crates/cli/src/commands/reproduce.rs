@@ -1,0 +1,90 @@
+//! `nearlock reproduce`.
+
+use std::io::{self, Write};
+
+use indicatif::ProgressBar;
+use nearlock_lab::published::{TABLES, Table};
+use nearlock_lab::reproduce::{Cell, Effort, ReproduceError, Reproduction, Watcher, keeps_bound};
+
+use crate::Ending;
+use crate::args::{Format, ReproduceArgs};
+use crate::{progress, report};
+
+/// Reproduces what was asked for.
+pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
+    let tables = match args.tables.as_slice() {
+        [] => TABLES.iter().collect(),
+        names => names.iter().map(|name| Table::named(name)).collect::<Result<Vec<_>, _>>()?,
+    };
+    let effort = if args.quick { Effort::Quick } else { Effort::Full };
+    let mut ending = Ending::Success;
+    let mut all = Vec::new();
+    for table in tables {
+        let reproduction = Reproduction { table, effort, seeds: args.seeds };
+        let Some(cells) = one(&reproduction, args.format)? else {
+            ending = Ending::CheckFailed;
+            continue;
+        };
+        if args.check && !keeps_bound(table, &cells) {
+            report::misses_bound(table, &cells);
+            ending = Ending::CheckFailed;
+        }
+        all.extend(cells);
+    }
+    let mut out = io::stdout().lock();
+    match args.format {
+        Format::Text => {}
+        Format::Json => report::json::array(&mut out, &all)?,
+        Format::Csv => report::csv::cells(&mut out, &all)?,
+    }
+    Ok(ending)
+}
+
+/// Reproduces one table, showing its rows as they come if the format is text. `None` if a lock failed,
+/// which has then been reported.
+pub fn one(reproduction: &Reproduction, format: Format) -> anyhow::Result<Option<Vec<Cell>>> {
+    let mut view = View { format, bar: progress::simulations(0), written: Ok(()) };
+    if format == Format::Text {
+        report::text::table_head(&mut io::stdout().lock(), reproduction.table)?;
+    }
+    let cells = reproduction.run(&mut view);
+    view.bar.finish_and_clear();
+    view.written?;
+    match cells {
+        Ok(cells) => {
+            if format == Format::Text {
+                report::text::table_summary(&mut io::stdout().lock(), reproduction.table, &cells)?;
+            }
+            Ok(Some(cells))
+        }
+        Err(ReproduceError::Failed { failure, command }) => {
+            report::failure(&failure, &command);
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Shows progress, and in text the rows.
+struct View {
+    format: Format,
+    bar: ProgressBar,
+    written: io::Result<()>,
+}
+
+impl Watcher for View {
+    fn simulated(&mut self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+    }
+
+    fn row(&mut self, cells: &[Cell]) {
+        if self.format == Format::Text && self.written.is_ok() {
+            self.written = self.bar.suspend(|| {
+                let mut out = io::stdout().lock();
+                report::text::table_row(&mut out, cells)?;
+                out.flush()
+            });
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `nearlock simulate`.
+
+use std::io;
+
+use nearlock_lab::names;
+use nearlock_lab::settings::{Configuration, Group};
+use nearlock_lab::simulate::{Simulated, Simulation};
+use nearlock_lab::sweep;
+
+use crate::Ending;
+use crate::args::{Format, SimulateArgs};
+use crate::{progress, report};
+
+/// A number of threads that the machine has no CPUs for.
+#[derive(Debug, thiserror::Error)]
+#[error("--threads {threads}: {machine} has {cpus} CPUs, and each thread needs one: 1 to {cpus}")]
+struct TooManyThreads {
+    threads: usize,
+    machine: String,
+    cpus: usize,
+}
+
+/// Seeds beyond the last number.
+#[derive(Debug, thiserror::Error)]
+#[error("--seed {first} --seeds {count}: the last seed would be beyond {}", u64::MAX)]
+struct TooManySeeds {
+    first: u64,
+    count: usize,
+}
+
+/// Simulates what was asked for.
+pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
+    let mut configuration = Configuration::new(Group::ALL);
+    for setting in &args.set {
+        configuration.set(setting)?;
+    }
+    let simulations = simulations(args, &configuration)?;
+    let bar = progress::simulations(simulations.len());
+    let outcomes = sweep::run(&simulations, |_, _| bar.inc(1));
+    bar.finish_and_clear();
+    let mut rows = Vec::new();
+    let mut failures = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            Ok(row) => rows.push(row),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    // A run in which every lock failed has no results to show.
+    if !rows.is_empty() {
+        write(&rows, args.format)?;
+    }
+    for failure in &failures {
+        let command = sweep::command(&args.machine, &args.workload, failure, configuration.texts());
+        report::failure(failure, &command);
+    }
+    Ok(if failures.is_empty() { Ending::Success } else { Ending::CheckFailed })
+}
+
+/// The cells, lock by lock.
+fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Result<Vec<Simulation>> {
+    let locks = args.lock.iter().map(|name| names::lock(name)).collect::<Result<Vec<_>, _>>()?;
+    names::workload(&args.workload)?;
+    let mut machine = names::machine(&args.machine)?;
+    configuration.configure_machine(&mut machine)?;
+    let cpus = machine.cpus();
+    if let Some(&threads) = args.threads.iter().find(|&&threads| threads > cpus) {
+        return Err(TooManyThreads { threads, machine: machine.name, cpus }.into());
+    }
+    let (first, count) = (args.seed, args.seeds);
+    let last = first.checked_add(count as u64 - 1).ok_or(TooManySeeds { first, count })?;
+    let mut simulations = Vec::new();
+    for lock in locks {
+        for &threads in &args.threads {
+            simulations.extend((first..=last).map(|seed| Simulation {
+                machine: machine.clone(),
+                workload: configuration.locktorture.clone(),
+                lock,
+                threads,
+                seed,
+                settings: configuration.locks,
+                limits: configuration.limits,
+            }));
+        }
+    }
+    Ok(simulations)
+}
+
+fn write(rows: &[Simulated], format: Format) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match format {
+        Format::Text => report::text::simulated(&mut out, rows),
+        Format::Json => report::json::array(&mut out, rows),
+        Format::Csv => report::csv::rows(&mut out, rows),
+    }
+}

@@ -1,0 +1,73 @@
+//! `nearlock` without a command.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use nearlock_lab::names;
+use nearlock_lab::published::TABLES;
+use nearlock_lab::reproduce::{Effort, Reproduction};
+use nearlock_lab::torture::Verdict;
+
+use super::{reproduce, torture};
+use crate::Ending;
+use crate::args::Format;
+use crate::report::text::paragraph;
+
+/// The locks that are shown on this machine.
+const LOCKS: [&str; 2] = ["qspinlock", "cna-v13"];
+/// For how long each.
+const TORTURE: Duration = Duration::from_secs(3);
+
+/// The tour.
+pub fn run() -> anyhow::Result<Ending> {
+    let plan = torture::default_plan(TORTURE);
+    let mut ending = Ending::Success;
+    say("nearlock: locks for big machines. One source of each lock, run natively here and simulated on \
+         machines that one does not own. This tour takes about a minute.")?;
+    say(&format!(
+        "1. MEASURED, on this machine: Linux' queued spinlock and its NUMA-aware successor under torture, \
+         {} writers for {} s each. Fail: 0 is what counts; totals are no benchmark.",
+        plan.writers,
+        TORTURE.as_secs()
+    ))?;
+    for name in LOCKS {
+        let tortured = torture::one(names::lock(name)?, &plan, Format::Text)?;
+        if tortured.verdict() == Verdict::Failure {
+            ending = Ending::CheckFailed;
+        }
+    }
+    let table = &TABLES[0];
+    say(&format!(
+        "\n2. SIMULATED, on the machine of a published table ({}): the same lock source, beside what was \
+         published.",
+        names::machine(table.machine)?.description
+    ))?;
+    let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None };
+    if reproduce::one(&reproduction, Format::Text)?.is_none() {
+        ending = Ending::CheckFailed;
+    }
+    say("\nHow to read it: `stock` is the queued spinlock, which hands the lock to whoever came first, \
+         mostly on another socket; `cna` prefers waiters on the holder's own. From 4 threads on that is \
+         worth up to 1.77 times as many operations. Where simulated and published differ, believe the \
+         published figure.")?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "\nNext:")?;
+    for (command, what) in [
+        ("nearlock reproduce", "the same table with more seeds"),
+        (
+            "nearlock simulate --machine epyc-rome-2s --lock qspinlock,cna-v13 --threads 8,64",
+            "another machine",
+        ),
+        ("nearlock torture all", "every lock, 10 s each"),
+        ("nearlock list locks", "what there is; also machines, settings, ..."),
+    ] {
+        writeln!(out, "  {command}\n      {what}")?;
+    }
+    Ok(ending)
+}
+
+fn say(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    paragraph(&mut out, text)?;
+    out.flush()
+}

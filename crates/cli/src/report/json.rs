@@ -1,0 +1,44 @@
+//! JSON: one array of objects, one object to a line.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use nearlock_lab::LockEvent;
+use nearlock_lab::torture::{Plan, Tortured};
+use serde::Serialize;
+
+use super::csv::TortureRow;
+
+/// An array of these.
+pub fn array<T: Serialize>(out: &mut impl Write, rows: &[T]) -> io::Result<()> {
+    writeln!(out, "[")?;
+    for (index, row) in rows.iter().enumerate() {
+        let comma = if index + 1 < rows.len() { "," } else { "" };
+        writeln!(out, "  {}{comma}", serde_json::to_string(row)?)?;
+    }
+    writeln!(out, "]")
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    row: TortureRow,
+    events: BTreeMap<&'static str, u64>,
+    problems: Vec<&'a str>,
+}
+
+/// One object per lock, with all events.
+pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Result<()> {
+    let problems: Vec<Vec<String>> =
+        all.iter().map(|tortured| tortured.problems.iter().map(ToString::to_string).collect()).collect();
+    let rows: Vec<_> = all
+        .iter()
+        .zip(&problems)
+        .map(|(tortured, problems)| Row {
+            row: TortureRow::new(plan, tortured),
+            events: LockEvent::ALL.iter().map(|&e| (e.name(), tortured.events[e as usize])).collect(),
+            problems: problems.iter().map(String::as_str).collect(),
+        })
+        .collect();
+    array(out, &rows)
+}

@@ -1,0 +1,208 @@
+//! Text for people, at most [`WIDTH`] columns wide.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
+use nearlock_lab::Subject;
+use nearlock_lab::published::{Class, Table};
+use nearlock_lab::reproduce::{Cell, mean_error};
+use nearlock_lab::simulate::Simulated;
+use nearlock_lab::torture::{Counts, NumaNodes, Plan, Tortured, Verdict, Waiting};
+
+/// Columns of a line.
+pub const WIDTH: usize = 100;
+
+/// Writes a paragraph, broken into lines.
+pub fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
+    let indented = text.trim_start_matches('\n');
+    let blank_lines = text.len() - indented.len();
+    writeln!(out, "{}{}", "\n".repeat(blank_lines), wrapped(indented, ""))
+}
+
+/// Words broken into lines, each beginning with `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = vec![indent.to_owned()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("begins with one line, and grows");
+        if line.len() + 1 + word.len() > WIDTH && line.len() > indent.len() {
+            lines.push(format!("{indent}{word}"));
+        } else {
+            if line.len() > indent.len() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+/// A grid without lines.
+fn grid(headers: &[&str]) -> Grid {
+    let mut grid = Grid::new();
+    grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    grid.set_width(WIDTH as u16).set_header(headers);
+    for column in grid.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    grid
+}
+
+fn render(grid: &Grid) -> String {
+    let lines: Vec<_> = grid.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// A table of names. The column `broken` is broken into lines as the width demands, the others are not.
+pub fn list_table<const COLUMNS: usize>(
+    headers: &[&str; COLUMNS],
+    broken: usize,
+    rows: impl IntoIterator<Item = [String; COLUMNS]>,
+) -> String {
+    let mut grid = grid(headers);
+    grid.add_rows(rows);
+    for (index, column) in grid.column_iter_mut().enumerate() {
+        if index != broken {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    render(&grid)
+}
+
+/// Simulated cells.
+pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
+    let Some(first) = rows.first() else { return Ok(()) };
+    writeln!(out, "SIMULATED: {} on {}; waits in ns", first.workload, first.machine)?;
+    let mut grid = grid(&[
+        "lock", "threads", "seed", "ops/us", "jain", "wait p50", "p99", "max", "lines/op", "remote", "local",
+    ]);
+    for row in rows {
+        grid.add_row([
+            row.lock.clone(),
+            row.threads.to_string(),
+            row.seed.to_string(),
+            format!("{:.3}", row.ops_per_us),
+            format!("{:.3}", row.jain),
+            row.wait_ns_p50.to_string(),
+            row.wait_ns_p99.to_string(),
+            row.wait_ns_max.to_string(),
+            format!("{:.2}", row.line_transfers_per_op),
+            format!("{:.2}", row.remote_transfers_per_op),
+            format!("{:.2}", row.local_handover_share),
+        ]);
+    }
+    for column in grid.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    writeln!(out, "{}", render(&grid))?;
+    writeln!(out, "lines/op, remote: line transfers per acquisition, and those between sockets;")?;
+    writeln!(out, "local: share of acquisitions handed over on one NUMA node; jain: 1 is equal shares")
+}
+
+/// Mark of a cell's class.
+fn mark(class: Class) -> char {
+    match class {
+        Class::Fitted => '*',
+        Class::Seen => '~',
+        Class::Predicted => ' ',
+    }
+}
+
+/// Title and header of a reproduced table.
+pub fn table_head(out: &mut impl Write, table: &Table) -> io::Result<()> {
+    paragraph(
+        out,
+        &format!(
+            "{}: {} on {}, {}. PUBLISHED: {}",
+            table.name, table.workload, table.machine, table.unit, table.source
+        ),
+    )?;
+    let names = table.variants.iter().map(|variant| format!("  {:^20} ", variant.name));
+    let speedups = table.variants.iter().skip(1).map(|variant| format!("  {:>9}", variant.name));
+    writeln!(out, "\n{:>7}{}{}", "", names.collect::<String>(), speedups.collect::<String>())?;
+    let columns = "   publ. simul. err %  ".repeat(table.variants.len());
+    let speedups = "  publ/sim.".repeat(table.variants.len() - 1);
+    writeln!(out, "threads{columns}{speedups}")
+}
+
+/// One row of it: published beside simulated, then how much faster than the first variant.
+pub fn table_row(out: &mut impl Write, cells: &[Cell]) -> io::Result<()> {
+    let Some(base) = cells.first() else { return Ok(()) };
+    let figures = cells.iter().map(|cell| {
+        let (error, mark) = (cell.error * 100.0, mark(cell.class));
+        format!("  {:>6.3} {:>6.3} {error:>+5.1}{mark} ", cell.published, cell.simulated)
+    });
+    let speedups = cells.iter().skip(1).map(|cell| {
+        let (published, simulated) = (cell.published / base.published, cell.simulated / base.simulated);
+        format!("  {published:>4.2}/{simulated:>4.2}")
+    });
+    writeln!(out, "{:>7}{}{}", base.row.threads, figures.collect::<String>(), speedups.collect::<String>())
+}
+
+/// Mean absolute errors: of all cells, by variant, by class.
+pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n* fitted   ~ seen   unmarked: predicted   publ/sim.: times as many as {}",
+        table.variants[0].name
+    )?;
+    let shown = |of: &dyn Fn(&Cell) -> bool| match mean_error(cells, of) {
+        Some(error) => format!("{:.1} % ({} cells)", error.mean * 100.0, error.cells),
+        None => "no cells".to_owned(),
+    };
+    writeln!(out, "mean absolute error, simulated against published: {}", shown(&|_| true))?;
+    let variants =
+        table.variants.iter().map(|v| format!("{} {}", v.name, shown(&|cell| cell.variant == v.name)));
+    writeln!(out, "  by variant: {}", variants.collect::<Vec<_>>().join(", "))?;
+    let classes = Class::ALL.map(|class| format!("{} {}", class.name(), shown(&|cell| cell.class == class)));
+    writeln!(out, "  by class:   {}", classes.join(", "))
+}
+
+/// The counts of a lock under torture, in locktorture's words.
+pub fn counts(lock: &Subject, counts: &Counts) -> String {
+    format!(
+        "{}-torture: Writes:  Total: {}  Max/Min: {}/{}{}  Fail: {}{}",
+        lock.name,
+        counts.total,
+        counts.max,
+        counts.min,
+        if counts.is_uneven() { " ???" } else { "" },
+        counts.failures,
+        if counts.failures > 0 { " !!!" } else { "" },
+    )
+}
+
+/// The line of a lock, and beneath it what else was counted.
+pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
+    // As in the original, any failure is marked, not only those that a writer saw.
+    let mark = if tortured.problems.is_empty() || tortured.counts.failures > 0 { "" } else { " !!!" };
+    let verdict = tortured.verdict().name();
+    writeln!(out, "{}{mark}  {verdict}", counts(tortured.lock, &tortured.counts))?;
+    let wait_ms = tortured.wait_ns_max as f64 / 1e6;
+    let events = tortured.notable_events().map(|(event, count)| format!(", {} {count}", event.name()));
+    let detail = format!("longest wait {wait_ms:.1} ms{}", events.collect::<String>());
+    writeln!(out, "{}", wrapped(&detail, "    "))
+}
+
+/// The last line of a torture test.
+pub fn torture_end(out: &mut impl Write, plan: &Plan, verdict: Verdict) -> io::Result<()> {
+    let numa_nodes = match plan.numa_nodes {
+        NumaNodes::Real(nodes) => format!("{nodes}"),
+        NumaNodes::Synthetic(nodes) => format!("{nodes}(synthetic)"),
+    };
+    let wait = match plan.waiting {
+        Waiting::Spin => "spin",
+        Waiting::Yield => "yield",
+    };
+    let text = format!(
+        "--- End of test: {}: nwriters_stress={} numa_nodes={numa_nodes} wait={wait} shutdown_secs={} \
+         stat_interval={} stutter={} long_hold={} priority_percent={}",
+        verdict.name(),
+        plan.writers,
+        plan.duration.as_secs(),
+        plan.stat_interval.as_secs(),
+        plan.stutter.as_secs(),
+        plan.long_hold_ms,
+        plan.priority_percent,
+    );
+    writeln!(out, "{}", wrapped(&text, "    ").trim_start())
+}

@@ -1,0 +1,144 @@
+//! What can be asked for by name: locks, machines, workloads, tables.
+
+use nearlock_core::subjects::{SUBJECTS, Subject};
+use nearlock_sim::spec::{MachineSpec, SpecError};
+
+use crate::simulate::WORKLOAD;
+
+/// Something that can be simulated or run over any lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+}
+
+/// All workloads.
+pub const WORKLOADS: &[Workload] = &[Workload {
+    name: WORKLOAD,
+    summary: "the kernel's torture test of one lock: writers take it, hold it shortly, and start again",
+}];
+
+/// A name that stands for nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no {kind} `{name}`{}; there are: {}", suggestion(name, known), known.join(", "))]
+pub struct UnknownName {
+    /// What was asked for: lock, machine, ...
+    pub kind: &'static str,
+    /// The name.
+    pub name: String,
+    /// The names that there are.
+    pub known: Vec<&'static str>,
+}
+
+/// The lock of this name.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn lock(name: &str) -> Result<&'static Subject, UnknownName> {
+    Subject::named(name).ok_or_else(|| UnknownName {
+        kind: "lock",
+        name: name.to_owned(),
+        known: SUBJECTS.iter().map(|subject| subject.name).collect(),
+    })
+}
+
+/// The workload of this name.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn workload(name: &str) -> Result<&'static Workload, UnknownName> {
+    WORKLOADS.iter().find(|workload| workload.name == name).ok_or_else(|| UnknownName {
+        kind: "workload",
+        name: name.to_owned(),
+        known: WORKLOADS.iter().map(|workload| workload.name).collect(),
+    })
+}
+
+/// Why a machine cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// It does not exist.
+    #[error("{0}; or give the path of a machine file")]
+    Unknown(UnknownName),
+    /// Its file cannot be used.
+    #[error(transparent)]
+    Spec(SpecError),
+}
+
+/// The built-in machine of this name, or the one that the file of this path describes.
+///
+/// # Errors
+///
+/// If there is neither, or if the file describes no machine.
+pub fn machine(name_or_path: &str) -> Result<MachineSpec, MachineError> {
+    MachineSpec::load(name_or_path).map_err(|error| match error {
+        SpecError::UnknownMachine { name, known } => {
+            MachineError::Unknown(UnknownName { kind: "machine", name, known })
+        }
+        error => MachineError::Spec(error),
+    })
+}
+
+/// ` (did you mean ...?)`, or nothing if no known name is near.
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
+    let nearest = known.iter().map(|known| (distance(name, known), known)).min();
+    match nearest {
+        Some((distance, known)) if distance <= 1 + name.chars().count() / 4 => {
+            format!(" (did you mean `{known}`?)")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Levenshtein's: how many characters to insert, remove or replace.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, in_a) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &in_b) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(in_a != in_b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, expected) in
+            [("", "", 0), ("mcs", "", 3), ("", "mcs", 3), ("kitten", "sitting", 3), ("mcs", "mcs", 0)]
+        {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_understood_and_nonsense_is_not() {
+        let message = lock("qspinlok").unwrap_err().to_string();
+        assert!(
+            message.starts_with("there is no lock `qspinlok` (did you mean `qspinlock`?); there are: ttas, "),
+            "{message}"
+        );
+        assert!(!lock("zzz").unwrap_err().to_string().contains("did you mean"));
+        assert!(lock("mcs").is_ok());
+    }
+
+    #[test]
+    fn workloads_and_machines_have_names() {
+        assert!(workload("locktorture").is_ok());
+        assert!(workload("exim").unwrap_err().to_string().contains("locktorture"));
+        let message = machine("haswell-4s").unwrap_err().to_string();
+        assert!(message.contains("haswell-ex-4s") && message.ends_with("machine file"), "{message}");
+    }
+}

@@ -1,0 +1,347 @@
+//! A published table, simulated.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::names::{self, MachineError, UnknownName};
+use crate::published::{Class, Row, Table};
+use crate::settings::{Configuration, Group, SettingError};
+use crate::simulate::{Failure, Simulation};
+use crate::sweep::{self, Outcome};
+
+/// How much simulating goes into a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Few seeds and a short window: the whole table within a minute on two processors.
+    Quick,
+    /// As reports are made.
+    Full,
+}
+
+/// Up to so many threads, placement is a lottery, and more seeds are needed.
+const FEW_THREADS_MAX: usize = 36;
+
+impl Effort {
+    /// How many seeds a cell gets; the cell is their median.
+    pub fn seeds(self, threads: usize) -> usize {
+        match self {
+            Effort::Quick if threads <= 8 => 4,
+            Effort::Quick if threads <= FEW_THREADS_MAX => 3,
+            Effort::Quick => 2,
+            Effort::Full if threads <= FEW_THREADS_MAX => 16,
+            Effort::Full => 8,
+        }
+    }
+
+    /// What of a simulation differs from its defaults.
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            // The window holds three thresholds of 10 ms.
+            Effort::Quick => &["simulation.window-ns=30000000"],
+            Effort::Full => &[],
+        }
+    }
+}
+
+/// What to reproduce, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Reproduction {
+    /// The published table.
+    pub table: &'static Table,
+    /// Length of the window, and number of seeds unless given.
+    pub effort: Effort,
+    /// Number of seeds for every cell.
+    pub seeds: Option<usize>,
+}
+
+/// Names a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RowKey {
+    /// Number of threads.
+    pub threads: usize,
+}
+
+/// One cell, published beside simulated.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Name of the table.
+    pub table: &'static str,
+    /// Its row.
+    pub row: RowKey,
+    /// Its column.
+    pub variant: &'static str,
+    /// What was measured.
+    pub metric: &'static str,
+    /// In which unit.
+    pub unit: &'static str,
+    /// The published mean.
+    pub published: f64,
+    /// Its standard deviation, where published.
+    pub published_sd: Option<f64>,
+    /// The median over the seeds.
+    pub simulated: f64,
+    /// Lower end of the band over the simulator's sensitive parameters, if one was made.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// (simulated - published) / published.
+    pub error: f64,
+    /// How far the cell is a test.
+    pub class: Class,
+}
+
+/// Why a table could not be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// The table names a lock or a workload that does not exist.
+    #[error(transparent)]
+    Name(#[from] UnknownName),
+    /// The table's machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The effort's settings.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A checker found a lock at fault.
+    #[error("{failure}")]
+    Failed {
+        /// What it found.
+        failure: Failure,
+        /// The command that repeats it.
+        command: String,
+    },
+}
+
+/// Told of a reproduction's progress.
+pub trait Watcher: Send {
+    /// So many of so many simulations are done.
+    fn simulated(&mut self, done: usize, total: usize);
+    /// The next row is complete.
+    fn row(&mut self, cells: &[Cell]);
+}
+
+impl Reproduction {
+    /// Simulates the table, on all processors. The cells come row by row.
+    ///
+    /// # Errors
+    ///
+    /// If a checker finds fault with a lock. (The other errors are faults of the table's description.)
+    pub fn run(&self, watcher: &mut impl Watcher) -> Result<Vec<Cell>, ReproduceError> {
+        let table = self.table;
+        let mut configuration = Configuration::new(Group::ALL);
+        for setting in self.effort.settings() {
+            configuration.set(setting)?;
+        }
+        let rows = table.rows();
+        let Planned { simulations, places } = self.plan(&rows, &configuration)?;
+        let mut progress =
+            Progress { table, rows: &rows, values: BTreeMap::new(), row: 0, cells: Vec::new() };
+        for &place in &places {
+            progress.values.entry(place).or_insert((0, Vec::new())).0 += 1;
+        }
+        let mut done = 0;
+        let outcomes = sweep::run(&simulations, |index, outcome| {
+            done += 1;
+            watcher.simulated(done, simulations.len());
+            progress.take(places[index], outcome, watcher);
+        });
+        if let Some(failure) = outcomes.into_iter().find_map(Result::err) {
+            let command = sweep::command(table.machine, table.workload, &failure, configuration.texts());
+            return Err(ReproduceError::Failed { failure, command });
+        }
+        Ok(progress.cells)
+    }
+
+    /// All simulations, row by row.
+    fn plan(&self, rows: &[Row], configuration: &Configuration) -> Result<Planned, ReproduceError> {
+        names::workload(self.table.workload)?;
+        let machine = names::machine(self.table.machine)?;
+        let mut simulations = Vec::new();
+        let mut places = Vec::new();
+        for (row_index, row) in rows.iter().enumerate() {
+            for (variant_index, variant) in self.table.variants.iter().enumerate() {
+                let seeds = self.seeds.unwrap_or_else(|| self.effort.seeds(row.threads));
+                for seed in 1..=seeds as u64 {
+                    places.push((row_index, variant_index));
+                    simulations.push(Simulation {
+                        machine: machine.clone(),
+                        workload: configuration.locktorture.clone(),
+                        lock: names::lock(variant.lock)?,
+                        threads: row.threads,
+                        seed,
+                        settings: configuration.locks,
+                        limits: configuration.limits,
+                    });
+                }
+            }
+        }
+        Ok(Planned { simulations, places })
+    }
+}
+
+/// What is to be simulated, and for which cell.
+struct Planned {
+    simulations: Vec<Simulation>,
+    /// Row and variant of each.
+    places: Vec<(usize, usize)>,
+}
+
+/// What has been simulated so far.
+struct Progress<'a> {
+    table: &'static Table,
+    rows: &'a [Row],
+    /// By row and variant: how many seeds are still to come, and the others' figures.
+    values: BTreeMap<(usize, usize), (usize, Vec<f64>)>,
+    /// The first row that is not complete.
+    row: usize,
+    cells: Vec<Cell>,
+}
+
+impl Progress<'_> {
+    fn take(&mut self, place: (usize, usize), outcome: &Outcome, watcher: &mut impl Watcher) {
+        // A failure leaves its cell open, so that no row from there on is shown.
+        let (Ok(simulated), Some((missing, figures))) = (outcome, self.values.get_mut(&place)) else {
+            return;
+        };
+        *missing -= 1;
+        figures.push(simulated.ops_per_us * self.table.per_op_per_us);
+        while self.row < self.rows.len() && self.is_complete(self.row) {
+            let cells: Vec<Cell> =
+                (0..self.table.variants.len()).map(|variant| self.cell(self.row, variant)).collect();
+            watcher.row(&cells);
+            self.cells.extend(cells);
+            self.row += 1;
+        }
+    }
+
+    fn is_complete(&self, row: usize) -> bool {
+        self.values.range((row, 0)..(row + 1, 0)).all(|(_, &(missing, _))| missing == 0)
+    }
+
+    fn cell(&self, row: usize, variant: usize) -> Cell {
+        let simulated = self.values.get(&(row, variant)).map_or(f64::NAN, |(_, figures)| median(figures));
+        let Row { threads, ref values } = self.rows[row];
+        let published = values[variant];
+        let variant = self.table.variants[variant].name;
+        Cell {
+            table: self.table.name,
+            row: RowKey { threads },
+            variant,
+            metric: self.table.metric,
+            unit: self.table.unit,
+            published: published.mean,
+            published_sd: published.sd,
+            simulated,
+            low: None,
+            high: None,
+            error: (simulated - published.mean) / published.mean,
+            class: self.table.class(variant, threads),
+        }
+    }
+}
+
+/// The middle value, or the mean of the middle two.
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let upper = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[upper] } else { (sorted[upper - 1] + sorted[upper]) / 2.0 }
+}
+
+/// The mean of the absolute errors of some cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanError {
+    /// How many cells.
+    pub cells: usize,
+    /// The mean; 0.1 is 10 %.
+    pub mean: f64,
+}
+
+/// The mean absolute error of the cells for which `of` holds; `None` if there are none.
+pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanError> {
+    let errors: Vec<f64> = cells.iter().filter(|cell| of(cell)).map(|cell| cell.error.abs()).collect();
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    (!errors.is_empty()).then_some(MeanError { cells: errors.len(), mean })
+}
+
+/// Whether the cells keep to the table's bound.
+pub fn keeps_bound(table: &Table, cells: &[Cell]) -> bool {
+    mean_error(cells, |_| true).is_some_and(|error| error.mean <= table.mean_error_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::TABLES;
+    use crate::simulate::Simulated;
+
+    fn simulated(ops_per_us: f64) -> Outcome {
+        Ok(Simulated {
+            machine: String::new(),
+            workload: String::new(),
+            lock: String::new(),
+            threads: 1,
+            seed: 1,
+            ops_per_us,
+            jain: 1.0,
+            wait_ns_p50: 0,
+            wait_ns_p99: 0,
+            wait_ns_max: 0,
+            line_transfers_per_op: 0.0,
+            remote_transfers_per_op: 0.0,
+            local_handover_share: 0.0,
+        })
+    }
+
+    #[derive(Default)]
+    struct Rows(Vec<usize>);
+    impl Watcher for Rows {
+        fn simulated(&mut self, _done: usize, _total: usize) {}
+        fn row(&mut self, cells: &[Cell]) {
+            self.0.push(cells[0].row.threads);
+        }
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn rows_come_in_order_and_complete() {
+        let table = &TABLES[0];
+        let rows = &table.rows()[..2];
+        let places = [(0, 0), (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)];
+        let mut progress = Progress { table, rows, values: BTreeMap::new(), row: 0, cells: Vec::new() };
+        for place in places {
+            progress.values.entry(place).or_insert((0, Vec::new())).0 += 1;
+        }
+        let mut shown = Rows::default();
+        for index in [4, 5, 6, 0, 2, 3] {
+            progress.take(places[index], &simulated(1.0), &mut shown);
+            assert!(shown.0.is_empty());
+        }
+        progress.take(places[1], &simulated(2.0), &mut shown);
+        assert_eq!(shown.0, [1, 2]);
+        assert_eq!(progress.cells.len(), 6);
+        let cell = &progress.cells[0];
+        assert_eq!((cell.variant, cell.simulated, cell.class), ("stock", 4.5, Class::Fitted));
+        assert!((cell.error - (4.5 - 2.707) / 2.707).abs() < 1e-12);
+        let fitted = mean_error(&progress.cells, |cell| cell.class == Class::Fitted).unwrap();
+        assert_eq!(fitted, MeanError { cells: 1, mean: cell.error });
+        assert_eq!(mean_error(&progress.cells, |cell| cell.class == Class::Seen), None);
+    }
+
+    #[test]
+    fn a_simulation_of_the_table_takes_each_seed_once() {
+        let reproduction = Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: Some(2) };
+        let rows = TABLES[0].rows();
+        let Planned { simulations, places } = reproduction.plan(&rows, &Configuration::new(Group::ALL)).unwrap();
+        assert_eq!(simulations.len(), 10 * 3 * 2);
+        assert!(places.is_sorted());
+        assert_eq!(simulations[1].seed, 2);
+        assert_eq!(simulations[2].lock.name, "cna-v13-no-sro");
+    }
+}

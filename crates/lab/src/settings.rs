@@ -1,0 +1,383 @@
+//! `NAME.KEY=VALUE`: what can be set of locks, machine, workload and simulation.
+
+use nearlock_core::settings::Setting;
+use nearlock_sim::spec::{MachineSpec, SpecError};
+use nearlock_workload::locktorture::ShortHolds;
+
+use crate::names::suggestion;
+use crate::simulate::{Limits, Locktorture};
+
+/// Whose settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Run-time settings of locks: `cna-v13.threshold-ns`.
+    Lock,
+    /// The simulated machine: `machine.smt`.
+    Machine,
+    /// The workload: `locktorture.think-ns`.
+    Workload,
+    /// Length and bounds of a simulation: `simulation.window-ns`.
+    Simulation,
+}
+
+impl Group {
+    /// All groups: what a simulation takes.
+    pub const ALL: &[Group] = &[Group::Lock, Group::Machine, Group::Workload, Group::Simulation];
+}
+
+/// What is wrong with a `NAME.KEY=VALUE`.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingError {
+    /// Not of that form.
+    #[error("`{text}` sets nothing: write NAME.KEY=VALUE, as in cna-v13.threshold-ns=1000000")]
+    Form {
+        /// What was given.
+        text: String,
+    },
+    /// No such setting, or not of a group that counts here.
+    #[error("there is no setting `{name}` here{}; there are: {}", suggestion(name, known), known.join(", "))]
+    Unknown {
+        /// `NAME.KEY`.
+        name: String,
+        /// The settings that there are.
+        known: Vec<&'static str>,
+    },
+    /// Out of its limits, or no number.
+    #[error("{name} must be {range}, not `{value}`")]
+    Value {
+        /// `NAME.KEY`.
+        name: &'static str,
+        /// The values that there are.
+        range: String,
+        /// What was given.
+        value: String,
+    },
+    /// The machine refuses.
+    #[error(transparent)]
+    Machine(#[from] SpecError),
+}
+
+/// Everything that can be set, at its default or as set.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// Settings of locks, indexed by [`Setting`].
+    pub locks: [u64; Setting::COUNT],
+    /// Parameters of the workload.
+    pub locktorture: Locktorture,
+    /// Length and bounds of a simulation.
+    pub limits: Limits,
+    groups: &'static [Group],
+    machine: Vec<(String, String)>,
+    texts: Vec<String>,
+}
+
+/// A number of [`Configuration`], in its unit.
+struct Number {
+    name: &'static str,
+    group: Group,
+    unit: &'static str,
+    min: u64,
+    max: u64,
+    summary: &'static str,
+    field: fn(&mut Configuration) -> &mut u64,
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+const SHORT_HOLDS: &str = "locktorture.short-holds";
+
+const NUMBERS: &[Number] = &[
+    Number {
+        name: "locktorture.section-ns",
+        group: Group::Workload,
+        unit: "ns",
+        min: 0,
+        max: SECOND_NS,
+        summary: "Instructions inside a section, besides its memory accesses and delays. Fitted: published \
+                  stock figure at one thread.",
+        field: |c| &mut c.locktorture.section_ns,
+    },
+    Number {
+        name: "locktorture.think-ns",
+        group: Group::Workload,
+        unit: "ns",
+        min: 0,
+        max: SECOND_NS,
+        summary: "Instructions between sections. Fitted with the above.",
+        field: |c| &mut c.locktorture.think_ns,
+    },
+    Number {
+        name: "locktorture.priority-percent",
+        group: Group::Workload,
+        unit: "%",
+        min: 0,
+        max: 100,
+        summary: "Of 100 acquisitions, how many are urgent.",
+        field: |c| &mut c.locktorture.priority_percent,
+    },
+    Number {
+        name: "simulation.warm-up-ns",
+        group: Group::Simulation,
+        unit: "ns",
+        min: 0,
+        max: 100 * SECOND_NS,
+        summary: "Virtual time before counting begins.",
+        field: |c| &mut c.limits.warm_up_ns,
+    },
+    Number {
+        name: "simulation.window-ns",
+        group: Group::Simulation,
+        unit: "ns",
+        min: 1_000,
+        max: 100 * SECOND_NS,
+        summary: "Virtual time that is counted. Should hold several thresholds of the lock.",
+        field: |c| &mut c.limits.window_ns,
+    },
+    Number {
+        name: "simulation.livelock-ns",
+        group: Group::Simulation,
+        unit: "ns",
+        min: 1_000,
+        max: 100 * SECOND_NS,
+        summary: "Virtual time without any acquisition after which the run is a livelock.",
+        field: |c| &mut c.limits.livelock_ns,
+    },
+    Number {
+        name: "simulation.starvation-ns",
+        group: Group::Simulation,
+        unit: "ns",
+        min: 1_000,
+        max: 100 * SECOND_NS,
+        summary: "Wait after which a waiter counts as starved.",
+        field: |c| &mut c.limits.starvation_ns,
+    },
+];
+
+impl Configuration {
+    /// All defaults. Only settings of these groups can then be set.
+    pub fn new(groups: &'static [Group]) -> Self {
+        Self {
+            locks: Setting::DEFAULTS,
+            locktorture: Locktorture::default(),
+            limits: Limits::default(),
+            groups,
+            machine: Vec::new(),
+            texts: Vec::new(),
+        }
+    }
+
+    /// Sets what `NAME.KEY=VALUE` says. Keys of machines are looked at only by
+    /// [`machine`](Self::configure_machine).
+    ///
+    /// # Errors
+    ///
+    /// If there is no such setting in this configuration's groups, or it cannot have this value.
+    pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
+        let form = || SettingError::Form { text: text.to_owned() };
+        let (name, value) = text.split_once('=').ok_or_else(form)?;
+        let (name, value) = (name.trim(), value.trim());
+        if !name.contains('.') {
+            return Err(form());
+        }
+        self.assign(name, value)?;
+        self.texts.push(format!("{name}={value}"));
+        Ok(())
+    }
+
+    fn assign(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        if self.groups.contains(&Group::Machine)
+            && let Some(key) = name.strip_prefix("machine.")
+        {
+            self.machine.push((key.to_owned(), value.to_owned()));
+            return Ok(());
+        }
+        if self.groups.contains(&Group::Lock)
+            && let Some(&setting) = Setting::ALL.iter().find(|setting| setting.info().name == name)
+        {
+            let info = setting.info();
+            self.locks[setting as usize] = number(info.name, value, info.min, info.max, info.unit)?;
+            return Ok(());
+        }
+        if self.groups.contains(&Group::Workload) && name == SHORT_HOLDS {
+            self.locktorture.short_holds = short_holds(value)?;
+            return Ok(());
+        }
+        let known = NUMBERS.iter().find(|n| n.name == name && self.groups.contains(&n.group));
+        let Some(known) = known else {
+            return Err(SettingError::Unknown { name: name.to_owned(), known: self.names() });
+        };
+        *(known.field)(self) = number(known.name, value, known.min, known.max, known.unit)?;
+        Ok(())
+    }
+
+    /// Sets on `machine` whatever of it was set here.
+    ///
+    /// # Errors
+    ///
+    /// If a machine has no such setting, or this machine cannot have that value.
+    pub fn configure_machine(&self, machine: &mut MachineSpec) -> Result<(), SettingError> {
+        for (key, value) in &self.machine {
+            machine.set(key, value)?;
+        }
+        Ok(())
+    }
+
+    /// What was set, as `NAME.KEY=VALUE`, in the order given.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// The settings that can be set here.
+    fn names(&self) -> Vec<&'static str> {
+        let locks = Setting::ALL.iter().map(|setting| (Group::Lock, setting.info().name));
+        let machine = [(Group::Machine, "machine.KEY (see `nearlock list settings`)")];
+        let workload = [(Group::Workload, SHORT_HOLDS)];
+        let numbers = NUMBERS.iter().map(|number| (number.group, number.name));
+        let all = locks.chain(machine).chain(workload).chain(numbers);
+        all.filter(|(group, _)| self.groups.contains(group)).map(|(_, name)| name).collect()
+    }
+}
+
+fn number(name: &'static str, value: &str, min: u64, max: u64, unit: &str) -> Result<u64, SettingError> {
+    let parsed = value.replace('_', "").parse().ok().filter(|parsed| (min..=max).contains(parsed));
+    parsed.ok_or_else(|| SettingError::Value { name, range: range(min, max, unit), value: value.to_owned() })
+}
+
+fn range(min: u64, max: u64, unit: &str) -> String {
+    if unit == "0|1" { "0 or 1".to_owned() } else { format!("{min} to {max} {unit}") }
+}
+
+fn short_holds(value: &str) -> Result<ShortHolds, SettingError> {
+    match value {
+        "v5.10" => Ok(ShortHolds::V5_10),
+        "today" => Ok(ShortHolds::Today),
+        _ => Err(SettingError::Value {
+            name: SHORT_HOLDS,
+            range: "v5.10 or today".to_owned(),
+            value: value.to_owned(),
+        }),
+    }
+}
+
+/// A setting, for lists.
+#[derive(Clone, Debug)]
+pub struct SettingRow {
+    /// `NAME.KEY`.
+    pub name: String,
+    /// Value unless set.
+    pub default: String,
+    /// Values that it can have, with their unit.
+    pub range: String,
+    /// What it does.
+    pub summary: &'static str,
+}
+
+/// All settings; those of machines as they are on `machine`.
+pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
+    let locks = Setting::ALL.iter().map(|setting| {
+        let info = setting.info();
+        SettingRow {
+            name: info.name.to_owned(),
+            default: info.default.to_string(),
+            range: range(info.min, info.max, info.unit),
+            summary: info.summary,
+        }
+    });
+    let machine = machine.settings().into_iter().map(|setting| SettingRow {
+        name: format!("machine.{}", setting.name),
+        default: setting.value,
+        range: setting.range,
+        summary: setting.summary,
+    });
+    let mut defaults = Configuration::new(Group::ALL);
+    let numbers: Vec<_> = NUMBERS
+        .iter()
+        .map(|number| SettingRow {
+            name: number.name.to_owned(),
+            default: (number.field)(&mut defaults).to_string(),
+            range: range(number.min, number.max, number.unit),
+            summary: number.summary,
+        })
+        .collect();
+    let short_holds = SettingRow {
+        name: SHORT_HOLDS.to_owned(),
+        default: "v5.10".to_owned(),
+        range: "v5.10, today".to_owned(),
+        summary: "Era of the kernel whose short holds are made: of 2 us, once in 4 sections of all writers \
+                  together (up to 5.10), or once in 400.",
+    };
+    locks.chain(machine).chain([short_holds]).chain(numbers).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Configuration::new(Group::ALL).set(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn each_group_is_set() {
+        let mut configuration = Configuration::new(Group::ALL);
+        for text in [
+            "cna-v13.threshold-ns=1_000_000",
+            "locktorture.short-holds=today",
+            " locktorture.think-ns = 7",
+            "simulation.window-ns=5000",
+            "machine.nodes=2",
+        ] {
+            configuration.set(text).unwrap();
+        }
+        assert_eq!(configuration.locks[Setting::CnaV13ThresholdNs as usize], 1_000_000);
+        assert_eq!(configuration.locktorture.short_holds, ShortHolds::Today);
+        assert_eq!(configuration.locktorture.think_ns, 7);
+        assert_eq!(configuration.limits.window_ns, 5000);
+        let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
+        configuration.configure_machine(&mut machine).unwrap();
+        assert_eq!(machine.sockets, 2);
+        assert_eq!(configuration.texts().len(), 5);
+        assert_eq!(configuration.texts()[2], "locktorture.think-ns=7");
+    }
+
+    #[test]
+    fn refusals_say_what_there_is() {
+        assert!(refused("threshold").contains("NAME.KEY=VALUE"));
+        assert!(refused("threshold=1").contains("NAME.KEY=VALUE"));
+        let message = refused("cna-v13.treshold-ns=1");
+        assert!(message.contains("did you mean `cna-v13.threshold-ns`?"), "{message}");
+        assert!(message.contains("simulation.window-ns"), "{message}");
+        assert!(refused("cna-v13.threshold-ns=1").contains("1000 to 100000000000 ns, not `1`"));
+        assert!(refused("cna-v13.threshold-ns=soon").contains("not `soon`"));
+        assert!(refused("locktorture.short-holds=v6").contains("v5.10 or today"));
+        assert!(refused("locktorture.priority-percent=101").contains("0 to 100 %"));
+    }
+
+    #[test]
+    fn machine_settings_are_the_machines() {
+        let mut configuration = Configuration::new(Group::ALL);
+        configuration.set("machine.colour=red").unwrap();
+        let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
+        let message = configuration.configure_machine(&mut machine).unwrap_err().to_string();
+        assert!(message.contains("colour") && message.contains("smt"), "{message}");
+    }
+
+    #[test]
+    fn a_group_that_does_not_count_here_is_unknown_here() {
+        let message = Configuration::new(&[Group::Lock]).set("machine.smt=1").unwrap_err().to_string();
+        assert!(message.contains("cna-v13.tick-hz") && !message.contains("simulation"), "{message}");
+    }
+
+    #[test]
+    fn the_list_is_complete_and_every_default_can_be_set() {
+        let machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
+        let rows = all(&machine);
+        assert!(rows.len() > Setting::COUNT + NUMBERS.len() + 1);
+        let mut configuration = Configuration::new(Group::ALL);
+        for row in rows {
+            configuration.set(&format!("{}={}", row.name, row.default)).unwrap();
+        }
+        let mut same = machine.clone();
+        configuration.configure_machine(&mut same).unwrap();
+        assert_eq!(same, machine);
+    }
+}

@@ -1,0 +1,86 @@
+//! Many simulated cells, spread over the processors.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::simulate::{Failure, Simulated, Simulation, simulate};
+
+/// What one cell came to.
+pub type Outcome = Result<Simulated, Failure>;
+
+/// Simulates all cells, beginning with the first, and returns what they came to, in their order.
+/// `done` is told of each that has finished: its index and outcome; by one thread at a time.
+pub fn run(simulations: &[Simulation], done: impl FnMut(usize, &Outcome) + Send) -> Vec<Outcome> {
+    let outcomes: Vec<OnceLock<Outcome>> = simulations.iter().map(|_| OnceLock::new()).collect();
+    let done = Mutex::new(done);
+    rayon::scope_fifo(|scope| {
+        for (index, (simulation, place)) in simulations.iter().zip(&outcomes).enumerate() {
+            let done = &done;
+            scope.spawn_fifo(move |_| {
+                let outcome = place.get_or_init(|| simulate(simulation));
+                // A panic of one call does not spoil the others.
+                done.lock().unwrap_or_else(PoisonError::into_inner)(index, outcome);
+            });
+        }
+    });
+    outcomes.into_iter().map(|place| place.into_inner().expect("the scope has run every cell")).collect()
+}
+
+/// The command that repeats a cell.
+pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[String]) -> String {
+    let (lock, threads, seed) = failure.cell();
+    let mut command = format!(
+        "nearlock simulate --machine {} --workload {workload} --lock {lock} --threads {threads} --seed {seed}",
+        quoted(machine)
+    );
+    for setting in settings {
+        command.push_str(" --set ");
+        command.push_str(&quoted(setting));
+    }
+    command
+}
+
+impl Failure {
+    /// Lock, number of threads and seed.
+    fn cell(&self) -> (&str, usize, u64) {
+        match self {
+            Failure::Exclusion { lock, threads, seed, .. }
+            | Failure::Deadlock { lock, threads, seed, .. }
+            | Failure::Livelock { lock, threads, seed, .. }
+            | Failure::Starvation { lock, threads, seed, .. } => (lock, *threads, *seed),
+        }
+    }
+}
+
+/// As a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_repeats_the_cell() {
+        let failure = Failure::Deadlock { lock: "mcs".to_owned(), threads: 3, seed: 7, at_ns: 1, waiting: 2 };
+        assert_eq!(
+            command("my machine.toml", "locktorture", &failure, &["machine.smt=1".to_owned()]),
+            "nearlock simulate --machine 'my machine.toml' --workload locktorture --lock mcs --threads 3 \
+             --seed 7 --set machine.smt=1"
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (word, expected) in
+            [("a-b_c.toml", "a-b_c.toml"), ("", "''"), ("a b", "'a b'"), ("it's", r"'it'\''s'")]
+        {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The torture test: locktorture on this machine, over any lock.
+//!
+//! Each writer runs [`locktorture`](nearlock_workload::locktorture) with today's short holds. Three things
+//! are added to the original: a counter that is not atomic and must not lose an update, a watch for
+//! standstill, and *phases*. A lock has paths that only a full queue reaches and paths that only a queue
+//! that runs empty reaches, so how many writers take part, and how long they think between
+//! acquisitions, changes a few times a second at random. Totals are therefore no benchmark.
+//!
+//! Judged are exclusion and progress. Fairness is not: look at Max/Min and at the longest wait.
+
+mod pace;
+mod run;
+
+use std::time::Duration;
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::native::Spin;
+use nearlock_core::platform::NodeId;
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::Subject;
+use nearlock_os::{Os, SpinThenYield};
+use serde::Serialize;
+
+/// How waiting threads pass the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// By pausing: for no more writers than processors.
+    Spin,
+    /// By pausing shortly, then yielding.
+    Yield,
+}
+
+/// Which NUMA nodes the writers count as running on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumaNodes {
+    /// The machine's own, so many.
+    Real(u32),
+    /// Made up: writer i is on node i modulo this number.
+    Synthetic(u32),
+}
+
+impl NumaNodes {
+    /// The machine's if it has several, or else two that are made up.
+    pub fn of_this_machine() -> Self {
+        match nodes_online() {
+            0 | 1 => NumaNodes::Synthetic(2),
+            several => NumaNodes::Real(several),
+        }
+    }
+}
+
+/// Number of NUMA nodes of this machine; 1 where the system does not tell.
+fn nodes_online() -> u32 {
+    let Ok(list) = std::fs::read_to_string("/sys/devices/system/node/online") else {
+        return 1;
+    };
+    count_of_list(list.trim()).unwrap_or(1)
+}
+
+/// Length of a list as the kernel writes it: `0-3,8`.
+fn count_of_list(list: &str) -> Option<u32> {
+    let mut count = 0;
+    for range in list.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        count += last.checked_sub(first)? + 1;
+    }
+    Some(count)
+}
+
+/// Most writers: each needs a queue node.
+pub const WRITERS_MAX: usize = NodeId::SLOTS as usize;
+
+/// The values of lock settings that the torture test begins with: the defaults, but a secondary queue is
+/// flushed after 1 ms instead of 10, so that it happens often.
+pub fn settings() -> [u64; Setting::COUNT] {
+    let mut settings = Setting::DEFAULTS;
+    settings[Setting::CnaV13ThresholdNs as usize] = 1_000_000;
+    settings
+}
+
+/// What is to be done to a lock.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Number of writers, 1 to [`WRITERS_MAX`].
+    pub writers: usize,
+    /// Where they count as running.
+    pub numa_nodes: NumaNodes,
+    /// How they wait.
+    pub waiting: Waiting,
+    /// How long they run.
+    pub duration: Duration,
+    /// How often to report meanwhile; zero: never.
+    pub stat_interval: Duration,
+    /// All writers run for so long, then all pause for so long, and so on; zero: they never pause.
+    pub stutter: Duration,
+    /// Length of the rare long holds, in ms; 0: none.
+    pub long_hold_ms: u64,
+    /// Of 100 acquisitions, how many are urgent.
+    pub priority_percent: u64,
+    /// With no acquisition for so long, the lock counts as hung.
+    pub hang: Duration,
+    /// Values of the lock's settings, indexed by [`Setting`].
+    pub settings: [u64; Setting::COUNT],
+}
+
+/// What was counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Acquisitions of all writers.
+    pub total: u64,
+    /// Those of the writer that has most.
+    pub max: u64,
+    /// Those of the writer that has fewest.
+    pub min: u64,
+    /// How often a writer saw another hold the lock.
+    pub failures: u64,
+}
+
+impl Counts {
+    /// Whether one writer has more than twice as many acquisitions as another: locktorture's `???`.
+    pub fn is_uneven(&self) -> bool {
+        self.max / 2 > self.min
+    }
+}
+
+/// Something that a working lock does not do.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Problem {
+    /// Two writers held the lock at the same time.
+    #[error("exclusion violated: {failures} times a writer saw another hold the lock")]
+    Exclusion {
+        /// How often it was seen.
+        failures: u64,
+    },
+    /// A plain counter, incremented under the lock, is too small.
+    #[error("{lost} of {total} increments under the lock were lost")]
+    LostUpdates {
+        /// How many increments.
+        lost: u64,
+        /// How many there were.
+        total: u64,
+    },
+    /// Nobody gets the lock.
+    #[error("hang: no acquisition for {idle:.1?}; {waiting} of {writers} writers wait for the lock")]
+    Hang {
+        /// For how long.
+        idle: Duration,
+        /// How many wait.
+        waiting: usize,
+        /// How many there are.
+        writers: usize,
+    },
+    /// A writer died.
+    #[error("{writers} writers panicked")]
+    Panicked {
+        /// How many.
+        writers: usize,
+    },
+}
+
+/// Whether the lock passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Verdict {
+    /// It did.
+    Success,
+    /// It did not.
+    Failure,
+}
+
+impl Verdict {
+    /// As locktorture writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Success => "SUCCESS",
+            Verdict::Failure => "FAILURE",
+        }
+    }
+}
+
+/// What a lock did.
+#[derive(Clone, Debug)]
+pub struct Tortured {
+    /// The lock.
+    pub lock: &'static Subject,
+    /// What was counted.
+    pub counts: Counts,
+    /// How long it was tortured, in s.
+    pub seconds: f64,
+    /// The longest wait of an acquisition, in ns; those that never ended included.
+    pub wait_ns_max: u64,
+    /// What the slow paths counted meanwhile, indexed by [`LockEvent`].
+    pub events: [u64; LockEvent::COUNT],
+    /// What went wrong.
+    pub problems: Vec<Problem>,
+}
+
+impl Tortured {
+    /// The verdict.
+    pub fn verdict(&self) -> Verdict {
+        if self.problems.is_empty() { Verdict::Success } else { Verdict::Failure }
+    }
+
+    /// The events worth a report: those that happened, and all of CNA for a CNA lock, where 0 means that
+    /// a path was not tested.
+    pub fn notable_events(&self) -> impl Iterator<Item = (LockEvent, u64)> + '_ {
+        let is_cna = self.lock.name.starts_with("cna");
+        LockEvent::ALL
+            .iter()
+            .map(|&event| (event, self.events[event as usize]))
+            .filter(move |(event, count)| *count > 0 || is_cna && event.name().starts_with("cna_"))
+    }
+}
+
+/// Why a lock could not be tortured.
+#[derive(Debug, thiserror::Error)]
+pub enum TortureError {
+    /// No more threads.
+    #[error("cannot start writer {writer} of {writers}: {source}; try fewer with --nwriters")]
+    Spawn {
+        /// Which could not be started, from 0.
+        writer: usize,
+        /// How many were asked for.
+        writers: usize,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A setting has a value that it cannot have.
+    #[error(transparent)]
+    Setting(#[from] nearlock_os::OutOfRange),
+}
+
+/// Tortures one lock; `interim` is told what was counted so far, as often as the plan says. Sets the
+/// process' lock settings. After a hang, writers may be left behind that wait for ever.
+///
+/// # Errors
+///
+/// If the writers cannot be started, or a setting is out of its limits.
+pub fn torture(
+    lock: &'static Subject,
+    plan: &Plan,
+    interim: &mut dyn FnMut(&Counts),
+) -> Result<Tortured, TortureError> {
+    for &setting in Setting::ALL {
+        nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
+    }
+    match plan.waiting {
+        Waiting::Spin => lock.visit::<Os<Spin>, _>(run::Visitor { lock, plan, interim }),
+        Waiting::Yield => lock.visit::<Os<SpinThenYield>, _>(run::Visitor { lock, plan, interim }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names;
+
+    fn plan() -> Plan {
+        Plan {
+            writers: 4,
+            numa_nodes: NumaNodes::Synthetic(2),
+            waiting: Waiting::Yield,
+            duration: Duration::from_millis(200),
+            stat_interval: Duration::from_millis(50),
+            stutter: Duration::ZERO,
+            long_hold_ms: 0,
+            priority_percent: 10,
+            hang: Duration::from_secs(60),
+            settings: settings(),
+        }
+    }
+
+    #[test]
+    fn lists_of_the_kernel_are_counted() {
+        for (list, expected) in
+            [("0", Some(1)), ("0-3", Some(4)), ("0-1,4,6-7", Some(5)), ("", None), ("3-1", None)]
+        {
+            assert_eq!(count_of_list(list), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn every_working_lock_passes() {
+        for lock in Subject::working() {
+            let mut reports = 0;
+            let tortured = torture(lock, &plan(), &mut |_| reports += 1).unwrap();
+            assert_eq!(tortured.problems, [], "{}", lock.name);
+            assert!(tortured.counts.total > 0 && tortured.counts.max >= tortured.counts.min);
+            assert!(reports > 0);
+            let names: Vec<_> = tortured.notable_events().map(|(event, _)| event.name()).collect();
+            assert_eq!(names.contains(&"cna_flush"), lock.name.starts_with("cna"), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn stutter_and_one_writer_pass() {
+        let stutter = Duration::from_millis(30);
+        let plan = Plan { writers: 1, stutter, waiting: Waiting::Spin, long_hold_ms: 1, ..plan() };
+        let tortured = torture(names::lock("qspinlock").unwrap(), &plan, &mut |_| ()).unwrap();
+        assert_eq!(tortured.problems, []);
+        assert!(!tortured.counts.is_uneven());
+    }
+
+    #[test]
+    fn a_lock_that_excludes_nobody_is_found_out() {
+        let plan = Plan { duration: Duration::from_secs(2), ..plan() };
+        let tortured = torture(names::lock("lock-busted").unwrap(), &plan, &mut |_| ()).unwrap();
+        assert_eq!(tortured.verdict(), Verdict::Failure);
+        assert!(matches!(tortured.problems[0], Problem::Exclusion { .. }), "{:?}", tortured.problems);
+    }
+
+    #[test]
+    fn a_lock_that_wakes_nobody_is_found_out() {
+        let plan = Plan { hang: Duration::from_secs(1), ..plan() };
+        let tortured = torture(names::lock("lock-lost-wakeup").unwrap(), &plan, &mut |_| ()).unwrap();
+        assert!(matches!(tortured.problems[..], [Problem::Hang { .. }]), "{:?}", tortured.problems);
+        assert!(tortured.wait_ns_max > 1_000_000);
+    }
+}
