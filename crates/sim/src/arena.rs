@@ -15,7 +15,9 @@ const PAGE: usize = 4096;
 
 /// A block of memory given out piece by piece, and never taken back.
 pub struct Arena {
-    base: NonNull<u8>,
+    block: NonNull<u8>,
+    /// Bytes of the block before its first page boundary.
+    lead: usize,
     size: usize,
     used: Cell<usize>,
 }
@@ -25,13 +27,16 @@ impl Arena {
     pub fn new(size: usize) -> Rc<Self> {
         let layout = Self::layout(size);
         // SAFETY: the layout is not empty.
-        let base = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        Rc::new(Self { base, size, used: Cell::new(0) })
+        let block = unsafe { alloc_zeroed(layout) };
+        let Some(block) = NonNull::new(block) else { handle_alloc_error(layout) };
+        let lead = block.addr().get().next_multiple_of(PAGE) - block.addr().get();
+        Rc::new(Self { block, lead, size, used: Cell::new(0) })
     }
 
+    /// A page more than asked for, to align within: allocators hand out large zeroed blocks without
+    /// touching them, but not aligned ones.
     fn layout(size: usize) -> Layout {
-        Layout::from_size_align(size.max(PAGE), PAGE).expect("a sensible size of simulated memory")
+        Layout::from_size_align(size + PAGE, 1).expect("a sensible size of simulated memory")
     }
 
     /// Takes `layout` bytes that begin on a line of their own, and returns their offset.
@@ -53,12 +58,12 @@ impl Arena {
     pub fn at(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset < self.size);
         // SAFETY: the offset lies within the block.
-        unsafe { self.base.as_ptr().add(offset) }
+        unsafe { self.block.as_ptr().add(self.lead + offset) }
     }
 
     /// The offset of an address, if it lies in memory that has been given out.
     pub fn offset_of(&self, address: usize) -> Option<usize> {
-        let offset = address.wrapping_sub(self.base.as_ptr().addr());
+        let offset = address.wrapping_sub(self.block.as_ptr().addr() + self.lead);
         (offset < self.used.get()).then_some(offset)
     }
 }
@@ -66,7 +71,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with the same layout.
-        unsafe { dealloc(self.base.as_ptr(), Self::layout(self.size)) };
+        unsafe { dealloc(self.block.as_ptr(), Self::layout(self.size)) };
     }
 }
 

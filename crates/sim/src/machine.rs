@@ -14,7 +14,7 @@ use crate::access::Access;
 use crate::arena::{Arena, LINE, Placed};
 use crate::engine::{Counters, Engine, Issued, Step};
 use crate::spec::{CORES_MAX, MachineSpec};
-use crate::task::{State, Task};
+use crate::task::{Body, State, Task};
 
 /// Bytes of simulated memory. Only what is used costs anything.
 const MEMORY: usize = 64 << 20;
@@ -49,6 +49,8 @@ pub enum Pause {
 /// A simulated machine. Tasks run on the thread that calls [`Machine::run_until`].
 pub struct Machine {
     inner: Rc<Inner>,
+    /// By task. Borrowed while one of them runs.
+    bodies: RefCell<Vec<Body>>,
 }
 
 impl Machine {
@@ -77,6 +79,7 @@ impl Machine {
                 settings: Cell::new(Setting::DEFAULTS),
                 events: Cell::new([0; LockEvent::COUNT]),
             }),
+            bodies: RefCell::default(),
         }
     }
 
@@ -111,8 +114,9 @@ impl Machine {
         let core = engine.core_of_cpu(cpu);
         let id = engine.tasks.len();
         let entered = move |yielder| with(|inner| inner.engine.borrow_mut().tasks[id].entered(yielder));
-        let mut task = Task::new(cpu as u32, core, entered, body);
+        let mut task = Task::new(cpu as u32, core);
         engine.settle_siblings(&mut task);
+        self.bodies.borrow_mut().push(Body::new(entered, body));
         engine.add_task(task, start_ns * 1000);
     }
 
@@ -121,11 +125,17 @@ impl Machine {
         let outer = RUNNING.replace(Rc::as_ptr(&self.inner));
         let _restore = Restore(outer);
         self.inner.engine.borrow_mut().horizon_ps = until_ns * 1000;
+        let bodies = &mut *self.bodies.borrow_mut();
         loop {
             let step = self.inner.engine.borrow_mut().step();
             match step {
                 Step::Next => {}
-                Step::Resume(task) => self.resume(task as usize),
+                // The engine is not borrowed while the task runs: the task borrows it.
+                Step::Resume(task) => {
+                    if bodies[task as usize].resume() {
+                        self.inner.engine.borrow_mut().tasks[task as usize].state = State::Ended;
+                    }
+                }
                 Step::Horizon => return Pause::Time,
                 Step::Empty => {
                     return match self.inner.engine.borrow().unfinished() {
@@ -134,18 +144,6 @@ impl Machine {
                     };
                 }
             }
-        }
-    }
-
-    fn resume(&self, id: usize) {
-        // The engine is not borrowed while the task runs: the task borrows it.
-        let running = self.inner.engine.borrow_mut().tasks[id].take();
-        let Some(running) = running else { return };
-        let suspended = running.go();
-        let task = &mut self.inner.engine.borrow_mut().tasks[id];
-        match suspended {
-            Some(running) => task.put_back(running),
-            None => task.state = State::Ended,
         }
     }
 
@@ -179,13 +177,7 @@ impl Drop for Machine {
     fn drop(&mut self) {
         // Suspended tasks unwind, and what they drop may look for the machine.
         let _restore = Restore(RUNNING.replace(Rc::as_ptr(&self.inner)));
-        loop {
-            let last = self.inner.engine.borrow_mut().tasks.pop();
-            match last {
-                Some(task) => drop(task),
-                None => break,
-            }
-        }
+        self.bodies.borrow_mut().clear();
     }
 }
 

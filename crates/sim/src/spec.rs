@@ -47,7 +47,7 @@ use serde::Deserialize;
 
 pub use error::SpecError;
 pub use model::{ModelParameters, OwnershipOverlap};
-pub use resolve::{CORES_MAX, CPUS_MAX, DOMAINS_MAX};
+pub use resolve::{CORES_MAX, DOMAINS_MAX};
 pub use settings::MachineSetting;
 
 /// How far the latencies of a machine can be trusted.

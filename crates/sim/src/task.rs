@@ -26,9 +26,8 @@ pub enum State {
     Ended,
 }
 
-/// A simulated thread.
+/// A simulated thread, but for the stack that it runs on (see [`Body`]).
 pub struct Task {
-    coroutine: Option<Coroutine<(), (), ()>>,
     yielder: *const Yielder<(), ()>,
     pub cpu: u32,
     pub core: u16,
@@ -52,34 +51,10 @@ pub struct Task {
     pub slowdown: f64,
 }
 
-/// A coroutine that is not in its task because it runs.
-pub struct Running(Coroutine<(), (), ()>);
-
-impl Running {
-    /// Runs it until it suspends itself or ends; `None` if it has ended.
-    pub fn go(mut self) -> Option<Self> {
-        match self.0.resume(()) {
-            CoroutineResult::Yield(()) => Some(self),
-            CoroutineResult::Return(()) => None,
-        }
-    }
-}
-
 impl Task {
-    /// A task that has not begun. `entered` is told the way back to the event loop before `body` runs.
-    pub fn new(
-        cpu: u32,
-        core: u16,
-        entered: impl FnOnce(*const Yielder<(), ()>) + 'static,
-        body: impl FnOnce() + 'static,
-    ) -> Self {
-        let stack = DefaultStack::new(STACK).expect("memory for a task's stack");
-        let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
-            entered(ptr::from_ref(yielder));
-            body();
-        });
+    /// A task that has not begun.
+    pub fn new(cpu: u32, core: u16) -> Self {
         Self {
-            coroutine: Some(coroutine),
             yielder: ptr::null(),
             cpu,
             core,
@@ -100,17 +75,30 @@ impl Task {
         self.yielder = yielder;
     }
 
+    /// The way back to the event loop, once the body has begun.
     pub fn yielder(&self) -> *const Yielder<(), ()> {
         self.yielder
     }
+}
 
-    /// Takes the coroutine out, to run it.
-    pub fn take(&mut self) -> Option<Running> {
-        self.coroutine.take().map(Running)
+/// What a task does, on a stack of its own.
+pub struct Body(Coroutine<(), (), ()>);
+
+impl Body {
+    /// `entered` is told the way back to the event loop before `body` runs.
+    pub fn new(
+        entered: impl FnOnce(*const Yielder<(), ()>) + 'static,
+        body: impl FnOnce() + 'static,
+    ) -> Self {
+        let stack = DefaultStack::new(STACK).expect("memory for a task's stack");
+        Self(Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+            entered(ptr::from_ref(yielder));
+            body();
+        }))
     }
 
-    /// Puts a coroutine that has suspended itself back.
-    pub fn put_back(&mut self, running: Running) {
-        self.coroutine = Some(running.0);
+    /// Runs it until it suspends itself or ends. Whether it has ended.
+    pub fn resume(&mut self) -> bool {
+        matches!(self.0.resume(()), CoroutineResult::Return(()))
     }
 }

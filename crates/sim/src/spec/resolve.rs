@@ -9,10 +9,8 @@ const SCHEMA: u32 = 1;
 pub(super) const SMT_MAX: usize = 8;
 /// Cache domains that a machine may have: those that hold a line are the bits of one 64-bit word.
 pub const DOMAINS_MAX: usize = 64;
-/// Cores that a machine may have: more than four times those of the largest built-in machine.
+/// Cores that a machine may have: those that hold a line are the bits of four 64-bit words.
 pub const CORES_MAX: usize = 256;
-/// CPUs (hardware threads) that a machine may have.
-pub const CPUS_MAX: usize = 4096;
 /// A latency above this is a slip of the unit: no line transfer takes 0.1 ms.
 pub(super) const LATENCY_MAX_NS: f64 = 100_000.0;
 /// Clock rates outside of this, in GHz, are a slip of the unit (MHz, Hz).
@@ -122,12 +120,7 @@ pub(super) fn check_counts(counts: &Counts) -> Result<(), Problem> {
         return Err(Problem::new("topology.cores_per_domain", problem));
     }
     let cores = sockets.saturating_mul(cores_per_socket);
-    let cpus = cores.saturating_mul(smt);
-    let totals = [
-        ("cache domains", cores / cores_per_domain, DOMAINS_MAX),
-        ("cores", cores, CORES_MAX),
-        ("CPUs", cpus, CPUS_MAX),
-    ];
+    let totals = [("cache domains", cores / cores_per_domain, DOMAINS_MAX), ("cores", cores, CORES_MAX)];
     for (what, count, most) in totals {
         if count > most {
             return Err(Problem::new("topology", format!("makes {count} {what}, must be at most {most}")));
