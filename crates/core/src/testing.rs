@@ -24,6 +24,7 @@ thread_local! {
     static NODES: std::cell::RefCell<BTreeMap<(u32, u32), usize>> = const { std::cell::RefCell::new(BTreeMap::new()) };
     pub static NOW_NS: Cell<u64> = const { Cell::new(0) };
     pub static NUMA_NODE: Cell<u32> = const { Cell::new(0) };
+    pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -97,7 +98,7 @@ impl Priority for OneThread {
 }
 impl Random for OneThread {
     fn random_u32() -> u32 {
-        0
+        RANDOM.get()
     }
 }
 impl Settings for OneThread {

@@ -136,7 +136,11 @@ pub trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
     fn try_clear_tail(word: &P::U32, val: u32, node: &Node<P, Self::Part>) -> bool;
 
     /// The head holds the lock and makes another waiter the head; `next` is the one linked behind it.
-    fn hand_over(node: &Node<P, Self::Part>, next: *mut Node<P, Self::Part>);
+    ///
+    /// # Safety
+    ///
+    /// The caller is the head, with this `node`, and `next` has been read from it.
+    unsafe fn hand_over(node: &Node<P, Self::Part>, next: *mut Node<P, Self::Part>);
 }
 
 /// First come, first served: the MCS queue as it is.
@@ -160,8 +164,8 @@ impl<P: Platform> QueuePolicy<P> for Fifo {
     }
 
     #[inline(always)]
-    fn hand_over(_node: &Node<P, ()>, next: *mut Node<P, ()>) {
-        // Ordering: Release, pairs with the Acquire wait for `granted` in `lock_queued`: what we have seen
+    unsafe fn hand_over(_node: &Node<P, ()>, next: *mut Node<P, ()>) {
+        // Ordering: Release, pairs with the Acquire wait in `lock_when_granted`: what we have seen
         // of the queue is visible to the next head.
         // SAFETY: the next waiter waits for `granted`, so its node is in use until this store.
         unsafe { &(*next).granted }.store(1, Release);
@@ -189,6 +193,12 @@ impl<P: Platform, Q: QueuePolicy<P>, T: QSpinTuning> Default for QSpinLock<P, Q,
 }
 
 impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
+    /// A lock whose word is `word` already.
+    #[doc(hidden)] // public for models that start in the middle of a queue
+    pub fn with_word(word: u32) -> Self {
+        Self { word: Atomic::new(word), switches: PhantomData }
+    }
+
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, val: u32) {
@@ -238,7 +248,9 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
         true
     }
 
-    fn lock_queued(&self, lent: &LentNode<Node<P, Q::Part>>) {
+    /// Takes the lock from a place in the queue.
+    #[doc(hidden)] // public for models of more waiters than the pending one
+    pub fn lock_queued(&self, lent: &LentNode<Node<P, Q::Part>>) {
         if let Some(event) = LockEvent::of_level(lent.id.level) {
             P::count(event);
         }
@@ -259,9 +271,17 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
             // anybody writes into it.
             // SAFETY: by invariant 3 the predecessor's node is in use until it has seen this store.
             unsafe { &(*predecessor).next }.store(lent.node.cast_mut(), Release);
-            // Ordering: Acquire, pairs with the Release in `hand_over`: we see the queue as the last head did.
-            P::wait_until(&node.granted, Acquire, |granted| granted != 0);
+            self.lock_when_granted(node, tail);
+        } else {
+            self.lock_as_head(node, tail);
         }
+    }
+
+    /// Waits to become the head, then takes the lock.
+    #[doc(hidden)] // public for models that start in the middle of a queue
+    pub fn lock_when_granted(&self, node: &Node<P, Q::Part>, tail: Tail) {
+        // Ordering: Acquire, pairs with the Release in `hand_over`: we see the queue as the last head did.
+        P::wait_until(&node.granted, Acquire, |granted| granted != 0);
         self.lock_as_head(node, tail);
     }
 
@@ -291,7 +311,8 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
             // Ordering: Acquire, as above.
             next = P::wait_until(&node.next, Acquire, |next| !next.is_null());
         }
-        Q::hand_over(node, next);
+        // SAFETY: we are the head, and `next` is linked behind our node.
+        unsafe { Q::hand_over(node, next) };
     }
 
     /// Replaces the tail and returns the word's old value (of which only the tail is exact).
@@ -416,7 +437,7 @@ mod tests {
     }
 
     fn slow<T: QSpinTuning>(val: u32) -> u32 {
-        let lock = QSpinLock::<OneThread, Fifo, T> { word: Atomic::new(val), switches: PhantomData };
+        let lock = QSpinLock::<OneThread, Fifo, T>::with_word(val);
         lock.lock_slow(val);
         lock.word.load(Relaxed)
     }

@@ -1,0 +1,138 @@
+//! Models that every lock can have: threads that take the lock and count.
+
+use std::sync::Arc;
+
+use ::loom::cell::UnsafeCell;
+use nearlock_core::raw::{RawLock, RawTryLock};
+
+use crate::loom::Thread;
+use crate::model::{Model, spawn};
+use crate::mutate::{Check, checking};
+
+/// Data that a lock is meant to protect. loom reports two accesses that nothing orders.
+pub struct Counter(UnsafeCell<u32>);
+
+// SAFETY: the coroutines of one model run on one thread, and loom reports conflicting accesses.
+unsafe impl Sync for Counter {}
+// SAFETY: as above.
+unsafe impl Send for Counter {}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+}
+
+impl Counter {
+    /// What the threads do in their sections.
+    pub fn add_one(&self) {
+        // SAFETY: the lock under test is meant to make this access exclusive; loom checks it first.
+        checking(Check::Sections, || self.0.with_mut(|count| unsafe { *count += 1 }));
+    }
+
+    /// How many sections there have been. For the first thread, after it has joined the others.
+    pub fn get(&self) -> u32 {
+        // SAFETY: as above.
+        self.0.with(|count| unsafe { *count })
+    }
+}
+
+/// A lock and what it protects.
+#[derive(Default)]
+pub struct Guarded<L> {
+    /// The lock under test.
+    pub lock: L,
+    /// What it protects.
+    pub count: Counter,
+}
+
+impl<L: RawLock> Guarded<L> {
+    /// Takes the lock, counts and releases it.
+    pub fn section(&self) {
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        unsafe { self.lock.lock(&node) };
+        self.count.add_one();
+        // SAFETY: locked above with this node.
+        unsafe { self.lock.unlock(&node) };
+    }
+}
+
+impl<L: RawTryLock> Guarded<L> {
+    /// As [`section`](Self::section) if the lock is free.
+    pub fn try_section(&self) -> bool {
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        if !unsafe { self.lock.try_lock(&node) } {
+            return false;
+        }
+        self.count.add_one();
+        // SAFETY: locked above with this node.
+        unsafe { self.lock.unlock(&node) };
+        true
+    }
+}
+
+/// The thread in `slot`, on NUMA node `slot % 2`.
+pub(crate) fn in_slot(slot: u32) -> Thread {
+    Thread { slot: Some(slot), numa_node: slot % 2, urgent: false }
+}
+
+/// `threads` threads that take the lock `rounds` times each.
+pub fn counting<L: RawLock>(name: &str, threads: u32, rounds: u32, preemptions: Option<usize>) -> Model {
+    let title = format!("{name}: {threads} threads, {rounds} sections each");
+    Model::new(title, threads, preemptions, move || {
+        let shared = Arc::new(Guarded::<L>::default());
+        let work = move |shared: &Guarded<L>| (0..rounds).for_each(|_| shared.section());
+        let others: Vec<_> = (1..threads)
+            .map(|slot| {
+                let shared = shared.clone();
+                spawn(in_slot(slot), move || work(&shared))
+            })
+            .collect();
+        work(&shared);
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(shared.count.get(), threads * rounds);
+    })
+}
+
+/// The first thread holds the lock when the others come; it releases it and waits for them.
+pub fn held_at_first<L: RawLock>(name: &str, threads: u32, preemptions: Option<usize>) -> Model {
+    let title = format!("{name}: held at first, {} waiters", threads - 1);
+    Model::new(title, threads, preemptions, move || {
+        let shared = Arc::new(Guarded::<L>::default());
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        unsafe { shared.lock.lock(&node) };
+        let others: Vec<_> = (1..threads)
+            .map(|slot| {
+                let shared = shared.clone();
+                spawn(in_slot(slot), move || shared.section())
+            })
+            .collect();
+        shared.count.add_one();
+        // SAFETY: locked above with this node.
+        unsafe { shared.lock.unlock(&node) };
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(shared.count.get(), threads);
+    })
+}
+
+/// One thread takes the lock while another tries to, twice.
+pub fn trying<L: RawTryLock>(name: &str, preemptions: Option<usize>) -> Model {
+    Model::new(format!("{name}: lock against try_lock"), 2, preemptions, move || {
+        let shared = Arc::new(Guarded::<L>::default());
+        let other = {
+            let shared = shared.clone();
+            spawn(in_slot(1), move || shared.section())
+        };
+        let taken = u32::from(shared.try_section()) + u32::from(shared.try_section());
+        other.join().unwrap();
+        assert_eq!(shared.count.get(), 1 + taken);
+        assert!(shared.try_section(), "the lock is free at last");
+    })
+}

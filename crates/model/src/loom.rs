@@ -1,0 +1,246 @@
+//! The platform of the model checker loom, which tries the interleavings of a few threads, and the values
+//! that a load may return under the C11 memory model.
+//!
+//! Differences from the machine:
+//! * a plain store is a swap, and plain stores to one word must be ordered by happens-before (`words.rs`);
+//! * a wait explores [`TURNS_EXPLORED`] failed looks. Further ones would only stutter: they leave the state in
+//!   which the same thread looks later, and that interleaving is explored too (within the bound on
+//!   preemptions). The rest of such an execution runs to its end in one way only, to see it end;
+//! * a bounded wait gives up after [`BOUNDED_TURNS`] failed looks, whatever its bound;
+//! * clock, random bits and settings stand still unless the model moves them;
+//! * each thread has one queue node.
+//!
+//! loom runs all threads of a model as coroutines on the thread that called it. What belongs to a model is
+//! therefore kept in thread-locals, and several models can run at the same time.
+
+mod words;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::linux::{cna_v13, qspinlock};
+use nearlock_core::platform::{
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, Topology,
+};
+use nearlock_core::settings::Setting;
+
+pub use words::{LoomPtr, LoomU32, LoomU64};
+
+/// Failed looks of one wait that are explored in full.
+pub const TURNS_EXPLORED: u32 = 2;
+/// Failed looks after which a bounded wait gives up.
+pub const BOUNDED_TURNS: u32 = 1;
+
+/// The platform; see the [module](self).
+#[derive(Debug)]
+pub struct Loom;
+
+/// What a thread of a model is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Thread {
+    /// Whose queue nodes it has; `None`: there are none for it.
+    pub slot: Option<u32>,
+    /// The NUMA node that it runs on.
+    pub numa_node: u32,
+    /// Whether it is urgent at first; [`Priority::set_priority`] changes it.
+    pub urgent: bool,
+}
+
+type QSpinNode = qspinlock::Node<Loom, ()>;
+type CnaNode = cna_v13::Node<Loom>;
+
+/// What belongs to the execution that is under way on this thread of the machine.
+#[derive(Default)]
+struct Instance {
+    qspin: RefCell<Arc<[QSpinNode]>>,
+    cna: RefCell<Arc<[CnaNode]>>,
+    now_ns: Cell<u64>,
+    random: Cell<u32>,
+    settings: Cell<[u64; Setting::COUNT]>,
+    events: Cell<[u64; LockEvent::COUNT]>,
+    executions: Cell<u64>,
+}
+
+thread_local! {
+    static INSTANCE: Instance = Instance::default();
+}
+
+::loom::thread_local! {
+    static THREAD: Cell<Thread> = Cell::new(Thread::default());
+    static DEPTH: Cell<u32> = Cell::new(0);
+}
+
+impl Loom {
+    /// Begins an execution: fresh nodes for threads in slots below `slots`, everything else at its default.
+    /// To be called by the model's first thread before it makes others.
+    pub fn begin(slots: u32) {
+        INSTANCE.with(|i| {
+            i.qspin.replace((0..slots).map(|_| QSpinNode::default()).collect());
+            i.cna.replace((0..slots).map(|_| CnaNode::default()).collect());
+            i.now_ns.set(0);
+            i.random.set(0);
+            i.settings.set(Setting::DEFAULTS);
+            i.executions.set(i.executions.get() + 1);
+        });
+    }
+
+    /// Says what the calling thread is.
+    pub fn become_thread(thread: Thread) {
+        THREAD.with(|t| t.set(thread));
+    }
+
+    /// Moves the clock.
+    pub fn set_now_ns(now: u64) {
+        INSTANCE.with(|i| i.now_ns.set(now));
+    }
+
+    /// Sets what every random number is from now on.
+    pub fn set_random(bits: u32) {
+        INSTANCE.with(|i| i.random.set(bits));
+    }
+
+    /// Changes a setting.
+    pub fn set(which: Setting, value: u64) {
+        INSTANCE.with(|i| {
+            let mut values = i.settings.get();
+            values[which as usize] = value;
+            i.settings.set(values);
+        });
+    }
+
+    /// How often `event` has been counted on this thread of the machine, by all models so far.
+    pub fn events_of(event: LockEvent) -> u64 {
+        INSTANCE.with(|i| i.events.get()[event as usize])
+    }
+
+    /// How many executions have begun on this thread of the machine, of all models so far.
+    pub fn executions() -> u64 {
+        INSTANCE.with(|i| i.executions.get())
+    }
+}
+
+/// Lets the others run. After enough turns, stops the exploration of this execution.
+fn relax(turn: u32) {
+    if turn + 1 == TURNS_EXPLORED {
+        ::loom::skip_branch();
+    }
+    // Not `park`: loom's `unpark` makes the waker happen before the woken, and so would hide a missing Release.
+    ::loom::thread::yield_now();
+}
+
+impl Platform for Loom {
+    type U32 = LoomU32;
+    type U64 = LoomU64;
+    type Ptr<T> = LoomPtr<T>;
+
+    #[track_caller]
+    fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+        let mut turn = 0;
+        loop {
+            let v = word.load(order);
+            if done(v) {
+                return v;
+            }
+            relax(turn);
+            turn += 1;
+        }
+    }
+
+    #[track_caller]
+    fn wait_until_bounded<V: Copy>(
+        word: &impl Atomic<V>,
+        order: Ordering,
+        turns: u32,
+        done: impl Fn(V) -> bool,
+    ) -> V {
+        let mut turn = 0;
+        loop {
+            let v = word.load(order);
+            if done(v) || turn == turns.min(BOUNDED_TURNS) {
+                return v;
+            }
+            ::loom::thread::yield_now();
+            turn += 1;
+        }
+    }
+
+    fn cpu_relax(turn: u32) {
+        relax(turn);
+    }
+
+    fn count(event: LockEvent) {
+        INSTANCE.with(|i| {
+            let mut events = i.events.get();
+            events[event as usize] += 1;
+            i.events.set(events);
+        });
+    }
+}
+
+impl Clock for Loom {
+    fn now_ns() -> u64 {
+        INSTANCE.with(|i| i.now_ns.get())
+    }
+}
+
+impl Topology for Loom {
+    fn numa_node() -> u32 {
+        THREAD.with(|t| t.get().numa_node)
+    }
+}
+
+impl Priority for Loom {
+    fn is_priority() -> bool {
+        THREAD.with(|t| t.get().urgent)
+    }
+    fn set_priority(urgent: bool) {
+        THREAD.with(|t| t.set(Thread { urgent, ..t.get() }));
+    }
+}
+
+impl Random for Loom {
+    fn random_u32() -> u32 {
+        INSTANCE.with(|i| i.random.get())
+    }
+}
+
+impl Settings for Loom {
+    fn setting(which: Setting) -> u64 {
+        INSTANCE.with(|i| i.settings.get()[which as usize])
+    }
+}
+
+macro_rules! local_nodes {
+    ($node:ty, $table:ident) => {
+        impl LocalNodes<$node> for Loom {
+            fn with_node<R>(f: impl FnOnce(Option<LentNode<$node>>) -> R) -> R {
+                let thread = THREAD.with(Cell::get);
+                match thread.slot {
+                    Some(slot) if DEPTH.with(Cell::get) == 0 => {
+                        DEPTH.with(|d| d.set(1));
+                        let id = NodeId { slot, level: 0 };
+                        let r = f(Some(LentNode { id, node: <Self as LocalNodes<$node>>::node(id) }));
+                        DEPTH.with(|d| d.set(0));
+                        r
+                    }
+                    _ => f(None),
+                }
+            }
+
+            fn node(id: NodeId) -> *const $node {
+                assert_eq!(id.level, 0, "models have one node per thread");
+                INSTANCE.with(|i| {
+                    let table = i.$table.borrow();
+                    assert!((id.slot as usize) < table.len(), "a name of no node");
+                    // SAFETY: within the table; the nodes are shared, and stay where they are until the
+                    // next execution.
+                    unsafe { Arc::as_ptr(&*table).cast::<$node>().add(id.slot as usize) }
+                })
+            }
+        }
+    };
+}
+local_nodes!(QSpinNode, qspin);
+local_nodes!(CnaNode, cna);

@@ -1,0 +1,203 @@
+//! Ordering mutation: is every ordering in the source of a lock needed?
+//!
+//! The operations of the loom platform are `#[track_caller]`, so each knows the line of the lock that calls
+//! it. A lock's models are run once per half of an ordering (an Acquire, a Release, each half of an AcqRel),
+//! with that half dropped. A mutant that no model catches is either an ordering too strong or a model too
+//! weak. No hook stands in the source of a lock.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use crate::loom::Loom;
+use crate::model::Model;
+
+/// One half of an ordering, and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site {
+    /// Source file of the lock.
+    pub file: &'static str,
+    /// Its line.
+    pub line: u32,
+    /// Its column.
+    pub column: u32,
+    /// The operation.
+    pub operation: &'static str,
+    /// The half that is dropped.
+    pub half: Half,
+}
+
+/// A half of an ordering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Half {
+    /// What makes others' writes visible.
+    Acquire,
+    /// What makes one's own writes visible.
+    Release,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, operation, half } = self;
+        write!(f, "{file}:{line}:{column}: {operation} without {half:?}")
+    }
+}
+
+thread_local! {
+    static RECORDING: Cell<bool> = const { Cell::new(false) };
+    static SEEN: RefCell<BTreeSet<Site>> = const { RefCell::new(BTreeSet::new()) };
+    static DROPPED: Cell<Option<Site>> = const { Cell::new(None) };
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+    static CHECKING: Cell<Check> = const { Cell::new(Check::Other) };
+}
+
+/// What loom's race detector is looking at, for reports: its own messages do not tell these apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Whether two sections overlap.
+    Sections,
+    /// Whether two plain stores to one word are ordered.
+    Stores,
+    /// Something else.
+    Other,
+}
+
+/// Runs `f`, which fails if the check does.
+pub(crate) fn checking<R>(what: Check, f: impl FnOnce() -> R) -> R {
+    CHECKING.set(what);
+    let r = f();
+    CHECKING.set(Check::Other);
+    r
+}
+
+/// What is left of `order` at this place; called by every operation of the loom platform.
+pub(crate) fn effective(
+    order: Ordering,
+    operation: &'static str,
+    at: &'static Location<'static>,
+) -> Ordering {
+    let (acquire, release) = match order {
+        Acquire => (true, false),
+        Release => (false, true),
+        AcqRel | SeqCst => (true, true),
+        _ => return order,
+    };
+    let (recording, dropped) = (RECORDING.get(), DROPPED.get());
+    if !recording && dropped.is_none() {
+        return order;
+    }
+    let keep = |half| {
+        let site = Site { file: at.file(), line: at.line(), column: at.column(), operation, half };
+        if recording {
+            SEEN.with_borrow_mut(|seen| seen.insert(site));
+        }
+        dropped != Some(site)
+    };
+    match (acquire && keep(Half::Acquire), release && keep(Half::Release)) {
+        (true, true) => order,
+        (true, false) => Acquire,
+        (false, true) => Release,
+        (false, false) => Relaxed,
+    }
+}
+
+/// Runs `model` as it is and returns the halves of orderings that it exercises.
+///
+/// # Panics
+///
+/// As [`Model::check_and_report`].
+pub fn sites_of(model: &Model) -> BTreeSet<Site> {
+    SEEN.take();
+    RECORDING.set(true);
+    let failure = catch_unwind(AssertUnwindSafe(|| model.check_and_report()));
+    RECORDING.set(false);
+    if let Err(failure) = failure {
+        std::panic::resume_unwind(failure);
+    }
+    SEEN.take()
+}
+
+/// Runs `model` with `dropped` missing (`None`: as it is), silently. What it failed with, if it did.
+pub fn failure_of(model: &Model, dropped: Option<Site>) -> Option<String> {
+    silence_on_demand();
+    DROPPED.set(dropped);
+    QUIET.set(true);
+    let result = catch_unwind(AssertUnwindSafe(|| model.check()));
+    QUIET.set(false);
+    DROPPED.set(None);
+    let payload = result.err()?;
+    match CHECKING.replace(Check::Other) {
+        Check::Sections => return Some("two sections that nothing orders".to_string()),
+        Check::Stores => return Some("two stores to one word that nothing orders".to_string()),
+        Check::Other => {}
+    }
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without text");
+    Some(text.trim().lines().next().unwrap_or_default().trim().to_string())
+}
+
+/// What became of one mutant.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    /// What was dropped.
+    pub site: Site,
+    /// The model that failed, and with what. `None`: it survived all models of the lock.
+    pub caught: Option<(String, String)>,
+}
+
+impl fmt::Display for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.caught {
+            Some((model, how)) => write!(f, "{}: caught by {model}: {how}", self.site),
+            None => write!(f, "{}: SURVIVED", self.site),
+        }
+    }
+}
+
+/// Runs the models of one lock as they are, then each mutant of the lock on the models that exercise the
+/// place, the shortest first, until one of them fails. Prints what it does to stderr.
+///
+/// # Panics
+///
+/// If a model fails without mutation.
+pub fn mutants(models: &[Model]) -> Vec<Mutant> {
+    let mut runs: Vec<_> = models
+        .iter()
+        .map(|model| {
+            let before = Loom::executions();
+            let sites = sites_of(model);
+            (Loom::executions() - before, model, sites)
+        })
+        .collect();
+    runs.sort_by_key(|(executions, ..)| *executions);
+    let sites: BTreeSet<Site> = runs.iter().flat_map(|(.., sites)| sites).copied().collect();
+    let verdict = |site: Site| {
+        let caught = runs
+            .iter()
+            .filter(|(.., sites)| sites.contains(&site))
+            .find_map(|(_, model, _)| Some((model.name.clone(), failure_of(model, Some(site))?)));
+        let mutant = Mutant { site, caught };
+        eprintln!("{mutant}");
+        mutant
+    };
+    sites.into_iter().map(verdict).collect()
+}
+
+/// Keeps the panics of mutants, which are the rule, from filling the screen.
+fn silence_on_demand() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                usual(info);
+            }
+        }));
+    });
+}

@@ -1,0 +1,218 @@
+//! Models that start in the middle of a queue, for situations that would take more threads than loom can
+//! follow from the start.
+//!
+//! The queue is built before the other threads start: by hand, as the lock itself would have left it. The
+//! first thread is both the holder, which releases the lock, and then the head of the queue. The waiters that
+//! it has built are live threads, each waiting for its grant; newcomers call `lock`.
+//!
+//! Threads in even slots run on the head's NUMA node, threads in odd slots on another.
+
+use std::sync::Arc;
+
+use nearlock_core::linux::cna_v13::{CnaPart, CnaTuning, CnaV13};
+use nearlock_core::linux::qspinlock::{Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, Tail};
+use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId};
+use nearlock_core::raw::RawLock;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::exclusion::{Counter, Guarded, in_slot};
+use crate::loom::{Loom, Thread};
+use crate::model::{Model, spawn};
+
+/// A queue, by the slots of its threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Queue {
+    /// The waiters behind the head, which is in slot 0.
+    pub main: &'static [u32],
+    /// The waiters of the secondary queue, begun in tick 1.
+    pub secondary: &'static [u32],
+    /// Threads that come while this goes on.
+    pub newcomers: &'static [u32],
+    /// Those of them that are urgent.
+    pub urgent: &'static [u32],
+}
+
+impl Queue {
+    fn slots(&self) -> u32 {
+        let all = self.main.iter().chain(self.secondary).chain(self.newcomers);
+        all.max().map_or(1, |slot| slot + 1)
+    }
+}
+
+/// A policy whose secondary queue can be built by hand.
+pub trait Stage: QueuePolicy<Loom> {
+    /// Gives `head` a secondary queue that ends with the node called `last`.
+    fn give_secondary(head: &Node<Loom, Self::Part>, last: Tail);
+}
+
+impl Stage for Fifo {
+    fn give_secondary(_head: &Node<Loom, ()>, _last: Tail) {
+        panic!("first come, first served: there is no secondary queue");
+    }
+}
+
+impl<T: CnaTuning> Stage for CnaV13<T> {
+    fn give_secondary(head: &Node<Loom, CnaPart<Loom>>, last: Tail) {
+        head.granted.store(last.bits(), Relaxed);
+        head.part.start_tick.store(1, Relaxed);
+    }
+}
+
+fn name_of(slot: u32) -> NodeId {
+    NodeId { slot, level: 0 }
+}
+
+fn node_of<Part>(slot: u32) -> *mut Node<Loom, Part>
+where
+    Loom: LocalNodes<Node<Loom, Part>>,
+{
+    Loom::node(name_of(slot)).cast_mut()
+}
+
+/// Builds the queue and returns the word that goes with it, for a lock that is held.
+fn build<Q: Stage>(queue: &Queue) -> u32
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    let link = |slot, next| {
+        // SAFETY: nodes live as long as the execution.
+        unsafe { &(*node_of::<Q::Part>(slot)).next }.store(next, Relaxed);
+    };
+    for slot in [0].iter().chain(queue.main).chain(queue.secondary) {
+        Loom::become_thread(in_slot(*slot));
+        // SAFETY: as above.
+        Q::prepare(unsafe { &*node_of(*slot) }, Tail::encode(name_of(*slot)));
+    }
+    Loom::become_thread(in_slot(0));
+    let mut last = 0;
+    for slot in queue.main {
+        link(last, node_of(*slot));
+        last = *slot;
+    }
+    if let Some(end) = queue.secondary.last() {
+        let mut previous = end;
+        for slot in queue.secondary {
+            link(*previous, node_of(*slot));
+            previous = slot;
+        }
+        // SAFETY: as above.
+        Q::give_secondary(unsafe { &*node_of(0) }, Tail::encode(name_of(*end)));
+    }
+    Tail::encode(name_of(last)).bits() | LOCKED
+}
+
+impl<Q: Stage, T: QSpinTuning> Guarded<QSpinLock<Loom, Q, T>>
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    fn release(&self) {
+        // SAFETY: callers hold the lock.
+        unsafe { self.lock.unlock(&()) };
+    }
+
+    /// The holder's section, then the head's.
+    fn hold_and_head(&self) {
+        self.count.add_one();
+        self.release();
+        // SAFETY: nodes live as long as the execution.
+        self.lock.lock_as_head(unsafe { &*node_of(0) }, Tail::encode(name_of(0)));
+        self.count.add_one();
+        self.release();
+    }
+
+    /// The section of a waiter whose node is in the queue already.
+    fn wait_queued(&self, slot: u32) {
+        // SAFETY: as above.
+        self.lock.lock_when_granted(unsafe { &*node_of(slot) }, Tail::encode(name_of(slot)));
+        self.count.add_one();
+        self.release();
+    }
+
+    /// The section of a thread that has found another waiter pending, and so queues.
+    fn queue(&self) {
+        Loom::with_node(|lent: Option<LentNode<Node<Loom, Q::Part>>>| {
+            self.lock.lock_queued(&lent.expect("each thread has a node"));
+        });
+        self.count.add_one();
+        self.release();
+    }
+}
+
+/// A queue at work. `set` is called before it is built, to move the clock and the like.
+pub fn queue_at_work<Q: Stage, T: QSpinTuning>(
+    name: &str,
+    situation: &str,
+    queue: Queue,
+    preemptions: Option<usize>,
+    set: fn(),
+) -> Model
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    Model::new(format!("{name}: {situation}"), queue.slots(), preemptions, move || {
+        set();
+        let lock = QSpinLock::<Loom, Q, T>::with_word(build::<Q>(&queue));
+        let shared = Arc::new(Guarded { lock, count: Counter::default() });
+        let waiters = queue.main.iter().chain(queue.secondary).map(|&slot| {
+            let shared = shared.clone();
+            spawn(in_slot(slot), move || shared.wait_queued(slot))
+        });
+        let newcomers = queue.newcomers.iter().map(|slot| {
+            let shared = shared.clone();
+            let urgent = queue.urgent.contains(slot);
+            spawn(Thread { urgent, ..in_slot(*slot) }, move || shared.section())
+        });
+        let others: Vec<_> = waiters.chain(newcomers).collect();
+        shared.hold_and_head();
+        let sections = others.len() as u32 + 2;
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(shared.count.get(), sections);
+        assert!(shared.try_section(), "the lock is free at last");
+    })
+}
+
+/// The lock is held; a waiter queues, and so is alone in the queue, while another may still become pending.
+pub fn queued_against_pending<Q: Stage, T: QSpinTuning>(name: &str, preemptions: Option<usize>) -> Model
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    Model::new(format!("{name}: a queued waiter and a late pending one"), 3, preemptions, move || {
+        let lock = QSpinLock::<Loom, Q, T>::with_word(LOCKED);
+        let shared = Arc::new(Guarded { lock, count: Counter::default() });
+        let (a, b) = (shared.clone(), shared.clone());
+        let others = [spawn(in_slot(1), move || a.queue()), spawn(in_slot(2), move || b.section())];
+        shared.count.add_one();
+        shared.release();
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(shared.count.get(), 3);
+        assert!(shared.try_section(), "the lock is free at last");
+    })
+}
+
+/// The lock is held; one of two waiters has no queue node.
+pub fn without_node<Q: Stage, T: QSpinTuning>(name: &str, preemptions: Option<usize>) -> Model
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    Model::new(format!("{name}: a waiter without a node"), 3, preemptions, move || {
+        let lock = QSpinLock::<Loom, Q, T>::with_word(LOCKED);
+        let shared = Arc::new(Guarded { lock, count: Counter::default() });
+        let (a, b) = (shared.clone(), shared.clone());
+        let others = [
+            spawn(Thread { slot: None, ..Thread::default() }, move || a.section()),
+            spawn(in_slot(2), move || b.section()),
+        ];
+        shared.count.add_one();
+        shared.release();
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(shared.count.get(), 3);
+        assert!(shared.try_section(), "the lock is free at last");
+    })
+}

@@ -1,0 +1,86 @@
+//! Which models each lock of core's list has.
+
+use nearlock_core::classic::mcs::McsLock;
+use nearlock_core::classic::ttas::{NoPreRead, TtasLock};
+use nearlock_core::events::LockEvent;
+use nearlock_core::linux::cna_v13::{CnaTuning, CnaV13, NoShuffleReduction};
+use nearlock_core::linux::qspinlock::{Fifo, Node, QSpinLock, QSpinTuning, WholeWord};
+use nearlock_core::platform::LocalNodes;
+use nearlock_core::raw::RawTryLock;
+use nearlock_core::tuning::Standard;
+
+use crate::exclusion::{counting, held_at_first, trying};
+use crate::loom::Loom;
+use crate::model::Model;
+use crate::staged::{Queue, Stage, queue_at_work, queued_against_pending, without_node};
+
+/// The models of the lock called `name`; none if it has none yet.
+pub fn models_of(name: &str) -> Vec<Model> {
+    match name {
+        "ttas" => word_lock::<TtasLock<Loom>>(name),
+        "ttas-no-preread" => word_lock::<TtasLock<Loom, NoPreRead>>(name),
+        "mcs" => word_lock::<McsLock<Loom>>(name),
+        "qspinlock" => qspin::<Fifo, Standard>(name),
+        "qspinlock-whole-word" => qspin::<Fifo, WholeWord>(name),
+        "cna-v13" => cna::<Standard>(name),
+        "cna-v13-no-sro" => cna::<NoShuffleReduction>(name),
+        _ => Vec::new(),
+    }
+}
+
+fn word_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
+    vec![counting::<L>(name, 2, 1, None), trying::<L>(name, None), counting::<L>(name, 3, 1, Some(2))]
+}
+
+fn qspin<Q: Stage, T: QSpinTuning>(name: &str) -> Vec<Model>
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    type Lock<Q, T> = QSpinLock<Loom, Q, T>;
+    let two_newcomers = Queue { newcomers: &[1, 2], ..Queue::default() };
+    vec![
+        counting::<Lock<Q, T>>(name, 2, 1, None).reaching(&[LockEvent::Pending]),
+        trying::<Lock<Q, T>>(name, None),
+        counting::<Lock<Q, T>>(name, 2, 2, Some(3)),
+        counting::<Lock<Q, T>>(name, 3, 1, Some(3)),
+        held_at_first::<Lock<Q, T>>(name, 3, Some(3)).reaching(&[LockEvent::Pending]),
+        queue_at_work::<Q, T>(name, "two newcomers behind a head", two_newcomers, Some(2), || ()),
+        queued_against_pending::<Q, T>(name, Some(3)),
+        without_node::<Q, T>(name, Some(3)).reaching(&[LockEvent::NoNode]),
+    ]
+}
+
+fn cna<T: CnaTuning>(name: &str) -> Vec<Model> {
+    use LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed};
+    const NOBODY: Queue = Queue { main: &[], secondary: &[], newcomers: &[], urgent: &[] };
+    const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
+    let staged = |situation, queue, preemptions, set| {
+        queue_at_work::<CnaV13<T>, Standard>(name, situation, queue, Some(preemptions), set)
+    };
+    let early = || ();
+    let late = || Loom::set_now_ns(1_000_000_000);
+    let unsorted = || Loom::set_random(1);
+    let mut models = qspin::<CnaV13<T>, Standard>(name);
+    models.extend([
+        staged("near, far", Queue { main: &[2, 1], ..NOBODY }, 2, early),
+        staged("far, near", Queue { main: &[1, 2], ..NOBODY }, 2, early)
+            .reaching(&[CnaSplice, CnaTailSplice]),
+        staged("far, near, and random bits", Queue { main: &[1, 2], ..NOBODY }, 2, unsorted),
+        staged("three newcomers", Queue { newcomers: &[1, 2, 3], ..NOBODY }, 1, early).reaching(&[CnaSplice]),
+        staged("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY }, 2, early),
+        staged("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, 2, early)
+            .reaching(&[CnaSplice, CnaTailSplice]),
+        staged("one moved; a near newcomer", Queue { newcomers: &[2], ..MOVED }, 2, early)
+            .reaching(&[CnaTailSplice, CnaTailUpdateFailed]),
+        staged("one moved; a far newcomer", Queue { newcomers: &[3], ..MOVED }, 2, early)
+            .reaching(&[CnaTailSplice, CnaTailUpdateFailed]),
+        staged("threshold passed; a near waiter", Queue { main: &[2], ..MOVED }, 2, late)
+            .reaching(&[CnaFlush]),
+        staged("threshold passed; a newcomer", Queue { newcomers: &[2], ..MOVED }, 2, late).reaching(&[
+            CnaTailSplice,
+            CnaTailUpdateFailed,
+            CnaFlush,
+        ]),
+    ]);
+    models
+}

@@ -1,0 +1,136 @@
+//! Negative controls: what is broken is found out, and how it is reported.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use nearlock_core::classic::ttas::TtasLock;
+use nearlock_core::controls::{AfterYou, Busted, Lifo, LostWakeup};
+use nearlock_core::events::LockEvent;
+use nearlock_core::platform::{Atomic, Platform, SplitWord};
+use nearlock_core::raw::RawLock;
+use nearlock_model::exclusion::counting;
+use nearlock_model::loom::{Loom, LoomU32, Thread};
+use nearlock_model::model::{Model, spawn};
+use nearlock_model::mutate::{Half, failure_of, mutants};
+
+fn failure<L: RawLock>(name: &str) -> String {
+    failure_of(&counting::<L>(name, 2, 1, None), None).expect("a broken lock is found out")
+}
+
+#[test]
+fn a_lock_that_excludes_nobody_is_caught() {
+    assert!(failure::<Busted<Loom>>("lock-busted").contains("that nothing orders"));
+    assert_eq!(failure::<Nothing>("nothing"), "two sections that nothing orders");
+}
+
+/// Not even a word.
+#[derive(Default)]
+struct Nothing;
+
+// SAFETY: none: this is the control of the check of exclusion alone.
+unsafe impl RawLock for Nothing {
+    type Node = ();
+    unsafe fn lock(&self, _node: &()) {}
+    unsafe fn unlock(&self, _node: &()) {}
+}
+
+#[test]
+fn an_unfair_lock_excludes_all_the_same() {
+    let models =
+        [counting::<Lifo<Loom>>("lock-lifo", 2, 1, None), counting::<Lifo<Loom>>("lock-lifo", 3, 1, Some(2))];
+    assert!(mutants(&models).iter().all(|mutant| mutant.caught.is_some()));
+}
+
+#[test]
+fn a_deadlock_is_reported() {
+    let how = failure::<LostWakeup<Loom>>("lock-lost-wakeup");
+    assert!(how.contains("exceeded maximum number of branches"), "{how}");
+}
+
+#[test]
+fn a_livelock_is_reported() {
+    let how = failure::<AfterYou<Loom>>("lock-after-you");
+    assert!(how.contains("exceeded maximum number of branches"), "{how}");
+}
+
+/// A lock with an ordering that nothing needs.
+struct TooStrong(TtasLock<Loom>, LoomU32);
+
+impl Default for TooStrong {
+    fn default() -> Self {
+        Self(TtasLock::default(), Atomic::new(0))
+    }
+}
+
+// SAFETY: as the lock inside.
+unsafe impl RawLock for TooStrong {
+    type Node = ();
+    unsafe fn lock(&self, node: &()) {
+        // SAFETY: as the caller's.
+        unsafe { self.0.lock(node) };
+        // Ordering: Acquire, for nothing.
+        self.1.load(Acquire);
+    }
+    unsafe fn unlock(&self, node: &()) {
+        // SAFETY: as the caller's.
+        unsafe { self.0.unlock(node) };
+    }
+}
+
+#[test]
+fn a_needless_ordering_survives() {
+    let mutants = mutants(&[counting::<TooStrong>("too-strong", 2, 1, None)]);
+    let survivors: Vec<_> = mutants.iter().filter(|mutant| mutant.caught.is_none()).collect();
+    assert_eq!((mutants.len(), survivors.len()), (3, 1));
+    let site = survivors[0].site;
+    assert!(site.file.ends_with("tests/controls.rs"), "{site}");
+    assert_eq!((site.operation, site.half), ("load", Half::Acquire));
+}
+
+/// Two threads that do the same to one word, the first of them with 1 and the other with 2.
+fn both(name: &str, act: fn(&LoomU32, u32)) -> Model {
+    Model::new(name, 2, None, move || {
+        let word = Arc::new(LoomU32::new(0));
+        let shared = word.clone();
+        let other = spawn(Thread::default(), move || act(&shared, 2));
+        act(&word, 1);
+        other.join().unwrap();
+    })
+}
+
+#[test]
+fn two_stores_that_nothing_orders_are_reported() {
+    let how = failure_of(&both("stores", |word, v| word.store(v, Relaxed)), None);
+    assert_eq!(how.as_deref(), Some("two stores to one word that nothing orders"));
+}
+
+#[test]
+fn two_writers_of_one_part_of_a_word_are_reported() {
+    let bytes = both("bytes", |word, v| word.store_low_byte(v as u8, Relaxed));
+    let how = failure_of(&bytes, None).expect("a broken condition is found out");
+    assert!(how.contains("a part of a word"), "{how}");
+    let halves = both("halves", |word, v| _ = word.swap_high_half(v as u16, Relaxed));
+    assert_eq!(failure_of(&halves, None), None, "a swap has no condition");
+}
+
+#[test]
+#[should_panic(expected = "no lock_pending")]
+fn a_model_must_reach_what_it_is_meant_to() {
+    counting::<TtasLock<Loom>>("ttas", 2, 1, None).reaching(&[LockEvent::Pending]).check_and_report();
+}
+
+#[test]
+fn parts_of_a_word_are_written_alone() {
+    Model::new("parts", 1, None, || {
+        let word = LoomU32::new(0xa1b2_c3d4);
+        word.store_low_byte(0x11, Relaxed);
+        assert_eq!(word.load(Relaxed), 0xa1b2_c311);
+        word.store_low_half(0x2233, Relaxed);
+        assert_eq!(word.load(Relaxed), 0xa1b2_2233);
+        assert_eq!(word.swap_high_half(0x4455, Relaxed), 0xa1b2);
+        assert_eq!(word.load(Relaxed), 0x4455_2233);
+        word.store_low_byte(0, Relaxed);
+        assert_eq!(Loom::wait_until(&word, Relaxed, |_| true), 0x4455_2200);
+    })
+    .check();
+}
