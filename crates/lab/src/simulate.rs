@@ -123,21 +123,62 @@ pub struct Simulated {
     pub local_handover_share: f64,
 }
 
-/// A checker's verdict. Each names the seed that repeats it.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Failure {
+/// A checker's verdict on a run. It names the seed that repeats it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{lock}, {threads} threads, seed {seed}: {fault}, at {at_ns} ns")]
+pub struct Failure {
+    /// The lock.
+    pub lock: &'static str,
+    /// Number of threads.
+    pub threads: usize,
+    /// The seed.
+    pub seed: u64,
+    /// When it was found, in ns of virtual time.
+    pub at_ns: u64,
+    /// What was found.
+    pub fault: Fault,
+}
+
+/// What a checker may find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
     /// Two threads were inside at once.
-    #[error("{lock}, {threads} threads, seed {seed}: exclusion violated at {at_ns} ns: threads {holder} and {intruder} hold it together")]
-    Exclusion { lock: String, threads: usize, seed: u64, at_ns: u64, holder: usize, intruder: usize },
+    #[error("exclusion violated: threads {holder} and {intruder} hold it together")]
+    Exclusion {
+        /// Who held the lock.
+        holder: usize,
+        /// Who acquired it meanwhile.
+        intruder: usize,
+    },
     /// Nothing can happen any more, and threads still wait.
-    #[error("{lock}, {threads} threads, seed {seed}: deadlock at {at_ns} ns: {waiting} threads wait and nothing can wake them")]
-    Deadlock { lock: String, threads: usize, seed: u64, at_ns: u64, waiting: usize },
+    #[error("deadlock: {waiting} threads wait and nothing can wake them")]
+    Deadlock {
+        /// How many wait.
+        waiting: usize,
+    },
     /// Things happen, but nobody gets the lock.
-    #[error("{lock}, {threads} threads, seed {seed}: livelock: no acquisition for {idle_ns} ns, until {at_ns} ns")]
-    Livelock { lock: String, threads: usize, seed: u64, at_ns: u64, idle_ns: u64 },
+    #[error("livelock: nobody has acquired for {idle_ns} ns")]
+    Livelock {
+        /// For how long, in ns.
+        idle_ns: u64,
+    },
     /// Somebody waits far too long, though the lock promises a bound.
-    #[error("{lock}, {threads} threads, seed {seed}: starvation: thread {thread} has waited for {waited_ns} ns at {at_ns} ns")]
-    Starvation { lock: String, threads: usize, seed: u64, at_ns: u64, thread: usize, waited_ns: u64 },
+    #[error("starvation: thread {thread} has waited for {waited_ns} ns")]
+    Starvation {
+        /// Who.
+        thread: usize,
+        /// For how long, in ns.
+        waited_ns: u64,
+    },
+}
+
+impl From<Violation> for Fault {
+    fn from(violation: Violation) -> Self {
+        match violation {
+            Violation::Exclusion { holder, intruder } => Fault::Exclusion { holder, intruder },
+            Violation::Starvation { thread, waited_ns } => Fault::Starvation { thread, waited_ns },
+        }
+    }
 }
 
 /// Simulates one cell. Runs on the calling thread; the same input gives the same output.
@@ -183,16 +224,16 @@ impl Run<'_> {
             let pause = machine.run_until(until_ns);
             let at_ns = machine.now_ns();
             if let Some((at_ns, violation)) = journal.checker.violation() {
-                return Err(self.failure(at_ns, Verdict::Violation(violation)));
+                return Err(self.failure(at_ns, violation.into()));
             }
             match pause {
                 Pause::Finished => return Ok(()),
-                Pause::Deadlock(waiting) => return Err(self.failure(at_ns, Verdict::Deadlock(waiting))),
+                Pause::Deadlock(waiting) => return Err(self.failure(at_ns, Fault::Deadlock { waiting })),
                 Pause::Time => {}
             }
             let idle_ns = until_ns.saturating_sub(journal.checker.last_acquired_ns());
             if idle_ns > limits.livelock_ns {
-                return Err(self.failure(until_ns, Verdict::Livelock(idle_ns)));
+                return Err(self.failure(until_ns, Fault::Livelock { idle_ns }));
             }
             if until_ns <= end_ns {
                 journal.note_present_waits(until_ns);
@@ -200,26 +241,10 @@ impl Run<'_> {
         }
     }
 
-    fn failure(&self, at_ns: u64, verdict: Verdict) -> Failure {
+    fn failure(&self, at_ns: u64, fault: Fault) -> Failure {
         let Simulation { lock, threads, seed, .. } = *self.0;
-        let lock = lock.name.to_owned();
-        match verdict {
-            Verdict::Deadlock(waiting) => Failure::Deadlock { lock, threads, seed, at_ns, waiting },
-            Verdict::Livelock(idle_ns) => Failure::Livelock { lock, threads, seed, at_ns, idle_ns },
-            Verdict::Violation(Violation::Exclusion { holder, intruder }) => {
-                Failure::Exclusion { lock, threads, seed, at_ns, holder, intruder }
-            }
-            Verdict::Violation(Violation::Starvation { thread, waited_ns }) => {
-                Failure::Starvation { lock, threads, seed, at_ns, thread, waited_ns }
-            }
-        }
+        Failure { lock: lock.name, threads, seed, at_ns, fault }
     }
-}
-
-enum Verdict {
-    Violation(Violation),
-    Deadlock(usize),
-    Livelock(u64),
 }
 
 /// Puts the workload on the machine, a writer to each CPU that the seed draws.
@@ -363,5 +388,82 @@ impl Observer for Scribe {
     }
     fn goes_on(&mut self) -> bool {
         Sim::now_ns() < self.journal.window_ns.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(lock: &str, threads: usize) -> Simulation {
+        Simulation {
+            machine: MachineSpec::builtin("haswell-ex-4s").unwrap(),
+            workload: Locktorture::default(),
+            lock: Subject::named(lock).unwrap(),
+            threads,
+            seed: 5,
+            settings: Setting::DEFAULTS,
+            limits: Limits { warm_up_ns: 200_000, window_ns: 2_000_000, ..Limits::default() },
+        }
+    }
+
+    #[test]
+    fn every_working_lock_passes_the_checkers_and_repeats() {
+        for lock in Subject::working() {
+            for threads in [1, 2, 9, 40] {
+                let cell = cell(lock.name, threads);
+                let first = simulate(&cell).unwrap();
+                assert_eq!(simulate(&cell).unwrap(), first);
+                assert!(first.ops_per_us > 0.1 && first.wait_ns_p50 <= first.wait_ns_p99, "{first:?}");
+                assert!(first.wait_ns_p99 <= first.wait_ns_max + first.wait_ns_max / 500, "{first:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_checker_finds_its_control_and_names_the_seed() {
+        let kind = |lock, threads| {
+            let failure = simulate(&cell(lock, threads)).unwrap_err();
+            assert!(failure.to_string().contains("seed 5"), "{failure}");
+            failure.fault
+        };
+        assert!(matches!(kind("lock-busted", 4), Fault::Exclusion { .. }));
+        assert!(matches!(kind("lock-lost-wakeup", 4), Fault::Deadlock { .. }));
+        assert!(matches!(kind("lock-after-you", 4), Fault::Livelock { .. }));
+        let mut lifo = cell("lock-lifo", 4);
+        lifo.limits.starvation_ns = 1_000_000;
+        assert!(matches!(simulate(&lifo).unwrap_err().fault, Fault::Starvation { .. }));
+        let mut mcs = cell("mcs", 4);
+        mcs.limits.starvation_ns = 1_000_000;
+        assert!(simulate(&mcs).is_ok());
+    }
+
+    #[test]
+    fn the_controls_pass_alone() {
+        for lock in ["lock-busted", "lock-lost-wakeup", "lock-after-you", "lock-lifo"] {
+            assert!(simulate(&cell(lock, 1)).is_ok(), "{lock}");
+        }
+    }
+
+    #[test]
+    fn first_come_first_served_bounds_the_wait_and_cna_shares_within_a_node() {
+        let mcs = simulate(&cell("mcs", 40)).unwrap();
+        assert!(mcs.jain > 0.99, "{mcs:?}");
+        assert!(mcs.wait_ns_max < 3 * mcs.wait_ns_p50, "{mcs:?}");
+        let mut cna = cell("cna-v13", 40);
+        cna.settings[Setting::CnaV13ThresholdNs as usize] = 200_000;
+        cna.settings[Setting::CnaV13TickHz as usize] = 100_000;
+        let cna = simulate(&cna).unwrap();
+        assert!(cna.local_handover_share > 0.8 && mcs.local_handover_share < 0.5, "{cna:?} {mcs:?}");
+        assert!((200_000..1_000_000).contains(&cna.wait_ns_max), "{cna:?}");
+    }
+
+    #[test]
+    fn urgent_waiters_overtake_nobodys_threshold() {
+        let mut urgent = cell("cna-v13", 20);
+        urgent.workload.priority_percent = 100;
+        let urgent = simulate(&urgent).unwrap();
+        let ordinary = simulate(&cell("cna-v13", 20)).unwrap();
+        assert!(urgent.local_handover_share < 0.5 && ordinary.local_handover_share > 0.9);
     }
 }

@@ -27,7 +27,7 @@ pub fn run(simulations: &[Simulation], done: impl FnMut(usize, &Outcome) + Send)
 
 /// The command that repeats a cell.
 pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[String]) -> String {
-    let (lock, threads, seed) = failure.cell();
+    let Failure { lock, threads, seed, .. } = failure;
     let mut command = format!(
         "nearlock simulate --machine {} --workload {workload} --lock {lock} --threads {threads} --seed {seed}",
         quoted(machine)
@@ -37,18 +37,6 @@ pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[Str
         command.push_str(&quoted(setting));
     }
     command
-}
-
-impl Failure {
-    /// Lock, number of threads and seed.
-    fn cell(&self) -> (&str, usize, u64) {
-        match self {
-            Failure::Exclusion { lock, threads, seed, .. }
-            | Failure::Deadlock { lock, threads, seed, .. }
-            | Failure::Livelock { lock, threads, seed, .. }
-            | Failure::Starvation { lock, threads, seed, .. } => (lock, *threads, *seed),
-        }
-    }
 }
 
 /// As a shell reads it.
@@ -64,10 +52,12 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulate::Fault;
 
     #[test]
     fn a_command_repeats_the_cell() {
-        let failure = Failure::Deadlock { lock: "mcs".to_owned(), threads: 3, seed: 7, at_ns: 1, waiting: 2 };
+        let failure =
+            Failure { lock: "mcs", threads: 3, seed: 7, at_ns: 1, fault: Fault::Deadlock { waiting: 2 } };
         assert_eq!(
             command("my machine.toml", "locktorture", &failure, &["machine.smt=1".to_owned()]),
             "nearlock simulate --machine 'my machine.toml' --workload locktorture --lock mcs --threads 3 \
