@@ -1,5 +1,5 @@
-//! Exhaustive models of nearlock's locks: the very source of each lock, on a platform whose words are those of
-//! the model checker loom.
+//! Exhaustive models of nearlock's locks: the very source of each lock, on a platform whose words are those
+//! of the model checker loom.
 //!
 //! | module | what |
 //! |---|---|
@@ -12,16 +12,18 @@
 //!
 //! # What is shown
 //!
-//! Of each working lock of core's list (`cargo test -p nearlock-model`; add `-- --nocapture` for the evidence):
+//! Of each working lock of core's list (`cargo test -p nearlock-model`; add `-- --nocapture` for the
+//! evidence):
 //!
-//! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's writes unseen
-//!    by the next: each section writes to a cell that nothing else protects.
-//! 2. **Progress.** Every execution comes to its end, with the lock free and every section done. (A waiter that
-//!    nobody will ever wake shows as an execution without end.)
-//! 3. **No ordering is too strong.** Each Acquire and Release in the lock's source is dropped in turn, and a model
-//!    fails each time. As of now there is no exception.
-//! 4. **The models are about something.** A model names the events (a splice, a failed tail update, ...) that some
-//!    execution of it must have reached.
+//! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's writes
+//!    unseen by the next: each section writes to a cell that nothing else protects.
+//! 2. **Progress.** Every execution comes to its end, with every section done, and the lock free where a model
+//!    can try it. (A waiter that nobody will ever wake shows as an execution without end.)
+//! 3. **No ordering is too strong.** Each Acquire and Release in the lock's source is dropped in turn, and a
+//!    model fails each time. As of now there is no exception.
+//! 4. **No ordering is left out.** Each that stands in the source of a lock is exercised by some model.
+//! 5. **The models are about something.** A model names the events (a splice, a failed tail update, ...) that
+//!    some execution of it must have reached.
 //!
 //! # Within which bounds
 //!
@@ -34,19 +36,20 @@
 //! | staged queues (qspinlock, CNA) | 3 or 4 | 2 |
 //! | three newcomers behind a head (CNA) | 4 | 1 |
 //!
-//! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by itself,
-//! and is not counted. The environment variable [`NEARLOCK_MODEL_DEEPER`](model::DEEPER) raises every bound by its
-//! value: 1 takes minutes, 2 hours.
+//! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by
+//! itself, and is not counted. The environment variable [`NEARLOCK_MODEL_DEEPER`](model::DEEPER) raises every
+//! bound by its value: 1 takes minutes.
 //!
 //! # What is not shown
 //!
 //! * loom takes `SeqCst` for AcqRel, never lets a load see a store that comes later in program order (no load
 //!   buffering), and remembers seven stores of a word.
-//! * A store is a swap here, and a narrow store a read-modify-write of the whole word. Both prolong the release
-//!   sequence of an older store; a machine's plain store does not. An ordering that only that would show to be too
-//!   weak is not found.
-//! * In exchange, plain stores to one word must be ordered by happens-before: more than the memory model asks, but
-//!   in any other order the last of them would be the machine's choice, and the model would show one only.
+//! * A store is a swap here, and a narrow store a read-modify-write of the whole word. Both prolong the
+//!   release sequence of an older store; a machine's plain store does not. An ordering that only that would
+//!   show to be too weak is not found.
+//! * In exchange, plain stores to one word must be ordered by happens-before: more than the memory model
+//!   asks, but in any other order the last of them would be the machine's choice, and the model would show
+//!   one only.
 //! * Of a wait, two failed looks are explored; see [`mod@loom`].
 //! * Fairness: see the unit tests of the locks, and the simulator.
 //! * Nested slow paths (signal handlers): each thread has one queue node. See the unit tests of qspinlock.

@@ -1,7 +1,11 @@
-//! Every lock of core's list: its models hold, and each of its orderings is needed.
+//! Every lock of core's list: its models hold, each of its orderings is exercised, and each is needed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use nearlock_core::subjects::Subject;
-use nearlock_model::mutate::mutants;
+use nearlock_model::mutate::{mutants, sites_of};
 use nearlock_model::subjects::models_of;
 
 /// All models of the lock, and all mutants of it. None may survive.
@@ -40,4 +44,53 @@ proven! {
     qspinlock_whole_word "qspinlock-whole-word"
     cna_v13 "cna-v13"
     cna_v13_no_sro "cna-v13-no-sro"
+}
+
+/// The lines of a source file, numbered from 1, that name an ordering other than Relaxed in code before the
+/// unit tests.
+fn lines_with_an_ordering(source: &str) -> Vec<u32> {
+    let code = source.lines().take_while(|line| *line != "#[cfg(test)]");
+    let names = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        !code.starts_with("use ")
+            && code
+                .split(|c: char| !c.is_alphanumeric())
+                .any(|word| ["Acquire", "Release", "AcqRel", "SeqCst"].contains(&word))
+    };
+    (1..).zip(code).filter(|(_, line)| names(line)).map(|(number, _)| number).collect()
+}
+
+/// A call is known by the line of its name; its orderings may follow on further lines.
+const LINES_OF_A_CALL: u32 = 6;
+
+#[test]
+fn every_ordering_in_the_source_of_a_lock_is_exercised() {
+    let mut sites = BTreeSet::new();
+    for mut model in Subject::working().flat_map(|subject| models_of(subject.name)) {
+        // To see which places there are, few executions will do.
+        model.preemptions = Some(1);
+        model.reaches = &[];
+        sites.extend(sites_of(&model));
+    }
+    let mut files = 0;
+    for family in ["classic", "linux"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src").join(family);
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{family}/{}", path.file_name().unwrap().to_str().unwrap());
+            let exercised: BTreeSet<u32> =
+                sites.iter().filter(|site| site.file.ends_with(&name)).map(|site| site.line).collect();
+            let lines = lines_with_an_ordering(&fs::read_to_string(&path).unwrap());
+            let missing = |line: &&u32| {
+                let call = (line.saturating_sub(LINES_OF_A_CALL)..**line)
+                    .rev()
+                    .find(|line| exercised.contains(line));
+                !exercised.contains(line) && call.is_none_or(|call| lines.contains(&call))
+            };
+            let missing: Vec<_> = lines.iter().filter(missing).collect();
+            assert!(missing.is_empty(), "{name}: no model exercises the orderings in lines {missing:?}");
+            files += usize::from(!lines.is_empty());
+        }
+    }
+    assert!(files >= 4, "the sources of the locks were found");
 }

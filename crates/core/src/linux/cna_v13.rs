@@ -8,7 +8,7 @@
 //!                    v
 //!  secondary queue  tail --next--> first --next--> ... --next--> tail      a circle
 //! ```
-//! The word is that of [`qspinlock`](super::qspinlock); so is everything but the four hooks.
+//! The word is that of [`qspinlock`]; so is everything but the four hooks.
 //!
 //! granted (of the head)  0 or 1: no secondary queue     greater: name of its last node
 //! start_tick (head)      0: no secondary queue          else: the tick it was begun in
@@ -74,7 +74,7 @@ impl CnaTuning for NoShuffleReduction {
 /// What CNA keeps in a queue node.
 #[repr(C)]
 pub struct CnaPart<P: Platform> {
-    /// The node that the owner counts as being on: its own, [`PRIORITY_NODE`], or inherited.
+    /// The node that the owner counts as being on: its own, `PRIORITY_NODE`, or inherited.
     pub numa_node: P::U32,
     /// The node that the owner ran on when it queued.
     real_numa_node: P::U32,
