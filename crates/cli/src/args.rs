@@ -71,7 +71,7 @@ Examples:
   nearlock reproduce cna-locktorture --seeds 32 --format json > cells.json
 
 A cell is the median over seeds, which draw where the threads run: 16 seeds up to 36 threads, 8 above
-(--quick: 4 up to 8 threads, 3 up to 36, 2 above, and half the window). `error` in JSON and CSV is
+(--quick: 8 up to 8 threads, 4 up to 36, 2 above, and half the window). `error` in JSON and CSV is
 (simulated - published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's parameters were
 chosen with it, `seen` if it was looked at while the model's structure was chosen, and otherwise
 `predicted`.";
@@ -147,7 +147,8 @@ Examples:
 Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer got the lock more than
 twice as often as another (no failure), !!! after Fail that a writer saw another hold the lock.
 How many writers take part, and how long they think, changes every 50 ms at random, so that queues run
-full and empty: totals are no benchmark. cna-v13.threshold-ns is 1 ms unless set.";
+full and empty: totals are no benchmark. Unless set, cna-v13.threshold-ns is 1000000 and
+cna-v13.shuffle-reduction is 2, so that every path of CNA is taken often.";
 
 /// Tortures locks on this machine, as the kernel's locktorture does.
 #[derive(Debug, Args)]

@@ -26,8 +26,8 @@ impl Effort {
     /// How many seeds a cell gets; the cell is their median.
     pub fn seeds(self, threads: usize) -> usize {
         match self {
-            Effort::Quick if threads <= 8 => 4,
-            Effort::Quick if threads <= FEW_THREADS_MAX => 3,
+            Effort::Quick if threads <= 8 => 8,
+            Effort::Quick if threads <= FEW_THREADS_MAX => 4,
             Effort::Quick => 2,
             Effort::Full if threads <= FEW_THREADS_MAX => 16,
             Effort::Full => 8,
@@ -338,7 +338,8 @@ mod tests {
     fn a_simulation_of_the_table_takes_each_seed_once() {
         let reproduction = Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: Some(2) };
         let rows = TABLES[0].rows();
-        let Planned { simulations, places } = reproduction.plan(&rows, &Configuration::new(Group::ALL)).unwrap();
+        let Planned { simulations, places } =
+            reproduction.plan(&rows, &Configuration::new(Group::ALL)).unwrap();
         assert_eq!(simulations.len(), 10 * 3 * 2);
         assert!(places.is_sorted());
         assert_eq!(simulations[1].seed, 2);

@@ -8,7 +8,7 @@ use nearlock_lab::{Confidence, Family, MachineSpec, SUBJECTS, settings};
 
 use crate::Ending;
 use crate::args::{ListArgs, Listed};
-use crate::report::text::list_table;
+use crate::report::text::{list_table, wrapped};
 
 /// The machine whose settings are shown: that of the first published table.
 const MACHINE: &str = TABLES[0].machine;
@@ -30,7 +30,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     writeln!(out, "{table}")?;
     match args.what {
         Listed::Settings => {
-            writeln!(out, "\nOf machines: values and limits on {MACHINE}; see `nearlock list machines`.")?;
+            writeln!(out, "\nNAME.KEY=default (limits). Those of machines are as on {MACHINE}.")?;
         }
         Listed::Machines => writeln!(out, "\nOr give the path of a machine file.")?,
         _ => {}
@@ -75,7 +75,10 @@ fn tables() -> String {
 }
 
 fn settings() -> anyhow::Result<String> {
-    let rows = settings::all(&names::machine(MACHINE)?).into_iter();
-    let rows = rows.map(|row| [row.name, row.default, row.range, row.summary.to_owned()]);
-    Ok(list_table(&["setting", "default", "values", "what it does"], 3, rows))
+    let mut lines = Vec::new();
+    for row in settings::all(&names::machine(MACHINE)?) {
+        lines.push(format!("{}={}    ({})", row.name, row.default, row.range));
+        lines.push(wrapped(row.summary, "    "));
+    }
+    Ok(lines.join("\n"))
 }

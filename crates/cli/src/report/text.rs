@@ -20,7 +20,7 @@ pub fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 /// Words broken into lines, each beginning with `indent`.
-fn wrapped(text: &str, indent: &str) -> String {
+pub fn wrapped(text: &str, indent: &str) -> String {
     let mut lines = vec![indent.to_owned()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("begins with one line, and grows");

@@ -1,5 +1,6 @@
-//! Phases: who takes part at present, and how long writers think between acquisitions.
+//! Phases: who takes part at present, and what writers do between acquisitions.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -9,9 +10,31 @@ use std::time::Duration;
 /// has to wait for a processor to take part.
 pub const PHASE: Duration = Duration::from_millis(50);
 
-/// Between two acquisitions a writer thinks for at most 2^8 to 2^18 ns: from a section's length to that of
-/// many hand-overs.
-const THINK_SHIFTS: std::ops::RangeInclusive<u32> = 8..=18;
+/// What a writer does between two acquisitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Think {
+    /// Nothing.
+    Not,
+    /// It keeps its processor busy, for a random time of at most 2^`shift` ns.
+    Busy {
+        /// See above.
+        shift: u8,
+    },
+    /// It sleeps once in [`SLEEP_ONE_IN`] times, for a random time of at most 2^`shift` ns. So queues run
+    /// empty where processors are few or taken by others, and waking preempts others at any place.
+    Sleep {
+        /// See above.
+        shift: u8,
+    },
+}
+
+/// See [`Think::Sleep`].
+pub const SLEEP_ONE_IN: u32 = 4;
+
+/// Limits of `shift`: from a section's length to that of many hand-overs.
+const BUSY_SHIFTS: Range<u32> = 7..15;
+/// From what a timer can do to a few rounds of many writers.
+const SLEEP_SHIFTS: Range<u32> = 14..20;
 
 /// One phase. Writers are numbered from 0 to one less than [`WRITERS_MAX`](super::WRITERS_MAX).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +43,8 @@ pub struct Phase {
     first: u16,
     /// How many do.
     active: u16,
-    /// How long they think at most, in ns.
-    think_ns_max: u32,
+    /// What they do between acquisitions.
+    think: Think,
 }
 
 const _: () = assert!(super::WRITERS_MAX <= u16::MAX as usize);
@@ -29,32 +52,34 @@ const _: () = assert!(super::WRITERS_MAX <= u16::MAX as usize);
 impl Phase {
     /// Everybody takes part, without thinking.
     pub fn full(writers: usize) -> Self {
-        Self { first: 0, active: writers as u16, think_ns_max: 0 }
+        Self { first: 0, active: writers as u16, think: Think::Not }
     }
 
     /// Nobody takes part.
     pub fn pause() -> Self {
-        Self { first: 0, active: 0, think_ns_max: 0 }
+        Self { first: 0, active: 0, think: Think::Not }
     }
 
-    /// One of three kinds: full; everybody, thinking; or only some, thinking or not.
+    /// Everybody or only some, each with any way to think.
     pub fn draw(writers: usize, mut random: impl FnMut() -> u32) -> Self {
         let mut below = |n: u32| random() % n;
-        let kind = below(4);
-        let (shifts_min, shifts_max) = (*THINK_SHIFTS.start(), *THINK_SHIFTS.end());
-        let think_ns_max = 1 << (shifts_min + below(shifts_max - shifts_min + 1));
-        let full = Self::full(writers);
-        if kind <= 1 || writers < 2 {
-            full
-        } else if kind == 2 {
-            Self { think_ns_max, ..full }
-        } else {
-            Self {
-                first: below(writers as u32) as u16,
-                active: 2 + below(writers as u32 - 1) as u16,
-                think_ns_max: if below(2) == 0 { 0 } else { think_ns_max },
-            }
+        let mut phase = Self::full(writers);
+        if writers < 2 {
+            return phase;
         }
+        if below(2) == 0 {
+            // Small numbers as often as large ones: with each, the queue has another length.
+            let doublings = below(writers.ilog2() + 1);
+            let extra = (1 << doublings) - 1 + below(1 << doublings);
+            phase.active = (2 + extra).min(writers as u32) as u16;
+            phase.first = below(writers as u32) as u16;
+        }
+        phase.think = match below(3) {
+            0 => Think::Not,
+            1 => Think::Busy { shift: (BUSY_SHIFTS.start + below(BUSY_SHIFTS.len() as u32)) as u8 },
+            _ => Think::Sleep { shift: (SLEEP_SHIFTS.start + below(SLEEP_SHIFTS.len() as u32)) as u8 },
+        };
+        phase
     }
 
     fn takes_part(self, writer: usize, writers: usize) -> bool {
@@ -62,22 +87,35 @@ impl Phase {
     }
 
     fn pack(self) -> u64 {
-        u64::from(self.first) << 48 | u64::from(self.active) << 32 | u64::from(self.think_ns_max)
+        let (kind, shift) = match self.think {
+            Think::Not => (0, 0),
+            Think::Busy { shift } => (1, shift),
+            Think::Sleep { shift } => (2, shift),
+        };
+        let [first_low, first_high] = self.first.to_le_bytes();
+        let [active_low, active_high] = self.active.to_le_bytes();
+        u64::from_le_bytes([kind, shift, first_low, first_high, active_low, active_high, 0, 0])
     }
 
     fn unpack(word: u64) -> Self {
-        Self { first: (word >> 48) as u16, active: (word >> 32) as u16, think_ns_max: word as u32 }
+        let [kind, shift, first_low, first_high, active_low, active_high, ..] = word.to_le_bytes();
+        Self {
+            first: u16::from_le_bytes([first_low, first_high]),
+            active: u16::from_le_bytes([active_low, active_high]),
+            think: match kind {
+                0 => Think::Not,
+                1 => Think::Busy { shift },
+                _ => Think::Sleep { shift },
+            },
+        }
     }
 }
 
 /// What [`Pace::next`] tells a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Think for at most so many ns, then acquire again.
-    Go {
-        /// How long.
-        think_ns_max: u64,
-    },
+    /// Think, then acquire again.
+    Go(Think),
     /// The run is over.
     Stop,
 }
@@ -147,8 +185,7 @@ impl Pace {
             return Some(Next::Stop);
         }
         let phase = Phase::unpack(word);
-        let think_ns_max = u64::from(phase.think_ns_max);
-        phase.takes_part(writer, self.writers).then_some(Next::Go { think_ns_max })
+        phase.takes_part(writer, self.writers).then_some(Next::Go(phase.think))
     }
 }
 
@@ -158,15 +195,17 @@ mod tests {
 
     #[test]
     fn phases_pack_and_differ_from_stopped() {
-        let phase = Phase { first: 3, active: 16_000, think_ns_max: 1 << 18 };
-        assert_eq!(Phase::unpack(phase.pack()), phase);
-        assert_ne!(phase.pack(), STOPPED);
+        for think in [Think::Not, Think::Busy { shift: 7 }, Think::Sleep { shift: 19 }] {
+            let phase = Phase { first: 0x3fff, active: 0x3f80, think };
+            assert_eq!(Phase::unpack(phase.pack()), phase);
+            assert_ne!(phase.pack(), STOPPED);
+        }
     }
 
     #[test]
     fn as_many_take_part_as_the_phase_says() {
         for first in 0..5 {
-            let phase = Phase { first, active: 3, think_ns_max: 0 };
+            let phase = Phase { first, active: 3, think: Think::Not };
             assert_eq!((0..5).filter(|&writer| phase.takes_part(writer, 5)).count(), 3);
             assert!(phase.takes_part(usize::from(first), 5));
         }
@@ -184,7 +223,7 @@ mod tests {
             let phases: Vec<_> = (0..200).map(|_| Phase::draw(writers, &mut random)).collect();
             assert!(phases.iter().all(|p| (1..=writers).contains(&p.active.into())));
             assert!(phases.contains(&Phase::full(writers)));
-            assert_eq!(phases.iter().any(|p| p.think_ns_max > 0), writers > 1);
+            assert_eq!(phases.iter().any(|p| p.think != Think::Not), writers > 1);
             assert_eq!(phases.iter().any(|p| usize::from(p.active) < writers), writers > 2);
         }
     }
@@ -194,8 +233,8 @@ mod tests {
         let pace = Pace::new(2);
         std::thread::scope(|scope| {
             let paused = scope.spawn(|| pace.next(1));
-            pace.set(Phase { first: 0, active: 1, think_ns_max: 5 });
-            assert_eq!(pace.next(0), Next::Go { think_ns_max: 5 });
+            pace.set(Phase { first: 0, active: 1, think: Think::Busy { shift: 9 } });
+            assert_eq!(pace.next(0), Next::Go(Think::Busy { shift: 9 }));
             pace.stop();
             assert_eq!(paused.join().unwrap(), Next::Stop);
         });

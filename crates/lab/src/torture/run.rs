@@ -16,7 +16,7 @@ use nearlock_os::Os;
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::{LongHolds, OwnLine, Params, Shared, ShortHolds, Stats, Writer};
 
-use super::pace::{Next, PHASE, Pace, Phase};
+use super::pace::{Next, PHASE, Pace, Phase, SLEEP_ONE_IN, Think};
 use super::{Counts, NumaNodes, Plan, Problem, TortureError, Tortured};
 
 /// How often the run is looked at.
@@ -95,14 +95,24 @@ impl<P: Work + Random, L: RawLock> Observer for Witness<'_, P, L> {
     fn goes_on(&mut self) -> bool {
         match self.run.pace.next(self.writer) {
             Next::Stop => false,
-            Next::Go { think_ns_max } => {
-                if think_ns_max > 0 {
-                    P::busy_ns(u64::from(P::random_u32()) % (think_ns_max + 1));
+            Next::Go(think) => {
+                match think {
+                    Think::Not => {}
+                    Think::Busy { shift } => P::busy_ns(below::<P>(1 << shift)),
+                    Think::Sleep { shift } => {
+                        if below::<P>(SLEEP_ONE_IN.into()) == 0 {
+                            P::sleep_ns(below::<P>(1 << shift));
+                        }
+                    }
                 }
                 true
             }
         }
     }
+}
+
+fn below<P: Random>(n: u64) -> u64 {
+    u64::from(P::random_u32()) % n
 }
 
 impl<P: Platform, L> Witness<'_, P, L> {
