@@ -450,14 +450,9 @@ mod tests {
 
     fn queued<T: QSpinTuning>() {
         let lock = QSpinLock::<OneThread, Fifo, T>::new();
-        OneThread::with_node(|lent: Option<LentNode<Node<OneThread, ()>>>| {
-            let lent = lent.unwrap();
-            // SAFETY: just lent.
-            let node = unsafe { &*lent.node };
-            let tail = Tail::encode(lent.id);
-            lock.swap_tail(tail);
-            lock.lock_as_head(node, tail);
-        });
+        let (node, tail) = (Node::default(), Tail::encode(NodeId { slot: 6, level: 0 }));
+        lock.swap_tail(tail);
+        lock.lock_as_head(&node, tail);
         assert_eq!(lock.word.load(Relaxed), LOCKED, "the only waiter leaves no queue");
     }
 
