@@ -205,7 +205,7 @@ impl<'a, P: Work + Priority, L: RawLock> Writer<'a, P, L> {
     }
 
     fn one_in(&mut self, n: u64) -> bool {
-        self.rng.next_u64() % n == 0
+        self.rng.next_u64().is_multiple_of(n)
     }
 
     /// `ns`, up to `percent` more or less.
