@@ -459,6 +459,13 @@ mod tests {
     }
 
     #[test]
+    fn many_waiters_on_one_word_fall_behind_a_queue() {
+        let [ttas, mcs, cna] = ["ttas", "mcs", "cna-v13"].map(|lock| simulate(&cell(lock, 36)).unwrap());
+        assert!(ttas.ops_per_us < mcs.ops_per_us && mcs.ops_per_us < cna.ops_per_us);
+        assert!(ttas.line_transfers_per_op > 2.0 * mcs.line_transfers_per_op);
+    }
+
+    #[test]
     fn urgent_waiters_overtake_nobodys_threshold() {
         let mut urgent = cell("cna-v13", 20);
         urgent.workload.priority_percent = 100;

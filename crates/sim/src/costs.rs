@@ -28,12 +28,22 @@ pub enum Transfer {
     Remote,
 }
 
+/// How a request came to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It found the line idle.
+    AtOnce,
+    /// It waited at the line, so that only the way from there to the holder is left.
+    Queued,
+}
+
 /// The machine's latencies.
 pub struct Costs {
     pub l1_ps: u64,
     pub atomic_owned_ps: u64,
     pub pause_ps: u64,
     grab_fraction: f64,
+    queued_grab_fraction: f64,
     read_occupancy_modified: f64,
     read_occupancy_shared_ps: u64,
     home_extra_ps: u64,
@@ -72,6 +82,7 @@ impl Costs {
             atomic_owned_ps: ps(spec.local_ns.atomic_owned),
             pause_ps: ps(spec.local_ns.pause),
             grab_fraction: spec.model.grab_fraction,
+            queued_grab_fraction: spec.model.queued_grab_fraction,
             read_occupancy_modified: spec.model.read_occupancy_modified,
             read_occupancy_shared_ps: ps(spec.model.read_occupancy_shared_ns),
             home_extra_ps: ps(spec.model.home_extra_ns),
@@ -92,8 +103,12 @@ impl Costs {
     }
 
     /// The moment of the grab, after the begin.
-    pub fn grab_ps(&self, cost: Cost) -> u64 {
-        ((cost.latency_ps as f64 * self.grab_fraction) as u64).min(cost.occupancy_ps)
+    pub fn grab_ps(&self, cost: Cost, arrival: Arrival) -> u64 {
+        let fraction = match arrival {
+            Arrival::AtOnce => self.grab_fraction,
+            Arrival::Queued => self.queued_grab_fraction,
+        };
+        ((cost.latency_ps as f64 * fraction) as u64).min(cost.occupancy_ps)
     }
 
     /// What `operation` by `core` costs, the line being as it is.

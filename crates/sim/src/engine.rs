@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::access::{Access, Operation};
 use crate::arena::Arena;
-use crate::costs::{Cost, Costs, Transfer};
+use crate::costs::{Arrival, Cost, Costs, Transfer};
 use crate::events::{Event, EventQueue};
 use crate::line::{Line, Origin, Prefetched, Request, Service};
 use crate::spec::{MachineSpec, OwnershipOverlap};
@@ -217,8 +217,22 @@ impl Engine {
                 Issued::Done(0)
             }
             _ if !self.current_task().buffer.is_empty() => self.wait_for_buffer(0),
-            _ => self.issue_at_line(access, self.costs.atomic_owned_ps),
+            _ => self.issue_atomic(access),
         }
+    }
+
+    /// An atomic on a line that is here takes its time first, and may find the line gone by then.
+    fn issue_atomic(&mut self, access: Access) -> Issued {
+        let core = self.current_task().core;
+        let has_taken_its_time = std::mem::take(&mut self.current_task().atomic_under_way);
+        if has_taken_its_time || !self.lines[access.line()].hits(core, access) {
+            return self.issue_at_line(access, 0);
+        }
+        if self.spend(self.costs.atomic_owned_ps) {
+            return Issued::Done(self.apply(access, self.current));
+        }
+        self.current_task().atomic_under_way = true;
+        Issued::Again
     }
 
     fn issue_load(&mut self, access: Access) -> Issued {
@@ -343,7 +357,7 @@ impl Engine {
     fn request(&mut self, request: Request) {
         let index = request.access.line();
         match self.lines[index].service {
-            Service::Idle => self.begin(index as u32, request),
+            Service::Idle => self.begin(index as u32, request, Arrival::AtOnce),
             _ => self.lines[index].queue.push_back(request),
         }
     }
@@ -352,11 +366,11 @@ impl Engine {
         let line = &mut self.lines[index as usize];
         line.service = Service::Idle;
         if let Some(request) = line.queue.pop_front() {
-            self.begin(index, request);
+            self.begin(index, request, Arrival::Queued);
         }
     }
 
-    fn begin(&mut self, index: u32, request: Request) {
+    fn begin(&mut self, index: u32, request: Request, arrival: Arrival) {
         let line = &self.lines[index as usize];
         let cost = self.vary(self.costs.of(request.core, line, request.access.operation), request.task);
         match cost.transfer {
@@ -369,7 +383,7 @@ impl Engine {
         }
         let (done_ps, free_ps) = (self.now_ps + cost.latency_ps, self.now_ps + cost.occupancy_ps);
         self.lines[index as usize].service = Service::Begun { request, done_ps, free_ps };
-        self.events.schedule(self.now_ps + self.costs.grab_ps(cost), Event::Grab(index));
+        self.events.schedule(self.now_ps + self.costs.grab_ps(cost, arrival), Event::Grab(index));
     }
 
     /// Real transfers vary, and take longer while the core's other thread is busy.

@@ -38,6 +38,8 @@ pub struct Task {
     pub buffer: VecDeque<Access>,
     /// Whether the oldest of them is being served.
     pub draining: bool,
+    /// Whether the atomic that it issues again has spent its time.
+    pub atomic_under_way: bool,
     /// The version of the line that it looked at last.
     pub seen_version: u64,
     /// Queue nodes in use.
@@ -62,6 +64,7 @@ impl Task {
             answer: 0,
             buffer: VecDeque::new(),
             draining: false,
+            atomic_under_way: false,
             seen_version: 0,
             depth: 0,
             random: 0x9e37_79b9 ^ cpu.wrapping_mul(0x85eb_ca6b) | 1,

@@ -25,6 +25,9 @@ pub struct ModelParameters {
     pub same_socket_scale: f64,
     /// Fraction of a transfer's latency after which the old holder loses the line. Default 0.5.
     pub grab_fraction: f64,
+    /// The same for a request that had to wait for its turn at the line. Default 0.1: it is at the directory
+    /// already, which asks the old holder as soon as that has the line.
+    pub queued_grab_fraction: f64,
     /// Fraction of the latency for which a read of a modified line keeps that line from others. Default 0.5.
     pub read_occupancy_modified: f64,
     /// Time for which a read of a shared line keeps that line from others, in nanoseconds. Default 5.
@@ -56,6 +59,7 @@ impl Default for ModelParameters {
             cross_socket_scale: 1.0,
             same_socket_scale: 1.0,
             grab_fraction: 0.5,
+            queued_grab_fraction: 0.1,
             read_occupancy_modified: 0.5,
             read_occupancy_shared_ns: 5.0,
             jitter: 0.1,

@@ -63,6 +63,15 @@ const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.grab_fraction,
     },
     Number {
+        name: "queued-grab-fraction",
+        file_key: "model.queued_grab_fraction",
+        unit: "",
+        low: 0.0,
+        high: 1.0,
+        summary: "The same for a request that had to wait for its turn at the line.",
+        field: |spec| &mut spec.model.queued_grab_fraction,
+    },
+    Number {
         name: "read-occupancy-modified",
         file_key: "model.read_occupancy_modified",
         unit: "",
