@@ -34,7 +34,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// What to list.
-    #[arg(value_enum)]
+    #[arg(value_enum, value_name = "locks|workloads|machines|tables|settings")]
     pub what: Listed,
 }
 
@@ -87,7 +87,7 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub quick: bool,
     /// Number of seeds for each cell.
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = seeds)]
     pub seeds: Option<usize>,
     /// How to write the results.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -125,7 +125,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', required = true, value_parser = at_least_one)]
     pub threads: Vec<usize>,
     /// Number of seeds for each lock and number of threads.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seeds)]
     pub seeds: usize,
     /// The first seed; the others follow it.
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -208,6 +208,14 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(0) | Err(_) => Err("it must be a whole number, 1 or more".to_owned()),
         Ok(number) => Ok(number),
     }
+}
+
+/// More are never needed, and many more would not fit in memory.
+const SEEDS_MAX: usize = 10_000;
+
+fn seeds(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=SEEDS_MAX).contains(number));
+    number.ok_or_else(|| format!("it must be a whole number from 1 to {SEEDS_MAX}"))
 }
 
 #[cfg(test)]

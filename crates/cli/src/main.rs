@@ -43,7 +43,7 @@ fn main() -> ExitCode {
                 ExitCode::from(EXIT_CHECK_FAILED)
             }
             None => {
-                eprintln!("error: {error:#}");
+                eprintln!("error: {error}");
                 ExitCode::from(EXIT_USAGE)
             }
         },

@@ -83,14 +83,14 @@ pub fn machine(name_or_path: &str) -> Result<MachineSpec, MachineError> {
     })
 }
 
-/// ` (did you mean ...?)`, or nothing if no known name is near.
+/// ` (did you mean ...?)`, or nothing if no known name begins like it or is near.
 pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
-    let nearest = known.iter().map(|known| (distance(name, known), known)).min();
-    match nearest {
-        Some((distance, known)) if distance <= 1 + name.chars().count() / 4 => {
-            format!(" (did you mean `{known}`?)")
-        }
-        _ => String::new(),
+    let longer = known.iter().find(|known| !name.is_empty() && known.starts_with(name));
+    let nearest = known.iter().min_by_key(|known| distance(name, known));
+    let near = nearest.filter(|known| distance(name, known) <= 1 + name.chars().count() / 4);
+    match longer.or(near) {
+        Some(known) => format!(" (did you mean `{known}`?)"),
+        None => String::new(),
     }
 }
 
@@ -130,7 +130,12 @@ mod tests {
             message.starts_with("there is no lock `qspinlok` (did you mean `qspinlock`?); there are: ttas, "),
             "{message}"
         );
-        assert!(!lock("zzz").unwrap_err().to_string().contains("did you mean"));
+        for (name, expected) in [("cna", " (did you mean `cna-v13`?)"), ("mcz", " (did you mean `mcs`?)")] {
+            assert_eq!(suggestion(name, &["mcs", "cna-v13", "cna-v13-no-sro"]), expected);
+        }
+        for nonsense in ["", "zzz", "\u{1f512}"] {
+            assert!(!lock(nonsense).unwrap_err().to_string().contains("did you mean"), "{nonsense}");
+        }
         assert!(lock("mcs").is_ok());
     }
 

@@ -83,6 +83,8 @@ struct Number {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Longer sections would be taken for a livelock.
+const MILLISECOND_NS: u64 = 1_000_000;
 const SHORT_HOLDS: &str = "locktorture.short-holds";
 
 const NUMBERS: &[Number] = &[
@@ -91,7 +93,7 @@ const NUMBERS: &[Number] = &[
         group: Group::Workload,
         unit: "ns",
         min: 0,
-        max: SECOND_NS,
+        max: MILLISECOND_NS,
         summary: "Instructions inside a section, besides its memory accesses and delays. Fitted: published \
                   stock figure at one thread.",
         field: |c| &mut c.locktorture.section_ns,
@@ -101,7 +103,7 @@ const NUMBERS: &[Number] = &[
         group: Group::Workload,
         unit: "ns",
         min: 0,
-        max: SECOND_NS,
+        max: MILLISECOND_NS,
         summary: "Instructions between sections. Fitted with the above.",
         field: |c| &mut c.locktorture.think_ns,
     },

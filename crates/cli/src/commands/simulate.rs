@@ -46,10 +46,7 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
             Err(failure) => failures.push(failure),
         }
     }
-    // A run in which every lock failed has no results to show.
-    if !rows.is_empty() {
-        write(&rows, args.format)?;
-    }
+    write(&rows, args.format)?;
     for failure in &failures {
         let command = sweep::command(&args.machine, &args.workload, failure, configuration.texts());
         report::failure(failure, &command);

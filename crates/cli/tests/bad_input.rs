@@ -1,0 +1,139 @@
+//! Each slip is an error that names it and lists what there is, with exit status 2 and no results.
+
+mod support;
+
+use std::fs;
+
+use support::{assert_refused, nearlock};
+
+const SIMULATE: &str = "simulate --machine haswell-ex-4s --lock mcs --threads 2";
+
+#[test]
+fn unknown_names() {
+    for (args, expected) in [
+        ("simulate --machine haswell-ex-4s --lock qspinlok --threads 2", "did you mean `qspinlock`?"),
+        ("simulate --machine haswell-ex-4s --lock zzz --threads 2", "there are: ttas, "),
+        ("simulate --machine haswell --lock mcs --threads 2", "did you mean `haswell-ex-4s`?"),
+        ("simulate --machine pdp-11 --lock mcs --threads 2", "there are: westmere-ex-8s, "),
+        (&format!("{SIMULATE} --workload exim"), "there are: locktorture"),
+        ("reproduce cna-locktortur", "did you mean `cna-locktorture`?"),
+        ("reproduce frob", "there are: cna-locktorture"),
+        ("torture mcz", "did you mean `mcs`?"),
+        ("torture mcs,frob", "no lock `frob`"),
+        ("list lock", "locks, workloads, machines, tables, settings"),
+        ("frob", "frob"),
+    ] {
+        assert_refused(args, &[expected]);
+    }
+}
+
+#[test]
+fn unknown_or_absurd_settings() {
+    for (setting, expected) in [
+        ("threshold", "NAME.KEY=VALUE"),
+        ("threshold=1", "NAME.KEY=VALUE"),
+        ("cna-v13.treshold-ns=1", "did you mean `cna-v13.threshold-ns`?"),
+        ("frob.x=1", "there are: cna-v13.threshold-ns, "),
+        ("cna-v13.threshold-ns=1", "must be 1000 to 100000000000 ns, not `1`"),
+        ("cna-v13.threshold-ns=soon", "not `soon`"),
+        ("locktorture.short-holds=v4.0", "v5.10 or today"),
+        ("simulation.window-ns=-1", "not `-1`"),
+        ("machine.colour=red", "cross-socket-scale"),
+        ("machine.smt=0", "1 to 8"),
+        ("machine.nodes=5", "1 to 4"),
+    ] {
+        assert_refused(&format!("{SIMULATE} --set {setting}"), &[expected]);
+    }
+    assert_refused("torture mcs --set machine.smt=1", &["no setting `machine.smt` here", "cna-v13.tick-hz"]);
+}
+
+#[test]
+fn numbers() {
+    let simulate = "simulate --machine haswell-ex-4s --lock mcs";
+    for (args, expected) in [
+        (format!("{simulate} --threads 0"), vec!["--threads", "'0'", "1 or more"]),
+        (format!("{simulate} --threads 4,x"), vec!["--threads", "'x'", "1 or more"]),
+        (format!("{simulate} --threads 4,145"), vec!["--threads 145", "144 CPUs", "1 to 144"]),
+        (format!("{simulate} --threads 145 --set machine.smt=1"), vec!["72 CPUs"]),
+        (format!("{SIMULATE} --seeds 0"), vec!["--seeds", "'0'", "1 to 10000"]),
+        (format!("{SIMULATE} --seeds 20000"), vec!["--seeds", "1 to 10000"]),
+        (format!("{SIMULATE} --seed {} --seeds 2", u64::MAX), vec!["--seed", "beyond"]),
+        (format!("{SIMULATE} --seed x"), vec!["--seed", "'x'"]),
+        ("reproduce --seeds 0".to_owned(), vec!["--seeds", "1 to 10000"]),
+        ("torture mcs --nwriters 0".to_owned(), vec!["--nwriters", "'0'", "1 or more"]),
+        ("torture mcs --nwriters 100000".to_owned(), vec!["--nwriters 100000", "1 to 16383"]),
+        ("torture mcs --shutdown-secs 0".to_owned(), vec!["--shutdown-secs", "'0'"]),
+        ("torture mcs --numa-nodes 0".to_owned(), vec!["--numa-nodes", "'0'"]),
+        ("torture mcs --priority-percent 101".to_owned(), vec!["--priority-percent", "100"]),
+        ("torture mcs --wait sleep".to_owned(), vec!["--wait", "spin, yield"]),
+        (format!("{SIMULATE} --format xml"), vec!["--format", "text, json, csv"]),
+    ] {
+        assert_refused(&args, &expected);
+    }
+}
+
+#[test]
+fn missing_arguments() {
+    assert_refused("simulate", &["--machine", "--lock", "--threads"]);
+    assert_refused("torture", &["LOCK"]);
+    assert_refused("list", &["locks"]);
+}
+
+#[test]
+fn options_that_there_are_not_yet_are_not_offered() {
+    for args in ["reproduce --band", "reproduce --out x", "bench", "measure"] {
+        assert_refused(args, &[]);
+    }
+}
+
+/// A complete machine file.
+const MACHINE: &str = r#"
+schema = 1
+name = "mine"
+description = "two sockets"
+source = "made up"
+confidence = "estimate"
+[topology]
+sockets = 2
+cores_per_socket = 2
+ghz = 2.0
+distances = ["socket", "remote"]
+[latency_ns]
+cas = [50.0, 150.0]
+[local_ns]
+pause = 10.0
+"#;
+
+/// Simulates the machine that this text describes.
+fn refused_machine(name: &str, text: &str, expected: &[&str]) {
+    let path = format!("{}/{name}.toml", env!("CARGO_TARGET_TMPDIR"));
+    fs::write(&path, text).expect("the directory is ours");
+    assert_refused(&format!("simulate --machine {path} --lock mcs --threads 2"), expected);
+}
+
+#[test]
+fn machine_files() {
+    let path = format!("{}/good.toml", env!("CARGO_TARGET_TMPDIR"));
+    fs::write(&path, MACHINE).expect("the directory is ours");
+    let quick = "--set simulation.warm-up-ns=0 --set simulation.window-ns=10000";
+    let good = nearlock(&format!("simulate --machine {path} --lock mcs --threads 4 {quick}"));
+    assert_eq!(good.code, 0, "{}", good.err);
+    assert!(good.out.contains("locktorture on mine"), "{}", good.out);
+
+    let without_cas = MACHINE.replace("cas = [50.0, 150.0]", "");
+    refused_machine("without-cas", &without_cas, &["without-cas.toml", "latency_ns", "cas"]);
+    let one_cas = MACHINE.replace("cas = [50.0, 150.0]", "cas = [50.0]");
+    refused_machine("one-cas", &one_cas, &["one-cas.toml", "latency_ns.cas"]);
+    let negative = MACHINE.replace("150.0", "-150.0");
+    refused_machine("negative", &negative, &["latency_ns.cas", "-150"]);
+    let huge = MACHINE.replace("150.0", "150000000.0");
+    refused_machine("huge", &huge, &["latency_ns.cas", "150000000"]);
+    refused_machine("no-pause", &MACHINE.replace("pause = 10.0", ""), &["no-pause.toml", "pause"]);
+    refused_machine("no-cores", &MACHINE.replace("cores_per_socket = 2", "cores_per_socket = 0"), &["cores"]);
+    refused_machine("no-toml", "]", &["no-toml.toml"]);
+    refused_machine("empty", "", &["empty.toml", "missing"]);
+    assert_refused(
+        "simulate --machine no/such.toml --lock mcs --threads 2",
+        &["cannot read", "no/such.toml"],
+    );
+}

@@ -1,0 +1,74 @@
+//! What can be named, and help.
+
+mod support;
+
+use support::{Run, assert_fits, nearlock};
+
+fn list(what: &str) -> String {
+    let Run { code, out, err } = nearlock(&format!("list {what}"));
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_fits(&out);
+    out
+}
+
+#[test]
+fn everything_is_listed() {
+    for (what, names) in [
+        ("locks", vec!["ttas", "mcs", "qspinlock", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"]),
+        ("workloads", vec!["locktorture"]),
+        ("machines", vec!["haswell-ex-4s", "westmere-ex-8s", "epyc-rome-2s", "graviton3", "144"]),
+        ("tables", vec!["cna-locktorture", "haswell-ex-4s", "cna-wo-sro"]),
+        (
+            "settings",
+            vec![
+                "cna-v13.threshold-ns=10000000",
+                "machine.smt=2",
+                "locktorture.short-holds=v5.10",
+                "simulation.window-ns=",
+            ],
+        ),
+    ] {
+        let out = list(what);
+        for name in names {
+            assert!(out.contains(name), "no {name} in {out}");
+        }
+    }
+}
+
+#[test]
+fn every_lock_that_is_listed_can_be_simulated() {
+    let quick = "--set simulation.warm-up-ns=0 --set simulation.window-ns=10000";
+    for line in list("locks").lines().filter(|line| line.contains(" classic ") || line.contains(" Linux ")) {
+        let lock = line.split_whitespace().next().expect("lines have names");
+        let run = nearlock(&format!("simulate --machine haswell-ex-4s --lock {lock} --threads 3 {quick}"));
+        assert_eq!(run.code, 0, "{lock}: {}", run.err);
+    }
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let help = nearlock("--help");
+    assert_eq!(help.code, 0);
+    for expected in ["reproduce", "simulate", "torture", "list", "Exit status", "standard error"] {
+        assert!(help.out.contains(expected), "{}", help.out);
+    }
+    for command in ["reproduce", "simulate", "torture"] {
+        let help = nearlock(&format!("{command} --help"));
+        assert_eq!(help.code, 0);
+        assert!(help.out.contains("Examples:"), "{}", help.out);
+        assert_fits(&help.out);
+    }
+    assert!(nearlock("--version").out.starts_with("nearlock "));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let status = std::process::Command::new(assert_cmd::cargo::cargo_bin!("nearlock"))
+        .args(["list", "settings"])
+        .stdout(writer)
+        .status()
+        .expect("the command can be run");
+    assert_eq!(status.code(), Some(0));
+}

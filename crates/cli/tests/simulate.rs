@@ -1,0 +1,118 @@
+//! Results of `simulate`, and that its checkers work.
+
+mod support;
+
+use support::{Run, assert_fits, keys, nearlock, nearlock_args, sorted};
+
+/// A run short enough for a test.
+const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \
+                        --set simulation.window-ns=200000";
+
+fn success(args: &str) -> String {
+    let Run { code, out, err } = nearlock(args);
+    assert_eq!(code, 0, "{args}: {err}");
+    assert_eq!(err, "", "{args}: no progress bar without a terminal");
+    out
+}
+
+#[test]
+fn json_has_the_documented_keys() {
+    let out = success(&format!("{SIMULATE} --lock qspinlock,cna-v13 --threads 1,8 --seeds 2 --format json"));
+    let documented = "machine workload lock threads seed ops_per_us jain wait_ns_p50 wait_ns_p99 wait_ns_max \
+                      line_transfers_per_op remote_transfers_per_op local_handover_share";
+    assert_eq!(keys(&out), sorted(documented));
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&out).expect("JSON");
+    let cells: Vec<_> =
+        rows.iter().map(|row| format!("{} {} {}", row["lock"], row["threads"], row["seed"])).collect();
+    let expected = ["\"qspinlock\" 1 1", "\"qspinlock\" 1 2", "\"qspinlock\" 8 1", "\"qspinlock\" 8 2"];
+    assert_eq!(cells[..4], expected);
+    assert_eq!(cells.len(), 8);
+    assert!(rows.iter().all(|row| row["ops_per_us"].as_f64().is_some_and(|ops| ops > 0.1)));
+}
+
+#[test]
+fn csv_has_the_same_figures() {
+    let args = format!("{SIMULATE} --lock mcs --threads 4");
+    let csv = success(&format!("{args} --format csv"));
+    let json: Vec<serde_json::Value> =
+        serde_json::from_str(&success(&format!("{args} --format json"))).expect("JSON");
+    let (header, row) = csv.trim_end().split_once('\n').expect("a header and a row");
+    assert!(header.starts_with("machine,workload,lock,threads,seed,ops_per_us,"), "{header}");
+    assert_eq!(row.split(',').nth(5), Some(json[0]["ops_per_us"].to_string().as_str()));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result_in_every_process() {
+    let args =
+        format!("{SIMULATE} --lock ttas,mcs,cna-v13-no-sro --threads 2,40 --seed 42 --seeds 2 --format json");
+    let first = success(&args);
+    assert_eq!(first, success(&args));
+    let other = success(&args.replace("--seed 42", "--seed 44"));
+    assert_ne!(first, other);
+}
+
+#[test]
+fn settings_change_results() {
+    let args = format!("{SIMULATE} --lock cna-v13 --threads 24 --format json");
+    let plain = success(&args);
+    for setting in [
+        "cna-v13.shuffle-reduction=0",
+        "machine.nodes=1",
+        "machine.cross-socket-scale=2",
+        "locktorture.short-holds=today",
+    ] {
+        assert_ne!(plain, success(&format!("{args} --set {setting}")), "{setting}");
+    }
+    assert_eq!(plain, success(&format!("{args} --set cna-v13.shuffle-reduction=7")), "the default");
+}
+
+#[test]
+fn text_says_that_it_is_simulated_and_fits() {
+    let locks = "ttas,ttas-no-preread,qspinlock-whole-word,cna-v13-no-sro";
+    let out = success(&format!("{SIMULATE} --lock {locks} --threads 1,8 --seed 18446744073709551000"));
+    assert!(out.starts_with("SIMULATED: locktorture on haswell-ex-4s"), "{out}");
+    assert_fits(&out);
+}
+
+/// Each control fails as it must, names its seed, and the printed command repeats the failure.
+fn found_out(lock: &str, fault: &str) {
+    let run = nearlock(&format!(
+        "simulate --machine haswell-ex-4s --lock {lock},mcs --threads 4 --seed 11 --format json \
+         --set simulation.window-ns=1000000 --set simulation.warm-up-ns=0 \
+         --set simulation.livelock-ns=200000 --set simulation.starvation-ns=400000"
+    ));
+    assert_eq!(run.code, 1, "{lock}: {}", run.err);
+    assert!(
+        run.out.contains("\"mcs\"") && !run.out.contains(lock),
+        "the other lock has its row: {}",
+        run.out
+    );
+    let (failure, rest) = run.err.split_once('\n').expect("two lines");
+    assert!(failure.starts_with(&format!("FAILURE: {lock}, 4 threads, seed 11: {fault}")), "{failure}");
+    let command = rest.trim_end().strip_prefix("repeat it with: nearlock ").expect("a command");
+    assert!(command.contains("--seed 11"), "{command}");
+    let repeated = nearlock_args(command.split(' '));
+    assert_eq!(repeated.code, 1);
+    assert_eq!(repeated.out, "");
+    assert_eq!(repeated.err, run.err, "{lock}: the same failure");
+}
+
+#[test]
+fn a_lock_that_excludes_nobody_is_found_out() {
+    found_out("lock-busted", "exclusion violated");
+}
+
+#[test]
+fn a_lost_wake_up_is_found_out() {
+    found_out("lock-lost-wakeup", "deadlock");
+}
+
+#[test]
+fn a_livelock_is_found_out() {
+    found_out("lock-after-you", "livelock");
+}
+
+#[test]
+fn starvation_is_found_out() {
+    found_out("lock-lifo", "starvation");
+}

@@ -1,0 +1,65 @@
+//! Runs the real command.
+
+// Each test file uses some of these.
+#![allow(dead_code)]
+
+use std::process::Output;
+
+use assert_cmd::cargo::cargo_bin_cmd;
+
+/// Exit status, standard output and standard error of one run.
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs `nearlock` with these arguments, split at spaces.
+pub fn nearlock(args: &str) -> Run {
+    nearlock_args(args.split_whitespace())
+}
+
+/// Runs `nearlock` with these arguments.
+pub fn nearlock_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Run {
+    let Output { status, stdout, stderr } =
+        cargo_bin_cmd!("nearlock").args(args).output().expect("the command can be run");
+    Run {
+        code: status.code().expect("the command was not killed"),
+        out: String::from_utf8(stdout).expect("results are text"),
+        err: String::from_utf8(stderr).expect("messages are text"),
+    }
+}
+
+/// Asserts that this is an error of usage that names what was wrong, and what there is.
+pub fn assert_refused(args: &str, expected: &[&str]) {
+    let Run { code, out, err } = nearlock(args);
+    assert_eq!(code, 2, "{args}: {err}");
+    assert_eq!(out, "", "{args}: nothing on standard output");
+    assert!(err.starts_with("error: "), "{args}: {err}");
+    for expected in expected {
+        assert!(err.contains(expected), "{args}: no `{expected}` in: {err}");
+    }
+}
+
+/// Asserts that text fits a terminal.
+pub fn assert_fits(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+    }
+}
+
+/// The keys of the objects of a JSON array, which must all have the same.
+pub fn keys(json: &str) -> Vec<String> {
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_str(json).expect("an array of objects");
+    let keys: Vec<Vec<String>> = rows.iter().map(|row| row.keys().cloned().collect()).collect();
+    assert!(keys.windows(2).all(|pair| pair[0] == pair[1]), "{keys:?}");
+    keys.into_iter().next().expect("at least one object")
+}
+
+/// These names, in the order of [`keys`].
+pub fn sorted(names: &str) -> Vec<String> {
+    let mut names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+    names.sort_unstable();
+    names
+}

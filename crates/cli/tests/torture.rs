@@ -1,0 +1,78 @@
+//! Torture on the machine that runs the tests.
+
+mod support;
+
+use support::{assert_fits, keys, nearlock, sorted};
+
+#[test]
+fn working_locks_pass() {
+    let run = nearlock("torture ttas,mcs --shutdown-secs 1 --stat-interval 1 --hang-secs 120");
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_fits(&run.out);
+    let lines: Vec<_> = run.out.lines().filter(|line| line.contains("-torture: ")).collect();
+    assert_eq!(lines.len(), 2, "{}", run.out);
+    for (line, lock) in lines.iter().zip(["ttas", "mcs"]) {
+        assert!(line.starts_with(&format!("{lock}-torture: Writes:  Total: ")), "{line}");
+        assert!(line.contains("  Max/Min: ") && line.contains("  Fail: 0  SUCCESS"), "{line}");
+    }
+    assert!(run.out.contains("--- End of test: SUCCESS: nwriters_stress="), "{}", run.out);
+}
+
+#[test]
+fn cna_reports_its_paths_even_if_they_were_not_taken() {
+    let run = nearlock("torture cna-v13 --shutdown-secs 1 --nwriters 1 --hang-secs 120");
+    assert_eq!(run.code, 0, "{}", run.err);
+    for event in ["cna_splice 0", "cna_flush 0", "cna_tail_splice 0", "cna_tail_update_failed 0"] {
+        let words: Vec<_> = run.out.split_whitespace().collect();
+        assert!(words.join(" ").contains(event), "no {event}: {}", run.out);
+    }
+}
+
+#[test]
+fn many_writers_stop_promptly() {
+    let run = nearlock(
+        "torture qspinlock,cna-v13 --shutdown-secs 1 --nwriters 64 --hang-secs 120 --priority-percent 5",
+    );
+    assert_eq!(run.code, 0, "{}", run.err);
+}
+
+#[test]
+fn a_lock_that_excludes_nobody_is_found_out() {
+    let run = nearlock("torture lock-busted --shutdown-secs 2");
+    assert_eq!(run.code, 1, "{}", run.out);
+    let line = run.out.lines().next().expect("a line");
+    assert!(line.contains(" !!!  FAILURE"), "{line}");
+    assert!(run.out.contains("--- End of test: FAILURE"), "{}", run.out);
+    assert!(run.err.contains("lock-busted-torture: "), "{}", run.err);
+}
+
+#[test]
+fn a_hang_is_a_failure_and_nobody_waits_for_it() {
+    let run = nearlock("torture lock-lost-wakeup --shutdown-secs 1 --hang-secs 2");
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.err.contains("hang: no acquisition for "), "{}", run.err);
+    assert!(run.out.contains("FAILURE"), "{}", run.out);
+}
+
+#[test]
+fn json_and_csv_have_every_event() {
+    let run = nearlock("torture cna-v13,ttas --shutdown-secs 1 --hang-secs 120 --format json");
+    assert_eq!(run.code, 0, "{}", run.err);
+    let documented =
+        "lock verdict nwriters numa_nodes wait seconds total max min fail wait_ns_max events problems";
+    assert_eq!(keys(&run.out), sorted(documented));
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");
+    assert!(rows[0]["events"]["lock_slowpath"].is_u64() && rows[1]["events"]["cna_flush"] == 0);
+    assert!(rows.iter().all(|row| row["verdict"] == "SUCCESS" && row["fail"] == 0));
+
+    let run = nearlock("torture mcs --shutdown-secs 1 --hang-secs 120 --format csv");
+    assert_eq!(run.code, 0, "{}", run.err);
+    let lines: Vec<_> = run.out.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(
+        lines[0].starts_with("lock,verdict,") && lines[0].ends_with(",cna_tail_update_failed"),
+        "{}",
+        lines[0]
+    );
+    assert_eq!(lines[0].split(',').count(), lines[1].split(',').count());
+}
