@@ -124,3 +124,8 @@ mod tests {
         cycle(&CNA);
     }
 }
+
+/// The examples of the README are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExamples;
