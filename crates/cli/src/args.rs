@@ -70,11 +70,11 @@ Examples:
   nearlock reproduce --quick
   nearlock reproduce cna-locktorture --seeds 32 --format json > cells.json
 
-A cell is the median over seeds, which draw where the threads run: 16 seeds up to 36 threads, 8 above
-(--quick: 8 up to 8 threads, 4 up to 36, 2 above, and half the window). `error` in JSON and CSV is
-(simulated - published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's parameters were
-chosen with it, `seen` if it was looked at while the model's structure was chosen, and otherwise
-`predicted`.";
+A cell is the median over seeds, which draw where the threads run: 16 seeds up to 36 threads,
+8 above (--quick: 12 up to 8 threads, 6 up to 36, 3 above, half the window). `error` in JSON and CSV
+is (simulated - published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's
+parameters were chosen with it, `seen` if it was looked at while the model's structure was chosen,
+and otherwise `predicted`.";
 
 /// Simulates published tables, and shows both.
 #[derive(Debug, Args)]
@@ -105,8 +105,8 @@ Examples:
 
 One row per lock, number of threads and seed. All times are virtual nanoseconds; `ops_per_us` is
 acquisitions per microsecond by all threads together. The same seed gives the same row, in every
-process. If a lock fails (exclusion violated, deadlock, livelock, starvation), the command that repeats
-it is printed.";
+process. If a lock fails (exclusion violated, deadlock, livelock, starvation), the command that
+repeats it is printed.";
 
 /// Simulates locks on a machine.
 #[derive(Debug, Args)]
@@ -144,11 +144,11 @@ Examples:
   nearlock torture cna-v13,qspinlock --nwriters 64 --shutdown-secs 60 --stat-interval 5
   nearlock torture lock-busted          (ends in FAILURE: that is what it is for)
 
-Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer got the lock more than
-twice as often as another (no failure), !!! after Fail that a writer saw another hold the lock.
-How many writers take part, and how long they think, changes every 50 ms at random, so that queues run
-full and empty: totals are no benchmark. Unless set, cna-v13.threshold-ns is 1000000 and
-cna-v13.shuffle-reduction is 2, so that every path of CNA is taken often.";
+Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer got the lock more
+than twice as often as another (no failure), !!! after Fail that a writer saw another hold the lock.
+How many writers take part, and how they pass the time between acquisitions, changes every 50 ms at
+random, so that queues run full and empty: totals are no benchmark. Unless set, cna-v13.threshold-ns
+is 1000000 and cna-v13.shuffle-reduction is 2, so that every path of CNA is taken often.";
 
 /// Tortures locks on this machine, as the kernel's locktorture does.
 #[derive(Debug, Args)]

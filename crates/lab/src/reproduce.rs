@@ -1,6 +1,7 @@
 //! A published table, simulated.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use serde::Serialize;
 
@@ -26,9 +27,9 @@ impl Effort {
     /// How many seeds a cell gets; the cell is their median.
     pub fn seeds(self, threads: usize) -> usize {
         match self {
-            Effort::Quick if threads <= 8 => 8,
-            Effort::Quick if threads <= FEW_THREADS_MAX => 4,
-            Effort::Quick => 2,
+            Effort::Quick if threads <= 8 => 12,
+            Effort::Quick if threads <= FEW_THREADS_MAX => 6,
+            Effort::Quick => 3,
             Effort::Full if threads <= FEW_THREADS_MAX => 16,
             Effort::Full => 8,
         }
@@ -117,12 +118,13 @@ pub enum ReproduceError {
 pub trait Watcher: Send {
     /// So many of so many simulations are done.
     fn simulated(&mut self, done: usize, total: usize);
-    /// The next row is complete.
-    fn row(&mut self, cells: &[Cell]);
+    /// The next row is complete. To break is to leave out what has not been begun.
+    fn row(&mut self, cells: &[Cell]) -> ControlFlow<()>;
 }
 
 impl Reproduction {
-    /// Simulates the table, on all processors. The cells come row by row.
+    /// Simulates the table, on all processors. The cells come row by row; all of them, unless the watcher
+    /// breaks.
     ///
     /// # Errors
     ///
@@ -144,7 +146,7 @@ impl Reproduction {
         let outcomes = sweep::run(&simulations, |index, outcome| {
             done += 1;
             watcher.simulated(done, simulations.len());
-            progress.take(places[index], outcome, watcher);
+            progress.take(places[index], outcome, watcher)
         });
         if let Some(failure) = outcomes.into_iter().find_map(Result::err) {
             let command = sweep::command(table.machine, table.workload, &failure, configuration.texts());
@@ -199,20 +201,29 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    fn take(&mut self, place: (usize, usize), outcome: &Outcome, watcher: &mut impl Watcher) {
+    fn take(
+        &mut self,
+        place: (usize, usize),
+        outcome: &Outcome,
+        watcher: &mut impl Watcher,
+    ) -> ControlFlow<()> {
         // A failure leaves its cell open, so that no row from there on is shown.
         let (Ok(simulated), Some((missing, figures))) = (outcome, self.values.get_mut(&place)) else {
-            return;
+            return ControlFlow::Continue(());
         };
         *missing -= 1;
         figures.push(simulated.ops_per_us * self.table.per_op_per_us);
         while self.row < self.rows.len() && self.is_complete(self.row) {
             let cells: Vec<Cell> =
                 (0..self.table.variants.len()).map(|variant| self.cell(self.row, variant)).collect();
-            watcher.row(&cells);
+            let flow = watcher.row(&cells);
             self.cells.extend(cells);
             self.row += 1;
+            if flow.is_break() {
+                return flow;
+            }
         }
+        ControlFlow::Continue(())
     }
 
     fn is_complete(&self, row: usize) -> bool {
@@ -265,6 +276,11 @@ pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanErro
     (!errors.is_empty()).then_some(MeanError { cells: errors.len(), mean })
 }
 
+/// The cell that fits worst.
+pub fn largest_error(cells: &[Cell]) -> Option<&Cell> {
+    cells.iter().max_by(|a, b| a.error.abs().total_cmp(&b.error.abs()))
+}
+
 /// Whether the cells keep to the table's bound.
 pub fn keeps_bound(table: &Table, cells: &[Cell]) -> bool {
     mean_error(cells, |_| true).is_some_and(|error| error.mean <= table.mean_error_max)
@@ -298,8 +314,9 @@ mod tests {
     struct Rows(Vec<usize>);
     impl Watcher for Rows {
         fn simulated(&mut self, _done: usize, _total: usize) {}
-        fn row(&mut self, cells: &[Cell]) {
+        fn row(&mut self, cells: &[Cell]) -> ControlFlow<()> {
             self.0.push(cells[0].row.threads);
+            ControlFlow::Continue(())
         }
     }
 
@@ -320,10 +337,10 @@ mod tests {
         }
         let mut shown = Rows::default();
         for index in [4, 5, 6, 0, 2, 3] {
-            progress.take(places[index], &simulated(1.0), &mut shown);
+            assert!(progress.take(places[index], &simulated(1.0), &mut shown).is_continue());
             assert!(shown.0.is_empty());
         }
-        progress.take(places[1], &simulated(2.0), &mut shown);
+        assert!(progress.take(places[1], &simulated(2.0), &mut shown).is_continue());
         assert_eq!(shown.0, [1, 2]);
         assert_eq!(progress.cells.len(), 6);
         let cell = &progress.cells[0];
@@ -332,6 +349,8 @@ mod tests {
         let fitted = mean_error(&progress.cells, |cell| cell.class == Class::Fitted).unwrap();
         assert_eq!(fitted, MeanError { cells: 1, mean: cell.error });
         assert_eq!(mean_error(&progress.cells, |cell| cell.class == Class::Seen), None);
+        let largest = largest_error(&progress.cells).unwrap();
+        assert_eq!((largest.variant, largest.row.threads), ("stock", 1));
     }
 
     #[test]

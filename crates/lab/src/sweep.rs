@@ -1,5 +1,8 @@
 //! Many simulated cells, spread over the processors.
 
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::simulate::{Failure, Simulated, Simulation, simulate};
@@ -8,21 +11,32 @@ use crate::simulate::{Failure, Simulated, Simulation, simulate};
 pub type Outcome = Result<Simulated, Failure>;
 
 /// Simulates all cells, beginning with the first, and returns what they came to, in their order.
-/// `done` is told of each that has finished: its index and outcome; by one thread at a time.
-pub fn run(simulations: &[Simulation], done: impl FnMut(usize, &Outcome) + Send) -> Vec<Outcome> {
+/// `done` is told of each that has finished: its index and outcome; by one thread at a time. If it breaks,
+/// cells that have not been begun are left out.
+pub fn run(
+    simulations: &[Simulation],
+    done: impl FnMut(usize, &Outcome) -> ControlFlow<()> + Send,
+) -> Vec<Outcome> {
     let outcomes: Vec<OnceLock<Outcome>> = simulations.iter().map(|_| OnceLock::new()).collect();
     let done = Mutex::new(done);
+    let broken = AtomicBool::new(false);
     rayon::scope_fifo(|scope| {
         for (index, (simulation, place)) in simulations.iter().zip(&outcomes).enumerate() {
-            let done = &done;
+            let (done, broken) = (&done, &broken);
             scope.spawn_fifo(move |_| {
+                if broken.load(Relaxed) {
+                    return;
+                }
                 let outcome = place.get_or_init(|| simulate(simulation));
                 // A panic of one call does not spoil the others.
-                done.lock().unwrap_or_else(PoisonError::into_inner)(index, outcome);
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                if done(index, outcome).is_break() {
+                    broken.store(true, Relaxed);
+                }
             });
         }
     });
-    outcomes.into_iter().map(|place| place.into_inner().expect("the scope has run every cell")).collect()
+    outcomes.into_iter().filter_map(OnceLock::into_inner).collect()
 }
 
 /// The command that repeats a cell.

@@ -1,6 +1,7 @@
 //! `nearlock reproduce`.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use indicatif::ProgressBar;
 use nearlock_lab::published::{TABLES, Table};
@@ -78,13 +79,15 @@ impl Watcher for View {
         self.bar.set_position(done as u64);
     }
 
-    fn row(&mut self, cells: &[Cell]) {
-        if self.format == Format::Text && self.written.is_ok() {
+    fn row(&mut self, cells: &[Cell]) -> ControlFlow<()> {
+        if self.format == Format::Text {
             self.written = self.bar.suspend(|| {
                 let mut out = io::stdout().lock();
                 report::text::table_row(&mut out, cells)?;
                 out.flush()
             });
         }
+        // Nobody reads on, so there is nobody to simulate for.
+        if self.written.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -1,6 +1,7 @@
 //! `nearlock simulate`.
 
 use std::io;
+use std::ops::ControlFlow;
 
 use nearlock_lab::names;
 use nearlock_lab::settings::{Configuration, Group};
@@ -36,7 +37,10 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
     }
     let simulations = simulations(args, &configuration)?;
     let bar = progress::simulations(simulations.len());
-    let outcomes = sweep::run(&simulations, |_, _| bar.inc(1));
+    let outcomes = sweep::run(&simulations, |_, _| {
+        bar.inc(1);
+        ControlFlow::Continue(())
+    });
     bar.finish_and_clear();
     let mut rows = Vec::new();
     let mut failures = Vec::new();

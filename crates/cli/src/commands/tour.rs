@@ -25,7 +25,7 @@ pub fn run() -> anyhow::Result<Ending> {
     say("nearlock: locks for big machines. One source of each lock, run natively here and simulated on \
          machines that one does not own. This tour takes about a minute.")?;
     say(&format!(
-        "1. MEASURED, on this machine: Linux' queued spinlock and its NUMA-aware successor under torture, \
+        "\n1. MEASURED, on this machine: Linux' queued spinlock and its NUMA-aware successor under torture, \
          {} writers for {} s each. Fail: 0 is what counts; totals are no benchmark.",
         plan.writers,
         TORTURE.as_secs()

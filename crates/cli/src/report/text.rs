@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
 use nearlock_lab::Subject;
 use nearlock_lab::published::{Class, Table};
-use nearlock_lab::reproduce::{Cell, mean_error};
+use nearlock_lab::reproduce::{Cell, largest_error, mean_error};
 use nearlock_lab::simulate::Simulated;
 use nearlock_lab::torture::{Counts, NumaNodes, Plan, Tortured, Verdict, Waiting};
 
@@ -119,7 +119,7 @@ pub fn table_head(out: &mut impl Write, table: &Table) -> io::Result<()> {
     let names = table.variants.iter().map(|variant| format!("  {:^20} ", variant.name));
     let speedups = table.variants.iter().skip(1).map(|variant| format!("  {:>9}", variant.name));
     writeln!(out, "\n{:>7}{}{}", "", names.collect::<String>(), speedups.collect::<String>())?;
-    let columns = "   publ. simul. err %  ".repeat(table.variants.len());
+    let columns = "   publ. simul.  err % ".repeat(table.variants.len());
     let speedups = "  publ/sim.".repeat(table.variants.len() - 1);
     writeln!(out, "threads{columns}{speedups}")
 }
@@ -129,7 +129,7 @@ pub fn table_row(out: &mut impl Write, cells: &[Cell]) -> io::Result<()> {
     let Some(base) = cells.first() else { return Ok(()) };
     let figures = cells.iter().map(|cell| {
         let (error, mark) = (cell.error * 100.0, mark(cell.class));
-        format!("  {:>6.3} {:>6.3} {error:>+5.1}{mark} ", cell.published, cell.simulated)
+        format!("  {:>6.3} {:>6.3} {error:>+6.1}{mark}", cell.published, cell.simulated)
     });
     let speedups = cells.iter().skip(1).map(|cell| {
         let (published, simulated) = (cell.published / base.published, cell.simulated / base.simulated);
@@ -154,7 +154,10 @@ pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io:
         table.variants.iter().map(|v| format!("{} {}", v.name, shown(&|cell| cell.variant == v.name)));
     writeln!(out, "  by variant: {}", variants.collect::<Vec<_>>().join(", "))?;
     let classes = Class::ALL.map(|class| format!("{} {}", class.name(), shown(&|cell| cell.class == class)));
-    writeln!(out, "  by class:   {}", classes.join(", "))
+    writeln!(out, "  by class:   {}", classes.join(", "))?;
+    let Some(worst) = largest_error(cells) else { return Ok(()) };
+    let (variant, threads, error) = (worst.variant, worst.row.threads, worst.error * 100.0);
+    writeln!(out, "  worst cell: {variant} at {threads} threads, {error:+.1} %")
 }
 
 /// The counts of a lock under torture, in locktorture's words.
@@ -205,4 +208,67 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, verdict: Verdict) -> io::R
         plan.priority_percent,
     );
     writeln!(out, "{}", wrapped(&text, "    ").trim_start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearlock_lab::published::TABLES;
+    use nearlock_lab::reproduce::RowKey;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        write(&mut out).expect("memory can be written to");
+        String::from_utf8(out).expect("text")
+    }
+
+    fn assert_fits(text: &str) {
+        for line in text.lines() {
+            assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
+        }
+    }
+
+    #[test]
+    fn words_are_wrapped_and_none_is_lost() {
+        let words = "waiter ".repeat(40);
+        let wrapped = wrapped(words.trim_end(), "    ");
+        assert_fits(&wrapped);
+        assert!(wrapped.lines().count() == 4 && wrapped.lines().all(|line| line.starts_with("    waiter")));
+        assert_eq!(wrapped.split_whitespace().count(), 40);
+        assert_eq!(text(|out| paragraph(out, "\n\nline")), "\n\nline\n");
+    }
+
+    #[test]
+    fn a_reproduced_table_fits_whatever_its_errors() {
+        let table = &TABLES[0];
+        let mut all = Vec::new();
+        let mut shown = text(|out| table_head(out, table));
+        for row in table.rows() {
+            let cells: Vec<_> = table
+                .variants
+                .iter()
+                .zip(&row.values)
+                .map(|(variant, value)| Cell {
+                    table: table.name,
+                    row: RowKey { threads: row.threads },
+                    variant: variant.name,
+                    metric: table.metric,
+                    unit: table.unit,
+                    published: value.mean,
+                    published_sd: value.sd,
+                    simulated: 0.001,
+                    low: None,
+                    high: None,
+                    error: -0.9999,
+                    class: table.class(variant.name, row.threads),
+                })
+                .collect();
+            shown += &text(|out| table_row(out, &cells));
+            all.extend(cells);
+        }
+        shown += &text(|out| table_summary(out, table, &all));
+        assert_fits(&shown);
+        assert!(shown.contains("  2.707  0.001 -100.0*"), "{shown}");
+        assert!(shown.contains("fitted 100.0 % (3 cells)"), "{shown}");
+    }
 }
