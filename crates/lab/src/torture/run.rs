@@ -1,6 +1,7 @@
 //! One run: the writers, what watches them, and the verdict.
 
 use std::cell::UnsafeCell;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -109,6 +110,11 @@ impl<P: Work + Random, L: RawLock> Observer for Witness<'_, P, L> {
             }
         }
     }
+}
+
+/// Another number each time, in every process: each run of a torture test should be another.
+fn entropy() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 fn below<P: Random>(n: u64) -> u64 {
@@ -269,9 +275,8 @@ impl<W: Wait, L: RawLock> Run<Os<W>, L> {
             return;
         }
         let mut node = L::Node::default();
-        let seed = u64::from(<Os<W>>::random_u32()) << 32 | writer as u64;
         let mut witness = Witness { run: self, writer, waiting_since_ns: 0, wait_ns_max: 0, canary: 0 };
-        Writer::new(&self.shared, &self.stats[writer], &mut node, &self.params, seed).run(&mut witness);
+        Writer::new(&self.shared, &self.stats[writer], &mut node, &self.params, entropy()).run(&mut witness);
     }
 }
 
@@ -285,7 +290,7 @@ struct Monitor<'a, P: Platform, L> {
     since: Instant,
 }
 
-impl<'a, P: Random, L: RawLock> Monitor<'a, P, L> {
+impl<'a, P: Platform, L: RawLock> Monitor<'a, P, L> {
     fn new(run: &'a Run<P, L>, plan: &'a Plan, handles: &'a [JoinHandle<()>]) -> Self {
         Self { run, plan, handles, progress: (0, 0), since: Instant::now() }
     }
@@ -340,7 +345,7 @@ impl<'a, P: Random, L: RawLock> Monitor<'a, P, L> {
             self.since = Instant::now();
             return Phase::pause();
         }
-        Phase::draw(self.plan.writers, P::random_u32)
+        Phase::draw(self.plan.writers, || entropy() as u32)
     }
 
     fn ended(&self) -> usize {
