@@ -47,9 +47,9 @@ pub fn run() -> anyhow::Result<Ending> {
         ending = Ending::CheckFailed;
     }
     say("\nHow to read it: `stock` is the queued spinlock, which hands the lock to whoever came first, \
-         mostly on another socket; `cna` prefers waiters on the holder's own. From 4 threads on that is \
-         worth up to 1.77 times as many operations. Where simulated and published differ, believe the \
-         published figure.")?;
+         mostly on another socket; `cna` prefers waiters on the holder's own. Published, that is \
+         worth 1.09 times as many operations at 4 threads and 1.77 times at 142. The columns `err %` say \
+         where the simulator is wrong, most of all with few threads: there believe the published figure.")?;
     let mut out = io::stdout().lock();
     writeln!(out, "\nNext:")?;
     for (command, what) in [
