@@ -1,0 +1,81 @@
+//! The files of the repository, as git lists them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::Finding;
+
+/// A text file.
+#[derive(Clone, Debug)]
+pub struct TextFile {
+    /// Its path from the root of the repository, with `/`.
+    pub path: String,
+    /// What it says.
+    pub text: String,
+}
+
+impl TextFile {
+    /// A finding about this file as a whole.
+    pub(crate) fn finding(&self, what: impl Into<String>) -> Finding {
+        Finding::new(&self.path, what)
+    }
+
+    /// A finding about a line of it, counted from 1.
+    pub(crate) fn finding_at(&self, line: usize, what: impl Into<String>) -> Finding {
+        Finding::new(format!("{}:{line}", self.path), what)
+    }
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let mut path = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    path.pop();
+    path
+}
+
+/// All text files under version control.
+///
+/// # Errors
+///
+/// If git cannot list them, or a file cannot be read.
+pub fn tracked() -> Result<Vec<TextFile>> {
+    list(&["--cached"])
+}
+
+/// The Rust sources of all crates without their integration tests, also those that are not yet under
+/// version control.
+///
+/// # Errors
+///
+/// As for [`tracked`].
+pub fn sources() -> Result<Vec<TextFile>> {
+    // A `*` of git's stands for slashes too.
+    list(&["--cached", "--others", "--exclude-standard", "--", "crates/*/src/*.rs", "xtask/src/*.rs"])
+}
+
+fn list(arguments: &[&str]) -> Result<Vec<TextFile>> {
+    let root = root();
+    let git = Command::new("git").arg("-C").arg(&root).args(["ls-files", "-z"]).args(arguments).output();
+    let git = git.context("git does not start")?;
+    ensure!(git.status.success(), "git ls-files: {}", String::from_utf8_lossy(&git.stderr));
+    let names = String::from_utf8(git.stdout).context("the name of a file is not UTF-8")?;
+    let mut files = Vec::new();
+    for name in names.split_terminator('\0') {
+        if let Some(text) = read(&root.join(name)).with_context(|| name.to_owned())? {
+            files.push(TextFile { path: name.to_owned(), text });
+        }
+    }
+    ensure!(!files.is_empty(), "git lists no text file in {}", root.display());
+    Ok(files)
+}
+
+/// Nothing for what is not text, and for a file that was deleted but that git still knows.
+fn read(path: &Path) -> Result<Option<String>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    Ok(String::from_utf8(fs::read(path)?).ok().filter(|text| !text.contains('\0')))
+}

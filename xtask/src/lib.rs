@@ -1,0 +1,42 @@
+//! Checks of the repository itself: what the compiler and clippy do not see. Each check is a function from
+//! what was read to what is wrong; `tests/repository.rs` applies them all to this repository:
+//!
+//! ```text
+//! cargo test -p xtask
+//! ```
+//!
+//! | file | rules |
+//! |---|---|
+//! | `dependencies.rs` | which of our crates may use which |
+//! | `manifests.rs` | every crate inherits the workspace's version, edition, licence and lints |
+//! | `sources.rs` | lengths, `bool` parameters, explained orderings, locks without `cfg` |
+//! | `texts.rs` | no mark of unfinished work, no path outside the repository |
+
+use std::fmt;
+
+pub mod dependencies;
+pub mod files;
+pub mod manifests;
+pub mod sources;
+pub mod texts;
+
+/// Something that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where: a crate, a file, or `file:line`.
+    pub place: String,
+    /// The rule, and how it is broken.
+    pub what: String,
+}
+
+impl Finding {
+    fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { place: place.into(), what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}

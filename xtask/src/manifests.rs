@@ -1,0 +1,69 @@
+//! What every crate inherits from the workspace.
+
+use anyhow::{Context, Result};
+use toml::{Table, Value};
+
+use crate::Finding;
+use crate::files::TextFile;
+
+/// What `[package]` inherits.
+const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
+
+/// What the manifest of a crate does not inherit. Files other than these manifests are passed over.
+///
+/// # Errors
+///
+/// If the manifest is not TOML.
+pub fn not_inherited(file: &TextFile) -> Result<Vec<Finding>> {
+    if !file.path.ends_with("/Cargo.toml") {
+        return Ok(Vec::new());
+    }
+    let manifest: Table = file.text.parse().with_context(|| file.path.clone())?;
+    let package = manifest.get("package");
+    let mut findings: Vec<_> = INHERITED
+        .iter()
+        .filter(|key| !is_inherited(package.and_then(|package| package.get(key))))
+        .map(|key| file.finding(format!("`{key}` is not `{key}.workspace = true`")))
+        .collect();
+    if !is_inherited(manifest.get("lints")) {
+        findings.push(file.finding("`[lints]` is not `workspace = true`"));
+    }
+    Ok(findings)
+}
+
+fn is_inherited(value: Option<&Value>) -> bool {
+    value.and_then(|value| value.get("workspace")).and_then(Value::as_bool) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[package]\nversion.workspace = true\nedition.workspace = true\n\
+        rust-version.workspace = true\nlicense.workspace = true\n[lints]\nworkspace = true\n";
+
+    fn findings(text: &str) -> Vec<String> {
+        let file = TextFile { path: "crates/a/Cargo.toml".to_owned(), text: text.to_owned() };
+        not_inherited(&file).expect("is TOML").iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn misses_each_line() {
+        assert!(findings(GOOD).is_empty());
+        for (line, what) in [
+            ("version.workspace = true", "`version` is not `version.workspace = true`"),
+            ("edition.workspace = true", "`edition` is not `edition.workspace = true`"),
+            ("rust-version.workspace = true", "`rust-version` is not `rust-version.workspace = true`"),
+            ("license.workspace = true", "`license` is not `license.workspace = true`"),
+            ("[lints]\nworkspace = true", "`[lints]` is not `workspace = true`"),
+        ] {
+            assert_eq!(findings(&GOOD.replacen(line, "", 1)), [format!("crates/a/Cargo.toml: {what}")]);
+        }
+    }
+
+    #[test]
+    fn sees_a_value_of_the_crates_own() {
+        let own = GOOD.replace("license.workspace = true", "license = \"MIT\"");
+        assert_eq!(findings(&own), ["crates/a/Cargo.toml: `license` is not `license.workspace = true`"]);
+    }
+}

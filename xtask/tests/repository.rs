@@ -1,0 +1,65 @@
+//! Each rule, applied to this repository.
+
+use anyhow::Result;
+use xtask::files::{self, TextFile};
+use xtask::sources::{self, locks};
+use xtask::{Finding, dependencies, manifests, texts};
+
+/// Fails with all findings, a line each.
+fn none(findings: Vec<Finding>) {
+    let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
+    assert!(lines.is_empty(), "\n{}", lines.join("\n"));
+}
+
+/// Fails with all that the check finds in the files.
+fn none_in(files: Vec<TextFile>, check: impl Fn(&TextFile) -> Result<Vec<Finding>>) -> Result<()> {
+    let findings: Vec<_> = files.iter().map(check).collect::<Result<_>>()?;
+    none(findings.concat());
+    Ok(())
+}
+
+#[test]
+fn crates_use_only_what_the_rules_allow() -> Result<()> {
+    none(dependencies::check(&dependencies::read()?));
+    Ok(())
+}
+
+#[test]
+fn crates_inherit_from_the_workspace() -> Result<()> {
+    none_in(files::tracked()?, manifests::not_inherited)
+}
+
+#[test]
+fn files_are_short() -> Result<()> {
+    none_in(files::sources()?, |file| Ok(Vec::from_iter(sources::long_file(file))))
+}
+
+#[test]
+fn functions_are_short() -> Result<()> {
+    none_in(files::sources()?, sources::long_functions)
+}
+
+#[test]
+fn public_functions_take_no_bool() -> Result<()> {
+    none_in(files::sources()?, sources::bool_parameters)
+}
+
+#[test]
+fn locks_explain_their_orderings() -> Result<()> {
+    none_in(files::sources()?, locks::unexplained_orderings)
+}
+
+#[test]
+fn locks_have_no_conditional_code() -> Result<()> {
+    none_in(files::sources()?, locks::conditional_code)
+}
+
+#[test]
+fn nothing_is_marked_as_unfinished() -> Result<()> {
+    none_in(files::tracked()?, |file| Ok(texts::marks(file)))
+}
+
+#[test]
+fn paths_stay_inside_the_repository() -> Result<()> {
+    none_in(files::tracked()?, |file| Ok(texts::paths_outside(file)))
+}
