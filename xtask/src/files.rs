@@ -1,8 +1,8 @@
 //! The files of the repository, as git lists them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
 
@@ -29,9 +29,11 @@ impl TextFile {
     }
 }
 
-/// The root of the repository.
+/// The root of the repository whose tests cargo runs. With a target directory for several checkouts that need
+/// not be the one that this was built in.
 pub fn root() -> PathBuf {
-    let mut path = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let own = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let mut path = PathBuf::from(own);
     path.pop();
     path
 }
