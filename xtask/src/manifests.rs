@@ -1,4 +1,4 @@
-//! What every crate inherits from the workspace.
+//! What every crate inherits from the workspace, and what the workspace says.
 
 use anyhow::{Context, Result};
 use toml::{Table, Value};
@@ -8,6 +8,26 @@ use crate::files::TextFile;
 
 /// What `[package]` inherits.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
+
+/// What `[workspace.package]` says.
+const WORKSPACE: &[(&str, &str)] =
+    &[("edition", "2024"), ("rust-version", "1.95"), ("license", "MIT OR Apache-2.0")];
+
+/// What the manifest of the workspace says differently. Files other than this manifest are passed over.
+///
+/// # Errors
+///
+/// If the manifest is not TOML.
+pub fn other_values(file: &TextFile) -> Result<Vec<Finding>> {
+    if file.path != "Cargo.toml" {
+        return Ok(Vec::new());
+    }
+    let manifest: Table = file.text.parse().with_context(|| file.path.clone())?;
+    let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));
+    let value = |key: &str| package.and_then(|package| package.get(key)).and_then(Value::as_str);
+    let other = WORKSPACE.iter().filter(|(key, expected)| value(key) != Some(expected));
+    Ok(other.map(|(key, expected)| file.finding(format!("`{key}` is not \"{expected}\""))).collect())
+}
 
 /// What the manifest of a crate does not inherit. Files other than these manifests are passed over.
 ///
@@ -65,5 +85,19 @@ mod tests {
     fn sees_a_value_of_the_crates_own() {
         let own = GOOD.replace("license.workspace = true", "license = \"MIT\"");
         assert_eq!(findings(&own), ["crates/a/Cargo.toml: `license` is not `license.workspace = true`"]);
+    }
+
+    #[test]
+    fn sees_other_values_of_the_workspace() {
+        let values = |text: &str| {
+            let file = TextFile { path: "Cargo.toml".to_owned(), text: text.to_owned() };
+            other_values(&file).expect("is TOML").iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let good = "[workspace.package]\nedition = \"2024\"\nrust-version = \"1.95\"\n\
+            license = \"MIT OR Apache-2.0\"\n";
+        assert!(values(good).is_empty());
+        assert_eq!(values(&good.replace("1.95", "1.96")), ["Cargo.toml: `rust-version` is not \"1.95\""]);
+        assert_eq!(values(&good.replace("2024", "2021")), ["Cargo.toml: `edition` is not \"2024\""]);
+        assert_eq!(values("[workspace]").len(), WORKSPACE.len());
     }
 }

@@ -30,6 +30,11 @@ fn crates_inherit_from_the_workspace() -> Result<()> {
 }
 
 #[test]
+fn the_workspace_says_what_they_inherit() -> Result<()> {
+    none_in(files::tracked()?, manifests::other_values)
+}
+
+#[test]
 fn files_are_short() -> Result<()> {
     none_in(files::sources()?, |file| Ok(Vec::from_iter(sources::long_file(file))))
 }
