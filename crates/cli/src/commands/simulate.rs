@@ -81,6 +81,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
                 seed,
                 settings: configuration.locks,
                 limits: configuration.limits,
+                placement: configuration.placement,
             }));
         }
     }
