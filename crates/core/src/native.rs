@@ -100,9 +100,9 @@ mod narrow {
 
     #[inline(always)]
     pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {
-        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
         // Ordering: a plain x86 store is a release, and `asm!` without `nomem` keeps the compiler from moving
         // memory accesses across.
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
         // SAFETY:
         // * the address is that of a live word, of which bits 0 to 7 are the first byte (little endian);
         // * by the condition of `SplitWord::store_low_byte` nobody else changes them, so that the store
@@ -114,8 +114,8 @@ mod narrow {
 
     #[inline(always)]
     pub fn store_low_half(word: &AtomicU32, v: u16, order: Ordering) {
-        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
         // Ordering: as in `store_low_byte`.
+        debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
         // SAFETY: as in `store_low_byte`, for bits 0 to 15.
         unsafe {
             asm!("mov word ptr [{p}], {v:x}", p = in(reg) word.as_ptr(), v = in(reg) v, options(nostack, preserves_flags))
