@@ -210,7 +210,8 @@ mod whole {
     }
 }
 
-impl<W: Wait> Platform for Native<W> {
+// SAFETY: the words are `core`'s own; narrow accesses are argued in `narrow`.
+unsafe impl<W: Wait> Platform for Native<W> {
     type U32 = AtomicU32;
     type U64 = AtomicU64;
     type Ptr<T> = AtomicPtr<T>;

@@ -61,7 +61,12 @@ pub trait SplitWord: AtomicInt<u32> {
 }
 
 /// What every lock needs. Locks that need more ask for a sub-trait, such as [`Topology`].
-pub trait Platform: Sized + Send + Sync + 'static {
+///
+/// # Safety
+///
+/// The words behave as those of `core::sync::atomic`, and the operations of [`SplitWord`] as defined there:
+/// locks rely on it for mutual exclusion.
+pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// 32-bit word.
     type U32: SplitWord;
     /// 64-bit word.
@@ -178,7 +183,13 @@ pub struct LentNode<N> {
 /// Queue nodes of type `N` that the platform keeps, a few per thread, found by name.
 ///
 /// Nodes and the look-up belong to the platform instance; a `static` here could not be generic.
-pub trait LocalNodes<N>: Platform {
+///
+/// # Safety
+///
+/// A lent node is not lent again before its closure has returned; [`node`](Self::node) finds it by its name,
+/// wherever it is called; and both stay valid as long as the platform instance. A lent node holds zero bytes,
+/// or a former value of `N`.
+pub unsafe trait LocalNodes<N>: Platform {
     /// Runs `f` with a node of the calling thread that no other acquisition uses, or with `None` if
     /// the thread has no slot or all its [`NodeId::NESTING`] nodes are in use.
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R;

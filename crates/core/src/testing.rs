@@ -51,7 +51,8 @@ impl OneThread {
     }
 }
 
-impl Platform for OneThread {
+// SAFETY: the words are `core`'s own.
+unsafe impl Platform for OneThread {
     type U32 = AtomicU32;
     type U64 = AtomicU64;
     type Ptr<T> = AtomicPtr<T>;
@@ -106,7 +107,8 @@ impl Settings for OneThread {
         SETTINGS.get()[which as usize]
     }
 }
-impl<N: ZeroNode + Default + 'static> LocalNodes<N> for OneThread {
+// SAFETY: one thread; its nodes are found by name and never freed.
+unsafe impl<N: ZeroNode + Default + 'static> LocalNodes<N> for OneThread {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
         let level = DEPTH.get();
         if !NODES_LEFT.get() || level == NodeId::NESTING {

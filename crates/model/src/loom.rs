@@ -132,7 +132,8 @@ fn relax(turn: u32) {
     ::loom::thread::yield_now();
 }
 
-impl Platform for Loom {
+// SAFETY: the words are loom's, which models the atomics of `core`.
+unsafe impl Platform for Loom {
     type U32 = LoomU32;
     type U64 = LoomU64;
     type Ptr<T> = LoomPtr<T>;
@@ -216,7 +217,8 @@ impl Settings for Loom {
 
 macro_rules! local_nodes {
     ($node:ty, $table:ident) => {
-        impl LocalNodes<$node> for Loom {
+        // SAFETY: each thread of an execution has one node in its table, lent once at a time.
+        unsafe impl LocalNodes<$node> for Loom {
             fn with_node<R>(f: impl FnOnce(Option<LentNode<$node>>) -> R) -> R {
                 let thread = THREAD.with(Cell::get);
                 match thread.slot {

@@ -116,7 +116,7 @@ where
         self.count.add_one();
         self.release();
         // SAFETY: nodes live as long as the execution.
-        self.lock.lock_as_head(unsafe { &*node_of(0) }, Tail::encode(name_of(0)));
+        unsafe { self.lock.lock_as_head(&*node_of(0), Tail::encode(name_of(0))) };
         self.count.add_one();
         self.release();
     }
@@ -124,7 +124,7 @@ where
     /// The section of a waiter whose node is in the queue already.
     fn wait_queued(&self, slot: u32) {
         // SAFETY: as above.
-        self.lock.lock_when_granted(unsafe { &*node_of(slot) }, Tail::encode(name_of(slot)));
+        unsafe { self.lock.lock_when_granted(&*node_of(slot), Tail::encode(name_of(slot))) };
         self.count.add_one();
         self.release();
     }
@@ -132,7 +132,8 @@ where
     /// The section of a thread that has found another waiter pending, and so queues.
     fn queue(&self) {
         Loom::with_node(|lent: Option<LentNode<Node<Loom, Q::Part>>>| {
-            self.lock.lock_queued(&lent.expect("each thread has a node"));
+            // SAFETY: just lent.
+            unsafe { self.lock.lock_queued(&lent.expect("each thread has a node")) };
         });
         self.count.add_one();
         self.release();

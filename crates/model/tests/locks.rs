@@ -77,6 +77,9 @@ fn every_ordering_in_the_source_of_a_lock_is_exercised() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src").join(family);
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
+            if path.is_dir() {
+                continue; // unit tests
+            }
             let name = format!("{family}/{}", path.file_name().unwrap().to_str().unwrap());
             let exercised: BTreeSet<u32> =
                 sites.iter().filter(|site| site.file.ends_with(&name)).map(|site| site.line).collect();

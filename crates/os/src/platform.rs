@@ -18,7 +18,8 @@ use crate::{SpinThenYield, numa, random, settings, sys, thread};
 #[derive(Debug)]
 pub struct Os<W: Wait = SpinThenYield>(PhantomData<W>);
 
-impl<W: Wait> Platform for Os<W> {
+// SAFETY: the words are `core`'s own, and waiting is that of `Native`.
+unsafe impl<W: Wait> Platform for Os<W> {
     type U32 = AtomicU32;
     type U64 = AtomicU64;
     type Ptr<T> = AtomicPtr<T>;
@@ -93,7 +94,8 @@ impl<W: Wait> Settings for Os<W> {
     }
 }
 
-impl<W: Wait, N: ZeroNode> LocalNodes<N> for Os<W> {
+// SAFETY: a slot belongs to one thread, which counts the nodes it has lent; slots are never freed.
+unsafe impl<W: Wait, N: ZeroNode> LocalNodes<N> for Os<W> {
     #[inline]
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
         thread::with_node(f)

@@ -84,20 +84,23 @@ impl Checker {
         }
     }
 
-    /// The longest that anybody waits at present, in ns; a violation if that is too long.
-    pub fn longest_present_wait(&self, now_ns: u64) -> u64 {
+    /// Notes a violation if somebody waits too long at present.
+    pub fn check_waits(&self, now_ns: u64) {
         let state = &mut *self.state.borrow_mut();
-        let longest = state
-            .waiting_since_ns
-            .iter()
-            .enumerate()
-            .filter_map(|(thread, since)| since.map(|since| (now_ns.saturating_sub(since), thread)))
-            .max();
-        let Some((waited_ns, thread)) = longest else { return 0 };
-        if waited_ns >= self.starvation_ns && state.violation.is_none() {
+        let waits = state.waiting_since_ns.iter().enumerate();
+        let longest =
+            waits.filter_map(|(thread, since)| Some((now_ns.saturating_sub((*since)?), thread))).max();
+        if let Some((waited_ns, thread)) = longest
+            && waited_ns >= self.starvation_ns
+            && state.violation.is_none()
+        {
             state.violation = Some((now_ns, Violation::Starvation { thread, waited_ns }));
         }
-        waited_ns
+    }
+
+    /// When those who wait at present began to, in ns.
+    pub fn waiting_since(&self) -> Vec<u64> {
+        self.state.borrow().waiting_since_ns.iter().copied().flatten().collect()
     }
 
     /// When the lock was acquired last, in ns.

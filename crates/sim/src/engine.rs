@@ -116,8 +116,9 @@ impl Engine {
         (cpu / self.threads_per_core) as u16
     }
 
-    /// Notes whom a new task shares its core with.
-    pub fn settle_siblings(&mut self, task: &mut Task) {
+    /// Gives a new task its random numbers, and notes whom it shares its core with.
+    pub fn settle(&mut self, task: &mut Task) {
+        task.random = self.jitter.next_u32() | 1;
         let core = task.core;
         for sibling in self.tasks.iter_mut().filter(|other| other.core == core) {
             for one in [&mut *sibling, &mut *task] {
@@ -263,6 +264,12 @@ impl Engine {
             self.prefetch(task, core, access);
         }
         self.drain(task);
+        if full == 1 && !self.current_task().buffer.is_empty() {
+            // A buffer of one holds nothing back: the thread goes on when the store is visible.
+            self.current_task().answer = 0;
+            self.current_task().state = State::Drain(0);
+            return Issued::Later;
+        }
         self.finish(0, STORE_PS)
     }
 

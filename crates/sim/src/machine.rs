@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::rc::Rc;
 
-use nearlock_core::events::LockEvent;
 use nearlock_core::platform::NodeId;
 use nearlock_core::settings::Setting;
 use rand_core::SeedableRng;
@@ -32,7 +31,6 @@ pub(crate) struct Inner {
     nodes: Vec<usize>,
     socket_of_cpu: Vec<u32>,
     settings: Cell<[u64; Setting::COUNT]>,
-    events: Cell<[u64; LockEvent::COUNT]>,
 }
 
 /// Why a run has come to a stop.
@@ -54,7 +52,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine without tasks. `seed` draws the jitter of latencies.
+    /// A machine without tasks. `seed` draws the jitter of latencies and the tasks' random numbers.
     pub fn new(spec: &MachineSpec, seed: u64) -> Self {
         debug_assert!(spec.cores() <= CORES_MAX);
         let arena = Arena::new(MEMORY);
@@ -77,7 +75,6 @@ impl Machine {
                 nodes,
                 socket_of_cpu,
                 settings: Cell::new(Setting::DEFAULTS),
-                events: Cell::new([0; LockEvent::COUNT]),
             }),
             bodies: RefCell::default(),
         }
@@ -115,7 +112,7 @@ impl Machine {
         let id = engine.tasks.len();
         let entered = move |yielder| with(|inner| inner.engine.borrow_mut().tasks[id].entered(yielder));
         let mut task = Task::new(cpu as u32, core);
-        engine.settle_siblings(&mut task);
+        engine.settle(&mut task);
         self.bodies.borrow_mut().push(Body::new(entered, body));
         engine.add_task(task, start_ns * 1000);
     }
@@ -155,11 +152,6 @@ impl Machine {
     /// What has been counted so far.
     pub fn counters(&self) -> Counters {
         self.inner.engine.borrow().counters
-    }
-
-    /// Events that the locks have counted, indexed by [`LockEvent`].
-    pub fn lock_events(&self) -> [u64; LockEvent::COUNT] {
-        self.inner.events.get()
     }
 
     /// Ends the present call of [`Machine::run_until`] as soon as the calling task waits for anything.
@@ -280,12 +272,6 @@ impl Inner {
 
     pub fn setting(&self, which: Setting) -> u64 {
         self.settings.get()[which as usize]
-    }
-
-    pub fn count(&self, event: LockEvent) {
-        let mut events = self.events.get();
-        events[event as usize] += 1;
-        self.events.set(events);
     }
 
     /// The memory of a queue node.

@@ -4,7 +4,6 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use nearlock_core::events::LockEvent;
 use nearlock_core::platform::{
     Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, SplitWord,
     Topology, Work, ZeroNode,
@@ -147,7 +146,9 @@ impl SplitWord for Word<u32> {
     }
 }
 
-impl Platform for Sim {
+// SAFETY: the engine gives each access one moment at which it reads and writes memory, in an order that each
+// thread's loads and stores keep (total store order).
+unsafe impl Platform for Sim {
     type U32 = Word<u32>;
     type U64 = Word<u64>;
     type Ptr<T> = Word<*mut T>;
@@ -188,10 +189,6 @@ impl Platform for Sim {
         let access = Access { offset: 0, width: 1, operation: Operation::Prefetch, operand: 0, expected: 0 };
         // SAFETY: a prefetch neither reads nor writes a value.
         unsafe { perform(target.cast_mut().cast(), access) };
-    }
-
-    fn count(event: LockEvent) {
-        with(|inner| inner.count(event));
     }
 }
 
@@ -253,7 +250,8 @@ impl Work for Sim {
     fn preempt() {}
 }
 
-impl<N: ZeroNode> LocalNodes<N> for Sim {
+// SAFETY: the nodes of a CPU belong to the one task on it, and `depth` counts those that it has lent.
+unsafe impl<N: ZeroNode> LocalNodes<N> for Sim {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
         let (slot, level) = with(|inner| inner.task(|task| (task.cpu, task.depth)));
         if level == NodeId::NESTING {

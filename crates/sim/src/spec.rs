@@ -237,11 +237,6 @@ impl MachineSpec {
         core / self.cores_per_domain
     }
 
-    /// The cache domain of a CPU.
-    pub fn domain_of_cpu(&self, cpu: usize) -> usize {
-        self.domain_of_core(self.core_of_cpu(cpu))
-    }
-
     /// The socket of a core.
     pub fn socket_of_core(&self, core: usize) -> usize {
         core / self.cores_per_socket

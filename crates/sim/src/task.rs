@@ -67,7 +67,7 @@ impl Task {
             atomic_under_way: false,
             seen_version: 0,
             depth: 0,
-            random: 0x9e37_79b9 ^ cpu.wrapping_mul(0x85eb_ca6b) | 1,
+            random: 1,
             urgent: false,
             sibling_is_busy: false,
             slowdown: 1.0,

@@ -4,8 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use nearlock_core::classic::ttas::{NoPreRead, TtasLock, TtasTuning};
 use nearlock_core::platform::{Atomic, AtomicInt, Clock, Platform, Priority, SplitWord, Topology, Work};
-use nearlock_sim::spec::MachineSpec;
+use nearlock_core::raw::{RawLock, RawTryLock};
+use nearlock_core::tuning::Standard;
+use nearlock_sim::spec::{Access, MachineSpec};
 use nearlock_sim::{Counters, Machine, Pause, Placed, Sim};
 
 type U32 = <Sim as Platform>::U32;
@@ -189,9 +192,8 @@ fn latencies_are_those_of_the_machine() {
         });
     }
     finish(&machine);
-    let remote = spec.latency_ns.atomic_modified[1] * spec.model.cross_socket_scale;
-    let expected =
-        [spec.latency_ns.load_memory[0] as u64, spec.latency_ns.atomic_modified[0] as u64, remote as u64];
+    let expected = [(Access::LoadMemory, 0), (Access::AtomicModified, 0), (Access::AtomicModified, 1)]
+        .map(|(access, distance)| spec.latency(access, distance) as u64);
     assert_eq!(*times.borrow(), expected, "from memory, from a neighbour, from another socket");
 }
 
@@ -317,4 +319,48 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
     }
     assert_eq!(run(3), run(3));
     assert_ne!(run(3), run(4));
+}
+
+#[test]
+fn a_buffer_of_one_store_holds_nothing_back() {
+    let mut spec = haswell();
+    spec.set("store-buffer-entries", "1").unwrap();
+    let machine = Machine::new(&spec, 1);
+    let word = own_word(&machine);
+    let from_memory_ns = spec.latency(Access::LoadMemory, 0) as u64;
+    machine.spawn(0, 0, move || {
+        let before = Sim::now_ns();
+        word.store(1, Relaxed);
+        assert!(Sim::now_ns() - before >= from_memory_ns);
+    });
+    finish(&machine);
+}
+
+/// Line transfers of failed attempts by three neighbours.
+fn transfers_of_failed_attempts<T: TtasTuning>() -> u64 {
+    let machine = Machine::new(&haswell(), 1);
+    let lock = Rc::new(machine.place(0, TtasLock::<Sim, T>::default()));
+    for cpu in [0, 2, 4, 6] {
+        let lock = Rc::clone(&lock);
+        machine.spawn(cpu, cpu as u64, move || {
+            if cpu == 0 {
+                // SAFETY: nobody unlocks it, which is the point.
+                unsafe { lock.lock(&()) };
+                return;
+            }
+            Sim::busy_ns(1_000);
+            for _ in 0..10 {
+                // SAFETY: the attempts fail.
+                assert!(!unsafe { lock.try_lock(&()) });
+            }
+        });
+    }
+    finish(&machine).line_transfers
+}
+
+#[test]
+fn the_pre_read_spares_the_line_its_travels() {
+    let (with, without) =
+        (transfers_of_failed_attempts::<Standard>(), transfers_of_failed_attempts::<NoPreRead>());
+    assert!(with <= 4 && without > 10, "{with} with, {without} without");
 }

@@ -140,6 +140,27 @@ mod tests {
     const _: () = assert!(size_of::<Node<Native>>() == 2 * size_of::<usize>());
 
     #[test]
+    fn a_node_that_was_used_before_begins_anew() {
+        let lock = McsLock::<Native>::new();
+        let (node, other) = (Node::new(), Node::new());
+        let stale = || {
+            node.next.store(ptr::from_ref(&other).cast_mut(), Relaxed);
+            node.granted.store(1, Relaxed);
+        };
+        let is_fresh = || node.next.load(Relaxed).is_null() && node.granted.load(Relaxed) == 0;
+        // SAFETY: one thread, the node outlives the acquisitions, and unlock follows each.
+        unsafe {
+            stale();
+            lock.lock(&node);
+            assert!(is_fresh());
+            lock.unlock(&node);
+            stale();
+            assert!(lock.try_lock(&node) && is_fresh());
+            lock.unlock(&node);
+        }
+    }
+
+    #[test]
     fn tail_names_the_last_node_and_returns_to_null() {
         let lock = McsLock::<Native>::new();
         let (a, b) = (Node::new(), Node::new());

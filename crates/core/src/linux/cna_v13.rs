@@ -14,7 +14,7 @@
 //! start_tick (head)      0: no secondary queue          else: the tick it was begun in
 //!
 //! 1. Each waiter is in exactly one of the queues. The last of the main queue is never moved, so the
-//!    lock word's tail is touched only by `try_clear_tail`.
+//!    lock word's tail is changed only by newcomers and by `try_clear_tail`.
 //! 2. The secondary queue, its circle and the head's `granted` and `start_tick` belong to the head. They
 //!    pass to the next head with the Release of `granted`, so Relaxed is enough for them.
 //! 3. Of the head, granted > 1 exactly if start_tick is not 0.
@@ -23,8 +23,9 @@
 //! lock is busy; whoever ends up next, near or not, inherits the head's NUMA node; and the threshold
 //! counts scheduler ticks.
 //!
-//! Fairness: within a queue first come, first served. The first of the secondary queue waits at most the
-//! threshold, one tick and one hand-over until the queue is flushed to the front.
+//! Fairness: within a queue first come, first served. A secondary queue is flushed to the front after at most
+//! the threshold, two ticks and a hand-over; that bounds the wait of its first only. The others may be moved
+//! again, so that a wait lasts a few thresholds where there are several far nodes.
 //! Source: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600); Kogan, "Add
 //! NUMA-awareness to qspinlock", v13, December 2020, patches 3 to 6, from a description in own words.
 
@@ -109,7 +110,8 @@ pub struct CnaV13<T: CnaTuning = Standard>(PhantomData<T>);
 pub trait CnaPlatform: Topology + Clock + Priority + Random + Settings + LocalNodes<Node<Self>> {}
 impl<P: Topology + Clock + Priority + Random + Settings + LocalNodes<Node<P>>> CnaPlatform for P {}
 
-impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
+// SAFETY: the one head grants one waiter, of whichever queue; each waiter is in one of them (invariant 1).
+unsafe impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
     type Part = CnaPart<P>;
 
     fn prepare(node: &Node<P>, tail: Tail) {
@@ -121,7 +123,7 @@ impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
         node.part.start_tick.store(0, Relaxed);
     }
 
-    fn became_head(node: &Node<P>) {
+    unsafe fn became_head(node: &Node<P>) {
         let part = &node.part;
         let order = if T::SHUFFLE_REDUCTION && node.granted.load(Relaxed) <= 1 && leave_unsorted::<P>() {
             FOUND
@@ -136,7 +138,7 @@ impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
         part.order.store(order, Relaxed);
     }
 
-    fn try_clear_tail(word: &P::U32, val: u32, node: &Node<P>) -> bool {
+    unsafe fn try_clear_tail(word: &P::U32, val: u32, node: &Node<P>) -> bool {
         let Some(last) = Tail::decode(node.granted.load(Relaxed)) else {
             // Relaxed: as in `Fifo::try_clear_tail`.
             return word.compare_exchange(val, LOCKED, Relaxed, Relaxed).is_ok();
@@ -275,222 +277,4 @@ fn flush<P: CnaPlatform>(node: &Node<P>, next: *mut Node<P>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::platform::NodeId;
-    use crate::testing::{self, NOW_NS, NUMA_NODE, OneThread, RANDOM, events_of};
-    use std::vec::Vec;
-
-    /// Sorts whenever it may.
-    type Sorting = CnaV13<NoShuffleReduction>;
-
-    const TICK_NS: u64 = 1_000_000;
-
-    fn pointer(slot: u32) -> *mut Node<OneThread> {
-        let node: *const Node<OneThread> = OneThread::node(NodeId { slot, level: 0 });
-        node.cast_mut()
-    }
-
-    fn node(slot: u32) -> &'static Node<OneThread> {
-        // SAFETY: nodes are never freed.
-        unsafe { &*pointer(slot) }
-    }
-
-    fn tail(slot: u32) -> u32 {
-        Tail::encode(NodeId { slot, level: 0 }).bits()
-    }
-
-    /// Prepares the node in `slot` for a waiter on this NUMA node.
-    fn waiter(slot: u32, numa_node: u32) {
-        NUMA_NODE.set(numa_node);
-        Sorting::prepare(node(slot), Tail::encode(NodeId { slot, level: 0 }));
-    }
-
-    /// Links the waiters in these slots, the first of them the head.
-    fn main_queue(slots: &[u32]) {
-        for pair in slots.windows(2) {
-            node(pair[0]).next.store(pointer(pair[1]), Relaxed);
-        }
-    }
-
-    /// The head's waiters, in slots from 1 up, on these NUMA nodes. The head, in slot 0, is on node 0.
-    fn head_and(numa_nodes: &[u32]) {
-        let slots: Vec<_> = (0..=numa_nodes.len() as u32).collect();
-        waiter(0, 0);
-        slots[1..].iter().zip(numa_nodes).for_each(|(slot, numa_node)| waiter(*slot, *numa_node));
-        main_queue(&slots);
-    }
-
-    /// Gives the head these waiters, all on NUMA node 1, as its secondary queue, begun in tick 1.
-    fn secondary_queue(slots: &[u32]) {
-        slots.iter().for_each(|slot| waiter(*slot, 1));
-        main_queue(slots);
-        let (first, last) = (slots[0], slots[slots.len() - 1]);
-        node(last).next.store(pointer(first), Relaxed);
-        node(0).granted.store(tail(last), Relaxed);
-        node(0).part.start_tick.store(1, Relaxed);
-    }
-
-    fn hand_over_to(slot: u32) {
-        // SAFETY: the test made this the node behind the head.
-        unsafe { Sorting::hand_over(node(0), pointer(slot)) };
-    }
-
-    fn next_of(slot: u32) -> Option<u32> {
-        let next = node(slot).next.load(Relaxed);
-        (0..10).find(|slot| pointer(*slot) == next)
-    }
-
-    fn granted(slot: u32) -> u32 {
-        node(slot).granted.load(Relaxed)
-    }
-
-    fn numa_node(slot: u32) -> u32 {
-        node(slot).part.numa_node.load(Relaxed)
-    }
-
-    fn order() -> u32 {
-        node(0).part.order.load(Relaxed)
-    }
-
-    fn start_tick(slot: u32) -> u32 {
-        node(slot).part.start_tick.load(Relaxed)
-    }
-
-    #[test]
-    fn the_first_far_waiter_begins_a_secondary_queue() {
-        NOW_NS.set(7 * TICK_NS);
-        head_and(&[1, 0]);
-        Sorting::became_head(node(0));
-        assert_eq!((order(), next_of(0)), (FOUND, Some(2)));
-        assert_eq!((granted(0), next_of(1)), (tail(1), Some(1)), "a circle of one");
-        assert_eq!(start_tick(0), 7);
-        assert_eq!(events_of(LockEvent::CnaSplice), 1);
-    }
-
-    #[test]
-    fn further_far_waiters_join_the_end_of_the_circle() {
-        NOW_NS.set(5 * TICK_NS);
-        head_and(&[1, 1, 0]);
-        secondary_queue(&[4, 5]);
-        Sorting::became_head(node(0));
-        assert_eq!(granted(0), tail(1));
-        assert_eq!([4, 5, 1].map(next_of), [Some(5), Some(1), Some(4)]);
-        assert_eq!(start_tick(0), 1, "the secondary queue is as old as before");
-        assert_eq!((next_of(0), numa_node(2)), (Some(2), 0), "one is moved; whoever is next counts as near");
-    }
-
-    #[test]
-    fn a_near_waiter_stays() {
-        head_and(&[0, 1, 0]);
-        Sorting::became_head(node(0));
-        assert_eq!((order(), next_of(0), granted(0)), (FOUND, Some(1), 0));
-        hand_over_to(1);
-        assert_eq!((granted(1), start_tick(1)), (1, 0));
-    }
-
-    #[test]
-    fn the_last_waiter_is_never_moved_but_counts_as_near() {
-        head_and(&[1]);
-        Sorting::became_head(node(0));
-        assert_eq!((order(), next_of(0), granted(0)), (FOUND, Some(1), 0));
-        assert_eq!(numa_node(1), 0);
-    }
-
-    #[test]
-    fn an_urgent_waiter_is_not_moved() {
-        head_and(&[1, 0]);
-        OneThread::set_priority(true);
-        waiter(1, 1);
-        assert_eq!(numa_node(1), PRIORITY_NODE);
-        Sorting::became_head(node(0));
-        assert_eq!((order(), next_of(0), numa_node(1)), (FOUND, Some(1), 0));
-        testing::set(Setting::CnaV13PriorityWaiters, 0);
-        waiter(1, 1);
-        assert_eq!(numa_node(1), 1, "nobody is urgent if the setting says so");
-    }
-
-    #[test]
-    fn an_urgent_head_sorts_by_its_real_node() {
-        head_and(&[1, 0]);
-        OneThread::set_priority(true);
-        waiter(0, 1);
-        Sorting::became_head(node(0));
-        assert_eq!((numa_node(0), next_of(0), granted(0)), (1, Some(1), 0));
-    }
-
-    #[test]
-    fn a_head_without_a_successor_sorts_when_it_hands_over() {
-        head_and(&[]);
-        Sorting::became_head(node(0));
-        assert_eq!(order(), NOT_FOUND);
-        head_and(&[1, 0]);
-        hand_over_to(1);
-        assert_eq!(granted(1), 0);
-        assert_eq!((granted(2), start_tick(2)), (tail(1), 1), "begun in tick 0, which is stored as 1");
-    }
-
-    #[test]
-    fn a_secondary_queue_that_has_waited_too_long_goes_first() {
-        head_and(&[0]);
-        secondary_queue(&[4, 5]);
-        NOW_NS.set(11 * TICK_NS);
-        Sorting::became_head(node(0));
-        assert_eq!(order(), FOUND, "ten ticks since tick 1: not more than the threshold");
-        NOW_NS.set(12 * TICK_NS);
-        Sorting::became_head(node(0));
-        assert_eq!(order(), FLUSH);
-        hand_over_to(1);
-        assert_eq!([4, 5].map(next_of), [Some(5), Some(1)]);
-        assert_eq!((granted(4), granted(1)), (1, 0));
-        assert_eq!(events_of(LockEvent::CnaFlush), 1);
-    }
-
-    #[test]
-    fn the_threshold_is_a_setting_and_is_rounded_up_to_ticks() {
-        testing::set(Setting::CnaV13ThresholdNs, TICK_NS + 1);
-        NOW_NS.set(3 * TICK_NS);
-        assert!(!threshold_passed::<OneThread>(1));
-        NOW_NS.set(4 * TICK_NS);
-        assert!(threshold_passed::<OneThread>(1));
-        assert!(!threshold_passed::<OneThread>(0), "0: no secondary queue");
-    }
-
-    #[test]
-    fn an_empty_main_queue_is_replaced_by_the_secondary_queue() {
-        head_and(&[]);
-        secondary_queue(&[4, 5]);
-        let word = Atomic::new(tail(0));
-        assert!(Sorting::try_clear_tail(&word, tail(0), node(0)));
-        assert_eq!(word.load(Relaxed), tail(5) | LOCKED);
-        assert_eq!((next_of(5), granted(4), granted(5)), (None, 1, 0));
-        assert_eq!(events_of(LockEvent::CnaTailSplice), 1);
-    }
-
-    #[test]
-    fn if_somebody_queues_meanwhile_the_circle_is_restored() {
-        head_and(&[]);
-        secondary_queue(&[4, 5]);
-        let word = Atomic::new(tail(6));
-        assert!(!Sorting::try_clear_tail(&word, tail(0), node(0)));
-        assert_eq!(word.load(Relaxed), tail(6));
-        assert_eq!((next_of(5), granted(4), granted(0)), (Some(4), 0, tail(5)));
-        assert_eq!(events_of(LockEvent::CnaTailUpdateFailed), 1);
-    }
-
-    #[test]
-    fn the_shuffle_reduction_leaves_most_queues_unsorted() {
-        RANDOM.set(1 << 6);
-        head_and(&[1, 0]);
-        CnaV13::<Standard>::became_head(node(0));
-        assert_eq!((order(), next_of(0), granted(0)), (FOUND, Some(1), 0));
-        RANDOM.set(1 << 7);
-        CnaV13::<Standard>::became_head(node(0));
-        assert_eq!((next_of(0), granted(0)), (Some(2), tail(1)), "the seven bits that count are 0");
-        RANDOM.set(1);
-        head_and(&[1, 0]);
-        secondary_queue(&[4]);
-        CnaV13::<Standard>::became_head(node(0));
-        assert_eq!(granted(0), tail(1), "a secondary queue is always kept up");
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@
 //!  0,1,0 -> 0,0,1   first waiter takes the lock                         `lock_pending`
 //!  *,*,* -> n,*,*   further waiter queues as the new tail n             `lock_queued`
 //!  n,0,0 -> 0,0,1   head takes the lock, nobody behind it               `QueuePolicy::try_clear_tail`
+//!  n,0,0 -> s,0,1   the same, and CNA's secondary queue takes its place  `QueuePolicy::try_clear_tail`
 //!  *,0,0 -> *,0,1   head takes the lock, and passes its place on        `lock_as_head`
 //!  *,*,1 -> *,*,0   unlock
 //! ```
@@ -121,7 +122,11 @@ impl<P: Platform, Part: Default> Default for Node<P, Part> {
 
 /// Which waiter of the queue comes next: the hooks in which [`cna_v13`](super::cna_v13) differs from
 /// first come, first served.
-pub trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
+///
+/// # Safety
+///
+/// Every waiter becomes head once, after the one before it has stopped being head (invariant 2).
+pub unsafe trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
     /// What it keeps in each node.
     type Part: Default + Send + Sync + 'static;
 
@@ -129,17 +134,19 @@ pub trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
     fn prepare(node: &Node<P, Self::Part>, tail: Tail);
 
     /// The caller has become head and is about to wait for the word.
-    fn became_head(node: &Node<P, Self::Part>);
-
-    /// The head takes the free lock when the word `val` names its node as the last: tries to take it
-    /// without leaving a head behind that nobody will grant. False if somebody has queued meanwhile.
-    fn try_clear_tail(word: &P::U32, val: u32, node: &Node<P, Self::Part>) -> bool;
-
-    /// The head holds the lock and makes another waiter the head; `next` is the one linked behind it.
     ///
     /// # Safety
     ///
-    /// The caller is the head, with this `node`, and `next` has been read from it.
+    /// The caller is the head, with this `node`. So in the next two.
+    unsafe fn became_head(node: &Node<P, Self::Part>);
+
+    /// The head takes the free lock when the word `val` names its node as the last: tries to take it
+    /// without leaving a head behind that nobody will grant. False if somebody has queued meanwhile.
+    #[allow(clippy::missing_safety_doc)] // said above
+    unsafe fn try_clear_tail(word: &P::U32, val: u32, node: &Node<P, Self::Part>) -> bool;
+
+    /// The head holds the lock and makes another waiter the head; `next` has been read from its node.
+    #[allow(clippy::missing_safety_doc)] // said above
     unsafe fn hand_over(node: &Node<P, Self::Part>, next: *mut Node<P, Self::Part>);
 }
 
@@ -147,17 +154,18 @@ pub trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Fifo;
 
-impl<P: Platform> QueuePolicy<P> for Fifo {
+// SAFETY: the one head makes the one waiter linked behind it the head, or clears the tail.
+unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
     type Part = ();
 
     #[inline(always)]
     fn prepare(_node: &Node<P, ()>, _tail: Tail) {}
 
     #[inline(always)]
-    fn became_head(_node: &Node<P, ()>) {}
+    unsafe fn became_head(_node: &Node<P, ()>) {}
 
     #[inline(always)]
-    fn try_clear_tail(word: &P::U32, val: u32, _node: &Node<P, ()>) -> bool {
+    unsafe fn try_clear_tail(word: &P::U32, val: u32, _node: &Node<P, ()>) -> bool {
         // Relaxed: the wait that returned `val` acquired the previous section, and nothing of ours is
         // published by leaving.
         word.compare_exchange(val, LOCKED, Relaxed, Relaxed).is_ok()
@@ -208,7 +216,8 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
             return;
         }
         P::with_node(|lent| match lent {
-            Some(lent) => self.lock_queued(&lent),
+            // SAFETY: just lent, for the length of this closure.
+            Some(lent) => unsafe { self.lock_queued(&lent) },
             None => self.lock_without_node(),
         });
     }
@@ -248,9 +257,9 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
         true
     }
 
-    /// Takes the lock from a place in the queue.
+    /// Takes the lock from a place in the queue. Safety: the node is lent to the caller.
     #[doc(hidden)] // public for models of more waiters than the pending one
-    pub fn lock_queued(&self, lent: &LentNode<Node<P, Q::Part>>) {
+    pub unsafe fn lock_queued(&self, lent: &LentNode<Node<P, Q::Part>>) {
         if let Some(event) = LockEvent::of_level(lent.id.level) {
             P::count(event);
         }
@@ -271,32 +280,37 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
             // anybody writes into it.
             // SAFETY: by invariant 3 the predecessor's node is in use until it has seen this store.
             unsafe { &(*predecessor).next }.store(lent.node.cast_mut(), Release);
-            self.lock_when_granted(node, tail);
+            // SAFETY: our node, linked in.
+            unsafe { self.lock_when_granted(node, tail) };
         } else {
-            self.lock_as_head(node, tail);
+            // SAFETY: our node, and the tail was clear.
+            unsafe { self.lock_as_head(node, tail) };
         }
     }
 
-    /// Waits to become the head, then takes the lock.
+    /// Waits to become the head, then takes the lock. Safety: the caller's node, queued under this name.
     #[doc(hidden)] // public for models that start in the middle of a queue
-    pub fn lock_when_granted(&self, node: &Node<P, Q::Part>, tail: Tail) {
+    pub unsafe fn lock_when_granted(&self, node: &Node<P, Q::Part>, tail: Tail) {
         // Ordering: Acquire, pairs with the Release in `hand_over`: we see the queue as the last head did.
         P::wait_until(&node.granted, Acquire, |granted| granted != 0);
-        self.lock_as_head(node, tail);
+        // SAFETY: granted.
+        unsafe { self.lock_as_head(node, tail) };
     }
 
-    /// Takes the lock as the head of the queue, and passes the head's place on.
+    /// Takes the lock as the head, and passes its place on. Safety: the head's node, queued under this name.
     #[doc(hidden)] // public for models that start in the middle of a queue
-    pub fn lock_as_head(&self, node: &Node<P, Q::Part>, tail: Tail) {
+    pub unsafe fn lock_as_head(&self, node: &Node<P, Q::Part>, tail: Tail) {
         // Ordering: Acquire, pairs with the Release link store in `lock_queued`.
         let mut next = node.next.load(Acquire);
         if !next.is_null() {
             P::prefetch_write(next);
         }
-        Q::became_head(node);
+        // SAFETY: we are the head; so below.
+        unsafe { Q::became_head(node) };
         // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
         let val = P::wait_until(&self.word, Acquire, |v| v & (LOCKED_MASK | PENDING) == 0);
-        if val & TAIL_MASK == tail.bits() && Q::try_clear_tail(&self.word, val, node) {
+        // SAFETY: as above.
+        if val & TAIL_MASK == tail.bits() && unsafe { Q::try_clear_tail(&self.word, val, node) } {
             return;
         }
         // *,0,0 -> *,0,1. By invariant 1 nobody else takes it now. (A late waiter may have set pending: it
@@ -311,7 +325,7 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
             // Ordering: Acquire, as above.
             next = P::wait_until(&node.next, Acquire, |next| !next.is_null());
         }
-        // SAFETY: we are the head, and `next` is linked behind our node.
+        // SAFETY: as above, and `next` is linked behind our node.
         unsafe { Q::hand_over(node, next) };
     }
 
@@ -372,7 +386,6 @@ unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        debug_assert!(self.word.load(Relaxed) & LOCKED_MASK == LOCKED, "unlock of a lock that is not held");
         // Ordering: Release, pairs with the Acquires that see the lock free: our section happens before the
         // next.
         match T::ACCESS {
@@ -395,104 +408,4 @@ unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{OneThread, events_of};
-
-    const _: () = assert!(size_of::<QSpinLock<OneThread>>() == 4);
-    const _: () = assert!(size_of::<Node<OneThread, ()>>() == 2 * size_of::<usize>());
-
-    fn cycle<T: QSpinTuning>() {
-        let lock = QSpinLock::<OneThread, Fifo, T>::new();
-        // SAFETY: one thread, and unlock follows lock.
-        unsafe {
-            lock.lock(&());
-            assert_eq!(lock.word.load(Relaxed), LOCKED);
-            assert!(!lock.try_lock(&()));
-            lock.unlock(&());
-            assert_eq!(lock.word.load(Relaxed), 0);
-            assert!(lock.try_lock(&()));
-            lock.unlock(&());
-        }
-    }
-
-    #[test]
-    fn locks_and_unlocks_with_either_access() {
-        cycle::<Standard>();
-        cycle::<WholeWord>();
-    }
-
-    #[test]
-    fn tails_name_nodes_and_come_back() {
-        for id in [
-            NodeId { slot: 0, level: 0 },
-            NodeId { slot: 0, level: 3 },
-            NodeId { slot: NodeId::SLOTS - 1, level: 3 },
-        ] {
-            let tail = Tail::encode(id);
-            assert_eq!(Tail::decode(tail.bits() | LOCKED | PENDING), Some(id));
-            assert!(tail.bits() > 1 && tail.bits() & !TAIL_MASK == 0);
-        }
-        assert_eq!(Tail::decode(LOCKED | PENDING), None);
-    }
-
-    fn slow<T: QSpinTuning>(val: u32) -> u32 {
-        let lock = QSpinLock::<OneThread, Fifo, T>::with_word(val);
-        lock.lock_slow(val);
-        lock.word.load(Relaxed)
-    }
-
-    #[test]
-    fn a_free_word_is_taken_as_the_pending_waiter() {
-        assert_eq!(slow::<Standard>(0), LOCKED);
-        assert_eq!(slow::<WholeWord>(0), LOCKED);
-    }
-
-    fn queued<T: QSpinTuning>() {
-        let lock = QSpinLock::<OneThread, Fifo, T>::new();
-        let (node, tail) = (Node::default(), Tail::encode(NodeId { slot: 6, level: 0 }));
-        lock.swap_tail(tail);
-        lock.lock_as_head(&node, tail);
-        assert_eq!(lock.word.load(Relaxed), LOCKED, "the only waiter leaves no queue");
-    }
-
-    #[test]
-    fn the_last_of_the_queue_clears_the_tail() {
-        queued::<Standard>();
-        queued::<WholeWord>();
-    }
-
-    #[test]
-    fn a_head_with_a_successor_passes_its_place_on() {
-        let lock = QSpinLock::<OneThread>::new();
-        let (node, next) = (Node::<OneThread, ()>::default(), Node::default());
-        node.next.store(ptr::from_ref(&next).cast_mut(), Relaxed);
-        let tail = Tail::encode(NodeId { slot: 7, level: 0 });
-        lock.swap_tail(tail);
-        lock.lock_as_head(&node, Tail::encode(NodeId { slot: 6, level: 0 }));
-        assert_eq!(lock.word.load(Relaxed), tail.bits() | LOCKED);
-        assert_eq!(next.granted.load(Relaxed), 1);
-    }
-
-    #[test]
-    fn without_a_node_it_waits_unqueued_and_says_so() {
-        let lock = QSpinLock::<OneThread>::new();
-        OneThread::without_nodes(|| {
-            // As if another were pending at first sight.
-            let before = events_of(LockEvent::NoNode);
-            lock.lock_slow(PENDING | LOCKED);
-            assert_eq!(events_of(LockEvent::NoNode), before + 1);
-        });
-        assert_eq!(lock.word.load(Relaxed), LOCKED);
-    }
-
-    #[test]
-    fn nested_slow_paths_use_the_next_node() {
-        let lock = QSpinLock::<OneThread>::new();
-        OneThread::with_node(|_outer: Option<LentNode<Node<OneThread, ()>>>| {
-            let before = events_of(LockEvent::UseNode2);
-            lock.lock_slow(PENDING | LOCKED);
-            assert_eq!(events_of(LockEvent::UseNode2), before + 1);
-        });
-    }
-}
+mod tests;

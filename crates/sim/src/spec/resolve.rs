@@ -11,6 +11,8 @@ pub(super) const SMT_MAX: usize = 8;
 pub const DOMAINS_MAX: usize = 64;
 /// Cores that a machine may have: those that hold a line are the bits of four 64-bit words.
 pub const CORES_MAX: usize = 256;
+/// Distances that a machine may have; no machine has a tenth of them.
+const DISTANCES_MAX: usize = 100;
 /// A latency above this is a slip of the unit: no line transfer takes 0.1 ms.
 pub(super) const LATENCY_MAX_NS: f64 = 100_000.0;
 /// Clock rates outside of this, in GHz, are a slip of the unit (MHz, Hz).
@@ -50,6 +52,9 @@ fn build(file: MachineFile) -> Result<MachineSpec, Problem> {
     }
     if file.name.trim().is_empty() {
         return Err(Problem::new("name", "is empty: give the machine a name"));
+    }
+    if file.name.chars().any(char::is_control) {
+        return Err(Problem::new("name", "holds a control character: it is printed in reports"));
     }
     let topology = file.topology;
     let cores_per_domain = topology.cores_per_domain.unwrap_or(topology.cores_per_socket);
@@ -136,6 +141,10 @@ fn check_distances(topology: &TopologyTable, local_distances: usize) -> Result<(
         if name.trim().is_empty() || distances[..index].contains(name) {
             return Err(Problem::new(key, format!("`{name}` is empty or given twice: names must differ")));
         }
+    }
+    if distances.len() > DISTANCES_MAX {
+        let problem = format!("has {}, must have at most {DISTANCES_MAX}", distances.len());
+        return Err(Problem::new(key, problem));
     }
     let least = local_distances + usize::from(topology.sockets > 1);
     if distances.len() < least {

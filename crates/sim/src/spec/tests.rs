@@ -128,7 +128,7 @@ fn builtins_have_the_published_sizes() {
 fn cpus_are_numbered_core_by_core() {
     let spec = MachineSpec::parse(SMALL, "small.toml").unwrap();
     assert_eq!((spec.cpus(), spec.cores(), spec.domains()), (16, 8, 4));
-    let domains: Vec<_> = (0..16).map(|cpu| spec.domain_of_cpu(cpu)).collect();
+    let domains: Vec<_> = (0..16).map(|cpu| spec.domain_of_core(spec.core_of_cpu(cpu))).collect();
     assert_eq!(domains, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
     assert_eq!((spec.core_of_cpu(5), spec.thread_of_cpu(5)), (2, 1));
     assert_eq!((spec.numa_node_of_cpu(7), spec.numa_node_of_cpu(8)), (0, 1));
@@ -287,6 +287,7 @@ fn mistakes_of_form_are_refused_with_their_place() {
     assert_refused("confidence = \"estimate\"", "confidence = \"sure\"", &["line 6", "`measured-crowd`"]);
     assert_refused("schema = 1", "schema = 2", &["schema: is 2", "schema 1"]);
     assert_refused("\"small\"", "\" \"", &["name: is empty"]);
+    assert_refused("\"small\"", "\"sm\\u001b[31mall\"", &["name: holds a control character"]);
 }
 
 #[test]

@@ -1,0 +1,101 @@
+use super::*;
+use crate::testing::{OneThread, events_of};
+
+const _: () = assert!(size_of::<QSpinLock<OneThread>>() == 4);
+const _: () = assert!(size_of::<Node<OneThread, ()>>() == 2 * size_of::<usize>());
+
+fn cycle<T: QSpinTuning>() {
+    let lock = QSpinLock::<OneThread, Fifo, T>::new();
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe {
+        lock.lock(&());
+        assert_eq!(lock.word.load(Relaxed), LOCKED);
+        assert!(!lock.try_lock(&()));
+        lock.unlock(&());
+        assert_eq!(lock.word.load(Relaxed), 0);
+        assert!(lock.try_lock(&()));
+        lock.unlock(&());
+    }
+}
+
+#[test]
+fn locks_and_unlocks_with_either_access() {
+    cycle::<Standard>();
+    cycle::<WholeWord>();
+}
+
+#[test]
+fn tails_name_nodes_and_come_back() {
+    for id in [
+        NodeId { slot: 0, level: 0 },
+        NodeId { slot: 0, level: 3 },
+        NodeId { slot: NodeId::SLOTS - 1, level: 3 },
+    ] {
+        let tail = Tail::encode(id);
+        assert_eq!(Tail::decode(tail.bits() | LOCKED | PENDING), Some(id));
+        assert!(tail.bits() > 1 && tail.bits() & !TAIL_MASK == 0);
+    }
+    assert_eq!(Tail::decode(LOCKED | PENDING), None);
+}
+
+fn slow<T: QSpinTuning>(val: u32) -> u32 {
+    let lock = QSpinLock::<OneThread, Fifo, T>::with_word(val);
+    lock.lock_slow(val);
+    lock.word.load(Relaxed)
+}
+
+#[test]
+fn a_free_word_is_taken_as_the_pending_waiter() {
+    assert_eq!(slow::<Standard>(0), LOCKED);
+    assert_eq!(slow::<WholeWord>(0), LOCKED);
+}
+
+fn queued<T: QSpinTuning>() {
+    let lock = QSpinLock::<OneThread, Fifo, T>::new();
+    let (node, tail) = (Node::default(), Tail::encode(NodeId { slot: 6, level: 0 }));
+    lock.swap_tail(tail);
+    // SAFETY: nobody else is there.
+    unsafe { lock.lock_as_head(&node, tail) };
+    assert_eq!(lock.word.load(Relaxed), LOCKED, "the only waiter leaves no queue");
+}
+
+#[test]
+fn the_last_of_the_queue_clears_the_tail() {
+    queued::<Standard>();
+    queued::<WholeWord>();
+}
+
+#[test]
+fn a_head_with_a_successor_passes_its_place_on() {
+    let lock = QSpinLock::<OneThread>::new();
+    let (node, next) = (Node::<OneThread, ()>::default(), Node::default());
+    node.next.store(ptr::from_ref(&next).cast_mut(), Relaxed);
+    let tail = Tail::encode(NodeId { slot: 7, level: 0 });
+    lock.swap_tail(tail);
+    // SAFETY: nobody else is there.
+    unsafe { lock.lock_as_head(&node, Tail::encode(NodeId { slot: 6, level: 0 })) };
+    assert_eq!(lock.word.load(Relaxed), tail.bits() | LOCKED);
+    assert_eq!(next.granted.load(Relaxed), 1);
+}
+
+#[test]
+fn without_a_node_it_waits_unqueued_and_says_so() {
+    let lock = QSpinLock::<OneThread>::new();
+    OneThread::without_nodes(|| {
+        // As if another were pending at first sight.
+        let before = events_of(LockEvent::NoNode);
+        lock.lock_slow(PENDING | LOCKED);
+        assert_eq!(events_of(LockEvent::NoNode), before + 1);
+    });
+    assert_eq!(lock.word.load(Relaxed), LOCKED);
+}
+
+#[test]
+fn nested_slow_paths_use_the_next_node() {
+    let lock = QSpinLock::<OneThread>::new();
+    OneThread::with_node(|_outer: Option<LentNode<Node<OneThread, ()>>>| {
+        let before = events_of(LockEvent::UseNode2);
+        lock.lock_slow(PENDING | LOCKED);
+        assert_eq!(events_of(LockEvent::UseNode2), before + 1);
+    });
+}

@@ -1,0 +1,110 @@
+use super::*;
+
+fn cell(lock: &str, threads: usize) -> Simulation {
+    Simulation {
+        machine: MachineSpec::builtin("haswell-ex-4s").unwrap(),
+        workload: Locktorture::default(),
+        lock: Subject::named(lock).unwrap(),
+        placement: Placement::default(),
+        threads,
+        seed: 5,
+        settings: Setting::DEFAULTS,
+        limits: Limits { warm_up_ns: 200_000, window_ns: 2_000_000, ..Limits::default() },
+    }
+}
+
+#[test]
+fn every_working_lock_passes_the_checkers_and_repeats() {
+    for lock in Subject::working() {
+        for threads in [1, 2, 9, 40] {
+            let cell = cell(lock.name, threads);
+            let first = simulate(&cell).unwrap();
+            assert_eq!(simulate(&cell).unwrap(), first);
+            assert!(first.ops_per_us > 0.1 && first.wait_ns_p50 <= first.wait_ns_p99, "{first:?}");
+            assert!(first.wait_ns_p99 <= first.wait_ns_max + first.wait_ns_max / 500, "{first:?}");
+        }
+    }
+}
+
+#[test]
+fn each_checker_finds_its_control_and_names_the_seed() {
+    let kind = |lock, threads| {
+        let failure = simulate(&cell(lock, threads)).unwrap_err();
+        assert!(failure.to_string().contains("seed 5"), "{failure}");
+        failure.fault
+    };
+    assert!(matches!(kind("lock-busted", 4), Fault::Exclusion { .. }));
+    assert!(matches!(kind("lock-lost-wakeup", 4), Fault::Deadlock { .. }));
+    assert!(matches!(kind("lock-after-you", 4), Fault::Livelock { .. }));
+    assert!(matches!(kind("lock-lifo", 4), Fault::Starvation { .. }));
+}
+
+#[test]
+fn correct_locks_do_not_starve_by_default_whatever_the_machine_and_the_settings() {
+    let mut slow = cell("mcs", 142);
+    slow.workload.section_ns = 100_000;
+    slow.limits.window_ns = 50_000_000;
+    simulate(&slow).unwrap();
+    let mut far = cell("cna-v13-no-sro", 80);
+    far.machine = MachineSpec::builtin("westmere-ex-8s").unwrap();
+    far.limits.window_ns = 120_000_000;
+    simulate(&far).unwrap();
+}
+
+#[test]
+fn the_controls_pass_alone() {
+    for lock in ["lock-busted", "lock-lost-wakeup", "lock-after-you", "lock-lifo"] {
+        assert!(simulate(&cell(lock, 1)).is_ok(), "{lock}");
+    }
+}
+
+#[test]
+fn first_come_first_served_bounds_the_wait_and_cna_shares_within_a_node() {
+    let mcs = simulate(&cell("mcs", 40)).unwrap();
+    assert!(mcs.jain > 0.99, "{mcs:?}");
+    assert!(mcs.wait_ns_max < 3 * mcs.wait_ns_p50, "{mcs:?}");
+    let mut cna = cell("cna-v13", 40);
+    cna.settings[Setting::CnaV13ThresholdNs as usize] = 200_000;
+    cna.settings[Setting::CnaV13TickHz as usize] = 100_000;
+    let cna = simulate(&cna).unwrap();
+    assert!(cna.local_handover_share > 0.8 && mcs.local_handover_share < 0.5, "{cna:?} {mcs:?}");
+    assert!((200_000..1_000_000).contains(&cna.wait_ns_max), "{cna:?}");
+}
+
+#[test]
+fn many_waiters_on_one_word_fall_behind_a_queue() {
+    let [ttas, mcs, cna] = ["ttas", "mcs", "cna-v13"].map(|lock| simulate(&cell(lock, 36)).unwrap());
+    assert!(ttas.ops_per_us < mcs.ops_per_us && mcs.ops_per_us < cna.ops_per_us);
+    assert!(ttas.line_transfers_per_op > 2.0 * mcs.line_transfers_per_op);
+}
+
+#[test]
+fn urgent_waiters_overtake_nobodys_threshold() {
+    let mut urgent = cell("cna-v13", 20);
+    urgent.workload.priority_percent = 100;
+    let urgent = simulate(&urgent).unwrap();
+    let ordinary = simulate(&cell("cna-v13", 20)).unwrap();
+    assert!(urgent.local_handover_share < 0.7 && ordinary.local_handover_share > 0.9);
+}
+
+#[test]
+fn cna_is_ahead_of_qspinlock_from_eight_threads_on_at_any_seed() {
+    for threads in [8, 36, 142] {
+        for seed in 1..=6 {
+            let [stock, cna] = ["qspinlock", "cna-v13"].map(|lock| {
+                let limits = Limits { warm_up_ns: 1_000_000, window_ns: 5_000_000, ..Limits::default() };
+                simulate(&Simulation { seed, limits, ..cell(lock, threads) }).unwrap().ops_per_us
+            });
+            assert!(cna > stock, "{threads} threads, seed {seed}: {cna} against {stock}");
+        }
+    }
+}
+
+#[test]
+fn a_window_without_acquisitions_gives_zeros() {
+    let mut cell = cell("mcs", 1);
+    (cell.limits.warm_up_ns, cell.limits.window_ns) = (1_000, 10);
+    let simulated = simulate(&cell).unwrap();
+    assert_eq!((simulated.ops_per_us, simulated.jain, simulated.local_handover_share), (0.0, 0.0, 0.0));
+    assert_eq!(simulated.line_transfers_per_op, 0.0);
+}
