@@ -49,7 +49,8 @@ pub enum Fairness {
     Unbounded,
     /// First come, first served.
     Fifo,
-    /// It waits at most a threshold and a queue longer than first come, first served.
+    /// Overtaken only for a threshold at a time, by waiters of one NUMA node; a few times where there are
+    /// several others.
     Threshold,
 }
 

@@ -10,7 +10,7 @@
 //! | lock | bytes | waiters | fairness |
 //! |---|---|---|---|
 //! | [`RawQSpinLock`](linux::RawQSpinLock) | 4 | queue, in nodes of their threads | first come, first served |
-//! | [`RawCnaV13Lock`](linux::RawCnaV13Lock) | 4 | queue, those near by first | the others wait at most the threshold (10 ms) and a hand-over longer |
+//! | [`RawCnaV13Lock`](linux::RawCnaV13Lock) | 4 | queue, those near by first | the others are overtaken for a threshold (10 ms) at a time |
 //! | [`RawMcsLock`](classic::RawMcsLock) | a pointer | queue, in nodes that the caller brings | first come, first served |
 //! | [`RawTtasLock`](classic::RawTtasLock) | 4 | all at the word | none |
 //!
