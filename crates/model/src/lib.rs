@@ -51,6 +51,8 @@
 //!   asks, but in any other order the last of them would be the machine's choice, and the model would show
 //!   one only.
 //! * Of a wait, two failed looks are explored; see [`mod@loom`].
+//! * In the staged models one thread is holder and then head, so that a head which sorts its queue while another
+//!   thread holds the lock is met only in the models of newcomers.
 //! * Fairness: see the unit tests of the locks, and the simulator.
 //! * Nested slow paths (signal handlers): each thread has one queue node. See the unit tests of qspinlock.
 

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use ::loom::thread::JoinHandle;
 use nearlock_core::linux::cna_v13::{CnaPart, CnaTuning, CnaV13};
 use nearlock_core::linux::qspinlock::{Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, Tail};
 use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId};
@@ -180,19 +181,8 @@ pub fn queued_against_pending<Q: Stage, T: QSpinTuning>(name: &str, preemptions:
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
-    Model::new(format!("{name}: a queued waiter and a late pending one"), 3, preemptions, move || {
-        let lock = QSpinLock::<Loom, Q, T>::with_word(LOCKED);
-        let shared = Arc::new(Guarded { lock, count: Counter::default() });
-        let (a, b) = (shared.clone(), shared.clone());
-        let others = [spawn(in_slot(1), move || a.queue()), spawn(in_slot(2), move || b.section())];
-        shared.count.add_one();
-        shared.release();
-        for other in others {
-            other.join().unwrap();
-        }
-        assert_eq!(shared.count.get(), 3);
-        assert!(shared.try_section(), "the lock is free at last");
-    })
+    let name = format!("{name}: a queued waiter and a late pending one");
+    held_against::<Q, T>(name, preemptions, |shared| spawn(in_slot(1), move || shared.queue()))
 }
 
 /// The lock is held; one of two waiters has no queue node.
@@ -200,14 +190,25 @@ pub fn without_node<Q: Stage, T: QSpinTuning>(name: &str, preemptions: Option<us
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
-    Model::new(format!("{name}: a waiter without a node"), 3, preemptions, move || {
+    let nameless = Thread { slot: None, ..Thread::default() };
+    let name = format!("{name}: a waiter without a node");
+    held_against::<Q, T>(name, preemptions, move |shared| spawn(nameless, move || shared.section()))
+}
+
+/// The lock is held; one thread does what `first` says, another locks.
+fn held_against<Q: Stage, T: QSpinTuning>(
+    name: String,
+    preemptions: Option<usize>,
+    first: impl Fn(Arc<Guarded<QSpinLock<Loom, Q, T>>>) -> JoinHandle<()> + Send + Sync + 'static,
+) -> Model
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    Model::new(name, 3, preemptions, move || {
         let lock = QSpinLock::<Loom, Q, T>::with_word(LOCKED);
         let shared = Arc::new(Guarded { lock, count: Counter::default() });
-        let (a, b) = (shared.clone(), shared.clone());
-        let others = [
-            spawn(Thread { slot: None, ..Thread::default() }, move || a.section()),
-            spawn(in_slot(2), move || b.section()),
-        ];
+        let second = shared.clone();
+        let others = [first(shared.clone()), spawn(in_slot(2), move || second.section())];
         shared.count.add_one();
         shared.release();
         for other in others {
