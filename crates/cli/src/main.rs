@@ -39,11 +39,11 @@ fn main() -> ExitCode {
             // Whoever read the results has seen enough.
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Some(error) => {
-                eprintln!("error: cannot write the results: {error}");
+                report::say(format_args!("error: cannot write the results: {error}"));
                 ExitCode::from(EXIT_CHECK_FAILED)
             }
             None => {
-                eprintln!("error: {error}");
+                report::say(format_args!("error: {error}"));
                 ExitCode::from(EXIT_USAGE)
             }
         },

@@ -61,7 +61,7 @@ fn numbers() {
         (format!("{SIMULATE} --seed x"), vec!["--seed", "'x'"]),
         ("reproduce --seeds 0".to_owned(), vec!["--seeds", "1 to 10000"]),
         ("torture mcs --nwriters 0".to_owned(), vec!["--nwriters", "'0'", "1 or more"]),
-        ("torture mcs --nwriters 100000".to_owned(), vec!["--nwriters 100000", "1 to 16383"]),
+        ("torture mcs --nwriters 100000".to_owned(), vec!["--nwriters 100000", "1 to 8192"]),
         ("torture mcs --shutdown-secs 0".to_owned(), vec!["--shutdown-secs", "'0'"]),
         ("torture mcs --numa-nodes 0".to_owned(), vec!["--numa-nodes", "'0'"]),
         ("torture mcs --priority-percent 101".to_owned(), vec!["--priority-percent", "100"]),
@@ -136,4 +136,16 @@ fn machine_files() {
         "simulate --machine no/such.toml --lock mcs --threads 2",
         &["cannot read", "no/such.toml"],
     );
+}
+
+#[test]
+fn an_error_that_nobody_can_hear_is_still_an_exit_status() {
+    let nowhere = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+    let status = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nearlock"));
+        command.args(args).stdout(std::process::Stdio::null()).stderr(nowhere());
+        command.status().expect("the command runs").code()
+    };
+    assert_eq!(status(&["reproduce", "nosuch"]), Some(2));
+    assert_eq!(status(&["torture", "lock-busted", "--shutdown-secs", "2"]), Some(1));
 }

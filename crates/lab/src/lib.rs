@@ -18,7 +18,6 @@ pub mod sweep;
 pub mod torture;
 
 pub use nearlock_core::events::LockEvent;
-pub use nearlock_core::platform::NodeId;
 pub use nearlock_core::settings::Setting;
 pub use nearlock_core::subjects::{Family, SUBJECTS, Subject};
-pub use nearlock_sim::spec::{Confidence, MachineSpec, Provenance, SpecError};
+pub use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};

@@ -181,9 +181,10 @@ const NUMBERS: &[Number] = &[
         name: "simulation.starvation-ns",
         group: Group::Simulation,
         unit: "ns",
-        min: 1_000,
+        min: 0,
         max: 100 * SECOND_NS,
-        summary: "Wait after which a waiter counts as starved.",
+        summary: "Wait after which a waiter counts as starved; 0: a bound that follows from what the lock \
+                  promises. Not held against locks that promise none.",
         field: |c| &mut c.limits.starvation_ns,
     },
 ];

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::Spin;
-use nearlock_core::platform::NodeId;
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::Subject;
 use nearlock_os::{Os, SpinThenYield};
@@ -68,8 +67,9 @@ fn count_of_list(list: &str) -> Option<u32> {
     Some(count)
 }
 
-/// Most writers: each needs a queue node.
-pub const WRITERS_MAX: usize = NodeId::SLOTS as usize;
+/// Most writers: of more threads than this, the guard pages alone exceed the mappings that Linux allows a
+/// process by default.
+pub const WRITERS_MAX: usize = 8192;
 
 /// The values of lock settings that the torture test begins with: the defaults, but CNA sorts one queue in
 /// four instead of one in 128, and flushes a secondary queue after 1 ms instead of 10. Every path is taken

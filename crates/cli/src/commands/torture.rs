@@ -12,7 +12,10 @@ use crate::Ending;
 use crate::args::{Format, TortureArgs, WaitPolicy};
 use crate::report;
 
-/// More writers than there are queue nodes.
+/// Writers unless told otherwise, on machines of one or two processors: as many as CNA's queues need.
+const WRITERS_LEAST: usize = 4;
+
+/// More writers than threads can be had for.
 #[derive(Debug, thiserror::Error)]
 #[error("--nwriters {writers}: 1 to {WRITERS_MAX} are possible")]
 struct TooManyWriters {
@@ -44,7 +47,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
 /// Tortures one lock, and shows its line if the format is text. Problems go to standard error.
 pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Result<Tortured> {
     let tortured = torture::torture(lock, plan, &mut |counts| {
-        eprintln!("{}", report::text::counts(lock, counts));
+        report::say(report::text::counts(lock, counts));
     })?;
     if format == Format::Text {
         let mut out = io::stdout().lock();
@@ -52,7 +55,7 @@ pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Resul
         out.flush()?;
     }
     for problem in &tortured.problems {
-        eprintln!("{}-torture: {problem}", lock.name);
+        report::say(format_args!("{}-torture: {problem}", lock.name));
     }
     Ok(tortured)
 }
@@ -60,7 +63,7 @@ pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Resul
 /// The defaults of the command, as the tour uses them, for this long.
 pub fn default_plan(duration: Duration) -> Plan {
     Plan {
-        writers: 2 * available_parallelism().map_or(1, usize::from),
+        writers: WRITERS_LEAST.max(2 * available_parallelism().map_or(1, usize::from)),
         numa_nodes: NumaNodes::of_this_machine(),
         waiting: Waiting::Yield,
         duration,

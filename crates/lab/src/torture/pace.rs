@@ -31,6 +31,16 @@ pub enum Think {
 /// See [`Think::Sleep`].
 pub const SLEEP_ONE_IN: u32 = 4;
 
+/// How many take part in a scant phase, if there are so many.
+///
+/// Three is the smallest queue that a lock can sort, beside the one who holds it: a head, a waiter to be
+/// moved, and one behind it. When these few think for about as long as a section takes, the queue runs empty
+/// all the time while a moved waiter is left, and whoever comes next races with the head for the tail.
+const SCANT: Range<u32> = 3..5;
+/// Limits of `shift` in a scant phase: up to a section's length.
+const SCANT_SHIFTS: Range<u32> = 5..10;
+/// One phase in so many is scant.
+const SCANT_ONE_IN: u32 = 4;
 /// Limits of `shift`: from a section's length to that of many hand-overs.
 const BUSY_SHIFTS: Range<u32> = 7..15;
 /// From what a timer can do to a few rounds of many writers.
@@ -60,11 +70,19 @@ impl Phase {
         Self { first: 0, active: 0, think: Think::Not }
     }
 
-    /// Everybody or only some, each with any way to think.
+    /// Scant, or else everybody or only some, each with any way to think.
     pub fn draw(writers: usize, mut random: impl FnMut() -> u32) -> Self {
         let mut below = |n: u32| random() % n;
         let mut phase = Self::full(writers);
         if writers < 2 {
+            return phase;
+        }
+        if below(SCANT_ONE_IN) == 0 {
+            let active = SCANT.start + below(SCANT.len() as u32);
+            phase.active = active.min(writers as u32) as u16;
+            phase.first = below(writers as u32) as u16;
+            phase.think =
+                Think::Busy { shift: (SCANT_SHIFTS.start + below(SCANT_SHIFTS.len() as u32)) as u8 };
             return phase;
         }
         if below(2) == 0 {

@@ -1,6 +1,5 @@
 //! One run: the writers, what watches them, and the verdict.
 
-use std::cell::UnsafeCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -25,23 +24,17 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Of a writer: the locks keep nothing large on it.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// A counter that only the holder of the lock touches, and not atomically.
+/// A counter that only the holder of the lock touches, in two steps: if the lock fails to exclude, increments
+/// are lost.
 #[derive(Default)]
-struct Canary(UnsafeCell<u64>);
-
-// SAFETY: accessed by the holder of the lock under test only, or when all writers have ended. If the lock
-// fails to exclude, the accesses race: they are volatile and of a word's size, so that what comes of it is
-// an increment lost, which is what the canary is for.
-unsafe impl Sync for Canary {}
+struct Canary(AtomicU64);
 
 impl Canary {
     fn read(&self) -> u64 {
-        // SAFETY: valid and aligned; for races see the `Sync` above.
-        unsafe { self.0.get().read_volatile() }
+        self.0.load(Relaxed)
     }
     fn write(&self, value: u64) {
-        // SAFETY: as in `read`.
-        unsafe { self.0.get().write_volatile(value) }
+        self.0.store(value, Relaxed);
     }
 }
 
