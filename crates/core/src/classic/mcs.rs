@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_node_that_was_used_before_begins_anew() {
         let lock = McsLock::<Native>::new();
-        let (node, other) = (Node::new(), Node::new());
+        let (node, other) = (Node::<Native>::new(), Node::<Native>::new());
         let stale = || {
             node.next.store(ptr::from_ref(&other).cast_mut(), Relaxed);
             node.granted.store(1, Relaxed);
