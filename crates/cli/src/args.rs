@@ -74,7 +74,7 @@ A cell is the median over seeds, which draw where the threads run: 16 seeds up t
 8 above (--quick: 12 up to 8 threads, 6 up to 36, 3 above, half the window). `error` in JSON and CSV
 is (simulated - published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's
 parameters were chosen with it, `seen` if it was looked at while the model's structure was chosen,
-and otherwise `predicted`.";
+and otherwise `predicted`. Of cna-locktorture every cell is fitted or seen: none is a prediction.";
 
 /// Simulates published tables, and shows both.
 #[derive(Debug, Args)]
@@ -106,8 +106,8 @@ Examples:
 One row per lock, number of threads and seed. All times are virtual nanoseconds; `ops_per_us` is
 acquisitions per microsecond by all threads together; the rare long holds of locktorture, which are
 not simulated, are in it at their mean, 500 ns divided by the number of threads. The same seed gives
-the same row, in every process. If a lock fails (exclusion violated, deadlock, livelock, starvation), the command that
-repeats it is printed.";
+the same row, in every process. If a lock fails (exclusion violated, deadlock, livelock, starvation),
+the command that repeats it is printed.";
 
 /// Simulates locks on a machine.
 #[derive(Debug, Args)]
@@ -147,9 +147,10 @@ Examples:
 
 Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer got the lock more
 than twice as often as another (no failure), !!! after Fail that a writer saw another hold the lock.
-How many writers take part, and how they pass the time between acquisitions, changes every 50 ms at
-random, so that queues run full and empty: totals are no benchmark. Unless set, cna-v13.threshold-ns
-is 1000000 and cna-v13.shuffle-reduction is 2, so that every path of CNA is taken often.";
+How many writers take part, and how they pass the time between acquisitions, changes every 50 or
+150 ms at random, so that queues run full and empty: totals are no benchmark. Unless set,
+cna-v13.threshold-ns is 1000000 and cna-v13.shuffle-reduction is 2, so that every path of CNA is
+taken often. One that was not is named after NOT TAKEN: the run says nothing about it.";
 
 /// Tortures locks on this machine, as the kernel's locktorture does.
 #[derive(Debug, Args)]
@@ -158,7 +159,8 @@ pub struct TortureArgs {
     /// Locks (`nearlock list locks`), or `all`: those that mean to work.
     #[arg(value_name = "LOCK,...|all", value_delimiter = ',', required = true)]
     pub locks: Vec<String>,
-    /// Number of writers; twice the CPUs unless given.
+    /// Number of writers, up to 8192; unless given twice the CPUs, but at least 4, so that every path of
+    /// CNA can be taken.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub nwriters: Option<usize>,
     /// How long to torture each lock, in s.

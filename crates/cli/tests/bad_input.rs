@@ -2,8 +2,11 @@
 
 mod support;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::process::{Command, Stdio};
 
+use assert_cmd::cargo::cargo_bin;
 use support::{assert_refused, nearlock};
 
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --lock mcs --threads 2";
@@ -140,12 +143,16 @@ fn machine_files() {
 
 #[test]
 fn an_error_that_nobody_can_hear_is_still_an_exit_status() {
-    let nowhere = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
-    let status = |args: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nearlock"));
-        command.args(args).stdout(std::process::Stdio::null()).stderr(nowhere());
-        command.status().expect("the command runs").code()
-    };
-    assert_eq!(status(&["reproduce", "nosuch"]), Some(2));
-    assert_eq!(status(&["torture", "lock-busted", "--shutdown-secs", "2"]), Some(1));
+    let full = || Stdio::from(OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full"));
+    // Its reader is dropped.
+    let closed = || Stdio::from(io::pipe().expect("a pipe").1);
+    for (args, code) in
+        [("frob", 2), ("reproduce nosuch", 2), ("torture lock-busted --shutdown-secs 2 --stat-interval 1", 1)]
+    {
+        for nowhere in [full(), closed()] {
+            let mut command = Command::new(cargo_bin!("nearlock"));
+            command.args(args.split(' ')).stdout(Stdio::null()).stderr(nowhere);
+            assert_eq!(command.status().expect("the command can be run").code(), Some(code), "{args}");
+        }
+    }
 }

@@ -74,6 +74,18 @@ fn text_says_that_it_is_simulated_and_fits() {
     assert_fits(&out);
 }
 
+#[test]
+fn a_wide_seed_breaks_no_cell_and_a_narrow_table_shows_all_of_it() {
+    for (lock, shown) in [("qspinlock-whole-word", "..51615"), ("mcs", "18446744073709551615")] {
+        let out = success(&format!("{SIMULATE} --lock {lock} --threads 142 --seed {}", u64::MAX));
+        assert_fits(&out);
+        let row = out.lines().nth(2).expect("a title, a header and a row");
+        let cells: Vec<_> = row.split_whitespace().collect();
+        assert_eq!((cells.len(), cells[0], cells[2]), (11, lock, shown), "{out}");
+        assert!(out.lines().nth(3).is_some_and(|line| line.starts_with("lines/op")), "{out}");
+    }
+}
+
 /// Each control fails as it must, names its seed, and the printed command repeats the failure.
 fn found_out(lock: &str, fault: &str) {
     let run = nearlock(&format!(

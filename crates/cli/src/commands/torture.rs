@@ -1,7 +1,6 @@
 //! `nearlock torture`.
 
 use std::io::{self, Write};
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use nearlock_lab::settings::{Configuration, Group};
@@ -12,10 +11,7 @@ use crate::Ending;
 use crate::args::{Format, TortureArgs, WaitPolicy};
 use crate::report;
 
-/// Writers unless told otherwise, on machines of one or two processors: as many as CNA's queues need.
-const WRITERS_LEAST: usize = 4;
-
-/// More writers than threads can be had for.
+/// More writers than a process can have threads.
 #[derive(Debug, thiserror::Error)]
 #[error("--nwriters {writers}: 1 to {WRITERS_MAX} are possible")]
 struct TooManyWriters {
@@ -63,7 +59,7 @@ pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Resul
 /// The defaults of the command, as the tour uses them, for this long.
 pub fn default_plan(duration: Duration) -> Plan {
     Plan {
-        writers: WRITERS_LEAST.max(2 * available_parallelism().map_or(1, usize::from)),
+        writers: torture::writers_by_default(),
         numa_nodes: NumaNodes::of_this_machine(),
         waiting: Waiting::Yield,
         duration,

@@ -1,13 +1,14 @@
 //! Text for people, at most [`WIDTH`] columns wide.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
-use nearlock_lab::Subject;
 use nearlock_lab::published::{Class, Table};
 use nearlock_lab::reproduce::{Cell, largest_error, mean_error};
 use nearlock_lab::simulate::Simulated;
 use nearlock_lab::torture::{Counts, NumaNodes, Plan, Tortured, Verdict, Waiting};
+use nearlock_lab::{LockEvent, Subject};
 
 /// Columns of a line.
 pub const WIDTH: usize = 100;
@@ -68,23 +69,45 @@ pub fn list_table<const COLUMNS: usize>(
     render(&grid)
 }
 
-/// A seed that keeps its column narrow: of a long one the last digits.
-fn short(seed: u64) -> String {
-    if seed < 1_000_000 { seed.to_string() } else { format!("..{:04}", seed % 10_000) }
-}
+/// Digits of a seed too long for its column that are shown: they tell apart as many seeds as a run can have.
+const SEED_DIGITS: usize = 5;
 
-/// Simulated cells.
+/// Simulated cells. No cell is broken into lines.
 pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     writeln!(out, "SIMULATED: {} on {}; waits in ns", first.workload, first.machine)?;
+    let whole = simulated_grid(rows, |seed| seed);
+    if whole.lines().all(|line| line.chars().count() <= WIDTH) {
+        writeln!(out, "{whole}")?;
+    } else {
+        let short = simulated_grid(rows, |seed| match seed.len().checked_sub(SEED_DIGITS) {
+            None | Some(0) => seed,
+            Some(left_out) => format!("..{}", &seed[left_out..]),
+        });
+        writeln!(out, "{short}")?;
+    }
+    writeln!(out, "lines/op, remote: line transfers per acquisition, and those between sockets;")?;
+    writeln!(
+        out,
+        "local: share of acquisitions whose predecessor ran on the same NUMA node, a thread's own included;"
+    )?;
+    writeln!(
+        out,
+        "ops/us: the rare long holds, which are not simulated, are in it at their mean, 500 ns / threads;"
+    )?;
+    writeln!(out, "jain: 1 is equal shares")
+}
+
+fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String {
     let mut grid = grid(&[
         "lock", "threads", "seed", "ops/us", "jain", "wait p50", "p99", "max", "lines/op", "remote", "local",
     ]);
+    grid.set_content_arrangement(ContentArrangement::Disabled);
     for row in rows {
         grid.add_row([
             row.lock.clone(),
             row.threads.to_string(),
-            short(row.seed),
+            seed(row.seed.to_string()),
             format!("{:.3}", row.ops_per_us),
             format!("{:.3}", row.jain),
             row.wait_ns_p50.to_string(),
@@ -95,16 +118,13 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
             format!("{:.2}", row.local_handover_share),
         ]);
     }
+    for column in grid.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
     for column in grid.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    writeln!(out, "{}", render(&grid))?;
-    writeln!(out, "lines/op, remote: line transfers per acquisition, and those between sockets;")?;
-    writeln!(out, "local: share of acquisitions after one on the same NUMA node; jain: 1 is equal shares;")?;
-    writeln!(
-        out,
-        "ops/us: with the rare long holds, which are not simulated, at their mean of 500 ns/threads"
-    )
+    render(&grid)
 }
 
 /// Mark of a cell's class.
@@ -149,11 +169,10 @@ pub fn table_row(out: &mut impl Write, cells: &[Cell]) -> io::Result<()> {
 
 /// Mean absolute errors: of all cells, by variant, by class.
 pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Result<()> {
-    writeln!(
-        out,
-        "\n* fitted   ~ seen   unmarked: predicted   publ/sim.: times as many as {}",
-        table.variants[0].name
-    )?;
+    let predicted =
+        if cells.iter().any(|cell| cell.class == Class::Predicted) { "unmarked: predicted   " } else { "" };
+    let base = table.variants[0].name;
+    writeln!(out, "\n* fitted   ~ seen   {predicted}publ/sim.: times as many as {base}")?;
     let shown = |of: &dyn Fn(&Cell) -> bool| match mean_error(cells, of) {
         Some(error) => format!("{:.1} % ({} cells)", error.mean * 100.0, error.cells),
         None => "no cells".to_owned(),
@@ -167,8 +186,7 @@ pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io:
     let Some(worst) = largest_error(cells) else { return Ok(()) };
     let (variant, threads, error) = (worst.variant, worst.row.threads, worst.error * 100.0);
     writeln!(out, "  worst cell: {variant} at {threads} threads, {error:+.1} %")?;
-    let mut choices: Vec<_> = table.seen().iter().map(|cells| cells.choice).collect();
-    choices.dedup();
+    let choices: BTreeSet<_> = table.seen().iter().map(|cells| cells.choice).collect();
     for choice in choices {
         writeln!(out, "{}", wrapped(&format!("seen while choosing: {choice}"), "  "))?;
     }
@@ -196,8 +214,12 @@ pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
     let verdict = tortured.verdict().name();
     writeln!(out, "{}{mark}  {verdict}", counts(tortured.lock, &tortured.counts))?;
     let wait_ms = tortured.wait_ns_max as f64 / 1e6;
-    let events = tortured.notable_events().map(|(event, count)| format!(", {} {count}", event.name()));
-    let detail = format!("longest wait {wait_ms:.1} ms{}", events.collect::<String>());
+    let events = tortured.events_seen().map(|(event, count)| format!(", {} {count}", event.name()));
+    let mut detail = format!("longest wait {wait_ms:.1} ms{}", events.collect::<String>());
+    let not_taken: Vec<_> = tortured.paths_not_taken().map(LockEvent::name).collect();
+    if !not_taken.is_empty() {
+        detail += &format!(", NOT TAKEN: {}", not_taken.join(", "));
+    }
     writeln!(out, "{}", wrapped(&detail, "    "))
 }
 
@@ -285,5 +307,7 @@ mod tests {
         assert_fits(&shown);
         assert!(shown.contains("  2.707  0.001 -100.0*"), "{shown}");
         assert!(shown.contains("fitted 100.0 % (3 cells)"), "{shown}");
+        assert!(shown.contains("predicted no cells") && !shown.contains("unmarked"), "{shown}");
+        assert_eq!(shown.matches("seen while choosing: ").count(), 1, "{shown}");
     }
 }

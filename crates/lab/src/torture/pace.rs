@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Length of a phase. Short enough for a few dozen in the shortest run, and long enough for a writer that
+/// Length of a phase that is not scant. Short enough for a few dozen in the shortest run, and long enough for a writer that
 /// has to wait for a processor to take part.
 pub const PHASE: Duration = Duration::from_millis(50);
 
@@ -33,18 +33,25 @@ pub const SLEEP_ONE_IN: u32 = 4;
 
 /// How many take part in a scant phase, if there are so many.
 ///
-/// Three is the smallest queue that a lock can sort, beside the one who holds it: a head, a waiter to be
-/// moved, and one behind it. When these few think for about as long as a section takes, the queue runs empty
-/// all the time while a moved waiter is left, and whoever comes next races with the head for the tail.
-const SCANT: Range<u32> = 3..5;
-/// Limits of `shift` in a scant phase: up to a section's length.
-const SCANT_SHIFTS: Range<u32> = 5..10;
+/// The fewest that a lock can sort: a head, a waiter to be moved, and one behind it. Two of them thinking for
+/// a section's length or less, the queue runs empty again and again while the moved one is left, and whoever
+/// comes next races with the head for the tail. With four, or longer thinking, that is rarer by an order
+/// where other programs take the processors.
+const SCANT: u16 = 3;
+/// Limits of `shift` in a scant phase.
+const SCANT_SHIFTS: Range<u32> = 0..9;
 /// One phase in so many is scant.
 const SCANT_ONE_IN: u32 = 4;
+/// Length of a scant phase. Longer, as all who wait from the phase before must have had their turn first.
+const SCANT_PHASE: Duration = Duration::from_millis(150);
 /// Limits of `shift`: from a section's length to that of many hand-overs.
 const BUSY_SHIFTS: Range<u32> = 7..15;
 /// From what a timer can do to a few rounds of many writers.
 const SLEEP_SHIFTS: Range<u32> = 14..20;
+
+fn pick(shifts: Range<u32>, below: &mut impl FnMut(u32) -> u32) -> u8 {
+    (shifts.start + below(shifts.len() as u32)) as u8
+}
 
 /// One phase. Writers are numbered from 0 to one less than [`WRITERS_MAX`](super::WRITERS_MAX).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,20 +77,18 @@ impl Phase {
         Self { first: 0, active: 0, think: Think::Not }
     }
 
-    /// Scant, or else everybody or only some, each with any way to think.
-    pub fn draw(writers: usize, mut random: impl FnMut() -> u32) -> Self {
+    /// Scant, or else everybody or only some, each with any way to think; and for how long.
+    pub fn draw(writers: usize, mut random: impl FnMut() -> u32) -> (Self, Duration) {
         let mut below = |n: u32| random() % n;
         let mut phase = Self::full(writers);
         if writers < 2 {
-            return phase;
+            return (phase, PHASE);
         }
         if below(SCANT_ONE_IN) == 0 {
-            let active = SCANT.start + below(SCANT.len() as u32);
-            phase.active = active.min(writers as u32) as u16;
+            phase.active = phase.active.min(SCANT);
             phase.first = below(writers as u32) as u16;
-            phase.think =
-                Think::Busy { shift: (SCANT_SHIFTS.start + below(SCANT_SHIFTS.len() as u32)) as u8 };
-            return phase;
+            phase.think = Think::Busy { shift: pick(SCANT_SHIFTS, &mut below) };
+            return (phase, SCANT_PHASE);
         }
         if below(2) == 0 {
             // Small numbers as often as large ones: with each, the queue has another length.
@@ -94,10 +99,10 @@ impl Phase {
         }
         phase.think = match below(3) {
             0 => Think::Not,
-            1 => Think::Busy { shift: (BUSY_SHIFTS.start + below(BUSY_SHIFTS.len() as u32)) as u8 },
-            _ => Think::Sleep { shift: (SLEEP_SHIFTS.start + below(SLEEP_SHIFTS.len() as u32)) as u8 },
+            1 => Think::Busy { shift: pick(BUSY_SHIFTS, &mut below) },
+            _ => Think::Sleep { shift: pick(SLEEP_SHIFTS, &mut below) },
         };
-        phase
+        (phase, PHASE)
     }
 
     fn takes_part(self, writer: usize, writers: usize) -> bool {
@@ -238,11 +243,13 @@ mod tests {
             state >> 8
         };
         for writers in [1, 2, 64] {
-            let phases: Vec<_> = (0..200).map(|_| Phase::draw(writers, &mut random)).collect();
+            let (phases, lengths): (Vec<_>, Vec<_>) =
+                (0..200).map(|_| Phase::draw(writers, &mut random)).unzip();
             assert!(phases.iter().all(|p| (1..=writers).contains(&p.active.into())));
             assert!(phases.contains(&Phase::full(writers)));
             assert_eq!(phases.iter().any(|p| p.think != Think::Not), writers > 1);
             assert_eq!(phases.iter().any(|p| usize::from(p.active) < writers), writers > 2);
+            assert_eq!(lengths.contains(&SCANT_PHASE), writers > 1);
         }
     }
 

@@ -24,8 +24,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Of a writer: the locks keep nothing large on it.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// A counter that only the holder of the lock touches, in two steps: if the lock fails to exclude, increments
-/// are lost.
+/// A counter that only the holder of the lock touches, and in two steps, a load and a store: if the lock fails
+/// to exclude, an increment between them is lost. Relaxed suffices, as the lock orders its holders; atomic it is
+/// for the locks that fail to.
 #[derive(Default)]
 struct Canary(AtomicU64);
 
@@ -299,9 +300,9 @@ impl<'a, P: Platform, L: RawLock> Monitor<'a, P, L> {
                 return None;
             }
             if elapsed >= next_phase {
-                let phase = self.phase(elapsed);
+                let (phase, length) = self.phase(elapsed);
                 self.run.pace.set(phase);
-                next_phase = elapsed + PHASE;
+                next_phase = elapsed + length;
             }
             if !self.plan.stat_interval.is_zero() && elapsed >= next_report {
                 interim(&self.run.counts());
@@ -331,12 +332,12 @@ impl<'a, P: Platform, L: RawLock> Monitor<'a, P, L> {
         None
     }
 
-    fn phase(&mut self, elapsed: Duration) -> Phase {
+    fn phase(&mut self, elapsed: Duration) -> (Phase, Duration) {
         let stutter = self.plan.stutter.as_nanos();
         if stutter > 0 && elapsed.as_nanos() / stutter % 2 == 1 {
             // Nobody can be expected to make progress.
             self.since = Instant::now();
-            return Phase::pause();
+            return (Phase::pause(), PHASE);
         }
         Phase::draw(self.plan.writers, || entropy() as u32)
     }
