@@ -5,7 +5,7 @@
 //! standstill, and *phases*. A lock has paths that only a full queue reaches and paths that only a queue
 //! that runs empty reaches, so how many writers take part, and how long they think between
 //! acquisitions, changes several times a second at random. Totals are therefore no benchmark.
-//! Below four writers, some of CNA's paths cannot be taken: [`WRITERS_LEAST`].
+//! Unless told otherwise there are twice as many writers as CPUs, but at least four: see [`WRITERS_LEAST`].
 //!
 //! Judged are exclusion and progress. Fairness is not: look at Max/Min and at the longest wait.
 
@@ -69,15 +69,16 @@ fn count_of_list(list: &str) -> Option<u32> {
     Some(count)
 }
 
-/// Most writers. A thread takes four mappings (two stacks, each with a guard page), Linux allows a process 65530
-/// of them unless told otherwise (`vm.max_map_count`), and a thread that cannot have its own aborts the process.
+/// Most writers. A thread takes four mappings (two stacks, each with a guard page), Linux allows a process
+/// 65530 of them unless told otherwise (`vm.max_map_count`), and a thread that cannot have its own aborts the
+/// process.
 pub const WRITERS_MAX: usize = 8192;
 
-/// Fewest writers that take all paths of every lock: one who holds it and, for CNA to sort, a head, a waiter to be
-/// moved, and one behind it. Without a number given there are twice as many as CPUs, but not fewer than these.
+/// Fewest writers if nobody says how many, so that every path of CNA is taken also on one CPU: one who holds
+/// the lock, and for CNA to sort a head, a waiter to be moved, and one behind it.
 pub const WRITERS_LEAST: usize = 4;
 
-/// How many writers there are if nobody says.
+/// How many writers there are if nobody says: twice as many as CPUs, but at least [`WRITERS_LEAST`].
 pub fn writers_by_default() -> usize {
     WRITERS_LEAST.max(2 * available_parallelism().map_or(1, usize::from)).min(WRITERS_MAX)
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Length of a phase that is not scant. Short enough for a few dozen in the shortest run, and long enough for a writer that
-/// has to wait for a processor to take part.
+/// Length of a phase that is not scant. Short enough for a dozen in the shortest run, and long enough for
+/// a writer that has to wait for a processor to take part.
 pub const PHASE: Duration = Duration::from_millis(50);
 
 /// What a writer does between two acquisitions.
