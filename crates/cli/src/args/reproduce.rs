@@ -1,0 +1,37 @@
+//! Flags of `nearlock reproduce`.
+
+use clap::Args;
+
+use super::{Format, seeds};
+
+const EXAMPLES: &str = "\
+Examples:
+  nearlock reproduce --quick
+  nearlock reproduce cna-locktorture --seeds 32 --format json > cells.json
+
+A cell is the median over seeds, which draw where the threads run: 16 seeds up to 36 threads,
+8 above (--quick: 12 up to 8 threads, 6 up to 36, 3 above, half the window). `error` in JSON and CSV
+is (simulated - published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's
+parameters were chosen with it, `seen` if it was looked at while the model's structure was chosen,
+and otherwise `predicted`. Of cna-locktorture every cell is fitted or seen: none is a prediction.";
+
+/// Simulates published tables, and shows both.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReproduceArgs {
+    /// Tables (`nearlock list tables`); all unless given.
+    #[arg(value_name = "TABLE")]
+    pub tables: Vec<String>,
+    /// Take fewer seeds and a shorter window: a minute or less.
+    #[arg(long)]
+    pub quick: bool,
+    /// Number of seeds for each cell.
+    #[arg(long, value_name = "N", value_parser = seeds)]
+    pub seeds: Option<usize>,
+    /// How to write the results.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+    /// Exit with 1 if a table misses its bound on the mean absolute error.
+    #[arg(long)]
+    pub check: bool,
+}

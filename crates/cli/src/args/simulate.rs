@@ -1,0 +1,47 @@
+//! Flags of `nearlock simulate`.
+
+use clap::Args;
+
+use super::{Format, at_least_one, seeds};
+
+const EXAMPLES: &str = "\
+Examples:
+  nearlock simulate --machine haswell-ex-4s --lock qspinlock,cna-v13 --threads 1,36,142
+  nearlock simulate --machine my-server.toml --lock cna-v13 --threads 64 --seeds 8 \\
+      --set cna-v13.threshold-ns=1000000 --set machine.smt=1 --format csv
+
+One row per lock, number of threads and seed. All times are virtual nanoseconds; `ops_per_us` is
+acquisitions per microsecond by all threads together; the rare long holds of locktorture, which are
+not simulated, are in it at their mean, 500 ns divided by the number of threads. The same seed gives
+the same row, in every process. If a lock fails (exclusion violated, deadlock, livelock, starvation),
+the command that repeats it is printed.";
+
+/// Simulates locks on a machine.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SimulateArgs {
+    /// Machine (`nearlock list machines`), or path of a machine file.
+    #[arg(long, value_name = "M|FILE")]
+    pub machine: String,
+    /// Workload (`nearlock list workloads`).
+    #[arg(long, value_name = "W", default_value = "locktorture")]
+    pub workload: String,
+    /// Locks (`nearlock list locks`).
+    #[arg(long, value_name = "L,L,...", value_delimiter = ',', required = true)]
+    pub lock: Vec<String>,
+    /// Numbers of threads, each at most the machine's number of CPUs.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', required = true, value_parser = at_least_one)]
+    pub threads: Vec<usize>,
+    /// Number of seeds for each lock and number of threads.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seeds)]
+    pub seeds: usize,
+    /// The first seed; the others follow it.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Set something of a lock, the machine, the workload or the simulation (`nearlock list settings`).
+    #[arg(long, value_name = "NAME.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// How to write the results.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+}

@@ -1,0 +1,72 @@
+//! Flags of `nearlock torture`.
+
+use clap::{Args, ValueEnum};
+
+use super::{Format, at_least_one};
+
+const EXAMPLES: &str = "\
+Examples:
+  nearlock torture all
+  nearlock torture cna-v13,qspinlock --nwriters 64 --shutdown-secs 60 --stat-interval 5
+  nearlock torture lock-busted          (ends in FAILURE: that is what it is for)
+
+Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer got the lock more
+than twice as often as another (no failure), !!! after Fail that a writer saw another hold the lock.
+How many writers take part, and how they pass the time between acquisitions, changes every 50 or
+150 ms at random, so that queues run full and empty: totals are no benchmark. Unless set,
+cna-v13.threshold-ns is 1000000 and cna-v13.shuffle-reduction is 2, so that every path of CNA is
+taken often. One that was not is named after NOT TAKEN: the run says nothing about it.";
+
+/// Tortures locks on this machine, as the kernel's locktorture does.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TortureArgs {
+    /// Locks (`nearlock list locks`), or `all`: those that mean to work.
+    #[arg(value_name = "LOCK,...|all", value_delimiter = ',', required = true)]
+    pub locks: Vec<String>,
+    /// Number of writers, up to 8192; unless given twice the CPUs, but at least 4, so that every path of
+    /// CNA can be taken.
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub nwriters: Option<usize>,
+    /// How long to torture each lock, in s.
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub shutdown_secs: u64,
+    /// Report to standard error every so many s; 0: never.
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub stat_interval: u64,
+    /// All writers run for so many s, then pause as long, and so on; 0: they never pause (the kernel: 5).
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub stutter: u64,
+    /// Length of the rare long holds, in ms; 0: none.
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(..=60_000))]
+    pub long_hold: u64,
+    /// How waiting writers pass the time.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub wait: WaitPolicy,
+    /// Number of made-up NUMA nodes, to which the writers belong in turn; unless given the machine's own,
+    /// or two made-up ones if it has only one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub numa_nodes: Option<u32>,
+    /// Of 100 acquisitions, how many are urgent.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=100))]
+    pub priority_percent: u64,
+    /// A lock that nobody acquires for so many s is hung, and fails.
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub hang_secs: u64,
+    /// Set something of a lock (`nearlock list settings`).
+    #[arg(long, value_name = "NAME.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// How to write the results.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+}
+
+/// Waiting policies.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum WaitPolicy {
+    /// Pause: for no more writers than CPUs
+    Spin,
+    /// Pause shortly, then offer the CPU to others
+    #[default]
+    Yield,
+}
