@@ -42,4 +42,64 @@ pub unsafe trait RawTryLock: RawLock {
     ///
     /// As [`RawLock::lock`], if it returns true.
     unsafe fn try_lock(&self, node: &Self::Node) -> bool;
+
+    /// Whether somebody holds the lock. Stale by the time it is known, and orders nothing.
+    ///
+    /// Locks that can tell from a look at their word do so; this default takes the lock for a moment.
+    fn is_locked(&self) -> bool {
+        let node = Self::Node::default();
+        // SAFETY: the node is fresh, and lives until the lock is released.
+        unsafe {
+            let free = self.try_lock(&node);
+            if free {
+                self.unlock(&node);
+            }
+            !free
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classic::ttas::TtasLock;
+    use crate::native::Native;
+
+    /// Leaves `is_locked` to the trait.
+    #[derive(Default)]
+    struct Plain(TtasLock<Native>);
+
+    // SAFETY: is the lock inside; so below.
+    unsafe impl RawLock for Plain {
+        type Node = ();
+        unsafe fn lock(&self, node: &()) {
+            // SAFETY: the caller's; so below.
+            unsafe { self.0.lock(node) };
+        }
+        unsafe fn unlock(&self, node: &()) {
+            // SAFETY: as above.
+            unsafe { self.0.unlock(node) };
+        }
+    }
+
+    // SAFETY: as above.
+    unsafe impl RawTryLock for Plain {
+        unsafe fn try_lock(&self, node: &()) -> bool {
+            // SAFETY: as above.
+            unsafe { self.0.try_lock(node) }
+        }
+    }
+
+    #[test]
+    fn a_lock_that_cannot_look_at_its_word_tries() {
+        let lock = Plain::default();
+        assert!(!lock.is_locked());
+        // SAFETY: one thread, and unlock follows lock.
+        unsafe {
+            lock.lock(&());
+            assert!(lock.is_locked());
+            lock.unlock(&());
+        }
+        assert!(!lock.is_locked());
+    }
 }

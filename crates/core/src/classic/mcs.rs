@@ -129,6 +129,11 @@ unsafe impl<P: Platform> RawTryLock for McsLock<P> {
         // Ordering: AcqRel as in `lock`; Relaxed on failure, where nothing is read through the value.
         self.tail.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok()
     }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        !self.tail.load(Relaxed).is_null()
+    }
 }
 
 #[cfg(test)]
@@ -168,9 +173,9 @@ mod tests {
         unsafe {
             lock.lock(&a);
             assert_eq!(lock.tail.load(Relaxed).cast_const(), ptr::from_ref(&a));
-            assert!(!lock.try_lock(&b));
+            assert!(!lock.try_lock(&b) && lock.is_locked());
             lock.unlock(&a);
-            assert!(lock.tail.load(Relaxed).is_null());
+            assert!(lock.tail.load(Relaxed).is_null() && !lock.is_locked());
             assert!(lock.try_lock(&b));
             lock.unlock(&b);
         }

@@ -86,6 +86,11 @@ unsafe impl<P: Platform, T: TtasTuning> RawTryLock for TtasLock<P, T> {
         // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
         self.word.swap(1, Acquire) == 0
     }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.word.load(Relaxed) != 0
+    }
 }
 
 #[cfg(test)]
@@ -99,9 +104,9 @@ mod tests {
         // SAFETY: one thread, and unlock follows lock.
         unsafe {
             lock.lock(&());
-            assert!(!lock.try_lock(&()));
+            assert!(!lock.try_lock(&()) && lock.is_locked());
             lock.unlock(&());
-            assert!(lock.try_lock(&()));
+            assert!(!lock.is_locked() && lock.try_lock(&()));
             lock.unlock(&());
         }
         assert_eq!(lock.word.load(Relaxed), 0);

@@ -405,6 +405,11 @@ unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     unsafe fn try_lock(&self, _node: &()) -> bool {
         self.try_take()
     }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.word.load(Relaxed) & LOCKED_MASK != 0
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,15 @@ fn locks_and_unlocks_with_either_access() {
 }
 
 #[test]
+fn waiters_alone_do_not_hold_the_lock() {
+    let tail = Tail::encode(NodeId { slot: 6, level: 0 }).bits();
+    for waiters in [0, PENDING, tail, tail | PENDING] {
+        assert!(!QSpinLock::<OneThread>::with_word(waiters).is_locked());
+        assert!(QSpinLock::<OneThread>::with_word(waiters | LOCKED).is_locked());
+    }
+}
+
+#[test]
 fn tails_name_nodes_and_come_back() {
     for id in [
         NodeId { slot: 0, level: 0 },
