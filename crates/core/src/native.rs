@@ -4,7 +4,7 @@ use core::hint::spin_loop;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::platform::{Atomic, AtomicInt, Platform, SplitWord};
+use crate::platform::{Atomic, AtomicInt, Park, Platform, SplitWord};
 
 /// How native code passes the time while it waits.
 pub trait Wait: Send + Sync + 'static {
@@ -85,6 +85,10 @@ impl SplitWord for AtomicU32 {
         narrow::store_low_half(self, v, order);
     }
     #[inline(always)]
+    fn swap_low_byte(&self, v: u8, order: Ordering) -> u8 {
+        narrow::swap_low_byte(self, v, order)
+    }
+    #[inline(always)]
     fn swap_high_half(&self, v: u16, order: Ordering) -> u16 {
         narrow::swap_high_half(self, v, order)
     }
@@ -123,6 +127,17 @@ mod narrow {
     }
 
     #[inline(always)]
+    pub fn swap_low_byte(word: &AtomicU32, v: u8, _order: Ordering) -> u8 {
+        let mut x = v;
+        // Ordering: `xchg` is a full barrier, whatever was asked for.
+        // SAFETY: as in `swap_high_half`, for bits 0 to 7.
+        unsafe {
+            asm!("xchg byte ptr [{p}], {x}", p = in(reg) word.as_ptr(), x = inout(reg_byte) x, options(nostack, preserves_flags))
+        };
+        x
+    }
+
+    #[inline(always)]
     pub fn swap_high_half(word: &AtomicU32, v: u16, _order: Ordering) -> u16 {
         let mut x = v;
         // Ordering: `xchg` is a full barrier, whatever was asked for.
@@ -136,13 +151,13 @@ mod narrow {
     }
 }
 
-/// See the x86-64 form. The swap is the whole-word loop: without LSE there is no shorter one.
+/// See the x86-64 form. The swaps are the whole-word loop: without LSE there is no shorter one.
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
 mod narrow {
     use core::arch::asm;
     use core::sync::atomic::{AtomicU32, Ordering};
 
-    pub use super::whole::swap_high_half;
+    pub use super::whole::{swap_high_half, swap_low_byte};
 
     #[inline(always)]
     pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {
@@ -196,6 +211,10 @@ mod whole {
         pub fn store_low_half(word: &AtomicU32, v: u16, order: Ordering) {
             replace(word, 0xffff, u32::from(v), order);
         }
+    }
+
+    pub fn swap_low_byte(word: &AtomicU32, v: u8, order: Ordering) -> u8 {
+        replace(word, 0xff, u32::from(v), order) as u8
     }
 
     pub fn swap_high_half(word: &AtomicU32, v: u16, order: Ordering) -> u16 {
@@ -265,6 +284,17 @@ unsafe impl<W: Wait> Platform for Native<W> {
     }
 }
 
+/// Without an operating system nobody can sleep: a sleeper spends a turn of the waiting policy, and wakes for no
+/// reason.
+impl<W: Wait> Park for Native<W> {
+    fn park(_word: &AtomicU32, _expected: u32) {
+        W::turn(0);
+    }
+
+    #[inline(always)]
+    fn unpark(_word: *const AtomicU32, _n: u32) {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +309,8 @@ mod tests {
         assert_eq!(word.load(Relaxed), 0xa1b2_2233);
         assert_eq!(word.swap_high_half(0x4455, Acquire), 0xa1b2);
         assert_eq!(word.load(Relaxed), 0x4455_2233);
+        assert_eq!(word.swap_low_byte(0x66, Acquire), 0x33);
+        assert_eq!(word.load(Relaxed), 0x4455_2266);
     }
 
     #[test]

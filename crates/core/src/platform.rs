@@ -56,6 +56,8 @@ pub trait SplitWord: AtomicInt<u32> {
     /// Condition: no other thread changes bits 0 to 15 at the same time (setting a bit that is set
     /// already changes nothing).
     fn store_low_half(&self, v: u16, order: Ordering);
+    /// Replaces bits 0 to 7 and returns what they were, in one step.
+    fn swap_low_byte(&self, v: u8, order: Ordering) -> u8;
     /// Replaces bits 16 to 31 and returns what they were, in one step.
     fn swap_high_half(&self, v: u16, order: Ordering) -> u16;
 }
@@ -101,6 +103,23 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// Counts an event of a slow path. Costs nothing where the platform does not count.
     #[inline(always)]
     fn count(_event: LockEvent) {}
+}
+
+/// Sleeping until a word changes: a futex.
+///
+/// A wait that ends by [`unpark`](Self::unpark) orders nothing by itself: the sleeper reads the word again, with
+/// the ordering that it needs.
+pub trait Park: Platform {
+    /// Sleeps while `word` has the value `expected`, until [`unpark`](Self::unpark) wakes it. Comparing and
+    /// falling asleep are one step for `unpark`: whoever changes the word first and then calls `unpark` wakes
+    /// this sleeper, or the sleeper has seen the change. May return at any time for no reason.
+    fn park(word: &Self::U32, expected: u32);
+
+    /// Wakes at most `n` of those that sleep on `word`.
+    ///
+    /// Only the address counts. The word may be gone, or have another use by now: then a sleeper there
+    /// wakes for no reason.
+    fn unpark(word: *const Self::U32, n: u32);
 }
 
 /// Time.

@@ -4,7 +4,7 @@
 use crate::classic::{mcs, ttas};
 use crate::controls;
 use crate::linux::{cna_v13, qspinlock};
-use crate::platform::{Clock, LocalNodes, Platform, Priority, Random, Settings, Topology};
+use crate::platform::{Clock, LocalNodes, Park, Platform, Priority, Random, Settings, Topology};
 use crate::raw::RawLock;
 use crate::settings::Setting;
 
@@ -15,6 +15,7 @@ pub trait EveryCapability:
     + Priority
     + Random
     + Settings
+    + Park
     + LocalNodes<qspinlock::Node<Self, ()>>
     + LocalNodes<cna_v13::Node<Self>>
 {
@@ -26,6 +27,7 @@ impl<P> EveryCapability for P where
         + Priority
         + Random
         + Settings
+        + Park
         + LocalNodes<qspinlock::Node<Self, ()>>
         + LocalNodes<cna_v13::Node<Self>>
 {

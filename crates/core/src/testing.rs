@@ -9,7 +9,7 @@ use std::thread_local;
 
 use crate::events::LockEvent;
 use crate::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, Topology, ZeroNode,
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology, ZeroNode,
 };
 use crate::settings::Setting;
 
@@ -26,6 +26,8 @@ thread_local! {
     pub static NUMA_NODE: Cell<u32> = const { Cell::new(0) };
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
+    /// The last call of `unpark`.
+    pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
 }
 
 pub fn events_of(event: LockEvent) -> u64 {
@@ -76,6 +78,15 @@ unsafe impl Platform for OneThread {
 
     fn count(event: LockEvent) {
         EVENTS.with(|events| events[event as usize].set(events[event as usize].get() + 1));
+    }
+}
+
+impl Park for OneThread {
+    fn park(word: &AtomicU32, expected: u32) {
+        assert_ne!(word.load(Ordering::Relaxed), expected, "the only thread sleeps for ever");
+    }
+    fn unpark(word: *const AtomicU32, n: u32) {
+        UNPARKED.set(Some((word, n)));
     }
 }
 

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::{cna_v13, qspinlock};
 use nearlock_core::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, Topology,
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology,
 };
 use nearlock_core::settings::Setting;
 
@@ -62,6 +62,9 @@ struct Instance {
     settings: Cell<[u64; Setting::COUNT]>,
     events: Cell<[u64; LockEvent::COUNT]>,
     executions: Cell<u64>,
+    /// Who sleeps: the address of the word, and which sleep it is.
+    sleepers: RefCell<Vec<(usize, u64)>>,
+    sleeps: Cell<u64>,
 }
 
 thread_local! {
@@ -82,6 +85,7 @@ impl Loom {
             i.cna.replace((0..slots).map(|_| CnaNode::default()).collect());
             i.now_ns.set(0);
             i.random.set(0);
+            i.sleepers.borrow_mut().clear();
             i.settings.set(Setting::DEFAULTS);
             i.executions.set(i.executions.get() + 1);
         });
@@ -178,6 +182,40 @@ unsafe impl Platform for Loom {
             let mut events = i.events.get();
             events[event as usize] += 1;
             i.events.set(events);
+        });
+    }
+}
+
+/// A sleeper lets the others run until it has been woken: one that nobody wakes shows as an execution without
+/// end. It never wakes for no reason, since that would hide a lost wake-up. Sleeping and waking order nothing
+/// (loom's own `park` and `unpark` would, and so hide a missing Release).
+impl Park for Loom {
+    #[track_caller]
+    fn park(word: &LoomU32, expected: u32) {
+        // loom runs no other thread between this look and the entry in the list.
+        if word.newest() != expected {
+            return;
+        }
+        let address = std::ptr::from_ref(word).addr();
+        let sleep = INSTANCE.with(|i| {
+            i.sleeps.set(i.sleeps.get() + 1);
+            i.sleepers.borrow_mut().push((address, i.sleeps.get()));
+            i.sleeps.get()
+        });
+        let mut turn = 0;
+        while INSTANCE.with(|i| i.sleepers.borrow().contains(&(address, sleep))) {
+            relax(turn);
+            turn += 1;
+        }
+    }
+
+    fn unpark(word: *const LoomU32, n: u32) {
+        INSTANCE.with(|i| {
+            let mut sleepers = i.sleepers.borrow_mut();
+            for _ in 0..n {
+                let Some(first) = sleepers.iter().position(|(address, _)| *address == word.addr()) else { return };
+                sleepers.remove(first);
+            }
         });
     }
 }

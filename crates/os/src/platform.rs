@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, Topology, ZeroNode,
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology, ZeroNode,
 };
 use nearlock_core::settings::Setting;
 
@@ -52,6 +52,17 @@ unsafe impl<W: Wait> Platform for Os<W> {
     #[inline]
     fn count(event: LockEvent) {
         thread::count(event);
+    }
+}
+
+impl<W: Wait> Park for Os<W> {
+    #[inline]
+    fn park(word: &AtomicU32, expected: u32) {
+        sys::futex_wait(word, expected, None);
+    }
+    #[inline]
+    fn unpark(word: *const AtomicU32, n: u32) {
+        sys::futex_wake(word, n);
     }
 }
 

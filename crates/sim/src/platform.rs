@@ -5,14 +5,14 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::platform::{
-    Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Platform, Priority, Random, Settings, SplitWord,
+    Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, SplitWord,
     Topology, Work, ZeroNode,
 };
 use nearlock_core::settings::Setting;
 
 use crate::access::{Access, Operation};
 use crate::arena::LINE;
-use crate::machine::{perform, spend_ps, wait_for_change, with};
+use crate::machine::{park, perform, spend_ps, unpark, wait_for_change, with};
 
 /// The simulated machine that runs on the calling thread.
 ///
@@ -141,6 +141,9 @@ impl SplitWord for Word<u32> {
     fn store_low_half(&self, v: u16, order: Ordering) {
         self.narrow(0, 2, store_operation(order), v.into(), 0);
     }
+    fn swap_low_byte(&self, v: u8, _order: Ordering) -> u8 {
+        self.narrow(0, 1, Operation::Swap, v.into(), 0) as u8
+    }
     fn swap_high_half(&self, v: u16, _order: Ordering) -> u16 {
         self.narrow(2, 2, Operation::Swap, v.into(), 0) as u16
     }
@@ -189,6 +192,15 @@ unsafe impl Platform for Sim {
         let access = Access { offset: 0, width: 1, operation: Operation::Prefetch, operand: 0, expected: 0 };
         // SAFETY: a prefetch neither reads nor writes a value.
         unsafe { perform(target.cast_mut().cast(), access) };
+    }
+}
+
+impl Park for Sim {
+    fn park(word: &Word<u32>, expected: u32) {
+        park(ptr::from_ref(word).cast(), || word.load(Ordering::Relaxed) == expected);
+    }
+    fn unpark(word: *const Word<u32>, n: u32) {
+        unpark(word.cast(), n);
     }
 }
 

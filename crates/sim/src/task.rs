@@ -22,6 +22,8 @@ pub enum State {
     Drain(usize),
     /// It waits for a line to change, at most until the moment given, in ps.
     Line { line: u32, until_ps: u64 },
+    /// It sleeps on a word, until another wakes it.
+    Parked,
     /// It has ended.
     Ended,
 }

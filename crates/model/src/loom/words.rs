@@ -121,22 +121,30 @@ impl SplitWord for LoomU32 {
         self.replace_low(0xffff, u32::from(v), effective(order, "store_low_half", Location::caller()));
     }
     #[track_caller]
+    fn swap_low_byte(&self, v: u8, order: Ordering) -> u8 {
+        let order = effective(order, "swap_low_byte", Location::caller());
+        self.replace(0xff, v.into(), order) as u8
+    }
+    #[track_caller]
     fn swap_high_half(&self, v: u16, order: Ordering) -> u16 {
         let order = effective(order, "swap_high_half", Location::caller());
-        let mut old = self.newest();
-        // Relaxed on failure, where the value is only tried again: the one step that succeeds is the swap.
-        while let Err(seen) =
-            self.word().compare_exchange(old, old & 0xffff | u32::from(v) << 16, order, Relaxed)
-        {
-            old = seen;
-        }
-        (old >> 16) as u16
+        (self.replace(0xffff_0000, u32::from(v) << 16, order) >> 16) as u16
     }
 }
 
 impl LoomU32 {
+    /// Replaces the bits of `mask` and returns the whole old value.
+    fn replace(&self, mask: u32, v: u32, order: Ordering) -> u32 {
+        let mut old = self.newest();
+        // Relaxed on failure, where the value is only tried again: the one step that succeeds is the swap.
+        while let Err(seen) = self.word().compare_exchange(old, old & !mask | v, order, Relaxed) {
+            old = seen;
+        }
+        old
+    }
+
     /// The newest value. A load would try each stale one too.
-    fn newest(&self) -> u32 {
+    pub(super) fn newest(&self) -> u32 {
         match self.word().compare_exchange(0, 0, Relaxed, Relaxed) {
             Ok(v) | Err(v) => v,
         }

@@ -51,6 +51,12 @@ pub struct ModelParameters {
     pub smt_miss_scale: f64,
     /// Speed of each of two busy hardware threads of a core, a lone one being 1. Default 1.
     pub smt_speed: f64,
+    /// What a call of the futex costs the caller, in nanoseconds. Default 130: a wake-up of nobody, measured in a
+    /// virtual Xeon of two processors.
+    pub futex_call_ns: f64,
+    /// From the end of the call that wakes a sleeper to the moment at which the sleeper runs, in nanoseconds.
+    /// Default 3500: a hand-over by futex from core to core there took 3630.
+    pub wake_latency_ns: f64,
 }
 
 impl Default for ModelParameters {
@@ -69,6 +75,8 @@ impl Default for ModelParameters {
             sharer_extra_ns: 0.0,
             smt_miss_scale: 1.0,
             smt_speed: 1.0,
+            futex_call_ns: 130.0,
+            wake_latency_ns: 3500.0,
         }
     }
 }

@@ -31,6 +31,8 @@ struct Number {
 }
 
 const STORE_BUFFER_ENTRIES_MAX: usize = 1024;
+/// What the operating system takes for a futex, at most: 10 ms.
+const FUTEX_MAX_NS: f64 = 10_000_000.0;
 /// A latency that may not be 0 is at least this.
 const LATENCY_MIN_NS: f64 = 0.001;
 
@@ -133,6 +135,24 @@ const NUMBERS: &[Number] = &[
         high: 1.0,
         summary: "Speed of each of two busy hardware threads of a core, a lone one being 1.",
         field: |spec| &mut spec.model.smt_speed,
+    },
+    Number {
+        name: "futex-call-ns",
+        file_key: "model.futex_call_ns",
+        unit: "ns",
+        low: 0.0,
+        high: FUTEX_MAX_NS,
+        summary: "What a call of the futex costs the caller.",
+        field: |spec| &mut spec.model.futex_call_ns,
+    },
+    Number {
+        name: "wake-latency-ns",
+        file_key: "model.wake_latency_ns",
+        unit: "ns",
+        low: 0.0,
+        high: FUTEX_MAX_NS,
+        summary: "From the call that wakes a sleeper to the moment at which the sleeper runs.",
+        field: |spec| &mut spec.model.wake_latency_ns,
     },
     Number {
         name: "l1-ns",
