@@ -9,7 +9,8 @@ use std::thread_local;
 
 use crate::events::LockEvent;
 use crate::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology, ZeroNode,
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology,
+    ZeroNode,
 };
 use crate::settings::Setting;
 

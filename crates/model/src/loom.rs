@@ -213,7 +213,9 @@ impl Park for Loom {
         INSTANCE.with(|i| {
             let mut sleepers = i.sleepers.borrow_mut();
             for _ in 0..n {
-                let Some(first) = sleepers.iter().position(|(address, _)| *address == word.addr()) else { return };
+                let Some(first) = sleepers.iter().position(|(address, _)| *address == word.addr()) else {
+                    return;
+                };
                 sleepers.remove(first);
             }
         });

@@ -123,9 +123,10 @@ where
     }
 
     /// The section of a waiter whose node is in the queue already.
-    fn wait_queued(&self, slot: u32) {
+    fn wait_queued(&self, slot: u32, predecessor: u32) {
+        let (node, tail) = (node_of(slot), Tail::encode(name_of(slot)));
         // SAFETY: as above.
-        unsafe { self.lock.lock_when_granted(&*node_of(slot), Tail::encode(name_of(slot))) };
+        unsafe { self.lock.lock_when_granted(&*node, tail, &*node_of(predecessor)) };
         self.count.add_one();
         self.release();
     }
@@ -156,9 +157,10 @@ where
         set();
         let lock = QSpinLock::<Loom, Q, T>::with_word(build::<Q>(&queue));
         let shared = Arc::new(Guarded { lock, count: Counter::default() });
+        let mut predecessor = 0;
         let waiters = queue.main.iter().chain(queue.secondary).map(|&slot| {
-            let shared = shared.clone();
-            spawn(in_slot(slot), move || shared.wait_queued(slot))
+            let (shared, before) = (shared.clone(), std::mem::replace(&mut predecessor, slot));
+            spawn(in_slot(slot), move || shared.wait_queued(slot, before))
         });
         let newcomers = queue.newcomers.iter().map(|slot| {
             let shared = shared.clone();

@@ -107,9 +107,8 @@ pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
     // The kernel takes the number as signed.
     let n = i32::try_from(n).unwrap_or(i32::MAX);
     // SAFETY: a private wake-up looks at the address alone, and reads nothing there.
-    let woken = unsafe {
-        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, n)
-    };
+    let woken =
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, n) };
     debug_assert!(woken >= 0, "futex wake");
     u32::try_from(woken).unwrap_or(0)
 }

@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology, ZeroNode,
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology,
+    ZeroNode,
 };
 use nearlock_core::settings::Setting;
 

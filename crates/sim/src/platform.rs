@@ -5,8 +5,8 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::platform::{
-    Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, SplitWord,
-    Topology, Work, ZeroNode,
+    Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
+    SplitWord, Topology, Work, ZeroNode,
 };
 use nearlock_core::settings::Setting;
 

@@ -34,9 +34,9 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::events::LockEvent;
-use crate::linux::qspinlock::{self, LOCKED, QSpinLock, QueuePolicy, Tail};
+use crate::linux::qspinlock::{self, LOCKED, QSpinLock, QSpinTuning, QueuePolicy, Tail, grant};
 use crate::platform::{
-    Atomic, Clock, LocalNodes, NUMA_NODES_MAX, Platform, Priority, Random, Settings, Topology, ZeroNode,
+    Atomic, Clock, LocalNodes, NUMA_NODES_MAX, Park, Platform, Priority, Random, Settings, Topology, ZeroNode,
 };
 use crate::settings::Setting;
 use crate::tuning::Standard;
@@ -107,8 +107,11 @@ impl<P: Platform> Default for CnaPart<P> {
 pub struct CnaV13<T: CnaTuning = Standard>(PhantomData<T>);
 
 /// The capabilities that CNA asks for.
-pub trait CnaPlatform: Topology + Clock + Priority + Random + Settings + LocalNodes<Node<Self>> {}
-impl<P: Topology + Clock + Priority + Random + Settings + LocalNodes<Node<P>>> CnaPlatform for P {}
+pub trait CnaPlatform:
+    Topology + Clock + Priority + Random + Settings + Park + LocalNodes<Node<Self>>
+{
+}
+impl<P: Topology + Clock + Priority + Random + Settings + Park + LocalNodes<Node<P>>> CnaPlatform for P {}
 
 // SAFETY: the one head grants one waiter, of whichever queue; each waiter is in one of them (invariant 1).
 unsafe impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
@@ -123,7 +126,7 @@ unsafe impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
         node.part.start_tick.store(0, Relaxed);
     }
 
-    unsafe fn became_head(node: &Node<P>) {
+    unsafe fn became_head(_word: &P::U32, node: &Node<P>) {
         let part = &node.part;
         let order = if T::SHUFFLE_REDUCTION && node.granted.load(Relaxed) <= 1 && leave_unsorted::<P>() {
             FOUND
@@ -138,7 +141,7 @@ unsafe impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
         part.order.store(order, Relaxed);
     }
 
-    unsafe fn try_clear_tail(word: &P::U32, val: u32, node: &Node<P>) -> bool {
+    unsafe fn try_clear_tail<L: QSpinTuning>(word: &P::U32, val: u32, node: &Node<P>) -> bool {
         let Some(last) = Tail::decode(node.granted.load(Relaxed)) else {
             // Relaxed: as in `Fifo::try_clear_tail`.
             return word.compare_exchange(val, LOCKED, Relaxed, Relaxed).is_ok();
@@ -159,16 +162,15 @@ unsafe impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
             return false;
         }
         P::count(LockEvent::CnaTailSplice);
-        // Ordering: Release, pairs with the Acquire wait for `granted`: the new head sees its queue.
         // SAFETY: the first of the secondary queue waits for `granted`, so its node is in use.
-        unsafe { &(*first).granted }.store(1, Release);
+        grant::<P, L>(unsafe { &(*first).granted }, 1);
         true
     }
 
-    unsafe fn hand_over(node: &Node<P>, next: *mut Node<P>) {
+    unsafe fn hand_over<L: QSpinTuning>(node: &Node<P>, next: *mut Node<P>) {
         let part = &node.part;
         if part.order.load(Relaxed) == FLUSH {
-            return flush(node, next);
+            return flush::<P, L>(node, next);
         }
         if part.order.load(Relaxed) == NOT_FOUND {
             // There was nobody when we became head; there is now.
@@ -183,9 +185,8 @@ unsafe impl<P: CnaPlatform, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
             // SAFETY: the next waiter waits for `granted`, so its node is in use.
             unsafe { &(*next).part.start_tick }.store(part.start_tick.load(Relaxed), Relaxed);
         }
-        // Ordering: Release, pairs with the Acquire wait for `granted`: the next head sees the queues.
         // SAFETY: as above.
-        unsafe { &(*next).granted }.store(secondary.max(1), Release);
+        grant::<P, L>(unsafe { &(*next).granted }, secondary.max(1));
     }
 }
 
@@ -264,16 +265,15 @@ fn splice<P: CnaPlatform>(node: &Node<P>, next: *mut Node<P>, after: *mut Node<P
 
 /// Puts the secondary queue in front of `next` and makes its first waiter the head, whose NUMA node is
 /// preferred from now on.
-fn flush<P: CnaPlatform>(node: &Node<P>, next: *mut Node<P>) {
+fn flush<P: CnaPlatform, L: QSpinTuning>(node: &Node<P>, next: *mut Node<P>) {
     P::count(LockEvent::CnaFlush);
     let last = Tail::decode(node.granted.load(Relaxed)).expect("a head that flushes has a secondary queue");
     // SAFETY: a node in the secondary queue is in use, and ours to change (invariant 2).
     let last_next = unsafe { &(*P::node(last)).next };
     let first = last_next.load(Relaxed);
     last_next.store(next, Relaxed);
-    // Ordering: Release, pairs with the Acquire wait for `granted`: the new head sees its queue.
     // SAFETY: the first of the secondary queue waits for `granted`, so its node is in use.
-    unsafe { &(*first).granted }.store(1, Release);
+    grant::<P, L>(unsafe { &(*first).granted }, 1);
 }
 
 #[cfg(test)]

@@ -18,27 +18,35 @@
 //! pending: set by at most one waiter. It may be set for a moment by a waiter that then sees another's
 //! mark or a tail; if the bit was clear before, that waiter clears it again.
 //! tail: names the last node of the queue; 0 if there is none.
+//! With the switches for preempted waiters ([`compete`]) the word has further states.
 //!
 //! 1. While tail is not 0, only the head of the queue or the pending waiter sets locked: everybody else
-//!    takes the lock from the whole word 0.
+//!    takes the lock from the whole word 0. (Unless newcomers may steal it.)
 //! 2. At most one thread is head of the queue: the one that swapped itself in behind tail 0, or was
 //!    granted the place.
 //! 3. A node is referred to by its predecessor (from the tail swap until it grants) and by its
 //!    successor (from that one's tail swap until its link store). Whoever has granted the place on, or has
 //!    cleared the tail, has neither, and its node is free.
 //!
-//! Fairness: first come, first served, from the tail swap on; one pending waiter goes ahead of the queue.
+//! Fairness: first come, first served, from the tail swap on; one pending waiter goes ahead of the queue. With
+//! stealing, see [`compete`].
 //! Source: the algorithm of Linux' `kernel/locking/qspinlock.c` (Zijlstra, Long; fetch-or and bounded
 //! pending wait by Deacon, 2018), from a description in own words.
+
+mod compete;
+mod queue;
 
 use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::events::LockEvent;
-use crate::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Platform, SplitWord, ZeroNode};
+use crate::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Park, Platform, SplitWord};
 use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::{Standard, WordAccess};
+
+pub use compete::{ParkOnly, Preemptible, StealHybrid, StealOnce, Stealing};
+pub use queue::{Fifo, Node, QueuePolicy, grant};
 
 /// The value of a word that is locked, without waiters.
 pub const LOCKED: u32 = 1;
@@ -85,6 +93,23 @@ pub trait QSpinTuning: Send + Sync + 'static {
     /// it queues. Must be bounded: the pending waiters may be others each time. 0 queues at once.
     /// Source: 2^9 on x86 (Deacon, 2018).
     const PENDING_TURNS_MAX: u32 = 1 << 9;
+    /// Whether newcomers may take the lock ahead of the queue.
+    const STEALING: Stealing = Stealing::Off;
+    /// How many attempts a newcomer makes to steal, with [`Stealing::Hybrid`], before it queues. Bounded
+    /// because only the queue is fair. 0 queues at once.
+    const STEAL_TURNS_MAX: u32 = 1 << 9;
+    /// How many looks a queued waiter takes before it sleeps; `None`: it never does. 0 sleeps at once, and every
+    /// hand-over costs a wake-up. Source: 2^15 in the kernel, for virtual processors; a thread's is lost and
+    /// won sooner.
+    const PARK_TURNS: Option<u32> = None;
+    /// Whether a waiter that may sleep does so as soon as its predecessor does.
+    const WAIT_EARLY: bool = true;
+    /// How many looks the head takes at a stretch while nobody may steal the lock.
+    const HEAD_TURNS: u32 = 1 << 7;
+    /// Whether the head sleeps after that. Costs each unlock a locked instruction.
+    const PARK_HEAD: bool = false;
+    /// After how many such stretches nobody may steal any more until the head has the lock.
+    const HEAD_STRETCHES_MAX: u32 = 1 << 10;
 }
 
 impl QSpinTuning for Standard {}
@@ -96,88 +121,6 @@ pub struct WholeWord;
 
 impl QSpinTuning for WholeWord {
     const ACCESS: WordAccess = WordAccess::Whole;
-}
-
-/// A place in the queue, with what the policy `Q` keeps in it.
-#[repr(C)]
-pub struct Node<P: Platform, Part> {
-    /// The waiter behind this one; null until that one has linked itself in.
-    pub next: P::Ptr<Node<P, Part>>,
-    /// 0 while the owner must wait; anything else once it is the head. A first head keeps 0.
-    pub granted: P::U32,
-    /// What the policy keeps.
-    pub part: Part,
-}
-
-// SAFETY: words and pointers of zero bits are valid (0 and null), and so is the part.
-unsafe impl<P: Platform, Part: ZeroNode> ZeroNode for Node<P, Part> {}
-// SAFETY: nothing to be invalid.
-unsafe impl ZeroNode for () {}
-
-impl<P: Platform, Part: Default> Default for Node<P, Part> {
-    fn default() -> Self {
-        Self { next: Atomic::new(ptr::null_mut()), granted: Atomic::new(0), part: Part::default() }
-    }
-}
-
-/// Which waiter of the queue comes next: the hooks in which [`cna_v13`](super::cna_v13) differs from
-/// first come, first served.
-///
-/// # Safety
-///
-/// Every waiter becomes head once, after the one before it has stopped being head (invariant 2).
-pub unsafe trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
-    /// What it keeps in each node.
-    type Part: Default + Send + Sync + 'static;
-
-    /// Prepares the part of the caller's own node, whose name is `tail`, before it is queued.
-    fn prepare(node: &Node<P, Self::Part>, tail: Tail);
-
-    /// The caller has become head and is about to wait for the word.
-    ///
-    /// # Safety
-    ///
-    /// The caller is the head, with this `node`. So in the next two.
-    unsafe fn became_head(node: &Node<P, Self::Part>);
-
-    /// The head takes the free lock when the word `val` names its node as the last: tries to take it
-    /// without leaving a head behind that nobody will grant. False if somebody has queued meanwhile.
-    #[allow(clippy::missing_safety_doc)] // said above
-    unsafe fn try_clear_tail(word: &P::U32, val: u32, node: &Node<P, Self::Part>) -> bool;
-
-    /// The head holds the lock and makes another waiter the head; `next` has been read from its node.
-    #[allow(clippy::missing_safety_doc)] // said above
-    unsafe fn hand_over(node: &Node<P, Self::Part>, next: *mut Node<P, Self::Part>);
-}
-
-/// First come, first served: the MCS queue as it is.
-#[derive(Debug)]
-pub struct Fifo;
-
-// SAFETY: the one head makes the one waiter linked behind it the head, or clears the tail.
-unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
-    type Part = ();
-
-    #[inline(always)]
-    fn prepare(_node: &Node<P, ()>, _tail: Tail) {}
-
-    #[inline(always)]
-    unsafe fn became_head(_node: &Node<P, ()>) {}
-
-    #[inline(always)]
-    unsafe fn try_clear_tail(word: &P::U32, val: u32, _node: &Node<P, ()>) -> bool {
-        // Relaxed: the wait that returned `val` acquired the previous section, and nothing of ours is
-        // published by leaving.
-        word.compare_exchange(val, LOCKED, Relaxed, Relaxed).is_ok()
-    }
-
-    #[inline(always)]
-    unsafe fn hand_over(_node: &Node<P, ()>, next: *mut Node<P, ()>) {
-        // Ordering: Release, pairs with the Acquire wait in `lock_when_granted`: what we have seen
-        // of the queue is visible to the next head.
-        // SAFETY: the next waiter waits for `granted`, so its node is in use until this store.
-        unsafe { &(*next).granted }.store(1, Release);
-    }
 }
 
 /// See the [module](self).
@@ -200,7 +143,7 @@ impl<P: Platform, Q: QueuePolicy<P>, T: QSpinTuning> Default for QSpinLock<P, Q,
     }
 }
 
-impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
+impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
     /// A lock whose word is `word` already.
     #[doc(hidden)] // public for models that start in the middle of a queue
     pub fn with_word(word: u32) -> Self {
@@ -211,7 +154,12 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
     #[inline(never)]
     fn lock_slow(&self, val: u32) {
         P::count(LockEvent::Slowpath);
-        if self.lock_pending(val) {
+        if compete::competes::<T>() {
+            if self.steal() {
+                P::count(LockEvent::Stealing);
+                return;
+            }
+        } else if self.lock_pending(val) {
             P::count(LockEvent::Pending);
             return;
         }
@@ -280,8 +228,8 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
             // anybody writes into it.
             // SAFETY: by invariant 3 the predecessor's node is in use until it has seen this store.
             unsafe { &(*predecessor).next }.store(lent.node.cast_mut(), Release);
-            // SAFETY: our node, linked in.
-            unsafe { self.lock_when_granted(node, tail) };
+            // SAFETY: our node, linked in; nodes live as long as the platform.
+            unsafe { self.lock_when_granted(node, tail, &*predecessor) };
         } else {
             // SAFETY: our node, and the tail was clear.
             unsafe { self.lock_as_head(node, tail) };
@@ -290,9 +238,13 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
 
     /// Waits to become the head, then takes the lock. Safety: the caller's node, queued under this name.
     #[doc(hidden)] // public for models that start in the middle of a queue
-    pub unsafe fn lock_when_granted(&self, node: &Node<P, Q::Part>, tail: Tail) {
-        // Ordering: Acquire, pairs with the Release in `hand_over`: we see the queue as the last head did.
-        P::wait_until(&node.granted, Acquire, |granted| granted != 0);
+    pub unsafe fn lock_when_granted(
+        &self,
+        node: &Node<P, Q::Part>,
+        tail: Tail,
+        predecessor: &Node<P, Q::Part>,
+    ) {
+        queue::wait_granted::<P, _, T>(node, predecessor);
         // SAFETY: granted.
         unsafe { self.lock_as_head(node, tail) };
     }
@@ -306,27 +258,39 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
             P::prefetch_write(next);
         }
         // SAFETY: we are the head; so below.
-        unsafe { Q::became_head(node) };
-        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
-        let val = P::wait_until(&self.word, Acquire, |v| v & (LOCKED_MASK | PENDING) == 0);
+        unsafe { Q::became_head(&self.word, node) };
+        let val = if compete::competes::<T>() {
+            self.compete()
+        } else {
+            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+            P::wait_until(&self.word, Acquire, |v| v & (LOCKED_MASK | PENDING) == 0)
+        };
         // SAFETY: as above.
-        if val & TAIL_MASK == tail.bits() && unsafe { Q::try_clear_tail(&self.word, val, node) } {
+        if val & TAIL_MASK == tail.bits() && unsafe { Q::try_clear_tail::<T>(&self.word, val, node) } {
             return;
         }
-        // *,0,0 -> *,0,1. By invariant 1 nobody else takes it now. (A late waiter may have set pending: it
-        // saw the tail, so it will clear it and queue.) Relaxed: as the pending waiter's.
-        match T::ACCESS {
-            WordAccess::Split => self.word.store_low_byte(LOCKED as u8, Relaxed),
-            WordAccess::Whole => {
-                self.word.fetch_or(LOCKED, Relaxed);
-            }
+        if !compete::competes::<T>() {
+            self.set_locked();
         }
         if next.is_null() {
             // Ordering: Acquire, as above.
             next = P::wait_until(&node.next, Acquire, |next| !next.is_null());
         }
         // SAFETY: as above, and `next` is linked behind our node.
-        unsafe { Q::hand_over(node, next) };
+        unsafe { Q::hand_over::<T>(node, next) };
+    }
+
+    /// *,0,0 -> *,0,1, by the head. By invariant 1 nobody else takes it now. (A late waiter may have set
+    /// pending: it saw the tail, so it will clear it and queue.)
+    #[inline]
+    fn set_locked(&self) {
+        // Relaxed: as the pending waiter's.
+        match T::ACCESS {
+            WordAccess::Split => self.word.store_low_byte(LOCKED as u8, Relaxed),
+            WordAccess::Whole => {
+                self.word.fetch_or(LOCKED, Relaxed);
+            }
+        }
     }
 
     /// Replaces the tail and returns the word's old value (of which only the tail is exact).
@@ -354,23 +318,31 @@ impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLo
     /// Waits without a place in the queue, for threads that can have no node. Can starve.
     fn lock_without_node(&self) {
         P::count(LockEvent::NoNode);
-        while !self.try_take() {
-            P::wait_until(&self.word, Relaxed, |v| v == 0);
+        let takes_from: u32 = if compete::competes::<T>() { LOCKED_MASK | PENDING } else { u32::MAX };
+        while !self.try_take_over(takes_from) {
+            P::wait_until(&self.word, Relaxed, |v| v & takes_from == 0);
         }
     }
 
     /// 0,0,0 -> 0,0,1 if the word looks free.
     #[inline]
     fn try_take(&self) -> bool {
+        self.try_take_over(u32::MAX)
+    }
+
+    /// Sets locked, by one attempt, if none of the bits of `mask` is set.
+    #[inline]
+    fn try_take_over(&self, mask: u32) -> bool {
+        let val = self.word.load(Relaxed);
         // Ordering: Acquire, pairs with the Release in `unlock`; Relaxed on failure, where nothing is read
         // through the value.
-        self.word.load(Relaxed) == 0 && self.word.compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok()
+        val & mask == 0 && self.word.compare_exchange(val, val | LOCKED, Acquire, Relaxed).is_ok()
     }
 }
 
 // SAFETY: locked is set only in a step that saw it clear and that no other can take at the same time
 // (module documentation, transitions and invariant 1); Release and Acquire on the word order the sections.
-unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> RawLock
+unsafe impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> RawLock
     for QSpinLock<P, Q, T>
 {
     type Node = ();
@@ -388,6 +360,9 @@ unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     unsafe fn unlock(&self, _node: &()) {
         // Ordering: Release, pairs with the Acquires that see the lock free: our section happens before the
         // next.
+        if T::PARK_HEAD {
+            return self.unlock_and_wake();
+        }
         match T::ACCESS {
             WordAccess::Split => self.word.store_low_byte(0, Release),
             WordAccess::Whole => {
@@ -398,7 +373,7 @@ unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
 }
 
 // SAFETY: as above.
-unsafe impl<P: LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> RawTryLock
+unsafe impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> RawTryLock
     for QSpinLock<P, Q, T>
 {
     #[inline]

@@ -55,17 +55,17 @@ fn secondary_queue(slots: &[u32]) {
 
 fn became_head<T: CnaTuning>() {
     // SAFETY: the node in slot 0 is the head in all tests.
-    unsafe { CnaV13::<T>::became_head(node(0)) };
+    unsafe { CnaV13::<T>::became_head(&<OneThread as Platform>::U32::new(0), node(0)) };
 }
 
 fn try_clear_tail(word: &<OneThread as Platform>::U32) -> bool {
     // SAFETY: as above.
-    unsafe { Sorting::try_clear_tail(word, tail(0), node(0)) }
+    unsafe { Sorting::try_clear_tail::<Standard>(word, tail(0), node(0)) }
 }
 
 fn hand_over_to(slot: u32) {
     // SAFETY: the test made this the node behind the head.
-    unsafe { Sorting::hand_over(node(0), pointer(slot)) };
+    unsafe { Sorting::hand_over::<Standard>(node(0), pointer(slot)) };
 }
 
 fn next_of(slot: u32) -> Option<u32> {

@@ -1,0 +1,191 @@
+//! Waiters that may lose their processor: stealing, and a head that sleeps.
+//!
+//! A queue stands still while its next waiter is off the processor. The cures, each a switch of
+//! [`QSpinTuning`]: newcomers, which are running, may steal the lock; and waiters sleep rather than spin, so
+//! that there are few to be taken off. The head then takes the lock in competition.
+//!
+//! ```text
+//! bits 0-7  0 free | 1 held | 3 held, and the head sleeps on the word
+//! bit 8     pending: the head looks, so that nobody may steal. No waiter without a node.
+//!
+//! (tail, pending, locked)
+//!  n,0,0 -> n,0,1   newcomer steals                                  `steal`
+//!  n,0,* -> n,1,*   head begins to look                              `compete`
+//!  n,1,0 -> n,0,1   head takes the lock                              `take_as_head`
+//!  n,1,* -> n,0,*   head has looked for a while                      `compete`
+//!  n,*,1 -> n,*,3   head goes to sleep                               `park_head`
+//!  n,*,0 -> n,*,3 -> n,0,1   it finds the lock free instead          `park_head`
+//!  n,*,3 -> n,*,0   unlock, and wake the head                        `unlock_and_wake`
+//! ```
+//! 1. Only the head sets or clears pending, and only the head makes 1 (or 0) a 3.
+//! 2. Whoever sleeps on the word has seen 3 in it, and whoever makes that 0 wakes it.
+//!
+//! Fairness: the queue itself is first come, first served. Newcomers overtake it while its head is not looking; after
+//! `HEAD_STRETCHES_MAX` stretches of looking in vain the head leaves pending set, and nobody overtakes it any more.
+//! Source: the paravirtual form of Linux' qspinlock (Long; stealing 2015, hybrid 2017), from a description in own
+//! words. There the head is found by way of a hash table; here it sleeps on the word itself.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::{LOCKED, LOCKED_MASK, Node, PENDING, QSpinLock, QSpinTuning, QueuePolicy, TAIL_MASK};
+use crate::events::LockEvent;
+use crate::platform::{Atomic, AtomicInt, LocalNodes, Park, SplitWord};
+use crate::tuning::WordAccess;
+
+/// The low byte of a word whose lock is held while the head sleeps.
+const SLEEPING: u32 = 3;
+
+const _: () = assert!(SLEEPING & LOCKED == LOCKED && SLEEPING & LOCKED_MASK == SLEEPING);
+
+/// Whether newcomers may take a free lock ahead of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stealing {
+    /// Never: first come, first served.
+    Off,
+    /// By one attempt, when they arrive. (Linux 4.4.)
+    Once,
+    /// By further attempts, as long as there is a queue whose head does not look. (Linux 4.15.)
+    Hybrid,
+}
+
+/// Newcomers steal by one attempt; nobody sleeps.
+#[derive(Debug)]
+pub struct StealOnce;
+
+impl QSpinTuning for StealOnce {
+    const STEALING: Stealing = Stealing::Once;
+}
+
+/// Newcomers steal for as long as the head does not look; nobody sleeps.
+#[derive(Debug)]
+pub struct StealHybrid;
+
+impl QSpinTuning for StealHybrid {
+    const STEALING: Stealing = Stealing::Hybrid;
+}
+
+/// Waiters and the head sleep; nobody steals.
+#[derive(Debug)]
+pub struct ParkOnly;
+
+impl QSpinTuning for ParkOnly {
+    const PARK_TURNS: Option<u32> = Preemptible::PARK_TURNS;
+    const PARK_HEAD: bool = true;
+}
+
+/// Recommended for programs that may have more threads than processors: newcomers steal, waiters and the head
+/// sleep.
+#[derive(Debug)]
+pub struct Preemptible;
+
+impl QSpinTuning for Preemptible {
+    const STEALING: Stealing = Stealing::Hybrid;
+    const PARK_TURNS: Option<u32> = Some(1 << 9);
+    const PARK_HEAD: bool = true;
+}
+
+/// Whether the head competes with others for a free lock.
+pub(super) const fn competes<T: QSpinTuning>() -> bool {
+    T::PARK_HEAD || !matches!(T::STEALING, Stealing::Off)
+}
+
+impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
+    /// A newcomer tries to take the lock ahead of the queue.
+    pub(super) fn steal(&self) -> bool {
+        match T::STEALING {
+            Stealing::Off => false,
+            Stealing::Once => self.try_take_over(LOCKED_MASK | PENDING),
+            Stealing::Hybrid => {
+                for turn in 0..T::STEAL_TURNS_MAX {
+                    if self.try_take_over(LOCKED_MASK | PENDING) {
+                        return true;
+                    }
+                    let val = self.word.load(Relaxed);
+                    if val & TAIL_MASK == 0 || val & PENDING != 0 {
+                        return false;
+                    }
+                    P::cpu_relax(turn);
+                }
+                false
+            }
+        }
+    }
+
+    /// The head takes the lock, which others may take too. Returns the word as the head leaves it.
+    pub(super) fn compete(&self) -> u32 {
+        let mut stretch = 0;
+        loop {
+            // Relaxed, here and below: the bit says nothing about other memory.
+            self.word.fetch_or(PENDING, Relaxed);
+            if let Some(word) = self.take_as_head() {
+                return word;
+            }
+            if stretch < T::HEAD_STRETCHES_MAX {
+                self.word.fetch_and(!PENDING, Relaxed);
+            }
+            if !T::PARK_HEAD {
+                P::cpu_relax(stretch.saturating_mul(T::HEAD_TURNS));
+            } else if let Some(word) = self.park_head() {
+                return word;
+            }
+            stretch += 1;
+        }
+    }
+
+    /// Looks for a stretch, and takes the lock if it becomes free. Returns the word then.
+    fn take_as_head(&self) -> Option<u32> {
+        let mut val = P::wait_until_bounded(&self.word, Relaxed, T::HEAD_TURNS, |v| v & LOCKED_MASK == 0);
+        while val & LOCKED_MASK == 0 {
+            let taken = val & !PENDING | LOCKED;
+            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+            // Relaxed on failure, where the value is only tried again.
+            match self.word.compare_exchange(val, taken, Acquire, Relaxed) {
+                Ok(_) => return Some(taken),
+                Err(seen) => val = seen,
+            }
+        }
+        None
+    }
+
+    /// Sleeps until an unlock, unless the lock is free: then takes it, and returns the word.
+    fn park_head(&self) -> Option<u32> {
+        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that the lock is free.
+        let old = self.word.fetch_or(SLEEPING, Acquire);
+        if old & LOCKED_MASK == 0 {
+            // Relaxed: the others learn from us only at `unlock`.
+            let val = self.word.fetch_and(!(SLEEPING ^ LOCKED | PENDING), Relaxed);
+            return Some(val & !(SLEEPING ^ LOCKED | PENDING));
+        }
+        P::count(LockEvent::WaitHead);
+        let mut val = old | SLEEPING;
+        while val & LOCKED_MASK == SLEEPING {
+            P::park(&self.word, val);
+            val = self.word.load(Relaxed);
+        }
+        None
+    }
+
+    /// Releases the lock, and wakes the head if it sleeps.
+    #[inline]
+    pub(super) fn unlock_and_wake(&self) {
+        let address = ptr::from_ref(&self.word);
+        let low = match T::ACCESS {
+            // Ordering: Release, as in `unlock`.
+            WordAccess::Split => u32::from(self.word.swap_low_byte(0, Release)),
+            // Ordering: Release, as in `unlock`.
+            WordAccess::Whole => self.word.fetch_and(!LOCKED_MASK, Release) & LOCKED_MASK,
+        };
+        if low == SLEEPING {
+            wake_head::<P>(address);
+        }
+    }
+}
+
+/// The lock may be gone: only its address counts.
+#[cold]
+#[inline(never)]
+fn wake_head<P: Park>(word: *const P::U32) {
+    P::count(LockEvent::KickUnlock);
+    P::unpark(word, 1);
+}
