@@ -9,7 +9,6 @@
 //! ```
 //! A read gives the line back to the next request earlier than its own done (its *occupancy*).
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rand_core::Rng;
@@ -20,6 +19,7 @@ use crate::arena::Arena;
 use crate::costs::{Arrival, Cost, Costs, Transfer};
 use crate::events::{Event, EventQueue};
 use crate::line::{Line, Origin, Prefetched, Request, Service};
+use crate::parking::Parking;
 use crate::spec::{MachineSpec, OwnershipOverlap};
 use crate::task::{State, Task};
 
@@ -72,13 +72,9 @@ pub struct Engine {
     pub costs: Costs,
     pub counters: Counters,
     pub arena: Rc<Arena>,
-    events: EventQueue,
+    pub events: EventQueue,
     lines: Vec<Line>,
-    /// Tasks that sleep on a word, or are about to, by its offset; oldest first.
-    parked: BTreeMap<u32, Vec<u32>>,
-    wake_latency_ps: u64,
-    /// What a call of the futex costs the caller.
-    pub futex_call_ps: u64,
+    pub parking: Parking,
     jitter: Xoshiro256PlusPlus,
     jitter_width: f64,
     overlap: OwnershipOverlap,
@@ -101,9 +97,7 @@ impl Engine {
             arena,
             events: EventQueue::default(),
             lines: Vec::new(),
-            parked: BTreeMap::new(),
-            wake_latency_ps: (spec.model.wake_latency_ns * 1000.0) as u64,
-            futex_call_ps: (spec.model.futex_call_ns * 1000.0) as u64,
+            parking: Parking::new(&spec.model),
             jitter,
             jitter_width: spec.model.jitter,
             overlap: spec.model.ownership_overlap,
@@ -144,7 +138,7 @@ impl Engine {
         id
     }
 
-    fn current_task(&mut self) -> &mut Task {
+    pub fn current_task(&mut self) -> &mut Task {
         &mut self.tasks[self.current as usize]
     }
 
@@ -368,38 +362,6 @@ impl Engine {
         }
         self.current_task().state = State::Line { line: look.line() as u32, until_ps };
         true
-    }
-
-    /// The current task is about to sleep on the word at `offset`: wake-ups count from now on.
-    pub fn announce_park(&mut self, offset: u32) {
-        let task = self.current;
-        self.parked.entry(offset).or_default().push(task);
-    }
-
-    /// The current task, which has announced itself, sleeps (true) or does not: because the word has changed
-    /// (`still_expected` is false), or because it has been woken since.
-    pub fn park(&mut self, offset: u32, still_expected: bool) -> bool {
-        let task = self.current;
-        let Some(sleepers) = self.parked.get_mut(&offset) else { return false };
-        let Some(place) = sleepers.iter().position(|sleeper| *sleeper == task) else { return false };
-        if still_expected {
-            self.current_task().state = State::Parked;
-            return true;
-        }
-        sleepers.remove(place);
-        false
-    }
-
-    /// Wakes the first `n` of those that sleep on the word at `offset`.
-    pub fn unpark(&mut self, offset: u32, n: u32) {
-        let Some(sleepers) = self.parked.get_mut(&offset) else { return };
-        for task in sleepers.drain(..sleepers.len().min(n as usize)) {
-            // One that is still about to sleep finds itself woken.
-            if self.tasks[task as usize].state == State::Parked {
-                self.tasks[task as usize].state = State::Ready;
-                self.events.schedule(self.now_ps + self.wake_latency_ps, Event::Resume(task));
-            }
-        }
     }
 
     fn request(&mut self, request: Request) {

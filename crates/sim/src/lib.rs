@@ -7,6 +7,7 @@
 //! engine      the event loop: tasks, store buffers, lines served first come, first served
 //!   line        the directory's entry of one line        costs   what a transfer takes
 //!   access      one memory operation                     events  the queue of what happens next
+//!   parking     the futex
 //! platform    Sim: the platform that locks are instantiated with
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
@@ -26,6 +27,7 @@ mod engine;
 mod events;
 mod line;
 mod machine;
+mod parking;
 pub mod placement;
 mod platform;
 pub mod spec;

@@ -232,21 +232,22 @@ pub(crate) fn wait_for_change(address: *const u8, turns: Option<u32>) {
 /// Puts the running task to sleep on the word at `address`, unless `is_expected` finds by then that the word
 /// has changed.
 pub(crate) fn park(address: *const u8, is_expected: impl FnOnce() -> bool) {
-    spend_ps(with(|inner| inner.engine.borrow().futex_call_ps));
+    spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
     let offset = with(|inner| {
         let offset = inner.offset_of(address);
         inner.engine.borrow_mut().announce_park(offset);
         offset
     });
-    let still_expected = is_expected();
-    if with(|inner| inner.engine.borrow_mut().park(offset, still_expected)) {
+    if !is_expected() {
+        with(|inner| inner.engine.borrow_mut().withdraw_park(offset));
+    } else if with(|inner| inner.engine.borrow_mut().park(offset)) {
         suspend();
     }
 }
 
 /// Wakes at most `n` tasks that sleep on the word at `address`.
 pub(crate) fn unpark(address: *const u8, n: u32) {
-    spend_ps(with(|inner| inner.engine.borrow().futex_call_ps));
+    spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
     with(|inner| {
         let offset = inner.offset_of(address);
         inner.engine.borrow_mut().unpark(offset, n);
