@@ -1,129 +1,128 @@
-//! Locks whose throughput does not collapse on machines with many processors.
+//! Spin locks whose throughput does not collapse on machines with many processors.
 //!
-//! Two things ruin it there, and each has a cure. Threads hammer the lock's word with writes that cannot
-//! succeed: let them read first, and queue. The lock travels between NUMA nodes at every hand-over: hand it
-//! to a waiter near by, without starving the others.
-//!
-//! Here are the locks as types of this operating system. They hold no data, and whoever uses them keeps
-//! the promises of [`RawLock`] and [`RawTryLock`].
-//!
-//! | lock | bytes | waiters | fairness |
-//! |---|---|---|---|
-//! | [`RawQSpinLock`](linux::RawQSpinLock) | 4 | queue, in nodes of their threads | first come, first served |
-//! | [`RawCnaV13Lock`](linux::RawCnaV13Lock) | 4 | queue, those near by first | the others are overtaken for a threshold (10 ms) at a time |
-//! | [`RawMcsLock`](classic::RawMcsLock) | a pointer | queue, in nodes that the caller brings | first come, first served |
-//! | [`RawTtasLock`](classic::RawTtasLock) | 4 | all at the word | none |
-//!
-//! All of them spin for a while and then offer the processor to other threads
-//! ([`SpinThenYield`](nearlock_os::SpinThenYield)); a waiter never sleeps. They are for short critical
-//! sections. A lock may be a static: all bits zero is "unlocked".
+//! They guard data as `std`'s and `parking_lot`'s mutexes do, without poisoning:
 //!
 //! ```
-//! use nearlock::linux::RawQSpinLock;
-//! use nearlock::{RawLock, RawTryLock};
-//! use std::cell::UnsafeCell;
+//! use nearlock::linux::SpinLock;
 //!
-//! struct Counter {
-//!     lock: RawQSpinLock,
-//!     value: UnsafeCell<u64>,
-//! }
-//!
-//! // SAFETY: `value` is accessed by the holder of `lock` only.
-//! unsafe impl Sync for Counter {}
-//!
-//! static COUNTER: Counter = Counter { lock: RawQSpinLock::new(), value: UnsafeCell::new(0) };
+//! static HITS: SpinLock<Vec<u64>> = SpinLock::new(Vec::new()); // 4 bytes more than the data
 //!
 //! std::thread::scope(|scope| {
-//!     for _ in 0..4 {
-//!         scope.spawn(|| {
-//!             for _ in 0..1000 {
-//!                 // SAFETY: this lock needs no node of ours, and unlock follows lock on the same thread.
-//!                 unsafe {
-//!                     COUNTER.lock.lock(&());
-//!                     *COUNTER.value.get() += 1;
-//!                     COUNTER.lock.unlock(&());
-//!                 }
-//!             }
-//!         });
+//!     for thread in 0..4 {
+//!         scope.spawn(move || HITS.lock().push(thread));
 //!     }
 //! });
-//!
-//! // SAFETY: as above, if the lock was free, as it is now.
-//! unsafe {
-//!     assert!(COUNTER.lock.try_lock(&()));
-//!     assert_eq!(*COUNTER.value.get(), 4000);
-//!     COUNTER.lock.unlock(&());
-//! }
+//! assert_eq!(HITS.lock().len(), 4);
 //! ```
+//!
+//! # Which lock
+//!
+//! | your sections | your threads | take |
+//! |---|---|---|
+//! | a few instructions to a few microseconds | have a processor each | [`linux::SpinLock`] |
+//! | the same | the same, on several NUMA nodes | [`linux::CnaLock`] |
+//! | longer, or they wait for something | any | a lock that sleeps: `std::sync::Mutex` |
+//!
+//! The others are for comparison, and for special needs:
+//!
+//! | lock | bytes | a waiter | fairness |
+//! |---|---|---|---|
+//! | [`linux::SpinLock`] | 4 | queues, in a node of its thread | first come, first served |
+//! | [`linux::CnaLock`] | 4 | queues, and those near by go first | overtaken for a threshold (10 ms) at a time |
+//! | [`classic::McsLock`] | a pointer | queues, in a node of a pool or on its stack | first come, first served |
+//! | [`classic::TtasLock`] | 4 | watches the word, with all the others | none: a wait has no bound |
+//!
+//! What ruins a contended lock on a big machine is that threads hammer its word with writes that cannot succeed:
+//! so they read first, and queue. And that the lock travels between NUMA nodes at every hand-over: so it goes
+//! to a waiter near by, without starving the others.
+//!
+//! # What spinning means
+//!
+//! A waiter never sleeps. It pauses for 128 turns, a few microseconds, and from then on offers its processor to
+//! other threads at every turn ([`SpinThenYield`](nearlock_os::SpinThenYield)).
+//!
+//! * **Sections are short**: no I/O, no allocation if it can be helped, no sleep, nothing that waits for another
+//!   thread. All who wait burn a processor for as long as you hold the lock.
+//! * **More runnable threads than processors** is correct, but slow. A lock that is first come, first served goes
+//!   to the next in line even if that thread is off its processor; all others then wait until the scheduler
+//!   brings it back, for milliseconds. If that is your normal load, take a lock that sleeps.
+//! * **Priorities**: none is inherited. A real-time thread that waits for an ordinary thread on the same processor
+//!   waits for ever, because its yields go to threads of its own priority only.
+//! * **Locking twice** from one thread never returns. Nothing detects it.
+//! * **Panics** release the lock. The data stays as the panicking section left it: there is no poisoning.
+//! * **Async**: a guard is not `Send`, so that a task which holds one across an `.await` cannot be spawned on an
+//!   executor with several threads. On one with a single thread it compiles, and the next task that wants the lock
+//!   hangs them all. Drop guards before `.await`.
+//! * **Signal handlers** may lock a [`linux::SpinLock`] or [`linux::CnaLock`] which the code they interrupt does
+//!   not hold; see [`process::register_thread`]. Guards of [`classic::McsLock`] may allocate: use
+//!   [`lock_with`](classic::LockWith) there.
+//! * **`fork`**: the child may use all locks that no other thread of the parent held or waited for. Others stay
+//!   locked in the child.
+//!
+//! # Generic code
+//!
+//! All are mutexes of [`lock_api`] 0.5 (re-exported) over the raw locks of [`raw`]. With the feature `lock_api_04`,
+//! raw locks whose guards hold nothing are raw mutexes of `lock_api` 0.4 too. [`MutexGuard::map`] narrows a guard to a
+//! part of the data; see [`linux::MappedSpinLockGuard`]. There are no timed locks: a waiter cannot leave the queue.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `lock_api_04` | [`raw::Nodeless`] implements `RawMutex` of `lock_api` 0.4 |
+//! | `arc_lock` | `lock_arc` and guards that keep the lock alive |
+//! | `serde` | locks are serialized as what they protect |
+//!
+//! None is on by default, and none changes a lock. [`process`] has what belongs to the process and its threads:
+//! settings, counters, and the NUMA node that a thread claims.
+//!
+//! [`MutexGuard::map`]: lock_api::MutexGuard::map
 
-pub use nearlock_core::raw::{RawLock, RawTryLock};
+pub use lock_api;
+#[cfg(feature = "lock_api_04")]
+pub use lock_api_04;
 
-/// Spin locks from the literature.
-pub mod classic {
-    use nearlock_core::classic::{mcs, ttas};
-    use nearlock_os::Os;
+/// A mutex over a raw lock, and its guards.
+macro_rules! guarded {
+    ($(#[$doc:meta])* $lock:ident, $guard:ident, $mapped:ident = $raw:ty;) => {
+        $(#[$doc])*
+        pub type $lock<T> = crate::lock_api::Mutex<$raw, T>;
 
-    /// Queue lock whose nodes the callers bring, and keep in place until they have unlocked. Without that
-    /// burden, and half as big: [`RawQSpinLock`](crate::linux::RawQSpinLock).
-    pub type RawMcsLock = mcs::McsLock<Os>;
+        #[doc = concat!("Access to what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
+        ///
+        /// ```
+        #[doc = concat!("use ", module_path!(), "::{", stringify!($lock), ", ", stringify!($guard), "};")]
+        ///
+        #[doc = concat!("fn add(mut total: ", stringify!($guard), "<'_, u32>, amount: u32) {")]
+        ///     *total += amount;
+        /// } // unlocked here
+        ///
+        #[doc = concat!("let total = ", stringify!($lock), "::new(1);")]
+        /// add(total.lock(), 2);
+        /// assert_eq!(total.into_inner(), 3);
+        /// ```
+        pub type $guard<'a, T> = crate::lock_api::MutexGuard<'a, $raw, T>;
 
-    /// The node that an acquisition of [`RawMcsLock`] brings.
-    pub type RawMcsNode = mcs::Node<Os>;
-
-    /// One word that everybody spins on. For locks that are hardly ever contended; unfair.
-    pub type RawTtasLock = ttas::TtasLock<Os>;
+        #[doc = concat!("Access to a part of what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
+        ///
+        /// ```
+        #[doc = concat!("use ", module_path!(), "::{", stringify!($lock), ", ", stringify!($guard), ", ", stringify!($mapped), "};")]
+        ///
+        #[doc = concat!("fn first(pair: &", stringify!($lock), "<(u32, u32)>) -> ", stringify!($mapped), "<'_, u32> {")]
+        #[doc = concat!("    ", stringify!($guard), "::map(pair.lock(), |pair| &mut pair.0)")]
+        /// }
+        ///
+        #[doc = concat!("let pair = ", stringify!($lock), "::new((1, 2));")]
+        /// *first(&pair) = 3;
+        /// assert_eq!(pair.into_inner(), (3, 2));
+        /// ```
+        pub type $mapped<'a, T> = crate::lock_api::MappedMutexGuard<'a, $raw, T>;
+    };
 }
 
-/// The locks of the Linux kernel.
-///
-/// Their queue nodes belong to the threads. In a process with more than 16383 threads that have waited for
-/// such a lock, further ones wait without a place in the queue, and can starve.
-pub mod linux {
-    use nearlock_core::linux::{cna_v13, qspinlock};
-    use nearlock_os::Os;
-
-    /// Linux' queued spinlock.
-    pub type RawQSpinLock = qspinlock::QSpinLock<Os>;
-
-    /// The same, but the lock stays within a NUMA node for as long as its threshold allows. For locks
-    /// contended by threads of several NUMA nodes; with one node it only costs.
-    pub type RawCnaV13Lock = cna_v13::CnaV13Lock<Os>;
-}
-
-const _: () = assert!(size_of::<linux::RawQSpinLock>() == 4);
-const _: () = assert!(size_of::<linux::RawCnaV13Lock>() == 4);
-const _: () = assert!(size_of::<classic::RawTtasLock>() == 4);
-const _: () = assert!(size_of::<classic::RawMcsLock>() == size_of::<usize>());
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Locks, fails to lock again, and unlocks.
-    fn cycle<L: RawTryLock>(lock: &L) {
-        let (node, other) = (L::Node::default(), L::Node::default());
-        // SAFETY: the nodes outlive the acquisitions, and unlock follows lock.
-        unsafe {
-            lock.lock(&node);
-            assert!(!lock.try_lock(&other));
-            lock.unlock(&node);
-            assert!(lock.try_lock(&node));
-            lock.unlock(&node);
-        }
-    }
-
-    #[test]
-    fn every_lock_can_be_a_static() {
-        static TTAS: classic::RawTtasLock = classic::RawTtasLock::new();
-        static MCS: classic::RawMcsLock = classic::RawMcsLock::new();
-        static QSPIN: linux::RawQSpinLock = linux::RawQSpinLock::new();
-        static CNA: linux::RawCnaV13Lock = linux::RawCnaV13Lock::new();
-        cycle(&TTAS);
-        cycle(&MCS);
-        cycle(&QSPIN);
-        cycle(&CNA);
-    }
-}
+pub mod classic;
+pub mod linux;
+mod pool;
+pub mod process;
+pub mod raw;
 
 /// The examples of the README are compiled and run.
 #[cfg(doctest)]

@@ -1,0 +1,78 @@
+//! Spin locks from the literature.
+//!
+//! Each `XLock<T>` guards data; the `RawXLock` in it has none, and its caller keeps the promises of
+//! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition. Their guards take
+//! it from a pool of the thread; [`LockWith`] has it on the stack instead.
+
+use nearlock_core::classic::{mcs, ttas};
+use nearlock_os::Os;
+
+pub use crate::pool::LockWith;
+use crate::raw::{Nodeless, Pooled};
+
+/// Queue lock whose nodes the callers bring, and keep in place until they have unlocked. Without that
+/// burden, and half as big: [`RawQSpinLock`](crate::linux::RawQSpinLock).
+pub type RawMcsLock = mcs::McsLock<Os>;
+
+/// The node that an acquisition of [`RawMcsLock`] brings.
+pub type RawMcsNode = mcs::Node<Os>;
+
+/// One word that everybody spins on. For locks that are hardly ever contended; unfair.
+pub type RawTtasLock = ttas::TtasLock<Os>;
+
+guarded! {
+    /// MCS queue lock around data: each waiter spins on its own cache line.
+    ///
+    /// For programs that need first come, first served without exception, or have more threads than
+    /// [`linux::SpinLock`](crate::linux::SpinLock) has places for. Otherwise that is smaller and no slower.
+    ///
+    /// Space: a pointer and the data; for each acquisition under way 128 bytes of a pool of the thread, or 16 on the
+    /// stack with [`LockWith`].
+    ///
+    /// Fairness: first come, first served.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// Not for long sections, nor for more runnable threads than processors: see
+    /// [What spinning means](crate#what-spinning-means).
+    ///
+    /// ```
+    /// use nearlock::classic::{LockWith, McsLock};
+    ///
+    /// let jobs = McsLock::new(vec!["sweep", "wash"]);
+    /// jobs.lock().push("iron"); // node from the thread's pool
+    /// let next = jobs.lock_with(|jobs| jobs.pop()); // node on the stack
+    /// assert_eq!(next, Some("iron"));
+    /// ```
+    McsLock, McsLockGuard, MappedMcsLockGuard = Pooled<RawMcsLock>;
+}
+
+guarded! {
+    /// Test-and-test-and-set lock around data: one word, everybody spins on it.
+    ///
+    /// For locks that are hardly ever contended, and as the baseline of comparisons.
+    ///
+    /// Space: 4 bytes and the data.
+    ///
+    /// Fairness: none. After a release any waiter or newcomer may win, and a wait has no bound.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// Not for long sections: see [What spinning means](crate#what-spinning-means). With more runnable threads than
+    /// processors it does better than the queue locks, because whoever runs may take it.
+    ///
+    /// ```
+    /// use nearlock::classic::TtasLock;
+    ///
+    /// let mut hits = TtasLock::new(0_u64);
+    /// *hits.lock() += 1;
+    /// *hits.get_mut() += 1; // nobody else can have it: no locking
+    /// assert_eq!(hits.into_inner(), 2);
+    /// ```
+    TtasLock, TtasLockGuard, MappedTtasLockGuard = Nodeless<RawTtasLock>;
+}
+
+const _: () = assert!(size_of::<McsLock<()>>() == size_of::<usize>());
+const _: () = assert!(size_of::<McsLockGuard<'_, u8>>() == 2 * size_of::<usize>());
+const _: () = assert!(size_of::<TtasLock<()>>() == 4);
+const _: () = assert!(size_of::<TtasLockGuard<'_, u8>>() == size_of::<usize>());

@@ -1,0 +1,99 @@
+//! The locks of the Linux kernel.
+//!
+//! Their queue nodes belong to the threads. In a process with more than 16383 threads that have waited for
+//! such a lock, further ones wait without a place in the queue, and can starve.
+
+use nearlock_core::linux::{cna_v13, qspinlock};
+use nearlock_os::Os;
+
+use crate::raw::Nodeless;
+
+/// Linux' queued spinlock, without data.
+pub type RawQSpinLock = qspinlock::QSpinLock<Os>;
+
+/// CNA as version 13 of its patch series had it, without data.
+pub type RawCnaV13Lock = cna_v13::CnaV13Lock<Os>;
+
+/// The raw lock of [`SpinLock`], for code that is generic over `lock_api`'s `RawMutex`.
+pub type RawSpinLock = Nodeless<RawQSpinLock>;
+
+/// The raw lock of [`CnaLock`], for code that is generic over `lock_api`'s `RawMutex`.
+pub type RawCnaLock = Nodeless<RawCnaV13Lock>;
+
+guarded! {
+    /// Linux' queued spinlock around data: the lock to begin with.
+    ///
+    /// Space: 4 bytes and the data. A waiter's queue node belongs to its thread, which has four, for slow
+    /// paths in signal handlers on top of each other.
+    ///
+    /// Fairness: first come, first served; one waiter, the first to find the lock taken, goes ahead of the queue.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// Not for long sections, nor for more runnable threads than processors: see
+    /// [What spinning means](crate#what-spinning-means).
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use nearlock::linux::SpinLock;
+    ///
+    /// let stock = SpinLock::new(HashMap::from([("apples", 3)]));
+    /// {
+    ///     let mut stock = stock.lock();
+    ///     *stock.entry("apples").or_insert(0) -= 1;
+    /// } // unlocked here
+    /// assert_eq!(stock.try_lock().expect("is free")["apples"], 2);
+    /// assert!(!stock.is_locked());
+    /// ```
+    ///
+    /// A guard stays on its thread:
+    ///
+    /// ```compile_fail,E0277
+    /// use nearlock::linux::SpinLock;
+    ///
+    /// let lock = SpinLock::new(1);
+    /// let guard = lock.lock();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || drop(guard));
+    /// });
+    /// ```
+    SpinLock, SpinLockGuard, MappedSpinLockGuard = RawSpinLock;
+}
+
+guarded! {
+    /// The NUMA-aware queued spinlock around data: the lock stays within a NUMA node for as long as its threshold
+    /// allows.
+    ///
+    /// For locks that threads of several NUMA nodes contend for. With one node it only costs.
+    ///
+    /// Space: as [`SpinLock`].
+    ///
+    /// Fairness: first come, first served within a NUMA node. The other nodes are overtaken for a threshold (10 ms,
+    /// see [`Setting`](crate::process::Setting)) at a time, a few times where there are several.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// Not for long sections, nor for more runnable threads than processors: see
+    /// [What spinning means](crate#what-spinning-means).
+    ///
+    /// ```
+    /// use nearlock::linux::CnaLock;
+    ///
+    /// static NEXT_ID: CnaLock<u64> = CnaLock::new(1);
+    ///
+    /// fn next_id() -> u64 {
+    ///     let mut next = NEXT_ID.lock();
+    ///     *next += 1;
+    ///     *next - 1
+    /// }
+    /// assert_eq!((next_id(), next_id()), (1, 2));
+    /// ```
+    CnaLock, CnaLockGuard, MappedCnaLockGuard = RawCnaLock;
+}
+
+const _: () = assert!(size_of::<RawQSpinLock>() == 4);
+const _: () = assert!(size_of::<RawCnaV13Lock>() == 4);
+const _: () = assert!(size_of::<SpinLock<()>>() == 4);
+const _: () = assert!(size_of::<CnaLock<()>>() == 4);
+const _: () = assert!(size_of::<SpinLockGuard<'_, u8>>() == size_of::<usize>());
+const _: () = assert!(size_of::<CnaLockGuard<'_, u8>>() == size_of::<usize>());

@@ -1,0 +1,29 @@
+//! What all locks of the process share, and what a thread may say about itself.
+//!
+//! ```
+//! use nearlock::linux::CnaLock;
+//! use nearlock::process::{LockEvent, Setting, events, set_numa_node, set_setting};
+//!
+//! // All CNA locks: let the waiters of other NUMA nodes wait for at most a millisecond at a time.
+//! set_setting(Setting::CnaV13ThresholdNs, 1_000_000).expect("lies within its limits");
+//!
+//! let lock = CnaLock::new(0);
+//! std::thread::scope(|scope| {
+//!     for thread in 0..4 {
+//!         let lock = &lock;
+//!         scope.spawn(move || {
+//!             set_numa_node(Some(thread % 2)); // whichever it runs on
+//!             for _ in 0..1000 {
+//!                 *lock.lock() += 1;
+//!             }
+//!         });
+//!     }
+//! });
+//! assert_eq!(*lock.lock(), 4000);
+//! println!("{} acquisitions had to wait", events()[LockEvent::Slowpath as usize]);
+//! ```
+
+pub use nearlock_core::events::LockEvent;
+pub use nearlock_core::platform::NUMA_NODES_MAX;
+pub use nearlock_core::settings::{Setting, SettingInfo};
+pub use nearlock_os::{OutOfRange, events, register_thread, set_numa_node, set_setting};

@@ -1,0 +1,136 @@
+//! The locks without data, and the adapters that make them mutexes of [`lock_api`](crate::lock_api).
+//!
+//! | the lock's acquisitions | adapter | its guards hold |
+//! |---|---|---|
+//! | need nothing from the caller | [`Nodeless`] | nothing; it implements `lock_api` 0.4 too (feature `lock_api_04`) |
+//! | bring a queue node | [`Pooled`] | a node of the thread's pool |
+//!
+//! Code that is generic over the raw lock takes these types; so does a mutex with guards over another lock:
+//!
+//! ```
+//! use nearlock::classic::RawTtasLock;
+//! use nearlock::lock_api::{Mutex, RawMutex};
+//! use nearlock::raw::Nodeless;
+//!
+//! struct Account<R> {
+//!     balance: Mutex<R, i64>,
+//! }
+//!
+//! impl<R: RawMutex> Account<R> {
+//!     fn deposit(&self, amount: i64) -> i64 {
+//!         let mut balance = self.balance.lock();
+//!         *balance += amount;
+//!         *balance
+//!     }
+//! }
+//!
+//! let account = Account::<Nodeless<RawTtasLock>> { balance: Mutex::new(1) };
+//! assert_eq!(account.deposit(2), 3);
+//! ```
+//!
+//! Guards of both are not `Send`. A release by another thread would be correct, for all locks here. But a
+//! guard that cannot leave its thread cannot be held across an `.await` of a task that moves between threads,
+//! and a spinning waiter must not wait for a task that has been put aside.
+
+use nearlock_core::classic::{mcs, ttas};
+use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
+use nearlock_core::platform::Platform;
+
+pub use nearlock_core::raw::{RawLock, RawTryLock};
+
+use crate::lock_api::{GuardNoSend, RawMutex};
+pub use crate::pool::{Pooled, PooledNode};
+
+/// A lock that a `static` can hold. The [`Default`] of [`RawLock`] is not `const`.
+pub trait Unlocked: RawLock {
+    /// The lock, free.
+    #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
+    const UNLOCKED: Self;
+}
+
+/// A line for each lock: its type parameters, and the type.
+macro_rules! unlocked {
+    ($([$($parameter:tt)*] $lock:ty;)*) => {
+        $(impl<$($parameter)*> Unlocked for $lock
+        where
+            Self: RawLock,
+        {
+            const UNLOCKED: Self = Self::new();
+        })*
+    };
+}
+
+unlocked! {
+    [P: Platform] mcs::McsLock<P>;
+    [P: Platform, T: ttas::TtasTuning] ttas::TtasLock<P, T>;
+    [P: Platform, Q: QueuePolicy<P>, T: QSpinTuning] QSpinLock<P, Q, T>;
+}
+
+/// Makes a lock whose acquisitions need no node a mutex of [`lock_api`](crate::lock_api), of the same size.
+///
+/// See the [module](self) for an example.
+#[derive(Default)]
+#[repr(transparent)]
+pub struct Nodeless<L>(L);
+
+// SAFETY: exclusion and orderings are the lock's (`RawLock`). The guard state owns nothing and cannot unlock,
+// so forgetting it is safe; and nothing points to the lock, so it may be moved or dropped while it is locked
+// and nobody waits. The lock's operations do not unwind.
+unsafe impl<L: RawTryLock<Node = ()> + Unlocked> RawMutex for Nodeless<L> {
+    const INIT: Self = Self(L::UNLOCKED);
+    type Guard = GuardNoSend;
+
+    #[inline]
+    fn lock(&self) -> GuardNoSend {
+        // SAFETY: the node is (), which any number of acquisitions may share.
+        unsafe { self.0.lock(&()) };
+        GuardNoSend::new()
+    }
+
+    #[inline]
+    fn try_lock(&self) -> Option<GuardNoSend> {
+        // SAFETY: as above.
+        unsafe { self.0.try_lock(&()) }.then(GuardNoSend::new)
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _guard: GuardNoSend) {
+        // SAFETY: the caller holds the lock.
+        unsafe { self.0.unlock(&()) };
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.0.is_locked()
+    }
+}
+
+// SAFETY: as above.
+#[cfg(feature = "lock_api_04")]
+unsafe impl<L: RawTryLock<Node = ()> + Unlocked> lock_api_04::RawMutex for Nodeless<L> {
+    const INIT: Self = Self(L::UNLOCKED);
+    type GuardMarker = lock_api_04::GuardNoSend;
+
+    #[inline]
+    fn lock(&self) {
+        // SAFETY: the node is (), which any number of acquisitions may share.
+        unsafe { self.0.lock(&()) };
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { self.0.try_lock(&()) }
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        // SAFETY: the caller holds the lock.
+        unsafe { self.0.unlock(&()) };
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.0.is_locked()
+    }
+}

@@ -1,0 +1,40 @@
+//! Which of the types may go to, and be seen by, other threads. It compiles, or it fails.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::MutexGuard as StdGuard;
+
+use nearlock::classic::{MappedMcsLockGuard, McsLock, McsLockGuard, TtasLock, TtasLockGuard};
+use nearlock::linux::{CnaLock, CnaLockGuard, MappedSpinLockGuard, RawSpinLock, SpinLock, SpinLockGuard};
+use nearlock::raw::{PooledNode, Unlocked};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
+/// May go to other threads, and be seen by one at a time.
+type SendOnly = Cell<u32>;
+/// May be seen by several threads, but stays on its own.
+type SyncOnly = StdGuard<'static, u32>;
+type Neither = Rc<u32>;
+
+macro_rules! locks {
+    ($($lock:ident)*) => {
+        $(assert_impl_all!($lock<u32>: Send, Sync);
+        assert_impl_all!($lock<SendOnly>: Send, Sync);
+        assert_not_impl_any!($lock<SyncOnly>: Send, Sync);
+        assert_not_impl_any!($lock<Neither>: Send, Sync);)*
+    };
+}
+locks! { SpinLock CnaLock McsLock TtasLock }
+
+macro_rules! guards {
+    ($($guard:ident)*) => {
+        $(assert_impl_all!($guard<'static, u32>: Sync);
+        assert_not_impl_any!($guard<'static, u32>: Send);
+        assert_not_impl_any!($guard<'static, SendOnly>: Send, Sync);
+        assert_not_impl_any!($guard<'static, Neither>: Send, Sync);)*
+    };
+}
+guards! { SpinLockGuard MappedSpinLockGuard CnaLockGuard McsLockGuard MappedMcsLockGuard TtasLockGuard }
+
+assert_impl_all!(RawSpinLock: Send, Sync, Default);
+assert_impl_all!(nearlock::classic::RawMcsLock: Unlocked);
+assert_not_impl_any!(PooledNode<nearlock::classic::RawMcsLock>: Send, Clone, Default);
