@@ -1,0 +1,195 @@
+//! Any sequence of operations by two threads on a few locks does what a reference of a few lines says.
+//!
+//! One operation at a time: what happens at the same time is for the models of `nearlock-model`.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use nearlock::classic::{LockWith, McsLock, TtasLock};
+use nearlock::linux::{CnaLock, SpinLock};
+use nearlock::lock_api::{Mutex, MutexGuard, RawMutex};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{FileFailurePersistence, TestCaseResult};
+
+const LOCKS: usize = 3;
+const THREADS: usize = 2;
+
+/// What a thread is told to do with a lock.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    /// Lock, or try if somebody holds it.
+    Lock,
+    Try,
+    /// Unlock, if the thread holds it.
+    Unlock,
+    /// Add to the data, if the thread holds the lock.
+    Add(u32),
+    /// Add to the data in a section of its own, if the lock is free.
+    AddWith(u32),
+    Look,
+}
+
+/// What it sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Data(u32),
+    Refused,
+    Held,
+    Free,
+    Nothing,
+}
+
+/// What locks should be.
+#[derive(Default)]
+struct Reference {
+    holders: [Option<usize>; LOCKS],
+    data: [u32; LOCKS],
+}
+
+impl Reference {
+    fn apply(&mut self, thread: usize, lock: usize, action: Action) -> Seen {
+        let (holder, data) = (&mut self.holders[lock], &mut self.data[lock]);
+        match action {
+            Action::Lock | Action::Try if holder.is_none() => {
+                *holder = Some(thread);
+                Seen::Data(*data)
+            }
+            Action::Unlock if *holder == Some(thread) => {
+                *holder = None;
+                Seen::Nothing
+            }
+            Action::Add(amount) if *holder == Some(thread) => {
+                *data = data.wrapping_add(amount);
+                Seen::Data(*data)
+            }
+            Action::AddWith(amount) if holder.is_none() => {
+                *data = data.wrapping_add(amount);
+                Seen::Data(*data)
+            }
+            Action::Look if holder.is_some() => Seen::Held,
+            Action::Look => Seen::Free,
+            Action::Lock | Action::Try | Action::AddWith(_) => Seen::Refused,
+            Action::Unlock | Action::Add(_) => Seen::Nothing,
+        }
+    }
+}
+
+/// A section of one operation, if the lock is free. Says what the data are then.
+type Section<R> = fn(&Mutex<R, u32>, u32) -> Option<u32>;
+
+fn add(data: &mut u32, amount: u32) -> u32 {
+    *data = data.wrapping_add(amount);
+    *data
+}
+
+/// A thread: does what it is told, and says what it sees. Guards live until they are dropped on purpose, or all
+/// at the end.
+fn work<R: RawMutex>(
+    locks: &[Mutex<R, u32>; LOCKS],
+    section: Section<R>,
+    orders: &Receiver<(usize, Action)>,
+    see: &Sender<Seen>,
+) {
+    let mut guards: [Option<MutexGuard<'_, R, u32>>; LOCKS] = Default::default();
+    for (number, action) in orders {
+        let (lock, held) = (&locks[number], &mut guards[number]);
+        let seen = match action {
+            Action::Lock => Seen::Data(**held.insert(lock.lock())),
+            Action::Try => match lock.try_lock() {
+                Some(guard) => Seen::Data(**held.insert(guard)),
+                None => Seen::Refused,
+            },
+            Action::Unlock => {
+                *held = None;
+                Seen::Nothing
+            }
+            Action::Add(amount) => held.as_mut().map_or(Seen::Nothing, |data| Seen::Data(add(data, amount))),
+            Action::AddWith(amount) => section(lock, amount).map_or(Seen::Refused, Seen::Data),
+            Action::Look if lock.is_locked() => Seen::Held,
+            Action::Look => Seen::Free,
+        };
+        if see.send(seen).is_err() {
+            return;
+        }
+    }
+}
+
+fn check<R: RawMutex + Sync>(steps: &[(Index, Index, Action)], section: Section<R>) -> TestCaseResult {
+    let locks: [Mutex<R, u32>; LOCKS] = Default::default();
+    let mut reference = Reference::default();
+    std::thread::scope(|scope| {
+        let locks = &locks;
+        let threads: [_; THREADS] = std::array::from_fn(|_| {
+            let (order, orders) = channel();
+            let (see, seen) = channel();
+            scope.spawn(move || work(locks, section, &orders, &see));
+            (order, seen)
+        });
+        for (thread, lock, action) in steps {
+            let (thread, lock) = (thread.index(THREADS), lock.index(LOCKS));
+            // To wait for a lock that is held would be to wait for ever: nobody else is told anything meanwhile.
+            let action = match action {
+                Action::Lock if reference.holders[lock].is_some() => Action::Try,
+                action => *action,
+            };
+            let (order, seen) = &threads[thread];
+            order.send((lock, action)).expect("the thread lives");
+            let expected = reference.apply(thread, lock, action);
+            prop_assert_eq!(seen.recv(), Ok(expected), "thread {} lock {} {:?}", thread, lock, action);
+        }
+        Ok(())
+    })?;
+    for (lock, data) in locks.into_iter().zip(reference.data) {
+        prop_assert!(!lock.is_locked(), "a guard was not released");
+        prop_assert_eq!(lock.into_inner(), data);
+    }
+    Ok(())
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        3 => Just(Action::Lock),
+        2 => Just(Action::Try),
+        4 => Just(Action::Unlock),
+        2 => any::<u32>().prop_map(Action::Add),
+        1 => any::<u32>().prop_map(Action::AddWith),
+        1 => Just(Action::Look),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<(Index, Index, Action)>> {
+    prop::collection::vec((any::<Index>(), any::<Index>(), action()), 1..60)
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: if cfg!(miri) { 2 } else { 64 },
+        // Failures are shown whole, and kept nowhere.
+        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn spin_lock_does_as_the_reference(steps in steps()) {
+        check(&steps, |lock: &SpinLock<u32>, amount| Some(add(&mut *lock.try_lock()?, amount)))?;
+    }
+
+    #[test]
+    fn cna_lock_does_as_the_reference(steps in steps()) {
+        check(&steps, |lock: &CnaLock<u32>, amount| Some(add(&mut *lock.try_lock()?, amount)))?;
+    }
+
+    #[test]
+    fn ttas_lock_does_as_the_reference(steps in steps()) {
+        check(&steps, |lock: &TtasLock<u32>, amount| Some(add(&mut *lock.try_lock()?, amount)))?;
+    }
+
+    #[test]
+    fn mcs_lock_does_as_the_reference(steps in steps()) {
+        check(&steps, |lock: &McsLock<u32>, amount| lock.try_lock_with(|data| add(data, amount)))?;
+    }
+}
