@@ -23,7 +23,7 @@ fn unknown_names() {
         ("reproduce frob", "there are: cna-locktorture"),
         ("torture mcz", "did you mean `mcs`?"),
         ("torture mcs,frob", "no lock `frob`"),
-        ("list lock", "locks, workloads, machines, tables, settings"),
+        ("list lock", "locks, workloads, machines, tables, settings, topology"),
         ("frob", "frob"),
     ] {
         assert_refused(args, &[expected]);
@@ -40,6 +40,9 @@ fn unknown_or_absurd_settings() {
         ("cna-v13.threshold-ns=1", "must be 1000 to 100000000000 ns, not `1`"),
         ("cna-v13.threshold-ns=soon", "not `soon`"),
         ("locktorture.short-holds=v4.0", "v5.10 or today"),
+        ("numa.mode=of", "must be off, on or auto, not `of`"),
+        ("numa.node=1", "did you mean `numa.mode`?"),
+        ("numa.synthetic-nodes=0", "must be 1 to 1024 nodes"),
         ("simulation.window-ns=-1", "not `-1`"),
         ("machine.colour=red", "cross-socket-scale"),
         ("machine.smt=0", "1 to 8"),
@@ -47,6 +50,11 @@ fn unknown_or_absurd_settings() {
     ] {
         assert_refused(&format!("{SIMULATE} --set {setting}"), &[expected]);
     }
+    assert_refused("torture mcs --set numa.mode=no", &["must be off, on or auto, not `no`"]);
+    assert_refused(
+        "torture mcs --numa-nodes 4 --set numa.mode=off",
+        &["--numa-nodes 4", "numa.mode=off would have no effect"],
+    );
     assert_refused("torture mcs --set machine.smt=1", &["no setting `machine.smt` here", "cna-v13.tick-hz"]);
 }
 

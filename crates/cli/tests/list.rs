@@ -22,6 +22,9 @@ fn everything_is_listed() {
             "settings",
             vec![
                 "cna-v13.threshold-ns=10000000",
+                "numa.mode=auto    (off, on or auto)",
+                "numa.locality=node ",
+                "numa.synthetic-nodes=2 ",
                 "machine.smt=2",
                 "locktorture.short-holds=v5.10",
                 "simulation.window-ns=",
@@ -32,6 +35,24 @@ fn everything_is_listed() {
         for name in names {
             assert!(out.contains(name), "no {name} in {out}");
         }
+    }
+}
+
+#[test]
+fn the_topology_is_that_of_this_machine() {
+    let out = list("topology");
+    let fact = |name: &str| {
+        let line = out.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {out}")).trim().to_owned()
+    };
+    let cpus: u32 = fact("CPUs online").split(' ').next().unwrap().parse().expect("a number");
+    let allowed: u32 = fact("CPUs allowed").split(' ').next().unwrap().parse().expect("a number");
+    let at_a_time: u32 = fact("threads at a time").parse().expect("a number");
+    assert!(1 <= at_a_time && at_a_time <= allowed && allowed <= cpus, "{out}");
+    assert!(fact("cost of a pause").ends_with(" ns"), "{out}");
+    assert!(fact("numa.mode").starts_with("auto: o"), "{out}");
+    for name in ["NUMA node ", "last-level cache ", "hardware threads", "CPU quota", "node of a thread by"] {
+        fact(name);
     }
 }
 

@@ -30,7 +30,7 @@ macro_rules! settings {
 pub struct SettingInfo {
     /// `lock.key`, as on the command line.
     pub name: &'static str,
-    /// Unit of the value.
+    /// Unit of the value; or the words for the values from `min` on, with `|` between them.
     pub unit: &'static str,
     /// Value unless set.
     pub default: u64,
@@ -51,6 +51,63 @@ settings! {
         "While there is no secondary queue, sort the queue with probability 2^-bits only. Source: CNA v13, patch 6. 0: always sort; 32: practically never."
     CnaV13PriorityWaiters "cna-v13.priority-waiters" "0|1" default 1, 0 to 1,
         "Whether urgent waiters are never moved to the secondary queue. Source: CNA v13, patch 5."
+    NumaMode "numa.mode" "off|on|auto" default 2, 0 to 2,
+        "Whether locks see on which NUMA node a thread runs. off: all threads count as on one, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
+    NumaLocality "numa.locality" "node|llc|synthetic" default 0, 0 to 2,
+        "What counts as a NUMA node. node: the machine's; llc: the CPUs of a last-level cache; synthetic: made up, for tests: a thread's slot (simulated: its CPU) modulo numa.synthetic-nodes."
+    NumaSyntheticNodes "numa.synthetic-nodes" "nodes" default 2, 1 to 1_024,
+        "Number of NUMA nodes if numa.locality is synthetic."
+}
+
+/// The values of [`Setting::NumaMode`], in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumaMode {
+    /// Every thread counts as on one node.
+    Off,
+    /// Threads are on the nodes that [`NumaLocality`] says.
+    On,
+    /// On if there are several nodes.
+    Auto,
+}
+
+/// The values of [`Setting::NumaLocality`], in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumaLocality {
+    /// The machine's nodes.
+    Node,
+    /// The CPUs of a last-level cache are a node.
+    LastLevelCache,
+    /// So many made-up nodes as [`Setting::NumaSyntheticNodes`] says.
+    Synthetic,
+}
+
+impl NumaMode {
+    /// The mode that a value of the setting means.
+    pub const fn of(value: u64) -> Self {
+        match value {
+            0 => Self::Off,
+            1 => Self::On,
+            _ => Self::Auto,
+        }
+    }
+}
+
+impl NumaLocality {
+    /// The locality that a value of the setting means.
+    pub const fn of(value: u64) -> Self {
+        match value {
+            0 => Self::Node,
+            1 => Self::LastLevelCache,
+            _ => Self::Synthetic,
+        }
+    }
+}
+
+impl SettingInfo {
+    /// The words for the values from `min` on, if the setting takes words and not numbers.
+    pub fn words(&self) -> Option<impl Iterator<Item = &'static str> + Clone + use<>> {
+        self.unit.contains('|').then(|| self.unit.split('|'))
+    }
 }
 
 impl Setting {
@@ -80,6 +137,23 @@ mod tests {
             assert_eq!(*setting as usize, i);
             assert!((info.min..=info.max).contains(&info.default), "{}", info.name);
             assert_eq!(Setting::DEFAULTS[i], info.default);
+            if let Some(words) = info.words() {
+                assert_eq!(words.count() as u64, info.max - info.min + 1, "{}", info.name);
+            }
         }
+    }
+
+    #[test]
+    fn words_stand_for_the_values_in_order() {
+        let words = |setting: Setting| setting.info().words().unwrap();
+        for (value, word) in words(Setting::NumaMode).enumerate() {
+            let mode = NumaMode::of(value as u64);
+            assert_eq!(word, ["off", "on", "auto"][mode as usize]);
+        }
+        for (value, word) in words(Setting::NumaLocality).enumerate() {
+            let locality = NumaLocality::of(value as u64);
+            assert_eq!(word, ["node", "llc", "synthetic"][locality as usize]);
+        }
+        assert!(Setting::NumaSyntheticNodes.info().words().is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! `NAME.KEY=VALUE`: what can be set of locks, machine, workload and simulation.
 
-use nearlock_core::settings::Setting;
+use nearlock_core::settings::{Setting, SettingInfo};
 use nearlock_sim::spec::{MachineSpec, SpecError};
 use nearlock_workload::locktorture::ShortHolds;
 
@@ -231,8 +231,7 @@ impl Configuration {
         if self.groups.contains(&Group::Lock)
             && let Some(&setting) = Setting::ALL.iter().find(|setting| setting.info().name == name)
         {
-            let info = setting.info();
-            self.locks[setting as usize] = number(info.name, value, info.min, info.max, info.unit)?;
+            self.locks[setting as usize] = lock_value(&setting.info(), value)?;
             return Ok(());
         }
         if let Some(choice) = CHOICES.iter().find(|c| c.name == name && self.groups.contains(&c.group)) {
@@ -280,8 +279,33 @@ fn number(name: &'static str, value: &str, min: u64, max: u64, unit: &str) -> Re
     parsed.ok_or_else(|| SettingError::Value { name, range: range(min, max, unit), value: value.to_owned() })
 }
 
+/// The value of a lock's setting that is a number, or one of a few words.
+fn lock_value(info: &SettingInfo, value: &str) -> Result<u64, SettingError> {
+    let Some(mut words) = info.words() else {
+        return number(info.name, value, info.min, info.max, info.unit);
+    };
+    let refused =
+        || SettingError::Value { name: info.name, range: lock_range(info), value: value.to_owned() };
+    Ok(info.min + words.position(|word| word == value).ok_or_else(refused)? as u64)
+}
+
 fn range(min: u64, max: u64, unit: &str) -> String {
-    if unit == "0|1" { "0 or 1".to_owned() } else { format!("{min} to {max} {unit}") }
+    format!("{min} to {max} {unit}")
+}
+
+fn lock_range(info: &SettingInfo) -> String {
+    match info.words() {
+        Some(words) => any_of(&words.collect::<Vec<_>>()),
+        None => range(info.min, info.max, info.unit),
+    }
+}
+
+/// `off, on or auto`
+fn any_of(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 impl Choice {
@@ -289,7 +313,7 @@ impl Choice {
         let found = self.words.iter().find(|(word, _)| *word == value);
         found.map(|(_, set)| *set).ok_or_else(|| SettingError::Value {
             name: self.name,
-            range: self.words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or "),
+            range: any_of(&self.words.iter().map(|(word, _)| *word).collect::<Vec<_>>()),
             value: value.to_owned(),
         })
     }
@@ -312,10 +336,11 @@ pub struct SettingRow {
 pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
     let locks = Setting::ALL.iter().map(|setting| {
         let info = setting.info();
+        let word = info.words().and_then(|mut words| words.nth((info.default - info.min) as usize));
         SettingRow {
             name: info.name.to_owned(),
-            default: info.default.to_string(),
-            range: range(info.min, info.max, info.unit),
+            default: word.map_or_else(|| info.default.to_string(), str::to_owned),
+            range: lock_range(&info),
             summary: info.summary,
         }
     });
@@ -350,6 +375,7 @@ pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearlock_core::settings::{NumaLocality, NumaMode};
 
     fn refused(text: &str) -> String {
         Configuration::new(Group::ALL).set(text).unwrap_err().to_string()
@@ -360,6 +386,8 @@ mod tests {
         let mut configuration = Configuration::new(Group::ALL);
         for text in [
             "cna-v13.threshold-ns=1_000_000",
+            "numa.mode=off",
+            "numa.locality=llc",
             "locktorture.short-holds=today",
             " locktorture.think-ns = 7",
             "simulation.window-ns=5000",
@@ -368,14 +396,16 @@ mod tests {
             configuration.set(text).unwrap();
         }
         assert_eq!(configuration.locks[Setting::CnaV13ThresholdNs as usize], 1_000_000);
+        assert_eq!(configuration.locks[Setting::NumaMode as usize], NumaMode::Off as u64);
+        assert_eq!(configuration.locks[Setting::NumaLocality as usize], NumaLocality::LastLevelCache as u64);
         assert_eq!(configuration.locktorture.short_holds, ShortHolds::Today);
         assert_eq!(configuration.locktorture.think_ns, 7);
         assert_eq!(configuration.limits.window_ns, 5000);
         let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
         configuration.configure_machine(&mut machine).unwrap();
         assert_eq!(machine.sockets, 2);
-        assert_eq!(configuration.texts().len(), 5);
-        assert_eq!(configuration.texts()[2], "locktorture.think-ns=7");
+        assert_eq!(configuration.texts().len(), 7);
+        assert_eq!(configuration.texts()[4], "locktorture.think-ns=7");
     }
 
     #[test]
@@ -388,6 +418,9 @@ mod tests {
         assert!(refused("cna-v13.threshold-ns=1").contains("1000 to 100000000000 ns, not `1`"));
         assert!(refused("cna-v13.threshold-ns=soon").contains("not `soon`"));
         assert!(refused("locktorture.short-holds=v6").contains("v5.10 or today"));
+        assert!(refused("numa.mode=maybe").contains("numa.mode must be off, on or auto, not `maybe`"));
+        assert!(refused("numa.mode=1").contains("off, on or auto, not `1`"));
+        assert!(refused("cna-v13.priority-waiters=2").contains("0 or 1, not `2`"));
         assert!(refused("locktorture.priority-percent=101").contains("0 to 100 %"));
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use hdrhistogram::Histogram;
 use nearlock_core::platform::Clock;
 use nearlock_core::raw::RawLock;
-use nearlock_core::settings::Setting;
+use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_sim::checker::{Checker, Violation};
 pub use nearlock_sim::placement::Placement;
@@ -270,7 +270,19 @@ fn starvation_ns(simulation: &Simulation) -> u64 {
     }
     let tick_ns = 1_000_000_000 / settings[Setting::CnaV13TickHz as usize];
     let threshold_ns = settings[Setting::CnaV13ThresholdNs as usize] + 2 * tick_ns;
-    10 * machine.sockets as u64 * (threshold_ns + queue_ns)
+    10 * numa_nodes(machine, settings) * (threshold_ns + queue_ns)
+}
+
+/// How many NUMA nodes the lock sees.
+fn numa_nodes(machine: &MachineSpec, settings: &[u64; Setting::COUNT]) -> u64 {
+    if NumaMode::of(settings[Setting::NumaMode as usize]) == NumaMode::Off {
+        return 1;
+    }
+    match NumaLocality::of(settings[Setting::NumaLocality as usize]) {
+        NumaLocality::Node => machine.sockets as u64,
+        NumaLocality::LastLevelCache => machine.domains() as u64,
+        NumaLocality::Synthetic => settings[Setting::NumaSyntheticNodes as usize],
+    }
 }
 
 /// Puts the workload on the machine, a writer to each CPU that the seed draws.

@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::Spin;
-use nearlock_core::settings::Setting;
+use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_core::subjects::Subject;
+use nearlock_os::topology::Machine;
 use nearlock_os::{Os, SpinThenYield};
 use serde::Serialize;
 
@@ -38,35 +39,36 @@ pub enum NumaNodes {
     Real(u32),
     /// Made up: writer i is on node i modulo this number.
     Synthetic(u32),
+    /// Made up by `numa.locality=synthetic`, so many: by the writers' slots.
+    Slots(u32),
 }
 
 impl NumaNodes {
-    /// The machine's if it has several, or else two that are made up.
-    pub fn of_this_machine() -> Self {
-        match nodes_online() {
-            0 | 1 => NumaNodes::Synthetic(2),
-            several => NumaNodes::Real(several),
+    /// What the settings `numa.*` make of this machine. If that is its own nodes, and the process can run on
+    /// one only: two that are made up.
+    pub fn by(settings: &[u64; Setting::COUNT]) -> Self {
+        if NumaMode::of(settings[Setting::NumaMode as usize]) == NumaMode::Off {
+            return NumaNodes::Real(1);
+        }
+        match NumaLocality::of(settings[Setting::NumaLocality as usize]) {
+            NumaLocality::Node => match Machine::of_this_process().allowed_nodes().count() {
+                0 | 1 => NumaNodes::Synthetic(2),
+                several => NumaNodes::Real(several as u32),
+            },
+            NumaLocality::LastLevelCache => {
+                NumaNodes::Real(Machine::of_this_process().last_level_caches.len() as u32)
+            }
+            NumaLocality::Synthetic => {
+                NumaNodes::Slots(settings[Setting::NumaSyntheticNodes as usize] as u32)
+            }
         }
     }
-}
 
-/// Number of NUMA nodes of this machine; 1 where the system does not tell.
-fn nodes_online() -> u32 {
-    let Ok(list) = std::fs::read_to_string("/sys/devices/system/node/online") else {
-        return 1;
-    };
-    count_of_list(list.trim()).unwrap_or(1)
-}
-
-/// Length of a list as the kernel writes it: `0-3,8`.
-fn count_of_list(list: &str) -> Option<u32> {
-    let mut count = 0;
-    for range in list.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        count += last.checked_sub(first)? + 1;
+    /// How many there are.
+    pub fn count(self) -> u32 {
+        let (NumaNodes::Real(nodes) | NumaNodes::Synthetic(nodes) | NumaNodes::Slots(nodes)) = self;
+        nodes
     }
-    Some(count)
 }
 
 /// Most writers. A thread takes four mappings (two stacks, each with a guard page), Linux allows a process
@@ -290,12 +292,18 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_the_kernel_are_counted() {
-        for (list, expected) in
-            [("0", Some(1)), ("0-3", Some(4)), ("0-1,4,6-7", Some(5)), ("", None), ("3-1", None)]
-        {
-            assert_eq!(count_of_list(list), expected, "{list}");
-        }
+    fn nodes_are_those_that_the_settings_make() {
+        let by = |mode: NumaMode, locality: NumaLocality| {
+            let mut settings = Setting::DEFAULTS;
+            settings[Setting::NumaMode as usize] = mode as u64;
+            settings[Setting::NumaLocality as usize] = locality as u64;
+            settings[Setting::NumaSyntheticNodes as usize] = 5;
+            NumaNodes::by(&settings)
+        };
+        assert_eq!(by(NumaMode::Off, NumaLocality::Synthetic), NumaNodes::Real(1));
+        assert_eq!(by(NumaMode::Auto, NumaLocality::Synthetic), NumaNodes::Slots(5));
+        assert!(by(NumaMode::Auto, NumaLocality::Node).count() >= 2);
+        assert!(by(NumaMode::On, NumaLocality::LastLevelCache).count() >= 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::futex::WaitResult;
+use crate::topology::NumberList;
 
 /// Nanoseconds since the first call.
 pub fn now_ns() -> u64 {
@@ -15,9 +16,42 @@ pub fn now_ns() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
+/// Whether the system tells of NUMA nodes.
+pub const KNOWS_NODES: bool = false;
+
 /// One node for all.
 pub fn numa_node() -> u32 {
     0
+}
+
+/// There is no such area.
+pub fn rseq_offset() -> Option<i32> {
+    None
+}
+
+/// One node for all.
+pub fn numa_node_by_rseq(_offset: i32) -> u32 {
+    0
+}
+
+/// How many nodes have processors.
+pub fn numa_nodes() -> u32 {
+    1
+}
+
+/// One cache for all.
+pub fn last_level_cache() -> u32 {
+    0
+}
+
+/// Whether there are two.
+pub fn several_last_level_caches() -> bool {
+    false
+}
+
+/// Nobody is bound to processors.
+pub fn affinity() -> Option<NumberList> {
+    None
 }
 
 /// Offers the processor to other threads.
@@ -75,7 +109,9 @@ mod tests {
         let before = now_ns();
         sched_yield();
         assert!(now_ns() >= before);
-        assert_eq!(numa_node(), 0);
+        assert_eq!((numa_node(), numa_node_by_rseq(0), last_level_cache()), (0, 0, 0));
+        assert_eq!((numa_nodes(), several_last_level_caches(), KNOWS_NODES), (1, false, false));
+        assert_eq!((rseq_offset(), affinity()), (None, None));
     }
 
     #[test]

@@ -6,8 +6,11 @@
 //! | [`SpinThenYield`], [`Spin`] | how a waiting thread passes the time |
 //! | [`register_thread`] | gives the calling thread its queue nodes ahead of time |
 //! | [`set_numa_node`] | makes the calling thread claim another NUMA node |
-//! | [`set_setting`] | changes a setting of the locks |
+//! | [`node_source`] | how the node of a thread is found that claims none |
+//! | [`set_setting`], [`setting`] | settings of the locks |
 //! | [`events`] | what the slow paths have counted |
+//! | [`topology`] | CPUs, NUMA nodes, caches, and how much of them the process may use |
+//! | [`pause_ns`] | what one turn of a spin loop costs |
 //! | [`futex`], [`sched_yield`] | what the system offers for waiting |
 //!
 //! Everything belongs to the process: all locks of all types share one table of queue nodes, one of
@@ -30,11 +33,13 @@ pub mod futex;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod linux;
 mod numa;
+mod pause;
 mod platform;
 mod random;
 mod settings;
 mod slots;
 mod thread;
+pub mod topology;
 mod wait;
 mod work;
 
@@ -44,9 +49,10 @@ use fallback as sys;
 use linux as sys;
 
 pub use nearlock_core::native::Spin;
-pub use numa::set_numa_node;
+pub use numa::{NodeSource, machine_node_source, node_source, set_numa_node};
+pub use pause::pause_ns;
 pub use platform::Os;
-pub use settings::{OutOfRange, set_setting};
+pub use settings::{OutOfRange, set_setting, setting};
 pub use sys::sched_yield;
 pub use thread::{events, register_thread};
 pub use wait::SpinThenYield;

@@ -1,16 +1,38 @@
 //! What Linux offers.
 
+mod nodes;
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+mod rseq;
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+mod rseq {
+    //! Where nobody has said how to find the thread pointer.
+
+    pub fn offset() -> Option<i32> {
+        None
+    }
+
+    /// # Safety
+    ///
+    /// None.
+    pub unsafe fn node(_offset: i32) -> Option<u32> {
+        None
+    }
+}
+
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicU16, AtomicU32};
+use core::sync::atomic::AtomicU32;
 use core::time::Duration;
 use std::alloc::Layout;
 use std::io;
 
-use nearlock_core::platform::NUMA_NODES_MAX;
-
 use crate::futex::WaitResult;
+
+pub use nodes::{
+    KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes,
+    several_last_level_caches,
+};
+pub use rseq::offset as rseq_offset;
 
 /// The monotonic clock.
 #[inline]
@@ -23,43 +45,6 @@ pub fn now_ns() -> u64 {
     let now = unsafe { now.assume_init() };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
-
-/// Processors whose NUMA node is remembered. The kernel of x86-64 has at most 8192; of one beyond, the node
-/// is asked for each time. 0 would ask each time for all.
-const CPUS_MAX: usize = 8192;
-
-/// By processor: its NUMA node plus one, or 0 as long as it is not known. `sched_getcpu` reads the thread's
-/// restartable-sequences area (1 ns, glibc 2.35), whereas the system call costs 100 ns.
-static NUMA_NODES: [AtomicU16; CPUS_MAX] = [const { AtomicU16::new(0) }; CPUS_MAX];
-
-/// The NUMA node of the processor that the caller runs on.
-#[inline]
-pub fn numa_node() -> u32 {
-    // SAFETY: has no conditions.
-    let cpu = unsafe { libc::sched_getcpu() };
-    // A failure, -1, is beyond all processors.
-    match NUMA_NODES.get(cpu as usize).map_or(0, |numa_node| numa_node.load(Relaxed)) {
-        0 => ask_numa_node(),
-        known => u32::from(known) - 1,
-    }
-}
-
-/// Asks the kernel, and remembers. A kernel that does not tell (as in some sandboxes) has one node.
-#[cold]
-fn ask_numa_node() -> u32 {
-    let (mut cpu, mut numa_node) = (u32::MAX, 0u32);
-    // SAFETY: both pointers are writable and of the right type; the third is unused since Linux 2.6.24.
-    unsafe {
-        libc::syscall(libc::SYS_getcpu, &raw mut cpu, &raw mut numa_node, ptr::null_mut::<libc::c_void>())
-    };
-    let numa_node = numa_node.min(NUMA_NODES_MAX - 1);
-    if let Some(known) = NUMA_NODES.get(cpu as usize) {
-        known.store((numa_node + 1) as u16, Relaxed);
-    }
-    numa_node
-}
-
-const _: () = assert!(NUMA_NODES_MAX <= u16::MAX as u32);
 
 /// Offers the processor to other threads.
 #[inline]
@@ -139,16 +124,4 @@ pub fn zeroed(layout: Layout) -> *mut u8 {
 pub unsafe fn give_back(memory: *mut u8, layout: Layout) {
     // SAFETY: a mapping of ours of this size, by our own condition.
     unsafe { libc::munmap(memory.cast(), layout.size()) };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[cfg_attr(miri, ignore)] // asks the kernel
-    fn the_remembered_node_is_the_one_asked_for() {
-        // On a machine with several nodes the thread may move in between, so it is given some chances.
-        assert!((0..1000).any(|_| ask_numa_node() == numa_node()));
-    }
 }

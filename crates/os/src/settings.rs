@@ -6,6 +6,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::settings::Setting;
 
+use crate::numa;
+
 /// Indexed by discriminant.
 static VALUES: [AtomicU64; Setting::COUNT] = {
     let mut values = [const { AtomicU64::new(0) }; Setting::COUNT];
@@ -46,15 +48,35 @@ pub fn set_setting(setting: Setting, value: u64) -> Result<(), OutOfRange> {
     if !(info.min..=info.max).contains(&value) {
         return Err(OutOfRange { setting, value });
     }
-    // Relaxed: a setting says nothing about other memory.
+    // Relaxed: a setting says nothing about other memory. Decisions made of settings are told apart.
     VALUES[setting as usize].store(value, Relaxed);
+    if matches!(setting, Setting::NumaMode | Setting::NumaLocality | Setting::NumaSyntheticNodes) {
+        numa::settings_changed();
+    }
     Ok(())
 }
 
-/// The present value.
+/// The present value of a setting.
 #[inline]
 pub fn setting(which: Setting) -> u64 {
     VALUES[which as usize].load(Relaxed)
+}
+
+/// Runs a test that changes settings, with all at their defaults, while no other such test runs.
+#[cfg(test)]
+pub fn alone_with_settings(test: impl FnOnce()) {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            for &setting in Setting::ALL {
+                set_setting(setting, setting.info().default).unwrap();
+            }
+        }
+    }
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _restore = Restore;
+    test();
 }
 
 #[cfg(test)]
@@ -63,6 +85,10 @@ mod tests {
 
     #[test]
     fn a_setting_keeps_to_its_limits() {
+        alone_with_settings(limits_are_kept);
+    }
+
+    fn limits_are_kept() {
         for &which in Setting::ALL {
             let info = which.info();
             assert_eq!(setting(which), info.default, "{}", info.name);

@@ -67,6 +67,11 @@ const _: () =
     assert!(offset_of!(Slot, nodes) == 0 && offset_of!(Slot, id) == NodeId::NESTING as usize * LINE);
 
 impl Slot {
+    /// Its number, below [`NodeId::SLOTS`].
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     /// Takes the thread's next node, or none if all are in use.
     ///
     /// # Safety

@@ -91,6 +91,12 @@ pub fn register_thread() -> bool {
     mine().is_some()
 }
 
+/// The number of the caller's slot, below [`NodeId::SLOTS`]; registers the caller if need be. `None` if it
+/// can have none.
+pub fn slot() -> Option<u32> {
+    mine().map(Slot::id)
+}
+
 /// See [`LocalNodes::with_node`](nearlock_core::platform::LocalNodes::with_node).
 #[inline]
 pub fn with_node<N: ZeroNode, R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {

@@ -30,6 +30,7 @@ pub(crate) struct Inner {
     /// Where the queue nodes of each CPU lie.
     nodes: Vec<usize>,
     socket_of_cpu: Vec<u32>,
+    domain_of_cpu: Vec<u32>,
     settings: Cell<[u64; Setting::COUNT]>,
 }
 
@@ -68,12 +69,15 @@ impl Machine {
             engine.cover_new_lines(spec.socket_of_cpu(cpu) as u8);
         }
         let socket_of_cpu = (0..spec.cpus()).map(|cpu| spec.socket_of_cpu(cpu) as u32).collect();
+        let domain_of_cpu =
+            (0..spec.cpus()).map(|cpu| spec.domain_of_core(spec.core_of_cpu(cpu)) as u32).collect();
         Self {
             inner: Rc::new(Inner {
                 engine: RefCell::new(engine),
                 arena,
                 nodes,
                 socket_of_cpu,
+                domain_of_cpu,
                 settings: Cell::new(Setting::DEFAULTS),
             }),
             bodies: RefCell::default(),
@@ -293,6 +297,10 @@ impl Inner {
 
     pub fn socket_of_cpu(&self, cpu: u32) -> u32 {
         self.socket_of_cpu[cpu as usize]
+    }
+
+    pub fn domain_of_cpu(&self, cpu: u32) -> u32 {
+        self.domain_of_cpu[cpu as usize]
     }
 
     pub fn setting(&self, which: Setting) -> u64 {

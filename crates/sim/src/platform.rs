@@ -8,7 +8,7 @@ use nearlock_core::platform::{
     Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
     SplitWord, Topology, Work, ZeroNode,
 };
-use nearlock_core::settings::Setting;
+use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 
 use crate::access::{Access, Operation};
 use crate::arena::LINE;
@@ -210,9 +210,21 @@ impl Clock for Sim {
     }
 }
 
+/// By the settings `numa.*`; `auto` is `on`, since with one node all threads are on it anyway. A socket is a
+/// node. Costs no time.
 impl Topology for Sim {
     fn numa_node() -> u32 {
-        with(|inner| inner.socket_of_cpu(inner.task(|task| task.cpu)))
+        with(|inner| {
+            if NumaMode::of(inner.setting(Setting::NumaMode)) == NumaMode::Off {
+                return 0;
+            }
+            let cpu = inner.task(|task| task.cpu);
+            match NumaLocality::of(inner.setting(Setting::NumaLocality)) {
+                NumaLocality::Node => inner.socket_of_cpu(cpu),
+                NumaLocality::LastLevelCache => inner.domain_of_cpu(cpu),
+                NumaLocality::Synthetic => cpu % inner.setting(Setting::NumaSyntheticNodes) as u32,
+            }
+        })
     }
 }
 

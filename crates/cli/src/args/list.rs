@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// What to list.
-    #[arg(value_enum, value_name = "locks|workloads|machines|tables|settings")]
+    #[arg(value_enum, value_name = "locks|workloads|machines|tables|settings|topology")]
     pub what: Listed,
 }
 
@@ -23,4 +23,6 @@ pub enum Listed {
     Tables,
     /// What `--set` takes
     Settings,
+    /// What the locks see of this machine
+    Topology,
 }

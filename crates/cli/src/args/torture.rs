@@ -43,8 +43,8 @@ pub struct TortureArgs {
     /// How waiting writers pass the time.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub wait: WaitPolicy,
-    /// Number of made-up NUMA nodes, to which the writers belong in turn; unless given the machine's own,
-    /// or two made-up ones if it has only one.
+    /// Number of made-up NUMA nodes, to which the writers belong in turn; unless given those that the settings
+    /// `numa.*` say: the machine's own, or two made-up ones if it has only one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub numa_nodes: Option<u32>,
     /// Of 100 acquisitions, how many are urgent.

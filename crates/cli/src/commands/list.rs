@@ -6,6 +6,7 @@ use nearlock_lab::names::{self, WORKLOADS};
 use nearlock_lab::published::TABLES;
 use nearlock_lab::{Confidence, Family, MachineSpec, SUBJECTS, settings};
 
+use super::topology;
 use crate::Ending;
 use crate::args::{ListArgs, Listed};
 use crate::report::text::{list_table, wrapped};
@@ -25,6 +26,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
         Listed::Machines => machines()?,
         Listed::Tables => tables(),
         Listed::Settings => settings()?,
+        Listed::Topology => topology::list(),
     };
     let mut out = io::stdout().lock();
     writeln!(out, "{table}")?;

@@ -3,5 +3,6 @@
 pub mod list;
 pub mod reproduce;
 pub mod simulate;
+pub mod topology;
 pub mod torture;
 pub mod tour;

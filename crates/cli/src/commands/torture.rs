@@ -18,6 +18,17 @@ struct TooManyWriters {
     writers: usize,
 }
 
+/// A setting that would have no effect.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "--numa-nodes {nodes} makes up the nodes of all writers, so that {setting} would have no effect: give one \
+     of the two"
+)]
+struct IdleSetting {
+    nodes: u32,
+    setting: String,
+}
+
 /// Tortures what was asked for.
 pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
     let plan = plan(args)?;
@@ -60,7 +71,7 @@ pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Resul
 pub fn default_plan(duration: Duration) -> Plan {
     Plan {
         writers: torture::writers_by_default(),
-        numa_nodes: NumaNodes::of_this_machine(),
+        numa_nodes: NumaNodes::by(&torture::settings()),
         waiting: Waiting::Yield,
         duration,
         stat_interval: Duration::ZERO,
@@ -78,6 +89,10 @@ fn plan(args: &TortureArgs) -> anyhow::Result<Plan> {
     for setting in &args.set {
         configuration.set(setting)?;
     }
+    let numa_nodes = match args.numa_nodes {
+        Some(nodes) => made_up_nodes(nodes, &configuration)?,
+        None => NumaNodes::by(&configuration.locks),
+    };
     let default = default_plan(Duration::from_secs(args.shutdown_secs));
     let writers = args.nwriters.unwrap_or(default.writers);
     if writers > WRITERS_MAX {
@@ -85,7 +100,7 @@ fn plan(args: &TortureArgs) -> anyhow::Result<Plan> {
     }
     Ok(Plan {
         writers,
-        numa_nodes: args.numa_nodes.map_or(default.numa_nodes, NumaNodes::Synthetic),
+        numa_nodes,
         waiting: match args.wait {
             WaitPolicy::Spin => Waiting::Spin,
             WaitPolicy::Yield => Waiting::Yield,
@@ -98,6 +113,15 @@ fn plan(args: &TortureArgs) -> anyhow::Result<Plan> {
         settings: configuration.locks,
         ..default
     })
+}
+
+/// Writers claim made-up nodes, so that the settings `numa.*` would say nothing.
+fn made_up_nodes(nodes: u32, configuration: &Configuration) -> Result<NumaNodes, IdleSetting> {
+    let mut settings = configuration.texts().iter();
+    match settings.find(|text| text.starts_with("numa.")) {
+        Some(setting) => Err(IdleSetting { nodes, setting: setting.clone() }),
+        None => Ok(NumaNodes::Synthetic(nodes)),
+    }
 }
 
 fn locks(names: &[String]) -> anyhow::Result<Vec<&'static Subject>> {

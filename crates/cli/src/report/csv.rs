@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use nearlock_lab::LockEvent;
 use nearlock_lab::reproduce::Cell;
-use nearlock_lab::torture::{NumaNodes, Plan, Tortured, Waiting};
+use nearlock_lab::torture::{Plan, Tortured, Waiting};
 use serde::Serialize;
 
 /// Rows without objects in them.
@@ -77,12 +77,11 @@ pub struct TortureRow {
 impl TortureRow {
     /// The row of one lock.
     pub fn new(plan: &Plan, tortured: &Tortured) -> Self {
-        let (NumaNodes::Real(numa_nodes) | NumaNodes::Synthetic(numa_nodes)) = plan.numa_nodes;
         Self {
             lock: tortured.lock.name,
             verdict: tortured.verdict().name(),
             nwriters: plan.writers,
-            numa_nodes,
+            numa_nodes: plan.numa_nodes.count(),
             wait: match plan.waiting {
                 Waiting::Spin => "spin",
                 Waiting::Yield => "yield",

@@ -227,7 +227,7 @@ pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
 pub fn torture_end(out: &mut impl Write, plan: &Plan, verdict: Verdict) -> io::Result<()> {
     let numa_nodes = match plan.numa_nodes {
         NumaNodes::Real(nodes) => format!("{nodes}"),
-        NumaNodes::Synthetic(nodes) => format!("{nodes}(synthetic)"),
+        NumaNodes::Synthetic(nodes) | NumaNodes::Slots(nodes) => format!("{nodes}(synthetic)"),
     };
     let wait = match plan.waiting {
         Waiting::Spin => "spin",

@@ -52,6 +52,35 @@ fn correct_locks_do_not_starve_by_default_whatever_the_machine_and_the_settings(
 }
 
 #[test]
+fn settings_say_what_counts_as_a_numa_node() {
+    // Few sections before the queue is sorted, and no flush: hand-overs are as local as they can be.
+    let simulated = |machine: &str, mode: NumaMode, locality: NumaLocality| {
+        let mut cell = cell("cna-v13-no-sro", 64);
+        cell.machine = MachineSpec::builtin(machine).unwrap();
+        cell.settings[Setting::NumaMode as usize] = mode as u64;
+        cell.settings[Setting::NumaLocality as usize] = locality as u64;
+        cell.settings[Setting::NumaSyntheticNodes as usize] = 1;
+        cell.limits.warm_up_ns = 1_000_000;
+        simulate(&cell).unwrap()
+    };
+    let haswell = |mode, locality| simulated("haswell-ex-4s", mode, locality);
+    let auto = haswell(NumaMode::Auto, NumaLocality::Node);
+    assert!(auto.local_handover_share > 0.9, "{auto:?}");
+    assert_eq!(haswell(NumaMode::On, NumaLocality::Node), auto);
+    // There a socket has one last-level cache.
+    assert_eq!(haswell(NumaMode::Auto, NumaLocality::LastLevelCache), auto);
+    // First come, first served.
+    let off = haswell(NumaMode::Off, NumaLocality::Node);
+    assert!(off.local_handover_share < 0.5, "{off:?}");
+    assert_eq!(haswell(NumaMode::On, NumaLocality::Synthetic), off);
+
+    let rome = |locality| simulated("epyc-rome-2s", NumaMode::Auto, locality);
+    let (by_node, by_cache) = (rome(NumaLocality::Node), rome(NumaLocality::LastLevelCache));
+    assert!(by_cache.local_handover_share > 0.9, "{by_cache:?}");
+    assert_ne!(by_node, by_cache);
+}
+
+#[test]
 fn the_controls_pass_alone() {
     for lock in ["lock-busted", "lock-lost-wakeup", "lock-after-you", "lock-lifo"] {
         assert!(simulate(&cell(lock, 1)).is_ok(), "{lock}");

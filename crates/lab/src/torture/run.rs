@@ -166,7 +166,7 @@ fn start<W: Wait, L: RawLock>(
     let mut handles = Vec::with_capacity(plan.writers);
     for writer in 0..plan.writers {
         let numa_node = match plan.numa_nodes {
-            NumaNodes::Real(_) => None,
+            NumaNodes::Real(_) | NumaNodes::Slots(_) => None,
             NumaNodes::Synthetic(nodes) => Some((writer % nodes as usize) as u32),
         };
         let shared = Arc::clone(run);

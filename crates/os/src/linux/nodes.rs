@@ -1,0 +1,237 @@
+//! NUMA nodes and last-level caches of the caller's processor.
+//!
+//! Nothing here allocates: files are read into the stack (see [`numa`](crate::numa)).
+
+use core::ffi::CStr;
+use core::fmt::Write;
+use core::ptr;
+use core::str;
+use core::sync::atomic::AtomicU16;
+use core::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::platform::NUMA_NODES_MAX;
+
+use super::rseq;
+use crate::topology::{CACHES_MAX, NumberList, ranges};
+
+/// Whether the system tells of NUMA nodes.
+pub const KNOWS_NODES: bool = true;
+
+/// Processors whose NUMA node and cache are remembered. The kernel of x86-64 has at most 8192; of one beyond,
+/// the node is asked for each time. 0 would ask each time for all.
+const CPUS_MAX: usize = 8192;
+
+/// By processor: a number plus one, or 0 as long as it is not known.
+type Remembered = [AtomicU16; CPUS_MAX];
+
+static NUMA_NODES: Remembered = [const { AtomicU16::new(0) }; CPUS_MAX];
+static LAST_LEVEL_CACHES: Remembered = [const { AtomicU16::new(0) }; CPUS_MAX];
+
+const _: () = assert!(NUMA_NODES_MAX <= u16::MAX as u32);
+
+fn remember(table: &Remembered, cpu: u32, number: u32) -> u32 {
+    let number = number.min(NUMA_NODES_MAX - 1);
+    if let Some(known) = table.get(cpu as usize) {
+        known.store((number + 1) as u16, Relaxed);
+    }
+    number
+}
+
+fn remembered(table: &Remembered, cpu: i32) -> Option<u32> {
+    // A failure to tell the processor, -1, is beyond all processors.
+    let known = table.get(cpu as usize)?.load(Relaxed);
+    u32::from(known).checked_sub(1)
+}
+
+/// `sched_getcpu` reads the thread's restartable-sequences area (1 ns, glibc 2.35), whereas the system call
+/// costs 100 ns.
+#[inline]
+fn cpu() -> i32 {
+    // SAFETY: has no conditions.
+    unsafe { libc::sched_getcpu() }
+}
+
+/// The NUMA node of the processor that the caller runs on, by the kernel's word for that processor.
+#[inline]
+pub fn numa_node() -> u32 {
+    remembered(&NUMA_NODES, cpu()).unwrap_or_else(ask_numa_node)
+}
+
+/// The same, by the thread's restartable-sequences area, which lies at this offset.
+#[inline(always)]
+pub fn numa_node_by_rseq(offset: i32) -> u32 {
+    // SAFETY: callers have the offset from `rseq::offset`.
+    match unsafe { rseq::node(offset) } {
+        Some(numa_node) => numa_node.min(NUMA_NODES_MAX - 1),
+        None => numa_node(),
+    }
+}
+
+/// Asks the kernel, and remembers. A kernel that does not tell (as in some sandboxes) has one node.
+#[cold]
+pub fn ask_numa_node() -> u32 {
+    let (mut cpu, mut numa_node) = (u32::MAX, 0u32);
+    // SAFETY: both pointers are writable and of the right type; the third is unused since Linux 2.6.24.
+    unsafe {
+        libc::syscall(libc::SYS_getcpu, &raw mut cpu, &raw mut numa_node, ptr::null_mut::<libc::c_void>())
+    };
+    remember(&NUMA_NODES, cpu, numa_node)
+}
+
+/// How many NUMA nodes have processors; 1 where the system does not tell.
+pub fn numa_nodes() -> u32 {
+    with_file(format_args!("/sys/devices/system/node/has_cpu"), |text| {
+        ranges(text).try_fold(0, |count, range| Some(count + range?.count() as u32))
+    })
+    .flatten()
+    .map_or(1, |count| count.max(1))
+}
+
+/// The last-level cache of the processor that the caller runs on: the number of the first processor that
+/// shares it. Where the system does not tell of caches, that of the NUMA node.
+pub fn last_level_cache() -> u32 {
+    let cpu = cpu();
+    remembered(&LAST_LEVEL_CACHES, cpu).unwrap_or_else(|| {
+        let first = u32::try_from(cpu).ok().and_then(|cpu| last_level_cache_of(cpu, first));
+        first.map_or_else(numa_node, |first| remember(&LAST_LEVEL_CACHES, cpu as u32, first))
+    })
+}
+
+/// Whether there are two last-level caches: whether some processor that runs does not share that of the first
+/// that runs.
+pub fn several_last_level_caches() -> bool {
+    let count = |list: &str| ranges(list).try_fold(0, |count, range| Some(count + range?.count()));
+    let online = with_file(format_args!("{CPUS}/online"), |text| Some((first(text)?, count(text)?)));
+    let Some((cpu, online)) = online.flatten() else { return false };
+    last_level_cache_of(cpu, count).is_some_and(|sharing| sharing < online)
+}
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// The first number of a list.
+fn first(list: &str) -> Option<u32> {
+    Some(*ranges(list).next()??.start())
+}
+
+/// What `of` makes of the list of processors that share this one's cache of the highest level that holds data.
+fn last_level_cache_of<T>(cpu: u32, of: impl Fn(&str) -> Option<T>) -> Option<T> {
+    let mut highest = None;
+    for index in 0..CACHES_MAX {
+        let file = |name, read: &mut dyn FnMut(&str)| {
+            with_file(format_args!("{CPUS}/cpu{cpu}/cache/index{index}/{name}"), read)
+        };
+        let (mut level, mut holds_data) = (None, true);
+        file("level", &mut |text| level = text.trim().parse::<u32>().ok());
+        file("type", &mut |text| holds_data = text.trim() != "Instruction");
+        if holds_data && level > highest.as_ref().map(|&(level, _)| level) {
+            let mut found = None;
+            file("shared_cpu_list", &mut |text| found = of(text));
+            if let (Some(level), Some(found)) = (level, found) {
+                highest = Some((level, found));
+            }
+        }
+    }
+    highest.map(|(_, found)| found)
+}
+
+/// The processors that the calling thread may run on.
+pub fn affinity() -> Option<NumberList> {
+    let mut mask = [0u64; CPUS_MAX / 64];
+    // SAFETY: the mask is writable and as long as it says.
+    let bytes =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
+    let bytes = usize::try_from(bytes).ok()?;
+    let words = mask.iter().take(bytes / size_of::<u64>()).enumerate();
+    let bits =
+        words.flat_map(|(i, &word)| (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| (i, bit)));
+    Some(bits.map(|(i, bit)| (i * 64 + bit) as u32).collect())
+}
+
+/// Longest text of a file, and of a name: lists of a machine with 8192 processors fit, unless somebody has
+/// chosen them to be long. What does not fit counts as not told.
+const TEXT_MAX: usize = 4096;
+const NAME_MAX: usize = 128;
+
+/// What `read` makes of the text of the file of this name.
+fn with_file<T>(name: core::fmt::Arguments<'_>, read: impl FnOnce(&str) -> T) -> Option<T> {
+    let mut path = Name { bytes: [0; NAME_MAX], len: 0 };
+    path.write_fmt(name).ok()?;
+    let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
+    let mut text = [0; TEXT_MAX];
+    let len = read_file(path, &mut text)?;
+    (len < TEXT_MAX).then(|| str::from_utf8(&text[..len]).ok().map(read))?
+}
+
+/// As many bytes of a file as there are, or as fit.
+fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
+    // SAFETY: the path is a C string.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return None;
+    }
+    let mut len = 0;
+    let complete = loop {
+        let rest = &mut into[len..];
+        // SAFETY: the rest is writable and as long as it says.
+        let read = unsafe { libc::read(file, rest.as_mut_ptr().cast(), rest.len()) };
+        match usize::try_from(read) {
+            Ok(0) => break true,
+            Ok(read) => len += read,
+            Err(_) => break false,
+        }
+    };
+    // SAFETY: opened above, and used by nobody else.
+    unsafe { libc::close(file) };
+    complete.then_some(len)
+}
+
+/// A name of a file, with a 0 behind it.
+struct Name {
+    bytes: [u8; NAME_MAX],
+    len: usize,
+}
+
+impl Write for Name {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let end = self.len + text.len();
+        let room = self.bytes.get_mut(self.len..end).filter(|_| end < NAME_MAX).ok_or(core::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Machine;
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // asks the kernel
+    fn the_remembered_node_is_the_one_asked_for() {
+        // On a machine with several nodes the thread may move in between, so it is given some chances.
+        assert!((0..1000).any(|_| ask_numa_node() == numa_node()));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // asks the kernel
+    fn what_is_read_into_the_stack_is_what_the_machine_is() {
+        let machine = Machine::of_this_process();
+        let with_cpus = machine.nodes.iter().filter(|node| !node.cpus.is_empty()).count();
+        assert_eq!(numa_nodes() as usize, with_cpus.max(1));
+        let known = machine.last_level_caches.iter().all(|cache| cache.level > 0);
+        assert_eq!(several_last_level_caches(), known && machine.last_level_caches.len() > 1);
+        let caches = machine.last_level_caches.iter().filter_map(|cache| cache.cpus.iter().next());
+        let caches: Vec<u32> = caches.collect();
+        assert!(!known || caches.contains(&last_level_cache()));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // asks the kernel
+    fn files_that_cannot_be_read_are_not_told() {
+        assert_eq!(with_file(format_args!("/nowhere"), |_| ()), None);
+        assert_eq!(with_file(format_args!("/proc/self"), |_| ()), None, "a directory");
+        assert_eq!(with_file(format_args!("{:200}", "long"), |_| ()), None);
+        assert_eq!(with_file(format_args!("/dev/zero"), |_| ()), None, "endless");
+    }
+}

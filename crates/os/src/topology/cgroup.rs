@@ -1,0 +1,86 @@
+//! How much processor time the process may use: the quotas of its control groups.
+//!
+//! Source: the kernel's administrator's guide, "Control Group v2" (`cpu.max`), and "CFS Bandwidth Control"
+//! (`cpu.cfs_quota_us`).
+
+use std::path::{Component, Path, PathBuf};
+
+use super::text;
+
+/// So much processor time in each period, by all threads together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuQuota {
+    /// Processor time, in microseconds; more than 0.
+    pub quota_us: u64,
+    /// Period, in microseconds; more than 0.
+    pub period_us: u64,
+}
+
+impl CpuQuota {
+    /// As a number of CPUs.
+    pub fn cpus(&self) -> f64 {
+        self.quota_us as f64 / self.period_us as f64
+    }
+
+    /// The whole CPUs of it, but at least one.
+    pub fn whole_cpus(&self) -> usize {
+        usize::try_from(self.quota_us / self.period_us).unwrap_or(usize::MAX).max(1)
+    }
+
+    fn new(quota: &str, period: &str) -> Option<Self> {
+        let quota = Self { quota_us: quota.parse().ok()?, period_us: period.parse().ok()? };
+        (quota.quota_us > 0 && quota.period_us > 0).then_some(quota)
+    }
+}
+
+/// The least quota of the process' control groups and all their ancestors; `None` if none has one, or the
+/// system does not tell. Looked for where systems mount control groups: below `/sys/fs/cgroup`.
+pub fn quota(root: &Path) -> Option<CpuQuota> {
+    let groups = text(&root.join("proc/self/cgroup"))?;
+    let mounts = root.join("sys/fs/cgroup");
+    let mut quotas = Vec::new();
+    for line in groups.lines() {
+        // number:controllers:path, where version 2 has no controllers.
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        if controllers.is_empty() {
+            for mount in [mounts.clone(), mounts.join("unified")] {
+                quotas.extend(least_along(&mount, path, version_2));
+            }
+        } else if controllers.split(',').any(|controller| controller == "cpu") {
+            for mount in [mounts.join(controllers), mounts.join("cpu")] {
+                quotas.extend(least_along(&mount, path, version_1));
+            }
+        }
+    }
+    quotas.into_iter().min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
+}
+
+/// The least quota of the group and its ancestors up to the mount. Ancestors that cannot be seen, as from
+/// within a container, have none.
+fn least_along(mount: &Path, path: &str, of_group: fn(&Path) -> Option<CpuQuota>) -> Option<CpuQuota> {
+    let names = Path::new(path).components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name),
+        _ => None,
+    });
+    let mut group = PathBuf::from(mount);
+    let mut quotas = Vec::from_iter(of_group(&group));
+    for name in names {
+        group.push(name);
+        quotas.extend(of_group(&group));
+    }
+    quotas.into_iter().min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
+}
+
+/// `max 100000`: none.
+fn version_2(group: &Path) -> Option<CpuQuota> {
+    let text = text(&group.join("cpu.max"))?;
+    let mut words = text.split_whitespace();
+    CpuQuota::new(words.next()?, words.next()?)
+}
+
+/// A quota of -1: none.
+fn version_1(group: &Path) -> Option<CpuQuota> {
+    let word = |name| text(&group.join(name));
+    CpuQuota::new(word("cpu.cfs_quota_us")?.trim(), word("cpu.cfs_period_us")?.trim())
+}

@@ -1,0 +1,107 @@
+//! Lists of numbers as the kernel writes them: `0-3,8`.
+
+use core::fmt;
+use core::ops::RangeInclusive;
+
+/// Numbers of CPUs or NUMA nodes from here up are taken for garbage: the kernel counts to 8192 (x86-64).
+pub const NUMBERS_MAX: u32 = 1 << 16;
+
+/// A sorted set of numbers: of CPUs, or of NUMA nodes. Written as the kernel does, `0-3,8`; the empty set is
+/// empty text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NumberList(Vec<u32>);
+
+impl NumberList {
+    /// The numbers of a list as the kernel writes it. `None` if it is none, or a number is beyond all sense
+    /// (65536 or more).
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut numbers = Vec::new();
+        for range in ranges(text) {
+            numbers.extend(range?);
+        }
+        Some(numbers.into_iter().collect())
+    }
+
+    /// Whether the number is in it.
+    pub fn contains(&self, number: u32) -> bool {
+        self.0.binary_search(&number).is_ok()
+    }
+
+    /// The numbers, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The numbers that are in both.
+    pub fn and(&self, other: &Self) -> Self {
+        Self(self.iter().filter(|&number| other.contains(number)).collect())
+    }
+}
+
+impl FromIterator<u32> for NumberList {
+    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
+        let mut numbers: Vec<u32> = numbers.into_iter().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        Self(numbers)
+    }
+}
+
+impl fmt::Display for NumberList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "";
+        for run in self.0.chunk_by(|a, b| a + 1 == *b) {
+            write!(f, "{comma}{}", run[0])?;
+            if run.len() > 1 {
+                write!(f, "-{}", run[run.len() - 1])?;
+            }
+            comma = ",";
+        }
+        Ok(())
+    }
+}
+
+/// The ranges of a list as the kernel writes it; `None` in place of one that is none. Empty text has no
+/// range. Does not allocate.
+pub fn ranges(text: &str) -> impl Iterator<Item = Option<RangeInclusive<u32>>> + '_ {
+    let text = text.trim();
+    let count = if text.is_empty() { 0 } else { usize::MAX };
+    text.split(',').take(count).map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last && last < NUMBERS_MAX).then_some(first..=last)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_the_kernel_are_understood_and_written_alike() {
+        for text in ["", "0", "0-3", "0-1,4,6-7", "1,3,5", "65535"] {
+            assert_eq!(NumberList::parse(text).unwrap().to_string(), text);
+        }
+        let list = NumberList::parse("6-7,0-1,1\n").unwrap();
+        assert_eq!(list.iter().collect::<Vec<_>>(), [0, 1, 6, 7]);
+        assert!(list.contains(6) && !list.contains(2));
+        assert_eq!(list.and(&NumberList::parse("1-6").unwrap()).to_string(), "1,6");
+    }
+
+    #[test]
+    fn garbage_is_no_list() {
+        for text in ["x", "1,", "3-1", "-1", "1--2", "0-65536", "4294967296", "0 1", "0-"] {
+            assert_eq!(NumberList::parse(text), None, "{text}");
+        }
+    }
+}
