@@ -140,6 +140,14 @@ subjects! {
         "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", Fifo, &[];
     "qspinlock-whole-word" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WholeWord>,
         "qspinlock that writes its word only as a whole", Fifo, &[];
+    "qspinlock-steal-once" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::StealOnce>,
+        "qspinlock whose newcomers try once to take the lock ahead of the queue", Unbounded, &[];
+    "qspinlock-steal" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::StealHybrid>,
+        "qspinlock whose newcomers take the lock ahead of a queue whose head does not look", Unbounded, &[];
+    "qspinlock-park" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::ParkOnly>,
+        "qspinlock whose waiters sleep after a while", Fifo, &[];
+    "qspinlock-preemptible" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::Preemptible>,
+        "qspinlock for more threads than processors: newcomers steal, waiters sleep", Unbounded, &[];
     "cna-v13" Linux cna_v13::CnaV13Lock<P>,
         "CNA, the NUMA-aware qspinlock of the published tables", Threshold, CNA_SETTINGS;
     "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna_v13::NoShuffleReduction>,

@@ -4,7 +4,9 @@ use nearlock_core::classic::mcs::McsLock;
 use nearlock_core::classic::ttas::{NoPreRead, TtasLock};
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::cna_v13::{CnaTuning, CnaV13, NoShuffleReduction};
-use nearlock_core::linux::qspinlock::{Fifo, Node, QSpinLock, QSpinTuning, WholeWord};
+use nearlock_core::linux::qspinlock::{
+    Fifo, Node, ParkOnly, Preemptible, QSpinLock, QSpinTuning, StealHybrid, StealOnce, WholeWord,
+};
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::tuning::Standard;
@@ -16,14 +18,24 @@ use crate::staged::{Queue, Stage, queue_at_work, queued_against_pending, without
 
 /// The models of the lock called `name`; none if it has none yet.
 pub fn models_of(name: &str) -> Vec<Model> {
+    use LockEvent::{KickUnlock, KickWaiter, Stealing, WaitHead, WaitNode};
     match name {
         "ttas" => word_lock::<TtasLock<Loom>>(name),
         "ttas-no-preread" => word_lock::<TtasLock<Loom, NoPreRead>>(name),
         "mcs" => word_lock::<McsLock<Loom>>(name),
         "qspinlock" => qspin::<Fifo, Standard>(name),
         "qspinlock-whole-word" => qspin::<Fifo, WholeWord>(name),
+        "qspinlock-steal-once" => competing::<Fifo, StealOnce>(name, 1, &[Stealing]),
+        "qspinlock-steal" => competing::<Fifo, StealHybrid>(name, 1, &[Stealing]),
+        "qspinlock-park" => {
+            competing::<Fifo, ParkOnly>(name, 2, &[WaitNode, WaitHead, KickUnlock, KickWaiter])
+        }
+        "qspinlock-preemptible" => {
+            competing::<Fifo, Preemptible>(name, 1, &[Stealing, WaitNode, WaitHead, KickUnlock, KickWaiter])
+        }
         "cna-v13" => cna::<Standard>(name),
         "cna-v13-no-sro" => cna::<NoShuffleReduction>(name),
+        "cna-v13-preemptible" => cna_queues::<Standard, Preemptible>(name, 1),
         _ => Vec::new(),
     }
 }
@@ -50,25 +62,62 @@ where
     ]
 }
 
+/// With the switches for preempted waiters, under which these events must be met; the largest model with so many preemptions.
+fn competing<Q: Stage, T: QSpinTuning>(
+    name: &str,
+    preemptions: usize,
+    reaches: &'static [LockEvent],
+) -> Vec<Model>
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    type Lock<Q, T> = QSpinLock<Loom, Q, T>;
+    let (one, two) =
+        (Queue { main: &[1], ..Queue::default() }, Queue { newcomers: &[1, 2], ..Queue::default() });
+    let waiter_and_newcomer = Queue { newcomers: &[2], ..one };
+    vec![
+        counting::<Lock<Q, T>>(name, 2, 1, None),
+        trying::<Lock<Q, T>>(name, Some(3)),
+        counting::<Lock<Q, T>>(name, 2, 2, Some(2)),
+        counting::<Lock<Q, T>>(name, 3, 1, Some(1)),
+        held_at_first::<Lock<Q, T>>(name, 3, Some(1)),
+        queue_at_work::<Q, T>(name, "a waiter behind a head", one, Some(3), || ()),
+        queue_at_work::<Q, T>(name, "a waiter and a newcomer", waiter_and_newcomer, Some(2), || ())
+            .reaching(reaches),
+        queue_at_work::<Q, T>(name, "two newcomers behind a head", two, Some(preemptions), || ()),
+        without_node::<Q, T>(name, Some(2)).reaching(&[LockEvent::NoNode]),
+    ]
+}
+
 fn cna<T: CnaTuning>(name: &str) -> Vec<Model> {
+    let mut models = qspin::<CnaV13<T>, Standard>(name);
+    models.extend(cna_queues::<T, Standard>(name, 2));
+    models
+}
+
+fn cna_queues<T: CnaTuning, L: QSpinTuning>(name: &str, preemptions: usize) -> Vec<Model> {
     use LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed};
     const NOBODY: Queue = Queue { main: &[], secondary: &[], newcomers: &[], urgent: &[] };
     const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
     let staged = |situation, queue, preemptions, set| {
-        queue_at_work::<CnaV13<T>, Standard>(name, situation, queue, Some(preemptions), set)
+        queue_at_work::<CnaV13<T>, L>(name, situation, queue, Some(preemptions), set)
     };
     let early = || ();
     let late = || Loom::set_now_ns(1_000_000_000);
     let unsorted = || Loom::set_random(1);
-    let mut models = qspin::<CnaV13<T>, Standard>(name);
-    models.extend([
+    vec![
         staged("near, far", Queue { main: &[2, 1], ..NOBODY }, 2, early),
         staged("far, near", Queue { main: &[1, 2], ..NOBODY }, 2, early)
             .reaching(&[CnaSplice, CnaTailSplice]),
         staged("far, near, and random bits", Queue { main: &[1, 2], ..NOBODY }, 2, unsorted),
         staged("three newcomers", Queue { newcomers: &[1, 2, 3], ..NOBODY }, 1, early).reaching(&[CnaSplice]),
-        staged("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY }, 2, early),
-        staged("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, 2, early)
+        staged(
+            "an urgent newcomer",
+            Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY },
+            preemptions,
+            early,
+        ),
+        staged("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, preemptions, early)
             .reaching(&[CnaSplice, CnaTailSplice]),
         staged("one moved; a near newcomer", Queue { newcomers: &[2], ..MOVED }, 2, early)
             .reaching(&[CnaTailSplice, CnaTailUpdateFailed]),
@@ -81,6 +130,5 @@ fn cna<T: CnaTuning>(name: &str) -> Vec<Model> {
             CnaTailUpdateFailed,
             CnaFlush,
         ]),
-    ]);
-    models
+    ]
 }

@@ -31,7 +31,6 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::{LOCKED, LOCKED_MASK, Node, PENDING, QSpinLock, QSpinTuning, QueuePolicy, TAIL_MASK};
 use crate::events::LockEvent;
 use crate::platform::{Atomic, AtomicInt, LocalNodes, Park, SplitWord};
-use crate::tuning::WordAccess;
 
 /// The low byte of a word whose lock is held while the head sleeps.
 const SLEEPING: u32 = 3;
@@ -170,13 +169,9 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     #[inline]
     pub(super) fn unlock_and_wake(&self) {
         let address = ptr::from_ref(&self.word);
-        let low = match T::ACCESS {
-            // Ordering: Release, as in `unlock`.
-            WordAccess::Split => u32::from(self.word.swap_low_byte(0, Release)),
-            // Ordering: Release, as in `unlock`.
-            WordAccess::Whole => self.word.fetch_and(!LOCKED_MASK, Release) & LOCKED_MASK,
-        };
-        if low == SLEEPING {
+        // Ordering: Release, as in `unlock`.
+        let low = self.word.swap_low_byte(0, Release);
+        if u32::from(low) == SLEEPING {
             wake_head::<P>(address);
         }
     }
