@@ -148,7 +148,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     }
 
     /// Sleeps until an unlock, unless the lock is free: then takes it, and returns the word.
-    fn park_head(&self) -> Option<u32> {
+    pub(super) fn park_head(&self) -> Option<u32> {
         // Ordering: Acquire, pairs with the Release in `unlock`, for the case that the lock is free.
         let old = self.word.fetch_or(SLEEPING, Acquire);
         if old & LOCKED_MASK == 0 {

@@ -154,7 +154,7 @@ pub(super) fn wait_granted<P: Park, Part, T: QSpinTuning>(node: &Node<P, Part>, 
 }
 
 /// Looks for `turns` turns, or until the predecessor sleeps; true if granted by then.
-fn looks_granted<P: Park, Part, T: QSpinTuning>(
+pub(super) fn looks_granted<P: Park, Part, T: QSpinTuning>(
     node: &Node<P, Part>,
     predecessor: &Node<P, Part>,
     turns: u32,

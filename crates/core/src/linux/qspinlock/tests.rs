@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{OneThread, events_of};
+use crate::testing::{OneThread, UNPARKED, events_of};
 
 const _: () = assert!(size_of::<QSpinLock<OneThread>>() == 4);
 const _: () = assert!(size_of::<Node<OneThread, ()>>() == 2 * size_of::<usize>());
@@ -107,4 +107,86 @@ fn nested_slow_paths_use_the_next_node() {
         lock.lock_slow(PENDING | LOCKED);
         assert_eq!(events_of(LockEvent::UseNode2), before + 1);
     });
+}
+
+/// A lock with a queue whose last waiter is somebody else, and the name of that.
+fn with_queue<T: QSpinTuning>(low: u32) -> (QSpinLock<OneThread, Fifo, T>, u32) {
+    let tail = Tail::encode(NodeId { slot: 7, level: 0 }).bits();
+    (QSpinLock::with_word(tail | low), tail)
+}
+
+fn steals<T: QSpinTuning>(low: u32) -> bool {
+    let (lock, tail) = with_queue::<T>(low);
+    let stolen = lock.steal();
+    let expected = if stolen { LOCKED } else { low };
+    assert_eq!(lock.word.load(Relaxed), tail | expected);
+    stolen
+}
+
+#[test]
+fn newcomers_steal_a_free_lock_that_its_head_does_not_look_at() {
+    assert!(steals::<StealOnce>(0) && steals::<StealHybrid>(0) && steals::<Preemptible>(0));
+    assert!(!steals::<ParkOnly>(0), "nobody steals with this switch off");
+    for low in [LOCKED, PENDING, PENDING | LOCKED] {
+        assert!(!steals::<StealOnce>(low) && !steals::<StealHybrid>(low) && !steals::<Preemptible>(low));
+    }
+}
+
+#[test]
+fn a_head_takes_the_lock_and_leaves_the_tail() {
+    fn compete<T: QSpinTuning>() {
+        let (lock, tail) = with_queue::<T>(0);
+        assert_eq!(lock.compete(), tail | LOCKED);
+        assert_eq!(lock.word.load(Relaxed), tail | LOCKED);
+    }
+    compete::<StealOnce>();
+    compete::<ParkOnly>();
+    compete::<Preemptible>();
+}
+
+#[test]
+fn a_head_that_goes_to_sleep_may_find_the_lock_free_instead() {
+    let (lock, tail) = with_queue::<Preemptible>(PENDING);
+    assert_eq!(lock.park_head(), Some(tail | LOCKED));
+    assert_eq!(lock.word.load(Relaxed), tail | LOCKED);
+}
+
+#[test]
+fn an_unlock_wakes_a_head_that_sleeps_and_nobody_else() {
+    const ASLEEP: u32 = 3;
+    for (low, woken) in [(ASLEEP, true), (LOCKED, false)] {
+        let (lock, tail) = with_queue::<Preemptible>(low);
+        UNPARKED.set(None);
+        // SAFETY: the word says that the lock is held; by nobody else.
+        unsafe { lock.unlock(&()) };
+        assert_eq!(lock.word.load(Relaxed), tail);
+        assert_eq!(UNPARKED.get(), woken.then_some((ptr::from_ref(&lock.word), 1)));
+    }
+}
+
+#[test]
+fn a_grant_wakes_a_waiter_that_sleeps_and_nobody_else() {
+    const ASLEEP: u32 = 2;
+    for (before, woken) in [(ASLEEP, true), (0, false)] {
+        let granted = Atomic::new(before);
+        UNPARKED.set(None);
+        grant::<OneThread, Preemptible>(&granted, 1);
+        assert_eq!(granted.load(Relaxed), 1);
+        assert_eq!(UNPARKED.get(), woken.then_some((ptr::from_ref(&granted), 1)));
+    }
+}
+
+#[test]
+fn a_waiter_sleeps_early_if_its_predecessor_does() {
+    const ASLEEP: u32 = 2;
+    let (node, predecessor) = (Node::<OneThread, ()>::default(), Node::<OneThread, ()>::default());
+    let early = events_of(LockEvent::WaitEarly);
+    let looks = || queue::looks_granted::<OneThread, (), Preemptible>(&node, &predecessor, 1000);
+    assert!(!looks());
+    assert_eq!(events_of(LockEvent::WaitEarly), early);
+    predecessor.granted.store(ASLEEP, Relaxed);
+    assert!(!looks());
+    assert_eq!(events_of(LockEvent::WaitEarly), early + 1);
+    node.granted.store(1, Relaxed);
+    assert!(looks());
 }
