@@ -5,7 +5,7 @@
 //! ```
 //! use nearlock::linux::SpinLock;
 //!
-//! static HITS: SpinLock<Vec<u64>> = SpinLock::new(Vec::new()); // 4 bytes more than the data
+//! static HITS: SpinLock<Vec<u64>> = SpinLock::new(Vec::new()); // the lock is 4 bytes
 //!
 //! std::thread::scope(|scope| {
 //!     for thread in 0..4 {

@@ -128,7 +128,7 @@ impl<L: RawLock> PooledNode<L> {
     }
 }
 
-/// Makes a lock whose acquisitions bring a node a mutex of [`lock_api`](crate::lock_api), of the same size.
+/// Makes a lock whose acquisitions bring a node a mutex of [`lock_api`], of the same size.
 ///
 /// A guard holds a node from a pool of the calling thread, so that it may be moved, forgotten and dropped in any
 /// order like any other guard. Taking the node and giving it back costs a few instructions; a thread allocates

@@ -1,4 +1,4 @@
-//! The locks without data, and the adapters that make them mutexes of [`lock_api`](crate::lock_api).
+//! The locks without data, and the adapters that make them mutexes of [`lock_api`].
 //!
 //! | the lock's acquisitions | adapter | its guards hold |
 //! |---|---|---|
@@ -66,7 +66,7 @@ unlocked! {
     [P: Platform, Q: QueuePolicy<P>, T: QSpinTuning] QSpinLock<P, Q, T>;
 }
 
-/// Makes a lock whose acquisitions need no node a mutex of [`lock_api`](crate::lock_api), of the same size.
+/// Makes a lock whose acquisitions need no node a mutex of [`lock_api`], of the same size.
 ///
 /// See the [module](self) for an example.
 #[derive(Default)]
