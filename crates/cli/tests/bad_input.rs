@@ -15,7 +15,7 @@ const SIMULATE: &str = "simulate --machine haswell-ex-4s --lock mcs --threads 2"
 fn unknown_names() {
     for (args, expected) in [
         ("simulate --machine haswell-ex-4s --lock qspinlok --threads 2", "did you mean `qspinlock`?"),
-        ("simulate --machine haswell-ex-4s --lock zzz --threads 2", "there are: ttas, "),
+        ("simulate --machine haswell-ex-4s --lock zzz --threads 2", "there are: tas, "),
         ("simulate --machine haswell --lock mcs --threads 2", "did you mean `haswell-ex-4s`?"),
         ("simulate --machine pdp-11 --lock mcs --threads 2", "there are: westmere-ex-8s, "),
         (&format!("{SIMULATE} --workload exim"), "there are: locktorture"),

@@ -1,7 +1,7 @@
 //! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
 //! benchmark: a lock that is listed here is in all of them.
 
-use crate::classic::{mcs, ttas};
+use crate::classic::{clh, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::linux::{cna_v13, qspinlock};
 use crate::platform::{Clock, LocalNodes, Park, Platform, Priority, Random, Settings, Topology};
@@ -130,12 +130,18 @@ const CNA_SETTINGS: &[Setting] = &[
 ];
 
 subjects! {
+    "tas" Classic tas::TasLock<P>,
+        "test-and-set: one word, and every look at it is a swap", Unbounded, &[];
     "ttas" Classic ttas::TtasLock<P>,
         "test-and-test-and-set: one word, everybody spins on it", Unbounded, &[];
     "ttas-no-preread" Classic ttas::TtasLock<P, ttas::NoPreRead>,
-        "test-and-set that reads only between its attempts", Unbounded, &[];
+        "ttas that tries before it reads, and reads only between attempts", Unbounded, &[];
+    "ticket" Classic ticket::TicketLock<P>,
+        "two counters in one word, everybody spins on it", Fifo, &[];
     "mcs" Classic mcs::McsLock<P>,
         "queue lock: each waiter spins on its own node", Fifo, &[];
+    "clh" Classic clh::ClhLock<P>,
+        "queue lock: each waiter spins on the node of the one before it", Fifo, &[];
     "qspinlock" Linux qspinlock::QSpinLock<P>,
         "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", Fifo, &[];
     "qspinlock-whole-word" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WholeWord>,

@@ -127,7 +127,7 @@ mod tests {
     fn a_slip_is_understood_and_nonsense_is_not() {
         let message = lock("qspinlok").unwrap_err().to_string();
         assert!(
-            message.starts_with("there is no lock `qspinlok` (did you mean `qspinlock`?); there are: ttas, "),
+            message.starts_with("there is no lock `qspinlok` (did you mean `qspinlock`?); there are: tas, "),
             "{message}"
         );
         for (name, expected) in [("cna", " (did you mean `cna-v13`?)"), ("mcz", " (did you mean `mcs`?)")] {

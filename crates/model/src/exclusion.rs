@@ -49,12 +49,16 @@ pub struct Guarded<L> {
 impl<L: RawLock> Guarded<L> {
     /// Takes the lock, counts and releases it.
     pub fn section(&self) {
-        let node = L::Node::default();
+        self.section_with(&L::Node::default());
+    }
+
+    /// Does so with a node that the calling thread keeps.
+    pub fn section_with(&self, node: &L::Node) {
         // SAFETY: the node is ours and outlives the section.
-        unsafe { self.lock.lock(&node) };
+        unsafe { self.lock.lock(node) };
         self.count.add_one();
         // SAFETY: locked above with this node.
-        unsafe { self.lock.unlock(&node) };
+        unsafe { self.lock.unlock(node) };
     }
 }
 
@@ -134,5 +138,24 @@ pub fn trying<L: RawTryLock>(name: &str, preemptions: Option<usize>) -> Model {
         other.join().unwrap();
         assert_eq!(shared.count.get(), 1 + taken);
         assert!(shared.try_section(), "the lock is free at last");
+    })
+}
+
+/// Two threads that take one lock and then another, each with one node: it is theirs again when `unlock`
+/// returns.
+pub fn one_node_for_two_locks<L: RawLock>(name: &str, preemptions: Option<usize>) -> Model {
+    Model::new(format!("{name}: one node for two locks"), 2, preemptions, move || {
+        let shared = Arc::new([Guarded::<L>::default(), Guarded::<L>::default()]);
+        let work = |shared: &[Guarded<L>; 2]| {
+            let node = L::Node::default();
+            shared.iter().for_each(|guarded| guarded.section_with(&node));
+        };
+        let other = {
+            let shared = shared.clone();
+            spawn(in_slot(1), move || work(&shared))
+        };
+        work(&shared);
+        other.join().unwrap();
+        assert!(shared.iter().all(|guarded| guarded.count.get() == 2));
     })
 }

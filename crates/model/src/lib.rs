@@ -31,7 +31,8 @@
 //! |---|---|---|
 //! | one section each; lock against `try_lock` | 2 | any number |
 //! | two sections each (qspinlock, CNA) | 2 | 3 |
-//! | one section each: ttas, mcs | 3 | 2 |
+//! | one section each (tas, ttas, ticket, mcs, clh) | 3 | 2 |
+//! | one node for two locks (mcs, clh) | 2 | 3 |
 //! | one section each; held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
 //! | staged queues (qspinlock, CNA) | 3 or 4 | 2 |
 //! | three newcomers behind a head (CNA) | 4 | 1 |

@@ -1,6 +1,9 @@
 //! Which models each lock of core's list has.
 
+use nearlock_core::classic::clh::ClhLock;
 use nearlock_core::classic::mcs::McsLock;
+use nearlock_core::classic::tas::TasLock;
+use nearlock_core::classic::ticket::TicketLock;
 use nearlock_core::classic::ttas::{NoPreRead, TtasLock};
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::cna_v13::{CnaTuning, CnaV13, NoShuffleReduction};
@@ -11,7 +14,7 @@ use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::tuning::Standard;
 
-use crate::exclusion::{counting, held_at_first, trying};
+use crate::exclusion::{counting, held_at_first, one_node_for_two_locks, trying};
 use crate::loom::Loom;
 use crate::model::Model;
 use crate::staged::{Queue, Stage, queue_at_work, queued_against_pending, without_node};
@@ -20,9 +23,12 @@ use crate::staged::{Queue, Stage, queue_at_work, queued_against_pending, without
 pub fn models_of(name: &str) -> Vec<Model> {
     use LockEvent::{KickUnlock, KickWaiter, Stealing, WaitHead, WaitNode};
     match name {
+        "tas" => word_lock::<TasLock<Loom>>(name),
         "ttas" => word_lock::<TtasLock<Loom>>(name),
         "ttas-no-preread" => word_lock::<TtasLock<Loom, NoPreRead>>(name),
-        "mcs" => word_lock::<McsLock<Loom>>(name),
+        "ticket" => word_lock::<TicketLock<Loom>>(name),
+        "mcs" => queue_lock::<McsLock<Loom>>(name),
+        "clh" => queue_lock::<ClhLock<Loom>>(name),
         "qspinlock" => qspin::<Fifo, Standard>(name),
         "qspinlock-whole-word" => qspin::<Fifo, WholeWord>(name),
         "qspinlock-steal-once" => competing::<Fifo, StealOnce>(name, 1, &[Stealing]),
@@ -42,6 +48,13 @@ pub fn models_of(name: &str) -> Vec<Model> {
 
 fn word_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
     vec![counting::<L>(name, 2, 1, None), trying::<L>(name, None), counting::<L>(name, 3, 1, Some(2))]
+}
+
+/// Of a lock whose nodes the callers bring.
+fn queue_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
+    let mut models = word_lock::<L>(name);
+    models.push(one_node_for_two_locks::<L>(name, Some(3)));
+    models
 }
 
 fn qspin<Q: Stage, T: QSpinTuning>(name: &str) -> Vec<Model>

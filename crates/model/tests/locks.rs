@@ -40,9 +40,12 @@ macro_rules! proven {
 }
 
 proven! {
+    tas "tas";
     ttas "ttas";
     ttas_no_preread "ttas-no-preread";
+    ticket "ticket";
     mcs "mcs";
+    clh "clh";
     // What a head that competes says of the queue when it grants matters to CNA only.
     qspinlock
         "qspinlock" "qspinlock-steal-once" "qspinlock-steal" "qspinlock-park" "qspinlock-preemptible" "cna-v13-preemptible";

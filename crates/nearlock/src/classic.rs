@@ -4,7 +4,7 @@
 //! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition. Their guards take
 //! it from a pool of the thread; [`LockWith`] has it on the stack instead.
 
-use nearlock_core::classic::{mcs, ttas};
+use nearlock_core::classic::{clh, mcs, tas, ticket, ttas};
 use nearlock_os::Os;
 
 pub use crate::pool::LockWith;
@@ -16,6 +16,20 @@ pub type RawMcsLock = mcs::McsLock<Os>;
 
 /// The node that an acquisition of [`RawMcsLock`] brings.
 pub type RawMcsNode = mcs::Node<Os>;
+
+/// Queue lock with nodes of 4 bytes that the callers bring; otherwise as [`RawMcsLock`]. Its `unlock` waits until
+/// the next waiter has seen that the lock is free.
+pub type RawClhLock = clh::ClhLock<Os>;
+
+/// The node that an acquisition of [`RawClhLock`] brings.
+pub type RawClhNode = clh::Node<Os>;
+
+/// Two counters in one word that everybody spins on: first come, first served, for locks with few waiters. Has no
+/// guards: it excludes only as long as at most 2^16 threads hold and wait for it.
+pub type RawTicketLock = ticket::TicketLock<Os>;
+
+/// One word that everybody tries to write. The baseline: [`RawTtasLock`] is better in every way.
+pub type RawTasLock = tas::TasLock<Os>;
 
 /// One word that everybody spins on. For locks that are hardly ever contended; unfair.
 pub type RawTtasLock = ttas::TtasLock<Os>;
@@ -75,4 +89,7 @@ guarded! {
 const _: () = assert!(size_of::<McsLock<()>>() == size_of::<usize>());
 const _: () = assert!(size_of::<McsLockGuard<'_, u8>>() == 2 * size_of::<usize>());
 const _: () = assert!(size_of::<TtasLock<()>>() == 4);
+const _: () = assert!(size_of::<RawTasLock>() == 4);
+const _: () = assert!(size_of::<RawTicketLock>() == 4);
+const _: () = assert!(size_of::<RawClhLock>() == size_of::<usize>());
 const _: () = assert!(size_of::<TtasLockGuard<'_, u8>>() == size_of::<usize>());

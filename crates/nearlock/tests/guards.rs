@@ -8,10 +8,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use nearlock::classic::{LockWith, McsLock, TtasLock};
+use nearlock::classic::{LockWith, McsLock, RawClhLock, RawTasLock, TtasLock};
 use nearlock::linux::{CnaLock, SpinLock};
 use nearlock::lock_api::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 use nearlock::process::set_numa_node;
+use nearlock::raw::{Nodeless, Pooled};
+
+type ClhLock<T> = Mutex<Pooled<RawClhLock>, T>;
+type TasLock<T> = Mutex<Nodeless<RawTasLock>, T>;
 
 /// Length of a run.
 const RUN: Duration = Duration::from_millis(if cfg!(miri) { 5 } else { 100 });
@@ -24,7 +28,9 @@ macro_rules! for_each_lock {
         for_each_lock!(@ spin_lock SpinLock, $($test)*);
         for_each_lock!(@ cna_lock CnaLock, $($test)*);
         for_each_lock!(@ mcs_lock McsLock, $($test)*);
+        for_each_lock!(@ clh_lock ClhLock, $($test)*);
         for_each_lock!(@ ttas_lock TtasLock, $($test)*);
+        for_each_lock!(@ tas_lock TasLock, $($test)*);
     };
     (@ $name:ident $lock:ident, $($test:ident)*) => {
         mod $name {

@@ -1,0 +1,176 @@
+//! Ticket lock: two counters in one word, as at a counter where customers draw numbers.
+//!
+//! ```text
+//! bits 0-15 serving | 16-31 next
+//!
+//! (next, serving)
+//!  s  ,s -> s+1,s     lock, try_lock: nobody there
+//!  n  ,s -> n+1,s     lock: draws the ticket n, and waits until serving is n
+//!  n  ,s -> n  ,s+1   unlock
+//! ```
+//! serving: the ticket of the holder; written by it alone.
+//! next: the ticket that the next thread will draw. Equal to serving: unlocked.
+//! Both count modulo 2^16.
+//!
+//! 1. Those who hold or wait have the tickets from serving up to next - 1, each one of its own, as long as
+//!    there are at most 2^16 of them. One more would draw the holder's ticket: **a process may not have
+//!    more threads than that at one such lock.**
+//!
+//! Waiters look at the word without back-off, so that each release costs a transfer of its line to each of
+//! them. (Mellor-Crummey and Scott propose a pause proportional to the distance from one's turn; how
+//! long a turn takes is known to no lock.)
+//!
+//! Fairness: first come, first served, from the drawing on. A waiter that is off the processor holds up all
+//! behind it.
+//! Source: Reed and Kanodia, "Synchronization with eventcounts and sequencers", CACM 22(2), 1979;
+//! Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, Figure 2. The narrow release is that of Linux 2.6.25.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::platform::{Atomic, AtomicInt, Platform, SplitWord};
+use crate::raw::{RawLock, RawTryLock};
+
+const NEXT_SHIFT: u32 = 16;
+const ONE_TICKET: u32 = 1 << NEXT_SHIFT;
+
+const fn serving(word: u32) -> u16 {
+    word as u16
+}
+
+const fn next(word: u32) -> u16 {
+    (word >> NEXT_SHIFT) as u16
+}
+
+/// See the [module](self). At most 2^16 threads may hold and wait for it at a time.
+#[repr(transparent)]
+pub struct TicketLock<P: Platform> {
+    word: P::U32,
+}
+
+impl<P: Platform> TicketLock<P> {
+    /// An unlocked lock, in `const`.
+    pub const fn new() -> Self {
+        Self { word: Atomic::ZERO }
+    }
+}
+
+impl<P: Platform> Default for TicketLock<P> {
+    fn default() -> Self {
+        Self { word: Atomic::new(0) }
+    }
+}
+
+// SAFETY: the lock belongs to the ticket that serving names, which by invariant 1 one thread has, and only
+// its `unlock` moves serving on; Release and Acquire on the word order the sections.
+unsafe impl<P: Platform> RawLock for TicketLock<P> {
+    type Node = ();
+
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        // n,s -> n+1,s
+        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that it is our turn already.
+        let word = self.word.fetch_add(ONE_TICKET, Acquire);
+        let ticket = next(word);
+        if serving(word) != ticket {
+            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before
+            // ours. (Others may have drawn tickets since that release; they prolong its release sequence.)
+            P::wait_until(&self.word, Acquire, |word| serving(word) == ticket);
+        }
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        // Relaxed: serving is ours. Kept in the word and not in a node, so that any thread may release.
+        let holder = serving(self.word.load(Relaxed));
+        // n,s -> n,s+1. A half of its own: no carry into next.
+        // Ordering: Release, pairs with the Acquires above: our section happens before the next.
+        self.word.store_low_half(holder.wrapping_add(1), Release);
+    }
+}
+
+// SAFETY: as above; the exchange acquires only if nobody holds or waits.
+unsafe impl<P: Platform> RawTryLock for TicketLock<P> {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let word = self.word.load(Relaxed);
+        // s,s -> s+1,s
+        // Ordering: Acquire, pairs with the Release in `unlock`; Relaxed on failure, where nothing is read
+        // through the value.
+        serving(word) == next(word)
+            && self.word.compare_exchange(word, word.wrapping_add(ONE_TICKET), Acquire, Relaxed).is_ok()
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        let word = self.word.load(Relaxed);
+        serving(word) != next(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Native;
+
+    const _: () = assert!(size_of::<TicketLock<Native>>() == 4);
+
+    fn word(next: u16, serving: u16) -> u32 {
+        u32::from(next) << NEXT_SHIFT | u32::from(serving)
+    }
+
+    /// What a test does to the lock.
+    #[derive(Clone, Copy)]
+    enum Step {
+        Lock,
+        /// Another thread draws a ticket.
+        Draw,
+        TryInVain,
+        Try,
+        Unlock,
+    }
+    use Step::{Draw, Lock, Try, TryInVain, Unlock};
+
+    fn words_after<const N: usize>(steps: [Step; N], begin: u32) -> [u32; N] {
+        let lock = TicketLock::<Native> { word: Atomic::new(begin) };
+        steps.map(|step| {
+            // SAFETY: one thread, and the steps unlock only what is locked.
+            unsafe {
+                match step {
+                    Lock => lock.lock(&()),
+                    Draw => _ = lock.word.fetch_add(ONE_TICKET, Relaxed),
+                    TryInVain => assert!(!lock.try_lock(&()) && lock.is_locked()),
+                    Try => assert!(!lock.is_locked() && lock.try_lock(&())),
+                    Unlock => lock.unlock(&()),
+                }
+            }
+            lock.word.load(Relaxed)
+        })
+    }
+
+    #[test]
+    fn tickets_are_served_in_turn() {
+        let words = words_after([Lock, Draw, TryInVain, Unlock, TryInVain, Unlock, Try, Unlock], 0);
+        let expected = [(1, 0), (2, 0), (2, 0), (2, 1), (2, 1), (2, 2), (3, 2), (3, 3)];
+        assert_eq!(words, expected.map(|(next, serving)| word(next, serving)));
+    }
+
+    #[test]
+    fn both_counters_wrap_without_a_carry() {
+        const LAST: u16 = u16::MAX;
+        let words = words_after([Lock, Draw, Unlock, Unlock, Try, Unlock], word(LAST, LAST));
+        let expected = [(0, LAST), (1, LAST), (1, 0), (1, 1), (2, 1), (2, 2)];
+        assert_eq!(words, expected.map(|(next, serving)| word(next, serving)));
+        let words = words_after([Try, TryInVain, Unlock], word(LAST, LAST));
+        assert_eq!(words, [word(0, LAST), word(0, LAST), 0]);
+    }
+
+    #[test]
+    fn a_full_lock_has_tickets_for_all() {
+        // 2^16 - 1 of them, and the one who draws now makes 2^16.
+        let lock = TicketLock::<Native> { word: Atomic::new(word(4, 5)) };
+        let drawn = lock.word.fetch_add(ONE_TICKET, Relaxed);
+        assert_ne!(next(drawn), serving(drawn), "the last of 2^16 waits");
+        let one_too_many = lock.word.fetch_add(ONE_TICKET, Relaxed);
+        assert_eq!(next(one_too_many), serving(one_too_many), "the limit is as documented");
+    }
+}
