@@ -80,7 +80,7 @@ pub struct Preemptible;
 
 impl QSpinTuning for Preemptible {
     const STEALING: Stealing = Stealing::Hybrid;
-    const PARK_TURNS: Option<u32> = Some(1 << 9);
+    const PARK_TURNS: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
     const PARK_HEAD: bool = true;
 }
 
