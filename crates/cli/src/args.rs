@@ -1,5 +1,6 @@
 //! The flags: a module per command, and here what they share.
 
+mod bench;
 mod list;
 mod reproduce;
 mod simulate;
@@ -7,6 +8,7 @@ mod torture;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub use bench::{BenchArgs, BenchMode, ThreadCount};
 pub use list::{ListArgs, Listed};
 pub use reproduce::ReproduceArgs;
 pub use simulate::SimulateArgs;
@@ -34,6 +36,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Bench(BenchArgs),
     List(ListArgs),
     Reproduce(ReproduceArgs),
     Simulate(SimulateArgs),

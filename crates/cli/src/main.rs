@@ -53,6 +53,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> anyhow::Result<Ending> {
     match &cli.command {
         None => commands::tour::run(),
+        Some(Command::Bench(args)) => commands::bench::run(args),
         Some(Command::List(args)) => commands::list::run(args),
         Some(Command::Reproduce(args)) => commands::reproduce::run(args),
         Some(Command::Simulate(args)) => commands::simulate::run(args),

@@ -4,8 +4,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar for so many simulations.
 pub fn simulations(total: usize) -> ProgressBar {
+    bar(total, "simulating [{bar:40}] {pos}/{len}, {eta} left")
+}
+
+/// A bar for so many runs of locks.
+pub fn runs(total: usize) -> ProgressBar {
+    bar(total, "measuring [{bar:40}] {pos}/{len}, {eta} left")
+}
+
+fn bar(total: usize, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(total as u64);
-    match ProgressStyle::with_template("simulating [{bar:40}] {pos}/{len}, {eta} left") {
+    match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style.progress_chars("=> ")),
         Err(_) => bar,
     }

@@ -92,7 +92,7 @@ fn missing_arguments() {
 
 #[test]
 fn options_that_there_are_not_yet_are_not_offered() {
-    for args in ["reproduce --band", "reproduce --out x", "bench", "measure"] {
+    for args in ["reproduce --band", "reproduce --out x", "measure"] {
         assert_refused(args, &[]);
     }
 }

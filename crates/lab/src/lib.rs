@@ -6,9 +6,11 @@
 //! | [`sweep`] | many of them, spread over the processors |
 //! | [`published`], [`reproduce`] | a published table, and the same table simulated |
 //! | [`torture`] | a lock under stress on this machine |
+//! | [`bench`](mod@bench) | locks against each other on this machine |
 //! | [`settings`] | `NAME.KEY=VALUE` |
 //! | [`names`] | what can be asked for by name |
 
+pub mod bench;
 pub mod names;
 pub mod published;
 pub mod reproduce;

@@ -3,5 +3,6 @@
 
 pub mod locktorture;
 mod observer;
+pub mod sections;
 
 pub use observer::Observer;

@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub mod bench;
 pub mod list;
 pub mod reproduce;
 pub mod simulate;

@@ -1,5 +1,6 @@
 //! What results look like.
 
+pub mod bench;
 pub mod csv;
 pub mod json;
 pub mod text;

@@ -38,7 +38,7 @@ pub fn wrapped(text: &str, indent: &str) -> String {
 }
 
 /// A grid without lines.
-fn grid(headers: &[&str]) -> Grid {
+pub(super) fn grid(headers: &[&str]) -> Grid {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     grid.set_width(WIDTH as u16).set_header(headers);
@@ -48,7 +48,8 @@ fn grid(headers: &[&str]) -> Grid {
     grid
 }
 
-fn render(grid: &Grid) -> String {
+/// Its lines.
+pub(super) fn render(grid: &Grid) -> String {
     let lines: Vec<_> = grid.lines().map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n")
 }

@@ -1,0 +1,109 @@
+//! Flags of `nearlock bench`.
+
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+
+use super::{Format, WaitPolicy};
+
+const EXAMPLES: &str = "\
+Examples:
+  nearlock bench
+  nearlock bench --locks mcs,qspinlock,cna-v13 --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
+  nearlock bench --mode uncontended --baseline ttas
+  taskset -c 0,8 nearlock bench --mode handover        (a hand-over between these two CPUs)
+
+Each lock runs once in each round, in an order drawn anew; a ratio is how many times as fast a lock is
+as the baseline in the same round. Figures are medians over the rounds: believe the ratios and their
+quartiles rather than nanoseconds, and name a lock twice to see what noise does. In JSON and CSV what
+is not measured is null or empty. docs/benchmark.md says how to read the figures.";
+
+/// Measures locks against each other on this machine.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    pub mode: BenchMode,
+    /// Locks (`nearlock list locks`), or `all`: those that mean to work, as unless given.
+    #[arg(long, value_name = "L,L,...", value_delimiter = ',')]
+    pub locks: Vec<String>,
+    /// Numbers of threads, or multiples of the CPUs that this process may use, such as 4x; 1,1x,4x
+    /// unless given.
+    #[arg(long, value_name = "N|Nx,...", value_delimiter = ',')]
+    pub threads: Vec<ThreadCount>,
+    /// Lengths of the work in a section, in ns; unless given 100, for hand-overs 500.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
+    pub section_ns: Vec<u64>,
+    /// Lengths of the work between sections, in ns; 0 unless given.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
+    pub think_ns: Vec<u64>,
+    /// How often each lock is measured in each situation.
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = rounds)]
+    pub rounds: usize,
+    /// The lock that the others are compared with; the first unless given.
+    #[arg(long, value_name = "L")]
+    pub baseline: Option<String>,
+    /// For how long a lock is counted in a round, in ms.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub duration_ms: u64,
+    /// How waiting threads pass the time.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub wait: WaitPolicy,
+    /// Set something of a lock (`nearlock list settings`).
+    #[arg(long, value_name = "NAME.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// How to write the results.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+}
+
+/// What `bench` measures.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum BenchMode {
+    /// Many threads that take the lock: sections per time, shares, waits, CPU time
+    #[default]
+    Throughput,
+    /// One thread that has the lock for itself: lock and unlock
+    Uncontended,
+    /// From the release to the return of a waiter on another CPU
+    Handover,
+}
+
+/// A number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadCount {
+    /// So many.
+    Exactly(usize),
+    /// So many for each CPU that the process may use.
+    PerCpu(usize),
+}
+
+impl ThreadCount {
+    /// How many that is with so many CPUs.
+    pub fn resolve(self, cpus: usize) -> usize {
+        match self {
+            ThreadCount::Exactly(threads) => threads,
+            ThreadCount::PerCpu(each) => each.saturating_mul(cpus),
+        }
+    }
+}
+
+impl FromStr for ThreadCount {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (number, count): (_, fn(usize) -> Self) = match text.strip_suffix(['x', 'X']) {
+            Some(number) => (number, Self::PerCpu),
+            None => (text, Self::Exactly),
+        };
+        let number = number.parse().ok().filter(|&number| number > 0);
+        number.map(count).ok_or("it must be a whole number, 1 or more, or a multiple of the CPUs, as in 4x")
+    }
+}
+
+fn rounds(text: &str) -> Result<usize, String> {
+    const ROUNDS_MAX: usize = 10_000;
+    let number = text.parse().ok().filter(|number| (1..=ROUNDS_MAX).contains(number));
+    number.ok_or_else(|| format!("it must be a whole number from 1 to {ROUNDS_MAX}"))
+}

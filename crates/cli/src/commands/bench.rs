@@ -1,0 +1,180 @@
+//! `nearlock bench`.
+
+use std::io;
+use std::time::Duration;
+
+use nearlock_lab::bench::{self, BenchError, Calibration, HANDOVER_SECTION_NS, Machine, Mode, Plan, Point};
+use nearlock_lab::settings::{Configuration, Group};
+use nearlock_lab::torture::Waiting;
+use nearlock_lab::{Subject, names};
+
+use crate::Ending;
+use crate::args::{BenchArgs, BenchMode, Format, ThreadCount, WaitPolicy};
+use crate::{progress, report};
+
+/// Flags that the mode has no use for, or cannot obey.
+#[derive(Debug, thiserror::Error)]
+enum UnfitFlag {
+    #[error("--threads {threads}: 1 to {} are possible", bench::THREADS_MAX)]
+    TooManyThreads { threads: usize },
+    #[error("{flag} says nothing about --mode {mode}, which has {instead}: leave it out")]
+    Meaningless { flag: &'static str, mode: &'static str, instead: &'static str },
+}
+
+/// In which numbers of threads throughput is measured unless something else is asked for.
+const THREADS: [ThreadCount; 3] = [ThreadCount::Exactly(1), ThreadCount::PerCpu(1), ThreadCount::PerCpu(4)];
+/// How long its sections are, in ns.
+const SECTION_NS: u64 = 100;
+
+/// A machine with so many runnable threads per CPU before the start is noisy.
+const LOAD_PER_CPU_MAX: f64 = 0.25;
+/// So is one on which the middle half of the baseline's rounds is wider than this share of the median.
+const SPREAD_MAX: f64 = 0.1;
+
+/// Measures what was asked for.
+pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
+    let machine = Machine::this();
+    let plan = plan(args, &machine)?;
+    warn_before(&machine, &plan);
+    let calibration = Calibration::measure();
+    let bar = progress::runs(plan.runs());
+    let measured = bench::run(&plan, &machine, &calibration, || bar.inc(1));
+    bar.finish_and_clear();
+    let measured = match measured {
+        // Only these two are the user's to change; a benchmark that its machine refuses is no slip either.
+        Err(error @ (BenchError::Spawn { .. } | BenchError::Pin { .. })) => {
+            report::say(format_args!("error: {error}"));
+            return Ok(Ending::CheckFailed);
+        }
+        other => other?,
+    };
+    let mut out = io::stdout().lock();
+    match args.format {
+        Format::Text => report::bench::text(&mut out, &machine, &calibration, &plan, &measured.rows)?,
+        Format::Json => report::json::array(&mut out, &measured.rows)?,
+        Format::Csv => report::csv::rows(&mut out, &measured.rows)?,
+    }
+    if let Some(spread) = measured.spread.filter(|&spread| spread > SPREAD_MAX) {
+        report::say(format_args!(
+            "warning: noisy machine: the middle half of {}'s rounds is {:.0} % wide; take more rounds",
+            plan.baseline.name,
+            spread * 100.0
+        ));
+    }
+    for failed in &measured.failed {
+        report::say(format_args!("FAILURE: {} with {}: {}", failed.lock, failed.point, failed.failure));
+    }
+    Ok(if measured.failed.is_empty() { Ending::Success } else { Ending::CheckFailed })
+}
+
+fn warn_before(machine: &Machine, plan: &Plan) {
+    if !machine.optimised {
+        report::say("warning: built without optimisation: these figures say nothing; build with --release");
+    }
+    if let Some(load) = machine.load.filter(|load| *load > LOAD_PER_CPU_MAX * machine.cpus as f64) {
+        report::say(format_args!(
+            "warning: noisy machine: {load:.2} threads ran on {} CPUs in the minute before (load average)",
+            machine.cpus
+        ));
+    }
+    let most = plan.points.iter().map(|point| point.threads).max().unwrap_or(0);
+    if plan.waiting == Waiting::Spin && most > machine.cpus {
+        report::say(format_args!(
+            "warning: --wait spin is for a CPU each, and there are {most} threads on {} CPUs",
+            machine.cpus
+        ));
+    }
+}
+
+fn plan(args: &BenchArgs, machine: &Machine) -> anyhow::Result<Plan> {
+    let mut configuration = Configuration::new(&[Group::Lock]);
+    for setting in &args.set {
+        configuration.set(setting)?;
+    }
+    let (locks, baseline) = locks(args)?;
+    Ok(Plan {
+        mode: match args.mode {
+            BenchMode::Throughput => Mode::Throughput,
+            BenchMode::Uncontended => Mode::Uncontended,
+            BenchMode::Handover => Mode::Handover,
+        },
+        locks,
+        baseline,
+        points: points(args, machine)?,
+        rounds: args.rounds,
+        window: Duration::from_millis(args.duration_ms),
+        waiting: match args.wait {
+            WaitPolicy::Spin => Waiting::Spin,
+            WaitPolicy::Yield => Waiting::Yield,
+        },
+        settings: configuration.locks,
+    })
+}
+
+/// The locks, the baseline among them.
+fn locks(args: &BenchArgs) -> anyhow::Result<(Vec<&'static Subject>, &'static Subject)> {
+    let mut locks = Vec::new();
+    if args.locks.is_empty() {
+        locks.extend(Subject::working());
+    }
+    for name in &args.locks {
+        if name == "all" {
+            locks.extend(Subject::working());
+        } else {
+            locks.push(names::lock(name)?);
+        }
+    }
+    let Some(name) = &args.baseline else {
+        let first = locks[0];
+        return Ok((locks, first));
+    };
+    let baseline = names::lock(name)?;
+    if locks.iter().all(|lock| lock.name != baseline.name) {
+        locks.insert(0, baseline);
+    }
+    Ok((locks, baseline))
+}
+
+/// The situations: all combinations, each once.
+fn points(args: &BenchArgs, machine: &Machine) -> Result<Vec<Point>, UnfitFlag> {
+    let meaningless = |flag, given: bool, mode, instead| {
+        if given { Err(UnfitFlag::Meaningless { flag, mode, instead }) } else { Ok(()) }
+    };
+    let threads_given = !args.threads.is_empty();
+    let sections_or =
+        |default| if args.section_ns.is_empty() { vec![default] } else { args.section_ns.clone() };
+    let mut points = Vec::new();
+    match args.mode {
+        BenchMode::Throughput => {
+            let threads = if threads_given { &args.threads[..] } else { &THREADS };
+            let thinks = if args.think_ns.is_empty() { &[0][..] } else { &args.think_ns };
+            for threads in threads {
+                let threads = threads.resolve(machine.cpus);
+                if threads > bench::THREADS_MAX {
+                    return Err(UnfitFlag::TooManyThreads { threads });
+                }
+                for section_ns in sections_or(SECTION_NS) {
+                    points.extend(thinks.iter().map(|&think_ns| Point { threads, section_ns, think_ns }));
+                }
+            }
+        }
+        BenchMode::Uncontended => {
+            meaningless("--threads", threads_given, "uncontended", "one thread")?;
+            meaningless("--section-ns", !args.section_ns.is_empty(), "uncontended", "empty sections")?;
+            meaningless("--think-ns", !args.think_ns.is_empty(), "uncontended", "nothing between sections")?;
+            points.push(Point::ALONE);
+        }
+        BenchMode::Handover => {
+            meaningless("--threads", threads_given, "handover", "two threads")?;
+            meaningless("--think-ns", !args.think_ns.is_empty(), "handover", "a waiter at all times")?;
+            points.extend(sections_or(HANDOVER_SECTION_NS).into_iter().map(Point::handover));
+        }
+    }
+    let mut seen = Vec::new();
+    points.retain(|point| {
+        let is_new = !seen.contains(point);
+        seen.push(*point);
+        is_new
+    });
+    Ok(points)
+}

@@ -1,0 +1,199 @@
+//! The benchmark's figures, for people.
+
+use std::io::{self, Write};
+
+use comfy_table::CellAlignment;
+use nearlock_lab::bench::{Calibration, Machine, Mode, Plan, Row};
+use nearlock_lab::torture::Waiting;
+
+use super::text::{grid, paragraph, render};
+
+/// What was measured where and how, then a table for each situation.
+pub fn text(
+    out: &mut impl Write,
+    machine: &Machine,
+    calibration: &Calibration,
+    plan: &Plan,
+    rows: &[Row],
+) -> io::Result<()> {
+    head(out, machine, calibration, plan)?;
+    for &point in &plan.points {
+        let of_point = |row: &&Row| {
+            (row.threads, row.section_ns, row.think_ns) == (point.threads, point.section_ns, point.think_ns)
+        };
+        let rows: Vec<&Row> = rows.iter().filter(of_point).collect();
+        if !rows.is_empty() {
+            writeln!(out, "\n{point}")?;
+            table(out, plan.mode, &rows)?;
+        }
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    legend(out, plan)
+}
+
+fn head(out: &mut impl Write, machine: &Machine, calibration: &Calibration, plan: &Plan) -> io::Result<()> {
+    let wait = match plan.waiting {
+        Waiting::Spin => "spin",
+        Waiting::Yield => "yield",
+    };
+    let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
+    let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
+    let text = format!(
+        "MEASURED: {} on {}, {} {cpus}, governor {}; {}, {}; wait {wait}; clock {:.0} ns; {} {rounds} of {} ms \
+         each",
+        plan.mode.name(),
+        machine.model.as_deref().unwrap_or("an unknown processor"),
+        machine.cpus,
+        machine.governor.as_deref().unwrap_or("unknown"),
+        machine.compiler,
+        if machine.optimised { "optimised" } else { "NOT OPTIMISED" },
+        calibration.clock_ns,
+        plan.rounds,
+        plan.window.as_millis(),
+    );
+    paragraph(out, &text)
+}
+
+fn table(out: &mut impl Write, mode: Mode, rows: &[&Row]) -> io::Result<()> {
+    let mut headers = vec!["lock", "ns/op"];
+    if mode != Mode::Handover {
+        headers.push("ops/us");
+    }
+    headers.extend(["ratio", "quartiles"]);
+    if mode == Mode::Throughput {
+        headers.extend(["jain", "cpu ns/op"]);
+    }
+    if mode != Mode::Uncontended {
+        headers.extend(["p99.9 us", "max us"]);
+    }
+    headers.push("bytes");
+    let mut grid = grid(&headers);
+    for row in rows {
+        let mut cells = vec![row.lock.to_owned(), figure(row.ns_per_op)];
+        if mode != Mode::Handover {
+            cells.push(figure(row.ops_per_us));
+        }
+        let (low, high) = (figure(row.ratio_low_quartile), figure(row.ratio_high_quartile));
+        cells.extend([figure(row.ratio), format!("{low}-{high}")]);
+        if mode == Mode::Throughput {
+            cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
+        }
+        if mode != Mode::Uncontended {
+            let us = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1e3));
+            cells.extend([us(row.wait_ns_p99_9), us(row.wait_ns_max)]);
+        }
+        cells.push(row.size_bytes.to_string());
+        grid.add_row(cells);
+    }
+    for column in grid.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    for column in grid.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    writeln!(out, "{}", render(&grid))
+}
+
+/// To four digits or the unit; `-` for what was not measured.
+fn figure(value: Option<f64>) -> String {
+    let Some(value) = value else { return "-".to_owned() };
+    let digits = match value {
+        1000.0.. => 0,
+        100.0.. => 1,
+        10.0.. => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
+    let what = match plan.mode {
+        Mode::Throughput => {
+            "ns/op: wall time per section, all threads together; jain: 1 is equal shares; p99.9, max: waits, \
+             each of them timed, in a window of its own after the counted one"
+        }
+        Mode::Uncontended => "ns/op: lock and unlock by one thread, without the loop around them",
+        Mode::Handover => {
+            "ns/op: from before the unlock to the waiter's return from lock, less one look at the clock; \
+             p99.9, max: the same, with the look"
+        }
+    };
+    let baseline = plan.baseline.name;
+    let text = format!(
+        "ratio: times as fast as {baseline} in the same round, median and quartiles over the rounds; {what}"
+    );
+    paragraph(out, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::text::WIDTH;
+    use nearlock_lab::bench::Point;
+    use nearlock_lab::names;
+    use std::time::Duration;
+
+    #[test]
+    fn the_widest_figures_fit() {
+        let lock = names::lock("qspinlock-whole-word").expect("is in the list");
+        let machine = Machine {
+            model: Some("Some Very Long Name of a Processor(R) With Many Cores @ 2.00GHz".to_owned()),
+            cpus: 2,
+            allowed: vec![0, 1],
+            governor: None,
+            compiler: "rustc 1.95.0 (59807616e 2026-04-14)",
+            optimised: false,
+            load: None,
+        };
+        for (mode, point) in [
+            (Mode::Throughput, Point { threads: 8192, section_ns: 100_000_000, think_ns: 100_000_000 }),
+            (Mode::Uncontended, Point::ALONE),
+            (Mode::Handover, Point::handover(7)),
+        ] {
+            let plan = Plan {
+                mode,
+                locks: vec![lock],
+                baseline: lock,
+                points: vec![point],
+                rounds: 10_000,
+                window: Duration::from_secs(60),
+                waiting: Waiting::Yield,
+                settings: nearlock_lab::Setting::DEFAULTS,
+            };
+            let row = Row {
+                mode: mode.name(),
+                lock: lock.name,
+                baseline: lock.name,
+                threads: point.threads,
+                section_ns: point.section_ns,
+                think_ns: point.think_ns,
+                read_percent: None,
+                ns_per_op: Some(123_456_789.0),
+                ops_per_us: Some(1234.567),
+                ratio: Some(1234.56),
+                ratio_low_quartile: Some(1234.56),
+                ratio_high_quartile: None,
+                rounds: 9,
+                jain: Some(1.0),
+                wait_ns_p99_9: Some(1_234_567_890),
+                wait_ns_max: Some(12_345_678_901),
+                cpu_ns_per_op: Some(123_456_789.0),
+                rmw_per_op: None,
+                size_bytes: 8,
+            };
+            let mut shown = Vec::new();
+            text(&mut shown, &machine, &Calibration::measure(), &plan, &[row])
+                .expect("memory can be written");
+            let shown = String::from_utf8(shown).expect("text");
+            for line in shown.lines() {
+                assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
+            }
+            assert!(shown.contains("NOT OPTIMISED") && shown.contains(" 1235--"), "{shown}");
+            assert!(shown.contains("\nqspinlock-whole-word "), "{shown}");
+            assert!(shown.contains(" 123456789 ") && shown.contains(&point.to_string()), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The benchmark on the machine that runs the tests: no figure is judged.
+
+mod support;
+
+use serde_json::Value;
+use support::{assert_fits, assert_refused, keys, nearlock, sorted};
+
+/// Short runs, whose figures mean nothing.
+const QUICK: &str = "--rounds 2 --duration-ms 5";
+
+const KEYS: &str = "mode lock baseline threads section_ns think_ns read_percent ns_per_op ops_per_us ratio \
+                    ratio_low_quartile ratio_high_quartile rounds jain wait_ns_p99_9 wait_ns_max \
+                    cpu_ns_per_op rmw_per_op size_bytes";
+
+fn rows(args: &str) -> Vec<Value> {
+    let run = nearlock(&format!("bench {args} {QUICK} --format json"));
+    assert_eq!(run.code, 0, "{args}: {}", run.err);
+    assert_eq!(keys(&run.out), sorted(KEYS));
+    serde_json::from_str(&run.out).expect("JSON")
+}
+
+#[test]
+fn throughput_has_a_row_for_each_lock_and_situation() {
+    let rows = rows("--locks mcs,ttas --threads 1,3 --section-ns 0,50 --think-ns 10 --wait spin");
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row["threads"].as_u64(), row["section_ns"].as_u64(), row["lock"].as_str()))
+        .collect();
+    let mut expected = Vec::new();
+    for threads in [1, 3] {
+        for section_ns in [0, 50] {
+            expected.extend(["mcs", "ttas"].map(|lock| (Some(threads), Some(section_ns), Some(lock))));
+        }
+    }
+    assert_eq!(found, expected);
+    for row in &rows {
+        assert_eq!((&row["mode"], &row["baseline"]), (&"throughput".into(), &"mcs".into()));
+        assert_eq!((&row["think_ns"], &row["rounds"]), (&10.into(), &2.into()));
+        assert!(row["read_percent"].is_null() && row["rmw_per_op"].is_null(), "{row}");
+    }
+}
+
+#[test]
+fn threads_can_be_multiples_of_the_cpus() {
+    let rows = rows("--locks ttas --threads 1x,2X,1x");
+    let threads: Vec<_> = rows.iter().map(|row| row["threads"].as_u64().expect("a number")).collect();
+    assert_eq!(threads.len(), 2, "the same situation is measured once: {threads:?}");
+    assert_eq!(threads[1], 2 * threads[0]);
+}
+
+#[test]
+fn the_baseline_can_be_named_and_is_measured_too() {
+    let rows = rows("--locks mcs,ttas --baseline qspinlock --threads 2");
+    let locks: Vec<_> = rows.iter().map(|row| row["lock"].as_str().expect("a name")).collect();
+    assert_eq!(locks, ["qspinlock", "mcs", "ttas"]);
+    assert!(rows.iter().all(|row| row["baseline"] == "qspinlock"));
+}
+
+#[test]
+fn uncontended_has_one_thread_and_no_waits() {
+    let rows = rows("--mode uncontended --locks mcs,qspinlock");
+    for row in rows {
+        assert_eq!((&row["mode"], &row["threads"]), (&"uncontended".into(), &1.into()));
+        for key in ["jain", "wait_ns_p99_9", "wait_ns_max", "cpu_ns_per_op"] {
+            assert!(row[key].is_null(), "{key}: {row}");
+        }
+    }
+}
+
+#[test]
+fn hand_over_needs_two_cpus() {
+    let args = "--mode handover --locks mcs,ttas --section-ns 300,600";
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        assert_refused(&format!("bench {args}"), &["CPU"]);
+        return;
+    }
+    let rows = rows(args);
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!((&row["mode"], &row["threads"]), (&"handover".into(), &2.into()));
+        assert!(row["ops_per_us"].is_null() && row["jain"].is_null(), "{row}");
+    }
+}
+
+#[test]
+fn text_says_what_was_measured_and_fits() {
+    for mode in ["throughput", "uncontended"] {
+        let run = nearlock(&format!("bench --mode {mode} --locks all --rounds 1 --duration-ms 1"));
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert_fits(&run.out);
+        assert!(run.out.starts_with(&format!("MEASURED: {mode} on ")), "{}", run.out);
+        assert!(run.out.contains("rustc 1.") && run.out.contains("wait yield"), "{}", run.out);
+        assert!(run.out.contains("\ncna-v13 ") && !run.out.contains("\nlock-"), "{}", run.out);
+        // Tests are built so.
+        if cfg!(debug_assertions) {
+            assert!(run.err.contains("warning: built without optimisation"), "{}", run.err);
+        }
+    }
+}
+
+#[test]
+fn csv_has_the_same_columns() {
+    let run = nearlock(&format!("bench --locks mcs --threads 2 {QUICK} --format csv"));
+    assert_eq!(run.code, 0, "{}", run.err);
+    let lines: Vec<_> = run.out.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", run.out);
+    assert_eq!(lines[0], KEYS.split_whitespace().collect::<Vec<_>>().join(","));
+    assert!(lines[1].starts_with("throughput,mcs,mcs,2,100,0,,"), "{}", lines[1]);
+}
+
+#[test]
+fn a_lock_that_loses_updates_fails_and_has_no_figures() {
+    let run =
+        nearlock("bench --locks lock-busted --threads 4 --section-ns 50000 --rounds 1 --duration-ms 500");
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.err.contains("FAILURE: lock-busted with 4 threads"), "{}", run.err);
+    assert!(run.err.contains("increments under the lock were lost"), "{}", run.err);
+    assert!(!run.out.contains("\nlock-busted"), "{}", run.out);
+}
+
+#[test]
+fn many_threads_in_a_queue_stop_promptly_whatever_they_wait_by() {
+    for wait in ["spin", "yield"] {
+        let run = nearlock(&format!("bench --locks mcs,qspinlock --threads 64 --wait {wait} {QUICK}"));
+        assert_eq!(run.code, 0, "{}", run.err);
+    }
+}
+
+#[test]
+fn slips_are_named() {
+    for (args, expected) in [
+        ("--locks mcz", "did you mean `mcs`?"),
+        ("--locks mcs --baseline frob", "no lock `frob`"),
+        ("--threads 0", "1 or more"),
+        ("--threads 0x", "as in 4x"),
+        ("--threads x", "as in 4x"),
+        ("--threads 1.5x", "as in 4x"),
+        ("--threads 100000", "--threads 100000: 1 to 8192"),
+        ("--threads 18446744073709551615x", "1 to 8192"),
+        ("--section-ns=-1", "--section-ns"),
+        ("--section-ns 200000000", "100000000"),
+        ("--think-ns soon", "--think-ns"),
+        ("--rounds 0", "--rounds"),
+        ("--duration-ms 0", "--duration-ms"),
+        ("--mode latency", "throughput, uncontended, handover"),
+        ("--mode uncontended --threads 2", "--threads says nothing about --mode uncontended"),
+        ("--mode uncontended --section-ns 2", "--section-ns says nothing"),
+        ("--mode handover --think-ns 2", "--think-ns says nothing about --mode handover"),
+        ("--set machine.smt=1", "no setting `machine.smt` here"),
+        ("--set cna-v13.threshold-ns=1", "1000 to"),
+        ("--peers parking_lot", "--peers"),
+    ] {
+        assert_refused(&format!("bench {args}"), &[expected]);
+    }
+}

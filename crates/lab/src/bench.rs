@@ -1,0 +1,421 @@
+//! The native benchmark: locks against each other on this machine.
+//!
+//! Three questions, kept apart ([`Mode`]): what a lock costs when nobody else wants it, how long it takes from
+//! one thread to another, and how many sections many threads get through. Locks are compared within a
+//! *round*, in which each runs once, in an order that is drawn anew; a lock's *ratio* is how many times as
+//! fast it is as the baseline in the same round. What disturbs a machine for longer than a round
+//! disturbs all locks alike, so that ratios are worth more than nanoseconds. Reported are medians over
+//! rounds, and quartiles of the ratio.
+//!
+//! | file | what |
+//! |---|---|
+//! | `throughput.rs`, `uncontended.rs`, `handover.rs` | one run of one lock, a file for each mode |
+//! | `crew.rs`, `wait.rs` | threads that begin together, and that a run ends in time |
+//! | `machine.rs` | the machine: what it is, CPUs, the cost of the clock, the length of work |
+//! | `statistics.rs` | quartiles, Jain's index, histograms of waits |
+
+mod crew;
+mod handover;
+mod machine;
+mod statistics;
+mod throughput;
+mod uncontended;
+mod wait;
+
+use std::fmt;
+use std::time::Duration;
+
+use nearlock_core::native::Wait;
+use nearlock_core::raw::RawLock;
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::{LockVisitor, Subject};
+use nearlock_os::{Os, SpinThenYield};
+use nearlock_workload::sections::Params;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::Serialize;
+
+use crate::torture::Waiting;
+pub use machine::{Calibration, Machine};
+use statistics::{Quartiles, Waits, median};
+use wait::SpinWhileMeasured;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Many threads: sections per time, shares, waits, CPU time.
+    Throughput,
+    /// One thread that has the lock for itself: lock and unlock.
+    Uncontended,
+    /// Two threads on two CPUs: from the release to the waiter's acquisition.
+    Handover,
+}
+
+impl Mode {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Throughput => "throughput",
+            Mode::Uncontended => "uncontended",
+            Mode::Handover => "handover",
+        }
+    }
+}
+
+/// Most threads; as many as the torture test's writers, for the same reason.
+pub const THREADS_MAX: usize = crate::torture::WRITERS_MAX;
+
+/// How long the holder works once the other waits, unless something else is asked for, in ns. Longer than a
+/// waiter needs to be in the queue, and shorter than it pauses before it yields.
+pub const HANDOVER_SECTION_NS: u64 = 500;
+
+/// One situation in which all locks are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Number of threads, 1 to [`THREADS_MAX`]. In the other modes that of the mode.
+    pub threads: usize,
+    /// Work in a section, in ns.
+    pub section_ns: u64,
+    /// Work between sections, in ns.
+    pub think_ns: u64,
+}
+
+impl Point {
+    /// The one situation of [`Mode::Uncontended`].
+    pub const ALONE: Point = Point { threads: 1, section_ns: 0, think_ns: 0 };
+
+    /// A situation of [`Mode::Handover`].
+    pub const fn handover(section_ns: u64) -> Self {
+        Point { threads: handover::THREADS, section_ns, think_ns: 0 }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threads = if self.threads == 1 { "thread" } else { "threads" };
+        write!(f, "{} {threads}, section {} ns, think {} ns", self.threads, self.section_ns, self.think_ns)
+    }
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What.
+    pub mode: Mode,
+    /// Of which locks.
+    pub locks: Vec<&'static Subject>,
+    /// The lock that the others are compared with; one of them.
+    pub baseline: &'static Subject,
+    /// In which situations.
+    pub points: Vec<Point>,
+    /// How often, 1 or more.
+    pub rounds: usize,
+    /// For how long a run counts. It takes about 1.6 times as long in [`Mode::Throughput`].
+    pub window: Duration,
+    /// How waiting threads pass the time.
+    pub waiting: Waiting,
+    /// Values of the locks' settings, indexed by [`Setting`].
+    pub settings: [u64; Setting::COUNT],
+}
+
+impl Plan {
+    /// How many runs of a lock it takes.
+    pub fn runs(&self) -> usize {
+        self.points.len() * self.rounds * self.locks.len()
+    }
+}
+
+/// What one run of one lock came to. What a mode does not measure is `None`.
+#[derive(Clone, Debug, Default)]
+struct Sample {
+    /// Infinite if there was no operation; `None` if it is too little to be measured.
+    ns_per_op: Option<f64>,
+    jain: Option<f64>,
+    cpu_ns_per_op: Option<f64>,
+    waits: Option<Waits>,
+}
+
+/// Something that a working lock does not do.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Failure {
+    /// The counter that every section increments is too small.
+    #[error("exclusion violated: {lost} of {total} increments under the lock were lost")]
+    LostUpdates {
+        /// How many increments.
+        lost: u64,
+        /// How many there were.
+        total: u64,
+    },
+    /// The lock was acquired while another thread had it.
+    #[error("exclusion violated: {times} times the lock was acquired before it was released")]
+    Overlaps {
+        /// How often.
+        times: u64,
+    },
+    /// Nobody gets the lock.
+    #[error("hang: no acquisition for {idle:.1?}, and {waiting} threads have not ended")]
+    Hang {
+        /// For how long.
+        idle: Duration,
+        /// How many threads are left.
+        waiting: usize,
+    },
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// No more threads.
+    #[error("cannot start {threads} threads: {source}; try fewer with --threads")]
+    Spawn {
+        /// How many were asked for.
+        threads: usize,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No second CPU.
+    #[error("a hand-over is from one CPU to another, and this process may use one only: give it two")]
+    OneCpu,
+    /// A thread cannot be kept on its CPU.
+    #[error("cannot keep a thread on each of the CPUs {cpus:?}: {source}")]
+    Pin {
+        /// The two CPUs.
+        cpus: [u32; handover::THREADS],
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A setting has a value that it cannot have.
+    #[error(transparent)]
+    Setting(#[from] nearlock_os::OutOfRange),
+}
+
+/// Figures of one lock in one situation: medians over the rounds. What was not measured is `None`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// [`Mode::name`].
+    pub mode: &'static str,
+    /// The lock.
+    pub lock: &'static str,
+    /// The lock that it is compared with.
+    pub baseline: &'static str,
+    /// See [`Point`].
+    pub threads: usize,
+    /// See [`Point`].
+    pub section_ns: u64,
+    /// See [`Point`].
+    pub think_ns: u64,
+    /// Of 100 acquisitions, how many only read. These locks know no readers.
+    pub read_percent: Option<u64>,
+    /// Wall time per operation (a section, a lock and unlock, a hand-over), all threads together, in ns.
+    pub ns_per_op: Option<f64>,
+    /// Operations per microsecond, all threads together.
+    pub ops_per_us: Option<f64>,
+    /// How many times as fast as the baseline.
+    pub ratio: Option<f64>,
+    /// Its lower quartile over the rounds.
+    pub ratio_low_quartile: Option<f64>,
+    /// Its upper quartile over the rounds.
+    pub ratio_high_quartile: Option<f64>,
+    /// Number of rounds.
+    pub rounds: usize,
+    /// Jain's index of the threads' shares: 1 is equal.
+    pub jain: Option<f64>,
+    /// Of 1000 waits of all rounds, 999 are no longer, in ns (to 1 %).
+    pub wait_ns_p99_9: Option<u64>,
+    /// The longest wait of all rounds, in ns.
+    pub wait_ns_max: Option<u64>,
+    /// CPU time of all threads per operation, in ns.
+    pub cpu_ns_per_op: Option<f64>,
+    /// Atomic read-modify-writes per operation. Not counted natively.
+    pub rmw_per_op: Option<f64>,
+    /// Size of the lock itself.
+    pub size_bytes: usize,
+}
+
+/// A lock that failed, in which situation.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// The lock.
+    pub lock: &'static str,
+    /// The situation.
+    pub point: Point,
+    /// What it did.
+    pub failure: Failure,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// A row for each situation and lock, without those that failed.
+    pub rows: Vec<Row>,
+    /// The locks that failed. After a hang nothing else is measured: the threads left behind disturb.
+    pub failed: Vec<Failed>,
+    /// The widest middle half of the baseline's speeds over the rounds of a situation, as a share of the
+    /// median. `None` if nothing was measured.
+    pub spread: Option<f64>,
+}
+
+/// Measures what is planned on this machine; `done` is called after each run of a lock. Sets the process' lock settings.
+///
+/// # Errors
+///
+/// If threads cannot be started or kept on their CPUs, or a setting is out of its limits.
+pub fn run(
+    plan: &Plan,
+    machine: &Machine,
+    calibration: &Calibration,
+    mut done: impl FnMut(),
+) -> Result<Report, BenchError> {
+    for &setting in Setting::ALL {
+        nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
+    }
+    let mut report = Report { rows: Vec::new(), failed: Vec::new(), spread: None };
+    let mut order = Order::new(plan.locks.len());
+    for &point in &plan.points {
+        // Of each lock; `None` once it has failed.
+        let mut samples = vec![Some(Vec::with_capacity(plan.rounds)); plan.locks.len()];
+        for _round in 0..plan.rounds {
+            for &index in order.draw() {
+                if let Some(of_lock) = &mut samples[index] {
+                    match one(plan, machine, calibration, plan.locks[index], point)? {
+                        Ok(sample) => of_lock.push(sample),
+                        Err(failure) => {
+                            let is_hang = matches!(failure, Failure::Hang { .. });
+                            report.failed.push(Failed { lock: plan.locks[index].name, point, failure });
+                            if is_hang {
+                                return Ok(report);
+                            }
+                            samples[index] = None;
+                        }
+                    }
+                }
+                done();
+            }
+        }
+        add(&mut report, plan, point, &samples);
+    }
+    Ok(report)
+}
+
+/// The rows of one situation: of each lock without failure, one.
+fn add(report: &mut Report, plan: &Plan, point: Point, samples: &[Option<Vec<Sample>>]) {
+    let baseline = plan.locks.iter().position(|lock| lock.name == plan.baseline.name);
+    let baseline = baseline.and_then(|index| samples[index].as_deref()).unwrap_or(&[]);
+    for (lock, samples) in plan.locks.iter().zip(samples) {
+        if let Some(samples) = samples {
+            report.rows.push(row(plan, lock, point, samples, baseline));
+        }
+    }
+    let speeds = baseline.iter().filter_map(|sample| Some(1.0 / sample.ns_per_op?));
+    let spread = Quartiles::of(speeds).and_then(|speeds| speeds.spread());
+    report.spread = report.spread.into_iter().chain(spread).reduce(f64::max);
+}
+
+fn row(plan: &Plan, lock: &Subject, point: Point, samples: &[Sample], baseline: &[Sample]) -> Row {
+    let ratios = samples.iter().zip(baseline).filter_map(|(sample, baseline)| {
+        let ratio = baseline.ns_per_op? / sample.ns_per_op?;
+        ratio.is_finite().then_some(ratio)
+    });
+    let ratio = Quartiles::of(ratios);
+    let ns_per_op = median(samples.iter().filter_map(|sample| sample.ns_per_op));
+    let mut waits = Waits::default();
+    samples.iter().filter_map(|sample| sample.waits.as_ref()).for_each(|each| waits.add(each));
+    Row {
+        mode: plan.mode.name(),
+        lock: lock.name,
+        baseline: plan.baseline.name,
+        threads: point.threads,
+        section_ns: point.section_ns,
+        think_ns: point.think_ns,
+        read_percent: None,
+        ns_per_op: ns_per_op.filter(|ns| ns.is_finite()),
+        ops_per_us: ns_per_op.filter(|_| plan.mode != Mode::Handover).map(|ns| 1e3 / ns),
+        ratio: ratio.map(|ratio| ratio.median),
+        ratio_low_quartile: ratio.map(|ratio| ratio.low),
+        ratio_high_quartile: ratio.map(|ratio| ratio.high),
+        rounds: plan.rounds,
+        jain: median(samples.iter().filter_map(|sample| sample.jain)),
+        wait_ns_p99_9: waits.quantile(0.999),
+        wait_ns_max: waits.max(),
+        cpu_ns_per_op: median(samples.iter().filter_map(|sample| sample.cpu_ns_per_op)),
+        rmw_per_op: None,
+        size_bytes: lock.visit::<Os, _>(Size),
+    }
+}
+
+/// In which order the locks run in a round: each time another, and the same in each process.
+struct Order {
+    indices: Vec<usize>,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl Order {
+    fn new(locks: usize) -> Self {
+        Self { indices: (0..locks).collect(), rng: Xoshiro256PlusPlus::seed_from_u64(1) }
+    }
+
+    fn draw(&mut self) -> &[usize] {
+        // Fisher and Yates.
+        for last in (1..self.indices.len()).rev() {
+            let other = self.rng.next_u64() % (last as u64 + 1);
+            self.indices.swap(last, other as usize);
+        }
+        &self.indices
+    }
+}
+
+/// The size of a lock.
+struct Size;
+
+impl LockVisitor<Os> for Size {
+    type Output = usize;
+    fn visit<L: RawLock>(self) -> usize {
+        size_of::<L>()
+    }
+}
+
+/// One run of one lock.
+fn one(
+    plan: &Plan,
+    machine: &Machine,
+    calibration: &Calibration,
+    lock: &Subject,
+    point: Point,
+) -> Result<Result<Sample, Failure>, BenchError> {
+    let visitor = Visitor { plan, machine, calibration, point };
+    match plan.waiting {
+        Waiting::Spin => lock.visit::<Os<SpinWhileMeasured>, _>(visitor),
+        Waiting::Yield => lock.visit::<Os<SpinThenYield>, _>(visitor),
+    }
+}
+
+struct Visitor<'a> {
+    plan: &'a Plan,
+    machine: &'a Machine,
+    calibration: &'a Calibration,
+    point: Point,
+}
+
+impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
+    type Output = Result<Result<Sample, Failure>, BenchError>;
+
+    fn visit<L: RawLock>(self) -> Self::Output {
+        let Self { plan, machine, calibration, point } = self;
+        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
+        match plan.mode {
+            Mode::Throughput => {
+                throughput::measure::<W, L>(point.threads, Params { section, think }, plan.window)
+            }
+            Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(plan.window))),
+            Mode::Handover => {
+                let &[first, second, ..] = &machine.allowed[..] else {
+                    return Err(BenchError::OneCpu);
+                };
+                handover::measure::<W, L>([first, second], section, calibration.clock_ns, plan.window)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! Threads that begin together, and an end to them.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::wait::Ending;
+use super::{BenchError, Failure};
+
+/// Of a thread: the locks keep nothing large on it.
+const STACK_BYTES: usize = 256 * 1024;
+/// How often threads that begin or end are looked at.
+const LOOK: Duration = Duration::from_micros(200);
+/// Threads of which none gets the lock for so long are hung: far more than a busy machine keeps all of them
+/// off its processors.
+const HANG: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+struct Gate {
+    arrived: AtomicUsize,
+    /// Whether to begin, or to leave at once.
+    open: OnceLock<bool>,
+}
+
+/// Threads, waiting for the start.
+pub struct Crew {
+    handles: Vec<JoinHandle<()>>,
+    gate: Arc<Gate>,
+}
+
+impl Crew {
+    /// Makes `threads` threads, and returns when all of them wait for the start. Each then does `life`, which
+    /// is told its number.
+    pub fn gather(threads: usize, life: impl Fn(usize) + Clone + Send + 'static) -> Result<Self, BenchError> {
+        let gate = Arc::new(Gate::default());
+        let mut handles = Vec::with_capacity(threads);
+        for thread in 0..threads {
+            let (at_gate, life) = (Arc::clone(&gate), life.clone());
+            let builder = std::thread::Builder::new().name(format!("bench {thread}")).stack_size(STACK_BYTES);
+            let started = builder.spawn(move || {
+                at_gate.arrived.fetch_add(1, Relaxed);
+                if *at_gate.open.wait() {
+                    life(thread);
+                }
+            });
+            match started {
+                Ok(handle) => handles.push(handle),
+                Err(source) => {
+                    let _ = gate.open.set(false);
+                    return Err(BenchError::Spawn { threads, source });
+                }
+            }
+        }
+        while gate.arrived.load(Relaxed) < threads {
+            std::thread::sleep(LOOK);
+        }
+        Ok(Self { handles, gate })
+    }
+
+    /// Lets them begin.
+    pub fn start(&self) {
+        let _ = self.gate.open.set(true);
+    }
+
+    /// Waits until all have ended, after they were told to. `progress` changes while they still get the lock.
+    /// After a hang they are left behind.
+    pub fn end(self, progress: impl Fn() -> u64) -> Result<(), Failure> {
+        let _ending = Ending::begin();
+        let (mut seen, mut since) = (None, Instant::now());
+        loop {
+            let running = self.handles.iter().filter(|handle| !handle.is_finished()).count();
+            if running == 0 {
+                break;
+            }
+            let now = Some((progress(), running));
+            if now != seen {
+                (seen, since) = (now, Instant::now());
+            }
+            if since.elapsed() >= HANG {
+                return Err(Failure::Hang { idle: since.elapsed(), waiting: running });
+            }
+            std::thread::sleep(LOOK);
+        }
+        for handle in self.handles {
+            if let Err(panic) = handle.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Hand-over: how long the lock takes from one thread to another that waits for it on another CPU.
+//!
+//! ```text
+//! holder                                    waiter
+//! until the other is about to lock  <----   says that it is about to lock
+//! works for the section (it waits now)      lock ... waits
+//! notes the time, unlock            ---->   lock returns; notes the time
+//! until the other has it            <----   says that it has it
+//! ```
+//! Then they change places. So every hand-over is to a waiter that is known to wait, and a lock that lets its
+//! last holder take it again has no chance to.
+
+use std::io;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nearlock_core::native::Wait;
+use nearlock_core::platform::{Clock, Platform};
+use nearlock_core::raw::RawLock;
+use nearlock_os::{Os, SpinThenYield};
+use nearlock_workload::locktorture::OwnLine;
+use nearlock_workload::sections::Spell;
+
+use super::crew::Crew;
+use super::statistics::Waits;
+use super::{BenchError, Failure, Sample, machine};
+
+/// How many threads: one that has the lock and one that wants it.
+pub const THREADS: usize = 2;
+
+/// What the holder tells the next in the section. Atomic for the locks that do not exclude.
+#[derive(Default)]
+struct Message {
+    /// The number of this hand-over.
+    number: AtomicU64,
+    released_ns: AtomicU64,
+    is_last: AtomicBool,
+}
+
+struct Run<W, L> {
+    lock: OwnLine<L>,
+    waiting: PhantomData<fn() -> W>,
+    message: OwnLine<Message>,
+    /// The last hand-over that somebody is about to wait for.
+    expected: OwnLine<AtomicU64>,
+    /// The last hand-over that has happened.
+    happened: OwnLine<AtomicU64>,
+    /// Set when the run is over.
+    over: OwnLine<AtomicBool>,
+    outcome: Mutex<Outcome>,
+    dwell: Spell,
+}
+
+#[derive(Default)]
+struct Outcome {
+    waits: Waits,
+    /// Acquisitions before the holder had released.
+    overlaps: u64,
+    /// A thread that could not be kept on its CPU.
+    unpinned: Option<io::Error>,
+}
+
+/// Waits for a word that another thread is about to write. It has a CPU of its own, unless somebody else
+/// takes it.
+fn until(word: &AtomicU64, value: u64) {
+    // Relaxed: what follows from it is ordered by the lock.
+    <Os<SpinThenYield>>::wait_until(word, Relaxed, |seen| seen >= value);
+}
+
+impl<W: Wait, L: RawLock> Run<W, L> {
+    /// Holds the lock with this node, hands over number `n`, and returns whether it was the last.
+    ///
+    /// Safety: the caller holds the lock with this node.
+    unsafe fn hand_over(&self, node: &L::Node, n: u64) -> bool {
+        until(&self.expected.0, n);
+        self.dwell.pass::<Os<W>>();
+        let is_last = self.over.0.load(Relaxed);
+        let Message { number, released_ns, is_last: last } = &self.message.0;
+        last.store(is_last, Relaxed);
+        number.store(n, Relaxed);
+        released_ns.store(<Os<W>>::now_ns(), Relaxed);
+        // SAFETY: by our own condition.
+        unsafe { self.lock.0.unlock(node) };
+        is_last
+    }
+
+    /// Takes over number `n`, and returns whether it was the last. Safety: the node is the caller's own, and
+    /// not in use.
+    unsafe fn take_over(&self, node: &L::Node, n: u64, outcome: &mut Outcome) -> bool {
+        self.expected.0.store(n, Relaxed);
+        // SAFETY: by our own condition.
+        unsafe { self.lock.0.lock(node) };
+        let acquired_ns = <Os<W>>::now_ns();
+        let message = &self.message.0;
+        if message.number.load(Relaxed) != n {
+            outcome.overlaps += 1;
+            // The run goes on until it is told to end, so what the other has yet to say must be heard.
+            until(&message.number, n);
+        } else {
+            outcome.waits.record(acquired_ns.saturating_sub(message.released_ns.load(Relaxed)));
+        }
+        let is_last = message.is_last.load(Relaxed);
+        self.happened.0.store(n, Relaxed);
+        is_last
+    }
+
+    /// Thread 0 hands over the even numbers, thread 1 the odd ones.
+    fn work(&self, thread: usize) {
+        let node = L::Node::default();
+        let mut outcome = Outcome::default();
+        // Hand-overs count from 2: that thread 0 takes the lock at first is number 1.
+        let mut n = 1;
+        if thread == 0 {
+            // SAFETY: our own node. The other thread waits for the word below before it locks.
+            unsafe { self.lock.0.lock(&node) };
+            self.happened.0.store(n, Relaxed);
+        } else {
+            until(&self.happened.0, n);
+        }
+        loop {
+            n += 1;
+            let takes = (n % 2 == 0) == (thread == 1);
+            // SAFETY: the node is our own, and we hold the lock exactly when it is our turn to hand it over.
+            let is_last = unsafe {
+                if takes { self.take_over(&node, n, &mut outcome) } else { self.hand_over(&node, n) }
+            };
+            if is_last && takes {
+                // SAFETY: just taken.
+                unsafe { self.lock.0.unlock(&node) };
+            }
+            if is_last {
+                break;
+            }
+            if !takes {
+                until(&self.happened.0, n);
+            }
+        }
+        let mut all = self.outcome();
+        all.waits.add(&outcome.waits);
+        all.overlaps += outcome.overlaps;
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One run of one lock, by a thread on each of these CPUs, the holder working for `dwell` once the other
+/// waits. A look at the clock, of `clock_ns`, is taken off the median.
+pub fn measure<W: Wait, L: RawLock>(
+    cpus: [u32; THREADS],
+    dwell: Spell,
+    clock_ns: f64,
+    window: Duration,
+) -> Result<Result<Sample, Failure>, BenchError> {
+    let run = Arc::new(Run::<W, L> {
+        lock: OwnLine::default(),
+        waiting: PhantomData,
+        message: OwnLine::default(),
+        expected: OwnLine::default(),
+        happened: OwnLine::default(),
+        over: OwnLine::default(),
+        outcome: Mutex::default(),
+        dwell,
+    });
+    let worked = Arc::clone(&run);
+    let crew = Crew::gather(THREADS, move |thread| {
+        if let Err(error) = machine::pin(cpus[thread]) {
+            worked.outcome().unpinned = Some(error);
+        }
+        worked.work(thread);
+    })?;
+    crew.start();
+    std::thread::sleep(window);
+    run.over.0.store(true, Relaxed);
+    if let Err(hang) = crew.end(|| run.happened.0.load(Relaxed)) {
+        return Ok(Err(hang));
+    }
+    let outcome = std::mem::take(&mut *run.outcome());
+    if let Some(source) = outcome.unpinned {
+        return Err(BenchError::Pin { cpus, source });
+    }
+    if outcome.overlaps > 0 {
+        return Ok(Err(Failure::Overlaps { times: outcome.overlaps }));
+    }
+    let ns = outcome.waits.quantile(0.5).map(|ns| ns as f64 - clock_ns).filter(|&ns| ns > 0.0);
+    Ok(Ok(Sample { ns_per_op: ns, waits: Some(outcome.waits), ..Sample::default() }))
+}

@@ -1,0 +1,173 @@
+//! The machine that is measured, and what it offers for measuring.
+
+use std::fs;
+use std::hint::black_box;
+use std::io;
+use std::time::Instant;
+
+use nearlock_core::platform::Clock;
+use nearlock_os::{Os, topology};
+use nearlock_workload::sections::{Spell, turns};
+
+use super::statistics::median;
+
+/// What stands beside every figure.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The processor's name, if the system tells.
+    pub model: Option<String>,
+    /// How many threads can run at the same time: the CPUs that the process may use, and its quota of them.
+    pub cpus: usize,
+    /// The numbers of the CPUs that it may use, in ascending order.
+    pub allowed: Vec<u32>,
+    /// How the frequency is governed, if the system tells.
+    pub governor: Option<String>,
+    /// The compiler that built this program.
+    pub compiler: &'static str,
+    /// Whether it was told to optimise.
+    pub optimised: bool,
+    /// Average number of runnable threads in the last minute, if the system tells.
+    pub load: Option<f64>,
+}
+
+impl Machine {
+    /// This one, now.
+    pub fn this() -> Self {
+        let read = |path: &str| fs::read_to_string(path).ok();
+        let topology = topology::Machine::of_this_process();
+        Self {
+            model: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            cpus: topology.parallelism(),
+            allowed: topology.allowed.iter().collect(),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+                .map(|text| text.trim().to_owned()),
+            compiler: env!("NEARLOCK_RUSTC"),
+            optimised: !cfg!(debug_assertions),
+            load: read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse().ok()),
+        }
+    }
+}
+
+/// The value of `name : value`.
+fn field(text: &str, name: &str) -> Option<String> {
+    let value = |line: &str| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    };
+    text.lines().find_map(value)
+}
+
+/// Keeps the calling thread on one CPU.
+#[cfg(target_os = "linux")]
+pub fn pin(cpu: u32) -> io::Result<()> {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let cpu = usize::try_from(cpu).ok().filter(|&cpu| cpu < CpuSet::MAX_CPU);
+    let mut set = CpuSet::new();
+    set.set(cpu.ok_or(io::ErrorKind::Unsupported)?);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// CPU time of all threads of the process, in ns, if the system tells.
+#[cfg(target_os = "linux")]
+pub fn cpu_time_ns() -> Option<u64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{cpu_time_ns, pin};
+
+/// Where no CPU can be chosen.
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use std::io;
+
+    pub fn pin(_cpu: u32) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    pub fn cpu_time_ns() -> Option<u64> {
+        None
+    }
+}
+
+/// What measuring itself costs, and how long work takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Calibration {
+    /// One look at the clock, in ns.
+    pub clock_ns: f64,
+    /// One turn of [`turns`], in ns.
+    turn_ns: f64,
+}
+
+impl Calibration {
+    /// Of this machine, now. Takes some milliseconds.
+    pub fn measure() -> Self {
+        const LOOKS: u32 = 1_000;
+        const TURNS: u64 = 20_000;
+        Self {
+            clock_ns: least_ns(|| (0..LOOKS).for_each(|_| _ = black_box(<Os>::now_ns()))) / f64::from(LOOKS),
+            turn_ns: least_ns(|| turns(TURNS)) / TURNS as f64,
+        }
+    }
+
+    /// Work of so many ns, if nobody takes the processor away.
+    pub fn spell(&self, ns: u64) -> Spell {
+        Spell { ns, turns: (ns as f64 / self.turn_ns).round() as u64 }
+    }
+}
+
+/// The time that something takes, undisturbed: of many times the median of the fastest few.
+fn least_ns(mut something: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..100)
+        .map(|_| {
+            let began = Instant::now();
+            something();
+            began.elapsed().as_nanos() as f64
+        })
+        .collect();
+    times.sort_unstable_by(f64::total_cmp);
+    median(times.into_iter().take(9)).unwrap_or(f64::NAN).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = "processor\t: 0\nmodel\t\t: 79\nmodel name\t: Some: CPU @ 2 GHz\nmodel name\t: other\n";
+        assert_eq!(field(text, "model name").as_deref(), Some("Some: CPU @ 2 GHz"));
+        assert_eq!(field(text, "name"), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_processor_and_a_compiler() {
+        let machine = Machine::this();
+        assert!(machine.cpus >= 1 && machine.allowed.len() >= machine.cpus, "{machine:?}");
+        assert!(machine.compiler.starts_with("rustc 1."), "{machine:?}");
+    }
+
+    #[test]
+    fn longer_work_has_more_turns() {
+        let calibration = Calibration::measure();
+        assert!(calibration.clock_ns > 0.0);
+        let turns = [0, 100, 10_000, 1_000_000].map(|ns| calibration.spell(ns).turns);
+        assert!(turns[0] == 0 && turns.is_sorted() && turns[3] > turns[2], "{turns:?}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_thread_can_be_pinned_to_each_cpu_and_its_time_passes() {
+        let before = cpu_time_ns().expect("Linux tells");
+        for cpu in Machine::this().allowed {
+            std::thread::spawn(move || {
+                pin(cpu).expect("it is allowed");
+                assert_eq!(Machine::this().allowed, [cpu]);
+                turns(100_000);
+            })
+            .join()
+            .expect("it can be pinned");
+        }
+        assert!(cpu_time_ns() > Some(before));
+    }
+}

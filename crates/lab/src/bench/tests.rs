@@ -1,0 +1,132 @@
+use super::*;
+use crate::names;
+
+fn plan(mode: Mode, locks: &[&str]) -> Plan {
+    let locks: Vec<_> = locks.iter().map(|name| names::lock(name).expect("is in the list")).collect();
+    Plan {
+        mode,
+        baseline: locks[0],
+        locks,
+        points: vec![match mode {
+            Mode::Throughput => Point { threads: 3, section_ns: 20, think_ns: 50 },
+            Mode::Uncontended => Point::ALONE,
+            Mode::Handover => Point::handover(HANDOVER_SECTION_NS),
+        }],
+        rounds: 2,
+        window: Duration::from_millis(20),
+        waiting: Waiting::Yield,
+        settings: Setting::DEFAULTS,
+    }
+}
+
+fn report(plan: &Plan) -> Report {
+    let mut runs = 0;
+    let report = run(plan, &Machine::this(), &Calibration::measure(), || runs += 1).expect("can be measured");
+    assert!(runs == plan.runs() || !report.failed.is_empty());
+    report
+}
+
+#[test]
+fn every_working_lock_keeps_its_counter() {
+    let all: Vec<_> = Subject::working().map(|lock| lock.name).collect();
+    for waiting in [Waiting::Yield, Waiting::Spin] {
+        let report = report(&Plan { waiting, ..plan(Mode::Throughput, &all) });
+        assert!(report.failed.is_empty(), "{:?}", report.failed);
+        assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), all);
+        for row in &report.rows {
+            assert_eq!((row.threads, row.section_ns, row.think_ns, row.rounds), (3, 20, 50, 2));
+            assert_eq!((row.read_percent, row.rmw_per_op), (None, None));
+            assert!(row.wait_ns_p99_9 <= row.wait_ns_max, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn the_baseline_is_one_times_as_fast_as_itself() {
+    let report = report(&plan(Mode::Throughput, &["qspinlock", "mcs"]));
+    let [first, second] = &report.rows[..] else { panic!("{report:?}") };
+    assert_eq!([first.ratio, first.ratio_low_quartile, first.ratio_high_quartile], [Some(1.0); 3]);
+    assert_eq!((first.baseline, second.baseline), ("qspinlock", "qspinlock"));
+    assert!(second.ratio.is_some() && second.cpu_ns_per_op.is_some() && second.jain.is_some());
+    assert!(report.spread.is_some());
+    assert_eq!((first.size_bytes, second.size_bytes), (4, size_of::<usize>()));
+}
+
+#[test]
+fn threads_in_a_queue_end_although_they_only_spin() {
+    let mut plan = plan(Mode::Throughput, &["mcs"]);
+    plan.waiting = Waiting::Spin;
+    plan.points[0].threads = 32 * Machine::this().cpus;
+    assert!(report(&plan).failed.is_empty());
+}
+
+#[test]
+fn one_thread_alone_has_no_waits() {
+    let report = report(&plan(Mode::Uncontended, &["mcs", "ttas"]));
+    for row in &report.rows {
+        assert!(row.ns_per_op > Some(0.0) && row.ops_per_us.is_some() && row.ratio.is_some(), "{row:?}");
+        assert_eq!((row.threads, row.wait_ns_max, row.jain, row.cpu_ns_per_op), (1, None, None, None));
+    }
+}
+
+#[test]
+fn hand_overs_are_timed() {
+    if Machine::this().allowed.len() < 2 {
+        return;
+    }
+    let all: Vec<_> = Subject::working().map(|lock| lock.name).collect();
+    let report = report(&plan(Mode::Handover, &all));
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    assert_eq!(report.rows.len(), all.len());
+    for row in &report.rows {
+        assert!(row.wait_ns_max.is_some() && row.ops_per_us.is_none(), "{row:?}");
+    }
+}
+
+#[test]
+fn a_lock_that_excludes_nobody_is_found_out() {
+    let mut plan = plan(Mode::Throughput, &["mcs", "lock-busted"]);
+    // Sections so long that a thread is taken off its processor within one if there is only one.
+    plan.points[0].section_ns = 50_000;
+    plan.window = Duration::from_millis(300);
+    let report = report(&plan);
+    assert!(matches!(report.failed[0].failure, Failure::LostUpdates { .. }), "{report:?}");
+    assert_eq!(report.failed[0].lock, "lock-busted");
+    // It has no figures, and the other lock has.
+    assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), ["mcs"]);
+}
+
+#[test]
+fn a_lock_that_does_not_wait_is_found_out() {
+    if Machine::this().allowed.len() < 2 {
+        return;
+    }
+    let report = report(&plan(Mode::Handover, &["lock-busted"]));
+    assert!(matches!(report.failed[0].failure, Failure::Overlaps { .. }), "{report:?}");
+}
+
+#[test]
+fn rounds_are_in_many_orders_and_always_complete() {
+    let mut order = Order::new(4);
+    let mut orders: Vec<Vec<usize>> = (0..200).map(|_| order.draw().to_vec()).collect();
+    assert!(orders.iter().all(|order| order.iter().sum::<usize>() == 6));
+    assert_eq!(Order::new(4).draw(), orders[0]);
+    orders.sort_unstable();
+    orders.dedup();
+    assert_eq!(orders.len(), 24);
+}
+
+#[test]
+fn a_lock_without_operations_is_no_times_as_fast() {
+    let plan = plan(Mode::Throughput, &["mcs", "ttas"]);
+    let sample = |ns| Sample { ns_per_op: Some(ns), ..Sample::default() };
+    let (none, some) = (Some(vec![sample(f64::INFINITY); 2]), Some(vec![sample(100.0); 2]));
+    let mut report = Report { rows: Vec::new(), failed: Vec::new(), spread: None };
+    add(&mut report, &plan, plan.points[0], &[some.clone(), none.clone()]);
+    add(&mut report, &plan, plan.points[0], &[none, some]);
+    let figures: Vec<_> = report.rows.iter().map(|row| (row.ns_per_op, row.ops_per_us, row.ratio)).collect();
+    assert_eq!(figures[0], (Some(100.0), Some(10.0), Some(1.0)));
+    assert_eq!(figures[1], (None, Some(0.0), Some(0.0)));
+    // Nothing can be said in terms of a baseline that stood still.
+    assert_eq!(figures[2..], [(None, Some(0.0), None), (Some(100.0), Some(10.0), None)]);
+}

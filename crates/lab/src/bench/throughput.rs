@@ -1,0 +1,176 @@
+//! Throughput: many threads that take one lock.
+//!
+//! ```text
+//! | warm-up | counted: nobody looks at a clock | timed: every wait is measured | end |
+//! ```
+//! The windows are apart because a look at the clock costs as much as an uncontended lock, and half of it
+//! would lie in the section.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nearlock_core::native::Wait;
+use nearlock_core::platform::Clock;
+use nearlock_core::raw::RawLock;
+use nearlock_os::Os;
+use nearlock_workload::Observer;
+use nearlock_workload::locktorture::OwnLine;
+use nearlock_workload::sections::{Params, Shared, Worker};
+
+use super::crew::Crew;
+use super::machine::cpu_time_ns;
+use super::statistics::{Waits, jain};
+use super::{BenchError, Failure, Sample};
+
+/// Shortest warm-up: a thread may first have to be given a processor.
+const WARM_UP_LEAST: Duration = Duration::from_millis(2);
+
+/// Nothing is timed.
+const RUNNING: u32 = 0;
+/// Every wait is timed.
+const TIMED: u32 = 1;
+/// The run is over.
+const OVER: u32 = 2;
+
+struct Run<W: Wait, L> {
+    shared: Shared<Os<W>, L>,
+    /// Read by all after each section, hardly ever written.
+    phase: OwnLine<AtomicU32>,
+    /// When the timed window began, on the platform's clock.
+    timed_since_ns: AtomicU64,
+    /// Sections of each thread.
+    sections: Vec<OwnLine<AtomicU64>>,
+    waits: Mutex<Waits>,
+}
+
+/// Watches one thread from within.
+struct Witness<'a, W: Wait, L> {
+    run: &'a Run<W, L>,
+    thread: usize,
+    sections: u64,
+    /// The phase in which the present wait began, and when.
+    phase: u32,
+    since_ns: u64,
+    wait_ns: Option<u64>,
+    waits: Waits,
+}
+
+impl<W: Wait, L: RawLock> Observer for Witness<'_, W, L> {
+    #[inline(always)]
+    fn waiting(&mut self) {
+        self.phase = self.run.phase();
+        if self.phase == TIMED {
+            self.since_ns = <Os<W>>::now_ns();
+        }
+    }
+
+    #[inline(always)]
+    fn acquired(&mut self) {
+        if self.phase == TIMED {
+            self.wait_ns = Some(<Os<W>>::now_ns().saturating_sub(self.since_ns));
+        } else if self.phase != self.run.phase() && self.phase == RUNNING {
+            self.wait_ns = Some(self.run.waited_since_timed());
+        }
+    }
+
+    #[inline(always)]
+    fn goes_on(&mut self) -> bool {
+        self.sections += 1;
+        // Relaxed: a count, of which no other memory follows.
+        self.run.sections[self.thread].0.store(self.sections, Relaxed);
+        if let Some(wait_ns) = self.wait_ns.take() {
+            self.waits.record(wait_ns);
+        }
+        self.run.phase() != OVER
+    }
+}
+
+impl<W: Wait, L: RawLock> Run<W, L> {
+    #[inline(always)]
+    fn phase(&self) -> u32 {
+        self.phase.0.load(Relaxed)
+    }
+
+    /// A wait that began before the timed window counts from the beginning of that.
+    #[cold]
+    fn waited_since_timed(&self) -> u64 {
+        // Ordering: Acquire, pairs with the Release store of the phase in `measure`, which the caller has read.
+        fence(Acquire);
+        <Os<W>>::now_ns().saturating_sub(self.timed_since_ns.load(Relaxed))
+    }
+
+    fn work(&self, thread: usize, params: Params) {
+        let mut node = L::Node::default();
+        let mut witness = Witness {
+            run: self,
+            thread,
+            sections: 0,
+            phase: RUNNING,
+            since_ns: 0,
+            wait_ns: None,
+            waits: Waits::default(),
+        };
+        Worker::new(&self.shared, &mut node, params, thread as u64).run(&mut witness);
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).add(&witness.waits);
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        self.sections.iter().map(|sections| sections.0.load(Relaxed)).collect()
+    }
+
+    fn total(&self) -> u64 {
+        self.counts().iter().sum()
+    }
+
+    /// Leads the threads through the windows, and returns what was counted.
+    fn lead(&self, window: Duration) -> Sample {
+        std::thread::sleep((window / 10).max(WARM_UP_LEAST));
+        let (before, cpu_before, began) = (self.counts(), cpu_time_ns(), Instant::now());
+        std::thread::sleep(window);
+        let (after, cpu_after, elapsed) = (self.counts(), cpu_time_ns(), began.elapsed());
+        self.timed_since_ns.store(<Os<W>>::now_ns(), Relaxed);
+        // Ordering: Release, pairs with the fence in `waited_since_timed`: the moment is known.
+        self.phase.0.store(TIMED, Release);
+        std::thread::sleep(window / 2);
+        self.phase.0.store(OVER, Relaxed);
+        let each: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+        let operations = each.iter().sum::<u64>() as f64;
+        let cpu_ns = cpu_after.zip(cpu_before).map(|(after, before)| (after - before) as f64);
+        Sample {
+            ns_per_op: Some(elapsed.as_nanos() as f64 / operations),
+            jain: jain(&each),
+            cpu_ns_per_op: cpu_ns.filter(|_| operations > 0.0).map(|cpu_ns| cpu_ns / operations),
+            waits: None,
+        }
+    }
+}
+
+/// One run of one lock.
+pub fn measure<W: Wait, L: RawLock>(
+    threads: usize,
+    params: Params,
+    window: Duration,
+) -> Result<Result<Sample, Failure>, BenchError> {
+    let run = Arc::new(Run::<W, L> {
+        shared: Shared::default(),
+        phase: OwnLine(AtomicU32::new(RUNNING)),
+        timed_since_ns: AtomicU64::new(0),
+        sections: (0..threads).map(|_| OwnLine::default()).collect(),
+        waits: Mutex::default(),
+    });
+    let worked = Arc::clone(&run);
+    let crew = Crew::gather(threads, move |thread| worked.work(thread, params))?;
+    crew.start();
+    let mut sample = run.lead(window);
+    if let Err(hang) = crew.end(|| run.total()) {
+        return Ok(Err(hang));
+    }
+    let (total, counter) = (run.total(), run.shared.counter());
+    if total != counter {
+        return Ok(Err(Failure::LostUpdates { lost: total.abs_diff(counter), total }));
+    }
+    sample.waits = Some(run.waits.lock().unwrap_or_else(PoisonError::into_inner).clone());
+    Ok(Ok(sample))
+}

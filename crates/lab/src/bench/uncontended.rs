@@ -1,0 +1,59 @@
+//! Uncontended: what a lock costs one thread that has it for itself.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use nearlock_core::raw::RawLock;
+
+use super::Sample;
+use super::statistics::median;
+
+/// Operations between two looks at the clock: some microseconds, so that the look does not count, and so that
+/// most batches are not interrupted.
+const BATCH: u32 = 1_000;
+
+#[inline(never)]
+fn with_lock<L: RawLock>(lock: &L, node: &L::Node) {
+    for _ in 0..BATCH {
+        let (lock, node) = (black_box(lock), black_box(node));
+        // SAFETY: the node is borrowed from before the lock until after the unlock, and nobody else has it.
+        unsafe {
+            lock.lock(node);
+            lock.unlock(node);
+        }
+    }
+}
+
+/// The same loop, empty.
+#[inline(never)]
+fn without_lock<L: RawLock>(lock: &L, node: &L::Node) {
+    for _ in 0..BATCH {
+        black_box((black_box(lock), black_box(node)));
+    }
+}
+
+/// One run of one lock: the median batch, less the median empty batch.
+pub fn measure<L: RawLock>(window: Duration) -> Sample {
+    // A thread of its own, as some locks cost less in a process that never had two.
+    let ns_per_op = std::thread::scope(|scope| scope.spawn(|| batches::<L>(window)).join());
+    let ns_per_op = ns_per_op.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    Sample { ns_per_op, ..Sample::default() }
+}
+
+/// In ns per operation; `None` if it is too little to be measured.
+fn batches<L: RawLock>(window: Duration) -> Option<f64> {
+    let (lock, node) = (L::default(), L::Node::default());
+    let batch_ns = |batch: fn(&L, &L::Node)| {
+        let began = Instant::now();
+        batch(&lock, &node);
+        began.elapsed().as_nanos() as f64
+    };
+    let began = Instant::now();
+    let (mut locked, mut empty) = (Vec::new(), Vec::new());
+    while locked.is_empty() || began.elapsed() < window {
+        locked.push(batch_ns(with_lock));
+        empty.push(batch_ns(without_lock));
+    }
+    let ns_per_op = (median(locked)? - median(empty)?) / f64::from(BATCH);
+    (ns_per_op > 0.0).then_some(ns_per_op)
+}

@@ -1,0 +1,210 @@
+//! Sections: threads that take one lock, work, release it, work on, and start again.
+//!
+//! ```text
+//! loop {  think
+//!         lock
+//!         n = counter          (a line that the holder writes)
+//!         work of the section
+//!         counter = n + 1
+//!         unlock  }
+//! ```
+//! The counter is read at the beginning of a section and written at its end, in two steps, so that any two
+//! sections that overlap lose an update: at the end it must be the number of sections.
+
+use core::hint::black_box;
+use core::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::platform::{Atomic, Platform, Work};
+use nearlock_core::raw::RawLock;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::Observer;
+use crate::locktorture::OwnLine;
+
+/// Work that takes the processor and no shared memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spell {
+    /// How long it counts as where instructions cost no time of their own (the simulator), in ns.
+    pub ns: u64,
+    /// How many [turns](turns) are executed.
+    pub turns: u64,
+}
+
+impl Spell {
+    /// Does the work.
+    #[inline]
+    pub fn pass<P: Work>(self) {
+        P::compute_ns(self.ns);
+        if self.turns > 0 {
+            turns(self.turns);
+        }
+    }
+
+    /// Half to one and a half of it, as `random` says.
+    fn vary(self, random: u32) -> Self {
+        let part = |whole: u64| whole / 2 + ((u128::from(whole) * u128::from(random)) >> 32) as u64;
+        Self { ns: part(self.ns), turns: part(self.turns) }
+    }
+}
+
+/// Executes so many turns of a chain of a multiplication and an addition, each of which needs the one before.
+/// Never inlined, so that all locks have the same work.
+#[inline(never)]
+pub fn turns(n: u64) {
+    let mut x = n;
+    for _ in 0..n {
+        x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+    }
+    black_box(x);
+}
+
+/// What the threads share, each on cache lines of its own.
+#[repr(C)]
+pub struct Shared<P: Platform, L> {
+    lock: OwnLine<L>,
+    counter: OwnLine<P::U64>,
+}
+
+impl<P: Platform, L: RawLock> Default for Shared<P, L> {
+    fn default() -> Self {
+        Self { lock: OwnLine(L::default()), counter: OwnLine(Atomic::new(0)) }
+    }
+}
+
+impl<P: Platform, L> Shared<P, L> {
+    /// How many sections left their mark. Exact once all threads have ended.
+    pub fn counter(&self) -> u64 {
+        self.counter.0.load(Relaxed)
+    }
+}
+
+/// How long a thread works.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Params {
+    /// Inside a section.
+    pub section: Spell,
+    /// Between two sections, on average: each time it is drawn from half to one and a half of this, so
+    /// that the threads do not fall into step.
+    pub think: Spell,
+}
+
+/// One thread.
+pub struct Worker<'a, P: Platform, L: RawLock> {
+    shared: &'a Shared<P, L>,
+    node: &'a L::Node,
+    params: Params,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
+    /// A thread whose draws follow from `seed`. The node is exclusively its own.
+    pub fn new(shared: &'a Shared<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
+        Self { shared, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
+    }
+
+    /// Acquires, works and releases until the observer has had enough.
+    #[inline]
+    pub fn run(&mut self, observer: &mut impl Observer) {
+        let Shared { lock, counter } = self.shared;
+        loop {
+            if self.params.think != Spell::default() {
+                self.params.think.vary((self.rng.next_u64() >> 32) as u32).pass::<P>();
+            }
+            observer.waiting();
+            // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
+            unsafe { lock.0.lock(self.node) };
+            observer.acquired();
+            // Relaxed: the lock orders its holders.
+            let n = counter.0.load(Relaxed);
+            self.params.section.pass::<P>();
+            counter.0.store(n + 1, Relaxed);
+            observer.releasing();
+            // SAFETY: locked above with this node.
+            unsafe { lock.0.unlock(self.node) };
+            if !observer.goes_on() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearlock_core::classic::mcs::McsLock;
+    use nearlock_core::controls::Busted;
+    use nearlock_os::Os;
+    use std::sync::Barrier;
+
+    /// Goes on for so many sections, and counts the calls.
+    struct Times {
+        left: u64,
+        calls: [u64; 3],
+    }
+    impl Observer for Times {
+        fn waiting(&mut self) {
+            self.calls[0] += 1;
+        }
+        fn acquired(&mut self) {
+            self.calls[1] += 1;
+        }
+        fn releasing(&mut self) {
+            self.calls[2] += 1;
+        }
+        fn goes_on(&mut self) -> bool {
+            self.left -= 1;
+            self.left > 0
+        }
+    }
+
+    fn sections<L: RawLock>(threads: u64, each: u64, params: Params) -> u64 {
+        let shared = Shared::<Os, L>::default();
+        let together = Barrier::new(threads as usize);
+        std::thread::scope(|scope| {
+            for seed in 0..threads {
+                let (shared, together) = (&shared, &together);
+                scope.spawn(move || {
+                    let (mut node, mut times) = (L::Node::default(), Times { left: each, calls: [0; 3] });
+                    together.wait();
+                    Worker::new(shared, &mut node, params, seed).run(&mut times);
+                    assert_eq!(times.calls, [each; 3]);
+                });
+            }
+        });
+        shared.counter()
+    }
+
+    #[test]
+    fn every_section_leaves_its_mark() {
+        let spell = Spell { ns: 10, turns: 10 };
+        for params in [Params::default(), Params { section: spell, think: spell }] {
+            assert_eq!(sections::<McsLock<Os>>(3, 1000, params), 3000);
+        }
+    }
+
+    #[test]
+    fn sections_that_overlap_lose_updates() {
+        // Long sections, so that a thread is taken off its processor within one if there is only one.
+        let params = Params { section: Spell { ns: 0, turns: 200_000 }, think: Spell::default() };
+        let lost = (0..100).any(|_| sections::<Busted<Os>>(3, 20, params) < 60);
+        assert!(lost);
+    }
+
+    #[test]
+    fn spells_vary_about_their_length() {
+        let whole = Spell { ns: 1000, turns: u64::MAX / 2 };
+        let (shortest, longest) = (whole.vary(0), whole.vary(u32::MAX));
+        assert_eq!((shortest.ns, longest.ns), (500, 1499));
+        assert_eq!(shortest.turns, u64::MAX / 4);
+        assert!(longest.turns > u64::MAX / 4 * 2);
+        assert_eq!(Spell::default().vary(u32::MAX), Spell::default());
+    }
+
+    #[test]
+    fn turns_end() {
+        for n in [0, 1, 1000] {
+            turns(n);
+        }
+    }
+}
