@@ -236,7 +236,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             // SAFETY: by invariant 3 the predecessor's node is in use until it has seen this store.
             unsafe { &(*predecessor).next }.store(lent.node.cast_mut(), Release);
             // SAFETY: our node, linked in; nodes live as long as the platform.
-            unsafe { self.lock_when_granted(node, tail, &*predecessor) };
+            unsafe { self.lock_when_granted(node, tail, predecessor) };
         } else {
             // SAFETY: our node, and the tail was clear.
             unsafe { self.lock_as_head(node, tail) };
@@ -249,11 +249,13 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         &self,
         node: &Node<P, Q::Part>,
         tail: Tail,
-        predecessor: &Node<P, Q::Part>,
+        predecessor: *const Node<P, Q::Part>,
     ) {
-        queue::wait_granted::<P, _, T>(node, predecessor);
-        // SAFETY: granted.
-        unsafe { self.lock_as_head(node, tail) };
+        // SAFETY: nodes live as long as the platform; then, granted.
+        unsafe {
+            queue::wait_granted::<P, _, T>(node, predecessor);
+            self.lock_as_head(node, tail);
+        }
     }
 
     /// Takes the lock as the head, and passes its place on. Safety: the head's node, queued under this name.

@@ -137,16 +137,22 @@ pub fn grant<P: Park, T: QSpinTuning>(granted: &P::U32, value: u32) {
     }
 }
 
-/// Waits until `node` has been made the head. `predecessor` was in front of it when it queued.
+/// Waits until `node` has been made the head. `predecessor` was in front of it when it queued: a pointer and
+/// not a reference, because the predecessor may leave meanwhile, and its next acquisition write the node anew.
+/// Safety: it points to a node of the platform. So in `looks_granted`.
 #[inline(always)]
-pub(super) fn wait_granted<P: Park, Part, T: QSpinTuning>(node: &Node<P, Part>, predecessor: &Node<P, Part>) {
+pub(super) unsafe fn wait_granted<P: Park, Part, T: QSpinTuning>(
+    node: &Node<P, Part>,
+    predecessor: *const Node<P, Part>,
+) {
     match T::PARK_TURNS {
         None => {
             // Ordering: Acquire, pairs with the Release in `grant`: we see the queue as the last head did.
             P::wait_until(&node.granted, Acquire, |granted| granted != 0);
         }
         Some(turns) => {
-            if !looks_granted::<P, Part, T>(node, predecessor, turns) {
+            // SAFETY: the caller's.
+            if !unsafe { looks_granted::<P, Part, T>(node, predecessor, turns) } {
                 sleep_until_granted(node);
             }
         }
@@ -154,9 +160,9 @@ pub(super) fn wait_granted<P: Park, Part, T: QSpinTuning>(node: &Node<P, Part>, 
 }
 
 /// Looks for `turns` turns, or until the predecessor sleeps; true if granted by then.
-pub(super) fn looks_granted<P: Park, Part, T: QSpinTuning>(
+pub(super) unsafe fn looks_granted<P: Park, Part, T: QSpinTuning>(
     node: &Node<P, Part>,
-    predecessor: &Node<P, Part>,
+    predecessor: *const Node<P, Part>,
     turns: u32,
 ) -> bool {
     let mut left = turns;
@@ -168,7 +174,8 @@ pub(super) fn looks_granted<P: Park, Part, T: QSpinTuning>(
         }
         left -= stretch;
         // A hint: the predecessor may have left, and its node be in another queue.
-        if T::WAIT_EARLY && predecessor.granted.load(Relaxed) == HALTED {
+        // SAFETY: nodes live as long as the platform.
+        if T::WAIT_EARLY && unsafe { &(*predecessor).granted }.load(Relaxed) == HALTED {
             P::count(LockEvent::WaitEarly);
             return false;
         }

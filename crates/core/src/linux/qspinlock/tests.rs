@@ -181,7 +181,8 @@ fn a_waiter_sleeps_early_if_its_predecessor_does() {
     const ASLEEP: u32 = 2;
     let (node, predecessor) = (Node::<OneThread, ()>::default(), Node::<OneThread, ()>::default());
     let early = events_of(LockEvent::WaitEarly);
-    let looks = || queue::looks_granted::<OneThread, (), Preemptible>(&node, &predecessor, 1000);
+    // SAFETY: both are alive.
+    let looks = || unsafe { queue::looks_granted::<OneThread, (), Preemptible>(&node, &predecessor, 1000) };
     assert!(!looks());
     assert_eq!(events_of(LockEvent::WaitEarly), early);
     predecessor.granted.store(ASLEEP, Relaxed);
