@@ -62,6 +62,37 @@ guarded! {
 }
 
 guarded! {
+    /// CLH queue lock around data: each waiter spins on the node of the one before it.
+    ///
+    /// For comparison with [`McsLock`]: a release that has a successor also waits until that one has seen it.
+    ///
+    /// Space: a pointer and the data; for each acquisition under way 128 bytes of a pool of the thread, or 4 on the
+    /// stack with [`LockWith`].
+    ///
+    /// Fairness: first come, first served.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// Not for long sections, nor for more runnable threads than processors: see
+    /// [What spinning means](crate#what-spinning-means).
+    ///
+    /// ```
+    /// use nearlock::classic::{ClhLock, LockWith};
+    ///
+    /// let longest = ClhLock::new(String::new());
+    /// for word in ["lock", "word", "waiter", "node"] {
+    ///     longest.lock_with(|longest| {
+    ///         if word.len() > longest.len() {
+    ///             *longest = word.to_owned();
+    ///         }
+    ///     });
+    /// }
+    /// assert_eq!(*longest.lock(), "waiter");
+    /// ```
+    ClhLock, ClhLockGuard, MappedClhLockGuard = Pooled<RawClhLock>;
+}
+
+guarded! {
     /// Test-and-test-and-set lock around data: one word, everybody spins on it.
     ///
     /// For locks that are hardly ever contended, and as the baseline of comparisons.
@@ -88,8 +119,8 @@ guarded! {
 
 const _: () = assert!(size_of::<McsLock<()>>() == size_of::<usize>());
 const _: () = assert!(size_of::<McsLockGuard<'_, u8>>() == 2 * size_of::<usize>());
+const _: () = assert!(size_of::<ClhLock<()>>() == size_of::<usize>());
 const _: () = assert!(size_of::<TtasLock<()>>() == 4);
 const _: () = assert!(size_of::<RawTasLock>() == 4);
 const _: () = assert!(size_of::<RawTicketLock>() == 4);
-const _: () = assert!(size_of::<RawClhLock>() == size_of::<usize>());
 const _: () = assert!(size_of::<TtasLockGuard<'_, u8>>() == size_of::<usize>());

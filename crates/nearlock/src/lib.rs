@@ -30,6 +30,7 @@
 //! | [`linux::SpinLock`] | 4 | queues, in a node of its thread | first come, first served |
 //! | [`linux::CnaLock`] | 4 | queues, and those near by go first | overtaken for a threshold (10 ms) at a time |
 //! | [`classic::McsLock`] | a pointer | queues, in a node of a pool or on its stack | first come, first served |
+//! | [`classic::ClhLock`] | a pointer | the same | the same |
 //! | [`classic::TtasLock`] | 4 | watches the word, with all the others | none: a wait has no bound |
 //!
 //! What ruins a contended lock on a big machine is that threads hammer its word with writes that cannot succeed:
@@ -53,9 +54,10 @@
 //! * **Async**: a guard is not `Send`, so that a task which holds one across an `.await` cannot be spawned on an
 //!   executor with several threads. On one with a single thread it compiles, and the next task that wants the lock
 //!   hangs them all. Drop guards before `.await`.
-//! * **Signal handlers** may lock a [`linux::SpinLock`] or [`linux::CnaLock`] which the code they interrupt does
-//!   not hold; see [`process::register_thread`]. Guards of [`classic::McsLock`] may allocate: use
-//!   [`lock_with`](classic::LockWith) there.
+//! * **Signal handlers** may lock what the code they interrupt neither holds nor waits for: elsewhere, block the signal
+//!   around such a lock. A thread with such handlers calls [`process::register_thread`] first. Guards of
+//!   [`classic::McsLock`] and [`classic::ClhLock`] may allocate; in a handler, use
+//!   [`lock_with`](classic::LockWith).
 //! * **`fork`**: the child may use all locks that no other thread of the parent held or waited for. Others stay
 //!   locked in the child.
 //!

@@ -8,13 +8,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use nearlock::classic::{LockWith, McsLock, RawClhLock, RawTasLock, TtasLock};
+use nearlock::classic::{ClhLock, LockWith, McsLock, RawTasLock, TtasLock};
 use nearlock::linux::{CnaLock, SpinLock};
 use nearlock::lock_api::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 use nearlock::process::set_numa_node;
-use nearlock::raw::{Nodeless, Pooled};
+use nearlock::raw::Nodeless;
 
-type ClhLock<T> = Mutex<Pooled<RawClhLock>, T>;
 type TasLock<T> = Mutex<Nodeless<RawTasLock>, T>;
 
 /// Length of a run.

@@ -4,7 +4,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use nearlock::classic::{LockWith, McsLock, TtasLock};
+use nearlock::classic::{ClhLock, LockWith, McsLock, TtasLock};
 use nearlock::linux::{CnaLock, SpinLock};
 use nearlock::lock_api::{Mutex, MutexGuard, RawMutex};
 use proptest::prelude::*;
@@ -186,6 +186,11 @@ proptest! {
     #[test]
     fn ttas_lock_does_as_the_reference(steps in steps()) {
         check(&steps, |lock: &TtasLock<u32>, amount| Some(add(&mut *lock.try_lock()?, amount)))?;
+    }
+
+    #[test]
+    fn clh_lock_does_as_the_reference(steps in steps()) {
+        check(&steps, |lock: &ClhLock<u32>, amount| lock.try_lock_with(|data| add(data, amount)))?;
     }
 
     #[test]
