@@ -51,7 +51,14 @@ fn the_topology_is_that_of_this_machine() {
     assert!(1 <= at_a_time && at_a_time <= allowed && allowed <= cpus, "{out}");
     assert!(fact("cost of a pause").ends_with(" ns"), "{out}");
     assert!(fact("numa.mode").starts_with("auto: o"), "{out}");
-    for name in ["NUMA node ", "last-level cache ", "hardware threads", "CPU quota", "node of a thread by"] {
+    for name in [
+        "NUMA node ",
+        "last-level cache ",
+        "hardware threads",
+        "CPU quota",
+        "node of a thread by",
+        "membarrier",
+    ] {
         fact(name);
     }
 }

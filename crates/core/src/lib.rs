@@ -5,6 +5,7 @@
 //! | [`platform`] | the words and capabilities that an algorithm may ask for |
 //! | [`raw`] | the interface of the algorithms |
 //! | [`native`] | the platform of the machine itself |
+//! | [`parker`] | a token that wakes the thread it belongs to |
 //! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
 //! | [`classic`], [`linux`] | the locks |
@@ -22,6 +23,7 @@ pub mod controls;
 pub mod events;
 pub mod linux;
 pub mod native;
+pub mod parker;
 pub mod platform;
 pub mod raw;
 pub mod settings;

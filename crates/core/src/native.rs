@@ -1,13 +1,32 @@
 //! The machine itself: the words *are* `core::sync::atomic` types, so layout and ABI are theirs.
 
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+mod watch;
+#[cfg(not(all(target_arch = "aarch64", not(miri))))]
+mod watch {
+    //! Where the processor cannot sleep until a line is written, or a program may not.
+
+    pub const AVAILABLE: bool = false;
+    #[inline(always)]
+    pub fn arm<T>(_address: *const T) {}
+    #[inline(always)]
+    pub fn sleep() {}
+}
+
 use core::hint::spin_loop;
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::platform::{Atomic, AtomicInt, Park, Platform, SplitWord};
+use crate::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
 
 /// How native code passes the time while it waits.
 pub trait Wait: Send + Sync + 'static {
+    /// Whether, in an unbounded wait for one word, the processor may sleep until the word's line is written
+    /// (aarch64: `wfe`) in place of all turns. Such a sleep may last some 100 us though nothing comes, so a
+    /// policy that must give the processor away sooner says no.
+    const SLEEPS_UNTIL_WRITTEN: bool = false;
+
     /// Called after the look number `turn` (from 0) at what is waited for.
     fn turn(turn: u32);
 }
@@ -18,6 +37,8 @@ pub trait Wait: Send + Sync + 'static {
 pub struct Spin;
 
 impl Wait for Spin {
+    const SLEEPS_UNTIL_WRITTEN: bool = true;
+
     #[inline(always)]
     fn turn(_turn: u32) {
         spin_loop();
@@ -243,6 +264,16 @@ unsafe impl<W: Wait> Platform for Native<W> {
             if done(v) {
                 return v;
             }
+            if watch::AVAILABLE && W::SLEEPS_UNTIL_WRITTEN {
+                watch::arm(ptr::from_ref(word));
+                // It may have been written before it was watched.
+                let v = word.load(order);
+                if done(v) {
+                    return v;
+                }
+                watch::sleep();
+                continue;
+            }
             W::turn(turn);
             turn = turn.saturating_add(1);
         }
@@ -295,10 +326,39 @@ impl<W: Wait> Park for Native<W> {
     fn unpark(_word: *const AtomicU32, _n: u32) {}
 }
 
+/// Without an operating system nobody can make other processors fence, so both sides do.
+impl<W: Wait> AsymFence for Native<W> {
+    #[inline(always)]
+    fn light() {
+        // Ordering: SeqCst, for Dekker's pattern: our store before it, our load after it; the same on the other
+        // side, `heavy`. One of the two loads sees the other's store.
+        fence(Ordering::SeqCst);
+    }
+    #[inline(always)]
+    fn heavy() {
+        // Ordering: SeqCst, the other side of `light`.
+        fence(Ordering::SeqCst);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+    #[test]
+    fn a_wait_ends_when_another_thread_writes() {
+        let (number, pointer) = (AtomicU64::new(0), AtomicPtr::<u8>::new(ptr::null_mut()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                Native::<Spin>::wait_until(&number, Acquire, |v| v == 1);
+                pointer.store(ptr::without_provenance_mut(8), Release);
+            });
+            number.store(1, Release);
+            let seen: *mut u8 = Native::<Spin>::wait_until(&pointer, Acquire, |v: *mut u8| !v.is_null());
+            assert_eq!(seen.addr(), 8);
+        });
+    }
 
     #[test]
     fn narrow_accesses_change_their_part_of_the_word_only() {

@@ -122,6 +122,19 @@ pub trait Park: Platform {
     fn unpark(word: *const Self::U32, n: u32);
 }
 
+/// Dekker's pattern with a cheap side, for what one side does often and the other hardly ever.
+///
+/// If one thread writes `x`, calls [`light`](Self::light) and reads `y`, and another writes `y`, calls
+/// [`heavy`](Self::heavy) and reads `x`, then at least one of them sees what the other wrote, as between two
+/// `SeqCst` fences; what came before the one is visible after the other. Two lights order nothing between each
+/// other; two heavies do.
+pub trait AsymFence: Platform {
+    /// The side that is done often: at best it only holds the compiler back.
+    fn light();
+    /// The side that is done rarely: at worst a system call that interrupts every processor.
+    fn heavy();
+}
+
 /// Time.
 pub trait Clock: Platform {
     /// Nanoseconds since some fixed moment; never goes back on one thread.

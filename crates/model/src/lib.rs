@@ -25,6 +25,8 @@
 //! 5. **The models are about something.** A model names the events (a splice, a failed tail update, ...) that
 //!    some execution of it must have reached.
 //!
+//! The parking token and the asymmetric fences have models of their own (`tests/parker.rs`, `tests/fences.rs`).
+//!
 //! # Within which bounds
 //!
 //! | models | threads | preemptions |

@@ -19,10 +19,12 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ::loom::sync::atomic::AtomicU32;
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::{cna_v13, qspinlock};
 use nearlock_core::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology,
+    AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
+    Topology,
 };
 use nearlock_core::settings::Setting;
 
@@ -65,6 +67,8 @@ struct Instance {
     /// Who sleeps: the address of the word, and which sleep it is.
     sleepers: RefCell<Vec<(usize, u64)>>,
     sleeps: Cell<u64>,
+    /// By slot; see [`AsymFence`].
+    fences: RefCell<Arc<[AtomicU32]>>,
 }
 
 thread_local! {
@@ -89,6 +93,12 @@ impl Loom {
             i.settings.set(Setting::DEFAULTS);
             i.executions.set(i.executions.get() + 1);
         });
+    }
+
+    /// Lets threads in slots below `slots` call fences, in this execution. To be called by the model's first
+    /// thread before it makes others.
+    pub fn begin_fences(slots: u32) {
+        INSTANCE.with(|i| i.fences.replace((0..slots).map(|_| AtomicU32::new(0)).collect()));
     }
 
     /// Says what the calling thread is.
@@ -220,6 +230,24 @@ impl Park for Loom {
             }
         });
     }
+}
+
+/// A word for each thread. A light fence is a read-modify-write of one's own, a heavy one of everybody's: so a
+/// heavy one is ordered against each light one, and light ones are not against each other.
+impl AsymFence for Loom {
+    fn light() {
+        let slot = THREAD.with(Cell::get).slot.expect("whoever calls fences has a slot") as usize;
+        fence_word(&INSTANCE.with(|i| i.fences.borrow().clone())[slot]);
+    }
+    fn heavy() {
+        INSTANCE.with(|i| i.fences.borrow().clone()).iter().for_each(fence_word);
+    }
+}
+
+fn fence_word(word: &AtomicU32) {
+    // Ordering: AcqRel. Release: what the thread did before is visible to whoever fences on the word later.
+    // Acquire: what whoever fenced on it earlier did before is visible to this thread.
+    word.fetch_add(1, Ordering::AcqRel);
 }
 
 impl Clock for Loom {

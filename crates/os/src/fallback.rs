@@ -49,6 +49,16 @@ pub fn several_last_level_caches() -> bool {
     false
 }
 
+/// There is no such thing.
+pub fn register_membarrier() -> bool {
+    false
+}
+
+/// Nobody has registered.
+pub fn membarrier() {
+    unreachable!("the process is not registered");
+}
+
 /// Nobody is bound to processors.
 pub fn affinity() -> Option<NumberList> {
     None
@@ -111,7 +121,13 @@ mod tests {
         assert!(now_ns() >= before);
         assert_eq!((numa_node(), numa_node_by_rseq(0), last_level_cache()), (0, 0, 0));
         assert_eq!((numa_nodes(), several_last_level_caches(), KNOWS_NODES), (1, false, false));
-        assert_eq!((rseq_offset(), affinity()), (None, None));
+        assert_eq!((rseq_offset(), affinity(), register_membarrier()), (None, None, false));
+    }
+
+    #[test]
+    #[should_panic(expected = "not registered")]
+    fn nobody_fences_for_others() {
+        membarrier();
     }
 
     #[test]

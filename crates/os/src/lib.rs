@@ -10,6 +10,8 @@
 //! | [`set_setting`], [`setting`] | settings of the locks |
 //! | [`events`] | what the slow paths have counted |
 //! | [`topology`] | CPUs, NUMA nodes, caches, and how much of them the process may use |
+//! | [`Parker`] | a parking place for one thread |
+//! | [`register_membarrier`] | prepares cheap fences ahead of time |
 //! | [`pause_ns`] | what one turn of a spin loop costs |
 //! | [`futex`], [`sched_yield`] | what the system offers for waiting |
 //!
@@ -29,10 +31,12 @@
 
 #[cfg(any(test, not(all(target_os = "linux", target_pointer_width = "64"))))]
 mod fallback;
+mod fences;
 pub mod futex;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod linux;
 mod numa;
+mod parker;
 mod pause;
 mod platform;
 mod random;
@@ -48,8 +52,10 @@ use fallback as sys;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use linux as sys;
 
+pub use fences::register_membarrier;
 pub use nearlock_core::native::Spin;
 pub use numa::{NodeSource, machine_node_source, node_source, set_numa_node};
+pub use parker::Parker;
 pub use pause::pause_ns;
 pub use platform::Os;
 pub use settings::{OutOfRange, set_setting, setting};

@@ -98,6 +98,32 @@ pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
     u32::try_from(woken).unwrap_or(0)
 }
 
+fn call_membarrier(command: libc::c_int) -> bool {
+    // SAFETY: the commands used here have no conditions; a processor number is not needed without flags.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Registers the process for [`membarrier`]; whether the kernel accepts.
+pub fn register_membarrier() -> bool {
+    // The interpreter has no such call.
+    !cfg!(miri) && call_membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+}
+
+/// A full fence in every thread of the process. To be called after [`register_membarrier`] has succeeded, in
+/// whichever thread.
+pub fn membarrier() {
+    let fence = || call_membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    // A process made by fork may have to register anew.
+    if fence() || register_membarrier() && fence() {
+        return;
+    }
+    // The thread has been forbidden the call since: others rely on it, and would hold a lock together with us.
+    let message = b"nearlock: membarrier is registered, but refused now: cannot go on\n";
+    // SAFETY: the message is readable and as long as it says.
+    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
+    std::process::abort();
+}
+
 /// Zeroed memory that may be used for ever, or null. Straight from the kernel: the program's allocator may
 /// use our locks.
 pub fn zeroed(layout: Layout) -> *mut u8 {

@@ -6,12 +6,12 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology,
-    ZeroNode,
+    AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
+    Topology, ZeroNode,
 };
 use nearlock_core::settings::Setting;
 
-use crate::{SpinThenYield, numa, random, settings, sys, thread};
+use crate::{SpinThenYield, fences, numa, random, settings, sys, thread};
 
 /// The operating system: the words of [`Native`], waiting policy `W`, and every capability.
 ///
@@ -64,6 +64,17 @@ impl<W: Wait> Park for Os<W> {
     #[inline]
     fn unpark(word: *const AtomicU32, n: u32) {
         sys::futex_wake(word, n);
+    }
+}
+
+impl<W: Wait> AsymFence for Os<W> {
+    #[inline(always)]
+    fn light() {
+        fences::light();
+    }
+    #[inline]
+    fn heavy() {
+        fences::heavy();
     }
 }
 

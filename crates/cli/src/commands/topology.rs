@@ -1,7 +1,7 @@
 //! `nearlock list topology`: what the locks see of this machine.
 
 use nearlock_os::topology::{Machine, NumberList};
-use nearlock_os::{NodeSource, machine_node_source, node_source, pause_ns, setting};
+use nearlock_os::{NodeSource, machine_node_source, node_source, pause_ns, register_membarrier, setting};
 
 use nearlock_lab::Setting;
 
@@ -68,6 +68,7 @@ fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
         ("cost of a pause", format!("{:.1} ns", pause_ns())),
         ("node of a thread by", machine_node_source().to_string()),
         ("numa.mode", mode()),
+        ("membarrier", if register_membarrier() { "yes" } else { "no: fences are ordinary" }.to_owned()),
     ]
 }
 

@@ -1,0 +1,162 @@
+//! A token that wakes the thread it belongs to, and is never lost.
+//!
+//! ```text
+//! word  0 no token | 1 a token | 2^32 - 1 no token, and the owner sleeps or is about to
+//!
+//!   0 -> 1    unpark                        1 -> 0    park takes the token
+//!   0 -> -1   park finds none             * -> 1      unpark; from -1 it wakes the owner
+//!  -1 -> 0    park gives up
+//! ```
+//! 1. Only the owner takes tokens away, so a token that is there stays until the owner's next park.
+//! 2. The owner sleeps only while the word is -1, and comparing and falling asleep are one step: a token that
+//!    comes before ends the park, one that comes after finds -1 and wakes.
+//! 3. Setting the token is the last that `unpark` does to the word: the owner may then return and take the word
+//!    away with it. What follows uses the address only.
+//!
+//! A token says that something has happened, not what: many unparks make one token.
+//! Source: Drepper, "Futexes Are Tricky", 2011 (a futex as an event); the token is Java's `LockSupport`'s.
+
+use core::fmt;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::platform::{Atomic, AtomicInt, Park};
+
+const EMPTY: u32 = 0;
+const TOKEN: u32 = 1;
+const PARKED: u32 = u32::MAX;
+
+const _: () = assert!(EMPTY.wrapping_sub(1) == PARKED && TOKEN - 1 == EMPTY);
+
+/// The parking place of one thread. Zero bytes: no token.
+///
+/// Whoever parks here is the owner. There may be one at a time; a second would not be woken. Any number of
+/// threads may unpark it. What happened before an unpark is visible to the owner after the park that took its
+/// token.
+pub struct Parker<P: Park> {
+    word: P::U32,
+}
+
+impl<P: Park> Parker<P> {
+    /// Without a token.
+    pub const fn new() -> Self {
+        Self { word: Atomic::ZERO }
+    }
+
+    /// Takes the token, and sleeps until there is one.
+    #[inline]
+    pub fn park(&self) {
+        let taken = self.park_while(|word, asleep| {
+            P::park(word, asleep);
+            true
+        });
+        debug_assert!(taken);
+    }
+
+    /// Takes the token, and calls `sleep` as long as there is none: with the word, and the value that it has as
+    /// long as nobody has unparked. `sleep` says whether to go on. Returns whether a token was taken: it may have
+    /// come just when `sleep` gave up.
+    #[inline]
+    pub fn park_while(&self, mut sleep: impl FnMut(&P::U32, u32) -> bool) -> bool {
+        // Ordering: Acquire, pairs with the Release in `unpark_at`: what happened before the token was set is
+        // visible to us.
+        if self.word.fetch_sub(1, Acquire) == TOKEN {
+            return true;
+        }
+        while sleep(&self.word, PARKED) {
+            // Ordering: Acquire, as above. Relaxed on failure: nothing has happened.
+            if self.word.compare_exchange(TOKEN, EMPTY, Acquire, Relaxed).is_ok() {
+                return true;
+            }
+        }
+        // Ordering: Acquire, as above.
+        self.word.swap(EMPTY, Acquire) == TOKEN
+    }
+
+    /// Sets the token, and wakes the owner if it sleeps.
+    #[inline]
+    pub fn unpark(&self) {
+        // SAFETY: the reference keeps it alive.
+        unsafe { Self::unpark_at(self) };
+    }
+
+    /// As [`unpark`](Self::unpark), for a parker that the owner may take away as soon as it has the token: when
+    /// it lies on the owner's stack, say, in a queue that it leaves.
+    ///
+    /// # Safety
+    ///
+    /// `parker` is alive until its token is set by this call.
+    #[inline]
+    pub unsafe fn unpark_at(parker: *const Self) {
+        // SAFETY: a field of the parker, of which only the address is used after the swap.
+        let word = unsafe { &raw const (*parker).word };
+        // Ordering: Release, pairs with the Acquires in `park_while`: the owner sees what we did before.
+        // SAFETY: alive until this very step, by our own condition.
+        if unsafe { &*word }.swap(TOKEN, Release) == PARKED {
+            P::unpark(word, 1);
+        }
+    }
+}
+
+impl<P: Park> Default for Parker<P> {
+    fn default() -> Self {
+        Self { word: Atomic::new(EMPTY) }
+    }
+}
+
+impl<P: Park> fmt::Debug for Parker<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.word.load(Relaxed) {
+            EMPTY => "empty",
+            TOKEN => "token",
+            _ => "parked",
+        };
+        f.debug_tuple("Parker").field(&state).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Native;
+    use std::format;
+
+    type Place = Parker<Native>;
+
+    #[test]
+    fn a_token_that_is_there_is_taken_once() {
+        let place = Place::new();
+        place.unpark();
+        place.unpark();
+        assert_eq!(format!("{place:?}"), r#"Parker("token")"#);
+        place.park();
+        assert_eq!(format!("{place:?}"), r#"Parker("empty")"#);
+        assert!(!place.park_while(|_, _| false), "two unparks made one token");
+    }
+
+    #[test]
+    fn a_token_may_come_during_any_turn_of_the_sleep() {
+        let place = Place::default();
+        let mut turns = 0;
+        let taken = place.park_while(|word, asleep| {
+            assert_eq!(word.load(Relaxed), asleep);
+            turns += 1;
+            if turns == 3 {
+                place.unpark();
+            }
+            true
+        });
+        assert!(taken && turns == 3);
+    }
+
+    #[test]
+    fn a_token_that_comes_as_the_owner_gives_up_is_taken() {
+        let place = Place::new();
+        let taken = place.park_while(|_, _| {
+            assert_eq!(format!("{place:?}"), r#"Parker("parked")"#);
+            place.unpark();
+            false
+        });
+        assert!(taken);
+        assert_eq!(format!("{place:?}"), r#"Parker("empty")"#);
+    }
+}

@@ -1,0 +1,66 @@
+//! Asymmetric fences: what the models of locks rely on, and that they do not promise more.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::platform::{AsymFence, Atomic};
+use nearlock_model::loom::{Loom, LoomU32, Thread};
+use nearlock_model::model::{Model, spawn};
+use nearlock_model::mutate::failure_of;
+
+fn no_fence() {}
+
+/// Dekker's pattern between the first thread and each of the others: write one's own word, fence, read the
+/// other's. Of each pair one must see the other.
+fn dekker(name: &str, first: fn(), others: &'static [fn()]) -> Model {
+    let threads = others.len() as u32 + 1;
+    Model::new(name, threads, Some(3), move || {
+        Loom::begin_fences(threads);
+        let words: Arc<[LoomU32]> = (0..threads).map(|_| Atomic::new(0)).collect();
+        let spawned: Vec<_> = (1..threads)
+            .zip(others)
+            .map(|(slot, fence)| {
+                let words = words.clone();
+                let seen = Arc::new(std::sync::atomic::AtomicU32::new(0));
+                let note = seen.clone();
+                let thread = Thread { slot: Some(slot), ..Thread::default() };
+                let handle = spawn(thread, move || {
+                    words[slot as usize].store(1, Relaxed);
+                    fence();
+                    note.store(words[0].load(Relaxed), Relaxed);
+                });
+                (handle, seen)
+            })
+            .collect();
+        words[0].store(1, Relaxed);
+        first();
+        let seen: Vec<_> = words[1..].iter().map(|word| word.load(Relaxed)).collect();
+        for ((handle, other), own) in spawned.into_iter().zip(seen) {
+            handle.join().unwrap();
+            assert!(own == 1 || other.load(Relaxed) == 1, "neither sees the other");
+        }
+    })
+}
+
+const LIGHT: fn() = <Loom as AsymFence>::light;
+const HEAVY: fn() = <Loom as AsymFence>::heavy;
+
+#[test]
+fn a_heavy_fence_is_ordered_against_every_other() {
+    dekker("heavy and light", HEAVY, &[LIGHT]).check_and_report();
+    dekker("light and heavy", LIGHT, &[HEAVY]).check_and_report();
+    dekker("two heavy", HEAVY, &[HEAVY]).check_and_report();
+    dekker("heavy and two light", HEAVY, &[LIGHT, LIGHT]).check_and_report();
+}
+
+#[test]
+fn without_the_heavy_fence_both_may_miss_the_other() {
+    let how = failure_of(&dekker("light alone", LIGHT, &[no_fence as fn()]), None);
+    assert!(how.is_some_and(|how| how.contains("neither sees")));
+}
+
+#[test]
+fn two_light_fences_order_nothing() {
+    let how = failure_of(&dekker("two light", LIGHT, &[LIGHT]), None);
+    assert!(how.is_some_and(|how| how.contains("neither sees")));
+}

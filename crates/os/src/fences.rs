@@ -1,0 +1,172 @@
+//! Asymmetric fences: `light` holds back the compiler only, `heavy` interrupts every processor that runs a
+//! thread of ours (membarrier). Where the kernel does not offer that, both are ordinary strong fences.
+//!
+//! ```text
+//! word  0 not decided | 1 strong | 2 membarrier
+//!
+//!   0 -> 2   the process is registered         0 -> 1   the kernel has refused
+//! ```
+//! The word changes once at most, and that is what makes it sound to look at it without any ordering:
+//! 1. A heavy side never fences before the word is decided; it decides it if need be. If its own attempt to
+//!    register was refused while another's was not (filters of system calls belong to threads), it still does what
+//!    the word says.
+//! 2. A light side that sees 2 leaves the fence to the heavy sides. The word is 2 for ever, so by 1 every heavy
+//!    side, of whatever time, interrupts.
+//! 3. A light side that sees 0 or 1 fences by itself, which is enough for either kind of heavy side.
+//! 4. A heavy side fences by itself only if the word is 1. Then it has never been 2 nor ever will be, so by 3 every
+//!    light side fences by itself.
+//!
+//! Source: membarrier(2), commands `PRIVATE_EXPEDITED` and `REGISTER_PRIVATE_EXPEDITED`.
+
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{compiler_fence, fence};
+
+use crate::sys;
+
+const UNDECIDED: u32 = 0;
+const STRONG: u32 = 1;
+const MEMBARRIER: u32 = 2;
+
+static KIND: AtomicU32 = AtomicU32::new(UNDECIDED);
+
+/// See [`AsymFence::light`](nearlock_core::platform::AsymFence::light).
+#[inline(always)]
+pub fn light() {
+    if KIND.load(Relaxed) == MEMBARRIER {
+        // Ordering: SeqCst, for the compiler alone: our store before it, our load after it, in this order in the
+        // program that runs. `heavy` puts a full fence between the two instructions, or before, or after both.
+        compiler_fence(SeqCst);
+    } else {
+        // Ordering: SeqCst, pairs with the fence in `heavy`, or with its interruption: our store before it, our load
+        // after it; there the same. One of the loads sees the other's store.
+        fence(SeqCst);
+    }
+}
+
+/// See [`AsymFence::heavy`](nearlock_core::platform::AsymFence::heavy).
+#[cold]
+pub fn heavy() {
+    if decided(&KIND, sys::register_membarrier) == MEMBARRIER {
+        sys::membarrier();
+    } else {
+        // Ordering: SeqCst, pairs with the fence in `light`, see there.
+        fence(SeqCst);
+    }
+}
+
+/// What the word says; decided now if need be.
+fn decided(kind: &AtomicU32, register: impl FnOnce() -> bool) -> u32 {
+    let known = kind.load(Relaxed);
+    if known != UNDECIDED {
+        return known;
+    }
+    let decision = if register() { MEMBARRIER } else { STRONG };
+    match kind.compare_exchange(UNDECIDED, decision, Relaxed, Relaxed) {
+        Ok(_) => decision,
+        Err(earlier) => earlier,
+    }
+}
+
+/// Registers the process for membarrier now rather than when a lock first needs it, which may take some
+/// milliseconds if the process has several threads by then. Returns whether the kernel has accepted: if not,
+/// asymmetric fences are ordinary ones.
+pub fn register_membarrier() -> bool {
+    decided(&KIND, sys::register_membarrier) == MEMBARRIER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicBool;
+    use core::sync::atomic::Ordering::{Acquire, Release};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_is_decided_first_counts() {
+        let kind = AtomicU32::new(UNDECIDED);
+        assert_eq!(decided(&kind, || false), STRONG);
+        assert_eq!(decided(&kind, || unreachable!("decided already")), STRONG);
+
+        // Another thread registers while this one is being refused, and the other way round.
+        for (earlier, own) in [(MEMBARRIER, false), (STRONG, true)] {
+            let kind = AtomicU32::new(UNDECIDED);
+            let decision = decided(&kind, || {
+                kind.store(earlier, Relaxed);
+                own
+            });
+            assert_eq!(decision, earlier);
+        }
+    }
+
+    #[test]
+    fn registering_is_asked_for_once() {
+        assert_eq!(register_membarrier(), register_membarrier());
+        heavy();
+        light();
+    }
+
+    /// Dekker's pattern, again and again: the light side writes 1, 2, 3, ... to `x` without a stop, and reads `y`
+    /// each time; the heavy side writes rounds to `y`, and reads `x`. If it sees `i` there, the light side's write
+    /// of `i + 1` was missed, so the read after that write must have seen the round.
+    struct Litmus {
+        x: AtomicU32,
+        y: AtomicU32,
+        /// What the light side saw in `y` after it had written i: at i modulo the length.
+        seen: Vec<AtomicU32>,
+        /// Up to which i it has noted that.
+        noted: AtomicU32,
+        /// Up to which i the heavy side needs the notes no more.
+        judged: AtomicU32,
+        stop: AtomicBool,
+    }
+
+    const NOTES: u32 = 1 << 14;
+
+    impl Litmus {
+        fn light_side(&self) {
+            let mut i = 0;
+            while !self.stop.load(Relaxed) {
+                if i - self.judged.load(Relaxed) >= NOTES / 2 {
+                    sys::sched_yield();
+                    continue;
+                }
+                i += 1;
+                self.x.store(i, Relaxed);
+                light();
+                self.seen[(i % NOTES) as usize].store(self.y.load(Relaxed), Relaxed);
+                self.noted.store(i, Release);
+            }
+        }
+
+        /// Whether one of the two has seen the other.
+        fn heavy_side(&self, round: u32) -> bool {
+            self.y.store(round, Relaxed);
+            heavy();
+            let i = self.x.load(Relaxed);
+            self.judged.store(i, Relaxed);
+            while self.noted.load(Acquire) <= i {
+                sys::sched_yield();
+            }
+            self.seen[((i + 1) % NOTES) as usize].load(Relaxed) >= round
+        }
+    }
+
+    #[test]
+    fn light_and_heavy_never_both_miss_the_other() {
+        let [x, y, noted, judged] = [const { AtomicU32::new(0) }; 4];
+        let seen = (0..NOTES).map(|_| AtomicU32::new(0)).collect();
+        let litmus = Litmus { x, y, seen, noted, judged, stop: AtomicBool::new(false) };
+        std::thread::scope(|scope| {
+            scope.spawn(|| litmus.light_side());
+            let start = Instant::now();
+            let (mut rounds, mut missed) = (0, 0);
+            while start.elapsed() < Duration::from_millis(if cfg!(miri) { 2 } else { 200 }) {
+                rounds += 1;
+                missed += u32::from(!litmus.heavy_side(rounds));
+            }
+            litmus.stop.store(true, Relaxed);
+            assert_eq!(missed, 0, "of {rounds} rounds");
+        });
+    }
+}
