@@ -1,0 +1,48 @@
+//! The NUMA node of a running thread is the one that the kernel's files tell of its CPU.
+#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
+
+use std::mem::{self, MaybeUninit};
+use std::{fs, io};
+
+use nearlock_core::platform::Topology;
+use nearlock_os::Os;
+
+/// CPUs that the calling thread may use.
+fn allowed() -> Vec<usize> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: the set is writable and has this size.
+    let failed = unsafe { libc::sched_getaffinity(0, mem::size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) };
+    assert_eq!(failed, 0, "{}", io::Error::last_os_error());
+    // SAFETY: all bits zero is an empty set, and the call has filled it in.
+    let set = unsafe { set.assume_init() };
+    // SAFETY: the numbers are within the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+}
+
+/// Lets the calling thread run on this CPU only.
+fn run_on(cpu: usize) {
+    // SAFETY: all bits zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: the number is within the set.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the set is readable and has this size.
+    let failed = unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set) };
+    assert_eq!(failed, 0, "CPU {cpu}: {}", io::Error::last_os_error());
+}
+
+/// The node in whose directory the kernel has put the CPU; 0 where there are no nodes.
+fn node_of_files(cpu: usize) -> u32 {
+    let Ok(entries) = fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")) else { return 0 };
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter_map(|name| name.strip_prefix("node")?.parse().ok()).next().unwrap_or(0)
+}
+
+#[test]
+fn a_thread_that_moves_knows_where_it_is() {
+    let cpus = allowed();
+    // Twice, so that what is remembered of a CPU counts too.
+    for &cpu in cpus.iter().chain(&cpus) {
+        run_on(cpu);
+        assert_eq!(<Os>::numa_node(), node_of_files(cpu), "CPU {cpu}");
+    }
+}
