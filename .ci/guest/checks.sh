@@ -1,9 +1,9 @@
 # What the checks do. Each says in one line what it saw, and fails with more where that is wrong.
 
-# A torture is bounded by time, as holders are preempted all the time here: hand-overs are few and irregular.
-torture="nearlock torture --nwriters 16 --hang-secs 60 --format json"
 # What the programs under test are started with.
 prefix=
+# Length of a torture in s. It is bounded by time, as holders are preempted all the time here: hand-overs are few.
+seconds=2
 
 # The kernel shows the nodes that this boot is about.
 nodes_online() {
@@ -11,6 +11,16 @@ nodes_online() {
     nodes=$(cat /sys/devices/system/node/online)
     [ "$nodes" = "$1" ] || { echo "they are $nodes instead of $1"; return 1; }
     echo "$nodes"
+}
+
+# The command sees what the kernel shows, and its locks heed nodes or do not: `topology on|off`.
+topology() {
+    $prefix nearlock list topology >/tmp/topology 2>&1 || { echo "it fails"; cat /tmp/topology; return 1; }
+    { nodes_shown; caches_shown; facts_shown "$1"; } >/tmp/shown
+    { nodes_seen; caches_seen; facts_seen; } >/tmp/seen
+    cmp -s /tmp/shown /tmp/seen ||
+        { echo "the kernel shows (-) what nearlock does not see (+)"; diff -u /tmp/shown /tmp/seen; return 1; }
+    echo "$(grep -c '^node' /tmp/seen) nodes, $(grep -c '^cache' /tmp/seen) caches, heeded: $1"
 }
 
 # A test binary passes.
@@ -22,44 +32,47 @@ tests_pass() {
 
 # Tortures locks, with options; what it says stays in /tmp/torture.
 torture() {
-    $prefix $torture --shutdown-secs 3 "$@" >/tmp/torture 2>/tmp/problems ||
-        { echo "it fails"; cat /tmp/problems /tmp/torture; return 1; }
+    $prefix nearlock torture "$@" --nwriters 16 --shutdown-secs "$seconds" --hang-secs 60 --format json \
+        >/tmp/torture 2>/tmp/problems || { echo "it fails"; cat /tmp/problems /tmp/torture; return 1; }
 }
 
-# How often an event happened in the last torture.
-event() {
+# A number from the last torture of a single lock.
+number() {
     grep -o "\"$1\":[0-9]*" /tmp/torture | cut -d : -f 2
 }
 
-# What the last torture counted.
+# What it counted.
 counts() {
-    echo "$(event total) acquisitions, $(event cna_splice) splices, $(event cna_flush) flushes"
+    echo "$(number total) acquisitions, $(number cna_splice) splices, $(number cna_flush) flushes"
 }
 
-# A lock passes the torture.
-torture_succeeds() {
-    torture "$@" && counts
+# All locks pass.
+all_pass() {
+    local seconds=1
+    torture all && echo "$(grep -c '"verdict":"SUCCESS"' /tmp/torture) locks"
 }
 
-# A lock passes, and sorts its queue by nodes sooner or later.
-torture_sorts() {
-    local round
+# A lock passes, and sorts its queue by so many nodes, sooner or later: `sorts NODES LOCK OPTION...`.
+sorts() {
+    local nodes=$1 round
+    shift
     for round in 1 2 3 4 5 6 7 8; do
         torture "$@" || return
-        if [ "$(event cna_splice)" -gt 0 ] && [ "$(event cna_flush)" -gt 0 ]; then
-            echo "$(counts) (round $round)"
+        [ "$(number numa_nodes)" -eq "$nodes" ] || { echo "there are not $nodes nodes"; cat /tmp/torture; return 1; }
+        if [ "$(number cna_splice)" -gt 0 ] && [ "$(number cna_flush)" -gt 0 ]; then
+            echo "$(counts), round $round"
             return
         fi
     done
-    echo "in no round a waiter was spliced and a secondary queue flushed; the last:"
+    echo "in no round a waiter was spliced and a secondary queue flushed; the last one:"
     cat /tmp/torture
     return 1
 }
 
-# A lock passes, and has found nothing to sort.
-torture_does_not_sort() {
+# A lock passes, and finds nothing to sort: `does_not_sort LOCK OPTION...`.
+does_not_sort() {
     torture "$@" || return
-    [ "$(event cna_splice)" -eq 0 ] || { echo "spliced"; cat /tmp/torture; return 1; }
+    [ "$(number cna_splice)" -eq 0 ] || { echo "it sorts"; cat /tmp/torture; return 1; }
     counts
 }
 
@@ -70,7 +83,7 @@ on_cpus() {
     "$@"
 }
 
-# Does a check while all threads of the command are sent from node to node.
+# Does a check while all writers of the command are sent from node to node.
 migrating() {
     local mover said status=0
     echo 0 >/tmp/moves
@@ -83,13 +96,17 @@ migrating() {
     return "$status"
 }
 
-# Sends each thread of the command to the next node, again and again.
+# Sends each writer of the command to the next node, again and again, but not its first thread, which asks at the
+# start what it may use.
 move_threads() {
-    local task moves=0
+    local command task moves=0
     while :; do
-        for task in /proc/$(pidof nearlock)/task/*; do
+        command=$(pidof nearlock)
+        for task in /proc/$command/task/*; do
+            task=${task##*/}
+            [ "$task" != "$command" ] || continue
             moves=$((moves + 1))
-            taskset -cp "$((2 * (moves % 4)))-$((2 * (moves % 4) + 1))" "${task##*/}" >/dev/null 2>&1 &&
+            taskset -cp "$((2 * (moves % 4)))-$((2 * (moves % 4) + 1))" "$task" >/dev/null 2>&1 &&
                 echo "$moves" >/tmp/moves
         done
     done

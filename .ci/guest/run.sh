@@ -1,9 +1,13 @@
 #!/bin/busybox sh
 # The checks in the guest, for one of its boots. Each says PASS or FAIL in a line; the exit status is 0 if all passed.
 set -u
+. /topology.sh
 . /checks.sh
 
 failed=0
+# Locks that sort their queue by nodes; one of them goes through everything.
+cna=$(nearlock list locks | grep -o '^cna[^ ]*')
+lock=$(echo "$cna" | grep -x cna || echo cna-v13)
 
 # Does one check: `check NAME COMMAND...`. What the command says explains the verdict, its first line in the same line.
 check() {
@@ -18,34 +22,40 @@ check() {
     fi
 }
 
-tests() {
-    local test
-    for test in /tests/*; do
-        check "${test##*/} tests" tests_pass "$test"
-    done
-}
-
 case $1 in
     four-nodes)
         check "nodes of the kernel" nodes_online 0-3
-        tests
-        check "cna-v13 on all nodes" torture_sorts cna-v13
-        check "cna-v13 on two nodes" on_cpus 2-5 torture_sorts cna-v13
-        check "cna-v13 on one node" on_cpus 4-5 torture_does_not_sort cna-v13
-        check "cna-v13, threads migrating" migrating torture_sorts cna-v13
-        check "cna-v13 without a CPU" without_cpus 7 torture_sorts cna-v13
-        check "cna-v13 without a node's CPUs" without_cpus "6 7" torture_sorts cna-v13
-        check "cna-v13, CPUs back" torture_sorts cna-v13
+        check "topology" topology on
+        check "topology, CPUs of two nodes" on_cpus 3-4 topology on
+        check "topology, a CPU offline" without_cpus 7 topology on
+        check "topology, a node's CPUs offline" without_cpus "6 7" topology on
+        for test in /tests/*; do
+            check "tests: ${test##*/}" tests_pass "$test"
+        done
+        check "all locks" all_pass
+        for each in $cna; do
+            check "$each, four nodes" sorts 4 "$each"
+        done
+        check "$lock, CPUs of three nodes" on_cpus 1-4 sorts 3 "$lock"
+        check "$lock, CPUs of one node, made-up nodes" on_cpus 4-5 sorts 2 "$lock"
+        check "$lock, threads migrating" migrating sorts 4 "$lock"
+        check "$lock, a CPU offline" without_cpus 7 sorts 4 "$lock"
+        check "$lock, a node's CPUs offline" without_cpus "6 7" sorts 3 "$lock"
+        check "$lock, caches as nodes" sorts 4 "$lock" --set numa.locality=llc
+        check "$lock, nodes unheeded" does_not_sort "$lock" --set numa.mode=off
         ;;
     sparse-nodes)
         check "nodes of the kernel" nodes_online 0,2-4
-        tests
-        check "cna-v13 on sparse nodes" torture_sorts cna-v13
+        check "topology" topology on
+        check "tests: nearlock_os" tests_pass /tests/nearlock_os
+        check "tests: numa_node" tests_pass /tests/numa_node
+        check "$lock, three nodes with CPUs" sorts 3 "$lock"
         ;;
     numa-off)
         check "nodes of the kernel" nodes_online 0
-        tests
-        check "cna-v13 on one node" torture_succeeds cna-v13
+        check "topology" topology off
+        check "tests: nearlock_os" tests_pass /tests/nearlock_os
+        check "$lock, made-up nodes" sorts 2 "$lock"
         ;;
     *)
         echo "FAIL checks: there are none named '$1'"
