@@ -1,3 +1,4 @@
+# shellcheck shell=dash disable=SC2086 # the prefix is several words, or none
 # What the checks do. Each says in one line what it saw, and fails with more where that is wrong.
 
 # What the programs under test are started with.

@@ -1,3 +1,4 @@
+# shellcheck shell=dash disable=SC2086 # the prefix is several words, or none
 # What the kernel's files show of the machine, and what `nearlock list topology` saw, in the same words.
 
 # The numbers of a list as the kernel writes it: 0-1,4 is 0 1 4. No numbers are `none`.
