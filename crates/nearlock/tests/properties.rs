@@ -9,10 +9,11 @@ use nearlock::linux::{CnaLock, SpinLock};
 use nearlock::lock_api::{Mutex, MutexGuard, RawMutex};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use proptest::test_runner::{FileFailurePersistence, TestCaseResult};
+use proptest::test_runner::TestCaseResult;
 
 const LOCKS: usize = 3;
 const THREADS: usize = 2;
+const STEPS_MAX: usize = if cfg!(miri) { 20 } else { 60 };
 
 /// What a thread is told to do with a lock.
 #[derive(Clone, Copy, Debug)]
@@ -158,14 +159,14 @@ fn action() -> impl Strategy<Value = Action> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<(Index, Index, Action)>> {
-    prop::collection::vec((any::<Index>(), any::<Index>(), action()), 1..60)
+    prop::collection::vec((any::<Index>(), any::<Index>(), action()), 1..STEPS_MAX)
 }
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: if cfg!(miri) { 2 } else { 64 },
+        cases: if cfg!(miri) { 1 } else { 64 },
         // Failures are shown whole, and kept nowhere.
-        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
+        failure_persistence: None,
         ..ProptestConfig::default()
     }
 }
