@@ -47,8 +47,8 @@
 //! * **More runnable threads than processors** is correct, but slow. A lock that is first come, first served goes
 //!   to the next in line even if that thread is off its processor; all others then wait until the scheduler
 //!   brings it back, for milliseconds. If that is your normal load, take a lock that sleeps.
-//! * **Priorities**: none is inherited. A real-time thread that waits for an ordinary thread on the same processor
-//!   waits for ever, because its yields go to threads of its own priority only.
+//! * **Priorities**: none is inherited. A real-time thread that waits for an ordinary one on the same processor keeps
+//!   it from running, because its yields go to threads of its own priority only.
 //! * **Locking twice** from one thread never returns. Nothing detects it.
 //! * **Panics** release the lock. The data stays as the panicking section left it: there is no poisoning.
 //! * **Async**: a guard is not `Send`, so that a task which holds one across an `.await` cannot be spawned on an
