@@ -33,6 +33,8 @@ events! {
     WaitHead "pv_wait_head" "A head of the queue that slept."
     KickWaiter "pv_kick_waiter" "A hand-over that woke the next waiter."
     KickUnlock "pv_kick_unlock" "An unlock that woke the head."
+    LocalPass "lock_local_pass" "Handed over within a NUMA node, past the waiters of others."
+    PassLimit "lock_pass_limit" "Left a NUMA node that has waiters, having been handed over there often enough."
     CnaSplice "cna_splice" "A waiter moved from the main to the secondary queue."
     CnaFlush "cna_flush" "The secondary queue put in front of the main queue, its wait being over."
     CnaTailSplice "cna_tail_splice" "The main queue ran empty, and the secondary queue took its place."

@@ -51,6 +51,8 @@ settings! {
         "While there is no secondary queue, sort the queue with probability 2^-bits only. Source: CNA v13, patch 6. 0: always sort; 32: practically never."
     CnaV13PriorityWaiters "cna-v13.priority-waiters" "0|1" default 1, 0 to 1,
         "Whether urgent waiters are never moved to the secondary queue. Source: CNA v13, patch 5."
+    HmcsLocalPassLimit "hmcs.local-pass-limit" "hand-overs" default 800, 0 to 1_000_000_000,
+        "How often in a row hmcs is handed over within a NUMA node before it must leave it. 800 keeps simulated waits under 1 ms on four NUMA nodes (docs/tuning.md); in print 64 to 100. At 0 it leaves at every release; at its greatest, other nodes starve."
     NumaMode "numa.mode" "off|on|auto" default 2, 0 to 2,
         "Whether locks see on which NUMA node a thread runs. off: all threads count as on one, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
     NumaLocality "numa.locality" "node|llc|synthetic" default 0, 0 to 2,

@@ -1,7 +1,7 @@
 //! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
 //! benchmark: a lock that is listed here is in all of them.
 
-use crate::classic::{clh, mcs, tas, ticket, ttas};
+use crate::classic::{clh, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::linux::{cna_v13, qspinlock};
 use crate::platform::{Clock, LocalNodes, Park, Platform, Priority, Random, Settings, Topology};
@@ -54,6 +54,8 @@ pub enum Fairness {
     /// Overtaken only for a threshold at a time, by waiters of one NUMA node; a few times where there are
     /// several others.
     Threshold,
+    /// Overtaken only for so many hand-overs at a time, within one NUMA node: as many times as there are others.
+    PassLimit(Setting),
 }
 
 impl Fairness {
@@ -63,6 +65,7 @@ impl Fairness {
             Fairness::Unbounded => "none",
             Fairness::Fifo => "first come, first served",
             Fairness::Threshold => "threshold",
+            Fairness::PassLimit(_) => "pass limit",
         }
     }
 }
@@ -92,7 +95,7 @@ pub trait LockVisitor<P: Platform> {
 }
 
 macro_rules! subjects {
-    ($($name:literal $family:ident $lock:ty, $summary:literal, $fairness:ident, $settings:expr;)*) => {
+    ($($name:literal $family:ident $lock:ty, $summary:literal, $fairness:ident$(($limit:ident))?, $settings:expr;)*) => {
         /// All locks, those that work first, in the order of the documentation.
         pub const SUBJECTS: &[Subject] = &{
             let mut index = 0;
@@ -100,7 +103,7 @@ macro_rules! subjects {
                 name: $name,
                 family: Family::$family,
                 summary: $summary,
-                fairness: Fairness::$fairness,
+                fairness: Fairness::$fairness$((Setting::$limit))?,
                 settings: $settings,
                 index: { index += 1; index - 1 },
             },)*]
@@ -142,6 +145,9 @@ subjects! {
         "queue lock: each waiter spins on its own node", Fifo, &[];
     "clh" Classic clh::ClhLock<P>,
         "queue lock: each waiter spins on the node of the one before it", Fifo, &[];
+    "hmcs" Classic hmcs::HmcsLock<P>,
+        "an MCS queue per NUMA node, and an MCS lock that they compete for", PassLimit(HmcsLocalPassLimit),
+        &[Setting::HmcsLocalPassLimit];
     "qspinlock" Linux qspinlock::QSpinLock<P>,
         "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", Fifo, &[];
     "qspinlock-whole-word" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WholeWord>,

@@ -255,22 +255,29 @@ impl Run<'_> {
 /// promise comes to. Generous, since it has to tell a bound from none, not one bound from another.
 fn starvation_ns(simulation: &Simulation) -> u64 {
     let Simulation { machine, workload, settings, threads, .. } = simulation;
-    if simulation.lock.fairness == Fairness::Unbounded {
-        return u64::MAX;
-    }
-    if simulation.limits.starvation_ns > 0 {
-        return simulation.limits.starvation_ns;
+    let limit_ns = simulation.limits.starvation_ns;
+    if limit_ns > 0 && simulation.lock.fairness != Fairness::Unbounded {
+        return limit_ns;
     }
     let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
     // A section has a short hold and a score of transfers, at most.
     let section_ns = workload.section_ns + workload.think_ns + 2_000 + 20 * farthest_ns as u64;
-    let queue_ns = 10 * (*threads as u64 + 1) * section_ns;
-    if simulation.lock.fairness == Fairness::Fifo {
-        return queue_ns;
+    let threads = *threads as u64;
+    let queue_ns = 10 * (threads + 1) * section_ns;
+    match simulation.lock.fairness {
+        Fairness::Unbounded => u64::MAX,
+        Fairness::Fifo => queue_ns,
+        Fairness::Threshold => {
+            let tick_ns = 1_000_000_000 / settings[Setting::CnaV13TickHz as usize];
+            let threshold_ns = settings[Setting::CnaV13ThresholdNs as usize] + 2 * tick_ns;
+            10 * numa_nodes(machine, settings) * (threshold_ns + queue_ns)
+        }
+        Fairness::PassLimit(limit) => {
+            // The NUMA nodes in turn, as often as it takes to get through the queue on one's own.
+            let in_turn = settings[limit as usize] + 1 + threads;
+            10_u64.saturating_mul(numa_nodes(machine, settings) * in_turn).saturating_mul(section_ns)
+        }
     }
-    let tick_ns = 1_000_000_000 / settings[Setting::CnaV13TickHz as usize];
-    let threshold_ns = settings[Setting::CnaV13ThresholdNs as usize] + 2 * tick_ns;
-    10 * numa_nodes(machine, settings) * (threshold_ns + queue_ns)
 }
 
 /// How many NUMA nodes the lock sees.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::loom::cell::UnsafeCell;
 use nearlock_core::raw::{RawLock, RawTryLock};
 
-use crate::loom::Thread;
+use crate::loom::{Loom, Thread};
 use crate::model::{Model, spawn};
 use crate::mutate::{Check, checking};
 
@@ -157,5 +157,34 @@ pub fn one_node_for_two_locks<L: RawLock>(name: &str, preemptions: Option<usize>
         work(&shared);
         other.join().unwrap();
         assert!(shared.iter().all(|guarded| guarded.count.get() == 2));
+    })
+}
+
+/// Threads on these NUMA nodes that take the lock once each. `set` is called before, to change a setting.
+pub fn on_numa_nodes<L: RawLock>(
+    name: &str,
+    situation: &str,
+    numa_nodes: &'static [u32],
+    preemptions: usize,
+    set: fn(),
+) -> Model {
+    let threads = numa_nodes.len() as u32;
+    let title = format!("{name}: {situation}; NUMA nodes {numa_nodes:?}");
+    Model::new(title, threads, Some(preemptions), move || {
+        set();
+        let shared = Arc::new(Guarded::<L>::default());
+        let thread = |slot: u32| Thread { numa_node: numa_nodes[slot as usize], ..in_slot(slot) };
+        Loom::become_thread(thread(0));
+        let others: Vec<_> = (1..threads)
+            .map(|slot| {
+                let shared = shared.clone();
+                spawn(thread(slot), move || shared.section())
+            })
+            .collect();
+        shared.section();
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(shared.count.get(), threads);
     })
 }

@@ -33,8 +33,10 @@
 //! |---|---|---|
 //! | one section each; lock against `try_lock` | 2 | any number |
 //! | two sections each (qspinlock, CNA) | 2 | 3 |
-//! | one section each (tas, ttas, ticket, mcs, clh) | 3 | 2 |
-//! | one node for two locks (mcs, clh) | 2 | 3 |
+//! | one section each (tas, ttas, ticket, mcs, clh, hmcs) | 3 | 2 |
+//! | one node for two locks (mcs, clh, hmcs) | 2 | 3 |
+//! | one section each, passing within a NUMA node or never (hmcs) | 2 | 3 |
+//! | the same | 3 | 2 |
 //! | one section each; held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
 //! | staged queues (qspinlock, CNA) | 3 or 4 | 2 |
 //! | three newcomers behind a head (CNA) | 4 | 1 |

@@ -1,6 +1,7 @@
 //! Which models each lock of core's list has.
 
 use nearlock_core::classic::clh::ClhLock;
+use nearlock_core::classic::hmcs::HmcsLock;
 use nearlock_core::classic::mcs::McsLock;
 use nearlock_core::classic::tas::TasLock;
 use nearlock_core::classic::ticket::TicketLock;
@@ -12,9 +13,10 @@ use nearlock_core::linux::qspinlock::{
 };
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::RawTryLock;
+use nearlock_core::settings::Setting;
 use nearlock_core::tuning::Standard;
 
-use crate::exclusion::{counting, held_at_first, one_node_for_two_locks, trying};
+use crate::exclusion::{counting, held_at_first, on_numa_nodes, one_node_for_two_locks, trying};
 use crate::loom::Loom;
 use crate::model::Model;
 use crate::staged::{Queue, Stage, queue_at_work, queued_against_pending, without_node};
@@ -29,6 +31,7 @@ pub fn models_of(name: &str) -> Vec<Model> {
         "ticket" => word_lock::<TicketLock<Loom>>(name),
         "mcs" => queue_lock::<McsLock<Loom>>(name),
         "clh" => queue_lock::<ClhLock<Loom>>(name),
+        "hmcs" => numa_lock::<HmcsLock<Loom>>(name, || Loom::set(Setting::HmcsLocalPassLimit, 0)),
         "qspinlock" => qspin::<Fifo, Standard>(name),
         "qspinlock-whole-word" => qspin::<Fifo, WholeWord>(name),
         "qspinlock-steal-once" => competing::<Fifo, StealOnce>(name, 1, &[Stealing]),
@@ -54,6 +57,19 @@ fn word_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
 fn queue_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
     let mut models = word_lock::<L>(name);
     models.push(one_node_for_two_locks::<L>(name, Some(3)));
+    models
+}
+
+/// Of a lock with a queue per NUMA node, whose pass limit `never_pass` sets to 0.
+fn numa_lock<L: RawTryLock>(name: &str, never_pass: fn()) -> Vec<Model> {
+    let mut models = queue_lock::<L>(name);
+    models.extend([
+        on_numa_nodes::<L>(name, "passing", &[0, 0], 3, || ()).reaching(&[LockEvent::LocalPass]),
+        on_numa_nodes::<L>(name, "passing", &[0, 0, 0], 2, || ()).reaching(&[LockEvent::LocalPass]),
+        on_numa_nodes::<L>(name, "never passing", &[0, 0], 3, never_pass).reaching(&[LockEvent::PassLimit]),
+        on_numa_nodes::<L>(name, "never passing", &[0, 0, 1], 2, never_pass)
+            .reaching(&[LockEvent::PassLimit]),
+    ]);
     models
 }
 

@@ -46,6 +46,7 @@ proven! {
     ticket "ticket";
     mcs "mcs";
     clh "clh";
+    hmcs "hmcs";
     // What a head that competes says of the queue when it grants matters to CNA only.
     qspinlock
         "qspinlock" "qspinlock-steal-once" "qspinlock-steal" "qspinlock-park" "qspinlock-preemptible" "cna-v13-preemptible";

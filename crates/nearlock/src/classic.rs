@@ -4,7 +4,7 @@
 //! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition. Their guards take
 //! it from a pool of the thread; [`LockWith`] has it on the stack instead.
 
-use nearlock_core::classic::{clh, mcs, tas, ticket, ttas};
+use nearlock_core::classic::{clh, hmcs, mcs, tas, ticket, ttas};
 use nearlock_os::Os;
 
 pub use crate::pool::LockWith;
@@ -23,6 +23,13 @@ pub type RawClhLock = clh::ClhLock<Os>;
 
 /// The node that an acquisition of [`RawClhLock`] brings.
 pub type RawClhNode = clh::Node<Os>;
+
+/// An MCS queue for each NUMA node, and an MCS lock that they compete for. For locks contended by threads of
+/// several NUMA nodes, where a wait must not last a threshold of milliseconds, and a lock may have 1152 bytes.
+pub type RawHmcsLock = hmcs::HmcsLock<Os>;
+
+/// The node that an acquisition of [`RawHmcsLock`] brings.
+pub type RawHmcsNode = hmcs::Node<Os>;
 
 /// Two counters in one word that everybody spins on: first come, first served, for locks with few waiters. Has no
 /// guards: it excludes only as long as at most 2^16 threads hold and wait for it.
@@ -123,4 +130,5 @@ const _: () = assert!(size_of::<ClhLock<()>>() == size_of::<usize>());
 const _: () = assert!(size_of::<TtasLock<()>>() == 4);
 const _: () = assert!(size_of::<RawTasLock>() == 4);
 const _: () = assert!(size_of::<RawTicketLock>() == 4);
+const _: () = assert!(size_of::<RawHmcsLock>() == 9 * 128);
 const _: () = assert!(size_of::<TtasLockGuard<'_, u8>>() == size_of::<usize>());

@@ -101,6 +101,25 @@ fn first_come_first_served_bounds_the_wait_and_cna_shares_within_a_node() {
 }
 
 #[test]
+fn a_pass_limit_says_how_often_the_lock_leaves_a_numa_node() {
+    let with_limit = |limit| {
+        let mut cell = cell("hmcs", 40);
+        cell.settings[Setting::HmcsLocalPassLimit as usize] = limit;
+        cell
+    };
+    let [never, seldom, often] = [u64::from(u32::MAX), 399, 19].map(|limit| simulate(&with_limit(limit)));
+    let (seldom, often) = (seldom.unwrap(), often.unwrap());
+    assert!((0.94..0.96).contains(&often.local_handover_share), "19 of 20: {often:?}");
+    assert!(often.jain > 0.99 && 3 * often.wait_ns_max < seldom.wait_ns_max, "{often:?} {seldom:?}");
+    assert!(often.ops_per_us < seldom.ops_per_us, "{often:?} {seldom:?}");
+    // Within the limit, which is long; but far longer than anybody waited above.
+    assert!(never.unwrap().wait_ns_max > 3 * seldom.wait_ns_max);
+    let mut judged = with_limit(u64::from(u32::MAX));
+    judged.limits.starvation_ns = 3 * seldom.wait_ns_max;
+    assert!(matches!(simulate(&judged).unwrap_err().fault, Fault::Starvation { .. }));
+}
+
+#[test]
 fn many_waiters_on_one_word_fall_behind_a_queue() {
     let [ttas, mcs, cna] = ["ttas", "mcs", "cna-v13"].map(|lock| simulate(&cell(lock, 36)).unwrap());
     assert!(ttas.ops_per_us < mcs.ops_per_us && mcs.ops_per_us < cna.ops_per_us);
