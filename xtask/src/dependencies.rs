@@ -17,6 +17,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("nearlock-workload", &[CORE]),
     ("nearlock-lab", &["nearlock-workload", "nearlock-sim", "nearlock-os", "nearlock"]),
     ("nearlock-cli", &["nearlock-lab", "nearlock-os"]),
+    ("nearlock-twins", &["nearlock"]),
     ("xtask", &[]),
 ];
 

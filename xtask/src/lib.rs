@@ -11,9 +11,12 @@
 //! | `manifests.rs` | every crate inherits the workspace's version, edition, licence and lints |
 //! | `sources.rs` | lengths, `bool` parameters, explained orderings, locks without `cfg` |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
+//!
+//! `asm.rs` takes longer and is a command: `cargo xtask asm` compares machine code.
 
 use std::fmt;
 
+pub mod asm;
 pub mod dependencies;
 pub mod files;
 pub mod manifests;

@@ -133,6 +133,10 @@ mod narrow {
         // * by the condition of `SplitWord::store_low_byte` nobody else changes them, so that the store
         //   is the whole-word read-modify-write it stands for.
         unsafe {
+            if v == 0 {
+                // A release writes 0, which is known where it is inlined and needs no register.
+                return asm!("mov byte ptr [{p}], 0", p = in(reg) word.as_ptr(), options(nostack, preserves_flags));
+            }
             asm!("mov byte ptr [{p}], {v}", p = in(reg) word.as_ptr(), v = in(reg_byte) v, options(nostack, preserves_flags))
         };
     }
@@ -182,12 +186,15 @@ mod narrow {
 
     #[inline(always)]
     pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {
-        let (p, v) = (word.as_ptr(), u32::from(v));
+        let p = word.as_ptr();
         // SAFETY: as in the x86-64 form.
         // Ordering: `stlrb` is a release.
         unsafe {
             if order == Ordering::Relaxed {
                 asm!("strb {v:w}, [{p}]", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags));
+            } else if v == 0 {
+                // As in the x86-64 form.
+                asm!("stlrb wzr, [{p}]", p = in(reg) p, options(nostack, preserves_flags));
             } else {
                 asm!("stlrb {v:w}, [{p}]", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags));
             }
@@ -196,7 +203,7 @@ mod narrow {
 
     #[inline(always)]
     pub fn store_low_half(word: &AtomicU32, v: u16, order: Ordering) {
-        let (p, v) = (word.as_ptr(), u32::from(v));
+        let p = word.as_ptr();
         // SAFETY: as in the x86-64 form.
         // Ordering: `stlrh` is a release.
         unsafe {
@@ -365,6 +372,8 @@ mod tests {
         let word = AtomicU32::new(0xa1b2_c3d4);
         word.store_low_byte(0x11, Release);
         assert_eq!(word.load(Relaxed), 0xa1b2_c311);
+        word.store_low_byte(0, Release);
+        assert_eq!(word.load(Relaxed), 0xa1b2_c300);
         word.store_low_half(0x2233, Relaxed);
         assert_eq!(word.load(Relaxed), 0xa1b2_2233);
         assert_eq!(word.swap_high_half(0x4455, Acquire), 0xa1b2);

@@ -59,13 +59,33 @@ impl<P: Platform> McsLock<P> {
     #[cold]
     #[inline(never)]
     fn lock_slow(me: &Node<P>, predecessor: *mut Node<P>) {
-        // Ordering: Release, pairs with the Acquire loads of `next` in `unlock`: our node's
+        // Ordering: Release, pairs with the Acquires of `next` in `unlock` and `unlock_slow`: our node's
         // initialisation happens before the predecessor writes `granted`.
         // SAFETY: the predecessor cannot leave `unlock` before it has seen us in its `next`.
         unsafe { &(*predecessor).next }.store(ptr::from_ref(me).cast_mut(), Release);
-        // Ordering: Acquire, pairs with the Release store of `granted` in `unlock`: the previous
+        // Ordering: Acquire, pairs with the Release store of `granted` in `grant`: the previous
         // section happens before ours.
         P::wait_until(&me.granted, Acquire, |granted| granted != 0);
+    }
+
+    /// Passes the lock on to whoever has swapped itself in behind us, and may not have linked itself in yet.
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(node: &Node<P>) {
+        // Ordering: Acquire, pairs with the Release store of `next` in `lock_slow`: the successor's node is
+        // initialised before we write into it.
+        let next = P::wait_until(&node.next, Acquire, |next| !next.is_null());
+        // SAFETY: linked in behind us.
+        unsafe { Self::grant(next) };
+    }
+
+    /// Safety: `next` is the successor of the caller, who holds the lock.
+    #[inline(always)]
+    unsafe fn grant(next: *mut Node<P>) {
+        // Ordering: Release, pairs with the Acquire wait in `lock_slow`: our section happens before theirs.
+        // SAFETY: the successor waits for `granted`, so its node is alive until this store. We borrow
+        // the one field, not the node: the successor may free the node once it sees the 1.
+        unsafe { &(*next).granted }.store(1, Release);
     }
 }
 
@@ -97,22 +117,17 @@ unsafe impl<P: Platform> RawLock for McsLock<P> {
     unsafe fn unlock(&self, node: &Node<P>) {
         // Ordering: Acquire, pairs with the Release store of `next` in `lock_slow`: the successor's node
         // is initialised before we write into it.
-        let mut next = node.next.load(Acquire);
-        if next.is_null() {
-            let me = ptr::from_ref(node).cast_mut();
-            // Ordering: Release on success, pairs with the Acquire half of `lock`'s swap: our
-            // section happens before that of whoever finds `tail` null.
-            // Relaxed on failure: nothing is read through the value.
-            if self.tail.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_ok() {
-                return;
-            }
-            // Ordering: Acquire, as above.
-            next = P::wait_until(&node.next, Acquire, |next| !next.is_null());
+        let next = node.next.load(Acquire);
+        if !next.is_null() {
+            // SAFETY: linked in behind us.
+            return unsafe { Self::grant(next) };
         }
-        // Ordering: Release, pairs with the Acquire wait in `lock_slow`: our section happens before theirs.
-        // SAFETY: the successor waits for `granted`, so its node is alive until this store. We borrow
-        // the one field, not the node: the successor may free the node once it sees the 1.
-        unsafe { &(*next).granted }.store(1, Release);
+        let me = ptr::from_ref(node).cast_mut();
+        // Ordering: Release on success, pairs with the Acquire half of `lock`'s swap: our section happens
+        // before that of whoever finds `tail` null. Relaxed on failure: nothing is read through the value.
+        if self.tail.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_err() {
+            Self::unlock_slow(node);
+        }
     }
 }
 

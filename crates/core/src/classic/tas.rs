@@ -33,6 +33,20 @@ impl<P: Platform> TasLock<P> {
         Self { word: Atomic::ZERO }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self) {
+        // Not `wait_until`: that reads.
+        let mut turn = 0;
+        loop {
+            P::cpu_relax(turn);
+            if self.attempt() {
+                return;
+            }
+            turn = turn.saturating_add(1);
+        }
+    }
+
     #[inline(always)]
     fn attempt(&self) -> bool {
         // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
@@ -53,11 +67,8 @@ unsafe impl<P: Platform> RawLock for TasLock<P> {
 
     #[inline]
     unsafe fn lock(&self, _node: &()) {
-        // Not `wait_until`: that reads.
-        let mut turn = 0;
-        while !self.attempt() {
-            P::cpu_relax(turn);
-            turn = turn.saturating_add(1);
+        if !self.attempt() {
+            self.lock_slow();
         }
     }
 

@@ -52,6 +52,14 @@ impl<P: Platform> TicketLock<P> {
     pub const fn new() -> Self {
         Self { word: Atomic::ZERO }
     }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, ticket: u16) {
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before
+        // ours. (Others may have drawn tickets since that release; they prolong its release sequence.)
+        P::wait_until(&self.word, Acquire, |word| serving(word) == ticket);
+    }
 }
 
 impl<P: Platform> Default for TicketLock<P> {
@@ -72,9 +80,7 @@ unsafe impl<P: Platform> RawLock for TicketLock<P> {
         let word = self.word.fetch_add(ONE_TICKET, Acquire);
         let ticket = next(word);
         if serving(word) != ticket {
-            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before
-            // ours. (Others may have drawn tickets since that release; they prolong its release sequence.)
-            P::wait_until(&self.word, Acquire, |word| serving(word) == ticket);
+            self.lock_slow(ticket);
         }
     }
 

@@ -48,6 +48,26 @@ impl<P: Platform, T: TtasTuning> TtasLock<P, T> {
     pub const fn new() -> Self {
         Self { word: Atomic::ZERO, tuning: PhantomData }
     }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self) {
+        loop {
+            P::wait_until(&self.word, Relaxed, |w| w == 0);
+            if self.attempt() {
+                return;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn attempt(&self) -> bool {
+        if T::PRE_READ && self.word.load(Relaxed) != 0 {
+            return false;
+        }
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+        self.word.swap(1, Acquire) == 0
+    }
 }
 
 impl<P: Platform, T: TtasTuning> Default for TtasLock<P, T> {
@@ -62,16 +82,15 @@ unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
     type Node = ();
 
     #[inline]
-    unsafe fn lock(&self, node: &()) {
-        // SAFETY: the node is (), which any number of acquisitions may share.
-        while !unsafe { self.try_lock(node) } {
-            P::wait_until(&self.word, Relaxed, |w| w == 0);
+    unsafe fn lock(&self, _node: &()) {
+        if !self.attempt() {
+            self.lock_slow();
         }
     }
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquire in `try_lock`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquire in `attempt`: our section happens before the next.
         self.word.store(0, Release);
     }
 }
@@ -80,11 +99,7 @@ unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
 unsafe impl<P: Platform, T: TtasTuning> RawTryLock for TtasLock<P, T> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
-        if T::PRE_READ && self.word.load(Relaxed) != 0 {
-            return false;
-        }
-        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
-        self.word.swap(1, Acquire) == 0
+        self.attempt()
     }
 
     #[inline]

@@ -28,6 +28,8 @@ struct Gate {
 pub struct Crew {
     handles: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,
+    /// How long all of them may do nothing before they count as hung.
+    patience: Duration,
 }
 
 impl Crew {
@@ -56,7 +58,7 @@ impl Crew {
         while gate.arrived.load(Relaxed) < threads {
             std::thread::sleep(LOOK);
         }
-        Ok(Self { handles, gate })
+        Ok(Self { handles, gate, patience: HANG })
     }
 
     /// Lets them begin.
@@ -78,7 +80,7 @@ impl Crew {
             if now != seen {
                 (seen, since) = (now, Instant::now());
             }
-            if since.elapsed() >= HANG {
+            if since.elapsed() >= self.patience {
                 return Err(Failure::Hang { idle: since.elapsed(), waiting: running });
             }
             std::thread::sleep(LOOK);
@@ -89,5 +91,41 @@ impl Crew {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    /// A thread that ends once the number is as large as this.
+    fn until(number: &Arc<AtomicU64>, least: u64) -> Crew {
+        let number = Arc::clone(number);
+        let life = move |_| {
+            while number.load(Relaxed) < least {
+                std::thread::sleep(LOOK);
+            }
+        };
+        let crew = Crew::gather(2, life).expect("threads can be had");
+        crew.start();
+        crew
+    }
+
+    #[test]
+    fn threads_that_do_nothing_are_left_behind() {
+        let number = Arc::new(AtomicU64::new(0));
+        let crew = Crew { patience: Duration::from_millis(20), ..until(&number, 1) };
+        let hang = crew.end(|| 0);
+        assert!(matches!(hang, Err(Failure::Hang { waiting: 2, .. })), "{hang:?}");
+        number.store(1, Relaxed);
+    }
+
+    #[test]
+    fn threads_that_get_on_are_waited_for() {
+        let number = Arc::new(AtomicU64::new(0));
+        let crew = Crew { patience: Duration::from_secs(10), ..until(&number, 100) };
+        assert_eq!(crew.end(|| number.fetch_add(1, Relaxed)), Ok(()));
+        assert!(number.load(Relaxed) >= 100);
     }
 }

@@ -1,0 +1,156 @@
+//! The fast paths of the locks, and beside each its twin: the same written by hand on `core::sync::atomic`, for
+//! one lock and without a platform. `cargo xtask asm` compiles both into one unit and compares the machine
+//! code: a lock that is generic over its platform must cost no instruction more.
+//!
+//! [`ours`] and [`hand`] have the same functions. None is inlined, so that each has code of its own in this
+//! unit; where the code of two is the same, the compiler may keep it once, under both names. [`sizes`] has
+//! what the locks take in memory. Names that begin with `control_` are the negative control: there ours is
+//! longer on purpose, and must be found out.
+//!
+//! To compare another lock: write its twin in `locks.rs`, and add a line below.
+
+mod locks;
+
+use nearlock::linux::{CnaLock, SpinLock};
+use nearlock::raw::{RawLock, RawTryLock};
+use nearlock::{classic, linux};
+use nearlock_core::linux::qspinlock::{Fifo, QSpinLock, WholeWord};
+use nearlock_os::Os;
+
+type RawTtasNoPreReadLock =
+    nearlock_core::classic::ttas::TtasLock<Os, nearlock_core::classic::ttas::NoPreRead>;
+type RawWholeWordLock = QSpinLock<Os, Fifo, WholeWord>;
+
+/// Lock, try_lock and unlock of each lock, once for ours and once for the twin.
+macro_rules! operations {
+    ($($lock:ident $try_lock:ident $unlock:ident: $ours:ty, $hand:ty;)*) => {
+        /// The locks of this repository.
+        pub mod ours {
+            use super::*;
+            $(operations! { @one $lock $try_lock $unlock $ours })*
+        }
+
+        /// Their twins.
+        pub mod hand {
+            use super::*;
+            $(operations! { @one $lock $try_lock $unlock $hand })*
+        }
+    };
+    (@one $lock:ident $try_lock:ident $unlock:ident $type:ty) => {
+        /// # Safety
+        ///
+        /// As [`RawLock::lock`].
+        #[inline(never)]
+        pub unsafe fn $lock(lock: &$type, node: &<$type as RawLock>::Node) {
+            // SAFETY: by our own condition.
+            unsafe { lock.lock(node) }
+        }
+        /// # Safety
+        ///
+        /// As [`RawTryLock::try_lock`].
+        #[inline(never)]
+        pub unsafe fn $try_lock(lock: &$type, node: &<$type as RawLock>::Node) -> bool {
+            // SAFETY: by our own condition.
+            unsafe { lock.try_lock(node) }
+        }
+        /// # Safety
+        ///
+        /// As [`RawLock::unlock`].
+        #[inline(never)]
+        pub unsafe fn $unlock(lock: &$type, node: &<$type as RawLock>::Node) {
+            // SAFETY: by our own condition.
+            unsafe { lock.unlock(node) }
+        }
+    };
+}
+
+operations! {
+    tas_lock tas_try_lock tas_unlock: classic::RawTasLock, locks::Tas;
+    ttas_lock ttas_try_lock ttas_unlock: classic::RawTtasLock, locks::Ttas;
+    ttas_no_preread_lock ttas_no_preread_try_lock ttas_no_preread_unlock: RawTtasNoPreReadLock, locks::Tas;
+    ticket_lock ticket_try_lock ticket_unlock: classic::RawTicketLock, locks::Ticket;
+    mcs_lock mcs_try_lock mcs_unlock: classic::RawMcsLock, locks::Mcs;
+    clh_lock clh_try_lock clh_unlock: classic::RawClhLock, locks::Clh;
+    qspinlock_lock qspinlock_try_lock qspinlock_unlock: linux::RawQSpinLock, locks::ByteRelease;
+    qspinlock_whole_word_lock qspinlock_whole_word_try_lock qspinlock_whole_word_unlock:
+        RawWholeWordLock, locks::WholeRelease;
+    cna_v13_lock cna_v13_try_lock cna_v13_unlock: linux::RawCnaV13Lock, locks::ByteRelease;
+    control_lock control_try_lock control_unlock: locks::Control, locks::Tas;
+}
+
+/// A section under a lock that guards data: lock, add, and unlock when the guard is dropped.
+macro_rules! sections {
+    ($($section:ident $try_section:ident: $ours:ty;)*) => {
+        /// [`operations`](self) of guards.
+        pub mod ours_guards {
+            use super::*;
+            $(
+                /// Waits for the lock.
+                #[inline(never)]
+                pub fn $section(lock: &$ours) {
+                    *lock.lock() += 1;
+                }
+                /// Does without.
+                #[inline(never)]
+                pub fn $try_section(lock: &$ours) -> bool {
+                    let guard = lock.try_lock();
+                    guard.map(|mut guard| *guard += 1).is_some()
+                }
+            )*
+        }
+
+        /// The same by hand.
+        pub mod hand_guards {
+            use super::*;
+            $(
+                /// Waits for the lock.
+                #[inline(never)]
+                pub fn $section(lock: &locks::Guarded) {
+                    lock.add();
+                }
+                /// Does without.
+                #[inline(never)]
+                pub fn $try_section(lock: &locks::Guarded) -> bool {
+                    lock.try_add()
+                }
+            )*
+        }
+    };
+}
+
+sections! {
+    spin_lock_guard spin_lock_try_guard: SpinLock<u32>;
+    cna_lock_guard cna_lock_try_guard: CnaLock<u32>;
+}
+
+/// Sizes in bytes. Functions, because a listing does not show what a static is.
+pub mod sizes {
+    use super::*;
+
+    macro_rules! sizes {
+        ($($name:ident: $type:ty;)*) => {
+            $(
+                /// Of this lock or node.
+                #[inline(never)]
+                pub fn $name() -> usize {
+                    size_of::<$type>()
+                }
+            )*
+        };
+    }
+
+    sizes! {
+        tas: classic::RawTasLock;
+        ttas: classic::RawTtasLock;
+        ticket: classic::RawTicketLock;
+        mcs: classic::RawMcsLock;
+        mcs_node: classic::RawMcsNode;
+        clh: classic::RawClhLock;
+        clh_node: classic::RawClhNode;
+        qspinlock: linux::RawQSpinLock;
+        qspinlock_whole_word: RawWholeWordLock;
+        cna_v13: linux::RawCnaV13Lock;
+        spin_lock: SpinLock<()>;
+        cna_lock: CnaLock<()>;
+    }
+}

@@ -1,0 +1,477 @@
+//! The twins. Their fast paths are what one would write for one lock only. Their slow paths need only be right,
+//! not good: nobody runs them.
+
+use std::arch::asm;
+use std::cell::UnsafeCell;
+use std::hint::{black_box, spin_loop};
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32};
+use std::thread::yield_now;
+
+use nearlock::raw::{RawLock, RawTryLock};
+
+/// Test-and-set.
+#[derive(Default)]
+pub struct Tas(AtomicU32);
+
+impl Tas {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self) {
+        while self.0.swap(1, Acquire) != 0 {
+            yield_now();
+        }
+    }
+}
+
+// SAFETY: only the swap that finds 0 acquires.
+unsafe impl RawLock for Tas {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        if self.0.swap(1, Acquire) != 0 {
+            self.lock_slow();
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        self.0.store(0, Release);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Tas {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.0.swap(1, Acquire) == 0
+    }
+}
+
+/// Test-and-test-and-set.
+#[derive(Default)]
+pub struct Ttas(Tas);
+
+impl Ttas {
+    #[inline]
+    fn attempt(&self) -> bool {
+        self.0.0.load(Relaxed) == 0 && self.0.0.swap(1, Acquire) == 0
+    }
+}
+
+// SAFETY: as for `Tas`.
+unsafe impl RawLock for Ttas {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        if !self.attempt() {
+            self.0.lock_slow();
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        self.0.0.store(0, Release);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Ttas {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.attempt()
+    }
+}
+
+/// The tickets: next in the upper half, serving in the lower.
+#[derive(Default)]
+pub struct Ticket(AtomicU32);
+
+impl Ticket {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, ticket: u16) {
+        while self.0.load(Acquire) as u16 != ticket {
+            yield_now();
+        }
+    }
+
+    /// The half that only the holder writes.
+    #[inline]
+    fn serving(&self) -> &AtomicU16 {
+        let place = usize::from(cfg!(target_endian = "big"));
+        // SAFETY: a half of a live word, as aligned as it must be. That accesses of both sizes meet in it is
+        // what the real lock does in assembly.
+        unsafe { AtomicU16::from_ptr(self.0.as_ptr().cast::<u16>().add(place)) }
+    }
+}
+
+// SAFETY: each ticket is served once.
+unsafe impl RawLock for Ticket {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        let word = self.0.fetch_add(1 << 16, Acquire);
+        let ticket = (word >> 16) as u16;
+        if word as u16 != ticket {
+            self.lock_slow(ticket);
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        // The load is of the whole word, as no platform has one of a half. (With one, x86-64 could do both in
+        // one instruction that is not locked.)
+        let serving = self.0.load(Relaxed) as u16;
+        self.serving().store(serving.wrapping_add(1), Release);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Ticket {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let word = self.0.load(Relaxed);
+        word as u16 == (word >> 16) as u16
+            && self.0.compare_exchange(word, word.wrapping_add(1 << 16), Acquire, Relaxed).is_ok()
+    }
+}
+
+/// Queue of nodes, each of which names the next.
+#[derive(Default)]
+pub struct Mcs(AtomicPtr<McsNode>);
+
+/// A place in it.
+#[derive(Default)]
+#[repr(C)]
+pub struct McsNode {
+    next: AtomicPtr<McsNode>,
+    granted: AtomicU32,
+}
+
+impl McsNode {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, predecessor: *mut McsNode) {
+        // SAFETY: the predecessor does not leave before it has seen this store.
+        unsafe { &(*predecessor).next }.store(ptr::from_ref(self).cast_mut(), Release);
+        while self.granted.load(Acquire) == 0 {
+            yield_now();
+        }
+    }
+
+    #[inline]
+    fn reset(&self) {
+        self.next.store(ptr::null_mut(), Relaxed);
+        self.granted.store(0, Relaxed);
+    }
+}
+
+// SAFETY: a node acquires if there was no tail, or when its predecessor grants it.
+unsafe impl RawLock for Mcs {
+    type Node = McsNode;
+    #[inline]
+    unsafe fn lock(&self, node: &McsNode) {
+        node.reset();
+        let predecessor = self.0.swap(ptr::from_ref(node).cast_mut(), AcqRel);
+        if !predecessor.is_null() {
+            node.lock_slow(predecessor);
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, node: &McsNode) {
+        let mut next = node.next.load(Acquire);
+        if next.is_null() {
+            let me = ptr::from_ref(node).cast_mut();
+            if self.0.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_ok() {
+                return;
+            }
+            while next.is_null() {
+                spin_loop();
+                next = node.next.load(Acquire);
+            }
+        }
+        // SAFETY: the next one waits for this store.
+        unsafe { &(*next).granted }.store(1, Release);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Mcs {
+    #[inline]
+    unsafe fn try_lock(&self, node: &McsNode) -> bool {
+        if !self.0.load(Relaxed).is_null() {
+            return false;
+        }
+        node.reset();
+        let me = ptr::from_ref(node).cast_mut();
+        self.0.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok()
+    }
+}
+
+/// Queue of nodes, each of which its successor watches.
+#[derive(Default)]
+pub struct Clh(AtomicPtr<ClhNode>);
+
+/// A place in it.
+#[derive(Default)]
+pub struct ClhNode(AtomicU32);
+
+impl ClhNode {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(predecessor: *mut ClhNode) {
+        // SAFETY: the predecessor does not leave before it has seen the store below.
+        let granted = unsafe { &(*predecessor).0 };
+        while granted.load(Acquire) == 0 {
+            yield_now();
+        }
+        granted.store(0, Release);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self) {
+        self.0.store(1, Release);
+        while self.0.load(Acquire) != 0 {
+            yield_now();
+        }
+    }
+}
+
+// SAFETY: a node acquires if there was no tail, or when its predecessor grants it.
+unsafe impl RawLock for Clh {
+    type Node = ClhNode;
+    #[inline]
+    unsafe fn lock(&self, node: &ClhNode) {
+        let predecessor = self.0.swap(ptr::from_ref(node).cast_mut(), AcqRel);
+        if !predecessor.is_null() {
+            ClhNode::lock_slow(predecessor);
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, node: &ClhNode) {
+        let me = ptr::from_ref(node).cast_mut();
+        if self.0.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_err() {
+            node.unlock_slow();
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Clh {
+    #[inline]
+    unsafe fn try_lock(&self, node: &ClhNode) -> bool {
+        let me = ptr::from_ref(node).cast_mut();
+        self.0.load(Relaxed).is_null()
+            && self.0.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok()
+    }
+}
+
+/// A word that is taken from 0, and whose low byte is cleared by the release: qspinlock without its queue.
+#[derive(Default)]
+pub struct ByteRelease(AtomicU32);
+
+impl ByteRelease {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, mut val: u32) {
+        while val != 0 || self.0.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
+            yield_now();
+            val = self.0.load(Relaxed);
+        }
+    }
+
+    /// Clears the low byte, which only the holder writes. In assembly, as in the real lock: for Rust, a store
+    /// that meets accesses of another size has no meaning.
+    #[inline]
+    fn release(&self) {
+        let p = self.0.as_ptr();
+        // SAFETY: the address is that of a live word, of which this is the low byte (little endian).
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            asm!("mov byte ptr [{p}], 0", p = in(reg) p, options(nostack, preserves_flags));
+            #[cfg(target_arch = "aarch64")]
+            asm!("stlrb wzr, [{p}]", p = in(reg) p, options(nostack, preserves_flags));
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        self.0.fetch_and(!0xff, Release);
+    }
+}
+
+// SAFETY: only the exchange from 0 acquires.
+unsafe impl RawLock for ByteRelease {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        if let Err(val) = self.0.compare_exchange(0, 1, Acquire, Relaxed) {
+            self.lock_slow(val);
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        self.release();
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for ByteRelease {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.0.load(Relaxed) == 0 && self.0.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
+    }
+}
+
+/// The same, released by a read-modify-write of the word.
+#[derive(Default)]
+pub struct WholeRelease(ByteRelease);
+
+// SAFETY: as for `ByteRelease`.
+unsafe impl RawLock for WholeRelease {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, node: &()) {
+        // SAFETY: by our own condition.
+        unsafe { self.0.lock(node) };
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        self.0.0.fetch_and(!0xff, Release);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for WholeRelease {
+    #[inline]
+    unsafe fn try_lock(&self, node: &()) -> bool {
+        // SAFETY: by our own condition.
+        unsafe { self.0.try_lock(node) }
+    }
+}
+
+/// A number under a lock.
+pub struct Guarded {
+    lock: ByteRelease,
+    number: UnsafeCell<u32>,
+}
+
+// SAFETY: the number is accessed by the holder of the lock only.
+unsafe impl Sync for Guarded {}
+
+impl Guarded {
+    /// Waits for the lock, and adds one.
+    #[inline]
+    pub fn add(&self) {
+        // SAFETY: locked before, and unlocked after, the access.
+        unsafe {
+            self.lock.lock(&());
+            *self.number.get() += 1;
+            self.lock.unlock(&());
+        }
+    }
+
+    /// Adds one if the lock is free.
+    #[inline]
+    pub fn try_add(&self) -> bool {
+        // SAFETY: as above.
+        unsafe {
+            let free = self.lock.try_lock(&());
+            if free {
+                *self.number.get() += 1;
+                self.lock.unlock(&());
+            }
+            free
+        }
+    }
+}
+
+/// The negative control: does more than its twin, by an instruction and by a call.
+#[derive(Default)]
+pub struct Control(Tas);
+
+// SAFETY: as for `Tas`.
+unsafe impl RawLock for Control {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, node: &()) {
+        self.0.0.load(Acquire);
+        // SAFETY: by our own condition.
+        unsafe { self.0.lock(node) };
+    }
+    #[inline]
+    unsafe fn unlock(&self, node: &()) {
+        #[inline(never)]
+        fn nothing() {
+            black_box(());
+        }
+        nothing();
+        // SAFETY: by our own condition.
+        unsafe { self.0.unlock(node) };
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Control {
+    #[inline]
+    unsafe fn try_lock(&self, node: &()) -> bool {
+        black_box(node);
+        // SAFETY: by our own condition.
+        unsafe { self.0.try_lock(node) }
+    }
+}
+
+const _: () = assert!(size_of::<ByteRelease>() == size_of::<nearlock::linux::RawQSpinLock>());
+const _: () = assert!(size_of::<McsNode>() == size_of::<nearlock::classic::RawMcsNode>());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The slow paths are right too: four threads lose no section.
+    fn excludes<L: RawTryLock>() {
+        let (lock, number) = (L::default(), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let node = L::Node::default();
+                    for _ in 0..100 {
+                        // SAFETY: the node is this thread's, and unlock follows lock.
+                        unsafe {
+                            lock.lock(&node);
+                            let seen = number.load(Relaxed);
+                            std::thread::yield_now();
+                            number.store(seen + 1, Relaxed);
+                            lock.unlock(&node);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(number.into_inner(), 400);
+        let node = L::Node::default();
+        // SAFETY: one thread, and unlock follows lock.
+        unsafe {
+            assert!(lock.try_lock(&node));
+            lock.unlock(&node);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // accesses of two sizes meet, on purpose
+    fn the_twins_exclude() {
+        excludes::<Tas>();
+        excludes::<Ttas>();
+        excludes::<Ticket>();
+        excludes::<Mcs>();
+        excludes::<Clh>();
+        excludes::<ByteRelease>();
+        excludes::<WholeRelease>();
+        excludes::<Control>();
+    }
+
+    #[test]
+    fn the_guarded_number_counts() {
+        let guarded = Guarded { lock: ByteRelease::default(), number: UnsafeCell::new(1) };
+        guarded.add();
+        assert!(guarded.try_add());
+        assert_eq!(guarded.number.into_inner(), 3);
+    }
+}
