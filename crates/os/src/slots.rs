@@ -12,8 +12,9 @@
 //! 2. A slot is leased to at most one thread, and only that thread writes to it, except that other
 //!    threads write to nodes of acquisitions that are under way.
 //! 3. A slot is leased again only after its thread has left all its acquisitions. The locks promise that
-//!    nobody refers to a node after its acquisition has given it back, and that whoever did so before happens
-//!    before that. The free list passes this on to the next lessee.
+//!    nobody writes to a node after its acquisition has given it back, and that whoever did so before happens
+//!    before that. The free list passes this on to the next lessee. A waiter may still look at a word of 4 bytes
+//!    of such a node, and take what it reads for a hint.
 //!
 //! The free list is a stack without locks, so that registering can be interrupted, and the process forked,
 //! at any moment. Each push counts the head up, so a head that has been away and back is not taken for the
@@ -113,11 +114,14 @@ impl Level<'_> {
     pub fn lend<N: ZeroNode>(&mut self) -> LentNode<N> {
         let id = NodeId { slot: self.slot.id, level: self.level };
         let node = node_of::<N>(self.slot, id.level).cast_mut();
-        // An earlier acquisition may have left bytes here that are no value of `N`. Written plainly on
-        // purpose: should anybody still refer to the node, a race detector can tell.
-        // SAFETY: the line is as long and as aligned as the node (`node_of`), the level is ours, and by
-        // invariant 3 nobody else accesses it.
-        unsafe { node.write_bytes(0, 1) };
+        // An earlier acquisition may have left bytes here that are no value of `N`.
+        for word in 0..size_of::<N>() / size_of::<AtomicU32>() {
+            // Atomic, because a waiter of that acquisition may still look (invariant 3). Relaxed: it reads nothing
+            // through what it sees.
+            // SAFETY: the line is as long and as aligned as the node (`node_of`), the level is ours, and by
+            // invariant 3 nobody else writes to it, nor reads words of another size.
+            unsafe { AtomicU32::from_ptr(node.cast::<u32>().add(word)) }.store(0, Relaxed);
+        }
         LentNode { id, node }
     }
 }
@@ -136,6 +140,7 @@ impl Drop for Level<'_> {
 #[inline]
 fn node_of<N: ZeroNode>(slot: *const Slot, level: u32) -> *const N {
     const { assert!(size_of::<N>() <= LINE && align_of::<N>() <= LINE, "a node must fit into a line") };
+    const { assert!(align_of::<N>() >= align_of::<u32>(), "a node consists of words") };
     slot.wrapping_byte_add(level as usize * LINE).cast()
 }
 
@@ -310,6 +315,29 @@ mod tests {
     fn enter(slot: &Slot) -> Option<Level<'_>> {
         // SAFETY: tests use slots that they have leased.
         unsafe { slot.enter() }
+    }
+
+    /// Of interest under Miri, which would report a data race.
+    #[test]
+    fn a_waiter_may_look_at_a_node_that_is_lent_again() {
+        static REGISTRY: Registry = Registry::new(1);
+        let lease = REGISTRY.lease().unwrap();
+        let name = enter(lease.slot()).unwrap().lend::<FifoNode>().id;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    // SAFETY: nodes live as long as their table.
+                    assert_eq!(unsafe { &(*REGISTRY.node::<FifoNode>(name)).granted }.load(Relaxed), 0);
+                    std::thread::yield_now();
+                }
+            });
+            for _ in 0..10 {
+                enter(lease.slot()).unwrap().lend::<FifoNode>();
+                std::thread::yield_now();
+            }
+            done.store(true, Relaxed);
+        });
     }
 
     #[test]

@@ -168,19 +168,24 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     /// Releases the lock, and wakes the head if it sleeps.
     #[inline]
     pub(super) fn unlock_and_wake(&self) {
+        // Of the whole word first, as nobody may wait: a narrow access that the next one, of the whole word, has
+        // to wait for costs more.
+        // Ordering: Release, as in `unlock`. Relaxed on failure, where nothing is released.
+        if self.word.compare_exchange(LOCKED, 0, Release, Relaxed).is_err() {
+            self.unlock_contended();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_contended(&self) {
         let address = ptr::from_ref(&self.word);
         // Ordering: Release, as in `unlock`.
         let low = self.word.swap_low_byte(0, Release);
+        // The lock may be gone from here on: only its address counts.
         if u32::from(low) == SLEEPING {
-            wake_head::<P>(address);
+            P::count(LockEvent::KickUnlock);
+            P::unpark(address, 1);
         }
     }
-}
-
-/// The lock may be gone: only its address counts.
-#[cold]
-#[inline(never)]
-fn wake_head<P: Park>(word: *const P::U32) {
-    P::count(LockEvent::KickUnlock);
-    P::unpark(word, 1);
 }

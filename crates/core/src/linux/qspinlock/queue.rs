@@ -24,9 +24,9 @@ const HALTED: u32 = 2;
 
 const _: () = assert!(Tail::decode(HALTED).is_none());
 
-/// How often a waiter that may sleep early looks at its predecessor, in turns. Source: every 256 turns in the
-/// kernel.
-const EARLY_CHECK_TURNS: u32 = 1 << 8;
+/// How often a waiter that may sleep early looks at its predecessor, in turns. (The kernel's waiters, which look
+/// for 2^15 turns, do so every 2^8.) 0 would look for ever.
+const EARLY_CHECK_TURNS: u32 = 1 << 5;
 
 /// A place in the queue, with what the policy `Q` keeps in it.
 #[repr(C)]
