@@ -29,6 +29,19 @@ fn cna_reports_its_paths_even_if_they_were_not_taken() {
 }
 
 #[test]
+fn settings_say_how_many_numa_nodes_there_are() {
+    let run = |settings: &str| {
+        let run = nearlock(&format!("torture cna-v13 --shutdown-secs 1 --hang-secs 120 {settings}"));
+        assert_eq!(run.code, 0, "{}", run.err);
+        run.out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let off = run("--set numa.mode=off");
+    assert!(off.contains("NOT TAKEN: cna_splice, cna_flush") && off.contains(" numa_nodes=1 "), "{off}");
+    let made_up = run("--set numa.locality=synthetic --set numa.synthetic-nodes=3");
+    assert!(made_up.contains(" numa_nodes=3(synthetic) "), "{made_up}");
+}
+
+#[test]
 fn there_are_four_writers_at_least() {
     let run = nearlock("torture mcs --shutdown-secs 1 --hang-secs 120 --format json");
     assert_eq!(run.code, 0, "{}", run.err);

@@ -75,6 +75,7 @@ pub struct Engine {
     pub events: EventQueue,
     lines: Vec<Line>,
     pub parking: Parking,
+    pub heavy_fence_ps: u64,
     jitter: Xoshiro256PlusPlus,
     jitter_width: f64,
     overlap: OwnershipOverlap,
@@ -98,6 +99,7 @@ impl Engine {
             events: EventQueue::default(),
             lines: Vec::new(),
             parking: Parking::new(&spec.model),
+            heavy_fence_ps: (spec.model.heavy_fence_ns * 1000.0) as u64,
             jitter,
             jitter_width: spec.model.jitter,
             overlap: spec.model.ownership_overlap,
@@ -303,7 +305,7 @@ impl Engine {
             let line = &mut self.lines[access.line()];
             if line.hits(core, access) {
                 self.apply(access, task);
-                self.tasks[task as usize].buffer.pop_front();
+                self.tasks[task as usize].drain_oldest();
                 continue;
             }
             let request = Request { access, task, core, origin: Origin::StoreBuffer };
@@ -453,7 +455,7 @@ impl Engine {
             Origin::Prefetch => self.drain_on(request.task),
             Origin::StoreBuffer => {
                 let task = &mut self.tasks[request.task as usize];
-                task.buffer.pop_front();
+                task.drain_oldest();
                 task.draining = false;
                 self.drain_on(request.task)
             }

@@ -7,7 +7,7 @@
 //! engine      the event loop: tasks, store buffers, lines served first come, first served
 //!   line        the directory's entry of one line        costs   what a transfer takes
 //!   access      one memory operation                     events  the queue of what happens next
-//!   parking     the futex
+//!   parking     the futex                              fences  membarrier
 //! platform    Sim: the platform that locks are instantiated with
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
@@ -25,6 +25,7 @@ pub mod checker;
 mod costs;
 mod engine;
 mod events;
+mod fences;
 mod line;
 mod machine;
 mod parking;

@@ -25,7 +25,7 @@ thread_local! {
 
 /// What a machine consists of. Tasks reach it through [`RUNNING`].
 pub(crate) struct Inner {
-    engine: RefCell<Engine>,
+    pub engine: RefCell<Engine>,
     arena: Rc<Arena>,
     /// Where the queue nodes of each CPU lie.
     nodes: Vec<usize>,

@@ -5,13 +5,14 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::platform::{
-    Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
-    SplitWord, Topology, Work, ZeroNode,
+    AsymFence, Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random,
+    Settings, SplitWord, Topology, Work, ZeroNode,
 };
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 
 use crate::access::{Access, Operation};
 use crate::arena::LINE;
+use crate::fences;
 use crate::machine::{park, perform, spend_ps, unpark, wait_for_change, with};
 
 /// The simulated machine that runs on the calling thread.
@@ -201,6 +202,13 @@ impl Park for Sim {
     }
     fn unpark(word: *const Word<u32>, n: u32) {
         unpark(word.cast(), n);
+    }
+}
+
+impl AsymFence for Sim {
+    fn light() {}
+    fn heavy() {
+        fences::heavy();
     }
 }
 

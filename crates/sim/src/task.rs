@@ -38,6 +38,8 @@ pub struct Task {
     pub answer: u64,
     /// Stores that are not visible to others yet, oldest first.
     pub buffer: VecDeque<Access>,
+    /// How many have become visible.
+    pub drained: u64,
     /// Whether the oldest of them is being served.
     pub draining: bool,
     /// Whether the atomic that it issues again has spent its time.
@@ -65,6 +67,7 @@ impl Task {
             state: State::Ready,
             answer: 0,
             buffer: VecDeque::new(),
+            drained: 0,
             draining: false,
             atomic_under_way: false,
             seen_version: 0,
@@ -78,6 +81,12 @@ impl Task {
 
     pub fn entered(&mut self, yielder: *const Yielder<(), ()>) {
         self.yielder = yielder;
+    }
+
+    /// The oldest buffered store has become visible.
+    pub fn drain_oldest(&mut self) {
+        self.buffer.pop_front();
+        self.drained += 1;
     }
 
     /// The way back to the event loop, once the body has begun.

@@ -5,10 +5,12 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use nearlock_core::classic::ttas::{NoPreRead, TtasLock, TtasTuning};
-use nearlock_core::platform::{Atomic, AtomicInt, Clock, Platform, Priority, SplitWord, Topology, Work};
+use nearlock_core::platform::{
+    AsymFence, Atomic, AtomicInt, Clock, Platform, Priority, SplitWord, Topology, Work,
+};
 use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::tuning::Standard;
-use nearlock_sim::spec::{Access, MachineSpec};
+use nearlock_sim::spec::{Access, MachineSpec, OwnershipOverlap};
 use nearlock_sim::{Counters, Machine, Pause, Placed, Sim};
 
 type U32 = <Sim as Platform>::U32;
@@ -102,6 +104,51 @@ fn stores_may_be_overtaken_by_later_loads_but_not_past_a_sequentially_consistent
     ];
     for delay_ns in (0..600).step_by(7) {
         assert_ne!(litmus(delay_ns, 1, ordered), [0, 0], "{delay_ns} ns apart");
+    }
+}
+
+/// Dekker's pattern between two sockets, the second task `delay_ns` later than the first. `slow` tasks have a
+/// store in front of their own that takes long, and only the oldest buffered store asks for its line.
+fn dekker(delay_ns: u64, slow: [bool; 2], fences: [fn(); 2]) -> [u32; 2] {
+    let mut spec = haswell();
+    spec.model.ownership_overlap = OwnershipOverlap::None;
+    // A fence that takes its time would hide what it lets through.
+    spec.model.heavy_fence_ns = 0.0;
+    let machine = Machine::new(&spec, 1);
+    let words = [own_word(&machine), own_word(&machine)];
+    let far = [own_word(&machine), own_word(&machine)];
+    let seen = Rc::new(RefCell::new([0; 2]));
+    for mine in 0..2 {
+        let (words, far, seen, other) = (words.clone(), far.clone(), Rc::clone(&seen), 1 - mine);
+        machine.spawn(mine * 40, 0, move || {
+            far[other].store(1, SeqCst);
+            let _ = (words[0].load(Relaxed), words[1].load(Relaxed));
+            Sim::busy_ns(3_000 - Sim::now_ns() + mine as u64 * delay_ns);
+            if slow[mine] {
+                far[mine].store(2, Relaxed);
+            }
+            words[mine].store(1, Relaxed);
+            fences[mine]();
+            let r = words[other].load(Relaxed);
+            seen.borrow_mut()[mine] = r;
+        });
+    }
+    finish(&machine);
+    seen.take()
+}
+
+#[test]
+fn a_heavy_fence_orders_the_other_side_too() {
+    const LIGHT: fn() = <Sim as AsymFence>::light;
+    const HEAVY: fn() = <Sim as AsymFence>::heavy;
+    assert_eq!(dekker(0, [false; 2], [LIGHT; 2]), [0, 0], "light fences order nothing between each other");
+    for delay_ns in (0..800).step_by(7) {
+        for slow in [[false, false], [false, true], [true, false], [true, true]] {
+            for fences in [[LIGHT, HEAVY], [HEAVY, LIGHT], [HEAVY; 2]] {
+                let seen = dekker(delay_ns, slow, fences);
+                assert_ne!(seen, [0, 0], "{delay_ns} ns apart, slow: {slow:?}");
+            }
+        }
     }
 }
 

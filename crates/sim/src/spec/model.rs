@@ -57,6 +57,9 @@ pub struct ModelParameters {
     /// From the end of the call that wakes a sleeper to the moment at which the sleeper runs, in nanoseconds.
     /// Default 3500: a hand-over by futex from core to core there took 3630.
     pub wake_latency_ns: f64,
+    /// What a heavy fence costs the caller, besides waiting for others' stores, in nanoseconds. Default 1600: a
+    /// `membarrier` there that interrupts one other processor.
+    pub heavy_fence_ns: f64,
 }
 
 impl Default for ModelParameters {
@@ -77,6 +80,7 @@ impl Default for ModelParameters {
             smt_speed: 1.0,
             futex_call_ns: 130.0,
             wake_latency_ns: 3500.0,
+            heavy_fence_ns: 1600.0,
         }
     }
 }

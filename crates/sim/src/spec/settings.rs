@@ -155,6 +155,15 @@ const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.wake_latency_ns,
     },
     Number {
+        name: "heavy-fence-ns",
+        file_key: "model.heavy_fence_ns",
+        unit: "ns",
+        low: 0.0,
+        high: FUTEX_MAX_NS,
+        summary: "What a heavy fence (membarrier) costs the caller.",
+        field: |spec| &mut spec.model.heavy_fence_ns,
+    },
+    Number {
         name: "l1-ns",
         file_key: "local_ns.l1",
         unit: "ns",
