@@ -19,15 +19,17 @@
 //!
 //! | your sections | your threads | take |
 //! |---|---|---|
-//! | a few instructions to a few microseconds | have a processor each | [`linux::SpinLock`] |
-//! | the same | the same, on several NUMA nodes | [`linux::CnaLock`] |
-//! | longer, or they wait for something | any | a lock that sleeps: `std::sync::Mutex` |
+//! | a few instructions to a few microseconds | any | [`linux::SpinLock`] |
+//! | the same | run on several NUMA nodes | [`linux::CnaLock`] |
+//! | the same, and must have their turns in order | have a processor each | [`linux::FifoSpinLock`] |
+//! | longer, or they wait for something | any | a mutex: `std::sync::Mutex` |
 //!
 //! The others are for comparison, and for special needs:
 //!
 //! | lock | bytes | a waiter | fairness |
 //! |---|---|---|---|
-//! | [`linux::SpinLock`] | 4 | queues, in a node of its thread | first come, first served |
+//! | [`linux::SpinLock`] | 4 | queues, in a node of its thread, and sleeps after a while | newcomers overtake a queue whose first is asleep |
+//! | [`linux::FifoSpinLock`] | 4 | queues, in a node of its thread | first come, first served |
 //! | [`linux::CnaLock`] | 4 | queues, and those near by go first | overtaken for a threshold (10 ms) at a time |
 //! | [`classic::McsLock`] | a pointer | queues, in a node of a pool or on its stack | first come, first served |
 //! | [`classic::ClhLock`] | a pointer | the same | the same |
@@ -39,14 +41,15 @@
 //!
 //! # What spinning means
 //!
-//! A waiter never sleeps. It pauses for 128 turns, a few microseconds, and from then on offers its processor to
-//! other threads at every turn ([`SpinThenYield`](nearlock_os::SpinThenYield)).
+//! A waiter pauses for 128 turns, a few microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep;
+//! with the others it never sleeps, but offers its processor to other threads at every further turn
+//! ([`SpinThenYield`](nearlock_os::SpinThenYield)).
 //!
 //! * **Sections are short**: no I/O, no allocation if it can be helped, no sleep, nothing that waits for another
-//!   thread. All who wait burn a processor for as long as you hold the lock.
-//! * **More runnable threads than processors** is correct, but slow. A lock that is first come, first served goes
-//!   to the next in line even if that thread is off its processor; all others then wait until the scheduler
-//!   brings it back, for milliseconds. If that is your normal load, take a lock that sleeps.
+//!   thread. Those who wait spend a processor, or a sleep and a wake-up, on every section.
+//! * **More runnable threads than processors** is what [`linux::SpinLock`] and [`linux::CnaLock`] are made for. With a lock
+//!   that is first come, first served it is correct, but slow: the lock goes to the next in line even if that
+//!   thread is off its processor, and all others wait until the scheduler brings it back, for milliseconds.
 //! * **Priorities**: none is inherited. A real-time thread that waits for an ordinary one on the same processor keeps
 //!   it from running, because its yields go to threads of its own priority only.
 //! * **Locking twice** from one thread never returns. Nothing detects it.

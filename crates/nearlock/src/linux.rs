@@ -2,6 +2,10 @@
 //!
 //! Their queue nodes belong to the threads. In a process with more than 16383 threads that have waited for
 //! such a lock, further ones wait without a place in the queue, and can starve.
+//!
+//! [`SpinLock`] and [`CnaLock`] are the forms for programs, whose threads may lose their processors:
+//! newcomers may take the lock ahead of a queue that is not ready for it, and waiters sleep. [`FifoSpinLock`] and
+//! the raw locks named after nothing else are the kernel's forms for threads that have a processor each.
 
 use nearlock_core::linux::{cna_v13, qspinlock};
 use nearlock_os::Os;
@@ -11,11 +15,17 @@ use crate::raw::Nodeless;
 /// Linux' queued spinlock, without data.
 pub type RawQSpinLock = qspinlock::QSpinLock<Os>;
 
+/// The same for threads that may lose their processors, without data.
+pub type RawPreemptibleQSpinLock = qspinlock::QSpinLock<Os, qspinlock::Fifo, qspinlock::Preemptible>;
+
 /// CNA as version 13 of its patch series had it, without data.
 pub type RawCnaV13Lock = cna_v13::CnaV13Lock<Os>;
 
 /// The raw lock of [`SpinLock`], for code that is generic over `lock_api`'s `RawMutex`.
-pub type RawSpinLock = Nodeless<RawQSpinLock>;
+pub type RawSpinLock = Nodeless<RawPreemptibleQSpinLock>;
+
+/// The raw lock of [`FifoSpinLock`], for code that is generic over `lock_api`'s `RawMutex`.
+pub type RawFifoSpinLock = Nodeless<RawQSpinLock>;
 
 /// The raw lock of [`CnaLock`], for code that is generic over `lock_api`'s `RawMutex`.
 pub type RawCnaLock = Nodeless<RawCnaV13Lock>;
@@ -26,12 +36,15 @@ guarded! {
     /// Space: 4 bytes and the data. A waiter's queue node belongs to its thread, which has four, for slow
     /// paths in signal handlers on top of each other.
     ///
-    /// Fairness: first come, first served; one waiter, the first to find the lock taken, goes ahead of the queue.
+    /// Waiting: 128 looks (1 to 6 us), then the waiter sleeps. With a lock that nobody waits for, `lock` and
+    /// `unlock` are one compare-exchange each.
+    ///
+    /// Fairness: a newcomer may overtake the queue while the first in it is asleep or on its way back; that one
+    /// is overtaken at most about a thousand times. The queue itself is first come, first served.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
-    /// Not for long sections, nor for more runnable threads than processors: see
-    /// [What spinning means](crate#what-spinning-means).
+    /// Not for long sections: see [What spinning means](crate#what-spinning-means).
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -58,6 +71,32 @@ guarded! {
     /// });
     /// ```
     SpinLock, SpinLockGuard, MappedSpinLockGuard = RawSpinLock;
+}
+
+guarded! {
+    /// Linux' queued spinlock as the kernel has it, around data: for threads that have a processor each.
+    ///
+    /// Space: as [`SpinLock`].
+    ///
+    /// Waiting: by pauses, and by offering the processor to others after 128 of them. Never sleeps; the release is one
+    /// byte store.
+    ///
+    /// Fairness: first come, first served; one waiter, the first to find the lock taken, goes ahead of the queue.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// Not for more runnable threads than processors, where its throughput falls to that of the scheduler: see
+    /// [What spinning means](crate#what-spinning-means).
+    ///
+    /// ```
+    /// use nearlock::linux::FifoSpinLock;
+    ///
+    /// static TURNS: FifoSpinLock<Vec<u32>> = FifoSpinLock::new(Vec::new());
+    ///
+    /// TURNS.lock().push(1);
+    /// assert_eq!(*TURNS.lock(), [1]);
+    /// ```
+    FifoSpinLock, FifoSpinLockGuard, MappedFifoSpinLockGuard = RawFifoSpinLock;
 }
 
 guarded! {
@@ -93,7 +132,9 @@ guarded! {
 
 const _: () = assert!(size_of::<RawQSpinLock>() == 4);
 const _: () = assert!(size_of::<RawCnaV13Lock>() == 4);
+const _: () = assert!(size_of::<RawPreemptibleQSpinLock>() == 4);
 const _: () = assert!(size_of::<SpinLock<()>>() == 4);
+const _: () = assert!(size_of::<FifoSpinLock<()>>() == 4);
 const _: () = assert!(size_of::<CnaLock<()>>() == 4);
 const _: () = assert!(size_of::<SpinLockGuard<'_, u8>>() == size_of::<usize>());
 const _: () = assert!(size_of::<CnaLockGuard<'_, u8>>() == size_of::<usize>());

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::sync::MutexGuard as StdGuard;
 
 use nearlock::classic::{ClhLock, MappedMcsLockGuard, McsLock, McsLockGuard, TtasLock, TtasLockGuard};
-use nearlock::linux::{CnaLock, CnaLockGuard, MappedSpinLockGuard, RawSpinLock, SpinLock, SpinLockGuard};
+use nearlock::linux::{
+    CnaLock, CnaLockGuard, FifoSpinLock, MappedSpinLockGuard, RawSpinLock, SpinLock, SpinLockGuard,
+};
 use nearlock::raw::{PooledNode, Unlocked};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -23,7 +25,7 @@ macro_rules! locks {
         assert_not_impl_any!($lock<Neither>: Send, Sync);)*
     };
 }
-locks! { SpinLock CnaLock McsLock ClhLock TtasLock }
+locks! { SpinLock FifoSpinLock CnaLock McsLock ClhLock TtasLock }
 
 macro_rules! guards {
     ($($guard:ident)*) => {

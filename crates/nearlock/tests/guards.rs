@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use nearlock::classic::{ClhLock, LockWith, McsLock, RawHmcsLock, RawTasLock, TtasLock};
-use nearlock::linux::{CnaLock, SpinLock};
+use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
 use nearlock::lock_api::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 use nearlock::process::set_numa_node;
 use nearlock::raw::{Nodeless, Pooled};
@@ -26,6 +26,7 @@ const THREADS: usize = 4;
 macro_rules! for_each_lock {
     ($($test:ident)*) => {
         for_each_lock!(@ spin_lock SpinLock, $($test)*);
+        for_each_lock!(@ fifo_spin_lock FifoSpinLock, $($test)*);
         for_each_lock!(@ cna_lock CnaLock, $($test)*);
         for_each_lock!(@ mcs_lock McsLock, $($test)*);
         for_each_lock!(@ clh_lock ClhLock, $($test)*);
