@@ -64,6 +64,19 @@ fn the_topology_is_that_of_this_machine() {
 }
 
 #[test]
+fn without_restartable_sequences_the_node_is_found_all_the_same() {
+    let run = assert_cmd::cargo::cargo_bin_cmd!("nearlock")
+        .args(["list", "topology"])
+        .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+        .output()
+        .expect("the command can be run");
+    let out = String::from_utf8(run.stdout).expect("results are text");
+    let line = out.lines().find(|line| line.starts_with("node of a thread by")).expect("a line for it");
+    // On a system without nodes, all threads are on one.
+    assert!(!line.ends_with("rseq"), "{line}");
+}
+
+#[test]
 fn every_lock_that_is_listed_can_be_simulated() {
     let quick = "--set simulation.warm-up-ns=0 --set simulation.window-ns=10000";
     for line in list("locks").lines().filter(|line| line.contains(" classic ") || line.contains(" Linux ")) {

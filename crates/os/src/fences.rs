@@ -106,6 +106,23 @@ mod tests {
         light();
     }
 
+    #[test]
+    #[cfg(all(unix, not(miri)))]
+    fn a_forked_process_can_fence_too() {
+        register_membarrier();
+        // SAFETY: the child calls nothing that another thread's state at the fork could hold up.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            heavy();
+            // SAFETY: as above.
+            unsafe { libc::_exit(7) };
+        }
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}");
+    }
+
     /// Dekker's pattern, again and again: the light side writes 1, 2, 3, ... to `x` without a stop, and reads `y`
     /// each time; the heavy side writes rounds to `y`, and reads `x`. If it sees `i` there, the light side's write
     /// of `i + 1` was missed, so the read after that write must have seen the round.

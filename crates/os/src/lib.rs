@@ -18,8 +18,8 @@
 //! Everything belongs to the process: all locks of all types share one table of queue nodes, one of
 //! settings and one of counters.
 //!
-//! Supported is Linux with 64-bit pointers. Elsewhere everything works, but there is one NUMA node, and a
-//! futex waits by yielding.
+//! Supported is Linux with 64-bit pointers. Elsewhere everything works, but there is one NUMA node, a futex
+//! waits by yielding, and asymmetric fences are ordinary ones.
 //!
 //! # Signals and fork
 //!

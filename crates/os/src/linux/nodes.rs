@@ -228,6 +228,36 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
+    fn a_thread_that_is_bound_to_a_processor_sees_that_one_only() {
+        std::thread::spawn(|| {
+            let cpu = affinity().unwrap().iter().next().unwrap();
+            let mut mask = [0u64; CPUS_MAX / 64];
+            mask[cpu as usize / 64] = 1 << (cpu % 64);
+            // SAFETY: the mask is readable and as long as it says.
+            let result =
+                unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask), mask.as_ptr()) };
+            assert_eq!(result, 0);
+            let machine = Machine::of_this_process();
+            assert_eq!(machine.allowed.iter().collect::<Vec<_>>(), [cpu]);
+            assert_eq!(machine.parallelism(), 1);
+            let node = machine.node_of_cpu(cpu).unwrap();
+            assert!(machine.allowed_nodes().eq([node]));
+            // The thread cannot be moved any more, so the answers must agree at once.
+            assert_eq!((numa_node(), ask_numa_node()), (node.number, node.number));
+            if let Some(offset) = rseq::offset() {
+                assert_eq!(numa_node_by_rseq(offset), node.number);
+            }
+            let sharing = |cache: &&crate::topology::LastLevelCache| cache.cpus.contains(cpu);
+            let cache = machine.last_level_caches.iter().find(sharing).unwrap();
+            let expected = if cache.level > 0 { cache.cpus.iter().next().unwrap() } else { node.number };
+            assert_eq!(last_level_cache(), expected);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // asks the kernel
     fn files_that_cannot_be_read_are_not_told() {
         assert_eq!(with_file(format_args!("/nowhere"), |_| ()), None);
         assert_eq!(with_file(format_args!("/proc/self"), |_| ()), None, "a directory");
