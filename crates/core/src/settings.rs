@@ -43,6 +43,12 @@ pub struct SettingInfo {
 }
 
 settings! {
+    CnaThresholdNs "cna.threshold-ns" "ns" default 1_000_000, 0 to 100_000_000_000,
+        "How long the secondary queue may wait before it is flushed; 0: for ever. Source: CNA v15, patch 4 (1 ms). Small, CNA is nearly FIFO; great, or 0, other nodes starve."
+    CnaShuffleReduction "cna.shuffle-reduction" "bits" default 7, 0 to 32,
+        "While there is no secondary queue, sort the queue with probability 2^-bits only. Source: CNA v15, patch 6. 0: always sort; 20 or more: practically never."
+    CnaPriorityWaiters "cna.priority-waiters" "0|1" default 1, 0 to 1,
+        "Whether urgent waiters are never moved to the secondary queue. Source: CNA v15, patch 5."
     CnaV13ThresholdNs "cna-v13.threshold-ns" "ns" default 10_000_000, 1_000 to 100_000_000_000,
         "How long the secondary queue may wait before it is flushed, rounded up to ticks. Source: CNA v13, patch 4 (10 ms; boot option 1 to 100 ms). At its least, CNA is nearly FIFO; at its greatest, other nodes starve."
     CnaV13TickHz "cna-v13.tick-hz" "1/s" default 1_000, 1 to 1_000_000,

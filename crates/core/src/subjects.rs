@@ -3,7 +3,7 @@
 
 use crate::classic::{clh, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
-use crate::linux::{cna_v13, qspinlock};
+use crate::linux::{cna, cna_v13, qspinlock};
 use crate::platform::{Clock, LocalNodes, Park, Platform, Priority, Random, Settings, Topology};
 use crate::raw::RawLock;
 use crate::settings::Setting;
@@ -17,6 +17,7 @@ pub trait EveryCapability:
     + Settings
     + Park
     + LocalNodes<qspinlock::Node<Self, ()>>
+    + LocalNodes<cna::Node<Self>>
     + LocalNodes<cna_v13::Node<Self>>
 {
 }
@@ -29,6 +30,7 @@ impl<P> EveryCapability for P where
         + Settings
         + Park
         + LocalNodes<qspinlock::Node<Self, ()>>
+        + LocalNodes<cna::Node<Self>>
         + LocalNodes<cna_v13::Node<Self>>
 {
 }
@@ -125,7 +127,10 @@ macro_rules! subjects {
     };
 }
 
-const CNA_SETTINGS: &[Setting] = &[
+const CNA_SETTINGS: &[Setting] =
+    &[Setting::CnaThresholdNs, Setting::CnaShuffleReduction, Setting::CnaPriorityWaiters];
+
+const CNA_V13_SETTINGS: &[Setting] = &[
     Setting::CnaV13ThresholdNs,
     Setting::CnaV13TickHz,
     Setting::CnaV13ShuffleReduction,
@@ -160,10 +165,12 @@ subjects! {
         "qspinlock whose waiters sleep after a while", Fifo, &[];
     "qspinlock-preemptible" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::Preemptible>,
         "qspinlock for more threads than processors: newcomers steal, waiters sleep", Unbounded, &[];
+    "cna" Linux cna::CnaLock<P>,
+        "CNA in its final form: the NUMA-aware qspinlock", Threshold, CNA_SETTINGS;
     "cna-v13" Linux cna_v13::CnaV13Lock<P>,
-        "CNA, the NUMA-aware qspinlock of the published tables", Threshold, CNA_SETTINGS;
-    "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna_v13::NoShuffleReduction>,
-        "cna-v13 without the shuffle reduction", Threshold, CNA_SETTINGS;
+        "CNA, the NUMA-aware qspinlock of the published tables", Threshold, CNA_V13_SETTINGS;
+    "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna::NoShuffleReduction>,
+        "cna-v13 without the shuffle reduction", Threshold, CNA_V13_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 use ::loom::sync::atomic::AtomicU32;
 use nearlock_core::events::LockEvent;
-use nearlock_core::linux::{cna_v13, qspinlock};
+use nearlock_core::linux::{cna, cna_v13, qspinlock};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
     Topology,
@@ -52,13 +52,15 @@ pub struct Thread {
 }
 
 type QSpinNode = qspinlock::Node<Loom, ()>;
-type CnaNode = cna_v13::Node<Loom>;
+type CnaNode = cna::Node<Loom>;
+type CnaV13Node = cna_v13::Node<Loom>;
 
 /// What belongs to the execution that is under way on this thread of the machine.
 #[derive(Default)]
 struct Instance {
     qspin: RefCell<Arc<[QSpinNode]>>,
     cna: RefCell<Arc<[CnaNode]>>,
+    cna_v13: RefCell<Arc<[CnaV13Node]>>,
     now_ns: Cell<u64>,
     random: Cell<u32>,
     settings: Cell<[u64; Setting::COUNT]>,
@@ -87,6 +89,7 @@ impl Loom {
         INSTANCE.with(|i| {
             i.qspin.replace((0..slots).map(|_| QSpinNode::default()).collect());
             i.cna.replace((0..slots).map(|_| CnaNode::default()).collect());
+            i.cna_v13.replace((0..slots).map(|_| CnaV13Node::default()).collect());
             i.now_ns.set(0);
             i.random.set(0);
             i.sleepers.borrow_mut().clear();
@@ -316,3 +319,4 @@ macro_rules! local_nodes {
 }
 local_nodes!(QSpinNode, qspin);
 local_nodes!(CnaNode, cna);
+local_nodes!(CnaV13Node, cna_v13);

@@ -1,4 +1,5 @@
 //! The locks of the Linux kernel, as user-space algorithms.
 
+pub mod cna;
 pub mod cna_v13;
 pub mod qspinlock;

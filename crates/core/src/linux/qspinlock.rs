@@ -45,12 +45,13 @@ use crate::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Park, Pla
 use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::{Standard, WordAccess};
 
+pub(in crate::linux) use compete::competes;
 pub use compete::{ParkOnly, Preemptible, StealHybrid, StealOnce, Stealing};
 pub use queue::{Fifo, Node, QueuePolicy, grant};
 
 /// The value of a word that is locked, without waiters.
 pub const LOCKED: u32 = 1;
-const LOCKED_MASK: u32 = 0xff;
+pub(in crate::linux) const LOCKED_MASK: u32 = 0xff;
 /// The bit of the waiter that needs no node.
 pub const PENDING: u32 = 1 << 8;
 /// The bits that name the last node of the queue.
@@ -161,7 +162,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     #[inline(never)]
     fn lock_slow(&self, val: u32) {
         P::count(LockEvent::Slowpath);
-        if compete::competes::<T>() {
+        if competes::<T>() {
             if self.steal() {
                 P::count(LockEvent::Stealing);
                 return;
@@ -267,8 +268,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             P::prefetch_write(next);
         }
         // SAFETY: we are the head; so below.
-        unsafe { Q::became_head(&self.word, node) };
-        let val = if compete::competes::<T>() {
+        unsafe { Q::became_head::<T>(&self.word, node) };
+        let val = if competes::<T>() {
             self.compete()
         } else {
             // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
@@ -278,7 +279,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         if val & TAIL_MASK == tail.bits() && unsafe { Q::try_clear_tail::<T>(&self.word, val, node) } {
             return;
         }
-        if !compete::competes::<T>() {
+        if !competes::<T>() {
             self.set_locked();
         }
         if next.is_null() {
@@ -327,7 +328,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     /// Waits without a place in the queue, for threads that can have no node. Can starve.
     fn lock_without_node(&self) {
         P::count(LockEvent::NoNode);
-        let takes_from: u32 = if compete::competes::<T>() { LOCKED_MASK | PENDING } else { u32::MAX };
+        let takes_from: u32 = if competes::<T>() { LOCKED_MASK | PENDING } else { u32::MAX };
         while !self.try_take_over(takes_from) {
             P::wait_until(&self.word, Relaxed, |v| v & takes_from == 0);
         }

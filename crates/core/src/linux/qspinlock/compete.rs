@@ -85,7 +85,7 @@ impl QSpinTuning for Preemptible {
 }
 
 /// Whether the head competes with others for a free lock.
-pub(super) const fn competes<T: QSpinTuning>() -> bool {
+pub(in crate::linux) const fn competes<T: QSpinTuning>() -> bool {
     T::PARK_HEAD || !matches!(T::STEALING, Stealing::Off)
 }
 

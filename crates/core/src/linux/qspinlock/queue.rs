@@ -51,7 +51,7 @@ impl<P: Platform, Part: Default> Default for Node<P, Part> {
     }
 }
 
-/// Which waiter of the queue comes next: the hooks in which [CNA](crate::linux::cna_v13) differs from
+/// Which waiter of the queue comes next: the hooks in which [CNA](crate::linux::cna) differs from
 /// first come, first served.
 ///
 /// # Safety
@@ -69,7 +69,7 @@ pub unsafe trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
     /// # Safety
     ///
     /// The caller is the head, with this `node`. So in the next two.
-    unsafe fn became_head(word: &P::U32, node: &Node<P, Self::Part>);
+    unsafe fn became_head<T: QSpinTuning>(word: &P::U32, node: &Node<P, Self::Part>);
 
     /// The head takes the lock when the word `val` names its node as the last: tries to take it without leaving a
     /// head behind that nobody will grant. False if somebody has queued meanwhile. (The word is free, or
@@ -98,7 +98,7 @@ unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
     fn prepare(_node: &Node<P, ()>, _tail: Tail) {}
 
     #[inline(always)]
-    unsafe fn became_head(_word: &P::U32, _node: &Node<P, ()>) {}
+    unsafe fn became_head<T: QSpinTuning>(_word: &P::U32, _node: &Node<P, ()>) {}
 
     #[inline(always)]
     unsafe fn try_clear_tail<T: QSpinTuning>(word: &P::U32, val: u32, _node: &Node<P, ()>) -> bool

@@ -1,0 +1,189 @@
+//! The two queues of CNA, and what can be done to them, whichever version of it decides when.
+//!
+//! ```text
+//!  main queue       head --next--> waiter --next--> waiter ... <-- tail in the lock word
+//!                    |
+//!                    | granted = name of the secondary queue's tail (0 or 1: there is none)
+//!                    v
+//!  secondary queue  tail --next--> first --next--> ... --next--> tail      a circle
+//! ```
+//! 1. Each waiter is in exactly one of the queues. The last of the main queue is never moved, so the
+//!    lock word's tail is changed only by newcomers and by `try_clear_tail`.
+//! 2. The secondary queue, its circle, and the head's `granted` and part belong to the head. They pass to
+//!    the next head with the Release of `granted`, so Relaxed is enough for them.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
+use crate::events::LockEvent;
+use crate::linux::qspinlock::{self, LOCKED, QSpinTuning, Tail, grant};
+use crate::platform::{
+    Atomic, Clock, LocalNodes, NUMA_NODES_MAX, Park, Platform, Priority, Random, Settings, Topology, ZeroNode,
+};
+use crate::settings::Setting;
+use crate::tuning::Standard;
+
+/// A queue node of CNA. `S` is what the version in question keeps beside the place of the waiter.
+pub type Node<P, S> = qspinlock::Node<P, CnaPart<P, S>>;
+
+/// The NUMA node of an urgent waiter: none, so that it is never far.
+pub const PRIORITY_NODE: u32 = NUMA_NODES_MAX;
+
+/// The switches of CNA that are fixed at compile time.
+pub trait CnaTuning: Send + Sync + 'static {
+    /// While there is no secondary queue, begin one only now and then: at low contention, sorting costs
+    /// more than it brings. How often: [`Setting::CnaShuffleReduction`] or [`Setting::CnaV13ShuffleReduction`].
+    const SHUFFLE_REDUCTION: bool = true;
+}
+
+impl CnaTuning for Standard {}
+
+/// Sorts at every acquisition: the patch series without its last patch.
+#[derive(Debug)]
+pub struct NoShuffleReduction;
+
+impl CnaTuning for NoShuffleReduction {
+    const SHUFFLE_REDUCTION: bool = false;
+}
+
+/// What CNA keeps in a queue node.
+#[repr(C)]
+pub struct CnaPart<P: Platform, S> {
+    /// The node that the owner counts as being on: its own, [`PRIORITY_NODE`], or an earlier head's.
+    pub numa_node: P::U32,
+    /// The node that the owner ran on when it queued.
+    real_numa_node: P::U32,
+    /// The name of this node.
+    tail: P::U32,
+    /// What the version keeps.
+    pub state: S,
+}
+
+// SAFETY: words of zero bits are valid, and so is the state.
+unsafe impl<P: Platform, S: ZeroNode> ZeroNode for CnaPart<P, S> {}
+
+impl<P: Platform, S: Default> Default for CnaPart<P, S> {
+    fn default() -> Self {
+        Self {
+            numa_node: Atomic::new(0),
+            real_numa_node: Atomic::new(0),
+            tail: Atomic::new(0),
+            state: S::default(),
+        }
+    }
+}
+
+/// The capabilities that CNA asks for, with state `S` in its nodes.
+pub trait CnaPlatform<S>:
+    Topology + Clock + Priority + Random + Settings + Park + LocalNodes<Node<Self, S>>
+{
+}
+impl<P: Topology + Clock + Priority + Random + Settings + Park + LocalNodes<Node<P, S>>, S> CnaPlatform<S>
+    for P
+{
+}
+
+impl<P: Topology + Priority + Settings, S> CnaPart<P, S> {
+    /// Notes where the owner is, and the name of its node. `priority_waiters`: whether it may be urgent.
+    pub(in crate::linux) fn prepare(&self, tail: Tail, priority_waiters: Setting) {
+        let urgent = P::setting(priority_waiters) != 0 && P::is_priority();
+        let real = P::numa_node();
+        self.real_numa_node.store(real, Relaxed);
+        self.numa_node.store(if urgent { PRIORITY_NODE } else { real }, Relaxed);
+        self.tail.store(tail.bits(), Relaxed);
+    }
+
+    /// An urgent head sorts by the node that it is really on.
+    pub(in crate::linux) fn be_on_a_node(&self) {
+        if self.numa_node.load(Relaxed) == PRIORITY_NODE {
+            self.numa_node.store(self.real_numa_node.load(Relaxed), Relaxed);
+        }
+    }
+}
+
+/// The shuffle reduction: true for all but one in 2^bits of the heads that have no secondary queue.
+pub(in crate::linux) fn leave_unsorted<P: Random + Settings, S, T: CnaTuning>(
+    node: &Node<P, S>,
+    bits: Setting,
+) -> bool {
+    if !T::SHUFFLE_REDUCTION || node.granted.load(Relaxed) > 1 {
+        return false;
+    }
+    let mask = 1u32.checked_shl(P::setting(bits) as u32).map_or(u32::MAX, |one| one - 1);
+    mask != 0 && P::random_u32() & mask != 0
+}
+
+/// Moves `next`, which has `after` behind it, to the end of the secondary queue of the head `node`. Calls
+/// `begun` if there was none.
+pub(in crate::linux) fn splice<P: LocalNodes<Node<P, S>>, S>(
+    node: &Node<P, S>,
+    next: *mut Node<P, S>,
+    after: *mut Node<P, S>,
+    begun: impl FnOnce(),
+) {
+    P::count(LockEvent::CnaSplice);
+    // SAFETY: `next` is a linked waiter, its node in use and ours to move (invariants 1 and 2).
+    let (next_next, next_tail) = unsafe { (&(*next).next, &(*next).part.tail) };
+    node.next.store(after, Relaxed);
+    if let Some(last) = Tail::decode(node.granted.load(Relaxed)) {
+        // SAFETY: a node in the secondary queue is in use, and ours to change (invariant 2).
+        let last_next = unsafe { &(*P::node(last)).next };
+        next_next.store(last_next.load(Relaxed), Relaxed);
+        last_next.store(next, Relaxed);
+    } else {
+        next_next.store(next, Relaxed);
+        begun();
+    }
+    node.granted.store(next_tail.load(Relaxed), Relaxed);
+}
+
+/// Puts the secondary queue in front of `next` and makes its first waiter the head, whose NUMA node is
+/// preferred from now on.
+pub(in crate::linux) fn flush<P: Park + LocalNodes<Node<P, S>>, S, L: QSpinTuning>(
+    node: &Node<P, S>,
+    next: *mut Node<P, S>,
+) {
+    P::count(LockEvent::CnaFlush);
+    let last = Tail::decode(node.granted.load(Relaxed)).expect("a head that flushes has a secondary queue");
+    // SAFETY: a node in the secondary queue is in use, and ours to change (invariant 2).
+    let last_next = unsafe { &(*P::node(last)).next };
+    let first = last_next.load(Relaxed);
+    last_next.store(next, Relaxed);
+    // SAFETY: the first of the secondary queue waits for `granted`, so its node is in use.
+    grant::<P, L>(unsafe { &(*first).granted }, 1);
+}
+
+/// [`QueuePolicy::try_clear_tail`](qspinlock::QueuePolicy::try_clear_tail): the secondary queue, if there is
+/// one, takes the place of the main queue, which is empty but for the head.
+pub(in crate::linux) fn try_clear_tail<P: Park + LocalNodes<Node<P, S>>, S, L: QSpinTuning>(
+    word: &P::U32,
+    val: u32,
+    node: &Node<P, S>,
+) -> bool {
+    let Some(last) = Tail::decode(node.granted.load(Relaxed)) else {
+        // Relaxed: as in `Fifo::try_clear_tail`.
+        return word.compare_exchange(val, LOCKED, Relaxed, Relaxed).is_ok();
+    };
+    let last_tail = Tail::encode(last).bits();
+    let last = P::node(last);
+    // SAFETY: a node in the secondary queue is in use, and by invariant 2 ours to change.
+    let last_next = unsafe { &(*last).next };
+    let first = last_next.load(Relaxed);
+    // The circle becomes the main queue. It must be open before its end is in the word: who queues
+    // behind it writes its `next`.
+    last_next.store(ptr::null_mut(), Relaxed);
+    // Ordering: Release, pairs with the Acquire half of the tail swap: the null above comes before the
+    // link of whoever queues behind. Relaxed on failure: nothing is read through the value.
+    if word.compare_exchange(val, last_tail | LOCKED, Release, Relaxed).is_err() {
+        P::count(LockEvent::CnaTailUpdateFailed);
+        last_next.store(first, Relaxed);
+        return false;
+    }
+    P::count(LockEvent::CnaTailSplice);
+    // SAFETY: the first of the secondary queue waits for `granted`, so its node is in use.
+    grant::<P, L>(unsafe { &(*first).granted }, 1);
+    true
+}
+
+#[cfg(test)]
+mod tests;
