@@ -35,8 +35,9 @@ fn unknown_or_absurd_settings() {
     for (setting, expected) in [
         ("threshold", "NAME.KEY=VALUE"),
         ("threshold=1", "NAME.KEY=VALUE"),
+        ("cna.treshold-ns=1", "did you mean `cna.threshold-ns`?"),
         ("cna-v13.treshold-ns=1", "did you mean `cna-v13.threshold-ns`?"),
-        ("frob.x=1", "there are: cna-v13.threshold-ns, "),
+        ("frob.x=1", "there are: cna.threshold-ns, "),
         ("cna-v13.threshold-ns=1", "must be 1000 to 100000000000 ns, not `1`"),
         ("cna-v13.threshold-ns=soon", "not `soon`"),
         ("locktorture.short-holds=v4.0", "v5.10 or today"),

@@ -66,7 +66,7 @@ impl Fairness {
         match self {
             Fairness::Unbounded => "none",
             Fairness::Fifo => "first come, first served",
-            Fairness::Threshold => "threshold",
+            Fairness::Threshold(_) => "threshold",
             Fairness::PassLimit(_) => "pass limit",
         }
     }
@@ -166,11 +166,13 @@ subjects! {
     "qspinlock-preemptible" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::Preemptible>,
         "qspinlock for more threads than processors: newcomers steal, waiters sleep", Unbounded, &[];
     "cna" Linux cna::CnaLock<P>,
-        "CNA in its final form: the NUMA-aware qspinlock", Threshold, CNA_SETTINGS;
+        "CNA in its final form: the NUMA-aware qspinlock", Threshold(CnaThresholdNs), CNA_SETTINGS;
+    "cna-preemptible" Linux qspinlock::QSpinLock<P, cna::Cna, qspinlock::Preemptible>,
+        "CNA for more threads than processors: newcomers steal, waiters sleep", Unbounded, CNA_SETTINGS;
     "cna-v13" Linux cna_v13::CnaV13Lock<P>,
-        "CNA, the NUMA-aware qspinlock of the published tables", Threshold, CNA_V13_SETTINGS;
+        "CNA, the NUMA-aware qspinlock of the published tables", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
     "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna::NoShuffleReduction>,
-        "cna-v13 without the shuffle reduction", Threshold, CNA_V13_SETTINGS;
+        "cna-v13 without the shuffle reduction", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

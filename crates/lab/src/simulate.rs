@@ -267,11 +267,14 @@ fn starvation_ns(simulation: &Simulation) -> u64 {
     match simulation.lock.fairness {
         Fairness::Unbounded => u64::MAX,
         Fairness::Fifo => queue_ns,
-        Fairness::Threshold => {
-            let tick_ns = 1_000_000_000 / settings[Setting::CnaV13TickHz as usize];
-            let threshold_ns = settings[Setting::CnaV13ThresholdNs as usize] + 2 * tick_ns;
-            10 * numa_nodes(machine, settings) * (threshold_ns + queue_ns)
-        }
+        Fairness::Threshold(threshold) => match settings[threshold as usize] {
+            0 => u64::MAX,
+            threshold_ns => {
+                let in_ticks = simulation.lock.settings.contains(&Setting::CnaV13TickHz);
+                let ticks_ns = if in_ticks { 2_000_000_000 / settings[Setting::CnaV13TickHz as usize] } else { 0 };
+                10 * numa_nodes(machine, settings) * (threshold_ns + ticks_ns + queue_ns)
+            }
+        },
         Fairness::PassLimit(limit) => {
             // The NUMA nodes in turn, as often as it takes to get through the queue on one's own.
             let in_turn = settings[limit as usize] + 1 + threads;

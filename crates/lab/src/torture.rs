@@ -86,11 +86,12 @@ pub fn writers_by_default() -> usize {
 }
 
 /// The values of lock settings that the torture test begins with: the defaults, but CNA sorts one queue in
-/// four instead of one in 128, and flushes a secondary queue after 1 ms instead of 10. Every path is taken
+/// four instead of one in 128, and cna-v13 too flushes a secondary queue after 1 ms. Every path is taken
 /// with the defaults too, some of them a few times a minute only.
 pub fn settings() -> [u64; Setting::COUNT] {
     let mut settings = Setting::DEFAULTS;
     settings[Setting::CnaV13ThresholdNs as usize] = 1_000_000;
+    settings[Setting::CnaShuffleReduction as usize] = 2;
     settings[Setting::CnaV13ShuffleReduction as usize] = 2;
     settings
 }

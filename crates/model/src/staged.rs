@@ -2,15 +2,17 @@
 //! follow from the start.
 //!
 //! The queue is built before the other threads start: by hand, as the lock itself would have left it. The
-//! first thread is both the holder, which releases the lock, and then the head of the queue. The waiters that
-//! it has built are live threads, each waiting for its grant; newcomers call `lock`.
+//! first thread is the holder, which releases the lock; either it is then the head of the queue too, or the head is a
+//! thread of its own. The waiters that it has built are live threads, each waiting for its grant; newcomers
+//! call `lock`.
 //!
 //! Threads in even slots run on the head's NUMA node, threads in odd slots on another.
 
 use std::sync::Arc;
 
 use ::loom::thread::JoinHandle;
-use nearlock_core::linux::cna_v13::{CnaPart, CnaTuning, CnaV13};
+use nearlock_core::linux::cna::{self, Cna, CnaTuning};
+use nearlock_core::linux::cna_v13::{self, CnaV13};
 use nearlock_core::linux::qspinlock::{Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, Tail};
 use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId};
 use nearlock_core::raw::RawLock;
@@ -26,11 +28,11 @@ use crate::model::{Model, spawn};
 pub struct Queue {
     /// The waiters behind the head, which is in slot 0.
     pub main: &'static [u32],
-    /// The waiters of the secondary queue, begun in tick 1.
+    /// The waiters of the secondary queue, begun long ago, when the clock stood at its least.
     pub secondary: &'static [u32],
     /// Threads that come while this goes on.
     pub newcomers: &'static [u32],
-    /// Those of them that are urgent.
+    /// Those of all these threads that are urgent.
     pub urgent: &'static [u32],
 }
 
@@ -38,6 +40,15 @@ impl Queue {
     fn slots(&self) -> u32 {
         let all = self.main.iter().chain(self.secondary).chain(self.newcomers);
         all.max().map_or(1, |slot| slot + 1)
+    }
+
+    /// One each: the holder's, the head's, and the others'.
+    fn sections(&self) -> usize {
+        2 + self.main.len() + self.secondary.len() + self.newcomers.len()
+    }
+
+    fn thread(&self, slot: u32) -> Thread {
+        Thread { urgent: self.urgent.contains(&slot), ..in_slot(slot) }
     }
 }
 
@@ -53,10 +64,17 @@ impl Stage for Fifo {
     }
 }
 
-impl<T: CnaTuning> Stage for CnaV13<T> {
-    fn give_secondary(head: &Node<Loom, CnaPart<Loom>>, last: Tail) {
+impl<T: CnaTuning> Stage for Cna<T> {
+    fn give_secondary(head: &cna::Node<Loom>, last: Tail) {
         head.granted.store(last.bits(), Relaxed);
-        head.part.start_tick.store(1, Relaxed);
+        head.part.state.start_ns.store(2, Relaxed);
+    }
+}
+
+impl<T: CnaTuning> Stage for CnaV13<T> {
+    fn give_secondary(head: &cna_v13::Node<Loom>, last: Tail) {
+        head.granted.store(last.bits(), Relaxed);
+        head.part.state.start_tick.store(1, Relaxed);
     }
 }
 
@@ -81,7 +99,7 @@ where
         unsafe { &(*node_of::<Q::Part>(slot)).next }.store(next, Relaxed);
     };
     for slot in [0].iter().chain(queue.main).chain(queue.secondary) {
-        Loom::become_thread(in_slot(*slot));
+        Loom::become_thread(queue.thread(*slot));
         // SAFETY: as above.
         Q::prepare(unsafe { &*node_of(*slot) }, Tail::encode(name_of(*slot)));
     }
@@ -112,10 +130,14 @@ where
         unsafe { self.lock.unlock(&()) };
     }
 
-    /// The holder's section, then the head's.
-    fn hold_and_head(&self) {
+    /// The holder's section.
+    fn hold(&self) {
         self.count.add_one();
         self.release();
+    }
+
+    /// The head's section.
+    fn head(&self) {
         // SAFETY: nodes live as long as the execution.
         unsafe { self.lock.lock_as_head(&*node_of(0), Tail::encode(name_of(0))) };
         self.count.add_one();
@@ -142,7 +164,8 @@ where
     }
 }
 
-/// A queue at work. `set` is called before it is built, to move the clock and the like.
+/// A queue at work, whose head is the thread that has just released the lock. `set` is called before it is built,
+/// to move the clock and the like.
 pub fn queue_at_work<Q: Stage, T: QSpinTuning>(
     name: &str,
     situation: &str,
@@ -155,27 +178,74 @@ where
 {
     Model::new(format!("{name}: {situation}"), queue.slots(), preemptions, move || {
         set();
-        let lock = QSpinLock::<Loom, Q, T>::with_word(build::<Q>(&queue));
-        let shared = Arc::new(Guarded { lock, count: Counter::default() });
-        let mut predecessor = 0;
-        let waiters = queue.main.iter().chain(queue.secondary).map(|&slot| {
-            let (shared, before) = (shared.clone(), std::mem::replace(&mut predecessor, slot));
-            spawn(in_slot(slot), move || shared.wait_queued(slot, before))
-        });
-        let newcomers = queue.newcomers.iter().map(|slot| {
-            let shared = shared.clone();
-            let urgent = queue.urgent.contains(slot);
-            spawn(Thread { urgent, ..in_slot(*slot) }, move || shared.section())
-        });
-        let others: Vec<_> = waiters.chain(newcomers).collect();
-        shared.hold_and_head();
-        let sections = others.len() as u32 + 2;
-        for other in others {
-            other.join().unwrap();
-        }
-        assert_eq!(shared.count.get(), sections);
-        assert!(shared.try_section(), "the lock is free at last");
+        let shared = staged::<Q, T>(&queue);
+        let others = spawn_others(&shared, queue);
+        shared.hold();
+        shared.head();
+        finish(&shared, others, queue.sections());
     })
+}
+
+/// The same, while another thread holds the lock.
+pub fn queue_of_held_lock<Q: Stage, T: QSpinTuning>(
+    name: &str,
+    situation: &str,
+    queue: Queue,
+    preemptions: Option<usize>,
+    set: fn(),
+) -> Model
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    Model::new(format!("{name}: held; {situation}"), queue.slots(), preemptions, move || {
+        set();
+        let shared = staged::<Q, T>(&queue);
+        let mut others = spawn_others(&shared, queue);
+        let of_head = shared.clone();
+        others.push(spawn(queue.thread(0), move || of_head.head()));
+        shared.hold();
+        finish(&shared, others, queue.sections());
+    })
+}
+
+type Shared<Q, T> = Arc<Guarded<QSpinLock<Loom, Q, T>>>;
+
+/// The lock with its queue, held.
+fn staged<Q: Stage, T: QSpinTuning>(queue: &Queue) -> Shared<Q, T>
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    let lock = QSpinLock::<Loom, Q, T>::with_word(build::<Q>(queue));
+    Arc::new(Guarded { lock, count: Counter::default() })
+}
+
+/// Starts the waiters and the newcomers.
+fn spawn_others<Q: Stage, T: QSpinTuning>(shared: &Shared<Q, T>, queue: Queue) -> Vec<JoinHandle<()>>
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    let mut predecessor = 0;
+    let waiters = queue.main.iter().chain(queue.secondary).map(|&slot| {
+        let (shared, before) = (shared.clone(), std::mem::replace(&mut predecessor, slot));
+        spawn(queue.thread(slot), move || shared.wait_queued(slot, before))
+    });
+    let newcomers = queue.newcomers.iter().map(|&slot| {
+        let shared = shared.clone();
+        spawn(queue.thread(slot), move || shared.section())
+    });
+    waiters.chain(newcomers).collect()
+}
+
+/// Waits for the others, and sees whether all have had their sections.
+fn finish<Q: Stage, T: QSpinTuning>(shared: &Shared<Q, T>, others: Vec<JoinHandle<()>>, sections: usize)
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    for other in others {
+        other.join().unwrap();
+    }
+    assert_eq!(shared.count.get() as usize, sections);
+    assert!(shared.try_section(), "the lock is free at last");
 }
 
 /// The lock is held; a waiter queues, and so is alone in the queue, while another may still become pending.
@@ -201,7 +271,7 @@ where
 fn held_against<Q: Stage, T: QSpinTuning>(
     name: String,
     preemptions: Option<usize>,
-    first: impl Fn(Arc<Guarded<QSpinLock<Loom, Q, T>>>) -> JoinHandle<()> + Send + Sync + 'static,
+    first: impl Fn(Shared<Q, T>) -> JoinHandle<()> + Send + Sync + 'static,
 ) -> Model
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
@@ -210,13 +280,8 @@ where
         let lock = QSpinLock::<Loom, Q, T>::with_word(LOCKED);
         let shared = Arc::new(Guarded { lock, count: Counter::default() });
         let second = shared.clone();
-        let others = [first(shared.clone()), spawn(in_slot(2), move || second.section())];
-        shared.count.add_one();
-        shared.release();
-        for other in others {
-            other.join().unwrap();
-        }
-        assert_eq!(shared.count.get(), 3);
-        assert!(shared.try_section(), "the lock is free at last");
+        let others = vec![first(shared.clone()), spawn(in_slot(2), move || second.section())];
+        shared.hold();
+        finish(&shared, others, 3);
     })
 }

@@ -1,5 +1,7 @@
 //! Which models each lock of core's list has.
 
+mod cna;
+
 use nearlock_core::classic::clh::ClhLock;
 use nearlock_core::classic::hmcs::HmcsLock;
 use nearlock_core::classic::mcs::McsLock;
@@ -7,7 +9,8 @@ use nearlock_core::classic::tas::TasLock;
 use nearlock_core::classic::ticket::TicketLock;
 use nearlock_core::classic::ttas::{NoPreRead, TtasLock};
 use nearlock_core::events::LockEvent;
-use nearlock_core::linux::cna_v13::{CnaTuning, CnaV13, NoShuffleReduction};
+use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
+use nearlock_core::linux::cna_v13::CnaV13;
 use nearlock_core::linux::qspinlock::{
     Fifo, Node, ParkOnly, Preemptible, QSpinLock, QSpinTuning, StealHybrid, StealOnce, WholeWord,
 };
@@ -42,11 +45,19 @@ pub fn models_of(name: &str) -> Vec<Model> {
         "qspinlock-preemptible" => {
             competing::<Fifo, Preemptible>(name, 1, &[Stealing, WaitNode, WaitHead, KickUnlock, KickWaiter])
         }
-        "cna-v13" => cna::<Standard>(name),
-        "cna-v13-no-sro" => cna::<NoShuffleReduction>(name),
-        "cna-v13-preemptible" => cna_queues::<Standard, Preemptible>(name, 1),
+        "cna" => both(qspin::<Cna, Standard>(name), cna::final_form::<Standard>(name)),
+        "cna-preemptible" => cna::final_form::<Preemptible>(name),
+        "cna-v13" => both(qspin::<CnaV13, Standard>(name), cna::v13::<Standard>(name)),
+        "cna-v13-no-sro" => {
+            both(qspin::<CnaV13<NoShuffleReduction>, Standard>(name), cna::v13::<NoShuffleReduction>(name))
+        }
         _ => Vec::new(),
     }
+}
+
+fn both(mut models: Vec<Model>, more: Vec<Model>) -> Vec<Model> {
+    models.extend(more);
+    models
 }
 
 fn word_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
@@ -115,49 +126,5 @@ where
             .reaching(reaches),
         queue_at_work::<Q, T>(name, "two newcomers behind a head", two, Some(preemptions), || ()),
         without_node::<Q, T>(name, Some(2)).reaching(&[LockEvent::NoNode]),
-    ]
-}
-
-fn cna<T: CnaTuning>(name: &str) -> Vec<Model> {
-    let mut models = qspin::<CnaV13<T>, Standard>(name);
-    models.extend(cna_queues::<T, Standard>(name, 2));
-    models
-}
-
-fn cna_queues<T: CnaTuning, L: QSpinTuning>(name: &str, preemptions: usize) -> Vec<Model> {
-    use LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed};
-    const NOBODY: Queue = Queue { main: &[], secondary: &[], newcomers: &[], urgent: &[] };
-    const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
-    let staged = |situation, queue, preemptions, set| {
-        queue_at_work::<CnaV13<T>, L>(name, situation, queue, Some(preemptions), set)
-    };
-    let early = || ();
-    let late = || Loom::set_now_ns(1_000_000_000);
-    let unsorted = || Loom::set_random(1);
-    vec![
-        staged("near, far", Queue { main: &[2, 1], ..NOBODY }, 2, early),
-        staged("far, near", Queue { main: &[1, 2], ..NOBODY }, 2, early)
-            .reaching(&[CnaSplice, CnaTailSplice]),
-        staged("far, near, and random bits", Queue { main: &[1, 2], ..NOBODY }, 2, unsorted),
-        staged("three newcomers", Queue { newcomers: &[1, 2, 3], ..NOBODY }, 1, early).reaching(&[CnaSplice]),
-        staged(
-            "an urgent newcomer",
-            Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY },
-            preemptions,
-            early,
-        ),
-        staged("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, preemptions, early)
-            .reaching(&[CnaSplice, CnaTailSplice]),
-        staged("one moved; a near newcomer", Queue { newcomers: &[2], ..MOVED }, 2, early)
-            .reaching(&[CnaTailSplice, CnaTailUpdateFailed]),
-        staged("one moved; a far newcomer", Queue { newcomers: &[3], ..MOVED }, 2, early)
-            .reaching(&[CnaTailSplice, CnaTailUpdateFailed]),
-        staged("threshold passed; a near waiter", Queue { main: &[2], ..MOVED }, 2, late)
-            .reaching(&[CnaFlush]),
-        staged("threshold passed; a newcomer", Queue { newcomers: &[2], ..MOVED }, 2, late).reaching(&[
-            CnaTailSplice,
-            CnaTailUpdateFailed,
-            CnaFlush,
-        ]),
     ]
 }

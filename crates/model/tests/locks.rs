@@ -49,8 +49,10 @@ proven! {
     hmcs "hmcs";
     // What a head that competes says of the queue when it grants matters to CNA only.
     qspinlock
-        "qspinlock" "qspinlock-steal-once" "qspinlock-steal" "qspinlock-park" "qspinlock-preemptible" "cna-v13-preemptible";
+        "qspinlock" "qspinlock-steal-once" "qspinlock-steal" "qspinlock-park" "qspinlock-preemptible"
+        "cna-preemptible";
     qspinlock_whole_word "qspinlock-whole-word";
+    cna "cna";
     cna_v13 "cna-v13";
     cna_v13_no_sro "cna-v13-no-sro";
 }

@@ -304,13 +304,13 @@ impl Drop for Lease<'_> {
 mod tests {
     use super::*;
     use core::sync::atomic::AtomicBool;
-    use nearlock_core::linux::{cna_v13, qspinlock};
+    use nearlock_core::linux::{cna, qspinlock};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::{Duration, Instant};
     use std::vec::Vec;
 
     type FifoNode = qspinlock::Node<crate::Os, ()>;
-    type CnaNode = cna_v13::Node<crate::Os>;
+    type CnaNode = cna::Node<crate::Os>;
 
     fn enter(slot: &Slot) -> Option<Level<'_>> {
         // SAFETY: tests use slots that they have leased.
@@ -394,12 +394,12 @@ mod tests {
         // SAFETY: just lent.
         let node = unsafe { &*level.lend::<CnaNode>().node };
         node.granted.store(7, Relaxed);
-        node.part.tail.store(7, Relaxed);
+        node.part.numa_node.store(7, Relaxed);
         drop(level);
         let mut level = enter(lease.slot()).unwrap();
         // SAFETY: just lent.
         let node = unsafe { &*level.lend::<CnaNode>().node };
-        assert_eq!((node.granted.load(Relaxed), node.part.tail.load(Relaxed)), (0, 0));
+        assert_eq!((node.granted.load(Relaxed), node.part.numa_node.load(Relaxed)), (0, 0));
         assert!(node.next.load(Relaxed).is_null());
     }
 

@@ -14,8 +14,9 @@ Judged are exclusion and progress. Marks: ??? after Max/Min means that one write
 than twice as often as another (no failure), !!! after Fail that a writer saw another hold the lock.
 How many writers take part, and how they pass the time between acquisitions, changes every 50 or
 150 ms at random, so that queues run full and empty: totals are no benchmark. Unless set,
-cna-v13.threshold-ns is 1000000 and cna-v13.shuffle-reduction is 2, so that every path of CNA is
-taken often. One that was not is named after NOT TAKEN: the run says nothing about it.";
+cna.shuffle-reduction and cna-v13.shuffle-reduction are 2 and cna-v13.threshold-ns is 1000000, so that
+every path of CNA is taken often. One that was not is named after NOT TAKEN: the run says nothing
+about it.";
 
 /// Tortures locks on this machine, as the kernel's locktorture does.
 #[derive(Debug, Args)]

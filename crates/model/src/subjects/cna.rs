@@ -1,0 +1,77 @@
+//! Models of CNA's queues.
+
+use nearlock_core::events::LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed};
+use nearlock_core::linux::cna::{Cna, CnaTuning};
+use nearlock_core::linux::cna_v13::CnaV13;
+use nearlock_core::linux::qspinlock::{Node, QSpinTuning};
+use nearlock_core::platform::LocalNodes;
+use nearlock_core::tuning::Standard;
+
+use crate::loom::Loom;
+use crate::model::Model;
+use crate::staged::{Queue, Stage, queue_at_work, queue_of_held_lock};
+
+const NOBODY: Queue = Queue { main: &[], secondary: &[], newcomers: &[], urgent: &[] };
+const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
+
+/// Those of the final form, whose head sorts while another thread holds the lock.
+pub fn final_form<T: QSpinTuning>(name: &str) -> Vec<Model> {
+    let held = |situation, queue, preemptions| {
+        queue_of_held_lock::<Cna, T>(name, situation, queue, Some(preemptions), || ())
+    };
+    let mut models = secondary_queue::<Cna, T>(name);
+    models.extend([
+        held("near, far", Queue { main: &[2, 1], ..NOBODY }, 2),
+        held("far, near", Queue { main: &[1, 2], ..NOBODY }, 2).reaching(&[CnaSplice, CnaTailSplice]),
+        held("far, and a newcomer", Queue { main: &[1], newcomers: &[2], ..NOBODY }, 1)
+            .reaching(&[CnaSplice, CnaTailSplice]),
+        held("two newcomers", Queue { newcomers: &[1, 2], ..NOBODY }, 1).reaching(&[CnaSplice]),
+        held("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY }, 1),
+        held("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, 1)
+            .reaching(&[CnaSplice, CnaTailSplice]),
+    ]);
+    models
+}
+
+/// Those of version 13, whose head sorts in any case.
+pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
+    let staged = |situation, queue, preemptions, set| {
+        queue_at_work::<CnaV13<T>, Standard>(name, situation, queue, Some(preemptions), set)
+    };
+    let early = || ();
+    let unsorted = || Loom::set_random(1);
+    let mut models = secondary_queue::<CnaV13<T>, Standard>(name);
+    models.extend([
+        staged("near, far", Queue { main: &[2, 1], ..NOBODY }, 2, early),
+        staged("far, near", Queue { main: &[1, 2], ..NOBODY }, 2, early)
+            .reaching(&[CnaSplice, CnaTailSplice]),
+        staged("far, near, and random bits", Queue { main: &[1, 2], ..NOBODY }, 2, unsorted),
+        staged("three newcomers", Queue { newcomers: &[1, 2, 3], ..NOBODY }, 1, early).reaching(&[CnaSplice]),
+        staged("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY }, 2, early),
+        staged("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, 2, early)
+            .reaching(&[CnaSplice, CnaTailSplice]),
+    ]);
+    models
+}
+
+/// What becomes of a secondary queue, whoever made it.
+fn secondary_queue<Q: Stage, T: QSpinTuning>(name: &str) -> Vec<Model>
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    let staged = |situation, queue, set| queue_at_work::<Q, T>(name, situation, queue, Some(2), set);
+    let early = || ();
+    let late = || Loom::set_now_ns(1_000_000_000);
+    vec![
+        staged("one moved; a near newcomer", Queue { newcomers: &[2], ..MOVED }, early)
+            .reaching(&[CnaTailSplice, CnaTailUpdateFailed]),
+        staged("one moved; a far newcomer", Queue { newcomers: &[3], ..MOVED }, early)
+            .reaching(&[CnaTailSplice, CnaTailUpdateFailed]),
+        staged("threshold passed; a near waiter", Queue { main: &[2], ..MOVED }, late).reaching(&[CnaFlush]),
+        staged("threshold passed; a newcomer", Queue { newcomers: &[2], ..MOVED }, late).reaching(&[
+            CnaTailSplice,
+            CnaTailUpdateFailed,
+            CnaFlush,
+        ]),
+    ]
+}
