@@ -14,7 +14,10 @@ fn list(what: &str) -> String {
 #[test]
 fn everything_is_listed() {
     for (what, names) in [
-        ("locks", vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"]),
+        (
+            "locks",
+            vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"],
+        ),
         ("workloads", vec!["locktorture"]),
         ("machines", vec!["haswell-ex-4s", "westmere-ex-8s", "epyc-rome-2s", "graviton3", "144"]),
         ("tables", vec!["cna-locktorture", "haswell-ex-4s", "cna-wo-sro"]),

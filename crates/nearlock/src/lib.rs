@@ -30,7 +30,7 @@
 //! |---|---|---|---|
 //! | [`linux::SpinLock`] | 4 | queues, in a node of its thread, and sleeps after a while | newcomers overtake a queue whose first is asleep |
 //! | [`linux::FifoSpinLock`] | 4 | queues, in a node of its thread | first come, first served |
-//! | [`linux::CnaLock`] | 4 | queues, and those near by go first | overtaken for a threshold (10 ms) at a time |
+//! | [`linux::CnaLock`] | 4 | as `SpinLock`, but those near by go first | as `SpinLock`; and the others are overtaken for a threshold (1 ms) at a time |
 //! | [`classic::McsLock`] | a pointer | queues, in a node of a pool or on its stack | first come, first served |
 //! | [`classic::ClhLock`] | a pointer | the same | the same |
 //! | [`classic::TtasLock`] | 4 | watches the word, with all the others | none: a wait has no bound |

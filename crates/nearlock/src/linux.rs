@@ -7,7 +7,7 @@
 //! newcomers may take the lock ahead of a queue that is not ready for it, and waiters sleep. [`FifoSpinLock`] and
 //! the raw locks named after nothing else are the kernel's forms for threads that have a processor each.
 
-use nearlock_core::linux::{cna_v13, qspinlock};
+use nearlock_core::linux::{cna, cna_v13, qspinlock};
 use nearlock_os::Os;
 
 use crate::raw::Nodeless;
@@ -18,7 +18,13 @@ pub type RawQSpinLock = qspinlock::QSpinLock<Os>;
 /// The same for threads that may lose their processors, without data.
 pub type RawPreemptibleQSpinLock = qspinlock::QSpinLock<Os, qspinlock::Fifo, qspinlock::Preemptible>;
 
-/// CNA as version 13 of its patch series had it, without data.
+/// CNA in its final form, version 15 of its patch series, without data.
+pub type RawCnaV15Lock = cna::CnaLock<Os>;
+
+/// The same for threads that may lose their processors, without data.
+pub type RawPreemptibleCnaLock = qspinlock::QSpinLock<Os, cna::Cna, qspinlock::Preemptible>;
+
+/// CNA as version 13 of its patch series had it, the one of the published tables, without data. Its threshold is 10 ms.
 pub type RawCnaV13Lock = cna_v13::CnaV13Lock<Os>;
 
 /// The raw lock of [`SpinLock`], for code that is generic over `lock_api`'s `RawMutex`.
@@ -28,7 +34,7 @@ pub type RawSpinLock = Nodeless<RawPreemptibleQSpinLock>;
 pub type RawFifoSpinLock = Nodeless<RawQSpinLock>;
 
 /// The raw lock of [`CnaLock`], for code that is generic over `lock_api`'s `RawMutex`.
-pub type RawCnaLock = Nodeless<RawCnaV13Lock>;
+pub type RawCnaLock = Nodeless<RawPreemptibleCnaLock>;
 
 guarded! {
     /// Linux' queued spinlock around data: the lock to begin with.
@@ -107,13 +113,13 @@ guarded! {
     ///
     /// Space: as [`SpinLock`].
     ///
-    /// Fairness: first come, first served within a NUMA node. The other nodes are overtaken for a threshold (10 ms,
-    /// see [`Setting`](crate::process::Setting)) at a time, a few times where there are several.
+    /// Fairness: that of [`SpinLock`] within a NUMA node. In the queue the other nodes are overtaken for a threshold
+    /// (1 ms, see [`Setting::CnaThresholdNs`](crate::process::Setting::CnaThresholdNs)) at a time, a few times where
+    /// there are several.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
-    /// Not for long sections, nor for more runnable threads than processors: see
-    /// [What spinning means](crate#what-spinning-means).
+    /// Not for long sections: see [What spinning means](crate#what-spinning-means).
     ///
     /// ```
     /// use nearlock::linux::CnaLock;
@@ -131,8 +137,10 @@ guarded! {
 }
 
 const _: () = assert!(size_of::<RawQSpinLock>() == 4);
+const _: () = assert!(size_of::<RawCnaV15Lock>() == 4);
 const _: () = assert!(size_of::<RawCnaV13Lock>() == 4);
 const _: () = assert!(size_of::<RawPreemptibleQSpinLock>() == 4);
+const _: () = assert!(size_of::<RawPreemptibleCnaLock>() == 4);
 const _: () = assert!(size_of::<SpinLock<()>>() == 4);
 const _: () = assert!(size_of::<FifoSpinLock<()>>() == 4);
 const _: () = assert!(size_of::<CnaLock<()>>() == 4);
