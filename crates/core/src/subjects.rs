@@ -53,9 +53,9 @@ pub enum Fairness {
     Unbounded,
     /// First come, first served.
     Fifo,
-    /// Overtaken only for a threshold at a time, by waiters of one NUMA node; a few times where there are
-    /// several others.
-    Threshold,
+    /// Overtaken only for a threshold in ns at a time (0: for ever), by waiters of one NUMA node; a few times where
+    /// there are several others.
+    Threshold(Setting),
     /// Overtaken only for so many hand-overs at a time, within one NUMA node: as many times as there are others.
     PassLimit(Setting),
 }

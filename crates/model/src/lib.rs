@@ -39,7 +39,9 @@
 //! | the same | 3 | 2 |
 //! | one section each; held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
 //! | staged queues (qspinlock, CNA) | 3 or 4 | 2 |
-//! | three newcomers behind a head (CNA) | 4 | 1 |
+//! | the same, held by another thread: waiters (CNA) | 4 | 2 |
+//! | newcomers, or a secondary queue, with it (CNA) | 4 or 5 | 1 |
+//! | three newcomers behind a head (CNA's version 13) | 4 | 1 |
 //!
 //! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by
 //! itself, and is not counted. The environment variable [`NEARLOCK_MODEL_DEEPER`](model::DEEPER) raises every
@@ -56,8 +58,8 @@
 //!   asks, but in any other order the last of them would be the machine's choice, and the model would show
 //!   one only.
 //! * Of a wait, two failed looks are explored; see [`mod@loom`].
-//! * In the staged models one thread is holder and then head, so that a head which sorts its queue while another
-//!   thread holds the lock is met only in the models of newcomers.
+//! * In the staged models of version 13 of CNA one thread is holder and then head, so that a head which sorts its
+//!   queue while another thread holds the lock is met only in the models of newcomers.
 //! * Fairness: see the unit tests of the locks, and the simulator.
 //! * Nested slow paths (signal handlers): each thread has one queue node. See the unit tests of qspinlock.
 

@@ -45,8 +45,8 @@ pub fn models_of(name: &str) -> Vec<Model> {
         "qspinlock-preemptible" => {
             competing::<Fifo, Preemptible>(name, 1, &[Stealing, WaitNode, WaitHead, KickUnlock, KickWaiter])
         }
-        "cna" => both(qspin::<Cna, Standard>(name), cna::final_form::<Standard>(name)),
-        "cna-preemptible" => cna::final_form::<Preemptible>(name),
+        "cna" => both(qspin::<Cna, Standard>(name), cna::final_form(name)),
+        "cna-preemptible" => cna::preemptible(name),
         "cna-v13" => both(qspin::<CnaV13, Standard>(name), cna::v13::<Standard>(name)),
         "cna-v13-no-sro" => {
             both(qspin::<CnaV13<NoShuffleReduction>, Standard>(name), cna::v13::<NoShuffleReduction>(name))

@@ -48,11 +48,10 @@ proven! {
     clh "clh";
     hmcs "hmcs";
     // What a head that competes says of the queue when it grants matters to CNA only.
-    qspinlock
+    qspinlock_and_cna
         "qspinlock" "qspinlock-steal-once" "qspinlock-steal" "qspinlock-park" "qspinlock-preemptible"
-        "cna-preemptible";
+        "cna" "cna-preemptible";
     qspinlock_whole_word "qspinlock-whole-word";
-    cna "cna";
     cna_v13 "cna-v13";
     cna_v13_no_sro "cna-v13-no-sro";
 }

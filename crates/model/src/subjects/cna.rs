@@ -1,9 +1,9 @@
 //! Models of CNA's queues.
 
-use nearlock_core::events::LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed};
+use nearlock_core::events::LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed, WaitNode};
 use nearlock_core::linux::cna::{Cna, CnaTuning};
 use nearlock_core::linux::cna_v13::CnaV13;
-use nearlock_core::linux::qspinlock::{Node, QSpinTuning};
+use nearlock_core::linux::qspinlock::{Node, Preemptible, QSpinTuning};
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::tuning::Standard;
 
@@ -15,11 +15,9 @@ const NOBODY: Queue = Queue { main: &[], secondary: &[], newcomers: &[], urgent:
 const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
 
 /// Those of the final form, whose head sorts while another thread holds the lock.
-pub fn final_form<T: QSpinTuning>(name: &str) -> Vec<Model> {
-    let held = |situation, queue, preemptions| {
-        queue_of_held_lock::<Cna, T>(name, situation, queue, Some(preemptions), || ())
-    };
-    let mut models = secondary_queue::<Cna, T>(name);
+pub fn final_form(name: &str) -> Vec<Model> {
+    let held = |situation, queue, preemptions| held::<Standard>(name, situation, queue, preemptions);
+    let mut models = secondary_queue::<Cna, Standard>(name).to_vec();
     models.extend([
         held("near, far", Queue { main: &[2, 1], ..NOBODY }, 2),
         held("far, near", Queue { main: &[1, 2], ..NOBODY }, 2).reaching(&[CnaSplice, CnaTailSplice]),
@@ -33,6 +31,17 @@ pub fn final_form<T: QSpinTuning>(name: &str) -> Vec<Model> {
     models
 }
 
+/// A few of them with the switches for preempted waiters.
+pub fn preemptible(name: &str) -> Vec<Model> {
+    let [near_newcomer, _, flushed, _] = secondary_queue::<Cna, Preemptible>(name);
+    let far_near = held::<Preemptible>(name, "far, near", Queue { main: &[1, 2], ..NOBODY }, 1);
+    vec![near_newcomer, flushed, far_near.reaching(&[CnaSplice, CnaTailSplice, WaitNode])]
+}
+
+fn held<T: QSpinTuning>(name: &str, situation: &str, queue: Queue, preemptions: usize) -> Model {
+    queue_of_held_lock::<Cna, T>(name, situation, queue, Some(preemptions), || ())
+}
+
 /// Those of version 13, whose head sorts in any case.
 pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
     let staged = |situation, queue, preemptions, set| {
@@ -40,7 +49,7 @@ pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
     };
     let early = || ();
     let unsorted = || Loom::set_random(1);
-    let mut models = secondary_queue::<CnaV13<T>, Standard>(name);
+    let mut models = secondary_queue::<CnaV13<T>, Standard>(name).to_vec();
     models.extend([
         staged("near, far", Queue { main: &[2, 1], ..NOBODY }, 2, early),
         staged("far, near", Queue { main: &[1, 2], ..NOBODY }, 2, early)
@@ -55,14 +64,14 @@ pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
 }
 
 /// What becomes of a secondary queue, whoever made it.
-fn secondary_queue<Q: Stage, T: QSpinTuning>(name: &str) -> Vec<Model>
+fn secondary_queue<Q: Stage, T: QSpinTuning>(name: &str) -> [Model; 4]
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
     let staged = |situation, queue, set| queue_at_work::<Q, T>(name, situation, queue, Some(2), set);
     let early = || ();
     let late = || Loom::set_now_ns(1_000_000_000);
-    vec![
+    [
         staged("one moved; a near newcomer", Queue { newcomers: &[2], ..MOVED }, early)
             .reaching(&[CnaTailSplice, CnaTailUpdateFailed]),
         staged("one moved; a far newcomer", Queue { newcomers: &[3], ..MOVED }, early)
