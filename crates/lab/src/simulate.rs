@@ -271,7 +271,8 @@ fn starvation_ns(simulation: &Simulation) -> u64 {
             0 => u64::MAX,
             threshold_ns => {
                 let in_ticks = simulation.lock.settings.contains(&Setting::CnaV13TickHz);
-                let ticks_ns = if in_ticks { 2_000_000_000 / settings[Setting::CnaV13TickHz as usize] } else { 0 };
+                let ticks_ns =
+                    if in_ticks { 2_000_000_000 / settings[Setting::CnaV13TickHz as usize] } else { 0 };
                 10 * numa_nodes(machine, settings) * (threshold_ns + ticks_ns + queue_ns)
             }
         },
