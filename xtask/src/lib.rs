@@ -10,6 +10,8 @@
 //! | `dependencies.rs` | which of our crates may use which |
 //! | `manifests.rs` | every crate inherits the workspace's version, edition, licence and lints |
 //! | `sources.rs` | lengths, `bool` parameters, explained orderings, locks without `cfg` |
+//! | `documents.rs` | locks, settings and constants that a document must name |
+//! | `guide.rs` | no rule: reads documents that a test follows |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
 //!
 //! `asm.rs` takes longer and is a command: `cargo xtask asm` compares machine code.
@@ -18,7 +20,9 @@ use std::fmt;
 
 pub mod asm;
 pub mod dependencies;
+pub mod documents;
 pub mod files;
+pub mod guide;
 pub mod manifests;
 pub mod sources;
 pub mod texts;

@@ -1,9 +1,9 @@
 //! Each rule, applied to this repository.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use xtask::files::{self, TextFile};
 use xtask::sources::{self, locks};
-use xtask::{Finding, dependencies, manifests, texts};
+use xtask::{Finding, dependencies, documents, manifests, texts};
 
 /// Fails with all findings, a line each.
 fn none(findings: Vec<Finding>) {
@@ -67,4 +67,30 @@ fn nothing_is_marked_as_unfinished() -> Result<()> {
 #[test]
 fn paths_stay_inside_the_repository() -> Result<()> {
     none_in(files::tracked()?, |file| Ok(texts::paths_outside(file)))
+}
+
+/// The file of this path.
+fn only(path: &str) -> Result<TextFile> {
+    files::tracked()?.into_iter().find(|file| file.path == path).context(path.to_owned())
+}
+
+#[test]
+fn every_lock_is_in_the_table_of_locks() -> Result<()> {
+    let locks = documents::locks(&only("crates/core/src/subjects.rs")?)?;
+    none(documents::unnamed(&only("docs/locks.md")?, &locks));
+    Ok(())
+}
+
+#[test]
+fn every_setting_has_its_reasons() -> Result<()> {
+    let settings = documents::settings(&only("crates/core/src/settings.rs")?)?;
+    none(documents::unnamed(&only("docs/tuning.md")?, &settings));
+    Ok(())
+}
+
+#[test]
+fn every_constant_of_a_tuning_type_has_its_reasons() -> Result<()> {
+    let names: Vec<_> = files::sources()?.iter().map(documents::tuning_constants).collect::<Result<_>>()?;
+    none(documents::unnamed(&only("docs/tuning.md")?, &names.concat()));
+    Ok(())
 }

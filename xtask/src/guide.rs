@@ -1,0 +1,328 @@
+//! Documents that a reader follows step by step, and a test as well.
+//!
+//! A step is a fenced block of code; what is to be done with it stands in the paragraph above it, or in the fence:
+//!
+//! | paragraph | the block |
+//! |---|---|
+//! | New file `PATH`: | is the file |
+//! | In `PATH`, after the line that begins with `TEXT`: | comes after that line |
+//! | In `PATH`, before the line that begins with `TEXT`: | comes before it |
+//! | In `PATH`, instead of the line that begins with `TEXT`: | replaces it |
+//!
+//! | fence | the block |
+//! |---|---|
+//! | `sh` | is commands, a line each; with `# must fail` behind it, a command must end with another status than 0 |
+//! | `text`, after `sh` | is lines of their output, in any order; numbers may differ, and `...` at an end is anything |
+//!
+//! The paragraph is a sentence to its end; other sentences may stand before it. Spaces before a line are
+//! not part of what it begins with, and one line only may begin so.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// A block of the document, and what is to be done with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The line of the document where the block begins, from 1.
+    pub line: usize,
+    /// What is to be done.
+    pub action: Action,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Makes a file.
+    Create(String, String),
+    /// Changes a file.
+    Edit(Edit),
+    /// Runs commands.
+    Run(Vec<Command>),
+    /// Compares these lines with what the commands before it have printed.
+    Expect(Vec<String>),
+}
+
+/// A change of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The file, from the root of the repository.
+    pub path: String,
+    /// Where the text goes, seen from the line.
+    pub place: Place,
+    /// What the line begins with.
+    pub anchor: String,
+    /// What goes there.
+    pub text: String,
+}
+
+/// Where a text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Behind the line.
+    After,
+    /// In front of it.
+    Before,
+    /// It replaces the line.
+    InsteadOf,
+}
+
+/// A command of the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// What must become of it.
+    pub end: End,
+}
+
+/// How a command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With exit status 0.
+    Success,
+    /// With another.
+    Failure,
+}
+
+/// The steps of a document.
+///
+/// # Errors
+///
+/// If it is not said what to do with a block.
+pub fn steps(markdown: &str) -> Result<Vec<Step>> {
+    let mut lines = (1..).zip(markdown.lines());
+    let (mut paragraph, mut paragraph_ended) = (String::new(), false);
+    let mut steps: Vec<Step> = Vec::new();
+    while let Some((line, text)) = lines.next() {
+        if let Some(language) = text.strip_prefix("```") {
+            let block: Vec<_> =
+                lines.by_ref().map(|(_, text)| text).take_while(|text| *text != "```").collect();
+            let after_commands = matches!(steps.last(), Some(Step { action: Action::Run(_), .. }));
+            let action = match language {
+                "sh" => Action::Run(block.iter().map(|line| command(line)).collect()),
+                "text" if after_commands => Action::Expect(block.into_iter().map(str::to_owned).collect()),
+                _ => placed(&paragraph, block.join("\n") + "\n").with_context(|| format!("line {line}"))?,
+            };
+            steps.push(Step { line, action });
+            paragraph.clear();
+        } else if text.trim().is_empty() {
+            paragraph_ended = true;
+        } else {
+            if std::mem::take(&mut paragraph_ended) {
+                paragraph.clear();
+            }
+            paragraph.extend([text.trim(), " "]);
+        }
+    }
+    Ok(steps)
+}
+
+/// What the paragraph above a block says about it.
+fn placed(paragraph: &str, text: String) -> Result<Action> {
+    const PLACES: &[(&str, Place)] = &[
+        ("after the line", Place::After),
+        ("before the line", Place::Before),
+        ("instead of the line", Place::InsteadOf),
+    ];
+    let sentence = |begin: &str| paragraph.rfind(begin).map(|at| &paragraph[at..]);
+    if let Some(sentence) = sentence("New file `") {
+        if let [path] = &*spans(sentence) {
+            return Ok(Action::Create(path.clone(), text));
+        }
+    } else if let Some(sentence) = sentence("In `")
+        && let [path, anchor] = &*spans(sentence)
+        && let Some((_, place)) = PLACES.iter().find(|(words, _)| sentence.contains(words))
+    {
+        let (path, anchor) = (path.clone(), anchor.clone());
+        return Ok(Action::Edit(Edit { path, place: *place, anchor, text }));
+    }
+    bail!("the paragraph above the block does not say where it goes: {paragraph:?}")
+}
+
+/// The code in a text: what stands between backticks, one or two of them.
+fn spans(text: &str) -> Vec<String> {
+    let mut spans = Vec::new();
+    let mut rest = text;
+    while let Some((_, begun)) = rest.split_once('`') {
+        let (begun, end) = begun.strip_prefix('`').map_or((begun, "`"), |begun| (begun, "``"));
+        let Some((span, after)) = begun.split_once(end) else { break };
+        spans.push(span.trim().to_owned());
+        rest = after;
+    }
+    spans
+}
+
+fn command(line: &str) -> Command {
+    let (line, end) = match line.split_once("# must fail") {
+        Some((line, _)) => (line, End::Failure),
+        None => (line, End::Success),
+    };
+    Command { words: line.split_whitespace().map(str::to_owned).collect(), end }
+}
+
+impl Edit {
+    /// Makes the change below `root`.
+    ///
+    /// # Errors
+    ///
+    /// If the file is not there, or if not exactly one line begins with the anchor.
+    pub fn apply(&self, root: &Path) -> Result<()> {
+        let path = root.join(&self.path);
+        let before = fs::read_to_string(&path).with_context(|| self.path.clone())?;
+        fs::write(&path, self.applied_to(&before).with_context(|| self.path.clone())?)?;
+        Ok(())
+    }
+
+    fn applied_to(&self, before: &str) -> Result<String> {
+        let begins = |line: &&str| line.trim_start().starts_with(&self.anchor);
+        let count = before.lines().filter(begins).count();
+        ensure!(count == 1, "{count} lines begin with `{}`, where there must be one", self.anchor);
+        let mut after = String::new();
+        for line in before.split_inclusive('\n') {
+            match self.place {
+                Place::After if begins(&line) => after.extend([line, &self.text]),
+                Place::Before if begins(&line) => after.extend([&self.text, line]),
+                Place::InsteadOf if begins(&line) => after.push_str(&self.text),
+                _ => after.push_str(line),
+            }
+        }
+        Ok(after)
+    }
+}
+
+/// The first of the lines that the output does not have. Numbers are equal, and so are spaces of any length.
+pub fn missing<'a>(expected: &'a [String], output: &str) -> Option<&'a str> {
+    let printed: Vec<_> = output.lines().map(shape).collect();
+    let prints = |line: &str| match line.strip_suffix("...") {
+        Some(begin) => printed.iter().any(|printed| printed.starts_with(&shape(begin))),
+        None => printed.contains(&shape(line)),
+    };
+    expected.iter().map(String::as_str).find(|line| !prints(line))
+}
+
+/// The line with 0 for each number, and with single spaces.
+fn shape(line: &str) -> String {
+    let mut shape = String::new();
+    for word in line.split_whitespace() {
+        let mut in_number = false;
+        for c in word.chars() {
+            let begins = c.is_ascii_digit() && !in_number;
+            in_number = c.is_ascii_digit() || in_number && c == '.';
+            match in_number {
+                true if begins => shape.push('0'),
+                true => {}
+                false => shape.push(c),
+            }
+        }
+        shape.push(' ');
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "\
+# A guide
+
+Not this: in `b`.
+
+Do so. New file `a/b.rs`:
+
+```rust
+fn f() {}
+
+fn g() {}
+```
+
+And then. In `c.md`, after the
+line that begins with ``| `x` |``:
+
+```markdown
+| `y` |
+```
+
+```sh
+cargo test -p a
+cargo test -p b   # must fail
+```
+
+It prints:
+
+```text
+test a ... ok
+```
+";
+
+    #[test]
+    fn reads_a_document() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let edit = Edit {
+            path: "c.md".to_owned(),
+            place: Place::After,
+            anchor: "| `x` |".to_owned(),
+            text: "| `y` |\n".to_owned(),
+        };
+        let expected = [
+            (7, Action::Create("a/b.rs".to_owned(), "fn f() {}\n\nfn g() {}\n".to_owned())),
+            (16, Action::Edit(edit)),
+            (
+                20,
+                Action::Run(vec![
+                    Command { words: words("cargo test -p a"), end: End::Success },
+                    Command { words: words("cargo test -p b"), end: End::Failure },
+                ]),
+            ),
+            (27, Action::Expect(vec!["test a ... ok".to_owned()])),
+        ];
+        let expected = expected.map(|(line, action)| Step { line, action });
+        assert_eq!(steps(DOCUMENT).expect("is a guide"), expected);
+    }
+
+    #[test]
+    fn wants_to_know_where_a_block_goes() {
+        for document in [
+            "```rust\nfn f() {}\n```\n",
+            "In `a`:\n\n```rust\nfn f() {}\n```\n",
+            "In `a`, near the line that begins with `b`:\n\n```rust\nfn f() {}\n```\n",
+            "New file `a`:\n\nOther text.\n\n```rust\nfn f() {}\n```\n",
+            "```text\nwithout commands\n```\n",
+        ] {
+            let error = steps(document).expect_err(document);
+            assert!(format!("{error:#}").contains("does not say where it goes"), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn edits_at_the_one_line() {
+        let edited = |place, anchor: &str| {
+            let (path, text) = ("a".to_owned(), "new\n".to_owned());
+            Edit { path, place, anchor: anchor.to_owned(), text }.applied_to("one\n  two\nthree\n")
+        };
+        assert_eq!(edited(Place::After, "two").unwrap(), "one\n  two\nnew\nthree\n");
+        assert_eq!(edited(Place::Before, "two").unwrap(), "one\nnew\n  two\nthree\n");
+        assert_eq!(edited(Place::InsteadOf, "two").unwrap(), "one\nnew\nthree\n");
+        let error = edited(Place::After, "four").unwrap_err().to_string();
+        assert_eq!(error, "0 lines begin with `four`, where there must be one");
+        assert!(edited(Place::After, "t").unwrap_err().to_string().starts_with("2 lines"));
+    }
+
+    #[test]
+    fn compares_all_but_numbers() {
+        let missing = |expected: &str, output| {
+            let expected: Vec<_> = expected.lines().map(str::to_owned).collect();
+            missing(&expected, output).map(str::to_owned)
+        };
+        assert_eq!(missing("a.rs:12:3: ok, 1.25 ms", "x\na.rs:7:10:   ok, 300 ms\n"), None);
+        assert_eq!(missing("b\nc", "a\nb\nx\nc\n"), None);
+        assert_eq!(missing("c\nb", "a\nb\nx\nc\n"), None);
+        assert_eq!(missing("b\nd", "a\nb\nx\nc\n"), Some("d".to_owned()));
+        assert_eq!(missing("test a ... ok", "test a ... FAILED"), Some("test a ... ok".to_owned()));
+        assert_eq!(missing("a 1", "a b"), Some("a 1".to_owned()));
+        assert_eq!(missing("a b ...\n...\nc", "a b c\nx\nc\n"), None);
+        assert_eq!(missing("a b ...", "a x c\n"), Some("a b ...".to_owned()));
+    }
+}
