@@ -42,10 +42,9 @@ number() {
     grep -o "\"$1\":[0-9]*" /tmp/torture | cut -d : -f 2
 }
 
-# The numbers of these events.
-events() {
-    local event
-    echo "$(number total) acquisitions$(for event; do echo -n ", $event $(number "$event")"; done)"
+# What it counted.
+counts() {
+    echo "$(number total) acquisitions, $(number cna_splice) splices, $(number cna_flush) flushes"
 }
 
 # All locks pass.
@@ -54,33 +53,28 @@ all_pass() {
     torture all && echo "$(grep -c '"verdict":"SUCCESS"' /tmp/torture) locks"
 }
 
-# A lock passes, and on these nodes goes its ways for several nodes, sooner or later: `heeds NODES LOCK OPTION...`.
-heeds() {
-    local nodes=$1 lock=$2 first second round
+# A lock passes, and sorts its queue by so many nodes, sooner or later: `sorts NODES LOCK OPTION...`.
+sorts() {
+    local nodes=$1 round
     shift
-    case $lock in
-        cna*) first=cna_splice second=cna_flush ;;
-        *) first=lock_local_pass second=lock_pass_limit
-            set -- "$@" --set "$lock.local-pass-limit=2" ;;
-    esac
     for round in 1 2 3 4 5 6 7 8; do
         torture "$@" || return
         [ "$(number numa_nodes)" -eq "$nodes" ] || { echo "there are not $nodes nodes"; cat /tmp/torture; return 1; }
-        if [ "$(number "$first")" -gt 0 ] && [ "$(number "$second")" -gt 0 ]; then
-            echo "$(events "$first" "$second"), round $round"
+        if [ "$(number cna_splice)" -gt 0 ] && [ "$(number cna_flush)" -gt 0 ]; then
+            echo "$(counts), round $round"
             return
         fi
     done
-    echo "in no round both $first and $second happened; the last one:"
+    echo "in no round a waiter was spliced and a secondary queue flushed; the last one:"
     cat /tmp/torture
     return 1
 }
 
-# A CNA lock passes, and finds no other node: `does_not_heed LOCK OPTION...`.
-does_not_heed() {
+# A lock passes, and finds nothing to sort: `does_not_sort LOCK OPTION...`.
+does_not_sort() {
     torture "$@" || return
-    [ "$(number cna_splice)" -eq 0 ] || { echo "it has sorted its queue"; cat /tmp/torture; return 1; }
-    events cna_splice
+    [ "$(number cna_splice)" -eq 0 ] || { echo "it sorts"; cat /tmp/torture; return 1; }
+    counts
 }
 
 # Does a check with these CPUs only: `on_cpus LIST COMMAND...`.

@@ -11,10 +11,9 @@ numbers() {
 
 # The numbers of the first list that are in the second too.
 common() {
-    local number others
-    others=" $(numbers "$2") "
+    local number
     for number in $(numbers "$1"); do
-        case $others in *" $number "*) echo "$number" ;; esac
+        case " $(numbers "$2") " in *" $number "*) echo "$number" ;; esac
     done | xargs
 }
 
