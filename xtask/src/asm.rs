@@ -44,7 +44,16 @@ pub const TARGETS: &[Target] = &[
 const CONTROL: &str = "control_";
 
 /// Locks that take as much memory as the kernel's spinlock.
-const LINUX_SIZED: &[&str] = &["qspinlock", "qspinlock_whole_word", "cna_v13", "spin_lock", "cna_lock"];
+const LINUX_SIZED: &[&str] = &[
+    "qspinlock",
+    "qspinlock_whole_word",
+    "qspinlock_preemptible",
+    "cna",
+    "cna_v13",
+    "fifo_spin_lock",
+    "spin_lock",
+    "cna_lock",
+];
 const LINUX_BYTES: u64 = 4;
 
 /// An operation of a lock, and the same by hand.

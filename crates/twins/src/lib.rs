@@ -11,7 +11,8 @@
 
 mod locks;
 
-use nearlock::linux::{CnaLock, SpinLock};
+use locks::{ByteRelease, WakingRelease};
+use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
 use nearlock::raw::{RawLock, RawTryLock};
 use nearlock::{classic, linux};
 use nearlock_core::linux::qspinlock::{Fifo, QSpinLock, WholeWord};
@@ -71,16 +72,19 @@ operations! {
     ticket_lock ticket_try_lock ticket_unlock: classic::RawTicketLock, locks::Ticket;
     mcs_lock mcs_try_lock mcs_unlock: classic::RawMcsLock, locks::Mcs;
     clh_lock clh_try_lock clh_unlock: classic::RawClhLock, locks::Clh;
-    qspinlock_lock qspinlock_try_lock qspinlock_unlock: linux::RawQSpinLock, locks::ByteRelease;
+    qspinlock_lock qspinlock_try_lock qspinlock_unlock: linux::RawQSpinLock, ByteRelease;
     qspinlock_whole_word_lock qspinlock_whole_word_try_lock qspinlock_whole_word_unlock:
         RawWholeWordLock, locks::WholeRelease;
-    cna_v13_lock cna_v13_try_lock cna_v13_unlock: linux::RawCnaV13Lock, locks::ByteRelease;
+    qspinlock_preemptible_lock qspinlock_preemptible_try_lock qspinlock_preemptible_unlock:
+        linux::RawPreemptibleQSpinLock, WakingRelease;
+    cna_lock cna_try_lock cna_unlock: linux::RawCnaV15Lock, ByteRelease;
+    cna_v13_lock cna_v13_try_lock cna_v13_unlock: linux::RawCnaV13Lock, ByteRelease;
     control_lock control_try_lock control_unlock: locks::Control, locks::Tas;
 }
 
 /// A section under a lock that guards data: lock, add, and unlock when the guard is dropped.
 macro_rules! sections {
-    ($($section:ident $try_section:ident: $ours:ty;)*) => {
+    ($($section:ident $try_section:ident: $ours:ty, $hand:ty;)*) => {
         /// [`operations`](self) of guards.
         pub mod ours_guards {
             use super::*;
@@ -105,12 +109,12 @@ macro_rules! sections {
             $(
                 /// Waits for the lock.
                 #[inline(never)]
-                pub fn $section(lock: &locks::Guarded) {
+                pub fn $section(lock: &locks::Guarded<$hand>) {
                     lock.add();
                 }
                 /// Does without.
                 #[inline(never)]
-                pub fn $try_section(lock: &locks::Guarded) -> bool {
+                pub fn $try_section(lock: &locks::Guarded<$hand>) -> bool {
                     lock.try_add()
                 }
             )*
@@ -119,8 +123,9 @@ macro_rules! sections {
 }
 
 sections! {
-    spin_lock_guard spin_lock_try_guard: SpinLock<u32>;
-    cna_lock_guard cna_lock_try_guard: CnaLock<u32>;
+    fifo_spin_lock_guard fifo_spin_lock_try_guard: FifoSpinLock<u32>, ByteRelease;
+    spin_lock_guard spin_lock_try_guard: SpinLock<u32>, WakingRelease;
+    cna_lock_guard cna_lock_try_guard: CnaLock<u32>, WakingRelease;
 }
 
 /// Sizes in bytes. Functions, because a listing does not show what a static is.
@@ -149,7 +154,10 @@ pub mod sizes {
         clh_node: classic::RawClhNode;
         qspinlock: linux::RawQSpinLock;
         qspinlock_whole_word: RawWholeWordLock;
+        qspinlock_preemptible: linux::RawPreemptibleQSpinLock;
+        cna: linux::RawCnaV15Lock;
         cna_v13: linux::RawCnaV13Lock;
+        fifo_spin_lock: FifoSpinLock<()>;
         spin_lock: SpinLock<()>;
         cna_lock: CnaLock<()>;
     }

@@ -1,15 +1,18 @@
 //! The twins. Their fast paths are what one would write for one lock only. Their slow paths need only be right,
 //! not good: nobody runs them.
 
+mod queues;
+
 use std::arch::asm;
 use std::cell::UnsafeCell;
-use std::hint::{black_box, spin_loop};
-use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32};
+use std::hint::black_box;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU16, AtomicU32};
 use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
+
+pub use queues::{Clh, Mcs, McsNode};
 
 /// Test-and-set.
 #[derive(Default)]
@@ -135,137 +138,6 @@ unsafe impl RawTryLock for Ticket {
     }
 }
 
-/// Queue of nodes, each of which names the next.
-#[derive(Default)]
-pub struct Mcs(AtomicPtr<McsNode>);
-
-/// A place in it.
-#[derive(Default)]
-#[repr(C)]
-pub struct McsNode {
-    next: AtomicPtr<McsNode>,
-    granted: AtomicU32,
-}
-
-impl McsNode {
-    #[cold]
-    #[inline(never)]
-    fn lock_slow(&self, predecessor: *mut McsNode) {
-        // SAFETY: the predecessor does not leave before it has seen this store.
-        unsafe { &(*predecessor).next }.store(ptr::from_ref(self).cast_mut(), Release);
-        while self.granted.load(Acquire) == 0 {
-            yield_now();
-        }
-    }
-
-    #[inline]
-    fn reset(&self) {
-        self.next.store(ptr::null_mut(), Relaxed);
-        self.granted.store(0, Relaxed);
-    }
-}
-
-// SAFETY: a node acquires if there was no tail, or when its predecessor grants it.
-unsafe impl RawLock for Mcs {
-    type Node = McsNode;
-    #[inline]
-    unsafe fn lock(&self, node: &McsNode) {
-        node.reset();
-        let predecessor = self.0.swap(ptr::from_ref(node).cast_mut(), AcqRel);
-        if !predecessor.is_null() {
-            node.lock_slow(predecessor);
-        }
-    }
-    #[inline]
-    unsafe fn unlock(&self, node: &McsNode) {
-        let mut next = node.next.load(Acquire);
-        if next.is_null() {
-            let me = ptr::from_ref(node).cast_mut();
-            if self.0.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_ok() {
-                return;
-            }
-            while next.is_null() {
-                spin_loop();
-                next = node.next.load(Acquire);
-            }
-        }
-        // SAFETY: the next one waits for this store.
-        unsafe { &(*next).granted }.store(1, Release);
-    }
-}
-
-// SAFETY: as above.
-unsafe impl RawTryLock for Mcs {
-    #[inline]
-    unsafe fn try_lock(&self, node: &McsNode) -> bool {
-        if !self.0.load(Relaxed).is_null() {
-            return false;
-        }
-        node.reset();
-        let me = ptr::from_ref(node).cast_mut();
-        self.0.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok()
-    }
-}
-
-/// Queue of nodes, each of which its successor watches.
-#[derive(Default)]
-pub struct Clh(AtomicPtr<ClhNode>);
-
-/// A place in it.
-#[derive(Default)]
-pub struct ClhNode(AtomicU32);
-
-impl ClhNode {
-    #[cold]
-    #[inline(never)]
-    fn lock_slow(predecessor: *mut ClhNode) {
-        // SAFETY: the predecessor does not leave before it has seen the store below.
-        let granted = unsafe { &(*predecessor).0 };
-        while granted.load(Acquire) == 0 {
-            yield_now();
-        }
-        granted.store(0, Release);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn unlock_slow(&self) {
-        self.0.store(1, Release);
-        while self.0.load(Acquire) != 0 {
-            yield_now();
-        }
-    }
-}
-
-// SAFETY: a node acquires if there was no tail, or when its predecessor grants it.
-unsafe impl RawLock for Clh {
-    type Node = ClhNode;
-    #[inline]
-    unsafe fn lock(&self, node: &ClhNode) {
-        let predecessor = self.0.swap(ptr::from_ref(node).cast_mut(), AcqRel);
-        if !predecessor.is_null() {
-            ClhNode::lock_slow(predecessor);
-        }
-    }
-    #[inline]
-    unsafe fn unlock(&self, node: &ClhNode) {
-        let me = ptr::from_ref(node).cast_mut();
-        if self.0.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_err() {
-            node.unlock_slow();
-        }
-    }
-}
-
-// SAFETY: as above.
-unsafe impl RawTryLock for Clh {
-    #[inline]
-    unsafe fn try_lock(&self, node: &ClhNode) -> bool {
-        let me = ptr::from_ref(node).cast_mut();
-        self.0.load(Relaxed).is_null()
-            && self.0.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok()
-    }
-}
-
 /// A word that is taken from 0, and whose low byte is cleared by the release: qspinlock without its queue.
 #[derive(Default)]
 pub struct ByteRelease(AtomicU32);
@@ -347,16 +219,54 @@ unsafe impl RawTryLock for WholeRelease {
     }
 }
 
+/// The same, released by an exchange that finds out whether somebody has to be woken.
+#[derive(Default)]
+pub struct WakingRelease(ByteRelease);
+
+impl WakingRelease {
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self) {
+        self.0.0.fetch_and(!0xff, Release);
+    }
+}
+
+// SAFETY: as for `ByteRelease`.
+unsafe impl RawLock for WakingRelease {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, node: &()) {
+        // SAFETY: by our own condition.
+        unsafe { self.0.lock(node) };
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        if self.0.0.compare_exchange(1, 0, Release, Relaxed).is_err() {
+            self.unlock_slow();
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for WakingRelease {
+    #[inline]
+    unsafe fn try_lock(&self, node: &()) -> bool {
+        // SAFETY: by our own condition.
+        unsafe { self.0.try_lock(node) }
+    }
+}
+
 /// A number under a lock.
-pub struct Guarded {
-    lock: ByteRelease,
+#[derive(Default)]
+pub struct Guarded<L> {
+    lock: L,
     number: UnsafeCell<u32>,
 }
 
 // SAFETY: the number is accessed by the holder of the lock only.
-unsafe impl Sync for Guarded {}
+unsafe impl<L: Sync> Sync for Guarded<L> {}
 
-impl Guarded {
+impl<L: RawTryLock<Node = ()>> Guarded<L> {
     /// Waits for the lock, and adds one.
     #[inline]
     pub fn add(&self) {
@@ -464,14 +374,15 @@ mod tests {
         excludes::<Clh>();
         excludes::<ByteRelease>();
         excludes::<WholeRelease>();
+        excludes::<WakingRelease>();
         excludes::<Control>();
     }
 
     #[test]
     fn the_guarded_number_counts() {
-        let guarded = Guarded { lock: ByteRelease::default(), number: UnsafeCell::new(1) };
+        let guarded = Guarded::<ByteRelease>::default();
         guarded.add();
         assert!(guarded.try_add());
-        assert_eq!(guarded.number.into_inner(), 3);
+        assert_eq!(guarded.number.into_inner(), 2);
     }
 }
