@@ -1,7 +1,7 @@
 //! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
 //! benchmark: a lock that is listed here is in all of them.
 
-use crate::classic::{clh, hmcs, mcs, tas, ticket, ttas};
+use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::linux::{cna, cna_v13, qspinlock};
 use crate::platform::{Clock, LocalNodes, Park, Platform, Priority, Random, Settings, Topology};
@@ -153,6 +153,9 @@ subjects! {
     "hmcs" Classic hmcs::HmcsLock<P>,
         "an MCS queue per NUMA node, and an MCS lock that they compete for", PassLimit(HmcsLocalPassLimit),
         &[Setting::HmcsLocalPassLimit];
+    "cohort" Classic cohort::CohortLock<P>,
+        "lock cohorting, C-TKT-MCS: an MCS lock per NUMA node under a ticket lock",
+        PassLimit(CohortLocalPassLimit), &[Setting::CohortLocalPassLimit];
     "qspinlock" Linux qspinlock::QSpinLock<P>,
         "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", Fifo, &[];
     "qspinlock-whole-word" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WholeWord>,

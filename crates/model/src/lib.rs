@@ -33,9 +33,9 @@
 //! |---|---|---|
 //! | one section each; lock against `try_lock` | 2 | any number |
 //! | two sections each (qspinlock, CNA) | 2 | 3 |
-//! | one section each (tas, ttas, ticket, mcs, clh, hmcs) | 3 | 2 |
-//! | one node for two locks (mcs, clh, hmcs) | 2 | 3 |
-//! | one section each, passing within a NUMA node or never (hmcs) | 2 | 3 |
+//! | one section each (tas, ttas, ticket, mcs, clh, hmcs, cohort) | 3 | 2 |
+//! | one node for two locks (mcs, clh, hmcs, cohort) | 2 | 3 |
+//! | one section each, passing within a NUMA node or never (hmcs, cohort) | 2 | 3 |
 //! | the same | 3 | 2 |
 //! | one section each; held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
 //! | staged queues (qspinlock, CNA) | 3 or 4 | 2 |

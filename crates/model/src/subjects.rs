@@ -3,6 +3,7 @@
 mod cna;
 
 use nearlock_core::classic::clh::ClhLock;
+use nearlock_core::classic::cohort::CohortLock;
 use nearlock_core::classic::hmcs::HmcsLock;
 use nearlock_core::classic::mcs::McsLock;
 use nearlock_core::classic::tas::TasLock;
@@ -34,6 +35,7 @@ pub fn models_of(name: &str) -> Vec<Model> {
         "ticket" => word_lock::<TicketLock<Loom>>(name),
         "mcs" => queue_lock::<McsLock<Loom>>(name),
         "clh" => queue_lock::<ClhLock<Loom>>(name),
+        "cohort" => numa_lock::<CohortLock<Loom>>(name, || Loom::set(Setting::CohortLocalPassLimit, 0)),
         "hmcs" => numa_lock::<HmcsLock<Loom>>(name, || Loom::set(Setting::HmcsLocalPassLimit, 0)),
         "qspinlock" => qspin::<Fifo, Standard>(name),
         "qspinlock-whole-word" => qspin::<Fifo, WholeWord>(name),

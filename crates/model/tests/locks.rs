@@ -44,9 +44,10 @@ proven! {
     ttas "ttas";
     ttas_no_preread "ttas-no-preread";
     ticket "ticket";
-    mcs "mcs";
     clh "clh";
     hmcs "hmcs";
+    // What MCS publishes when it leaves no queue matters to MCS alone: as a part of cohort, the global lock does it.
+    mcs_and_cohort "mcs" "cohort";
     // What a head that competes says of the queue when it grants matters to CNA only.
     qspinlock_and_cna
         "qspinlock" "qspinlock-steal-once" "qspinlock-steal" "qspinlock-park" "qspinlock-preemptible"

@@ -4,7 +4,7 @@
 //! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition. Their guards take
 //! it from a pool of the thread; [`LockWith`] has it on the stack instead.
 
-use nearlock_core::classic::{clh, hmcs, mcs, tas, ticket, ttas};
+use nearlock_core::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use nearlock_os::Os;
 
 pub use crate::pool::LockWith;
@@ -30,6 +30,12 @@ pub type RawHmcsLock = hmcs::HmcsLock<Os>;
 
 /// The node that an acquisition of [`RawHmcsLock`] brings.
 pub type RawHmcsNode = hmcs::Node<Os>;
+
+/// Lock cohorting: as [`RawHmcsLock`], with a ticket lock above the queues.
+pub type RawCohortLock = cohort::CohortLock<Os>;
+
+/// The node that an acquisition of [`RawCohortLock`] brings.
+pub type RawCohortNode = cohort::Node<Os, RawMcsNode>;
 
 /// Two counters in one word that everybody spins on: first come, first served, for locks with few waiters. Has no
 /// guards: it excludes only as long as at most 2^16 threads hold and wait for it.
@@ -131,4 +137,5 @@ const _: () = assert!(size_of::<TtasLock<()>>() == 4);
 const _: () = assert!(size_of::<RawTasLock>() == 4);
 const _: () = assert!(size_of::<RawTicketLock>() == 4);
 const _: () = assert!(size_of::<RawHmcsLock>() == 9 * 128);
+const _: () = assert!(size_of::<RawCohortLock>() == 9 * 128);
 const _: () = assert!(size_of::<TtasLockGuard<'_, u8>>() == size_of::<usize>());

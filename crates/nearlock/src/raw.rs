@@ -32,7 +32,7 @@
 //! guard that cannot leave its thread cannot be held across an `.await` of a task that moves between threads,
 //! and a spinning waiter must not wait for a task that has been put aside.
 
-use nearlock_core::classic::{clh, hmcs, mcs, tas, ttas};
+use nearlock_core::classic::{clh, cohort, hmcs, mcs, tas, ttas};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::platform::Platform;
 
@@ -63,6 +63,7 @@ macro_rules! unlocked {
 // Not the ticket lock: with more than 2^16 threads it does not exclude.
 unlocked! {
     [P: Platform] clh::ClhLock<P>;
+    [P: Platform] cohort::CohortLock<P>;
     [P: Platform] hmcs::HmcsLock<P>;
     [P: Platform] mcs::McsLock<P>;
     [P: Platform] tas::TasLock<P>;

@@ -19,6 +19,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use super::cohort::CohortDetecting;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
 
@@ -27,7 +28,8 @@ use crate::raw::{RawLock, RawTryLock};
 pub struct Node<P: Platform> {
     /// The waiter behind this one; null until that waiter has linked itself in.
     next: P::Ptr<Node<P>>,
-    /// 0 while the owner must wait, 1 once the predecessor has passed the lock on.
+    /// 0 while the owner must wait; 1 once the predecessor has passed the lock on, and more if it has left
+    /// word by [`CohortDetecting`].
     granted: P::U32,
 }
 
@@ -56,16 +58,28 @@ impl<P: Platform> McsLock<P> {
         Self { tail: Atomic::ZERO }
     }
 
+    /// Acquires; what the predecessor has left in `granted`, 0 if there was none.
+    #[inline(always)]
+    fn lock_granted(&self, node: &Node<P>) -> u32 {
+        node.next.store(ptr::null_mut(), Relaxed);
+        node.granted.store(0, Relaxed);
+        // Ordering: AcqRel. Release publishes the two stores above to the successor that will
+        // find us in `tail`; Acquire pairs with the Release in `unlock`'s compare-exchange, and
+        // makes the predecessor's initialised node visible before we write into it.
+        let predecessor = self.tail.swap(ptr::from_ref(node).cast_mut(), AcqRel);
+        if predecessor.is_null() { 0 } else { Self::lock_slow(node, predecessor) }
+    }
+
     #[cold]
     #[inline(never)]
-    fn lock_slow(me: &Node<P>, predecessor: *mut Node<P>) {
-        // Ordering: Release, pairs with the Acquires of `next` in `unlock` and `unlock_slow`: our node's
+    fn lock_slow(me: &Node<P>, predecessor: *mut Node<P>) -> u32 {
+        // Ordering: Release, pairs with the Acquires of `next` in `unlock`, `unlock_slow` and `unlock_leaving`: our node's
         // initialisation happens before the predecessor writes `granted`.
         // SAFETY: the predecessor cannot leave `unlock` before it has seen us in its `next`.
         unsafe { &(*predecessor).next }.store(ptr::from_ref(me).cast_mut(), Release);
         // Ordering: Acquire, pairs with the Release store of `granted` in `grant`: the previous
         // section happens before ours.
-        P::wait_until(&me.granted, Acquire, |granted| granted != 0);
+        P::wait_until(&me.granted, Acquire, |granted| granted != 0)
     }
 
     /// Passes the lock on to whoever has swapped itself in behind us, and may not have linked itself in yet.
@@ -76,16 +90,16 @@ impl<P: Platform> McsLock<P> {
         // initialised before we write into it.
         let next = P::wait_until(&node.next, Acquire, |next| !next.is_null());
         // SAFETY: linked in behind us.
-        unsafe { Self::grant(next) };
+        unsafe { Self::grant(next, 1) };
     }
 
     /// Safety: `next` is the successor of the caller, who holds the lock.
     #[inline(always)]
-    unsafe fn grant(next: *mut Node<P>) {
+    unsafe fn grant(next: *mut Node<P>, granted: u32) {
         // Ordering: Release, pairs with the Acquire wait in `lock_slow`: our section happens before theirs.
         // SAFETY: the successor waits for `granted`, so its node is alive until this store. We borrow
-        // the one field, not the node: the successor may free the node once it sees the 1.
-        unsafe { &(*next).granted }.store(1, Release);
+        // the one field, not the node: the successor may free the node once it sees the grant.
+        unsafe { &(*next).granted }.store(granted, Release);
     }
 }
 
@@ -102,15 +116,7 @@ unsafe impl<P: Platform> RawLock for McsLock<P> {
 
     #[inline]
     unsafe fn lock(&self, node: &Node<P>) {
-        node.next.store(ptr::null_mut(), Relaxed);
-        node.granted.store(0, Relaxed);
-        // Ordering: AcqRel. Release publishes the two stores above to the successor that will
-        // find us in `tail`; Acquire pairs with the Release in `unlock`'s compare-exchange, and
-        // makes the predecessor's initialised node visible before we write into it.
-        let predecessor = self.tail.swap(ptr::from_ref(node).cast_mut(), AcqRel);
-        if !predecessor.is_null() {
-            Self::lock_slow(node, predecessor);
-        }
+        self.lock_granted(node);
     }
 
     #[inline]
@@ -120,10 +126,10 @@ unsafe impl<P: Platform> RawLock for McsLock<P> {
         let next = node.next.load(Acquire);
         if !next.is_null() {
             // SAFETY: linked in behind us.
-            return unsafe { Self::grant(next) };
+            return unsafe { Self::grant(next, 1) };
         }
         let me = ptr::from_ref(node).cast_mut();
-        // Ordering: Release on success, pairs with the Acquire half of `lock`'s swap: our section happens
+        // Ordering: Release on success, pairs with the Acquire half of `lock_granted`'s swap: our section happens
         // before that of whoever finds `tail` null. Relaxed on failure: nothing is read through the value.
         if self.tail.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_err() {
             Self::unlock_slow(node);
@@ -141,13 +147,34 @@ unsafe impl<P: Platform> RawTryLock for McsLock<P> {
         node.next.store(ptr::null_mut(), Relaxed);
         node.granted.store(0, Relaxed);
         let me = ptr::from_ref(node).cast_mut();
-        // Ordering: AcqRel as in `lock`; Relaxed on failure, where nothing is read through the value.
+        // Ordering: AcqRel as in `lock_granted`; Relaxed on failure, where nothing is read through the value.
         self.tail.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok()
     }
 
     #[inline]
     fn is_locked(&self) -> bool {
         !self.tail.load(Relaxed).is_null()
+    }
+}
+
+// SAFETY: who has linked itself in waits for its grant, and cannot leave before; it finds 1 and the word.
+unsafe impl<P: Platform> CohortDetecting for McsLock<P> {
+    #[inline]
+    unsafe fn lock_receiving(&self, node: &Node<P>) -> u32 {
+        self.lock_granted(node).saturating_sub(1)
+    }
+
+    #[inline]
+    unsafe fn is_alone(&self, node: &Node<P>) -> bool {
+        node.next.load(Relaxed).is_null()
+    }
+
+    #[inline]
+    unsafe fn unlock_leaving(&self, node: &Node<P>, word: u32) {
+        // Ordering: Acquire, as in `unlock`. Not null: that is what not being alone means.
+        let next = node.next.load(Acquire);
+        // SAFETY: linked in behind us.
+        unsafe { Self::grant(next, word + 1) };
     }
 }
 
@@ -177,6 +204,24 @@ mod tests {
             stale();
             assert!(lock.try_lock(&node) && is_fresh());
             lock.unlock(&node);
+        }
+    }
+
+    #[test]
+    fn a_successor_finds_the_word_that_was_left() {
+        let lock = McsLock::<Native>::new();
+        let (a, b) = (Node::new(), Node::new());
+        // SAFETY: one thread; b waits behind a, as `lock` would have it.
+        unsafe {
+            assert_eq!(lock.lock_receiving(&a), 0);
+            assert!(lock.is_alone(&a));
+            lock.tail.store(ptr::from_ref(&b).cast_mut(), Relaxed);
+            a.next.store(ptr::from_ref(&b).cast_mut(), Relaxed);
+            assert!(!lock.is_alone(&a));
+            lock.unlock_leaving(&a, 7);
+            assert_eq!(b.granted.load(Relaxed), 8, "0 is to wait, and 1 an ordinary release");
+            lock.unlock(&b);
+            assert!(!lock.is_locked());
         }
     }
 

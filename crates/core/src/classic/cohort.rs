@@ -1,0 +1,332 @@
+//! Lock cohorting: a lock that knows of NUMA nodes, made of two that do not.
+//!
+//! ```text
+//!  global   G: held by a part, that is by whoever holds that part's local lock
+//!
+//!  part 0   L: [holder: n] [waiter] [waiter]     threads of NUMA node 0
+//!  part 1   L: [waits for G] [waiter]            threads of NUMA node 1
+//!
+//!  n: the holder is the n-th in a row of its part. It goes from holder to holder as a word left in L.
+//!
+//!  word found in L
+//!  0   lock: take the global lock; 1st in a row
+//!  n   lock: the part holds the global lock already; n-th in a row
+//!
+//!  unlock
+//!  leave n + 1 in L            if somebody waits for it, and n is at most the pass limit
+//!  release G, then L with 0    else
+//! ```
+//! What the two have to be:
+//! * The global lock may be released by another thread than the one that acquired it ([`ThreadOblivious`]).
+//! * The holder of the local lock can tell whether somebody waits for it, and leave word
+//!   ([`CohortDetecting`]): the global lock may only be left to somebody who will come.
+//!
+//! An acquisition remembers its part in its node: the thread may run elsewhere when it unlocks.
+//!
+//! 1. Who has found a word other than 0 in its local lock, or has taken the global lock since, holds the lock.
+//! 2. `try_lock` goes past the parts, to the global lock alone: with a place in a part it would have to give
+//!    that up again, and could be taken for a waiter meanwhile.
+//!
+//! `unlock` looks at its part after others may hold the lock: whoever frees a lock must know that every `unlock`
+//! has returned.
+//!
+//! Fairness: that of the local lock within a NUMA node, that of the global one between them. A NUMA node lets go
+//! after the pass limit and one sections; first come, first served in both ([`CohortLock`]) bounds a wait as in
+//! [`hmcs`](super::hmcs).
+//! Source: Dice, Marathe and Shavit, "Lock cohorting: a general technique for designing NUMA locks", PPoPP 2012
+//! and ACM TOPC 1(2), 2015. `try_lock` is ours.
+
+use core::array;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::mcs::{self, McsLock};
+use super::per_node::{NO_PART, OwnLines, PARTS, part_here};
+use super::tas::TasLock;
+use super::ticket::TicketLock;
+use super::ttas::{TtasLock, TtasTuning};
+use crate::events::LockEvent;
+use crate::platform::{Atomic, Platform, Settings, Topology};
+use crate::raw::{RawLock, RawTryLock};
+use crate::settings::Setting;
+
+const _: () = assert!(Setting::CohortLocalPassLimit.info().max + 2 < u32::MAX as u64);
+
+/// Ticket lock above, MCS below: first come, first served on both levels. C-TKT-MCS in the literature.
+///
+/// (At most nine tickets are drawn at a time, one for each part and one by `try_lock`: the limit of the ticket lock is out of reach.)
+pub type CohortLock<P> = Cohort<P, TicketLock<P>, McsLock<P>>;
+
+/// A lock that any thread may release, not only the one that acquired it.
+///
+/// # Safety
+///
+/// [`unlock`](RawLock::unlock) is right from any thread, provided that the acquisition happens before.
+pub unsafe trait ThreadOblivious: RawTryLock<Node = ()> {}
+
+// SAFETY: these locks consist of words, and their `unlock` asks the words only.
+unsafe impl<P: Platform> ThreadOblivious for TasLock<P> {}
+// SAFETY: as above.
+unsafe impl<P: Platform, T: TtasTuning> ThreadOblivious for TtasLock<P, T> {}
+// SAFETY: as above; the ticket that is served stands in the word.
+unsafe impl<P: Platform> ThreadOblivious for TicketLock<P> {}
+
+/// A lock whose holder can tell whether somebody waits for it, and leave word to the next.
+///
+/// # Safety
+///
+/// If [`is_alone`](Self::is_alone) is false, there is a waiter that gets the lock next, whatever else happens. Who
+/// gets it finds the word that was left by the holder before, or 0 if that used [`unlock`](RawLock::unlock).
+pub unsafe trait CohortDetecting: RawLock {
+    /// Acquires the lock, and returns the word.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::lock`].
+    unsafe fn lock_receiving(&self, node: &Self::Node) -> u32;
+
+    /// Whether nobody waits. Somebody who has just come may be missed.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock, acquired with this `node`.
+    unsafe fn is_alone(&self, node: &Self::Node) -> bool;
+
+    /// Releases the lock, and leaves a word below `u32::MAX`.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::unlock`]; and [`is_alone`](Self::is_alone) was false.
+    unsafe fn unlock_leaving(&self, node: &Self::Node, word: u32);
+}
+
+/// An acquisition, from `lock` to `unlock`.
+#[repr(C)]
+pub struct Node<P: Platform, N> {
+    /// The place in the local lock.
+    local: N,
+    /// Index of the part that the owner locked, or `NO_PART`.
+    part: P::U32,
+    /// The owner is the so-manieth holder in a row on its part.
+    holder: P::U32,
+}
+
+impl<P: Platform> Node<P, mcs::Node<P>> {
+    /// A node for a static or a pool.
+    pub const fn new() -> Self {
+        Self { local: mcs::Node::new(), part: Atomic::ZERO, holder: Atomic::ZERO }
+    }
+}
+
+impl<P: Platform, N: Default> Default for Node<P, N> {
+    fn default() -> Self {
+        Self { local: N::default(), part: Atomic::new(0), holder: Atomic::new(0) }
+    }
+}
+
+/// See the [module](self).
+#[repr(C)]
+pub struct Cohort<P: Platform, G, L> {
+    global: OwnLines<G>,
+    parts: [OwnLines<L>; PARTS],
+    platform: PhantomData<P>,
+}
+
+impl<P: Platform> CohortLock<P> {
+    /// An unlocked lock, in `const`.
+    pub const fn new() -> Self {
+        let parts = [const { OwnLines(McsLock::new()) }; PARTS];
+        Self { global: OwnLines(TicketLock::new()), parts, platform: PhantomData }
+    }
+}
+
+impl<P: Platform, G: Default, L: Default> Default for Cohort<P, G, L> {
+    fn default() -> Self {
+        let parts = array::from_fn(|_| OwnLines(L::default()));
+        Self { global: OwnLines(G::default()), parts, platform: PhantomData }
+    }
+}
+
+// SAFETY: by invariant 1 one thread at a time holds it: the global lock belongs to one part, and the part's local
+// lock to one thread. Sections are ordered by the local lock within a part, by the global one between them.
+unsafe impl<P, G, L> RawLock for Cohort<P, G, L>
+where
+    P: Topology + Settings,
+    G: ThreadOblivious,
+    L: CohortDetecting,
+{
+    type Node = Node<P, L::Node>;
+
+    #[inline]
+    unsafe fn lock(&self, node: &Self::Node) {
+        let index = part_here::<P>();
+        node.part.store(index, Relaxed);
+        // SAFETY: the node is the caller's, from here to `unlock`.
+        let mut holder = unsafe { self.parts[index as usize].0.lock_receiving(&node.local) };
+        if holder == 0 {
+            // SAFETY: the node is (), which any number of acquisitions may share.
+            unsafe { self.global.0.lock(&()) };
+            holder = 1;
+        }
+        node.holder.store(holder, Relaxed);
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, node: &Self::Node) {
+        let index = node.part.load(Relaxed);
+        if index == NO_PART {
+            // SAFETY: acquired by `try_lock`.
+            return unsafe { self.global.0.unlock(&()) };
+        }
+        let local = &self.parts[index as usize].0;
+        // SAFETY: we hold the local lock with this node.
+        if !unsafe { local.is_alone(&node.local) } {
+            let holder = node.holder.load(Relaxed);
+            if u64::from(holder) <= P::setting(Setting::CohortLocalPassLimit) {
+                P::count(LockEvent::LocalPass);
+                // SAFETY: as above, and somebody waits.
+                return unsafe { local.unlock_leaving(&node.local, holder + 1) };
+            }
+            P::count(LockEvent::PassLimit);
+        }
+        // SAFETY: the part holds the global lock, and its acquisition happens before by way of the local lock,
+        // which we hold.
+        unsafe {
+            self.global.0.unlock(&());
+            local.unlock(&node.local);
+        }
+    }
+}
+
+// SAFETY: as above; it holds the global lock, and no part does.
+unsafe impl<P, G, L> RawTryLock for Cohort<P, G, L>
+where
+    P: Topology + Settings,
+    G: ThreadOblivious,
+    L: CohortDetecting,
+{
+    #[inline]
+    unsafe fn try_lock(&self, node: &Self::Node) -> bool {
+        // SAFETY: the node is ().
+        let taken = unsafe { self.global.0.try_lock(&()) };
+        if taken {
+            node.part.store(NO_PART, Relaxed);
+        }
+        taken
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.global.0.is_locked()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU32;
+
+    use crate::testing::{NUMA_NODE, OneThread, set};
+
+    type Lock = CohortLock<OneThread>;
+
+    const _: () = assert!(size_of::<Lock>() == 128 * (1 + PARTS));
+    const _: () = assert!(size_of::<Node<OneThread, mcs::Node<OneThread>>>() == 3 * size_of::<usize>());
+
+    /// A local lock with made-up waiters.
+    #[derive(Default)]
+    struct Local {
+        held: AtomicU32,
+        waiters: AtomicU32,
+        word: AtomicU32,
+    }
+
+    // SAFETY: for one thread, that waits for nobody.
+    unsafe impl RawLock for Local {
+        type Node = ();
+        unsafe fn lock(&self, _node: &()) {
+            assert_eq!(self.held.swap(1, Relaxed), 0);
+        }
+        unsafe fn unlock(&self, _node: &()) {
+            assert_eq!(self.held.swap(0, Relaxed), 1);
+        }
+    }
+
+    // SAFETY: as above.
+    unsafe impl CohortDetecting for Local {
+        unsafe fn lock_receiving(&self, _node: &()) -> u32 {
+            assert_eq!(self.held.swap(1, Relaxed), 0);
+            self.word.swap(0, Relaxed)
+        }
+        unsafe fn is_alone(&self, _node: &()) -> bool {
+            self.waiters.load(Relaxed) == 0
+        }
+        unsafe fn unlock_leaving(&self, _node: &(), word: u32) {
+            assert_eq!(self.held.swap(0, Relaxed), 1);
+            self.word.store(word, Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_part_is_the_one_that_was_locked() {
+        let (lock, node) = (Lock::new(), Node::new());
+        for (numa_node, part) in [(0, 0), (3, 3), (PARTS as u32 + 1, 1)] {
+            NUMA_NODE.set(numa_node);
+            // SAFETY: one thread, and unlock follows lock.
+            unsafe { lock.lock(&node) };
+            assert!(lock.is_locked() && lock.parts[part].0.is_locked());
+            NUMA_NODE.set(numa_node + 1);
+            // SAFETY: as above.
+            unsafe { lock.unlock(&node) };
+            assert!(!lock.is_locked() && !lock.parts[part].0.is_locked());
+        }
+    }
+
+    /// Of six sections in a row, with waiters for the first five: after which was the global lock released?
+    fn released<G: ThreadOblivious>(limit: u64) -> [bool; 6] {
+        set(Setting::CohortLocalPassLimit, limit);
+        let (lock, node) = (Cohort::<OneThread, G, Local>::default(), Node::default());
+        [5, 4, 3, 2, 1, 0].map(|waiters| {
+            lock.parts[0].0.waiters.store(waiters, Relaxed);
+            // SAFETY: one thread, and unlock follows lock.
+            unsafe {
+                lock.lock(&node);
+                assert!(lock.is_locked());
+                lock.unlock(&node);
+            }
+            !lock.is_locked()
+        })
+    }
+
+    #[test]
+    fn the_lock_stays_on_its_numa_node_up_to_the_limit_and_while_somebody_waits() {
+        let (stays, leaves) = (false, true);
+        for (limit, expected) in [
+            (0, [leaves; 6]),
+            (1, [stays, leaves, stays, leaves, stays, leaves]),
+            (2, [stays, stays, leaves, stays, stays, leaves]),
+            (9, [stays, stays, stays, stays, stays, leaves]),
+        ] {
+            assert_eq!(released::<TicketLock<OneThread>>(limit), expected, "limit {limit}");
+            assert_eq!(released::<TtasLock<OneThread>>(limit), expected, "limit {limit}");
+            assert_eq!(released::<TasLock<OneThread>>(limit), expected, "limit {limit}");
+        }
+    }
+
+    #[test]
+    fn try_lock_goes_past_the_parts() {
+        let (lock, node, other) = (Lock::new(), Node::new(), Node::new());
+        // SAFETY: one thread, and unlock follows each success.
+        unsafe {
+            assert!(lock.try_lock(&node));
+            assert!(lock.is_locked() && !lock.parts[0].0.is_locked());
+            assert!(!lock.try_lock(&other));
+            lock.unlock(&node);
+            assert!(!lock.is_locked());
+            lock.lock(&node);
+            assert!(!lock.try_lock(&other));
+            lock.unlock(&node);
+            assert!(!lock.is_locked());
+        }
+    }
+}
