@@ -2,8 +2,10 @@
 //! what was read to what is wrong; `tests/repository.rs` applies them all to this repository:
 //!
 //! ```text
-//! cargo test -p xtask
+//! cargo test -p xtask --test repository
 //! ```
+//!
+//! `tests/add_a_lock.rs` follows `docs/add-a-lock.md` in a copy of the repository: a minute or two, most of it building.
 //!
 //! | file | rules |
 //! |---|---|
