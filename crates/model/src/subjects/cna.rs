@@ -31,11 +31,19 @@ pub fn final_form(name: &str) -> Vec<Model> {
     models
 }
 
-/// A few of them with the switches for preempted waiters.
+/// A few of them with the switches for preempted waiters. The urgent waiter looks at what the head has made of its
+/// node before it competes for the word.
 pub fn preemptible(name: &str) -> Vec<Model> {
     let [near_newcomer, _, flushed, _] = secondary_queue::<Cna, Preemptible>(name);
     let far_near = held::<Preemptible>(name, "far, near", Queue { main: &[1, 2], ..NOBODY }, 1);
-    vec![near_newcomer, flushed, far_near.reaching(&[CnaSplice, CnaTailSplice, WaitNode])]
+    let urgent = Queue { main: &[2], urgent: &[2], ..MOVED };
+    let urgent = queue_at_work::<Cna, Preemptible>(name, "one moved; urgent", urgent, Some(2), || ());
+    vec![
+        near_newcomer,
+        flushed,
+        far_near.reaching(&[CnaSplice, CnaTailSplice, WaitNode]),
+        urgent.reaching(&[CnaTailSplice, WaitNode]),
+    ]
 }
 
 fn held<T: QSpinTuning>(name: &str, situation: &str, queue: Queue, preemptions: usize) -> Model {
