@@ -113,7 +113,7 @@ fn cna_without_a_threshold_promises_nothing() {
     cell.settings[Setting::CnaThresholdNs as usize] = 0;
     assert_eq!(starvation_ns(&cell), u64::MAX);
     let cna = simulate(&cell).unwrap();
-    assert!(cna.wait_ns_max >= cell.limits.window_ns && cna.jain < 0.9, "{cna:?}");
+    assert!(cna.wait_ns_max > cell.limits.window_ns / 2 && cna.jain < 0.9, "{cna:?}");
 }
 
 #[test]
