@@ -27,7 +27,7 @@ use crate::locktorture::OwnLine;
 pub struct Spell {
     /// How long it counts as where instructions cost no time of their own (the simulator), in ns.
     pub ns: u64,
-    /// How many [turns](turns) are executed.
+    /// How many [turns] are executed.
     pub turns: u64,
 }
 

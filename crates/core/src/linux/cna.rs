@@ -59,7 +59,7 @@ const EARLIEST_NS: u64 = 2;
 
 /// What this version keeps in a node.
 pub struct State<P: Platform> {
-    /// When the secondary queue was begun, from [`EARLIEST_NS`] up, or a mark.
+    /// When the secondary queue was begun, from 2 ns up, or a mark.
     pub start_ns: P::U64,
 }
 

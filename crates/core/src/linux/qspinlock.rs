@@ -33,8 +33,8 @@
 //! Source: the algorithm of Linux' `kernel/locking/qspinlock.c` (Zijlstra, Long; fetch-or and bounded
 //! pending wait by Deacon, 2018), from a description in own words.
 
-mod compete;
-mod queue;
+pub mod compete;
+pub mod queue;
 
 use core::marker::PhantomData;
 use core::ptr;

@@ -20,7 +20,7 @@ use crate::events::LockEvent;
 use crate::platform::{Atomic, Park, Platform, ZeroNode};
 
 /// The value of `granted` while the waiter sleeps. Never the name of a node, nor 1.
-const HALTED: u32 = 2;
+pub const HALTED: u32 = 2;
 
 const _: () = assert!(Tail::decode(HALTED).is_none());
 
