@@ -42,9 +42,10 @@ number() {
     grep -o "\"$1\":[0-9]*" /tmp/torture | cut -d : -f 2
 }
 
-# What it counted.
-counts() {
-    echo "$(number total) acquisitions, $(number cna_splice) splices, $(number cna_flush) flushes"
+# The numbers of these events.
+events() {
+    local event
+    echo "$(number total) acquisitions$(for event; do echo -n ", $event $(number "$event")"; done)"
 }
 
 # All locks pass.
@@ -53,28 +54,35 @@ all_pass() {
     torture all && echo "$(grep -c '"verdict":"SUCCESS"' /tmp/torture) locks"
 }
 
-# A lock passes, and sorts its queue by so many nodes, sooner or later: `sorts NODES LOCK OPTION...`.
-sorts() {
-    local nodes=$1 round
+# A lock passes, and on these nodes goes its ways for several nodes, sooner or later: `heeds NODES LOCK OPTION...`.
+heeds() {
+    local nodes=$1 lock=$2 first second round
     shift
-    for round in 1 2 3 4 5 6 7 8; do
+    case $lock in
+        cna*) first=cna_splice second=cna_flush
+            # Always sort: hand-overs are too few here for a choice among them.
+            set -- "$@" --set cna.shuffle-reduction=0 --set cna-v13.shuffle-reduction=0 ;;
+        *) first=lock_local_pass second=lock_pass_limit
+            set -- "$@" --set "$lock.local-pass-limit=2" ;;
+    esac
+    for round in $(seq 30); do
         torture "$@" || return
         [ "$(number numa_nodes)" -eq "$nodes" ] || { echo "there are not $nodes nodes"; cat /tmp/torture; return 1; }
-        if [ "$(number cna_splice)" -gt 0 ] && [ "$(number cna_flush)" -gt 0 ]; then
-            echo "$(counts), round $round"
+        if [ "$(number "$first")" -gt 0 ] && [ "$(number "$second")" -gt 0 ]; then
+            echo "$(events "$first" "$second"), round $round"
             return
         fi
     done
-    echo "in no round a waiter was spliced and a secondary queue flushed; the last one:"
+    echo "in no round both $first and $second happened; the last one:"
     cat /tmp/torture
     return 1
 }
 
-# A lock passes, and finds nothing to sort: `does_not_sort LOCK OPTION...`.
-does_not_sort() {
+# A CNA lock passes, and finds no other node: `does_not_heed LOCK OPTION...`.
+does_not_heed() {
     torture "$@" || return
-    [ "$(number cna_splice)" -eq 0 ] || { echo "it sorts"; cat /tmp/torture; return 1; }
-    counts
+    [ "$(number cna_splice)" -eq 0 ] || { echo "it has sorted its queue"; cat /tmp/torture; return 1; }
+    events cna_splice
 }
 
 # Does a check with these CPUs only: `on_cpus LIST COMMAND...`.

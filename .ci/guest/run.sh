@@ -5,9 +5,9 @@ set -u
 . /checks.sh
 
 failed=0
-# Locks that sort their queue by nodes; one of them goes through everything.
-cna=$(nearlock list locks | grep -o '^cna[^ ]*')
-lock=$(echo "$cna" | grep -x cna || echo cna-v13)
+# Locks that heed nodes; one of them goes through everything.
+heeding=$(nearlock list locks | grep -oE '^(cna|hmcs|cohort)[^ ]*')
+lock=$(echo "$heeding" | grep -x cna || echo cna-v13)
 
 # Does one check: `check NAME COMMAND...`. What the command says explains the verdict, its first line in the same line.
 check() {
@@ -33,29 +33,29 @@ case $1 in
             check "tests: ${test##*/}" tests_pass "$test"
         done
         check "all locks" all_pass
-        for each in $cna; do
-            check "$each, four nodes" sorts 4 "$each"
+        for each in $heeding; do
+            check "$each, four nodes" heeds 4 "$each"
         done
-        check "$lock, CPUs of three nodes" on_cpus 1-4 sorts 3 "$lock"
-        check "$lock, CPUs of one node, made-up nodes" on_cpus 4-5 sorts 2 "$lock"
-        check "$lock, threads migrating" migrating sorts 4 "$lock"
-        check "$lock, a CPU offline" without_cpus 7 sorts 4 "$lock"
-        check "$lock, a node's CPUs offline" without_cpus "6 7" sorts 3 "$lock"
-        check "$lock, caches as nodes" sorts 4 "$lock" --set numa.locality=llc
-        check "$lock, nodes unheeded" does_not_sort "$lock" --set numa.mode=off
+        check "$lock, CPUs of three nodes" on_cpus 1-4 heeds 3 "$lock"
+        check "$lock, CPUs of one node, made-up nodes" on_cpus 4-5 heeds 2 "$lock"
+        check "$lock, threads migrating" migrating heeds 4 "$lock"
+        check "$lock, a CPU offline" without_cpus 7 heeds 4 "$lock"
+        check "$lock, a node's CPUs offline" without_cpus "6 7" heeds 3 "$lock"
+        check "$lock, caches as nodes" heeds 4 "$lock" --set numa.locality=llc
+        check "$lock, nodes unheeded" does_not_heed "$lock" --set numa.mode=off
         ;;
     sparse-nodes)
         check "nodes of the kernel" nodes_online 0,2-4
         check "topology" topology on
         check "tests: nearlock_os" tests_pass /tests/nearlock_os
         check "tests: numa_node" tests_pass /tests/numa_node
-        check "$lock, three nodes with CPUs" sorts 3 "$lock"
+        check "$lock, three nodes with CPUs" heeds 3 "$lock"
         ;;
     numa-off)
         check "nodes of the kernel" nodes_online 0
         check "topology" topology off
         check "tests: nearlock_os" tests_pass /tests/nearlock_os
-        check "$lock, made-up nodes" sorts 2 "$lock"
+        check "$lock, made-up nodes" heeds 2 "$lock"
         ;;
     *)
         echo "FAIL checks: there are none named '$1'"

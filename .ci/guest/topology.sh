@@ -11,9 +11,10 @@ numbers() {
 
 # The numbers of the first list that are in the second too.
 common() {
-    local number
+    local number others
+    others=" $(numbers "$2") "
     for number in $(numbers "$1"); do
-        case " $(numbers "$2") " in *" $number "*) echo "$number" ;; esac
+        case $others in *" $number "*) echo "$number" ;; esac
     done | xargs
 }
 
