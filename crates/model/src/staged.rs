@@ -254,7 +254,16 @@ where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
     let name = format!("{name}: a queued waiter and a late pending one");
-    held_against::<Q, T>(name, preemptions, |shared| spawn(in_slot(1), move || shared.queue()))
+    held_against::<Q, T>(name, preemptions, in_slot(2), |shared| spawn(in_slot(1), move || shared.queue()))
+}
+
+/// The same, but that the late one has no queue node: it marks itself pending over the tail, and never queues.
+pub fn queued_against_nameless<Q: Stage, T: QSpinTuning>(name: &str, preemptions: Option<usize>) -> Model
+where
+    Loom: LocalNodes<Node<Loom, Q::Part>>,
+{
+    let name = format!("{name}: a queued waiter and a late one without a node");
+    held_against::<Q, T>(name, preemptions, NAMELESS, |shared| spawn(in_slot(1), move || shared.queue()))
 }
 
 /// The lock is held; one of two waiters has no queue node.
@@ -262,15 +271,18 @@ pub fn without_node<Q: Stage, T: QSpinTuning>(name: &str, preemptions: Option<us
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
-    let nameless = Thread { slot: None, ..Thread::default() };
     let name = format!("{name}: a waiter without a node");
-    held_against::<Q, T>(name, preemptions, move |shared| spawn(nameless, move || shared.section()))
+    held_against::<Q, T>(name, preemptions, in_slot(2), |shared| spawn(NAMELESS, move || shared.section()))
 }
 
-/// The lock is held; one thread does what `first` says, another locks.
+/// A thread that gets no queue nodes.
+const NAMELESS: Thread = Thread { slot: None, numa_node: 0, urgent: false };
+
+/// The lock is held; one thread does what `first` says, another locks, which is `second`.
 fn held_against<Q: Stage, T: QSpinTuning>(
     name: String,
     preemptions: Option<usize>,
+    second: Thread,
     first: impl Fn(Shared<Q, T>) -> JoinHandle<()> + Send + Sync + 'static,
 ) -> Model
 where
@@ -279,8 +291,8 @@ where
     Model::new(name, 3, preemptions, move || {
         let lock = QSpinLock::<Loom, Q, T>::with_word(LOCKED);
         let shared = Arc::new(Guarded { lock, count: Counter::default() });
-        let second = shared.clone();
-        let others = vec![first(shared.clone()), spawn(in_slot(2), move || second.section())];
+        let of_second = shared.clone();
+        let others = vec![first(shared.clone()), spawn(second, move || of_second.section())];
         shared.hold();
         finish(&shared, others, 3);
     })

@@ -23,7 +23,9 @@ use nearlock_core::tuning::Standard;
 use crate::exclusion::{counting, held_at_first, on_numa_nodes, one_node_for_two_locks, trying};
 use crate::loom::Loom;
 use crate::model::Model;
-use crate::staged::{Queue, Stage, queue_at_work, queued_against_pending, without_node};
+use crate::staged::{
+    Queue, Stage, queue_at_work, queued_against_nameless, queued_against_pending, without_node,
+};
 
 /// The models of the lock called `name`; none if it has none yet.
 pub fn models_of(name: &str) -> Vec<Model> {
@@ -100,6 +102,7 @@ where
         held_at_first::<Lock<Q, T>>(name, 3, Some(3)).reaching(&[LockEvent::Pending]),
         queue_at_work::<Q, T>(name, "two newcomers behind a head", two_newcomers, Some(2), || ()),
         queued_against_pending::<Q, T>(name, Some(3)),
+        queued_against_nameless::<Q, T>(name, Some(3)).reaching(&[LockEvent::NoNode]),
         without_node::<Q, T>(name, Some(3)).reaching(&[LockEvent::NoNode]),
     ]
 }

@@ -86,7 +86,7 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for CnaV13<T>
         part.state.order.store(order, Relaxed);
     }
 
-    unsafe fn try_clear_tail<L: QSpinTuning>(word: &P::U32, val: u32, node: &Node<P>) -> bool {
+    unsafe fn try_clear_tail<L: QSpinTuning>(word: &P::U32, val: u32, node: &Node<P>) -> Result<(), u32> {
         try_clear_tail::<P, _, L>(word, val, node)
     }
 

@@ -275,12 +275,20 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
             P::wait_until(&self.word, Acquire, |v| v & (LOCKED_MASK | PENDING) == 0)
         };
-        // SAFETY: as above.
-        if val & TAIL_MASK == tail.bits() && unsafe { Q::try_clear_tail::<T>(&self.word, val, node) } {
-            return;
+        let mut word = val;
+        if val & TAIL_MASK == tail.bits() {
+            // SAFETY: as above.
+            match unsafe { Q::try_clear_tail::<T>(&self.word, val, node) } {
+                Ok(()) => return,
+                Err(seen) => word = seen,
+            }
         }
         if !competes::<T>() {
             self.set_locked();
+        }
+        // SAFETY: as above, and we hold the lock.
+        if word & TAIL_MASK == tail.bits() && unsafe { self.try_clear_marked_tail(node, tail) } {
+            return;
         }
         if next.is_null() {
             // Ordering: Acquire, as above.
@@ -288,6 +296,29 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
         // SAFETY: as above, and `next` is linked behind our node.
         unsafe { Q::hand_over::<T>(node, next) };
+    }
+
+    /// Clears the tail for a head that could not because of a late waiter's mark. False if somebody has queued.
+    ///
+    /// That waiter takes its mark off again. It need not queue then: it may have no node. So a head that
+    /// waited for a successor now could wait for ever.
+    ///
+    /// Safety: the caller is the head, with this `node`, queued under this name, and holds the lock.
+    #[cold]
+    #[inline(never)]
+    unsafe fn try_clear_marked_tail(&self, node: &Node<P, Q::Part>, tail: Tail) -> bool {
+        loop {
+            // Relaxed: we hold the lock.
+            let val =
+                P::wait_until(&self.word, Relaxed, |v| v & TAIL_MASK != tail.bits() || v & PENDING == 0);
+            if val & TAIL_MASK != tail.bits() {
+                return false;
+            }
+            // SAFETY: the caller's.
+            if unsafe { Q::try_clear_tail::<T>(&self.word, val, node) }.is_ok() {
+                return true;
+            }
+        }
     }
 
     /// *,0,0 -> *,0,1, by the head. By invariant 1 nobody else takes it now. (A late waiter may have set

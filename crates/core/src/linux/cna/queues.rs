@@ -159,10 +159,10 @@ pub(in crate::linux) fn try_clear_tail<P: Park + LocalNodes<Node<P, S>>, S, L: Q
     word: &P::U32,
     val: u32,
     node: &Node<P, S>,
-) -> bool {
+) -> Result<(), u32> {
     let Some(last) = Tail::decode(node.granted.load(Relaxed)) else {
         // Relaxed: as in `Fifo::try_clear_tail`.
-        return word.compare_exchange(val, LOCKED, Relaxed, Relaxed).is_ok();
+        return word.compare_exchange(val, LOCKED, Relaxed, Relaxed).map(drop);
     };
     let last_tail = Tail::encode(last).bits();
     let last = P::node(last);
@@ -174,15 +174,15 @@ pub(in crate::linux) fn try_clear_tail<P: Park + LocalNodes<Node<P, S>>, S, L: Q
     last_next.store(ptr::null_mut(), Relaxed);
     // Ordering: Release, pairs with the Acquire half of the tail swap: the null above comes before the
     // link of whoever queues behind. Relaxed on failure: nothing is read through the value.
-    if word.compare_exchange(val, last_tail | LOCKED, Release, Relaxed).is_err() {
+    if let Err(seen) = word.compare_exchange(val, last_tail | LOCKED, Release, Relaxed) {
         P::count(LockEvent::CnaTailUpdateFailed);
         last_next.store(first, Relaxed);
-        return false;
+        return Err(seen);
     }
     P::count(LockEvent::CnaTailSplice);
     // SAFETY: the first of the secondary queue waits for `granted`, so its node is in use.
     grant::<P, L>(unsafe { &(*first).granted }, 1);
-    true
+    Ok(())
 }
 
 #[cfg(test)]

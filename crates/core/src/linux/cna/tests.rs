@@ -166,7 +166,7 @@ fn an_empty_main_queue_is_replaced_by_the_secondary_queue() {
     let word = Atomic::new(tail(0).bits());
     // SAFETY: as in `became_head`.
     let cleared = unsafe { Sorting::try_clear_tail::<Standard>(&word, tail(0).bits(), stage.node(0)) };
-    assert!(cleared);
+    assert_eq!(cleared, Ok(()));
     assert_eq!(word.load(Relaxed), tail(5).bits() | LOCKED);
     assert_eq!((stage.granted(4), start_ns(&stage, 4)), (1, NO_SECONDARY));
 }

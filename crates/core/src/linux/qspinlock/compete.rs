@@ -128,7 +128,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             } else if let Some(word) = self.park_head() {
                 return word;
             }
-            stretch += 1;
+            stretch = stretch.saturating_add(1);
         }
     }
 

@@ -72,10 +72,17 @@ pub unsafe trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
     unsafe fn became_head<T: QSpinTuning>(word: &P::U32, node: &Node<P, Self::Part>);
 
     /// The head takes the lock when the word `val` names its node as the last: tries to take it without leaving a
-    /// head behind that nobody will grant. False if somebody has queued meanwhile. (The word is free, or
-    /// locked by the head already.)
+    /// head behind that nobody will grant. (The word is free, or locked by the head already.)
+    ///
+    /// # Errors
+    ///
+    /// The word as it is, if somebody has queued meanwhile, or set pending.
     #[allow(clippy::missing_safety_doc)] // said above
-    unsafe fn try_clear_tail<T: QSpinTuning>(word: &P::U32, val: u32, node: &Node<P, Self::Part>) -> bool
+    unsafe fn try_clear_tail<T: QSpinTuning>(
+        word: &P::U32,
+        val: u32,
+        node: &Node<P, Self::Part>,
+    ) -> Result<(), u32>
     where
         P: Park;
 
@@ -101,13 +108,13 @@ unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
     unsafe fn became_head<T: QSpinTuning>(_word: &P::U32, _node: &Node<P, ()>) {}
 
     #[inline(always)]
-    unsafe fn try_clear_tail<T: QSpinTuning>(word: &P::U32, val: u32, _node: &Node<P, ()>) -> bool
+    unsafe fn try_clear_tail<T: QSpinTuning>(word: &P::U32, val: u32, _node: &Node<P, ()>) -> Result<(), u32>
     where
         P: Park,
     {
         // Relaxed: the wait that returned `val` acquired the previous section, and nothing of ours is
         // published by leaving.
-        word.compare_exchange(val, LOCKED, Relaxed, Relaxed).is_ok()
+        word.compare_exchange(val, LOCKED, Relaxed, Relaxed).map(drop)
     }
 
     #[inline(always)]
