@@ -18,7 +18,7 @@ pub unsafe trait RawLock: Default + Send + Sync + 'static {
     ///
     /// # Safety
     ///
-    /// `node` is not in use by any other acquisition, and neither moves nor dies before the matching
+    /// `node` is not in use by any other acquisition. Neither it nor the lock moves or dies before the matching
     /// [`unlock`](Self::unlock) returns.
     unsafe fn lock(&self, node: &Self::Node);
 

@@ -25,7 +25,8 @@ pub type RawClhLock = clh::ClhLock<Os>;
 pub type RawClhNode = clh::Node<Os>;
 
 /// An MCS queue for each NUMA node, and an MCS lock that they compete for. For locks contended by threads of
-/// several NUMA nodes, where a wait must not last a threshold of milliseconds, and a lock may have 1152 bytes.
+/// several NUMA nodes, where a wait must not last a threshold of milliseconds, and a lock may have 1152 bytes. Has no
+/// guards: it must stay where it is while it is held.
 pub type RawHmcsLock = hmcs::HmcsLock<Os>;
 
 /// The node that an acquisition of [`RawHmcsLock`] brings.

@@ -140,8 +140,8 @@ pub struct Pooled<L>(L);
 
 // SAFETY: exclusion and orderings are the lock's (`RawLock`), which has each acquisition's node for itself and
 // in place until `unlock` returns (invariants 1 and 2). The guard state cannot unlock; forgetting it leaks the
-// node, to which the word of a lock that is moved or dropped while it is locked may go on pointing. The
-// lock's operations do not unwind.
+// node, to which the word of a lock that is moved or dropped while it is locked may go on pointing, which is all
+// that points anywhere (`Unlocked`). The lock's operations do not unwind.
 unsafe impl<L: RawTryLock + Unlocked> RawMutex for Pooled<L> {
     const INIT: Self = Self(L::UNLOCKED);
     type Guard = PooledNode<L>;

@@ -32,7 +32,7 @@
 //! guard that cannot leave its thread cannot be held across an `.await` of a task that moves between threads,
 //! and a spinning waiter must not wait for a task that has been put aside.
 
-use nearlock_core::classic::{clh, cohort, hmcs, mcs, tas, ttas};
+use nearlock_core::classic::{clh, cohort, mcs, tas, ttas};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::platform::Platform;
 
@@ -41,8 +41,13 @@ pub use nearlock_core::raw::{RawLock, RawTryLock};
 use crate::lock_api::{GuardNoSend, RawMutex};
 pub use crate::pool::{Pooled, PooledNode};
 
-/// A lock that a `static` can hold. The [`Default`] of [`RawLock`] is not `const`.
-pub trait Unlocked: RawLock {
+/// A lock that a `static` can hold, and that guards may be made for. The [`Default`] of [`RawLock`] is not `const`.
+///
+/// # Safety
+///
+/// The lock may be moved or dropped while it is held and nobody waits for it, as happens after a guard was
+/// forgotten: nothing points into the lock, wherever it was.
+pub unsafe trait Unlocked: RawLock {
     /// The lock, free.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const UNLOCKED: Self;
@@ -51,7 +56,8 @@ pub trait Unlocked: RawLock {
 /// A line for each lock: its type parameters, and the type.
 macro_rules! unlocked {
     ($([$($parameter:tt)*] $lock:ty;)*) => {
-        $(impl<$($parameter)*> Unlocked for $lock
+        // SAFETY: it consists of words that point to nodes of acquisitions, if to anything.
+        $(unsafe impl<$($parameter)*> Unlocked for $lock
         where
             Self: RawLock,
         {
@@ -60,11 +66,11 @@ macro_rules! unlocked {
     };
 }
 
-// Not the ticket lock: with more than 2^16 threads it does not exclude.
+// Not the ticket lock: with more than 2^16 threads it does not exclude. Nor HMCS: its global queue points to nodes in
+// the lock itself.
 unlocked! {
     [P: Platform] clh::ClhLock<P>;
     [P: Platform] cohort::CohortLock<P>;
-    [P: Platform] hmcs::HmcsLock<P>;
     [P: Platform] mcs::McsLock<P>;
     [P: Platform] tas::TasLock<P>;
     [P: Platform, T: ttas::TtasTuning] ttas::TtasLock<P, T>;

@@ -39,4 +39,6 @@ guards! { SpinLockGuard MappedSpinLockGuard CnaLockGuard McsLockGuard MappedMcsL
 
 assert_impl_all!(RawSpinLock: Send, Sync, Default);
 assert_impl_all!(nearlock::classic::RawMcsLock: Unlocked);
+// Guards can be forgotten, and then locks be moved while they are held: nodes in the lock would be left behind.
+assert_not_impl_any!(nearlock::classic::RawHmcsLock: Unlocked);
 assert_not_impl_any!(PooledNode<nearlock::classic::RawMcsLock>: Send, Clone, Default);

@@ -8,14 +8,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use nearlock::classic::{ClhLock, LockWith, McsLock, RawCohortLock, RawHmcsLock, RawTasLock, TtasLock};
+use nearlock::classic::{ClhLock, LockWith, McsLock, RawCohortLock, RawTasLock, TtasLock};
 use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
 use nearlock::lock_api::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 use nearlock::process::set_numa_node;
 use nearlock::raw::{Nodeless, Pooled};
 
 type CohortLock<T> = Mutex<Pooled<RawCohortLock>, T>;
-type HmcsLock<T> = Mutex<Pooled<RawHmcsLock>, T>;
 type TasLock<T> = Mutex<Nodeless<RawTasLock>, T>;
 
 /// Length of a run.
@@ -32,7 +31,6 @@ macro_rules! for_each_lock {
         for_each_lock!(@ mcs_lock McsLock, $($test)*);
         for_each_lock!(@ clh_lock ClhLock, $($test)*);
         for_each_lock!(@ cohort_lock CohortLock, $($test)*);
-        for_each_lock!(@ hmcs_lock HmcsLock, $($test)*);
         for_each_lock!(@ ttas_lock TtasLock, $($test)*);
         for_each_lock!(@ tas_lock TasLock, $($test)*);
     };
