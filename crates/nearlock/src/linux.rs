@@ -45,8 +45,9 @@ guarded! {
     /// Waiting: 128 looks (1 to 6 us), then the waiter sleeps. With a lock that nobody waits for, `lock` and
     /// `unlock` are one compare-exchange each.
     ///
-    /// Fairness: a newcomer may overtake the queue while the first in it is asleep or on its way back; that one
-    /// is overtaken at most about a thousand times. The queue itself is first come, first served.
+    /// Fairness: newcomers overtake the queue while the first in it is asleep or on its way back, however many come in
+    /// that time. Once it has come back in vain about a thousand times, nobody overtakes it any more. The queue itself
+    /// is first come, first served.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///

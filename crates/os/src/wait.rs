@@ -19,7 +19,7 @@ impl SpinThenYield {
     ///
     /// Long enough for a hand-over between sockets and a short critical section, and no longer than being
     /// switched out and in again: at 9 ns (measured in a virtual Xeon) to 50 ns (140 cycles, Skylake) a
-    /// pause this is 1 to 6 µs. At 0 every turn yields (170 ns for the call alone, and the kernel's run
+    /// pause this is 1 to 6 us. At 0 every turn yields (170 ns for the call alone, and the kernel's run
     /// queue in the way of every hand-over); at the maximum it is [`Spin`](crate::Spin) for minutes.
     pub const SPIN_TURNS_MAX: u32 = 128;
 }

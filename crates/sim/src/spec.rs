@@ -43,12 +43,20 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
 use serde::Deserialize;
 
 pub use error::SpecError;
 pub use model::{ModelParameters, OwnershipOverlap};
 pub use resolve::{CORES_MAX, DOMAINS_MAX};
 pub use settings::MachineSetting;
+
+/// Bytes of a machine file: a hundred times what ours have. Whoever names something else, which may have no end, is
+/// told.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How far the latencies of a machine can be trusted.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -195,13 +203,13 @@ impl MachineSpec {
     ///
     /// What is no built-in name is taken for a path if it has a `/`, ends in `.toml` or exists.
     pub fn load(name_or_path: &str) -> Result<Self, SpecError> {
-        let path = std::path::Path::new(name_or_path);
+        let path = Path::new(name_or_path);
         let is_builtin = builtin::MACHINES.iter().any(|&(known, _)| known == name_or_path);
         let is_path = name_or_path.contains('/') || name_or_path.ends_with(".toml") || path.exists();
         if is_builtin || !is_path {
             return Self::builtin(name_or_path);
         }
-        match std::fs::read_to_string(path) {
+        match text_of(path) {
             Ok(text) => Self::parse(&text, name_or_path),
             Err(source) => Err(SpecError::Unreadable { path: name_or_path.to_owned(), source }),
         }
@@ -281,6 +289,18 @@ impl MachineSpec {
     fn distance_to_socket(&self, from: usize, to: usize) -> usize {
         self.local_distances - 1 + self.hops[from][to]
     }
+}
+
+/// The text of a machine file.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if read as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!(
+            "it has more than {FILE_BYTES_MAX} bytes, as no machine needs"
+        )));
+    }
+    Ok(text)
 }
 
 impl LatencyNs {

@@ -279,6 +279,15 @@ fn machines_are_loaded_from_files() {
 }
 
 #[test]
+fn files_without_an_end_are_refused() {
+    let path = std::env::temp_dir().join(format!("nearlock-long-{}.toml", std::process::id()));
+    std::fs::write(&path, "#".repeat(FILE_BYTES_MAX as usize + 1)).unwrap();
+    let message = MachineSpec::load(path.to_str().unwrap()).unwrap_err().to_string();
+    std::fs::remove_file(&path).unwrap();
+    assert!(message.contains("cannot read") && message.contains("more than 1048576 bytes"), "{message}");
+}
+
+#[test]
 fn mistakes_of_form_are_refused_with_their_place() {
     assert_refused("smt = 2", "smt = 'two'", &["line 12, column 7"]);
     assert_refused("smt = 2", "threads = 2", &["line 12", "`threads`", "`cores_per_domain`", "`hops`"]);

@@ -188,6 +188,14 @@ fn a_waiter_sleeps_early_if_its_predecessor_does() {
     predecessor.granted.store(ASLEEP, Relaxed);
     assert!(!looks());
     assert_eq!(events_of(LockEvent::WaitEarly), early + 1);
+    /// With this one switch off.
+    struct Steadfast;
+    impl QSpinTuning for Steadfast {
+        const WAIT_EARLY: bool = false;
+    }
+    // SAFETY: as above.
+    assert!(!unsafe { queue::looks_granted::<OneThread, (), Steadfast>(&node, &predecessor, 1000) });
+    assert_eq!(events_of(LockEvent::WaitEarly), early + 1, "not early");
     node.granted.store(1, Relaxed);
     assert!(looks());
 }
