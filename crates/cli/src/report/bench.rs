@@ -97,14 +97,16 @@ fn table(out: &mut impl Write, mode: Mode, rows: &[&Row]) -> io::Result<()> {
     writeln!(out, "{}", render(&grid))
 }
 
-/// To four digits or the unit; `-` for what was not measured.
+/// To three or four digits, or the unit; `-` for what was not measured.
 fn figure(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_owned() };
     let digits = match value {
         1000.0.. => 0,
         100.0.. => 1,
         10.0.. => 2,
-        _ => 3,
+        0.1.. | 0.0 => 3,
+        0.001.. => 5,
+        _ => return format!("{value:.1e}"),
     };
     format!("{value:.digits$}")
 }
@@ -135,6 +137,22 @@ mod tests {
     use nearlock_lab::bench::Point;
     use nearlock_lab::names;
     use std::time::Duration;
+
+    #[test]
+    fn figures_keep_their_digits() {
+        for (value, expected) in [
+            (123_456.7, "123457"),
+            (123.456, "123.5"),
+            (12.345_6, "12.35"),
+            (1.234_56, "1.235"),
+            (0.0, "0.000"),
+            (0.012_345, "0.01235"),
+            (0.000_012_3, "1.2e-5"),
+        ] {
+            assert_eq!(figure(Some(value)), expected);
+        }
+        assert_eq!(figure(None), "-");
+    }
 
     #[test]
     fn the_widest_figures_fit() {
@@ -174,7 +192,7 @@ mod tests {
                 ns_per_op: Some(123_456_789.0),
                 ops_per_us: Some(1234.567),
                 ratio: Some(1234.56),
-                ratio_low_quartile: Some(1234.56),
+                ratio_low_quartile: Some(0.001_234),
                 ratio_high_quartile: None,
                 rounds: 9,
                 jain: Some(1.0),
@@ -191,7 +209,7 @@ mod tests {
             for line in shown.lines() {
                 assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
             }
-            assert!(shown.contains("NOT OPTIMISED") && shown.contains(" 1235--"), "{shown}");
+            assert!(shown.contains("NOT OPTIMISED") && shown.contains("0.00123--"), "{shown}");
             assert!(shown.contains("\nqspinlock-whole-word "), "{shown}");
             assert!(shown.contains(" 123456789 ") && shown.contains(&point.to_string()), "{shown}");
         }
