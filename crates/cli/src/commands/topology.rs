@@ -27,9 +27,9 @@ fn nodes(machine: &Machine) -> String {
     let rows = machine.nodes.iter().map(|node| {
         let distances: Vec<_> = node.distances.iter().map(u32::to_string).collect();
         let allowed = node.cpus.and(&machine.allowed);
-        [node.number.to_string(), or_none(&node.cpus), or_none(&allowed), distances.join(" ")]
+        [node.number.to_string(), in_lines(&node.cpus), in_lines(&allowed), distances.join(" ")]
     });
-    list_table(&["NUMA node", "CPUs", "of which allowed", "distances"], 1, rows)
+    list_table(&["NUMA node", "CPUs", "of which allowed", "distances"], 3, rows)
 }
 
 fn caches(machine: &Machine) -> String {
@@ -40,13 +40,14 @@ fn caches(machine: &Machine) -> String {
         };
         let node = cache.cpus.iter().next().and_then(|cpu| machine.node_of_cpu(cpu));
         let node = node.map_or_else(String::new, |node| node.number.to_string());
-        [index.to_string(), level, or_none(&cache.cpus), node]
+        [index.to_string(), level, in_lines(&cache.cpus), node]
     });
     list_table(&["last-level cache", "level", "CPUs", "NUMA node"], 2, rows)
 }
 
 fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
-    let cpus = |cpus: &NumberList| format!("{} ({})", cpus.len(), or_none(cpus));
+    // With spaces, where a line may end: a restricted set may be long.
+    let cpus = |cpus: &NumberList| format!("{} ({})", cpus.len(), or_none(cpus).replace(',', ", "));
     let threads: Vec<_> =
         machine.cores.iter().filter(|core| core.len() > 1).map(ToString::to_string).collect();
     let siblings = match threads.len() {
@@ -83,6 +84,47 @@ fn mode() -> String {
     }
 }
 
+/// Columns of a list in a table. CPUs are often numbered by turns, one of each socket.
+const LIST_WIDTH: usize = 30;
+
+/// The list, in lines that end at commas.
+fn in_lines(numbers: &NumberList) -> String {
+    let mut lines = vec![String::new()];
+    for range in or_none(numbers).split_inclusive(',') {
+        if lines.last().is_some_and(|line| line.len() + range.len() > LIST_WIDTH) {
+            lines.push(String::new());
+        }
+        lines.last_mut().expect("begins with one, and grows").push_str(range);
+    }
+    lines.join("\n")
+}
+
 fn or_none(numbers: &NumberList) -> String {
     if numbers.is_empty() { "none".to_owned() } else { numbers.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use nearlock_os::topology::{LastLevelCache, NumaNode};
+
+    use super::*;
+    use crate::report::text::WIDTH;
+
+    #[test]
+    fn sockets_whose_cpus_are_numbered_by_turns_fit_into_the_lines() {
+        let mut machine = Machine::of_this_process();
+        let by_turns = |first| (first..128).step_by(2).collect::<NumberList>();
+        machine.allowed = by_turns(0);
+        let node = |number| NumaNode { number, cpus: by_turns(number), distances: vec![10, 21] };
+        machine.nodes = vec![node(0), node(1)];
+        machine.last_level_caches =
+            [0, 1].map(|first| LastLevelCache { level: 3, cpus: by_turns(first) }).into();
+        let facts = facts(&machine).into_iter().map(|(name, fact)| fact_lines(name, &fact));
+        for text in facts.chain([nodes(&machine), caches(&machine)]) {
+            assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        }
+        let (nodes, caches) = (nodes(&machine), caches(&machine));
+        assert!(nodes.lines().count() < 30 && nodes.contains(" 101,103,"), "{nodes}");
+        assert!(caches.lines().count() < 30 && caches.contains(" 101,103,"), "{caches}");
+    }
 }
