@@ -215,7 +215,8 @@ fn staged<Q: Stage, T: QSpinTuning>(queue: &Queue) -> Shared<Q, T>
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
-    let lock = QSpinLock::<Loom, Q, T>::with_word(build::<Q>(queue));
+    // SAFETY: the queue has just been built.
+    let lock = unsafe { QSpinLock::<Loom, Q, T>::with_word(build::<Q>(queue)) };
     Arc::new(Guarded { lock, count: Counter::default() })
 }
 
@@ -289,7 +290,8 @@ where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
     Model::new(name, 3, preemptions, move || {
-        let lock = QSpinLock::<Loom, Q, T>::with_word(LOCKED);
+        // SAFETY: the word names no node.
+        let lock = unsafe { QSpinLock::<Loom, Q, T>::with_word(LOCKED) };
         let shared = Arc::new(Guarded { lock, count: Counter::default() });
         let of_second = shared.clone();
         let others = vec![first(shared.clone()), spawn(second, move || of_second.section())];

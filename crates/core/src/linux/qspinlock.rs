@@ -153,8 +153,12 @@ impl<P: Platform, Q: QueuePolicy<P>, T: QSpinTuning> Default for QSpinLock<P, Q,
 
 impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
     /// A lock whose word is `word` already.
+    ///
+    /// # Safety
+    ///
+    /// If the word names a node, that is the last of a queue of waiters.
     #[doc(hidden)] // public for models that start in the middle of a queue
-    pub fn with_word(word: u32) -> Self {
+    pub unsafe fn with_word(word: u32) -> Self {
         Self { word: Atomic::new(word), switches: PhantomData }
     }
 
