@@ -1,7 +1,9 @@
 //! The flags: a module per command, and here what they share.
 
 mod bench;
+mod completions;
 mod list;
+mod man;
 mod reproduce;
 mod simulate;
 mod torture;
@@ -9,7 +11,9 @@ mod torture;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub use bench::{BenchArgs, BenchMode, ThreadCount};
+pub use completions::CompletionsArgs;
 pub use list::{ListArgs, Listed};
+pub use man::ManArgs;
 pub use reproduce::ReproduceArgs;
 pub use simulate::SimulateArgs;
 pub use torture::{TortureArgs, WaitPolicy};
@@ -41,6 +45,8 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     Simulate(SimulateArgs),
     Torture(TortureArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// How results are written.

@@ -97,10 +97,10 @@ fn help_has_examples_and_exit_codes() {
     for expected in ["reproduce", "simulate", "torture", "list", "Exit status", "standard error"] {
         assert!(help.out.contains(expected), "{}", help.out);
     }
-    for command in ["reproduce", "simulate", "torture"] {
+    for command in support::commands() {
         let help = nearlock(&format!("{command} --help"));
         assert_eq!(help.code, 0);
-        assert!(help.out.contains("Examples:"), "{}", help.out);
+        assert!(help.out.contains("Examples:") || command == "list", "{}", help.out);
         assert_fits(&help.out);
     }
     assert!(nearlock("--version").out.starts_with("nearlock "));
@@ -108,12 +108,42 @@ fn help_has_examples_and_exit_codes() {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    drop(reader);
-    let status = std::process::Command::new(assert_cmd::cargo::cargo_bin!("nearlock"))
-        .args(["list", "settings"])
-        .stdout(writer)
-        .status()
-        .expect("the command can be run");
-    assert_eq!(status.code(), Some(0));
+    for args in [
+        "list locks",
+        "list settings",
+        "list topology",
+        "completions bash",
+        "man",
+        "--help",
+        "bench --help",
+        "simulate --machine haswell-ex-4s --lock mcs --threads 1 --set simulation.window-ns=10000",
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("nearlock"))
+            .args(args.split(' '))
+            .stdout(writer)
+            .stderr(std::process::Stdio::piped())
+            .output()
+            .expect("the command can be run");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), err.as_ref()), (Some(0), ""), "{args}");
+    }
+}
+
+#[test]
+fn nothing_is_coloured_for_who_wants_no_colour() {
+    for args in ["--help", "frob", "list locks", "simulate --machine pdp-11 --lock mcs --threads 1"] {
+        let run = |no_color: Option<&str>| {
+            let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("nearlock"));
+            command.args(args.split(' ')).env_remove("NO_COLOR").env("TERM", "xterm");
+            command.env("CLICOLOR_FORCE", "1").envs(no_color.map(|value| ("NO_COLOR", value)));
+            let output = command.output().expect("the command can be run");
+            [output.stdout, output.stderr].concat()
+        };
+        assert!(!run(Some("1")).contains(&0x1b), "{args}");
+        if args == "frob" {
+            assert!(run(None).contains(&0x1b), "colour can be had, so this test can fail");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use nearlock_core::subjects::{SUBJECTS, Subject};
 use nearlock_sim::spec::{MachineSpec, SpecError};
+use strsim::osa_distance;
 
 use crate::simulate::WORKLOAD;
 
@@ -86,42 +87,17 @@ pub fn machine(name_or_path: &str) -> Result<MachineSpec, MachineError> {
 /// ` (did you mean ...?)`, or nothing if no known name begins like it or is near.
 pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     let longer = known.iter().find(|known| !name.is_empty() && known.starts_with(name));
-    let nearest = known.iter().min_by_key(|known| distance(name, known));
-    let near = nearest.filter(|known| distance(name, known) <= 1 + name.chars().count() / 4);
+    let nearest = known.iter().min_by_key(|known| osa_distance(name, known));
+    let near = nearest.filter(|known| osa_distance(name, known) <= 1 + name.chars().count() / 4);
     match longer.or(near) {
         Some(known) => format!(" (did you mean `{known}`?)"),
         None => String::new(),
     }
 }
 
-/// Levenshtein's: how many characters to insert, remove or replace.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, in_a) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &in_b) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(in_a != in_b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances() {
-        for (a, b, expected) in
-            [("", "", 0), ("mcs", "", 3), ("", "mcs", 3), ("kitten", "sitting", 3), ("mcs", "mcs", 0)]
-        {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-        }
-    }
 
     #[test]
     fn a_slip_is_understood_and_nonsense_is_not() {
@@ -130,7 +106,11 @@ mod tests {
             message.starts_with("there is no lock `qspinlok` (did you mean `qspinlock`?); there are: tas, "),
             "{message}"
         );
-        for (name, expected) in [("cna", " (did you mean `cna-v13`?)"), ("mcz", " (did you mean `mcs`?)")] {
+        for (name, expected) in [
+            ("cna", " (did you mean `cna-v13`?)"),
+            ("mcz", " (did you mean `mcs`?)"),
+            ("msc", " (did you mean `mcs`?)"),
+        ] {
             assert_eq!(suggestion(name, &["mcs", "cna-v13", "cna-v13-no-sro"]), expected);
         }
         for nonsense in ["", "zzz", "\u{1f512}"] {

@@ -1,7 +1,9 @@
 //! One module per command.
 
 pub mod bench;
+pub mod completions;
 pub mod list;
+pub mod man;
 pub mod reproduce;
 pub mod simulate;
 pub mod topology;

@@ -30,6 +30,15 @@ pub fn nearlock_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Run {
     }
 }
 
+/// The commands that the help lists.
+pub fn commands() -> Vec<String> {
+    let help = nearlock("--help").out;
+    let (_, listed) = help.split_once("\nCommands:\n").expect("the help lists commands");
+    let (listed, _) = listed.split_once("\n\n").expect("the list ends");
+    let lines = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
 /// Asserts that this is an error of usage that names what was wrong, and what there is.
 pub fn assert_refused(args: &str, expected: &[&str]) {
     let Run { code, out, err } = nearlock(args);

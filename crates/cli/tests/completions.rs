@@ -1,0 +1,101 @@
+//! Completions for shells.
+
+mod support;
+
+use std::io::{ErrorKind, Write};
+use std::process::{Command, Stdio};
+
+use support::{Run, assert_refused, commands, nearlock};
+
+fn completion(shell: &str) -> String {
+    let Run { code, out, err } = nearlock(&format!("completions {shell}"));
+    assert_eq!((code, err.as_str()), (0, ""), "{shell}");
+    out
+}
+
+#[test]
+fn every_shell_has_one_with_every_command_and_name() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = completion(shell);
+        for command in commands() {
+            assert!(script.contains(&command), "{shell}: no {command}");
+        }
+        // Elvish and PowerShell complete no values, and fish none without an option before them.
+        let options = ["qspinlock", "haswell-ex-4s", "locktorture", "uncontended"];
+        let (options, positional): (&[_], &[_]) = match shell {
+            "bash" | "zsh" => (&options, &["cna-locktorture", "lock-busted"]),
+            "fish" => (&options, &[]),
+            _ => (&[], &[]),
+        };
+        for name in options.iter().chain(positional) {
+            assert!(script.contains(name), "{shell}: no {name}");
+        }
+    }
+}
+
+/// Runs a script in bash, and says what it prints, or `None` if there is no bash.
+fn in_bash(options: &[&str], script: &str) -> Option<String> {
+    let spawned = Command::new("bash")
+        .args(options)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut bash = match spawned {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            eprintln!("skipped: there is no bash");
+            return None;
+        }
+        spawned => spawned.expect("bash can be run"),
+    };
+    let mut input = bash.stdin.take().expect("a pipe");
+    input.write_all(script.as_bytes()).expect("bash reads its script");
+    drop(input);
+    let output = bash.wait_with_output().expect("bash ends");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && err.is_empty(), "{err}");
+    Some(String::from_utf8(output.stdout).expect("names are text"))
+}
+
+#[test]
+fn bash_understands_its_own() {
+    in_bash(&["-n"], &completion("bash"));
+}
+
+#[test]
+fn bash_completes_commands_and_names() {
+    for (words, expected) in [
+        ("nearlock repr", "reproduce"),
+        ("nearlock simulate --machine hasw", "haswell-ex-4s"),
+        ("nearlock simulate --workload lock", "locktorture"),
+        ("nearlock bench --baseline ticke", "ticket"),
+        ("nearlock torture lock-b", "lock-busted"),
+        ("nearlock reproduce cna-l", "cna-locktorture"),
+    ] {
+        let words: Vec<_> = words.split(' ').collect();
+        let (last, before) = (words[words.len() - 1], words[words.len() - 2]);
+        let complete = format!(
+            "{}\nCOMP_WORDS=({}); COMP_CWORD={}\n_nearlock nearlock {last} {before}\necho \"${{COMPREPLY[*]}}\"\n",
+            completion("bash"),
+            words.join(" "),
+            words.len() - 1
+        );
+        let Some(out) = in_bash(&["--norc"], &complete) else { return };
+        assert!(out.split_whitespace().any(|name| name == expected), "{words:?}: {out}");
+    }
+}
+
+#[test]
+fn names_that_can_be_completed_are_not_the_only_ones_that_are_explained() {
+    // A shell's own completion never reaches the command: its errors are the same as ever.
+    assert_refused(
+        "simulate --machine pdp-11 --lock mcs --threads 1",
+        &["or give the path of a machine file"],
+    );
+}
+
+#[test]
+fn unknown_shells() {
+    assert_refused("completions tcsh", &["tcsh", "bash, elvish, fish, powershell, zsh"]);
+    assert_refused("completions", &["SHELL"]);
+}
