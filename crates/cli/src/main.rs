@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod out;
 mod progress;
 mod report;
 

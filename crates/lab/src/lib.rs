@@ -5,6 +5,7 @@
 //! | [`simulate`] | one simulated cell |
 //! | [`sweep`] | many of them, spread over the processors |
 //! | [`published`], [`reproduce`] | a published table, and the same table simulated |
+//! | [`plot`] | pictures of results |
 //! | [`torture`] | a lock under stress on this machine |
 //! | [`bench`](mod@bench) | locks against each other on this machine |
 //! | [`settings`] | `NAME.KEY=VALUE` |
@@ -12,6 +13,7 @@
 
 pub mod bench;
 pub mod names;
+pub mod plot;
 pub mod published;
 pub mod reproduce;
 pub mod settings;

@@ -1,7 +1,7 @@
 //! What can be asked for by name: locks, machines, workloads, tables.
 
 use nearlock_core::subjects::{SUBJECTS, Subject};
-use nearlock_sim::spec::{MachineSpec, SpecError};
+use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 use strsim::osa_distance;
 
 use crate::simulate::WORKLOAD;
@@ -82,6 +82,16 @@ pub fn machine(name_or_path: &str) -> Result<MachineSpec, MachineError> {
         }
         error => MachineError::Spec(error),
     })
+}
+
+/// How far the latencies of a machine can be trusted, in a few words.
+pub fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Measured => "measured",
+        Confidence::MeasuredCrowd => "measured by volunteers",
+        Confidence::Proxy => "of a relative",
+        Confidence::Estimate => "estimated",
+    }
 }
 
 /// ` (did you mean ...?)`, or nothing if no known name begins like it or is near.

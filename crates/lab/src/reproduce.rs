@@ -254,7 +254,7 @@ impl Progress<'_> {
 }
 
 /// The middle value, or the mean of the middle two.
-fn median(figures: &[f64]) -> f64 {
+pub(crate) fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let upper = sorted.len() / 2;

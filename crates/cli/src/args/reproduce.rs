@@ -1,5 +1,7 @@
 //! Flags of `nearlock reproduce`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::{Format, seeds};
@@ -34,4 +36,8 @@ pub struct ReproduceArgs {
     /// Exit with 1 if a table misses its bound on the mean absolute error.
     #[arg(long)]
     pub check: bool,
+    /// Write the results into this directory too, as a picture (SVG), JSON and CSV. It is made if it is not
+    /// there; files of the same name are replaced.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }

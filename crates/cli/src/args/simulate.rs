@@ -1,5 +1,7 @@
 //! Flags of `nearlock simulate`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::{Format, at_least_one, seeds};
@@ -9,6 +11,7 @@ Examples:
   nearlock simulate --machine haswell-ex-4s --lock qspinlock,cna-v13 --threads 1,36,142
   nearlock simulate --machine my-server.toml --lock cna-v13 --threads 64 --seeds 8 \\
       --set cna-v13.threshold-ns=1000000 --set machine.smt=1 --format csv
+  nearlock simulate --machine epyc-rome-2s --lock mcs,cna-v13 --threads 1,8,64 --seeds 4 --out pictures
 
 One row per lock, number of threads and seed. All times are virtual nanoseconds; `ops_per_us` is
 acquisitions per microsecond by all threads together; the rare long holds of locktorture, which are
@@ -44,4 +47,8 @@ pub struct SimulateArgs {
     /// How to write the results.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
+    /// Write the results into this directory too, as a picture (SVG), JSON and CSV. It is made if it is not
+    /// there; files of the same name are replaced.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }

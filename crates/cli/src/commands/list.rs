@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use nearlock_lab::names::{self, WORKLOADS};
 use nearlock_lab::published::TABLES;
-use nearlock_lab::{Confidence, Family, MachineSpec, SUBJECTS, settings};
+use nearlock_lab::{Family, MachineSpec, SUBJECTS, settings};
 
 use super::topology;
 use crate::Ending;
@@ -56,13 +56,7 @@ fn machines() -> anyhow::Result<String> {
     let mut rows = Vec::new();
     for name in MachineSpec::builtin_names() {
         let machine = names::machine(name)?;
-        let confidence = match machine.confidence {
-            Confidence::Measured => "measured",
-            Confidence::MeasuredCrowd => "measured by volunteers",
-            Confidence::Proxy => "of a relative",
-            Confidence::Estimate => "estimated",
-        }
-        .to_owned();
+        let confidence = names::confidence(machine.confidence).to_owned();
         rows.push([machine.name.clone(), machine.cpus().to_string(), machine.description, confidence]);
     }
     Ok(list_table(&["machine", "CPUs", "what it is", "latencies"], 2, rows))

@@ -6,9 +6,11 @@ use std::ops::ControlFlow;
 use indicatif::ProgressBar;
 use nearlock_lab::published::{TABLES, Table};
 use nearlock_lab::reproduce::{Cell, Effort, ReproduceError, Reproduction, Watcher, keeps_bound};
+use nearlock_lab::{names, plot};
 
 use crate::Ending;
 use crate::args::{Format, ReproduceArgs};
+use crate::out::OutDir;
 use crate::{progress, report};
 
 /// Reproduces what was asked for.
@@ -17,6 +19,7 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
         [] => TABLES.iter().collect(),
         names => names.iter().map(|name| Table::named(name)).collect::<Result<Vec<_>, _>>()?,
     };
+    let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     let mut ending = Ending::Success;
     let mut all = Vec::new();
@@ -30,15 +33,37 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
             report::misses_bound(table, &cells);
             ending = Ending::CheckFailed;
         }
+        if let Some(out) = &out {
+            write_files(out, &reproduction, &cells)?;
+        }
         all.extend(cells);
     }
-    let mut out = io::stdout().lock();
-    match args.format {
-        Format::Text => {}
-        Format::Json => report::json::array(&mut out, &all)?,
-        Format::Csv => report::csv::cells(&mut out, &all)?,
-    }
+    write(&mut io::stdout().lock(), &all, args.format)?;
     Ok(ending)
+}
+
+/// Writes the cells, unless as text: that has been written as they came.
+fn write(out: &mut impl Write, cells: &[Cell], format: Format) -> io::Result<()> {
+    match format {
+        Format::Text => Ok(()),
+        Format::Json => report::json::array(out, cells),
+        Format::Csv => report::csv::cells(out, cells),
+    }
+}
+
+/// Writes the picture of a table and its cells.
+fn write_files(out: &OutDir, reproduction: &Reproduction, cells: &[Cell]) -> anyhow::Result<()> {
+    let table = reproduction.table;
+    let name = |extension: &str| format!("reproduce-{}.{extension}", table.name);
+    if let Some(svg) = plot::reproduced(table, cells, &names::machine(table.machine)?, &[])? {
+        out.write(&name("svg"), svg.as_bytes())?;
+    }
+    for (extension, format) in [("json", Format::Json), ("csv", Format::Csv)] {
+        let mut contents = Vec::new();
+        write(&mut contents, cells, format)?;
+        out.write(&name(extension), &contents)?;
+    }
+    Ok(())
 }
 
 /// Reproduces one table, showing its rows as they come if the format is text. `None` if a lock failed,

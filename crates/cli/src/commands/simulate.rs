@@ -1,15 +1,16 @@
 //! `nearlock simulate`.
 
-use std::io;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use nearlock_lab::names;
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::simulate::{Simulated, Simulation};
 use nearlock_lab::sweep;
+use nearlock_lab::{MachineSpec, names, plot};
 
 use crate::Ending;
 use crate::args::{Format, SimulateArgs};
+use crate::out::OutDir;
 use crate::{progress, report};
 
 /// A number of threads that the machine has no CPUs for.
@@ -36,6 +37,7 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
         configuration.set(setting)?;
     }
     let simulations = simulations(args, &configuration)?;
+    let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let bar = progress::simulations(simulations.len());
     let outcomes = sweep::run(&simulations, |_, _| {
         bar.inc(1);
@@ -50,7 +52,10 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
             Err(failure) => failures.push(failure),
         }
     }
-    write(&rows, args.format)?;
+    write(&mut io::stdout().lock(), &rows, args.format)?;
+    if let (Some(out), Some(Simulation { machine, .. })) = (out, simulations.first()) {
+        write_files(&out, &rows, machine, configuration.texts())?;
+    }
     for failure in &failures {
         let command = sweep::command(&args.machine, &args.workload, failure, configuration.texts());
         report::failure(failure, &command);
@@ -88,11 +93,34 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     Ok(simulations)
 }
 
-fn write(rows: &[Simulated], format: Format) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn write(out: &mut impl Write, rows: &[Simulated], format: Format) -> io::Result<()> {
     match format {
-        Format::Text => report::text::simulated(&mut out, rows),
-        Format::Json => report::json::array(&mut out, rows),
-        Format::Csv => report::csv::rows(&mut out, rows),
+        Format::Text => report::text::simulated(out, rows),
+        Format::Json => report::json::array(out, rows),
+        Format::Csv => report::csv::rows(out, rows),
     }
+}
+
+/// Writes the picture and the rows. If every lock failed, there are none.
+fn write_files(
+    out: &OutDir,
+    rows: &[Simulated],
+    machine: &MachineSpec,
+    settings: &[String],
+) -> anyhow::Result<()> {
+    let Some(Simulated { machine: name, workload, .. }) = rows.first() else { return Ok(()) };
+    let name = |extension: &str| format!("simulate-{name}-{workload}.{extension}");
+    let notes: Vec<String> = match settings {
+        [] => Vec::new(),
+        settings => vec![format!("Set: {}.", settings.join(", "))],
+    };
+    if let Some(svg) = plot::simulated(rows, machine, &notes)? {
+        out.write(&name("svg"), svg.as_bytes())?;
+    }
+    for (extension, format) in [("json", Format::Json), ("csv", Format::Csv)] {
+        let mut contents = Vec::new();
+        write(&mut contents, rows, format)?;
+        out.write(&name(extension), &contents)?;
+    }
+    Ok(())
 }

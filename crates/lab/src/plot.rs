@@ -1,0 +1,164 @@
+//! Pictures of results, as SVG: text stays text, and the same results give the same bytes.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`simulated`](mod@simulated) | throughput and waits of locks against the number of threads |
+//! | [`reproduced`](mod@reproduced) | a published table beside the same table simulated |
+//! | [`panel`] | a frame with its axes, and how values lie on them |
+//! | [`marks`] | colours, markers and labels |
+
+mod marks;
+mod panel;
+mod reproduced;
+mod simulated;
+
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
+use plotters::prelude::SVGBackend;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontStyle, IntoFont, RGBColor, TextStyle, WHITE};
+
+use crate::names;
+use nearlock_sim::spec::MachineSpec;
+
+pub use reproduced::reproduced;
+pub use simulated::simulated;
+
+/// Why a picture could not be drawn.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot draw the picture: {0}")]
+pub struct PlotError(String);
+
+impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for PlotError {
+    fn from(error: DrawingAreaErrorKind<E>) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A picture, or part of one; coordinates are pixels from its upper left corner.
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Draws a picture of this width and height, in pixels.
+fn picture(
+    size: (u32, u32),
+    draw: impl for<'a> FnOnce(&Area<'a>) -> Result<(), PlotError>,
+) -> Result<String, PlotError> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        area.fill(&WHITE)?;
+        draw(&area)?;
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+/// Sizes of letters, in pixels.
+#[derive(Clone, Copy)]
+enum Size {
+    Title = 17,
+    Heading = 14,
+    Body = 12,
+}
+
+/// The backend makes letters smaller than they are asked to be.
+const BACKEND_FONT_SCALE: f64 = 1.24;
+/// Mean width of a letter, in its size. Fonts are the reader's, so nothing better is known.
+const LETTER_WIDTH: f64 = 0.57;
+
+const DARK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+const GREY: RGBColor = RGBColor(0x66, 0x66, 0x66);
+const PALE: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+
+/// How letters look that begin at a point, at their middle height.
+fn letters(size: Size, color: RGBColor) -> TextStyle<'static> {
+    let weight = if matches!(size, Size::Body) { FontStyle::Normal } else { FontStyle::Bold };
+    ("sans-serif", f64::from(size as u8) * BACKEND_FONT_SCALE, weight)
+        .into_font()
+        .color(&color.to_rgba())
+        .pos(Pos::new(HPos::Left, VPos::Center))
+}
+
+/// Width that text of body size will have, roughly, in pixels.
+fn text_width(text: &str) -> i32 {
+    (text.chars().count() as f64 * Size::Body as u8 as f64 * LETTER_WIDTH).ceil() as i32
+}
+
+/// Height of a line of text, in pixels.
+const LINE: i32 = 16;
+
+/// The simulated machine, and what its latencies are worth.
+fn machine_line(machine: &MachineSpec) -> String {
+    let MachineSpec { description, confidence, .. } = machine;
+    let (cpus, confidence) = (machine.cpus(), names::confidence(*confidence));
+    format!("Machine: {description}; {cpus} CPUs; latencies: {confidence}.")
+}
+
+/// Space at the edges, in pixels.
+const MARGIN: i32 = 14;
+
+/// What stands above everything else: a title and, beneath it, paragraphs broken into lines.
+struct Head {
+    title: String,
+    lines: Vec<String>,
+}
+
+impl Head {
+    /// For a picture of this width.
+    fn new(title: String, paragraphs: &[String], width: u32) -> Self {
+        let room = width as i32 - 2 * MARGIN;
+        Self { title, lines: paragraphs.iter().flat_map(|text| broken(text, room)).collect() }
+    }
+
+    fn height(&self) -> u32 {
+        (MARGIN + LINE * (self.lines.len() as i32 + 2)) as u32
+    }
+
+    fn draw(&self, area: &Area) -> Result<(), PlotError> {
+        area.draw_text(&self.title, &letters(Size::Title, DARK), (MARGIN, MARGIN + 4))?;
+        for (line, y) in self.lines.iter().zip((MARGIN + 10 + LINE..).step_by(LINE as usize)) {
+            area.draw_text(line, &letters(Size::Body, GREY), (MARGIN, y))?;
+        }
+        Ok(())
+    }
+}
+
+/// Text broken into lines that are no wider than this.
+fn broken(text: &str, width: i32) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("begins with one line, and grows");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if text_width(last) + text_width(" ") + text_width(word) <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_as_high_as_its_lines() {
+        let short = Head::new("title".to_owned(), &["one line".to_owned()], 900);
+        let long = Head::new("title".to_owned(), &["word ".repeat(60)], 900);
+        assert_eq!((short.lines.len(), long.lines.len()), (1, 3));
+        assert_eq!(long.height() - short.height(), 2 * LINE as u32);
+        assert_eq!(long.lines.join(" ").split(' ').count(), 60, "no word is lost");
+        assert!(long.lines.iter().all(|line| text_width(line) <= 900 - 2 * MARGIN));
+    }
+
+    #[test]
+    fn letters_are_escaped() {
+        let svg = picture((100, 50), |area| {
+            Ok(area.draw_text("a < b & \"c\"", &letters(Size::Body, DARK), (0, 0))?)
+        });
+        assert!(svg.unwrap().contains("a &lt; b &amp; &quot;c&quot;"));
+    }
+}

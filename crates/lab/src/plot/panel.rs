@@ -1,0 +1,238 @@
+//! A frame with its axes, and how values lie on them.
+
+use std::ops::Range;
+
+use plotters::chart::{ChartBuilder, ChartContext, LabelAreaPosition};
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::SVGBackend;
+use plotters::style::TRANSPARENT;
+
+use super::{Area, DARK, GREY, PALE, PlotError, Size, letters};
+
+/// How values lie on an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    Linear,
+    /// Each doubling takes the same room.
+    Log,
+}
+
+/// An axis: its limits, its ticks and what stands beside them. In the units of the values.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    scale: Scale,
+    low: f64,
+    high: f64,
+    ticks: Vec<f64>,
+    label: fn(f64) -> String,
+}
+
+/// How many ticks a linear axis has, at most.
+const TICKS_MAX: f64 = 6.0;
+
+impl Axis {
+    /// From zero to beyond `high`, with round ticks.
+    pub(super) fn from_zero(high: f64) -> Self {
+        let high = if high > 0.0 && high.is_finite() { high * 1.04 } else { 1.0 };
+        let magnitude = 10_f64.powf((high / TICKS_MAX).log10().floor());
+        let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * magnitude);
+        let step = steps.into_iter().find(|step| high / step <= TICKS_MAX).unwrap_or(steps[3]);
+        let ticks = (0..).map(|n| f64::from(n) * step).take_while(|&tick| tick <= high).collect();
+        Self { scale: Scale::Linear, low: 0.0, high, ticks, label: |value| format!("{}", round(value)) }
+    }
+
+    /// Numbers of threads, at equal distance where they double. Ticks are those numbers that leave `room` for
+    /// their labels, in doublings.
+    pub(super) fn threads(numbers: &[usize], room: f64) -> Self {
+        let mut numbers: Vec<f64> = numbers.iter().map(|&number| number as f64).collect();
+        numbers.sort_by(f64::total_cmp);
+        let (low, high) = (numbers.first().copied().unwrap_or(1.0), numbers.last().copied().unwrap_or(1.0));
+        let far = |a: f64, b: f64| (b / a).log2() >= room;
+        let mut ticks = vec![low];
+        for &number in &numbers {
+            if far(ticks[ticks.len() - 1], number) && (far(number, high) || number == high) {
+                ticks.push(number);
+            }
+        }
+        let margin = if high > low { (high / low).powf(0.035) } else { 2.0 };
+        let (low, high) = (low / margin, high * margin);
+        Self { scale: Scale::Log, low, high, ticks, label: |value| format!("{value}") }
+    }
+
+    /// Times in ns, in decades around all of these.
+    pub(super) fn decades_ns(times: impl Iterator<Item = f64> + Clone) -> Self {
+        let low = times.clone().fold(f64::INFINITY, f64::min).max(1.0).min(1e12);
+        let high = times.fold(low, f64::max);
+        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+        let ticks: Vec<f64> = (first..=last.max(first + 1)).map(|power| 10_f64.powi(power)).collect();
+        let (low, high) = (ticks[0] / 1.15, ticks[ticks.len() - 1] * 1.15);
+        Self { scale: Scale::Log, low, high, ticks, label: time }
+    }
+
+    /// Where on the axis a value lies: 0 at its beginning, 1 at its end. What has no place on it, as zero
+    /// where there are decades, lies at its beginning.
+    fn share(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Log => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
+        };
+        share.clamp(0.0, 1.0)
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, &value: &f64, (first, last): (i32, i32)) -> i32 {
+        first + (f64::from(last - first) * self.share(value)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        self.ticks.clone()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, &value: &f64) -> String {
+        (self.label)(value)
+    }
+}
+
+/// Without what binary fractions leave behind.
+fn round(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// A time in the unit that makes its number short.
+fn time(ns: f64) -> String {
+    let (unit_ns, unit) = [(1e9, "s"), (1e6, "ms"), (1e3, "us")]
+        .into_iter()
+        .find(|&(unit_ns, _)| ns >= unit_ns)
+        .unwrap_or((1.0, "ns"));
+    format!("{} {unit}", round(ns / unit_ns))
+}
+
+/// What stands around a panel.
+pub(super) struct Frame<'a> {
+    /// Above it.
+    pub(super) heading: &'a str,
+    /// Below its x axis, or nothing.
+    pub(super) x_name: &'a str,
+    /// Beside its y axis, or nothing.
+    pub(super) y_name: &'a str,
+    /// Room to its right, in pixels.
+    pub(super) right: i32,
+}
+
+/// Room for a panel's heading, in pixels.
+const HEADING: i32 = 26;
+/// Room for the labels of its x axis, and for the axis' name.
+const X_LABELS: i32 = 24;
+const X_NAME: i32 = 18;
+/// Room for the labels of its y axis, and for the axis' name.
+const Y_LABELS: i32 = 50;
+const Y_NAME: i32 = 22;
+
+/// A frame that has been drawn.
+pub(super) struct Panel<'a>(ChartContext<'a, SVGBackend<'a>, Cartesian2d<Axis, Axis>>);
+
+impl<'a> Panel<'a> {
+    /// Draws the frame that fills this area.
+    pub(super) fn draw(area: &Area<'a>, frame: &Frame, x: Axis, y: Axis) -> Result<Self, PlotError> {
+        let room = |room: i32, extra: i32, name: &str| room + if name.is_empty() { 0 } else { extra };
+        let (left, below) = (room(Y_LABELS, Y_NAME, frame.y_name), room(X_LABELS, X_NAME, frame.x_name));
+        area.draw_text(frame.heading, &letters(Size::Heading, DARK), (left, HEADING / 2))?;
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(HEADING)
+            .margin_right(frame.right)
+            .set_label_area_size(LabelAreaPosition::Left, left)
+            .set_label_area_size(LabelAreaPosition::Bottom, below)
+            .build_cartesian_2d(x, y)?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(PALE)
+            .axis_style(GREY)
+            .label_style(letters(Size::Body, DARK))
+            .axis_desc_style(letters(Size::Body, DARK))
+            .x_desc(frame.x_name)
+            .y_desc(frame.y_name)
+            .draw()?;
+        Ok(Self(chart))
+    }
+
+    /// Where values lie, in pixels of the whole picture.
+    pub(super) fn pixel(&self, x: f64, y: f64) -> (i32, i32) {
+        self.0.backend_coord(&(x, y))
+    }
+
+    /// Left and right end, in pixels of the whole picture.
+    pub(super) fn across(&self) -> (i32, i32) {
+        let ends = self.0.plotting_area().get_x_axis_pixel_range();
+        (ends.start, ends.end)
+    }
+
+    /// Upper and lower end, in pixels of the whole picture.
+    pub(super) fn down(&self) -> (i32, i32) {
+        let ends = self.0.plotting_area().get_y_axis_pixel_range();
+        (ends.start.min(ends.end), ends.start.max(ends.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_ticks_are_round_and_few() {
+        for (high, ticks) in [
+            (11.7, "0 5 10"),
+            (6.5, "0 2 4 6"),
+            (0.31, "0 0.1 0.2 0.3"),
+            (480.0, "0 100 200 300 400"),
+            (0.0, "0 0.2 0.4 0.6 0.8 1"),
+            (f64::NAN, "0 0.2 0.4 0.6 0.8 1"),
+        ] {
+            let axis = Axis::from_zero(high);
+            let labels: Vec<_> = axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect();
+            assert_eq!(labels.join(" "), ticks, "{high}");
+            assert!(!(axis.high < high));
+        }
+    }
+
+    #[test]
+    fn numbers_of_threads_are_labelled_where_there_is_room() {
+        let axis = Axis::threads(&[142, 1, 2, 4, 8, 16, 32, 36, 72, 144], 0.4);
+        assert_eq!(axis.ticks, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 72.0, 144.0]);
+        assert_eq!(
+            axis.map(&8.0, (0, 1000)) - axis.map(&4.0, (0, 1000)),
+            axis.map(&4.0, (0, 1000)) - axis.map(&2.0, (0, 1000))
+        );
+        let alone = Axis::threads(&[36], 0.4);
+        assert_eq!(alone.ticks, [36.0]);
+        assert!(alone.low < 36.0 && 36.0 < alone.high);
+    }
+
+    #[test]
+    fn waits_lie_between_decades() {
+        let labels = |times: &[f64]| {
+            let axis = Axis::decades_ns(times.iter().copied());
+            axis.ticks
+                .iter()
+                .map(|&tick| (axis.label)(axis.value(axis.at(tick))))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(labels(&[30.0, 12_000_000.0]), "10 ns 100 ns 1 us 10 us 100 us 1 ms 10 ms 100 ms");
+        assert_eq!(labels(&[0.0]), "1 ns 10 ns");
+        assert_eq!(labels(&[]), "1 s 10 s", "any will do");
+        let axis = Axis::decades_ns([50.0].into_iter());
+        assert_eq!(axis.map(&0.0, (500, 20)), 500, "no logarithm of zero");
+    }
+}

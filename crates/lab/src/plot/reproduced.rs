@@ -1,0 +1,184 @@
+//! A published table beside the same table simulated.
+
+use nearlock_sim::spec::MachineSpec;
+use plotters::style::{Color, RGBColor};
+
+use super::marks::{self, Inside, Shape};
+use super::panel::{Axis, Frame, Panel};
+use super::{
+    Area, DARK, GREY, Head, LINE, MARGIN, PlotError, Size, letters, machine_line, picture, text_width,
+};
+use crate::published::{Class, Table};
+use crate::reproduce::Cell;
+
+/// Width of a variant's panel, height of all, and the room that the y axis' name takes, in pixels.
+const PANEL_WIDTH: u32 = 292;
+const PANEL_HEIGHT: u32 = 340;
+const Y_NAME_WIDTH: u32 = 22;
+/// Doublings between two labels of the axis of threads.
+const TICK_ROOM: f64 = 0.6;
+
+/// Draws a panel for each variant: the published figures with their standard deviation, and the simulated
+/// ones, by class; the band over the sensitive parameters is shaded if there is one. `notes` stand beneath the title. `None` if there are no cells.
+///
+/// # Errors
+///
+/// If the picture cannot be laid out.
+pub fn reproduced(
+    table: &Table,
+    cells: &[Cell],
+    machine: &MachineSpec,
+    notes: &[String],
+) -> Result<Option<String>, PlotError> {
+    if cells.is_empty() {
+        return Ok(None);
+    }
+    let title = format!("{}: PUBLISHED and SIMULATED, {} on {}", table.name, table.workload, table.machine);
+    let mut paragraphs = vec![machine_line(machine), format!("Published: {}.", table.source)];
+    paragraphs.extend_from_slice(notes);
+    let width = Y_NAME_WIDTH + table.variants.len() as u32 * PANEL_WIDTH + MARGIN as u32;
+    let head = Head::new(title, &paragraphs, width);
+    let legend = legend(cells, table.variants[0].name);
+    let height = head.height() + (LINE * 3) as u32 + PANEL_HEIGHT + MARGIN as u32;
+    let svg = picture((width, height), |area| {
+        head.draw(area)?;
+        draw_legend(area, &legend, head.height() as i32 + LINE)?;
+        let mut rest = area.split_vertically(head.height() + (LINE * 3) as u32).1;
+        for index in 0..table.variants.len() {
+            let wide = PANEL_WIDTH + if index == 0 { Y_NAME_WIDTH } else { 0 };
+            let (part, right) = rest.split_horizontally(wide);
+            panel(area, &part, table, cells, index)?;
+            rest = right;
+        }
+        Ok(())
+    })?;
+    Ok(Some(svg))
+}
+
+/// How the marker of a simulated cell looks.
+fn look(class: Class) -> (Shape, Inside) {
+    match class {
+        Class::Fitted => (Shape::Square, Inside::Filled),
+        Class::Seen => (Shape::Diamond, Inside::Hollow),
+        Class::Predicted => (Shape::Diamond, Inside::Filled),
+    }
+}
+
+/// What the legend explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sample {
+    Published,
+    Simulated(Class),
+    Band,
+    First,
+}
+
+/// The samples of what occurs, with their names. `first` is the variant that the others are compared with.
+fn legend(cells: &[Cell], first: &str) -> Vec<(Sample, String)> {
+    let deviation = cells.iter().any(|cell| cell.published_sd.is_some());
+    let published = if deviation { "published, with its standard deviation" } else { "published" };
+    let mut samples = vec![(Sample::Published, published.to_owned())];
+    for class in Class::ALL.into_iter().filter(|&class| cells.iter().any(|cell| cell.class == class)) {
+        samples.push((Sample::Simulated(class), format!("simulated, {}", class.name())));
+    }
+    if cells.iter().any(|cell| cell.low.is_some()) {
+        samples.push((Sample::Band, "simulated, sensitive parameters varied".to_owned()));
+    }
+    if cells.iter().any(|cell| cell.variant != first) {
+        samples.push((Sample::First, format!("{first}, simulated")));
+    }
+    samples
+}
+
+/// Room for a sample, and between two of them, in pixels.
+const SAMPLE: i32 = 30;
+const BETWEEN: i32 = 18;
+
+fn draw_legend(area: &Area, samples: &[(Sample, String)], top: i32) -> Result<(), PlotError> {
+    let right = area.dim_in_pixel().0 as i32 - MARGIN;
+    let (mut x, mut y) = (MARGIN, top);
+    for (sample, name) in samples {
+        let end = x + SAMPLE + text_width(name);
+        if end > right && x > MARGIN {
+            (x, y) = (MARGIN, y + LINE + 4);
+        }
+        let middle = (x + SAMPLE / 2 - 3, y);
+        let line = [(x, y), (x + SAMPLE - 6, y)];
+        match sample {
+            Sample::Published => published(area, middle, Some((y - 6, y + 6)))?,
+            Sample::Simulated(class) => {
+                let (shape, inside) = look(*class);
+                marks::line(area, &line, GREY.stroke_width(2))?;
+                marks::marker(area, middle, shape, inside, GREY)?;
+            }
+            Sample::Band => {
+                let moved = |by: i32| line.map(|(x, y)| (x, y + by));
+                marks::band(area, &moved(-6), &moved(6), GREY)?;
+            }
+            Sample::First => marks::line(area, &line, FIRST.stroke_width(1))?,
+        }
+        area.draw_text(name, &letters(Size::Body, DARK), (x + SAMPLE, y))?;
+        x += SAMPLE + text_width(name) + BETWEEN;
+    }
+    Ok(())
+}
+
+/// Draws a published figure, with a bar where its deviation is known.
+fn published(area: &Area, at: (i32, i32), deviation: Option<(i32, i32)>) -> Result<(), PlotError> {
+    if let Some(ends) = deviation {
+        marks::bar(area, at.0, ends, DARK)?;
+    }
+    marks::dot(area, at, DARK)
+}
+
+/// The line of the first variant, in the others' panels.
+const FIRST: RGBColor = RGBColor(0x99, 0x99, 0x99);
+
+/// Draws the panel of a variant.
+fn panel(
+    whole: &Area,
+    part: &Area<'_>,
+    table: &Table,
+    cells: &[Cell],
+    variant: usize,
+) -> Result<(), PlotError> {
+    let name = table.variants[variant].name;
+    let frame = Frame {
+        heading: name,
+        x_name: "threads",
+        y_name: if variant == 0 { table.unit } else { "" },
+        right: MARGIN,
+    };
+    let threads: Vec<usize> = cells.iter().map(|cell| cell.row.threads).collect();
+    let greatest = cells.iter().flat_map(|cell| {
+        let published = cell.published + cell.published_sd.unwrap_or(0.0);
+        [published, cell.simulated, cell.high.unwrap_or(0.0)]
+    });
+    let y = Axis::from_zero(greatest.fold(0.0, f64::max));
+    let panel = Panel::draw(part, &frame, Axis::threads(&threads, TICK_ROOM), y)?;
+    let at = |cell: &Cell, y: f64| panel.pixel(cell.row.threads as f64, y);
+    let of = |name: &'static str| cells.iter().filter(move |cell| cell.variant == name);
+    let color = marks::color(variant);
+    let ends = |end: fn(&Cell) -> Option<f64>| -> Vec<(i32, i32)> {
+        of(name).filter_map(|cell| end(cell).map(|y| at(cell, y))).collect()
+    };
+    let (low, high) = (ends(|cell| cell.low), ends(|cell| cell.high));
+    if !low.is_empty() {
+        marks::band(whole, &low, &high, color)?;
+    }
+    let simulated = |name| of(name).map(|cell| at(cell, cell.simulated)).collect::<Vec<_>>();
+    if variant > 0 {
+        marks::line(whole, &simulated(table.variants[0].name), FIRST.stroke_width(1))?;
+    }
+    marks::line(whole, &simulated(name), color.stroke_width(2))?;
+    for cell in of(name) {
+        let (shape, inside) = look(cell.class);
+        marks::marker(whole, at(cell, cell.simulated), shape, inside, color)?;
+    }
+    for cell in of(name) {
+        let deviation =
+            cell.published_sd.map(|sd| (at(cell, cell.published - sd).1, at(cell, cell.published + sd).1));
+        published(whole, at(cell, cell.published), deviation)?;
+    }
+    Ok(())
+}
