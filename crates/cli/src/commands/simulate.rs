@@ -52,10 +52,11 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
             Err(failure) => failures.push(failure),
         }
     }
-    write(&mut io::stdout().lock(), &rows, args.format)?;
+    // Before the results, which may have nobody to read them.
     if let (Some(out), Some(Simulation { machine, .. })) = (out, simulations.first()) {
         write_files(&out, &rows, machine, configuration.texts())?;
     }
+    write(&mut io::stdout().lock(), &rows, args.format)?;
     for failure in &failures {
         let command = sweep::command(&args.machine, &args.workload, failure, configuration.texts());
         report::failure(failure, &command);

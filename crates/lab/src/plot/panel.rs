@@ -139,6 +139,9 @@ const X_NAME: i32 = 18;
 const Y_LABELS: i32 = 50;
 const Y_NAME: i32 = 22;
 
+/// Room to the left of a name that stands upright: half its letters' height lies there.
+const EDGE: i32 = 8;
+
 /// A frame that has been drawn.
 pub(super) struct Panel<'a>(ChartContext<'a, SVGBackend<'a>, Cartesian2d<Axis, Axis>>);
 
@@ -147,9 +150,10 @@ impl<'a> Panel<'a> {
     pub(super) fn draw(area: &Area<'a>, frame: &Frame, x: Axis, y: Axis) -> Result<Self, PlotError> {
         let room = |room: i32, extra: i32, name: &str| room + if name.is_empty() { 0 } else { extra };
         let (left, below) = (room(Y_LABELS, Y_NAME, frame.y_name), room(X_LABELS, X_NAME, frame.x_name));
-        area.draw_text(frame.heading, &letters(Size::Heading, DARK), (left, HEADING / 2))?;
+        area.draw_text(frame.heading, &letters(Size::Heading, DARK), (EDGE + left, HEADING / 2))?;
         let mut chart = ChartBuilder::on(area)
             .margin_top(HEADING)
+            .margin_left(EDGE)
             .margin_right(frame.right)
             .set_label_area_size(LabelAreaPosition::Left, left)
             .set_label_area_size(LabelAreaPosition::Bottom, below)
@@ -210,10 +214,8 @@ mod tests {
     fn numbers_of_threads_are_labelled_where_there_is_room() {
         let axis = Axis::threads(&[142, 1, 2, 4, 8, 16, 32, 36, 72, 144], 0.4);
         assert_eq!(axis.ticks, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 72.0, 144.0]);
-        assert_eq!(
-            axis.map(&8.0, (0, 1000)) - axis.map(&4.0, (0, 1000)),
-            axis.map(&4.0, (0, 1000)) - axis.map(&2.0, (0, 1000))
-        );
+        let doubling = |number: f64| axis.map(&(2.0 * number), (0, 1000)) - axis.map(&number, (0, 1000));
+        assert!(doubling(2.0).abs_diff(doubling(32.0)) <= 1, "but for rounding");
         let alone = Axis::threads(&[36], 0.4);
         assert_eq!(alone.ticks, [36.0]);
         assert!(alone.low < 36.0 && 36.0 < alone.high);
@@ -223,15 +225,11 @@ mod tests {
     fn waits_lie_between_decades() {
         let labels = |times: &[f64]| {
             let axis = Axis::decades_ns(times.iter().copied());
-            axis.ticks
-                .iter()
-                .map(|&tick| (axis.label)(axis.value(axis.at(tick))))
-                .collect::<Vec<_>>()
-                .join(" ")
+            axis.ticks.iter().map(|&tick| (axis.label)(tick)).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(labels(&[30.0, 12_000_000.0]), "10 ns 100 ns 1 us 10 us 100 us 1 ms 10 ms 100 ms");
         assert_eq!(labels(&[0.0]), "1 ns 10 ns");
-        assert_eq!(labels(&[]), "1 s 10 s", "any will do");
+        assert_eq!(labels(&[]).matches(" s").count(), 2, "any will do");
         let axis = Axis::decades_ns([50.0].into_iter());
         assert_eq!(axis.map(&0.0, (500, 20)), 500, "no logarithm of zero");
     }

@@ -19,7 +19,8 @@ const Y_NAME_WIDTH: u32 = 22;
 const TICK_ROOM: f64 = 0.6;
 
 /// Draws a panel for each variant: the published figures with their standard deviation, and the simulated
-/// ones, by class; the band over the sensitive parameters is shaded if there is one. `notes` stand beneath the title. `None` if there are no cells.
+/// ones, by class; the band over the sensitive parameters is shaded if there is one. `notes` stand beneath
+/// the title. `None` if there are no cells.
 ///
 /// # Errors
 ///
@@ -181,4 +182,56 @@ fn panel(
         published(whole, at(cell, cell.published), deviation)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names;
+    use crate::reproduce::RowKey;
+
+    /// Cells of each variant, with bands or without.
+    fn cells(table: &'static Table, band: Option<f64>) -> Vec<Cell> {
+        let cell = |variant, threads: usize| Cell {
+            table: table.name,
+            row: RowKey { threads },
+            variant,
+            metric: table.metric,
+            unit: table.unit,
+            published: 5.0,
+            published_sd: Some(0.2),
+            simulated: 5.5,
+            low: band.map(|width| 5.5 - width),
+            high: band.map(|width| 5.5 + width),
+            error: 0.1,
+            class: if threads == 1 { Class::Fitted } else { Class::Seen },
+        };
+        table.variants.iter().flat_map(|variant| [1, 8, 142].map(|n| cell(variant.name, n))).collect()
+    }
+
+    fn draw(band: Option<f64>) -> String {
+        let table = Table::named("cna-locktorture").unwrap();
+        let machine = names::machine(table.machine).unwrap();
+        reproduced(table, &cells(table, band), &machine, &[]).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_picture_says_what_is_published_what_simulated_and_how_far_it_was_chosen() {
+        let picture = draw(None);
+        for text in ["PUBLISHED and SIMULATED", "published, with its standard deviation", "simulated, fitted"]
+        {
+            assert!(picture.contains(text), "no `{text}`");
+        }
+        assert!(picture.contains("simulated, seen") && !picture.contains("simulated, predicted"));
+        assert!(!picture.contains("sensitive parameters varied"));
+    }
+
+    #[test]
+    fn a_band_is_shaded_where_there_is_one() {
+        let shaded = |picture: &str| picture.matches("<polygon").count();
+        let (without, with) = (draw(None), draw(Some(1.0)));
+        assert!(with.contains("sensitive parameters varied"));
+        // One for each variant, and the sample of the legend.
+        assert_eq!(shaded(&with) - shaded(&without), 3 + 1);
+    }
 }

@@ -1,0 +1,61 @@
+//! `--out`: results as files.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::{Run, nearlock, nearlock_args};
+
+const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \
+                        --set simulation.window-ns=200000 --lock qspinlock,hmcs --threads 1,8,36 --seeds 2";
+
+/// A path for this test alone, at which there is nothing.
+fn nothing_at(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+    path
+}
+
+fn read(directory: &Path, file: &str) -> String {
+    fs::read_to_string(directory.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn simulate_into(directory: &Path, format: &str) -> String {
+    let out = directory.to_str().expect("a path of letters");
+    let arguments = SIMULATE.split_whitespace().chain(["--format", format, "--out", out]);
+    let Run { code, out, err } = nearlock_args(arguments);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(err.matches("wrote ").count(), 3, "{err}");
+    out
+}
+
+#[test]
+fn the_files_say_what_standard_output_says() {
+    let directory = nothing_at("out/within");
+    let json = simulate_into(&directory, "json");
+    assert_eq!(read(&directory, "simulate-haswell-ex-4s-locktorture.json"), json);
+    let picture = read(&directory, "simulate-haswell-ex-4s-locktorture.svg");
+    assert!(picture.starts_with("<svg "));
+    for text in
+        ["SIMULATED: locktorture on haswell-ex-4s", "qspinlock", "hmcs", "acquisitions per us", "threads"]
+    {
+        assert!(picture.contains(text), "no `{text}` in the picture");
+    }
+    assert!(picture.contains("Shaded"), "two seeds have a range");
+    let csv = simulate_into(&directory, "csv");
+    assert_eq!(read(&directory, "simulate-haswell-ex-4s-locktorture.csv"), csv);
+    assert_eq!(read(&directory, "simulate-haswell-ex-4s-locktorture.svg"), picture, "the same once more");
+    let files = fs::read_dir(&directory).expect("is there").count();
+    assert_eq!(files, 3, "and nothing else");
+}
+
+#[test]
+fn what_is_no_directory_is_refused_before_anything_is_simulated() {
+    let file = nothing_at("no-directory");
+    fs::write(&file, "kept").expect("can be written");
+    let Run { code, out, err } = nearlock(&format!("{SIMULATE} --out {}", file.display()));
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("no-directory") && err.contains("must be a directory"), "{err}");
+    assert_eq!(fs::read_to_string(&file).expect("is still there"), "kept");
+}
