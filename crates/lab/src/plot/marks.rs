@@ -173,7 +173,7 @@ fn spread(wanted: &[i32], gap: i32, within: (i32, i32)) -> Vec<i32> {
     order.sort_by_key(|&index| wanted[index]);
     // Runs of labels at the least distance: how many, and the sum of where their first one wants to be.
     let mut runs: Vec<(i32, i32)> = Vec::new();
-    for (_, &index) in order.iter().enumerate() {
+    for &index in &order {
         runs.push((1, wanted[index]));
         while let [.., (before, first), (count, next)] = runs[..]
             && next / count < first / before + before * gap
