@@ -2,10 +2,10 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`simulated`](mod@simulated) | throughput and waits of locks against the number of threads |
-//! | [`reproduced`](mod@reproduced) | a published table beside the same table simulated |
-//! | [`panel`] | a frame with its axes, and how values lie on them |
-//! | [`marks`] | colours, markers and labels |
+//! | `simulated` | throughput and waits of locks against the number of threads |
+//! | `reproduced` | a published table beside the same table simulated |
+//! | `panel` | a frame with its axes, and how values lie on them |
+//! | `marks` | colours, markers and labels |
 
 mod marks;
 mod panel;
