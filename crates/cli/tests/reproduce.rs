@@ -2,6 +2,7 @@
 
 mod support;
 
+use nearlock_lab::band::PARAMETERS;
 use support::{keys, nearlock, sorted};
 
 #[test]
@@ -15,8 +16,9 @@ fn json_has_the_documented_keys_and_every_cell() {
     let last = &rows[29];
     assert_eq!(last["row"], serde_json::json!({"threads": 142}));
     assert_eq!((last["variant"].as_str(), last["published"].as_f64()), (Some("cna"), Some(10.424)));
-    assert!(last["low"].is_null() && last["high"].is_null());
     for row in rows {
+        // A band is made only where one is asked for.
+        assert!(row["low"].is_null() && row["high"].is_null(), "{row}");
         let (simulated, published) = (row["simulated"].as_f64(), row["published"].as_f64());
         let (Some(simulated), Some(published), Some(error)) = (simulated, published, row["error"].as_f64())
         else {
@@ -26,5 +28,13 @@ fn json_has_the_documented_keys_and_every_cell() {
         let fitted =
             row["variant"] == "stock" && [1, 36, 142].map(|n| row["row"]["threads"] == n).contains(&true);
         assert_eq!(row["class"] == "fitted", fitted, "{row}");
+    }
+}
+
+#[test]
+fn help_says_what_a_band_is_made_of() {
+    let help = nearlock("reproduce --help").out;
+    for parameter in PARAMETERS {
+        assert!(help.contains(&format!("  {}: ", parameter.setting)), "{}: {help}", parameter.setting);
     }
 }

@@ -5,12 +5,14 @@
 //! | [`simulate`] | one simulated cell |
 //! | [`sweep`] | many of them, spread over the processors |
 //! | [`published`], [`reproduce`] | a published table, and the same table simulated |
+//! | [`band`] | how far a simulated figure is uncertain: the parameters that are moved |
 //! | [`plot`] | pictures of results |
 //! | [`torture`] | a lock under stress on this machine |
 //! | [`bench`](mod@bench) | locks against each other on this machine |
 //! | [`settings`] | `NAME.KEY=VALUE` |
 //! | [`names`] | what can be asked for by name |
 
+pub mod band;
 pub mod bench;
 pub mod names;
 pub mod plot;

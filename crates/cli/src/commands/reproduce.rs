@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use indicatif::ProgressBar;
+use nearlock_lab::band::PARAMETERS;
 use nearlock_lab::published::{TABLES, Table};
 use nearlock_lab::reproduce::{Cell, Effort, ReproduceError, Reproduction, Watcher, keeps_bound};
 use nearlock_lab::{names, plot};
@@ -21,10 +22,11 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     };
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
+    let band = if args.band { PARAMETERS } else { &[] };
     let mut ending = Ending::Success;
     let mut all = Vec::new();
     for table in tables {
-        let reproduction = Reproduction { table, effort, seeds: args.seeds };
+        let reproduction = Reproduction { table, effort, seeds: args.seeds, band };
         let Some(cells) = one(&reproduction, args.format)? else {
             ending = Ending::CheckFailed;
             continue;
@@ -71,7 +73,7 @@ fn write_files(out: &OutDir, reproduction: &Reproduction, cells: &[Cell]) -> any
 pub fn one(reproduction: &Reproduction, format: Format) -> anyhow::Result<Option<Vec<Cell>>> {
     let mut view = View { format, bar: progress::simulations(0), written: Ok(()) };
     if format == Format::Text {
-        report::text::table_head(&mut io::stdout().lock(), reproduction.table)?;
+        report::text::table_head(&mut io::stdout().lock(), reproduction)?;
     }
     let cells = reproduction.run(&mut view);
     view.bar.finish_and_clear();

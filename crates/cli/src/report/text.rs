@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
 use nearlock_lab::published::{Class, Table};
-use nearlock_lab::reproduce::{Cell, largest_error, mean_error};
+use nearlock_lab::reproduce::{Cell, Reproduction, largest_error, mean_error, within_band};
 use nearlock_lab::simulate::Simulated;
 use nearlock_lab::torture::{Counts, NumaNodes, Plan, Tortured, Verdict, Waiting};
 use nearlock_lab::{LockEvent, Subject};
@@ -137,8 +137,12 @@ fn mark(class: Class) -> char {
     }
 }
 
+/// Columns of a variant's name where each has a line.
+const VARIANT_WIDTH: usize = 12;
+
 /// Title and header of a reproduced table.
-pub fn table_head(out: &mut impl Write, table: &Table) -> io::Result<()> {
+pub fn table_head(out: &mut impl Write, reproduction: &Reproduction) -> io::Result<()> {
+    let table = reproduction.table;
     paragraph(
         out,
         &format!(
@@ -146,6 +150,13 @@ pub fn table_head(out: &mut impl Write, table: &Table) -> io::Result<()> {
             table.name, table.workload, table.machine, table.unit, table.source
         ),
     )?;
+    if !reproduction.band.is_empty() {
+        return writeln!(
+            out,
+            "\nthreads  {:<VARIANT_WIDTH$}   publ. simul.  err %     low   high  publ/sim.",
+            "variant"
+        );
+    }
     let names = table.variants.iter().map(|variant| format!("  {:^20} ", variant.name));
     let speedups = table.variants.iter().skip(1).map(|variant| format!("  {:>9}", variant.name));
     writeln!(out, "\n{:>7}{}{}", "", names.collect::<String>(), speedups.collect::<String>())?;
@@ -154,18 +165,44 @@ pub fn table_head(out: &mut impl Write, table: &Table) -> io::Result<()> {
     writeln!(out, "threads{columns}{speedups}")
 }
 
-/// One row of it: published beside simulated, then how much faster than the first variant.
+/// One row of it: published beside simulated, then how much faster than the first variant. Cells with a
+/// band have a line each.
 pub fn table_row(out: &mut impl Write, cells: &[Cell]) -> io::Result<()> {
     let Some(base) = cells.first() else { return Ok(()) };
-    let figures = cells.iter().map(|cell| {
-        let (error, mark) = (cell.error * 100.0, mark(cell.class));
-        format!("  {:>6.3} {:>6.3} {error:>+6.1}{mark}", cell.published, cell.simulated)
-    });
-    let speedups = cells.iter().skip(1).map(|cell| {
+    let speedup = |cell: &Cell| {
         let (published, simulated) = (cell.published / base.published, cell.simulated / base.simulated);
         format!("  {published:>4.2}/{simulated:>4.2}")
-    });
-    writeln!(out, "{:>7}{}{}", base.row.threads, figures.collect::<String>(), speedups.collect::<String>())
+    };
+    if cells.iter().any(|cell| cell.low.is_some()) {
+        for cell in cells {
+            let first = std::ptr::eq(cell, base);
+            let threads = if first { base.row.threads.to_string() } else { String::new() };
+            let speedup = if first { String::new() } else { speedup(cell) };
+            writeln!(
+                out,
+                "{threads:>7}  {:<VARIANT_WIDTH$}{}{}{speedup}",
+                cell.variant,
+                figures(cell),
+                band(cell)
+            )?;
+        }
+        return Ok(());
+    }
+    let figures: String = cells.iter().map(figures).collect();
+    let speedups: String = cells.iter().skip(1).map(speedup).collect();
+    writeln!(out, "{:>7}{figures}{speedups}", base.row.threads)
+}
+
+/// Published, simulated, and the error with its mark.
+fn figures(cell: &Cell) -> String {
+    let (error, mark) = (cell.error * 100.0, mark(cell.class));
+    format!("  {:>6.3} {:>6.3} {error:>+6.1}{mark}", cell.published, cell.simulated)
+}
+
+/// Low and high.
+fn band(cell: &Cell) -> String {
+    let end = |end: Option<f64>| end.map_or_else(|| "-".to_owned(), |end| format!("{end:.3}"));
+    format!("  {:>6} {:>6}", end(cell.low), end(cell.high))
 }
 
 /// Mean absolute errors: of all cells, by variant, by class.
@@ -187,6 +224,9 @@ pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io:
     let Some(worst) = largest_error(cells) else { return Ok(()) };
     let (variant, threads, error) = (worst.variant, worst.row.threads, worst.error * 100.0);
     writeln!(out, "  worst cell: {variant} at {threads} threads, {error:+.1} %")?;
+    if let (within, of @ 1..) = within_band(cells) {
+        writeln!(out, "  published within low to high: {within} of {of} cells")?;
+    }
     let choices: BTreeSet<_> = table.seen().iter().map(|cells| cells.choice).collect();
     for choice in choices {
         writeln!(out, "{}", wrapped(&format!("seen while choosing: {choice}"), "  "))?;
@@ -251,8 +291,9 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, verdict: Verdict) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearlock_lab::band::PARAMETERS;
     use nearlock_lab::published::TABLES;
-    use nearlock_lab::reproduce::RowKey;
+    use nearlock_lab::reproduce::{Effort, RowKey};
 
     fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
         let mut out = Vec::new();
@@ -276,39 +317,65 @@ mod tests {
         assert_eq!(text(|out| paragraph(out, "\n\nline")), "\n\nline\n");
     }
 
+    /// Every cell of a table, simulated as badly as can be.
+    fn cells(table: &'static Table, band: Option<(f64, f64)>) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for row in table.rows() {
+            cells.extend(table.variants.iter().zip(&row.values).map(|(variant, value)| Cell {
+                table: table.name,
+                row: RowKey { threads: row.threads },
+                variant: variant.name,
+                metric: table.metric,
+                unit: table.unit,
+                published: value.mean,
+                published_sd: value.sd,
+                simulated: 0.001,
+                low: band.map(|(low, _)| low),
+                high: band.map(|(_, high)| high),
+                error: -0.9999,
+                class: table.class(variant.name, row.threads),
+            }));
+        }
+        cells
+    }
+
+    fn reproduced(reproduction: &Reproduction, cells: &[Cell]) -> String {
+        let table = reproduction.table;
+        let mut shown = text(|out| table_head(out, reproduction));
+        for row in cells.chunks(table.variants.len()) {
+            shown += &text(|out| table_row(out, row));
+        }
+        shown + &text(|out| table_summary(out, table, cells))
+    }
+
     #[test]
     fn a_reproduced_table_fits_whatever_its_errors() {
         let table = &TABLES[0];
-        let mut all = Vec::new();
-        let mut shown = text(|out| table_head(out, table));
-        for row in table.rows() {
-            let cells: Vec<_> = table
-                .variants
-                .iter()
-                .zip(&row.values)
-                .map(|(variant, value)| Cell {
-                    table: table.name,
-                    row: RowKey { threads: row.threads },
-                    variant: variant.name,
-                    metric: table.metric,
-                    unit: table.unit,
-                    published: value.mean,
-                    published_sd: value.sd,
-                    simulated: 0.001,
-                    low: None,
-                    high: None,
-                    error: -0.9999,
-                    class: table.class(variant.name, row.threads),
-                })
-                .collect();
-            shown += &text(|out| table_row(out, &cells));
-            all.extend(cells);
-        }
-        shown += &text(|out| table_summary(out, table, &all));
+        let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, band: &[] };
+        let shown = reproduced(&reproduction, &cells(table, None));
         assert_fits(&shown);
         assert!(shown.contains("  2.707  0.001 -100.0*"), "{shown}");
         assert!(shown.contains("fitted 100.0 % (3 cells)"), "{shown}");
         assert!(shown.contains("predicted no cells") && !shown.contains("unmarked"), "{shown}");
         assert_eq!(shown.matches("seen while choosing: ").count(), 1, "{shown}");
+        assert!(!shown.contains("low"), "{shown}");
+    }
+
+    #[test]
+    fn a_band_is_two_more_columns() {
+        let table = &TABLES[0];
+        let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, band: PARAMETERS };
+        let shown = reproduced(&reproduction, &cells(table, Some((0.001, 10.45))));
+        assert_fits(&shown);
+        let lines: Vec<_> = shown.lines().collect();
+        let head = lines.iter().position(|line| line.starts_with("threads")).expect("a header");
+        assert_eq!(lines[head], "threads  variant        publ. simul.  err %     low   high  publ/sim.");
+        assert_eq!(lines[head + 1], "      1  stock         2.707  0.001 -100.0*  0.001 10.450");
+        assert_eq!(lines[head + 2], "         cna-wo-sro    2.693  0.001 -100.0~  0.001 10.450  0.99/1.00");
+        // Two cells are above 10.45.
+        assert!(shown.contains("published within low to high: 28 of 30 cells"), "{shown}");
+        for variant in table.variants {
+            assert!(variant.name.len() <= VARIANT_WIDTH);
+        }
     }
 }

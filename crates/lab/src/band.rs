@@ -1,0 +1,164 @@
+//! What the band of a reproduced cell is made of: the parameters of the simulator that are uncertain and
+//! matter, and how far each is moved, alone.
+//!
+//! `machine.queued-grab-fraction` is not among them: between 0.15 and 0.2 some locks fall off a cliff that no
+//! real machine has, so that a band across it would say something about the model only.
+
+use std::fmt;
+
+use crate::names::UnknownName;
+use crate::settings::{self, SettingRow};
+use nearlock_sim::spec::MachineSpec;
+
+/// How a parameter is moved from its value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// Multiplied.
+    Times(f64),
+    /// Set to this.
+    To(&'static str),
+    /// Of these two, set to the one that it is not.
+    Other(&'static str, &'static str),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Times(factor) => write!(f, "times {factor}"),
+            Change::To(value) => f.write_str(value),
+            Change::Other(one, two) => write!(f, "{one} or {two}, whichever it is not"),
+        }
+    }
+}
+
+/// A sensitive parameter.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Its name, as in `--set`.
+    pub setting: &'static str,
+    /// Each makes one variation.
+    pub changes: &'static [Change],
+    /// Why it is uncertain by so much.
+    pub reason: &'static str,
+}
+
+/// All sensitive parameters.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        setting: "machine.cross-socket-scale",
+        changes: &[Change::Times(0.9), Change::Times(1.1)],
+        reason: "Latencies between sockets are known to 10 % at best, and estimates where nobody has \
+                 published them.",
+    },
+    Parameter {
+        setting: "machine.grab-fraction",
+        changes: &[Change::To("0.3"), Change::To("0.7")],
+        reason: "At what point of a transfer the old holder loses the line is published nowhere.",
+    },
+    Parameter {
+        setting: "machine.read-occupancy-modified",
+        changes: &[Change::To("0.3"), Change::To("0.8")],
+        reason: "Nor is for how long a read of a modified line keeps the line from others.",
+    },
+    Parameter {
+        setting: "machine.ownership-overlap",
+        changes: &[Change::Other("none", "prefetch")],
+        reason: "Processors differ in how many buffered stores ask for their lines ahead of their turn; these \
+                 are the two ends.",
+    },
+    Parameter {
+        setting: "simulation.placement",
+        changes: &[Change::Other("gathered", "random")],
+        reason: "Publications seldom say on which CPUs the threads ran.",
+    },
+];
+
+/// The variations of these parameters, each as a `NAME.KEY=VALUE`, where `machine` is simulated.
+///
+/// # Errors
+///
+/// If a parameter is no setting.
+pub fn variations(parameters: &[Parameter], machine: &MachineSpec) -> Result<Vec<String>, UnknownName> {
+    let known = settings::all(machine);
+    let mut variations = Vec::new();
+    for &Parameter { setting, changes, .. } in parameters {
+        let present = present(&known, setting)?;
+        variations.extend(changes.iter().map(|change| format!("{setting}={}", moved(present, *change))));
+    }
+    Ok(variations)
+}
+
+/// The value of a setting that has not been set.
+fn present<'a>(known: &'a [SettingRow], setting: &str) -> Result<&'a str, UnknownName> {
+    let row = known.iter().find(|row| row.name == setting);
+    row.map(|row| row.default.as_str()).ok_or_else(|| UnknownName {
+        kind: "setting",
+        name: setting.to_owned(),
+        known: PARAMETERS.iter().map(|parameter| parameter.setting).collect(),
+    })
+}
+
+fn moved(present: &str, change: Change) -> String {
+    match change {
+        // Rounded, as it is shown in commands.
+        Change::Times(factor) => {
+            let product = present.parse::<f64>().map_or(f64::NAN, |present| present * factor);
+            format!("{}", (product * 1e6).round() / 1e6)
+        }
+        Change::To(value) => value.to_owned(),
+        Change::Other(one, two) => if present == one { two } else { one }.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names;
+    use crate::settings::{Configuration, Group};
+    use std::fs;
+
+    #[test]
+    fn each_variation_is_moved_from_the_machine_s_value_and_can_be_set() {
+        let mut machine = names::machine("haswell-ex-4s").unwrap();
+        let texts = variations(PARAMETERS, &machine).unwrap();
+        assert_eq!(
+            texts,
+            [
+                "machine.cross-socket-scale=0.792",
+                "machine.cross-socket-scale=0.968",
+                "machine.grab-fraction=0.3",
+                "machine.grab-fraction=0.7",
+                "machine.read-occupancy-modified=0.3",
+                "machine.read-occupancy-modified=0.8",
+                "machine.ownership-overlap=none",
+                "simulation.placement=random",
+            ]
+        );
+        for text in texts {
+            let mut configuration = Configuration::new(Group::ALL);
+            configuration.set(&text).unwrap();
+            configuration.configure_machine(&mut machine).unwrap();
+        }
+        // That has set them all, so the words are now the others.
+        let texts = variations(PARAMETERS, &machine).unwrap();
+        assert!(texts.contains(&"machine.ownership-overlap=prefetch".to_owned()), "{texts:?}");
+    }
+
+    #[test]
+    fn what_is_no_setting_is_an_error() {
+        let parameters = [Parameter { setting: "machine.frob", changes: &[Change::Times(2.0)], reason: "" }];
+        let machine = names::machine("haswell-ex-4s").unwrap();
+        assert!(variations(&parameters, &machine).unwrap_err().to_string().contains("machine.frob"));
+    }
+
+    #[test]
+    fn the_calibration_page_has_the_same_parameters() {
+        let page =
+            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/calibration.md")).unwrap();
+        for Parameter { setting, changes, reason } in PARAMETERS {
+            let changes: Vec<_> = changes.iter().map(Change::to_string).collect();
+            let line = format!("| `{setting}` | {} | {reason} |", changes.join(", "));
+            assert!(page.contains(&line), "docs/calibration.md has no line:\n{line}");
+        }
+    }
+}
