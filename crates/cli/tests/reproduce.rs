@@ -3,7 +3,7 @@
 mod support;
 
 use nearlock_lab::band::PARAMETERS;
-use support::{keys, nearlock, sorted};
+use support::{assert_fits, keys, nearlock, sorted};
 
 #[test]
 fn json_has_the_documented_keys_and_every_cell() {
@@ -34,6 +34,7 @@ fn json_has_the_documented_keys_and_every_cell() {
 #[test]
 fn help_says_what_a_band_is_made_of() {
     let help = nearlock("reproduce --help").out;
+    assert_fits(&help);
     for parameter in PARAMETERS {
         assert!(help.contains(&format!("  {}: ", parameter.setting)), "{}: {help}", parameter.setting);
     }

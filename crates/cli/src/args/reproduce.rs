@@ -21,13 +21,15 @@ is (simulated - published) / published: 0.05 is 5 %. A cell is `fitted` if the s
 parameters were chosen with it, `seen` if it was looked at while the model's structure was chosen,
 and otherwise `predicted`. Of cna-locktorture every cell is fitted or seen: none is a prediction.";
 
+const BAND: &str = "\
+--band moves each of these parameters alone, and takes the median over the same seeds (--quick: the first half \
+of them) again. `low` and `high` are the least and the greatest of these medians and the cell itself; without \
+--band they are null. machine.queued-grab-fraction is left alone: between 0.15 and 0.2 some locks fall off a cliff \
+that no real machine has.";
+
 /// What stands below the flags.
 fn after_help() -> String {
-    let mut text = String::from(EXAMPLES);
-    text += "\n\n--band moves each of these parameters alone, and takes the median over the same seeds (--quick: the\n\
-             first half of them) again. `low` and `high` are the least and the greatest of these medians and the\n\
-             cell itself; without --band they are null. machine.queued-grab-fraction is left alone: between\n\
-             0.15 and 0.2 some locks fall off a cliff that no real machine has.\n";
+    let mut text = format!("{EXAMPLES}\n\n{}\n", wrapped(BAND, ""));
     for Parameter { setting, changes, reason } in PARAMETERS {
         let changes: Vec<_> = changes.iter().map(Change::to_string).collect();
         text += &format!("  {setting}: {}\n{}\n", changes.join(", "), wrapped(reason, "      "));
@@ -50,7 +52,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N", value_parser = seeds)]
     pub seeds: Option<usize>,
     /// Give each cell a band, low to high, over the simulator's sensitive parameters (see below). Takes
-    /// MINUTES.
+    /// nine times as long; with --quick five times, about 4 minutes of CPU time, over all processors.
     #[arg(long)]
     pub band: bool,
     /// How to write the results.

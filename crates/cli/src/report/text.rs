@@ -370,8 +370,8 @@ mod tests {
         let lines: Vec<_> = shown.lines().collect();
         let head = lines.iter().position(|line| line.starts_with("threads")).expect("a header");
         assert_eq!(lines[head], "threads  variant        publ. simul.  err %     low   high  publ/sim.");
-        assert_eq!(lines[head + 1], "      1  stock         2.707  0.001 -100.0*  0.001 10.450");
-        assert_eq!(lines[head + 2], "         cna-wo-sro    2.693  0.001 -100.0~  0.001 10.450  0.99/1.00");
+        assert_eq!(lines[head + 1], "      1  stock          2.707  0.001 -100.0*   0.001 10.450");
+        assert_eq!(lines[head + 2], "         cna-wo-sro     2.693  0.001 -100.0~   0.001 10.450  0.99/1.00");
         // Two cells are above 10.45.
         assert!(shown.contains("published within low to high: 28 of 30 cells"), "{shown}");
         for variant in table.variants {
