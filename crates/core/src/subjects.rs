@@ -168,6 +168,10 @@ subjects! {
         "qspinlock whose waiters sleep after a while", Fifo, &[];
     "qspinlock-preemptible" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::Preemptible>,
         "qspinlock for more threads than processors: newcomers steal, waiters sleep", Unbounded, &[];
+    "qspinlock-preemptible-late" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WaitLate>,
+        "qspinlock-preemptible whose waiters do not sleep early, as soon as the one before does", Unbounded, &[];
+    "qspinlock-preemptible-head" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WakefulHead>,
+        "qspinlock-preemptible whose head does not sleep", Unbounded, &[];
     "cna" Linux cna::CnaLock<P>,
         "CNA in its final form: the NUMA-aware qspinlock", Threshold(CnaThresholdNs), CNA_SETTINGS;
     "cna-preemptible" Linux qspinlock::QSpinLock<P, cna::Cna, qspinlock::Preemptible>,

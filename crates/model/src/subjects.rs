@@ -13,7 +13,8 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13;
 use nearlock_core::linux::qspinlock::{
-    Fifo, Node, ParkOnly, Preemptible, QSpinLock, QSpinTuning, StealHybrid, StealOnce, WholeWord,
+    Fifo, Node, ParkOnly, Preemptible, QSpinLock, QSpinTuning, StealHybrid, StealOnce, WaitLate, WakefulHead,
+    WholeWord,
 };
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::RawTryLock;
@@ -48,6 +49,12 @@ pub fn models_of(name: &str) -> Vec<Model> {
         }
         "qspinlock-preemptible" => {
             competing::<Fifo, Preemptible>(name, 1, &[Stealing, WaitNode, WaitHead, KickUnlock, KickWaiter])
+        }
+        "qspinlock-preemptible-late" => {
+            competing::<Fifo, WaitLate>(name, 1, &[Stealing, WaitNode, WaitHead, KickUnlock, KickWaiter])
+        }
+        "qspinlock-preemptible-head" => {
+            competing::<Fifo, WakefulHead>(name, 1, &[Stealing, WaitNode, KickWaiter])
         }
         "cna" => both(qspin::<Cna, Standard>(name), cna::final_form(name)),
         "cna-preemptible" => cna::preemptible(name),

@@ -51,6 +51,7 @@ proven! {
     // What a head that competes says of the queue when it grants matters to CNA only.
     qspinlock_and_cna
         "qspinlock" "qspinlock-steal-once" "qspinlock-steal" "qspinlock-park" "qspinlock-preemptible"
+        "qspinlock-preemptible-late" "qspinlock-preemptible-head"
         "cna" "cna-preemptible";
     qspinlock_whole_word "qspinlock-whole-word";
     cna_v13 "cna-v13";

@@ -26,4 +26,4 @@
 pub use nearlock_core::events::LockEvent;
 pub use nearlock_core::platform::NUMA_NODES_MAX;
 pub use nearlock_core::settings::{Setting, SettingInfo};
-pub use nearlock_os::{OutOfRange, events, register_thread, set_numa_node, set_setting};
+pub use nearlock_os::{OutOfRange, events, register_thread, set_numa_node, set_setting, setting};

@@ -9,7 +9,7 @@ use super::{Format, WaitPolicy};
 const EXAMPLES: &str = "\
 Examples:
   nearlock bench
-  nearlock bench --locks mcs,qspinlock,cna-v13 --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
+  nearlock bench --locks mcs,qspinlock,cna --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
   nearlock bench --mode uncontended --baseline ttas
   taskset -c 0,8 nearlock bench --mode handover        (a hand-over between these two CPUs)
 

@@ -8,10 +8,10 @@ use super::{Format, at_least_one, seeds};
 
 const EXAMPLES: &str = "\
 Examples:
-  nearlock simulate --machine haswell-ex-4s --lock qspinlock,cna-v13 --threads 1,36,142
-  nearlock simulate --machine my-server.toml --lock cna-v13 --threads 64 --seeds 8 \\
-      --set cna-v13.threshold-ns=1000000 --set machine.smt=1 --format csv
-  nearlock simulate --machine epyc-rome-2s --lock mcs,cna-v13 --threads 1,8,64 --seeds 4 --out pictures
+  nearlock simulate --machine haswell-ex-4s --lock qspinlock,cna --threads 1,36,142
+  nearlock simulate --machine my-server.toml --lock cna --threads 64 --seeds 8 \\
+      --set cna.threshold-ns=100000 --set machine.smt=1 --format csv
+  nearlock simulate --machine epyc-rome-2s --lock mcs,cna --threads 1,8,64 --seeds 4 --out pictures
 
 One row per lock, number of threads and seed. All times are virtual nanoseconds; `ops_per_us` is
 acquisitions per microsecond by all threads together; the rare long holds of locktorture, which are

@@ -7,7 +7,7 @@ use super::{Format, at_least_one};
 const EXAMPLES: &str = "\
 Examples:
   nearlock torture all
-  nearlock torture cna-v13,qspinlock --nwriters 64 --shutdown-secs 60 --stat-interval 5
+  nearlock torture cna,qspinlock --nwriters 64 --shutdown-secs 60 --stat-interval 5
   nearlock torture lock-busted          (ends in FAILURE: that is what it is for)
 
 Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer got the lock more

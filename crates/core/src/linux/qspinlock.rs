@@ -46,7 +46,7 @@ use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::{Standard, WordAccess};
 
 pub(in crate::linux) use compete::competes;
-pub use compete::{ParkOnly, Preemptible, StealHybrid, StealOnce, Stealing};
+pub use compete::{ParkOnly, Preemptible, StealHybrid, StealOnce, Stealing, WaitLate, WakefulHead};
 pub use queue::{Fifo, Node, QueuePolicy, grant};
 
 /// The value of a word that is locked, without waiters.

@@ -84,6 +84,26 @@ impl QSpinTuning for Preemptible {
     const PARK_HEAD: bool = true;
 }
 
+/// As [`Preemptible`], but a waiter sleeps only after its own turns of looking.
+#[derive(Debug)]
+pub struct WaitLate;
+
+impl QSpinTuning for WaitLate {
+    const STEALING: Stealing = Preemptible::STEALING;
+    const PARK_TURNS: Option<u32> = Preemptible::PARK_TURNS;
+    const WAIT_EARLY: bool = false;
+    const PARK_HEAD: bool = Preemptible::PARK_HEAD;
+}
+
+/// As [`Preemptible`], but the head never sleeps, so that an unlock is a byte store.
+#[derive(Debug)]
+pub struct WakefulHead;
+
+impl QSpinTuning for WakefulHead {
+    const STEALING: Stealing = Preemptible::STEALING;
+    const PARK_TURNS: Option<u32> = Preemptible::PARK_TURNS;
+}
+
 /// Whether the head competes with others for a free lock.
 pub(in crate::linux) const fn competes<T: QSpinTuning>() -> bool {
     T::PARK_HEAD || !matches!(T::STEALING, Stealing::Off)
