@@ -123,6 +123,18 @@ impl Plan {
     pub fn runs(&self) -> usize {
         self.points.len() * self.rounds * self.locks.len()
     }
+
+    /// Whether this machine can do it at all.
+    ///
+    /// # Errors
+    ///
+    /// If it has too few CPUs for the mode.
+    pub fn suits(&self, machine: &Machine) -> Result<(), BenchError> {
+        match self.mode {
+            Mode::Handover => two_cpus(machine).map(drop),
+            Mode::Throughput | Mode::Uncontended => Ok(()),
+        }
+    }
 }
 
 /// What one run of one lock came to. What a mode does not measure is `None`.
@@ -396,6 +408,11 @@ struct Visitor<'a> {
     point: Point,
 }
 
+/// The two CPUs of a hand-over.
+fn two_cpus(machine: &Machine) -> Result<[u32; handover::THREADS], BenchError> {
+    machine.allowed.first_chunk().copied().ok_or(BenchError::OneCpu)
+}
+
 impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
     type Output = Result<Result<Sample, Failure>, BenchError>;
 
@@ -408,10 +425,7 @@ impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
             }
             Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(plan.window))),
             Mode::Handover => {
-                let &[first, second, ..] = &machine.allowed[..] else {
-                    return Err(BenchError::OneCpu);
-                };
-                handover::measure::<W, L>([first, second], section, calibration.clock_ns, plan.window)
+                handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, plan.window)
             }
         }
     }

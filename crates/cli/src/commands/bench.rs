@@ -35,6 +35,7 @@ const SPREAD_MAX: f64 = 0.1;
 pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     let machine = Machine::this();
     let plan = plan(args, &machine)?;
+    plan.suits(&machine)?;
     warn_before(&machine, &plan);
     let calibration = Calibration::measure();
     let bar = progress::runs(plan.runs());
