@@ -5,7 +5,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::platform::{Atomic, AtomicInt, Platform};
-use crate::raw::RawLock;
+use crate::raw::{RawLock, RawTryLock};
 
 /// Excludes nobody. What locktorture calls `lock_busted`.
 pub struct Busted<P: Platform>(P::U32);
@@ -24,6 +24,14 @@ unsafe impl<P: Platform> RawLock for Busted<P> {
     }
     unsafe fn unlock(&self, _node: &()) {
         self.0.store(0, Relaxed);
+    }
+}
+
+// SAFETY: none, as above.
+unsafe impl<P: Platform> RawTryLock for Busted<P> {
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.0.store(1, Relaxed);
+        true
     }
 }
 
@@ -51,6 +59,14 @@ unsafe impl<P: Platform> RawLock for LostWakeup<P> {
     unsafe fn unlock(&self, _node: &()) {
         // Ordering: Release, pairs with the Acquire in `lock`.
         self.word.store(0, Release);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Platform> RawTryLock for LostWakeup<P> {
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        // Ordering: Acquire, as in `lock`.
+        self.word.swap(1, Acquire) == 0
     }
 }
 
@@ -82,6 +98,14 @@ unsafe impl<P: Platform> RawLock for AfterYou<P> {
     unsafe fn unlock(&self, _node: &()) {
         // Ordering: Release, pairs with the Acquire in `lock`.
         self.word.store(0, Release);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Platform> RawTryLock for AfterYou<P> {
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        // Ordering: Acquire, as in `lock`.
+        self.word.swap(1, Acquire) == 0
     }
 }
 
@@ -164,6 +188,14 @@ unsafe impl<P: Platform> RawLock for Lifo<P> {
                 Err(seen) => top = seen,
             }
         }
+    }
+}
+
+// SAFETY: as above; the exchange acquires only from null.
+unsafe impl<P: Platform> RawTryLock for Lifo<P> {
+    unsafe fn try_lock(&self, _node: &LifoNode<P>) -> bool {
+        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where nothing is read.
+        self.top.compare_exchange(ptr::null_mut(), Self::LOCKED, Acquire, Relaxed).is_ok()
     }
 }
 

@@ -6,6 +6,7 @@
 //! | [`raw`] | the interface of the algorithms |
 //! | [`native`] | the platform of the machine itself |
 //! | [`parker`] | a token that wakes the thread it belongs to |
+//! | [`strong_fences`] | asymmetric fences where there are only ordinary ones |
 //! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
 //! | [`classic`], [`linux`] | the locks |
@@ -27,6 +28,7 @@ pub mod parker;
 pub mod platform;
 pub mod raw;
 pub mod settings;
+pub mod strong_fences;
 pub mod subjects;
 #[cfg(test)]
 mod testing;

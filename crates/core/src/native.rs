@@ -19,6 +19,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
+use crate::strong_fences;
 
 /// How native code passes the time while it waits.
 pub trait Wait: Send + Sync + 'static {
@@ -310,6 +311,11 @@ unsafe impl<W: Wait> Platform for Native<W> {
     }
 
     #[inline(always)]
+    fn fence(order: Ordering) {
+        fence(order);
+    }
+
+    #[inline(always)]
     fn prefetch_write<T>(target: *const T) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a prefetch accesses nothing, whatever the address.
@@ -337,14 +343,11 @@ impl<W: Wait> Park for Native<W> {
 impl<W: Wait> AsymFence for Native<W> {
     #[inline(always)]
     fn light() {
-        // Ordering: SeqCst, for Dekker's pattern: our store before it, our load after it; the same on the other
-        // side, `heavy`. One of the two loads sees the other's store.
-        fence(Ordering::SeqCst);
+        strong_fences::light::<Self>();
     }
     #[inline(always)]
     fn heavy() {
-        // Ordering: SeqCst, the other side of `light`.
-        fence(Ordering::SeqCst);
+        strong_fences::heavy::<Self>();
     }
 }
 

@@ -96,6 +96,9 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// turns from 0, so that a waiting policy can grow more patient.
     fn cpu_relax(turn: u32);
 
+    /// As in `core`.
+    fn fence(order: Ordering);
+
     /// Hints that the line of `target` will be written soon.
     #[inline(always)]
     fn prefetch_write<T>(_target: *const T) {}

@@ -5,7 +5,7 @@ use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::linux::{cna, cna_v13, qspinlock};
 use crate::platform::{Clock, LocalNodes, Park, Platform, Priority, Random, Settings, Topology};
-use crate::raw::RawLock;
+use crate::raw::RawTryLock;
 use crate::settings::Setting;
 
 /// A platform with every capability that some lock of the list asks for.
@@ -93,7 +93,7 @@ pub trait LockVisitor<P: Platform> {
     /// What it comes to.
     type Output;
     /// Does it with lock type `L`.
-    fn visit<L: RawLock>(self) -> Self::Output;
+    fn visit<L: RawTryLock>(self) -> Self::Output;
 }
 
 macro_rules! subjects {
@@ -212,7 +212,7 @@ mod tests {
     struct TypeName;
     impl LockVisitor<OneThread> for TypeName {
         type Output = String;
-        fn visit<L: RawLock>(self) -> String {
+        fn visit<L: RawTryLock>(self) -> String {
             let lock = L::default();
             let node = L::Node::default();
             // SAFETY: one thread, and unlock follows lock.

@@ -77,6 +77,8 @@ unsafe impl Platform for OneThread {
 
     fn cpu_relax(_turn: u32) {}
 
+    fn fence(_order: Ordering) {}
+
     fn count(event: LockEvent) {
         EVENTS.with(|events| events[event as usize].set(events[event as usize].get() + 1));
     }

@@ -26,7 +26,7 @@ use std::fmt;
 use std::time::Duration;
 
 use nearlock_core::native::Wait;
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_os::{Os, SpinThenYield};
@@ -381,7 +381,7 @@ struct Size;
 
 impl LockVisitor<Os> for Size {
     type Output = usize;
-    fn visit<L: RawLock>(self) -> usize {
+    fn visit<L: RawTryLock>(self) -> usize {
         size_of::<L>()
     }
 }
@@ -416,7 +416,7 @@ fn two_cpus(machine: &Machine) -> Result<[u32; handover::THREADS], BenchError> {
 impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
     type Output = Result<Result<Sample, Failure>, BenchError>;
 
-    fn visit<L: RawLock>(self) -> Self::Output {
+    fn visit<L: RawTryLock>(self) -> Self::Output {
         let Self { plan, machine, calibration, point } = self;
         let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
         match plan.mode {

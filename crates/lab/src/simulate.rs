@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use hdrhistogram::Histogram;
 use nearlock_core::platform::Clock;
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_sim::checker::{Checker, Violation};
@@ -203,7 +203,7 @@ struct Run<'a>(&'a Simulation);
 impl LockVisitor<Sim> for Run<'_> {
     type Output = Result<Simulated, Failure>;
 
-    fn visit<L: RawLock>(self) -> Self::Output {
+    fn visit<L: RawTryLock>(self) -> Self::Output {
         let simulation = self.0;
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(simulation.seed);
         let machine = Machine::new(&simulation.machine, seeds.next_u64());

@@ -16,6 +16,7 @@
 mod words;
 
 use std::cell::{Cell, RefCell};
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -27,6 +28,8 @@ use nearlock_core::platform::{
     Topology,
 };
 use nearlock_core::settings::Setting;
+
+use crate::mutate::{effective, keeps};
 
 pub use words::{LoomPtr, LoomU32, LoomU64};
 
@@ -190,6 +193,14 @@ unsafe impl Platform for Loom {
         relax(turn);
     }
 
+    #[track_caller]
+    fn fence(order: Ordering) {
+        match effective(order, "fence", Location::caller()) {
+            Ordering::Relaxed => {}
+            left => ::loom::sync::atomic::fence(left),
+        }
+    }
+
     fn count(event: LockEvent) {
         INSTANCE.with(|i| {
             let mut events = i.events.get();
@@ -238,11 +249,19 @@ impl Park for Loom {
 /// A word for each thread. A light fence is a read-modify-write of one's own, a heavy one of everybody's: so a
 /// heavy one is ordered against each light one, and light ones are not against each other.
 impl AsymFence for Loom {
+    #[track_caller]
     fn light() {
+        if !keeps("light fence", Location::caller()) {
+            return;
+        }
         let slot = THREAD.with(Cell::get).slot.expect("whoever calls fences has a slot") as usize;
         fence_word(&INSTANCE.with(|i| i.fences.borrow().clone())[slot]);
     }
+    #[track_caller]
     fn heavy() {
+        if !keeps("heavy fence", Location::caller()) {
+            return;
+        }
         INSTANCE.with(|i| i.fences.borrow().clone()).iter().for_each(fence_word);
     }
 }

@@ -1,8 +1,9 @@
 //! Ordering mutation: is every ordering in the source of a lock needed?
 //!
 //! The operations of the loom platform are `#[track_caller]`, so each knows the line of the lock that calls
-//! it. A lock's models are run once per half of an ordering (an Acquire, a Release, each half of an AcqRel),
-//! with that half dropped. A mutant that no model catches is either an ordering too strong or a model too
+//! it. A lock's models are run once per half of an ordering (an Acquire, a Release, each half of an AcqRel, what
+//! SeqCst is beyond that), of operations and fences alike, with that half dropped; and once per asymmetric fence,
+//! without it. A mutant that no model catches is either an ordering too strong or a model too
 //! weak. No hook stands in the source of a lock.
 
 use std::cell::{Cell, RefCell};
@@ -30,19 +31,26 @@ pub struct Site {
     pub half: Half,
 }
 
-/// A half of an ordering.
+/// A half of an ordering, or what else can be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Half {
     /// What makes others' writes visible.
     Acquire,
     /// What makes one's own writes visible.
     Release,
+    /// What SeqCst has beyond both.
+    TotalOrder,
+    /// All of it: an asymmetric fence.
+    Whole,
 }
 
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, operation, half } = self;
-        write!(f, "{file}:{line}:{column}: {operation} without {half:?}")
+        match half {
+            Half::Whole => write!(f, "{file}:{line}:{column}: no {operation}"),
+            half => write!(f, "{file}:{line}:{column}: {operation} without {half:?}"),
+        }
     }
 }
 
@@ -79,29 +87,48 @@ pub(crate) fn effective(
     operation: &'static str,
     at: &'static Location<'static>,
 ) -> Ordering {
-    let (acquire, release) = match order {
-        Acquire => (true, false),
-        Release => (false, true),
-        AcqRel | SeqCst => (true, true),
-        _ => return order,
-    };
-    let (recording, dropped) = (RECORDING.get(), DROPPED.get());
-    if !recording && dropped.is_none() {
+    let total = order == SeqCst;
+    let acquire = matches!(order, Acquire | AcqRel) || total && operation != "store";
+    let release =
+        matches!(order, Release | AcqRel) || total && !["load", "failed exchange"].contains(&operation);
+    if !total && !acquire && !release || is_idle() {
         return order;
     }
-    let keep = |half| {
-        let site = Site { file: at.file(), line: at.line(), column: at.column(), operation, half };
-        if recording {
-            SEEN.with_borrow_mut(|seen| seen.insert(site));
-        }
-        dropped != Some(site)
-    };
-    match (acquire && keep(Half::Acquire), release && keep(Half::Release)) {
-        (true, true) => order,
-        (true, false) => Acquire,
-        (false, true) => Release,
-        (false, false) => Relaxed,
+    let keeps = |half| keeps_half(half, operation, at);
+    if total && operation == "fence" {
+        // If the weaker AcqRel is not enough, neither is anything less.
+        return if keeps(Half::TotalOrder) { SeqCst } else { AcqRel };
     }
+    let kept = [
+        !acquire || keeps(Half::Acquire),
+        !release || keeps(Half::Release),
+        !total || keeps(Half::TotalOrder),
+    ];
+    match (kept == [true; 3], acquire && kept[0], release && kept[1]) {
+        (true, ..) => order,
+        (_, true, true) => AcqRel,
+        (_, true, false) => Acquire,
+        (_, false, true) => Release,
+        (_, false, false) => Relaxed,
+    }
+}
+
+/// Whether the asymmetric fence at this place is still there.
+pub(crate) fn keeps(operation: &'static str, at: &'static Location<'static>) -> bool {
+    is_idle() || keeps_half(Half::Whole, operation, at)
+}
+
+/// Whether nothing is recorded and nothing dropped.
+fn is_idle() -> bool {
+    !RECORDING.get() && DROPPED.get().is_none()
+}
+
+fn keeps_half(half: Half, operation: &'static str, at: &'static Location<'static>) -> bool {
+    let site = Site { file: at.file(), line: at.line(), column: at.column(), operation, half };
+    if RECORDING.get() {
+        SEEN.with_borrow_mut(|seen| seen.insert(site));
+    }
+    DROPPED.get() != Some(site)
 }
 
 /// Runs `model` as it is and returns the halves of orderings that it exercises.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::platform::{AsymFence, Atomic};
+use nearlock_core::strong_fences;
 use nearlock_model::loom::{Loom, LoomU32, Thread};
 use nearlock_model::model::{Model, spawn};
-use nearlock_model::mutate::failure_of;
+use nearlock_model::mutate::{Half, failure_of, mutants};
 
 fn no_fence() {}
 
@@ -51,6 +52,33 @@ fn a_heavy_fence_is_ordered_against_every_other() {
     dekker("light and heavy", LIGHT, &[HEAVY]).check_and_report();
     dekker("two heavy", HEAVY, &[HEAVY]).check_and_report();
     dekker("heavy and two light", HEAVY, &[LIGHT, LIGHT]).check_and_report();
+}
+
+/// The same where both are ordinary fences. (loom takes SeqCst operations for AcqRel, but fences for what they are.)
+#[test]
+fn strong_fences_are_ordered_and_each_is_needed() {
+    let (light, heavy): (fn(), fn()) = (strong_fences::light::<Loom>, strong_fences::heavy::<Loom>);
+    let models = [
+        dekker("strong: light and heavy", light, Box::leak(Box::new([heavy]))),
+        dekker("strong: two light", light, Box::leak(Box::new([light]))),
+    ];
+    let mutants = mutants(&models);
+    let dropped: Vec<_> = mutants.iter().map(|mutant| (mutant.site.operation, mutant.site.half)).collect();
+    assert_eq!(dropped, [("fence", Half::TotalOrder); 2]);
+    assert!(mutants.iter().all(|mutant| mutant.caught.is_some()), "{mutants:#?}");
+}
+
+#[test]
+fn each_asymmetric_fence_is_a_place_of_its_own() {
+    fn light() {
+        Loom::light();
+    }
+    fn heavy() {
+        Loom::heavy();
+    }
+    let mutants = mutants(&[dekker("heavy and light, each missing once", heavy, &[light])]);
+    assert_eq!(mutants.len(), 2);
+    assert!(mutants.iter().all(|mutant| mutant.site.half == Half::Whole && mutant.caught.is_some()));
 }
 
 #[test]

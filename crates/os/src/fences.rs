@@ -20,7 +20,10 @@
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{compiler_fence, fence};
+use core::sync::atomic::compiler_fence;
+
+use nearlock_core::native::Native;
+use nearlock_core::strong_fences;
 
 use crate::sys;
 
@@ -38,9 +41,7 @@ pub fn light() {
         // program that runs. `heavy` puts a full fence between the two instructions, or before, or after both.
         compiler_fence(SeqCst);
     } else {
-        // Ordering: SeqCst, pairs with the fence in `heavy`, or with its interruption: our store before it, our load
-        // after it; there the same. One of the loads sees the other's store.
-        fence(SeqCst);
+        strong_fences::light::<Native>();
     }
 }
 
@@ -50,8 +51,7 @@ pub fn heavy() {
     if decided(&KIND, sys::register_membarrier) == MEMBARRIER {
         sys::membarrier();
     } else {
-        // Ordering: SeqCst, pairs with the fence in `light`, see there.
-        fence(SeqCst);
+        strong_fences::heavy::<Native>();
     }
 }
 

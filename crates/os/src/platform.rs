@@ -46,6 +46,11 @@ unsafe impl<W: Wait> Platform for Os<W> {
     }
 
     #[inline(always)]
+    fn fence(order: Ordering) {
+        Native::<W>::fence(order);
+    }
+
+    #[inline(always)]
     fn prefetch_write<T>(target: *const T) {
         Native::<W>::prefetch_write(target);
     }

@@ -11,7 +11,7 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::linux::cna::{CnaLock, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13Lock;
 use nearlock_core::native::Wait;
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_os::{Os, Spin, SpinThenYield, events, sched_yield, set_numa_node};
 
@@ -68,7 +68,7 @@ struct Excludes {
 
 impl<W: Wait> LockVisitor<Os<W>> for Excludes {
     type Output = ();
-    fn visit<L: RawLock>(self) {
+    fn visit<L: RawTryLock>(self) {
         let guarded = Guarded::<L>::default();
         let total = AtomicU64::new(0);
         let stop = AtomicBool::new(false);
@@ -164,7 +164,7 @@ struct FindsOut;
 impl LockVisitor<Os> for FindsOut {
     type Output = bool;
     /// Whether two threads were ever inside together.
-    fn visit<L: RawLock>(self) -> bool {
+    fn visit<L: RawTryLock>(self) -> bool {
         let (lock, inside, found) = (L::default(), AtomicU32::new(0), AtomicBool::new(false));
         let start = Instant::now();
         std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
-//! Asymmetric fences: what membarrier does to the store buffers of a machine.
+//! Fences, ordinary and asymmetric: what they, and membarrier, do to the store buffers of a machine.
 //!
-//! A light fence is nothing. A heavy one ends when every store that any task had buffered by then is visible: by
+//! An ordinary full fence ends when the stores that its task had buffered are visible. A light fence is nothing. A
+//! heavy one ends when every store that any task had buffered by then is visible: by
 //! then its own task's stores already were, so a task whose load has missed them had buffered its own store
 //! before. The interrupts cost the caller its time, and the interrupted tasks nothing.
 
@@ -10,10 +11,15 @@ use crate::machine::{spend_ps, with};
 /// Between two looks at the buffers, in ps.
 const LOOK_PS: u64 = 10_000;
 
+/// A full fence in the calling task.
+pub fn full() {
+    wait(|engine| engine.tasks[engine.current as usize].buffer.is_empty());
+}
+
 /// A full fence in every task of the machine.
 pub fn heavy() {
     spend_ps(with(|inner| inner.engine.borrow().heavy_fence_ps));
-    wait(|engine| engine.tasks[engine.current as usize].buffer.is_empty());
+    full();
     let buffered = with(|inner| inner.engine.borrow().buffered());
     wait(|engine| engine.have_drained(&buffered));
 }

@@ -189,6 +189,13 @@ unsafe impl Platform for Sim {
         spend_ps(with(|inner| inner.pause_ps()));
     }
 
+    fn fence(order: Ordering) {
+        // The other fences order what this machine keeps in order anyway.
+        if order == Ordering::SeqCst {
+            fences::full();
+        }
+    }
+
     fn prefetch_write<T>(target: *const T) {
         let access = Access { offset: 0, width: 1, operation: Operation::Prefetch, operand: 0, expected: 0 };
         // SAFETY: a prefetch neither reads nor writes a value.

@@ -45,7 +45,6 @@ use crate::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Park, Pla
 use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::{Standard, WordAccess};
 
-pub(in crate::linux) use compete::competes;
 pub use compete::{ParkOnly, Preemptible, StealHybrid, StealOnce, Stealing, WaitLate, WakefulHead};
 pub use queue::{Fifo, Node, QueuePolicy, grant};
 
@@ -118,6 +117,10 @@ pub trait QSpinTuning: Send + Sync + 'static {
     /// After how many such stretches nobody may steal any more until the head has the lock. 0 never lets anybody
     /// steal once there is a head.
     const HEAD_STRETCHES_MAX: u32 = 1 << 10;
+    /// Whether the head competes with others for a free lock. Follows from the other switches; with stealing and
+    /// without competing, two would hold the lock (a model sees to it that this shows).
+    #[doc(hidden)]
+    const COMPETES: bool = Self::PARK_HEAD || !matches!(Self::STEALING, Stealing::Off);
 }
 
 impl QSpinTuning for Standard {}
@@ -166,7 +169,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     #[inline(never)]
     fn lock_slow(&self, val: u32) {
         P::count(LockEvent::Slowpath);
-        if competes::<T>() {
+        if T::COMPETES {
             if self.steal() {
                 P::count(LockEvent::Stealing);
                 return;
@@ -273,7 +276,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
         // SAFETY: we are the head; so below.
         unsafe { Q::became_head::<T>(&self.word, node) };
-        let val = if competes::<T>() {
+        let val = if T::COMPETES {
             self.compete()
         } else {
             // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
@@ -287,7 +290,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
                 Err(seen) => word = seen,
             }
         }
-        if !competes::<T>() {
+        if !T::COMPETES {
             self.set_locked();
         }
         // SAFETY: as above, and we hold the lock.
@@ -363,7 +366,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     /// Waits without a place in the queue, for threads that can have no node. Can starve.
     fn lock_without_node(&self) {
         P::count(LockEvent::NoNode);
-        let takes_from: u32 = if competes::<T>() { LOCKED_MASK | PENDING } else { u32::MAX };
+        let takes_from: u32 = if T::COMPETES { LOCKED_MASK | PENDING } else { u32::MAX };
         while !self.try_take_over(takes_from) {
             P::wait_until(&self.word, Relaxed, |v| v & takes_from == 0);
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::Wait;
 use nearlock_core::platform::{Clock, Platform, Random, Work};
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_os::Os;
 use nearlock_workload::Observer;
@@ -131,7 +131,7 @@ pub struct Visitor<'a> {
 impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
     type Output = Result<Tortured, TortureError>;
 
-    fn visit<L: RawLock>(self) -> Self::Output {
+    fn visit<L: RawTryLock>(self) -> Self::Output {
         let run = Arc::new(Run::<Os<W>, L>::new(self.plan));
         let events_before = nearlock_os::events();
         let handles = start(&run, self.plan)?;

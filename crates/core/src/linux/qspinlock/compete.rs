@@ -104,11 +104,6 @@ impl QSpinTuning for WakefulHead {
     const PARK_TURNS: Option<u32> = Preemptible::PARK_TURNS;
 }
 
-/// Whether the head competes with others for a free lock.
-pub(in crate::linux) const fn competes<T: QSpinTuning>() -> bool {
-    T::PARK_HEAD || !matches!(T::STEALING, Stealing::Off)
-}
-
 impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
     /// A newcomer tries to take the lock ahead of the queue.
     pub(super) fn steal(&self) -> bool {
