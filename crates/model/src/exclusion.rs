@@ -2,51 +2,26 @@
 
 use std::sync::Arc;
 
-use ::loom::cell::UnsafeCell;
 use nearlock_core::raw::{RawLock, RawTryLock};
 
-use crate::loom::{Loom, Thread};
-use crate::model::{Model, spawn};
-use crate::mutate::{Check, checking};
-
-/// Data that a lock is meant to protect. loom reports two accesses that nothing orders.
-pub struct Counter(UnsafeCell<u32>);
-
-// SAFETY: the coroutines of one model run on one thread, and loom reports conflicting accesses.
-unsafe impl Sync for Counter {}
-// SAFETY: as above.
-unsafe impl Send for Counter {}
-
-impl Default for Counter {
-    fn default() -> Self {
-        Self(UnsafeCell::new(0))
-    }
-}
-
-impl Counter {
-    /// What the threads do in their sections.
-    pub fn add_one(&self) {
-        // SAFETY: the lock under test is meant to make this access exclusive; loom checks it first.
-        checking(Check::Sections, || self.0.with_mut(|count| unsafe { *count += 1 }));
-    }
-
-    /// How many sections there have been. For the first thread, after it has joined the others.
-    pub fn get(&self) -> u32 {
-        // SAFETY: as above.
-        self.0.with(|count| unsafe { *count })
-    }
-}
+use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::model::Model;
 
 /// A lock and what it protects.
-#[derive(Default)]
-pub struct Guarded<L> {
+pub struct Guarded<E: Engine, L> {
     /// The lock under test.
     pub lock: L,
     /// What it protects.
-    pub count: Counter,
+    pub count: E::Counter,
 }
 
-impl<L: RawLock> Guarded<L> {
+impl<E: Engine, L: Default> Default for Guarded<E, L> {
+    fn default() -> Self {
+        Self { lock: L::default(), count: E::Counter::default() }
+    }
+}
+
+impl<E: Engine, L: RawLock> Guarded<E, L> {
     /// Takes the lock, counts and releases it.
     pub fn section(&self) {
         self.section_with(&L::Node::default());
@@ -62,7 +37,7 @@ impl<L: RawLock> Guarded<L> {
     }
 }
 
-impl<L: RawTryLock> Guarded<L> {
+impl<E: Engine, L: RawTryLock> Guarded<E, L> {
     /// As [`section`](Self::section) if the lock is free.
     pub fn try_section(&self) -> bool {
         let node = L::Node::default();
@@ -79,19 +54,24 @@ impl<L: RawTryLock> Guarded<L> {
 
 /// The thread in `slot`, on NUMA node `slot % 2`.
 pub(crate) fn in_slot(slot: u32) -> Thread {
-    Thread { slot: Some(slot), numa_node: slot % 2, urgent: false }
+    Thread { slot: Some(slot), numa_node: slot % 2, ..Thread::default() }
 }
 
 /// `threads` threads that take the lock `rounds` times each.
-pub fn counting<L: RawLock>(name: &str, threads: u32, rounds: u32, preemptions: Option<usize>) -> Model {
+pub fn counting<E: Engine, L: RawLock>(
+    name: &str,
+    threads: u32,
+    rounds: u32,
+    preemptions: Option<usize>,
+) -> Model<E> {
     let title = format!("{name}: {threads} threads, {rounds} sections each");
     Model::new(title, threads, preemptions, move || {
-        let shared = Arc::new(Guarded::<L>::default());
-        let work = move |shared: &Guarded<L>| (0..rounds).for_each(|_| shared.section());
+        let shared = Arc::new(Guarded::<E, L>::default());
+        let work = move |shared: &Guarded<E, L>| (0..rounds).for_each(|_| shared.section());
         let others: Vec<_> = (1..threads)
             .map(|slot| {
                 let shared = shared.clone();
-                spawn(in_slot(slot), move || work(&shared))
+                E::spawn(in_slot(slot), move || work(&shared))
             })
             .collect();
         work(&shared);
@@ -103,17 +83,21 @@ pub fn counting<L: RawLock>(name: &str, threads: u32, rounds: u32, preemptions: 
 }
 
 /// The first thread holds the lock when the others come; it releases it and waits for them.
-pub fn held_at_first<L: RawLock>(name: &str, threads: u32, preemptions: Option<usize>) -> Model {
+pub fn held_at_first<E: Engine, L: RawLock>(
+    name: &str,
+    threads: u32,
+    preemptions: Option<usize>,
+) -> Model<E> {
     let title = format!("{name}: held at first, {} waiters", threads - 1);
     Model::new(title, threads, preemptions, move || {
-        let shared = Arc::new(Guarded::<L>::default());
+        let shared = Arc::new(Guarded::<E, L>::default());
         let node = L::Node::default();
         // SAFETY: the node is ours and outlives the section.
         unsafe { shared.lock.lock(&node) };
         let others: Vec<_> = (1..threads)
             .map(|slot| {
                 let shared = shared.clone();
-                spawn(in_slot(slot), move || shared.section())
+                E::spawn(in_slot(slot), move || shared.section())
             })
             .collect();
         shared.count.add_one();
@@ -127,12 +111,12 @@ pub fn held_at_first<L: RawLock>(name: &str, threads: u32, preemptions: Option<u
 }
 
 /// One thread takes the lock while another tries to, twice.
-pub fn trying<L: RawTryLock>(name: &str, preemptions: Option<usize>) -> Model {
+pub fn trying<E: Engine, L: RawTryLock>(name: &str, preemptions: Option<usize>) -> Model<E> {
     Model::new(format!("{name}: lock against try_lock"), 2, preemptions, move || {
-        let shared = Arc::new(Guarded::<L>::default());
+        let shared = Arc::new(Guarded::<E, L>::default());
         let other = {
             let shared = shared.clone();
-            spawn(in_slot(1), move || shared.section())
+            E::spawn(in_slot(1), move || shared.section())
         };
         let taken = u32::from(shared.try_section()) + u32::from(shared.try_section());
         other.join().unwrap();
@@ -143,16 +127,16 @@ pub fn trying<L: RawTryLock>(name: &str, preemptions: Option<usize>) -> Model {
 
 /// Two threads that take one lock and then another, each with one node: it is theirs again when `unlock`
 /// returns.
-pub fn one_node_for_two_locks<L: RawLock>(name: &str, preemptions: Option<usize>) -> Model {
+pub fn one_node_for_two_locks<E: Engine, L: RawLock>(name: &str, preemptions: Option<usize>) -> Model<E> {
     Model::new(format!("{name}: one node for two locks"), 2, preemptions, move || {
-        let shared = Arc::new([Guarded::<L>::default(), Guarded::<L>::default()]);
-        let work = |shared: &[Guarded<L>; 2]| {
+        let shared = Arc::new([Guarded::<E, L>::default(), Guarded::<E, L>::default()]);
+        let work = |shared: &[Guarded<E, L>; 2]| {
             let node = L::Node::default();
             shared.iter().for_each(|guarded| guarded.section_with(&node));
         };
         let other = {
             let shared = shared.clone();
-            spawn(in_slot(1), move || work(&shared))
+            E::spawn(in_slot(1), move || work(&shared))
         };
         work(&shared);
         other.join().unwrap();
@@ -161,24 +145,24 @@ pub fn one_node_for_two_locks<L: RawLock>(name: &str, preemptions: Option<usize>
 }
 
 /// Threads on these NUMA nodes that take the lock once each. `set` is called before, to change a setting.
-pub fn on_numa_nodes<L: RawLock>(
+pub fn on_numa_nodes<E: Engine, L: RawLock>(
     name: &str,
     situation: &str,
     numa_nodes: &'static [u32],
     preemptions: usize,
     set: fn(),
-) -> Model {
+) -> Model<E> {
     let threads = numa_nodes.len() as u32;
     let title = format!("{name}: {situation}; NUMA nodes {numa_nodes:?}");
     Model::new(title, threads, Some(preemptions), move || {
         set();
-        let shared = Arc::new(Guarded::<L>::default());
+        let shared = Arc::new(Guarded::<E, L>::default());
         let thread = |slot: u32| Thread { numa_node: numa_nodes[slot as usize], ..in_slot(slot) };
-        Loom::become_thread(thread(0));
+        E::become_thread(thread(0));
         let others: Vec<_> = (1..threads)
             .map(|slot| {
                 let shared = shared.clone();
-                spawn(thread(slot), move || shared.section())
+                E::spawn(thread(slot), move || shared.section())
             })
             .collect();
         shared.section();

@@ -4,6 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`mod@loom`] | the platform |
+//! | [`engine`] | what models ask of the platform that runs them |
 //! | [`model`] | a program to be checked, and its bounds |
 //! | [`exclusion`] | models that every lock can have |
 //! | [`staged`] | models that start in the middle of a queue |
@@ -63,6 +64,7 @@
 //! * Fairness: see the unit tests of the locks, and the simulator.
 //! * Nested slow paths (signal handlers): each thread has one queue node. See the unit tests of qspinlock.
 
+pub mod engine;
 pub mod exclusion;
 pub mod loom;
 pub mod model;

@@ -20,7 +20,9 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ::loom::cell::UnsafeCell;
 use ::loom::sync::atomic::AtomicU32;
+use ::loom::thread::JoinHandle;
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::{cna, cna_v13, qspinlock};
 use nearlock_core::platform::{
@@ -29,7 +31,8 @@ use nearlock_core::platform::{
 };
 use nearlock_core::settings::Setting;
 
-use crate::mutate::{effective, keeps};
+use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::mutate::{Check, checking, effective, keeps};
 
 pub use words::{LoomPtr, LoomU32, LoomU64};
 
@@ -42,17 +45,6 @@ pub const BOUNDED_TURNS: u32 = 1;
 /// The platform; see the [module](self).
 #[derive(Debug)]
 pub struct Loom;
-
-/// What a thread of a model is.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Thread {
-    /// Whose queue nodes it has; `None`: there are none for it.
-    pub slot: Option<u32>,
-    /// The NUMA node that it runs on.
-    pub numa_node: u32,
-    /// Whether it is urgent at first; [`Priority::set_priority`] changes it.
-    pub urgent: bool,
-}
 
 type QSpinNode = qspinlock::Node<Loom, ()>;
 type CnaNode = cna::Node<Loom>;
@@ -86,30 +78,10 @@ thread_local! {
 }
 
 impl Loom {
-    /// Begins an execution: fresh nodes for threads in slots below `slots`, everything else at its default.
-    /// To be called by the model's first thread before it makes others.
-    pub fn begin(slots: u32) {
-        INSTANCE.with(|i| {
-            i.qspin.replace((0..slots).map(|_| QSpinNode::default()).collect());
-            i.cna.replace((0..slots).map(|_| CnaNode::default()).collect());
-            i.cna_v13.replace((0..slots).map(|_| CnaV13Node::default()).collect());
-            i.now_ns.set(0);
-            i.random.set(0);
-            i.sleepers.borrow_mut().clear();
-            i.settings.set(Setting::DEFAULTS);
-            i.executions.set(i.executions.get() + 1);
-        });
-    }
-
     /// Lets threads in slots below `slots` call fences, in this execution. To be called by the model's first
     /// thread before it makes others.
     pub fn begin_fences(slots: u32) {
         INSTANCE.with(|i| i.fences.replace((0..slots).map(|_| AtomicU32::new(0)).collect()));
-    }
-
-    /// Says what the calling thread is.
-    pub fn become_thread(thread: Thread) {
-        THREAD.with(|t| t.set(thread));
     }
 
     /// Moves the clock.
@@ -122,15 +94,6 @@ impl Loom {
         INSTANCE.with(|i| i.random.set(bits));
     }
 
-    /// Changes a setting.
-    pub fn set(which: Setting, value: u64) {
-        INSTANCE.with(|i| {
-            let mut values = i.settings.get();
-            values[which as usize] = value;
-            i.settings.set(values);
-        });
-    }
-
     /// How often `event` has been counted on this thread of the machine, by all models so far.
     pub fn events_of(event: LockEvent) -> u64 {
         INSTANCE.with(|i| i.events.get()[event as usize])
@@ -139,6 +102,75 @@ impl Loom {
     /// How many executions have begun on this thread of the machine, of all models so far.
     pub fn executions() -> u64 {
         INSTANCE.with(|i| i.executions.get())
+    }
+}
+
+impl Engine for Loom {
+    type Counter = LoomCounter;
+    type Handle = JoinHandle<()>;
+
+    fn begin(slots: u32) {
+        INSTANCE.with(|i| {
+            i.qspin.replace((0..slots).map(|_| QSpinNode::default()).collect());
+            i.cna.replace((0..slots).map(|_| CnaNode::default()).collect());
+            i.cna_v13.replace((0..slots).map(|_| CnaV13Node::default()).collect());
+            i.now_ns.set(0);
+            i.random.set(0);
+            i.sleepers.borrow_mut().clear();
+            i.settings.set(Setting::DEFAULTS);
+            i.executions.set(i.executions.get() + 1);
+        });
+    }
+
+    fn become_thread(thread: Thread) {
+        THREAD.with(|t| t.set(thread));
+    }
+
+    fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+        ::loom::thread::spawn(move || {
+            Self::become_thread(thread);
+            f();
+        })
+    }
+
+    fn set(which: Setting, value: u64) {
+        INSTANCE.with(|i| {
+            let mut values = i.settings.get();
+            values[which as usize] = value;
+            i.settings.set(values);
+        });
+    }
+}
+
+impl Handle for JoinHandle<()> {
+    fn join(self) -> std::thread::Result<()> {
+        JoinHandle::join(self)
+    }
+}
+
+/// loom reports two accesses that nothing orders.
+pub struct LoomCounter(UnsafeCell<u32>);
+
+// SAFETY: the coroutines of one model run on one thread, and loom reports conflicting accesses.
+unsafe impl Sync for LoomCounter {}
+// SAFETY: as above.
+unsafe impl Send for LoomCounter {}
+
+impl Default for LoomCounter {
+    fn default() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+}
+
+impl Counter for LoomCounter {
+    fn add_one(&self) {
+        // SAFETY: the lock under test is meant to make this access exclusive; loom checks it first.
+        checking(Check::Sections, || self.0.with_mut(|count| unsafe { *count += 1 }));
+    }
+
+    fn get(&self) -> u32 {
+        // SAFETY: as above.
+        self.0.with(|count| unsafe { *count })
     }
 }
 
@@ -280,7 +312,12 @@ impl Clock for Loom {
 
 impl Topology for Loom {
     fn numa_node() -> u32 {
-        THREAD.with(|t| t.get().numa_node)
+        THREAD.with(|t| {
+            let thread = t.get();
+            let numa_node = if thread.migrates { thread.numa_node ^ 1 } else { thread.numa_node };
+            t.set(Thread { numa_node, ..thread });
+            thread.numa_node
+        })
     }
 }
 

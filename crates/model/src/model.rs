@@ -1,24 +1,32 @@
 //! A model: a small program around a lock, and the bounds within which every execution of it is tried.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
 
 use nearlock_core::events::LockEvent;
 
-use crate::loom::{Loom, Thread};
+use crate::engine::{Engine, Thread};
+use crate::loom::Loom;
 
-/// A program to be checked.
-#[derive(Clone)]
-pub struct Model {
+/// A program to be checked by the engine `E`.
+pub struct Model<E: Engine = Loom> {
     /// What it is called in reports: `lock: situation`.
     pub name: String,
-    /// At most this many times does the scheduler take the processor from a thread that could go on.
+    /// Under loom the scheduler takes the processor at most this many times from a thread that could go on.
     /// `None`: any number of times.
     pub preemptions: Option<usize>,
     /// What must have happened in some execution, so that the model shows what it is meant to show.
     pub reaches: &'static [LockEvent],
-    /// The program. Its first act is [`Loom::begin`].
-    body: Arc<dyn Fn() + Send + Sync>,
+    /// The program. Its first act is [`Engine::begin`].
+    pub(crate) body: Arc<dyn Fn() + Send + Sync>,
+    engine: PhantomData<fn() -> E>,
+}
+
+impl<E: Engine> Clone for Model<E> {
+    fn clone(&self) -> Self {
+        Self { name: self.name.clone(), body: self.body.clone(), ..*self }
+    }
 }
 
 /// Name of the environment variable that raises every bound on preemptions by its value.
@@ -27,7 +35,7 @@ pub const DEEPER: &str = "NEARLOCK_MODEL_DEEPER";
 /// Steps of one execution after which it is taken to be endless: a deadlock of spinning threads.
 const BRANCHES_MAX: usize = 3_000;
 
-impl Model {
+impl<E: Engine> Model<E> {
     /// A model of `body` with nodes for `slots` threads. The caller of `body` is the thread in slot 0.
     pub fn new(
         name: impl Into<String>,
@@ -36,18 +44,20 @@ impl Model {
         body: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let body = Arc::new(move || {
-            Loom::begin(slots);
-            Loom::become_thread(Thread { slot: Some(0), ..Thread::default() });
+            E::begin(slots);
+            E::become_thread(Thread { slot: Some(0), ..Thread::default() });
             body();
         });
-        Self { name: name.into(), preemptions, reaches: &[], body }
+        Self { name: name.into(), preemptions, reaches: &[], body, engine: PhantomData }
     }
 
     /// The model with a condition: what must have happened in some execution.
     pub fn reaching(self, reaches: &'static [LockEvent]) -> Self {
         Self { reaches, ..self }
     }
+}
 
+impl Model {
     /// The bound on preemptions that counts.
     fn bound(&self) -> Option<usize> {
         let deeper = || std::env::var(DEEPER).map_or(0, |text| text.parse().expect("a small number"));
@@ -89,12 +99,4 @@ impl Model {
             assert!(reached || !self.reaches.contains(event), "{}: no {}", self.name, event.name());
         }
     }
-}
-
-/// Starts another thread of a model.
-pub fn spawn(thread: Thread, f: impl FnOnce() + 'static) -> ::loom::thread::JoinHandle<()> {
-    ::loom::thread::spawn(move || {
-        Loom::become_thread(thread);
-        f();
-    })
 }

@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use ::loom::thread::JoinHandle;
 use nearlock_core::linux::cna::{self, Cna, CnaTuning};
 use nearlock_core::linux::cna_v13::{self, CnaV13};
 use nearlock_core::linux::qspinlock::{Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, Tail};
@@ -19,9 +18,9 @@ use nearlock_core::raw::RawLock;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::exclusion::{Counter, Guarded, in_slot};
-use crate::loom::{Loom, Thread};
-use crate::model::{Model, spawn};
+use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::exclusion::{Guarded, in_slot};
+use crate::model::Model;
 
 /// A queue, by the slots of its threads.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,26 +52,26 @@ impl Queue {
 }
 
 /// A policy whose secondary queue can be built by hand.
-pub trait Stage: QueuePolicy<Loom> {
+pub trait Stage<E: Engine>: QueuePolicy<E> {
     /// Gives `head` a secondary queue that ends with the node called `last`.
-    fn give_secondary(head: &Node<Loom, Self::Part>, last: Tail);
+    fn give_secondary(head: &Node<E, Self::Part>, last: Tail);
 }
 
-impl Stage for Fifo {
-    fn give_secondary(_head: &Node<Loom, ()>, _last: Tail) {
+impl<E: Engine> Stage<E> for Fifo {
+    fn give_secondary(_head: &Node<E, ()>, _last: Tail) {
         panic!("first come, first served: there is no secondary queue");
     }
 }
 
-impl<T: CnaTuning> Stage for Cna<T> {
-    fn give_secondary(head: &cna::Node<Loom>, last: Tail) {
+impl<E: Engine, T: CnaTuning> Stage<E> for Cna<T> {
+    fn give_secondary(head: &cna::Node<E>, last: Tail) {
         head.granted.store(last.bits(), Relaxed);
         head.part.state.start_ns.store(2, Relaxed);
     }
 }
 
-impl<T: CnaTuning> Stage for CnaV13<T> {
-    fn give_secondary(head: &cna_v13::Node<Loom>, last: Tail) {
+impl<E: Engine, T: CnaTuning> Stage<E> for CnaV13<T> {
+    fn give_secondary(head: &cna_v13::Node<E>, last: Tail) {
         head.granted.store(last.bits(), Relaxed);
         head.part.state.start_tick.store(1, Relaxed);
     }
@@ -82,28 +81,28 @@ fn name_of(slot: u32) -> NodeId {
     NodeId { slot, level: 0 }
 }
 
-fn node_of<Part>(slot: u32) -> *mut Node<Loom, Part>
+fn node_of<E, Part>(slot: u32) -> *mut Node<E, Part>
 where
-    Loom: LocalNodes<Node<Loom, Part>>,
+    E: Engine + LocalNodes<Node<E, Part>>,
 {
-    Loom::node(name_of(slot)).cast_mut()
+    <E as LocalNodes<Node<E, Part>>>::node(name_of(slot)).cast_mut()
 }
 
 /// Builds the queue and returns the word that goes with it, for a lock that is held.
-fn build<Q: Stage>(queue: &Queue) -> u32
+fn build<E, Q: Stage<E>>(queue: &Queue) -> u32
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     let link = |slot, next| {
         // SAFETY: nodes live as long as the execution.
-        unsafe { &(*node_of::<Q::Part>(slot)).next }.store(next, Relaxed);
+        unsafe { &(*node_of::<E, Q::Part>(slot)).next }.store(next, Relaxed);
     };
     for slot in [0].iter().chain(queue.main).chain(queue.secondary) {
-        Loom::become_thread(queue.thread(*slot));
+        E::become_thread(queue.thread(*slot));
         // SAFETY: as above.
-        Q::prepare(unsafe { &*node_of(*slot) }, Tail::encode(name_of(*slot)));
+        Q::prepare(unsafe { &*node_of::<E, Q::Part>(*slot) }, Tail::encode(name_of(*slot)));
     }
-    Loom::become_thread(in_slot(0));
+    E::become_thread(in_slot(0));
     let mut last = 0;
     for slot in queue.main {
         link(last, node_of(*slot));
@@ -116,14 +115,14 @@ where
             previous = slot;
         }
         // SAFETY: as above.
-        Q::give_secondary(unsafe { &*node_of(0) }, Tail::encode(name_of(*end)));
+        Q::give_secondary(unsafe { &*node_of::<E, Q::Part>(0) }, Tail::encode(name_of(*end)));
     }
     Tail::encode(name_of(last)).bits() | LOCKED
 }
 
-impl<Q: Stage, T: QSpinTuning> Guarded<QSpinLock<Loom, Q, T>>
+impl<E, Q: Stage<E>, T: QSpinTuning> Guarded<E, QSpinLock<E, Q, T>>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     fn release(&self) {
         // SAFETY: callers hold the lock.
@@ -139,7 +138,7 @@ where
     /// The head's section.
     fn head(&self) {
         // SAFETY: nodes live as long as the execution.
-        unsafe { self.lock.lock_as_head(&*node_of(0), Tail::encode(name_of(0))) };
+        unsafe { self.lock.lock_as_head(&*node_of::<E, Q::Part>(0), Tail::encode(name_of(0))) };
         self.count.add_one();
         self.release();
     }
@@ -148,14 +147,14 @@ where
     fn wait_queued(&self, slot: u32, predecessor: u32) {
         let (node, tail) = (node_of(slot), Tail::encode(name_of(slot)));
         // SAFETY: as above.
-        unsafe { self.lock.lock_when_granted(&*node, tail, &*node_of(predecessor)) };
+        unsafe { self.lock.lock_when_granted(&*node, tail, &*node_of::<E, Q::Part>(predecessor)) };
         self.count.add_one();
         self.release();
     }
 
     /// The section of a thread that has found another waiter pending, and so queues.
     fn queue(&self) {
-        Loom::with_node(|lent: Option<LentNode<Node<Loom, Q::Part>>>| {
+        E::with_node(|lent: Option<LentNode<Node<E, Q::Part>>>| {
             // SAFETY: just lent.
             unsafe { self.lock.lock_queued(&lent.expect("each thread has a node")) };
         });
@@ -166,19 +165,19 @@ where
 
 /// A queue at work, whose head is the thread that has just released the lock. `set` is called before it is built,
 /// to move the clock and the like.
-pub fn queue_at_work<Q: Stage, T: QSpinTuning>(
+pub fn queue_at_work<E, Q: Stage<E>, T: QSpinTuning>(
     name: &str,
     situation: &str,
     queue: Queue,
     preemptions: Option<usize>,
     set: fn(),
-) -> Model
+) -> Model<E>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     Model::new(format!("{name}: {situation}"), queue.slots(), preemptions, move || {
         set();
-        let shared = staged::<Q, T>(&queue);
+        let shared = staged::<E, Q, T>(&queue);
         let others = spawn_others(&shared, queue);
         shared.hold();
         shared.head();
@@ -187,60 +186,60 @@ where
 }
 
 /// The same, while another thread holds the lock.
-pub fn queue_of_held_lock<Q: Stage, T: QSpinTuning>(
+pub fn queue_of_held_lock<E, Q: Stage<E>, T: QSpinTuning>(
     name: &str,
     situation: &str,
     queue: Queue,
     preemptions: Option<usize>,
     set: fn(),
-) -> Model
+) -> Model<E>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     Model::new(format!("{name}: held; {situation}"), queue.slots(), preemptions, move || {
         set();
-        let shared = staged::<Q, T>(&queue);
+        let shared = staged::<E, Q, T>(&queue);
         let mut others = spawn_others(&shared, queue);
         let of_head = shared.clone();
-        others.push(spawn(queue.thread(0), move || of_head.head()));
+        others.push(E::spawn(queue.thread(0), move || of_head.head()));
         shared.hold();
         finish(&shared, others, queue.sections());
     })
 }
 
-type Shared<Q, T> = Arc<Guarded<QSpinLock<Loom, Q, T>>>;
+type Shared<E, Q, T> = Arc<Guarded<E, QSpinLock<E, Q, T>>>;
 
 /// The lock with its queue, held.
-fn staged<Q: Stage, T: QSpinTuning>(queue: &Queue) -> Shared<Q, T>
+fn staged<E, Q: Stage<E>, T: QSpinTuning>(queue: &Queue) -> Shared<E, Q, T>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     // SAFETY: the queue has just been built.
-    let lock = unsafe { QSpinLock::<Loom, Q, T>::with_word(build::<Q>(queue)) };
-    Arc::new(Guarded { lock, count: Counter::default() })
+    let lock = unsafe { QSpinLock::<E, Q, T>::with_word(build::<E, Q>(queue)) };
+    Arc::new(Guarded { lock, count: Default::default() })
 }
 
 /// Starts the waiters and the newcomers.
-fn spawn_others<Q: Stage, T: QSpinTuning>(shared: &Shared<Q, T>, queue: Queue) -> Vec<JoinHandle<()>>
+fn spawn_others<E, Q: Stage<E>, T: QSpinTuning>(shared: &Shared<E, Q, T>, queue: Queue) -> Vec<E::Handle>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     let mut predecessor = 0;
     let waiters = queue.main.iter().chain(queue.secondary).map(|&slot| {
         let (shared, before) = (shared.clone(), std::mem::replace(&mut predecessor, slot));
-        spawn(queue.thread(slot), move || shared.wait_queued(slot, before))
+        E::spawn(queue.thread(slot), move || shared.wait_queued(slot, before))
     });
     let newcomers = queue.newcomers.iter().map(|&slot| {
         let shared = shared.clone();
-        spawn(queue.thread(slot), move || shared.section())
+        E::spawn(queue.thread(slot), move || shared.section())
     });
     waiters.chain(newcomers).collect()
 }
 
 /// Waits for the others, and sees whether all have had their sections.
-fn finish<Q: Stage, T: QSpinTuning>(shared: &Shared<Q, T>, others: Vec<JoinHandle<()>>, sections: usize)
+fn finish<E, Q: Stage<E>, T: QSpinTuning>(shared: &Shared<E, Q, T>, others: Vec<E::Handle>, sections: usize)
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     for other in others {
         other.join().unwrap();
@@ -250,51 +249,63 @@ where
 }
 
 /// The lock is held; a waiter queues, and so is alone in the queue, while another may still become pending.
-pub fn queued_against_pending<Q: Stage, T: QSpinTuning>(name: &str, preemptions: Option<usize>) -> Model
+pub fn queued_against_pending<E, Q: Stage<E>, T: QSpinTuning>(
+    name: &str,
+    preemptions: Option<usize>,
+) -> Model<E>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     let name = format!("{name}: a queued waiter and a late pending one");
-    held_against::<Q, T>(name, preemptions, in_slot(2), |shared| spawn(in_slot(1), move || shared.queue()))
+    held_against::<E, Q, T>(name, preemptions, in_slot(2), |shared| {
+        E::spawn(in_slot(1), move || shared.queue())
+    })
 }
 
 /// The same, but that the late one has no queue node: it marks itself pending over the tail, and never queues.
-pub fn queued_against_nameless<Q: Stage, T: QSpinTuning>(name: &str, preemptions: Option<usize>) -> Model
+pub fn queued_against_nameless<E, Q: Stage<E>, T: QSpinTuning>(
+    name: &str,
+    preemptions: Option<usize>,
+) -> Model<E>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     let name = format!("{name}: a queued waiter and a late one without a node");
-    held_against::<Q, T>(name, preemptions, NAMELESS, |shared| spawn(in_slot(1), move || shared.queue()))
+    held_against::<E, Q, T>(name, preemptions, NAMELESS, |shared| {
+        E::spawn(in_slot(1), move || shared.queue())
+    })
 }
 
 /// The lock is held; one of two waiters has no queue node.
-pub fn without_node<Q: Stage, T: QSpinTuning>(name: &str, preemptions: Option<usize>) -> Model
+pub fn without_node<E, Q: Stage<E>, T: QSpinTuning>(name: &str, preemptions: Option<usize>) -> Model<E>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     let name = format!("{name}: a waiter without a node");
-    held_against::<Q, T>(name, preemptions, in_slot(2), |shared| spawn(NAMELESS, move || shared.section()))
+    held_against::<E, Q, T>(name, preemptions, in_slot(2), |shared| {
+        E::spawn(NAMELESS, move || shared.section())
+    })
 }
 
 /// A thread that gets no queue nodes.
-const NAMELESS: Thread = Thread { slot: None, numa_node: 0, urgent: false };
+const NAMELESS: Thread = Thread { slot: None, numa_node: 0, migrates: false, urgent: false };
 
 /// The lock is held; one thread does what `first` says, another locks, which is `second`.
-fn held_against<Q: Stage, T: QSpinTuning>(
+fn held_against<E, Q: Stage<E>, T: QSpinTuning>(
     name: String,
     preemptions: Option<usize>,
     second: Thread,
-    first: impl Fn(Shared<Q, T>) -> JoinHandle<()> + Send + Sync + 'static,
-) -> Model
+    first: impl Fn(Shared<E, Q, T>) -> E::Handle + Send + Sync + 'static,
+) -> Model<E>
 where
-    Loom: LocalNodes<Node<Loom, Q::Part>>,
+    E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     Model::new(name, 3, preemptions, move || {
         // SAFETY: the word names no node.
-        let lock = unsafe { QSpinLock::<Loom, Q, T>::with_word(LOCKED) };
-        let shared = Arc::new(Guarded { lock, count: Counter::default() });
+        let lock = unsafe { QSpinLock::<E, Q, T>::with_word(LOCKED) };
+        let shared = Arc::new(Guarded { lock, count: Default::default() });
         let of_second = shared.clone();
-        let others = vec![first(shared.clone()), spawn(second, move || of_second.section())];
+        let others = vec![first(shared.clone()), E::spawn(second, move || of_second.section())];
         shared.hold();
         finish(&shared, others, 3);
     })

@@ -21,6 +21,7 @@ use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
 use nearlock_core::tuning::Standard;
 
+use crate::engine::Engine;
 use crate::exclusion::{counting, held_at_first, on_numa_nodes, one_node_for_two_locks, trying};
 use crate::loom::Loom;
 use crate::model::Model;
@@ -72,13 +73,17 @@ fn both(mut models: Vec<Model>, more: Vec<Model>) -> Vec<Model> {
 }
 
 fn word_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
-    vec![counting::<L>(name, 2, 1, None), trying::<L>(name, None), counting::<L>(name, 3, 1, Some(2))]
+    vec![
+        counting::<Loom, L>(name, 2, 1, None),
+        trying::<Loom, L>(name, None),
+        counting::<Loom, L>(name, 3, 1, Some(2)),
+    ]
 }
 
 /// Of a lock whose nodes the callers bring.
 fn queue_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
     let mut models = word_lock::<L>(name);
-    models.push(one_node_for_two_locks::<L>(name, Some(3)));
+    models.push(one_node_for_two_locks::<Loom, L>(name, Some(3)));
     models
 }
 
@@ -86,36 +91,37 @@ fn queue_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
 fn numa_lock<L: RawTryLock>(name: &str, never_pass: fn()) -> Vec<Model> {
     let mut models = queue_lock::<L>(name);
     models.extend([
-        on_numa_nodes::<L>(name, "passing", &[0, 0], 3, || ()).reaching(&[LockEvent::LocalPass]),
-        on_numa_nodes::<L>(name, "passing", &[0, 0, 0], 2, || ()).reaching(&[LockEvent::LocalPass]),
-        on_numa_nodes::<L>(name, "never passing", &[0, 0], 3, never_pass).reaching(&[LockEvent::PassLimit]),
-        on_numa_nodes::<L>(name, "never passing", &[0, 0, 1], 2, never_pass)
+        on_numa_nodes::<Loom, L>(name, "passing", &[0, 0], 3, || ()).reaching(&[LockEvent::LocalPass]),
+        on_numa_nodes::<Loom, L>(name, "passing", &[0, 0, 0], 2, || ()).reaching(&[LockEvent::LocalPass]),
+        on_numa_nodes::<Loom, L>(name, "never passing", &[0, 0], 3, never_pass)
+            .reaching(&[LockEvent::PassLimit]),
+        on_numa_nodes::<Loom, L>(name, "never passing", &[0, 0, 1], 2, never_pass)
             .reaching(&[LockEvent::PassLimit]),
     ]);
     models
 }
 
-fn qspin<Q: Stage, T: QSpinTuning>(name: &str) -> Vec<Model>
+fn qspin<Q: Stage<Loom>, T: QSpinTuning>(name: &str) -> Vec<Model>
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
     type Lock<Q, T> = QSpinLock<Loom, Q, T>;
     let two_newcomers = Queue { newcomers: &[1, 2], ..Queue::default() };
     vec![
-        counting::<Lock<Q, T>>(name, 2, 1, None).reaching(&[LockEvent::Pending]),
-        trying::<Lock<Q, T>>(name, None),
-        counting::<Lock<Q, T>>(name, 2, 2, Some(3)),
-        counting::<Lock<Q, T>>(name, 3, 1, Some(3)),
-        held_at_first::<Lock<Q, T>>(name, 3, Some(3)).reaching(&[LockEvent::Pending]),
-        queue_at_work::<Q, T>(name, "two newcomers behind a head", two_newcomers, Some(2), || ()),
-        queued_against_pending::<Q, T>(name, Some(3)),
-        queued_against_nameless::<Q, T>(name, Some(3)).reaching(&[LockEvent::NoNode]),
-        without_node::<Q, T>(name, Some(3)).reaching(&[LockEvent::NoNode]),
+        counting::<Loom, Lock<Q, T>>(name, 2, 1, None).reaching(&[LockEvent::Pending]),
+        trying::<Loom, Lock<Q, T>>(name, None),
+        counting::<Loom, Lock<Q, T>>(name, 2, 2, Some(3)),
+        counting::<Loom, Lock<Q, T>>(name, 3, 1, Some(3)),
+        held_at_first::<Loom, Lock<Q, T>>(name, 3, Some(3)).reaching(&[LockEvent::Pending]),
+        queue_at_work::<Loom, Q, T>(name, "two newcomers behind a head", two_newcomers, Some(2), || ()),
+        queued_against_pending::<Loom, Q, T>(name, Some(3)),
+        queued_against_nameless::<Loom, Q, T>(name, Some(3)).reaching(&[LockEvent::NoNode]),
+        without_node::<Loom, Q, T>(name, Some(3)).reaching(&[LockEvent::NoNode]),
     ]
 }
 
 /// With the switches for preempted waiters, under which these events must be met; the largest model with so many preemptions.
-fn competing<Q: Stage, T: QSpinTuning>(
+fn competing<Q: Stage<Loom>, T: QSpinTuning>(
     name: &str,
     preemptions: usize,
     reaches: &'static [LockEvent],
@@ -128,15 +134,15 @@ where
         (Queue { main: &[1], ..Queue::default() }, Queue { newcomers: &[1, 2], ..Queue::default() });
     let waiter_and_newcomer = Queue { newcomers: &[2], ..one };
     vec![
-        counting::<Lock<Q, T>>(name, 2, 1, None),
-        trying::<Lock<Q, T>>(name, Some(3)),
-        counting::<Lock<Q, T>>(name, 2, 2, Some(2)),
-        counting::<Lock<Q, T>>(name, 3, 1, Some(1)),
-        held_at_first::<Lock<Q, T>>(name, 3, Some(1)),
-        queue_at_work::<Q, T>(name, "a waiter behind a head", one, Some(3), || ()),
-        queue_at_work::<Q, T>(name, "a waiter and a newcomer", waiter_and_newcomer, Some(2), || ())
+        counting::<Loom, Lock<Q, T>>(name, 2, 1, None),
+        trying::<Loom, Lock<Q, T>>(name, Some(3)),
+        counting::<Loom, Lock<Q, T>>(name, 2, 2, Some(2)),
+        counting::<Loom, Lock<Q, T>>(name, 3, 1, Some(1)),
+        held_at_first::<Loom, Lock<Q, T>>(name, 3, Some(1)),
+        queue_at_work::<Loom, Q, T>(name, "a waiter behind a head", one, Some(3), || ()),
+        queue_at_work::<Loom, Q, T>(name, "a waiter and a newcomer", waiter_and_newcomer, Some(2), || ())
             .reaching(reaches),
-        queue_at_work::<Q, T>(name, "two newcomers behind a head", two, Some(preemptions), || ()),
-        without_node::<Q, T>(name, Some(2)).reaching(&[LockEvent::NoNode]),
+        queue_at_work::<Loom, Q, T>(name, "two newcomers behind a head", two, Some(preemptions), || ()),
+        without_node::<Loom, Q, T>(name, Some(2)).reaching(&[LockEvent::NoNode]),
     ]
 }

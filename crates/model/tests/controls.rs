@@ -8,13 +8,14 @@ use nearlock_core::controls::{AfterYou, Busted, Lifo, LostWakeup};
 use nearlock_core::events::LockEvent;
 use nearlock_core::platform::{Atomic, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
+use nearlock_model::engine::{Engine, Thread};
 use nearlock_model::exclusion::counting;
-use nearlock_model::loom::{Loom, LoomU32, Thread};
-use nearlock_model::model::{Model, spawn};
+use nearlock_model::loom::{Loom, LoomU32};
+use nearlock_model::model::Model;
 use nearlock_model::mutate::{Half, failure_of, mutants};
 
 fn failure<L: RawLock>(name: &str) -> String {
-    failure_of(&counting::<L>(name, 2, 1, None), None).expect("a broken lock is found out")
+    failure_of(&counting::<Loom, L>(name, 2, 1, None), None).expect("a broken lock is found out")
 }
 
 #[test]
@@ -36,8 +37,10 @@ unsafe impl RawLock for Nothing {
 
 #[test]
 fn an_unfair_lock_excludes_all_the_same() {
-    let models =
-        [counting::<Lifo<Loom>>("lock-lifo", 2, 1, None), counting::<Lifo<Loom>>("lock-lifo", 3, 1, Some(2))];
+    let models = [
+        counting::<Loom, Lifo<Loom>>("lock-lifo", 2, 1, None),
+        counting::<Loom, Lifo<Loom>>("lock-lifo", 3, 1, Some(2)),
+    ];
     assert!(mutants(&models).iter().all(|mutant| mutant.caught.is_some()));
 }
 
@@ -79,7 +82,7 @@ unsafe impl RawLock for TooStrong {
 
 #[test]
 fn a_needless_ordering_survives() {
-    let mutants = mutants(&[counting::<TooStrong>("too-strong", 2, 1, None)]);
+    let mutants = mutants(&[counting::<Loom, TooStrong>("too-strong", 2, 1, None)]);
     let survivors: Vec<_> = mutants.iter().filter(|mutant| mutant.caught.is_none()).collect();
     assert_eq!((mutants.len(), survivors.len()), (3, 1));
     let site = survivors[0].site;
@@ -89,10 +92,10 @@ fn a_needless_ordering_survives() {
 
 /// Two threads that do the same to one word, the first of them with 1 and the other with 2.
 fn both(name: &str, act: fn(&LoomU32, u32)) -> Model {
-    Model::new(name, 2, None, move || {
+    Model::<Loom>::new(name, 2, None, move || {
         let word = Arc::new(LoomU32::new(0));
         let shared = word.clone();
-        let other = spawn(Thread::default(), move || act(&shared, 2));
+        let other = Loom::spawn(Thread::default(), move || act(&shared, 2));
         act(&word, 1);
         other.join().unwrap();
     })
@@ -116,12 +119,12 @@ fn two_writers_of_one_part_of_a_word_are_reported() {
 #[test]
 #[should_panic(expected = "no lock_pending")]
 fn a_model_must_reach_what_it_is_meant_to() {
-    counting::<TtasLock<Loom>>("ttas", 2, 1, None).reaching(&[LockEvent::Pending]).check_and_report();
+    counting::<Loom, TtasLock<Loom>>("ttas", 2, 1, None).reaching(&[LockEvent::Pending]).check_and_report();
 }
 
 #[test]
 fn parts_of_a_word_are_written_alone() {
-    Model::new("parts", 1, None, || {
+    Model::<Loom>::new("parts", 1, None, || {
         let word = LoomU32::new(0xa1b2_c3d4);
         word.store_low_byte(0x11, Relaxed);
         assert_eq!(word.load(Relaxed), 0xa1b2_c311);

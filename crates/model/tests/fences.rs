@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::platform::{AsymFence, Atomic};
 use nearlock_core::strong_fences;
-use nearlock_model::loom::{Loom, LoomU32, Thread};
-use nearlock_model::model::{Model, spawn};
+use nearlock_model::engine::{Engine, Thread};
+use nearlock_model::loom::{Loom, LoomU32};
+use nearlock_model::model::Model;
 use nearlock_model::mutate::{Half, failure_of, mutants};
 
 fn no_fence() {}
@@ -15,7 +16,7 @@ fn no_fence() {}
 /// other's. Of each pair one must see the other.
 fn dekker(name: &str, first: fn(), others: &'static [fn()]) -> Model {
     let threads = others.len() as u32 + 1;
-    Model::new(name, threads, Some(3), move || {
+    Model::<Loom>::new(name, threads, Some(3), move || {
         Loom::begin_fences(threads);
         let words: Arc<[LoomU32]> = (0..threads).map(|_| Atomic::new(0)).collect();
         let spawned: Vec<_> = (1..threads)
@@ -25,7 +26,7 @@ fn dekker(name: &str, first: fn(), others: &'static [fn()]) -> Model {
                 let seen = Arc::new(std::sync::atomic::AtomicU32::new(0));
                 let note = seen.clone();
                 let thread = Thread { slot: Some(slot), ..Thread::default() };
-                let handle = spawn(thread, move || {
+                let handle = Loom::spawn(thread, move || {
                     words[slot as usize].store(1, Relaxed);
                     fence();
                     note.store(words[0].load(Relaxed), Relaxed);

@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use nearlock_core::parker::Parker;
-use nearlock_model::exclusion::Counter;
-use nearlock_model::loom::{Loom, Thread};
-use nearlock_model::model::{Model, spawn};
+use nearlock_model::engine::{Counter, Engine, Thread};
+use nearlock_model::loom::Loom;
+use nearlock_model::model::Model;
 use nearlock_model::mutate::mutants;
 
 /// Two places, and data that only tokens hand over.
 #[derive(Default)]
 struct Shared {
-    data: Counter,
+    data: <Loom as Engine>::Counter,
     first: Parker<Loom>,
     second: Parker<Loom>,
 }
 
 fn model(name: &str, first: fn(&Shared), second: fn(&Shared)) -> Model {
-    Model::new(name, 2, None, move || {
+    Model::<Loom>::new(name, 2, None, move || {
         let shared = Arc::new(Shared::default());
         let other = {
             let shared = shared.clone();
-            spawn(Thread::default(), move || second(&shared))
+            Loom::spawn(Thread::default(), move || second(&shared))
         };
         first(&shared);
         other.join().unwrap();

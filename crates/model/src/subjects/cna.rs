@@ -37,7 +37,7 @@ pub fn preemptible(name: &str) -> Vec<Model> {
     let [near_newcomer, _, flushed, _] = secondary_queue::<Cna, Preemptible>(name);
     let far_near = held::<Preemptible>(name, "far, near", Queue { main: &[1, 2], ..NOBODY }, 1);
     let urgent = Queue { main: &[2], urgent: &[2], ..MOVED };
-    let urgent = queue_at_work::<Cna, Preemptible>(name, "one moved; urgent", urgent, Some(2), || ());
+    let urgent = queue_at_work::<Loom, Cna, Preemptible>(name, "one moved; urgent", urgent, Some(2), || ());
     vec![
         near_newcomer,
         flushed,
@@ -47,13 +47,13 @@ pub fn preemptible(name: &str) -> Vec<Model> {
 }
 
 fn held<T: QSpinTuning>(name: &str, situation: &str, queue: Queue, preemptions: usize) -> Model {
-    queue_of_held_lock::<Cna, T>(name, situation, queue, Some(preemptions), || ())
+    queue_of_held_lock::<Loom, Cna, T>(name, situation, queue, Some(preemptions), || ())
 }
 
 /// Those of version 13, whose head sorts in any case.
 pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
     let staged = |situation, queue, preemptions, set| {
-        queue_at_work::<CnaV13<T>, Standard>(name, situation, queue, Some(preemptions), set)
+        queue_at_work::<Loom, CnaV13<T>, Standard>(name, situation, queue, Some(preemptions), set)
     };
     let early = || ();
     let unsorted = || Loom::set_random(1);
@@ -72,11 +72,11 @@ pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
 }
 
 /// What becomes of a secondary queue, whoever made it.
-fn secondary_queue<Q: Stage, T: QSpinTuning>(name: &str) -> [Model; 4]
+fn secondary_queue<Q: Stage<Loom>, T: QSpinTuning>(name: &str) -> [Model; 4]
 where
     Loom: LocalNodes<Node<Loom, Q::Part>>,
 {
-    let staged = |situation, queue, set| queue_at_work::<Q, T>(name, situation, queue, Some(2), set);
+    let staged = |situation, queue, set| queue_at_work::<Loom, Q, T>(name, situation, queue, Some(2), set);
     let early = || ();
     let late = || Loom::set_now_ns(1_000_000_000);
     [

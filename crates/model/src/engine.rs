@@ -1,0 +1,60 @@
+//! What a model asks of whatever tries its executions, besides what locks ask of a platform.
+//!
+//! Models are written once, generic over the engine; [`Loom`](crate::loom::Loom) and
+//! Shuttle run them.
+
+use nearlock_core::platform::AsymFence;
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::EveryCapability;
+
+/// A platform on which models run. What belongs to an execution is kept per thread of the machine: an engine runs all
+/// threads of a model as coroutines on the thread that called it, and several models can run at the same time.
+pub trait Engine: EveryCapability + AsymFence {
+    /// What the sections of a lock write to.
+    type Counter: Counter;
+    /// A thread that has been started.
+    type Handle: Handle;
+
+    /// Begins an execution: fresh nodes for threads in slots below `slots`, everything else at its default. To be
+    /// called by the model's first thread before it makes others.
+    fn begin(slots: u32);
+    /// Says what the calling thread is.
+    fn become_thread(thread: Thread);
+    /// Starts another thread of the model.
+    fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> Self::Handle;
+    /// Changes a setting for the rest of the execution.
+    fn set(which: Setting, value: u64);
+}
+
+/// Data that a lock is meant to protect, which reports two accesses at the same time.
+pub trait Counter: Default + Send + Sync + 'static {
+    /// What the threads do in their sections.
+    fn add_one(&self);
+    /// How many sections there have been. For the first thread, after it has joined the others.
+    fn get(&self) -> u32;
+}
+
+/// A thread that can be waited for.
+pub trait Handle {
+    /// Waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// What it panicked with. (An engine may end the execution before.)
+    fn join(self) -> std::thread::Result<()>;
+}
+
+/// What a thread of a model is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Thread {
+    /// Whose queue nodes it has; `None`: there are none for it.
+    pub slot: Option<u32>,
+    /// The NUMA node that it runs on at first.
+    pub numa_node: u32,
+    /// Whether it moves to another NUMA node between one question where it is and the next: to the neighbour under
+    /// loom (node 0 and 1, 2 and 3, ...), to any under Shuttle.
+    pub migrates: bool,
+    /// Whether it is urgent at first; [`Priority::set_priority`](nearlock_core::platform::Priority::set_priority)
+    /// changes it.
+    pub urgent: bool,
+}
