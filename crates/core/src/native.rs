@@ -119,7 +119,12 @@ impl SplitWord for AtomicU32 {
 /// Narrow accesses in assembly. Rust defines no atomic access that overlaps another of a different
 /// size; but each of these does to the word just what the read-modify-write named in [`SplitWord`]
 /// would do, in one indivisible step of a coherent memory, which is all that the program may see.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+///
+/// Tools that watch a program's accesses see nothing of assembly: Miri refuses it, ThreadSanitizer takes it for
+/// no access at all and would report races that are none. So under Miri, and with
+/// `RUSTFLAGS="--cfg nearlock_visible_words"` (for ThreadSanitizer, see `.ci/deep`), all narrow accesses are the
+/// read-modify-writes that they stand for.
+#[cfg(all(target_arch = "x86_64", not(any(miri, nearlock_visible_words))))]
 mod narrow {
     use core::arch::asm;
     use core::sync::atomic::{AtomicU32, Ordering};
@@ -178,7 +183,7 @@ mod narrow {
 }
 
 /// See the x86-64 form. The swaps are the whole-word loop: without LSE there is no shorter one.
-#[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
+#[cfg(all(target_arch = "aarch64", target_endian = "little", not(any(miri, nearlock_visible_words))))]
 mod narrow {
     use core::arch::asm;
     use core::sync::atomic::{AtomicU32, Ordering};
@@ -217,21 +222,26 @@ mod narrow {
     }
 }
 
-#[cfg(not(any(
-    all(target_arch = "x86_64", not(miri)),
-    all(target_arch = "aarch64", target_endian = "little", not(miri))
-)))]
+#[cfg(any(
+    miri,
+    nearlock_visible_words,
+    not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))
+))]
 use whole as narrow;
 
 /// The read-modify-writes that the narrow accesses stand for.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[cfg(any(miri, nearlock_visible_words, not(target_arch = "x86_64")))]
 mod whole {
     use core::sync::atomic::{AtomicU32, Ordering};
 
-    #[cfg(any(miri, not(all(target_arch = "aarch64", target_endian = "little"))))]
+    #[cfg(any(
+        miri,
+        nearlock_visible_words,
+        not(all(target_arch = "aarch64", target_endian = "little"))
+    ))]
     pub use stores::{store_low_byte, store_low_half};
 
-    #[cfg(any(miri, not(all(target_arch = "aarch64", target_endian = "little"))))]
+    #[cfg(any(miri, nearlock_visible_words, not(all(target_arch = "aarch64", target_endian = "little"))))]
     mod stores {
         use super::{AtomicU32, Ordering, replace};
         pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {

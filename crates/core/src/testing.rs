@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::boxed::Box;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::thread_local;
 
@@ -21,8 +21,8 @@ thread_local! {
     static SETTINGS: Cell<[u64; Setting::COUNT]> = const { Cell::new(Setting::DEFAULTS) };
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     static NODES_LEFT: Cell<bool> = const { Cell::new(true) };
-    /// Zeroed memory by slot and level, never freed.
-    static NODES: std::cell::RefCell<BTreeMap<(u32, u32), usize>> = const { std::cell::RefCell::new(BTreeMap::new()) };
+    /// By slot and level.
+    static NODES: RefCell<BTreeMap<(u32, u32), OwnedNode>> = const { RefCell::new(BTreeMap::new()) };
     pub static NOW_NS: Cell<u64> = const { Cell::new(0) };
     pub static NUMA_NODE: Cell<u32> = const { Cell::new(0) };
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
@@ -121,7 +121,28 @@ impl Settings for OneThread {
         SETTINGS.get()[which as usize]
     }
 }
-// SAFETY: one thread; its nodes are found by name and never freed.
+/// A node of some type, freed with its thread. Not a `Box`, whose moves would claim that nobody points to it.
+struct OwnedNode {
+    node: *const (),
+    free: unsafe fn(*const ()),
+}
+
+impl OwnedNode {
+    fn new<N: Default>() -> Self {
+        // SAFETY: called once, in `drop`, with the pointer below.
+        let free = |node: *const ()| drop(unsafe { Box::from_raw(node.cast::<N>().cast_mut()) });
+        Self { node: Box::into_raw(Box::<N>::default()).cast(), free }
+    }
+}
+
+impl Drop for OwnedNode {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` for this node; the thread, which alone refers to it, ends.
+        unsafe { (self.free)(self.node) };
+    }
+}
+
+// SAFETY: one thread; its nodes are found by name and live as long as it.
 unsafe impl<N: ZeroNode + Default + 'static> LocalNodes<N> for OneThread {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
         let level = DEPTH.get();
@@ -139,10 +160,7 @@ unsafe impl<N: ZeroNode + Default + 'static> LocalNodes<N> for OneThread {
     fn node(id: NodeId) -> *const N {
         NODES.with(|nodes| {
             let mut nodes = nodes.borrow_mut();
-            let addr = nodes
-                .entry((id.slot, id.level))
-                .or_insert_with(|| Box::into_raw(Box::new(N::default())).expose_provenance());
-            core::ptr::with_exposed_provenance(*addr)
+            nodes.entry((id.slot, id.level)).or_insert_with(OwnedNode::new::<N>).node.cast()
         })
     }
 }

@@ -44,7 +44,7 @@ impl<S: ZeroNode + Default + 'static> Queues<S> {
     }
 
     pub fn node(&self, slot: u32) -> &'static Node<OneThread, S> {
-        // SAFETY: nodes are never freed.
+        // SAFETY: nodes live as long as their thread, which runs the test.
         unsafe { &*self.pointer(slot) }
     }
 
