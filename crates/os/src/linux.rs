@@ -91,6 +91,8 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) ->
 pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
     // The kernel takes the number as signed.
     let n = i32::try_from(n).unwrap_or(i32::MAX);
+    // The call declares no types, so the word's is that of `futex_wait`.
+    let word = word.cast::<u32>().cast_mut();
     // SAFETY: a private wake-up looks at the address alone, and reads nothing there.
     let woken =
         unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, n) };
