@@ -36,7 +36,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    fn slots(&self) -> u32 {
+    /// How many slots its threads take.
+    pub fn slots(&self) -> u32 {
         let all = self.main.iter().chain(self.secondary).chain(self.newcomers);
         all.max().map_or(1, |slot| slot + 1)
     }
@@ -89,7 +90,7 @@ where
 }
 
 /// Builds the queue and returns the word that goes with it, for a lock that is held.
-fn build<E, Q: Stage<E>>(queue: &Queue) -> u32
+pub fn build<E, Q: Stage<E>>(queue: &Queue) -> u32
 where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {

@@ -169,12 +169,11 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     #[inline(never)]
     fn lock_slow(&self, val: u32) {
         P::count(LockEvent::Slowpath);
-        if T::COMPETES {
-            if self.steal() {
-                P::count(LockEvent::Stealing);
-                return;
-            }
-        } else if self.lock_pending(val) {
+        if self.steal() {
+            P::count(LockEvent::Stealing);
+            return;
+        }
+        if !T::COMPETES && self.lock_pending(val) {
             P::count(LockEvent::Pending);
             return;
         }

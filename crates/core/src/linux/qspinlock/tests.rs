@@ -111,6 +111,24 @@ fn nested_slow_paths_use_the_next_node() {
     });
 }
 
+#[test]
+fn the_fifth_nested_slow_path_goes_without_a_node() {
+    fn nested(levels: u32, f: &dyn Fn()) {
+        match levels {
+            0 => f(),
+            _ => OneThread::with_node(|lent: Option<LentNode<Node<OneThread, ()>>>| {
+                assert!(lent.is_some());
+                nested(levels - 1, f);
+            }),
+        }
+    }
+    let lock = QSpinLock::<OneThread>::new();
+    let before = events_of(LockEvent::NoNode);
+    nested(NodeId::NESTING, &|| lock.lock_slow(PENDING | LOCKED));
+    assert_eq!(events_of(LockEvent::NoNode), before + 1);
+    assert_eq!(lock.word.load(Relaxed), LOCKED);
+}
+
 /// A lock with a queue whose last waiter is somebody else, and the name of that.
 fn with_queue<T: QSpinTuning>(low: u32) -> (QSpinLock<OneThread, Fifo, T>, u32) {
     let tail = Tail::encode(NodeId { slot: 7, level: 0 }).bits();

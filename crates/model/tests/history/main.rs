@@ -1,0 +1,125 @@
+//! Bugs that MCS, qspinlock and CNA have had, or that their descriptions warn of. Each is put in again, by a type that
+//! only its test has, or by dropping half of an ordering; a model catches it, and the source as it is passes the
+//! same model.
+//!
+//! `docs/history.md` has a row for each: the tests fail if a row is missing, or says anything but what they see.
+
+mod cna;
+mod mcs;
+mod order;
+mod policy;
+mod qspinlock;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use nearlock_model::model::Model;
+use nearlock_model::mutate::{Half, Site, failure_of, sites_of};
+
+/// How a model reports an execution without end: a deadlock, or a waiter that nobody grants.
+const NO_END: &str = "exceeded maximum number of branches";
+/// How it reports a link that leads nowhere.
+const NULL: &str = "an access through a null pointer";
+/// How it reports sections that overlap, or of which one does not see what the other wrote.
+const SECTIONS: &str = "two sections that nothing orders";
+/// How it reports stores of which a machine could make either the last.
+const STORES: &str = "two stores to one word that nothing orders";
+
+fn document() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/history.md");
+    fs::read_to_string(path).unwrap()
+}
+
+/// The row of the document's table for this test.
+fn row_of(test: &str) -> String {
+    let name = format!("`{test}`");
+    let document = document();
+    let row = document.lines().find(|line| line.starts_with('|') && line.contains(&name));
+    row.unwrap_or_else(|| panic!("docs/history.md has no row for {test}")).to_owned()
+}
+
+/// The document says of `test` that this model catches the bug in this way.
+fn is_documented(test: &str, model: &Model, how: &str) {
+    let row = row_of(test);
+    for text in [model.name.as_str(), how] {
+        assert!(row.contains(text), "docs/history.md does not say of {test}: {text}");
+    }
+}
+
+/// The source as it is passes the model of `today`; with the bug, the same model fails like this.
+fn caught(test: &str, today: &Model, bug: &Model, how: &str) {
+    assert_eq!(today.name, bug.name, "the same model of another type");
+    is_documented(test, bug, how);
+    today.check_and_report();
+    fails(test, bug, None, how);
+}
+
+/// The source as it is passes the model that the document names.
+fn holds(test: &str, model: &Model) {
+    is_documented(test, model, "Relaxed is enough");
+    model.check_and_report();
+}
+
+fn fails(test: &str, model: &Model, dropped: Option<Site>, how: &str) {
+    let failure = failure_of(model, dropped).unwrap_or_else(|| panic!("{test}: {} holds", model.name));
+    assert!(failure.contains(how), "{test}: {}: {failure}", model.name);
+}
+
+/// A place in the source of a lock, by name.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Below `crates/core/src`.
+    file: &'static str,
+    function: &'static str,
+    operation: &'static str,
+}
+
+/// The source as it is passes the model; without this half of the ordering at this place it fails like this.
+fn caught_without(test: &str, half: Half, place: Place, model: &Model, how: &str) {
+    is_documented(test, model, how);
+    let there = |site: &&Site| {
+        site.half == half
+            && site.operation == place.operation
+            && site.file.ends_with(place.file)
+            && function_at(place.file, site.line) == place.function
+    };
+    let sites = sites_of(model);
+    let sites: Vec<_> = sites.iter().filter(there).collect();
+    assert!(!sites.is_empty(), "{test}: {} does not exercise the place", model.name);
+    for site in sites {
+        fails(test, model, Some(*site), how);
+    }
+}
+
+fn source(file: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src").join(file)).unwrap()
+}
+
+/// The name of the function that this line is in.
+fn function_at(file: &str, line: u32) -> String {
+    let source = source(file);
+    let before: Vec<_> = source.lines().take(line as usize).collect();
+    let name = |line: &&str| {
+        let name = line.trim_start().split_once("fn ")?.1.split(['(', '<']).next()?;
+        (!line.trim_start().starts_with("//")).then(|| name.to_owned())
+    };
+    before.iter().rev().find_map(name).expect("a line in a function")
+}
+
+#[test]
+fn every_row_of_the_document_has_its_test() {
+    let sources = [include_str!("cna.rs"), include_str!("mcs.rs"), include_str!("qspinlock.rs")];
+    let tests: BTreeSet<_> = sources
+        .iter()
+        .flat_map(|source| source.split("#[test]\nfn ").skip(1))
+        .map(|text| text.split_once('(').unwrap().0.to_owned())
+        .collect();
+    let last_column = |line: &str| {
+        let column = line.strip_prefix('|')?.strip_suffix('|')?.rsplit('|').next()?.trim().to_owned();
+        Some(column.strip_prefix('`')?.strip_suffix('`')?.to_owned())
+    };
+    let rows: Vec<_> = document().lines().filter_map(last_column).collect();
+    assert_eq!(rows.len(), tests.len(), "one row for each");
+    assert_eq!(rows.into_iter().collect::<BTreeSet<_>>(), tests);
+}
