@@ -243,10 +243,7 @@ fn provide(target: &Target) -> Result<bool> {
 /// Compiles the unit, and returns where its listing is.
 fn compile(target: &Target) -> Result<PathBuf> {
     let root = files::root();
-    let build = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    // Its own directory: cargo may be running in the other, and would wait for itself.
-    let build = std::path::absolute(build.join("asm"))?;
-    fs::create_dir_all(&build).with_context(|| build.display().to_string())?;
+    let build = files::build_directory("asm")?;
     let file = build.join(format!("{}.s", target.name));
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

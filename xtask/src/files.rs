@@ -38,6 +38,18 @@ pub fn root() -> PathBuf {
     path
 }
 
+/// A directory of this name for a build apart from the ordinary one, which cargo may be busy with.
+///
+/// # Errors
+///
+/// If it cannot be made.
+pub fn build_directory(name: &str) -> Result<PathBuf> {
+    let build = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let build = std::path::absolute(build.join(name))?;
+    fs::create_dir_all(&build).with_context(|| build.display().to_string())?;
+    Ok(build)
+}
+
 /// All text files under version control.
 ///
 /// # Errors

@@ -16,11 +16,13 @@
 //! | `guide.rs` | no rule: reads documents that a test follows |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
 //!
-//! `asm.rs` takes longer and is a command: `cargo xtask asm` compares machine code.
+//! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`), and `cargo xtask coverage`
+//! says which lines of `core` its tests reach (`coverage.rs`).
 
 use std::fmt;
 
 pub mod asm;
+pub mod coverage;
 pub mod dependencies;
 pub mod documents;
 pub mod files;
