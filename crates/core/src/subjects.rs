@@ -114,14 +114,8 @@ macro_rules! subjects {
         impl Subject {
             /// Does something with the lock type that this subject stands for, on platform `P`.
             pub fn visit<P: EveryCapability, V: LockVisitor<P>>(&self, visitor: V) -> V::Output {
-                let mut index = 0;
-                $(
-                    if self.index == index {
-                        return visitor.visit::<$lock>();
-                    }
-                    index += 1;
-                )*
-                unreachable!("subject {index} of the list has no type")
+                let by_index: &[fn(V) -> V::Output] = &[$(V::visit::<$lock>,)*];
+                by_index[self.index](visitor)
             }
         }
     };

@@ -1,0 +1,318 @@
+//! Any sequence of operations by a few threads on a few locks does what a reference of a few lines says, with every
+//! lock of the list.
+//!
+//! One operation at a time: the next is begun when the last one is done, or its thread waits. Nothing is judged by
+//! time, since a thread that begins to wait says so: by its waiting policy. What happens at the same time is for the
+//! models of `nearlock-model`.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nearlock_core::native::Wait;
+use nearlock_core::raw::RawTryLock;
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
+use nearlock_os::{Os, set_numa_node, set_setting};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{TestCaseResult, TestError, TestRunner};
+
+const LOCKS: usize = 3;
+const THREADS: usize = 4;
+const STEPS_MAX: usize = 50;
+
+/// How long to wait for what must happen, however loaded the machine is.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What a thread is told to do with a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    /// Lock. Try, if to wait would be to wait for ever.
+    Lock,
+    Try,
+    /// Unlock, if the thread holds any.
+    Unlock,
+    Look,
+}
+
+/// What a thread says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// It waits.
+    Waits,
+    /// It holds the lock now.
+    Locked,
+    Refused,
+    Unlocked,
+    Held,
+    Free,
+}
+
+/// What locks should be.
+#[derive(Default)]
+struct Reference {
+    holders: [Option<usize>; LOCKS],
+    /// Those that wait, in the order in which they came.
+    waiters: [VecDeque<usize>; LOCKS],
+}
+
+impl Reference {
+    /// The lock that a thread waits for.
+    fn awaited_by(&self, thread: usize) -> Option<usize> {
+        self.waiters.iter().position(|waiters| waiters.contains(&thread))
+    }
+
+    /// Whether a thread that waits for the lock waits for itself, by way of the holder, of whom that waits for, ...
+    fn would_deadlock(&self, thread: usize, lock: usize) -> bool {
+        let holder = self.holders[lock];
+        let next = holder.and_then(|holder| self.awaited_by(holder));
+        holder == Some(thread) || next.is_some_and(|next| self.would_deadlock(thread, next))
+    }
+
+    /// What the thread should say.
+    fn apply(&mut self, thread: usize, lock: usize, action: Action) -> Seen {
+        match (action, self.holders[lock]) {
+            (Action::Lock | Action::Try, None) => {
+                self.holders[lock] = Some(thread);
+                Seen::Locked
+            }
+            (Action::Lock, Some(_)) => {
+                self.waiters[lock].push_back(thread);
+                Seen::Waits
+            }
+            (Action::Try, Some(_)) => Seen::Refused,
+            (Action::Unlock, _) => {
+                self.holders[lock] = None;
+                Seen::Unlocked
+            }
+            (Action::Look, holder) => holder.map_or(Seen::Free, |_| Seen::Held),
+        }
+    }
+}
+
+type Told = Sender<(usize, Seen)>;
+
+thread_local! {
+    /// Whom to tell, once, that this thread waits.
+    static WAITS: RefCell<Option<(usize, Told)>> = const { RefCell::new(None) };
+}
+
+/// Says that the thread waits, at its first look in vain. By then it is in the queue of a lock that is first come,
+/// first served.
+struct SaySo;
+
+impl Wait for SaySo {
+    fn turn(turn: u32) {
+        if let Some((thread, told)) = WAITS.take() {
+            // Nobody listens any more when the others have failed.
+            let _ = told.send((thread, Seen::Waits));
+        }
+        // There may be many of us, and one CPU.
+        if turn < 16 { thread::yield_now() } else { thread::sleep(Duration::from_micros(20)) }
+    }
+}
+
+/// A thread: does what it is told, and says what it sees. In the end it unlocks what it holds.
+fn work<L: RawTryLock>(thread: usize, locks: &[L; LOCKS], orders: &Receiver<(usize, Action)>, told: &Told) {
+    // Two NUMA nodes, for locks that heed them.
+    set_numa_node(Some(thread as u32 % 2));
+    let nodes: [L::Node; LOCKS] = Default::default();
+    let mut held = [false; LOCKS];
+    for (number, action) in orders {
+        let (lock, node, held) = (&locks[number], &nodes[number], &mut held[number]);
+        // SAFETY: the node is for this lock, unlocked only if held; and if it is held, another is tried with.
+        let seen = unsafe {
+            match action {
+                Action::Lock => {
+                    WAITS.set(Some((thread, told.clone())));
+                    lock.lock(node);
+                    WAITS.take();
+                    *held = true;
+                    Seen::Locked
+                }
+                Action::Try if *held && lock.try_lock(&L::Node::default()) => Seen::Locked,
+                Action::Try if !*held && lock.try_lock(node) => {
+                    *held = true;
+                    Seen::Locked
+                }
+                Action::Try => Seen::Refused,
+                Action::Unlock => {
+                    lock.unlock(node);
+                    *held = false;
+                    Seen::Unlocked
+                }
+                Action::Look if lock.is_locked() => Seen::Held,
+                Action::Look => Seen::Free,
+            }
+        };
+        let _ = told.send((thread, seen));
+    }
+    for number in (0..LOCKS).filter(|number| held[*number]) {
+        // SAFETY: held, with this node.
+        unsafe { locks[number].unlock(&nodes[number]) };
+    }
+}
+
+/// The locks, the threads that use them, and what should be.
+struct Trial<L> {
+    locks: Arc<[L; LOCKS]>,
+    threads: Vec<(Sender<(usize, Action)>, JoinHandle<()>)>,
+    seen: Receiver<(usize, Seen)>,
+    reference: Reference,
+    /// Whether waiters get in in the order in which they came.
+    is_fifo: bool,
+}
+
+impl<L: RawTryLock> Trial<L> {
+    fn new(is_fifo: bool) -> Self {
+        let locks = Arc::<[L; LOCKS]>::default();
+        let (told, seen) = channel();
+        let threads = (0..THREADS).map(|thread| {
+            let (order, orders) = channel();
+            let (locks, told) = (locks.clone(), told.clone());
+            (order, thread::spawn(move || work(thread, &locks, &orders, &told)))
+        });
+        Self { threads: threads.collect(), locks, seen, reference: Reference::default(), is_fifo }
+    }
+
+    fn next_seen(&self) -> Result<(usize, Seen), TestCaseError> {
+        let seen = self.seen.recv_timeout(PATIENCE);
+        seen.map_err(|_| TestCaseError::fail("nobody gets on, though somebody should"))
+    }
+
+    /// Somebody who waits takes the place of the holder.
+    fn let_in(&mut self, lock: usize, thread: usize) -> TestCaseResult {
+        let waiters = &mut self.reference.waiters[lock];
+        let place = waiters.iter().position(|waiter| *waiter == thread);
+        prop_assert!(place.is_some(), "thread {} gets lock {}, for which it does not wait", thread, lock);
+        prop_assert!(
+            place == Some(0) || !self.is_fifo,
+            "thread {} overtakes others to lock {}",
+            thread,
+            lock
+        );
+        waiters.retain(|waiter| *waiter != thread);
+        self.reference.holders[lock] = Some(thread);
+        Ok(())
+    }
+
+    fn step(&mut self, (thread, lock, action): (Index, Index, Action)) -> TestCaseResult {
+        let reference = &mut self.reference;
+        // A circle of waiters is never allowed, so somebody does not wait.
+        let ready: Vec<_> = (0..THREADS).filter(|thread| reference.awaited_by(*thread).is_none()).collect();
+        let thread = *thread.get(&ready);
+        let held: Vec<_> = (0..LOCKS).filter(|lock| reference.holders[*lock] == Some(thread)).collect();
+        let (lock, action) = match action {
+            Action::Unlock if held.is_empty() => return Ok(()),
+            Action::Unlock => (*lock.get(&held), action),
+            Action::Lock if reference.would_deadlock(thread, lock.index(LOCKS)) => {
+                (lock.index(LOCKS), Action::Try)
+            }
+            _ => (lock.index(LOCKS), action),
+        };
+        let expected = reference.apply(thread, lock, action);
+        let waiters = !reference.waiters[lock].is_empty();
+        self.threads[thread].0.send((lock, action)).expect("the thread lives");
+        let mut expected = VecDeque::from([Some((thread, expected))]);
+        if action == Action::Unlock && waiters {
+            // Either may come first.
+            expected.push_back(None);
+        }
+        while !expected.is_empty() {
+            let seen = self.next_seen()?;
+            if let Some(place) = expected.iter().position(|expected| *expected == Some(seen)) {
+                expected.remove(place);
+            } else if seen.1 == Seen::Locked && expected.contains(&None) {
+                self.let_in(lock, seen.0)?;
+                expected.retain(Option::is_some);
+            } else {
+                let text =
+                    format!("thread {thread} lock {lock} {action:?}: expected {expected:?}, not {seen:?}");
+                return Err(TestCaseError::fail(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody unlocks what they hold, and goes.
+    fn end(self) -> TestCaseResult {
+        let (orders, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
+        drop(orders);
+        for thread in threads {
+            prop_assert!(thread.join().is_ok(), "a thread panicked");
+        }
+        for lock in &*self.locks {
+            prop_assert!(!lock.is_locked(), "nobody is left to hold a lock that is held");
+        }
+        Ok(())
+    }
+}
+
+type Step = (Index, Index, Action);
+
+/// Tries these steps. Threads of a trial that fails may be left behind.
+struct Try<'a>(&'a [Step], Fairness);
+
+impl LockVisitor<Os<SaySo>> for Try<'_> {
+    type Output = TestCaseResult;
+    fn visit<L: RawTryLock>(self) -> TestCaseResult {
+        let mut trial = Trial::<L>::new(self.1 == Fairness::Fifo);
+        for step in self.0 {
+            trial.step(*step)?;
+        }
+        trial.end()
+    }
+}
+
+/// The shortest sequence found that the lock does not do as the reference, if there is one.
+fn counterexample(lock: &Subject) -> Result<(), TestError<Vec<Step>>> {
+    for (setting, value) in [
+        // Locks that heed NUMA nodes sort whenever they can, and change over often.
+        (Setting::CnaShuffleReduction, 0),
+        (Setting::CnaV13ShuffleReduction, 0),
+        (Setting::CnaThresholdNs, 100_000),
+        (Setting::CnaV13ThresholdNs, 1_000_000),
+        (Setting::HmcsLocalPassLimit, 1),
+        (Setting::CohortLocalPassLimit, 1),
+    ] {
+        set_setting(setting, value).expect("is within its limits");
+    }
+    let action = prop_oneof![
+        5 => Just(Action::Lock),
+        2 => Just(Action::Try),
+        4 => Just(Action::Unlock),
+        1 => Just(Action::Look),
+    ];
+    let steps = prop::collection::vec((any::<Index>(), any::<Index>(), action), 1..STEPS_MAX);
+    // Failures are shown whole, and kept nowhere.
+    let config = ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() };
+    TestRunner::new(config).run(&steps, |steps| lock.visit(Try(&steps, lock.fairness)))
+}
+
+#[test]
+fn every_lock_does_as_the_reference() {
+    for lock in Subject::working() {
+        if let Err(error) = counterexample(lock) {
+            panic!("{}: {error}", lock.name);
+        }
+    }
+}
+
+/// The negative controls: one that excludes nobody, and one that serves last who came first.
+#[test]
+fn broken_locks_are_found_out_by_short_sequences() {
+    for (name, what) in [("lock-busted", "expected"), ("lock-lifo", "overtakes")] {
+        let lock = Subject::named(name).expect("is in the list");
+        match counterexample(lock) {
+            Err(TestError::Fail(reason, steps)) => {
+                assert!(reason.message().contains(what), "{name}: {reason}");
+                assert!(steps.len() <= 8, "{name}: {steps:?}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
