@@ -16,6 +16,9 @@ use crate::settings::Setting;
 
 pub struct OneThread(PhantomData<()>);
 
+/// The length of the sequences that tests go through. Shorter for Miri, which is a thousand times slower.
+pub const HAPPENINGS_MAX: usize = if cfg!(miri) { 4 } else { 8 };
+
 thread_local! {
     static EVENTS: [Cell<u64>; LockEvent::COUNT] = const { [const { Cell::new(0) }; LockEvent::COUNT] };
     static SETTINGS: Cell<[u64; Setting::COUNT]> = const { Cell::new(Setting::DEFAULTS) };

@@ -1,5 +1,7 @@
 //! Queues made up by hand, for the unit tests of all versions.
 
+pub mod sequences;
+
 use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;

@@ -1,3 +1,4 @@
+use super::testing::sequences::{Rules, counterexample};
 use super::testing::{Queues, tail};
 use super::*;
 use crate::events::LockEvent;
@@ -169,4 +170,20 @@ fn an_empty_main_queue_is_replaced_by_the_secondary_queue() {
     assert_eq!(cleared, Ok(()));
     assert_eq!(word.load(Relaxed), tail(5).bits() | LOCKED);
     assert_eq!((stage.granted(4), start_ns(&stage, 4)), (1, NO_SECONDARY));
+}
+
+/// Of its queues.
+const RULES: Rules = Rules { moves_max: usize::MAX, next_counts_as_near: false };
+
+#[test]
+fn whatever_happens_its_queues_are_those_of_the_reference() {
+    assert_eq!(counterexample::<Sorting, State<OneThread>>(RULES), None);
+}
+
+#[test]
+fn the_reference_of_another_version_is_found_out() {
+    assert!(counterexample::<Sorting, State<OneThread>>(Rules { moves_max: 1, ..RULES }).is_some());
+    assert!(
+        counterexample::<Sorting, State<OneThread>>(Rules { next_counts_as_near: true, ..RULES }).is_some()
+    );
 }

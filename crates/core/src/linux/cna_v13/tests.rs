@@ -1,6 +1,7 @@
 use super::*;
 use crate::events::LockEvent;
 use crate::linux::cna::NoShuffleReduction;
+use crate::linux::cna::testing::sequences::{Rules, counterexample};
 use crate::linux::cna::testing::{Queues, tail};
 use crate::platform::Priority;
 use crate::testing::{self, NOW_NS, NUMA_NODE, OneThread, RANDOM, events_of};
@@ -144,4 +145,10 @@ fn the_shuffle_reduction_is_a_setting() {
     testing::set(Setting::CnaV13ShuffleReduction, 0);
     became_head::<Standard>(&stage);
     assert_eq!((stage.next_of(0), stage.granted(0)), (Some(2), tail(1).bits()));
+}
+
+#[test]
+fn whatever_happens_its_queues_are_those_of_the_reference() {
+    let rules = Rules { moves_max: 1, next_counts_as_near: true };
+    assert_eq!(counterexample::<Sorting, State<OneThread>>(rules), None);
 }
