@@ -94,11 +94,14 @@ impl Reference {
     }
 }
 
-type Told = Sender<(usize, Seen)>;
+/// A lock, and what to do with it.
+type Order = (usize, Action);
+/// Who says what.
+type Said = (usize, Seen);
 
 thread_local! {
     /// Whom to tell, once, that this thread waits.
-    static WAITS: RefCell<Option<(usize, Told)>> = const { RefCell::new(None) };
+    static WAITS: RefCell<Option<(usize, Sender<Said>)>> = const { RefCell::new(None) };
 }
 
 /// Says that the thread waits, at its first look in vain. By then it is in the queue of a lock that is first come,
@@ -117,7 +120,7 @@ impl Wait for SaySo {
 }
 
 /// A thread: does what it is told, and says what it sees. In the end it unlocks what it holds.
-fn work<L: RawTryLock>(thread: usize, locks: &[L; LOCKS], orders: &Receiver<(usize, Action)>, told: &Told) {
+fn work<L: RawTryLock>(thread: usize, locks: &[L; LOCKS], orders: &Receiver<Order>, told: &Sender<Said>) {
     // Two NUMA nodes, for locks that heed them.
     set_numa_node(Some(thread as u32 % 2));
     let nodes: [L::Node; LOCKS] = Default::default();
@@ -160,8 +163,8 @@ fn work<L: RawTryLock>(thread: usize, locks: &[L; LOCKS], orders: &Receiver<(usi
 /// The locks, the threads that use them, and what should be.
 struct Trial<L> {
     locks: Arc<[L; LOCKS]>,
-    threads: Vec<(Sender<(usize, Action)>, JoinHandle<()>)>,
-    seen: Receiver<(usize, Seen)>,
+    threads: Vec<(Sender<Order>, JoinHandle<()>)>,
+    seen: Receiver<Said>,
     reference: Reference,
     /// Whether waiters get in in the order in which they came.
     is_fifo: bool,
@@ -179,7 +182,7 @@ impl<L: RawTryLock> Trial<L> {
         Self { threads: threads.collect(), locks, seen, reference: Reference::default(), is_fifo }
     }
 
-    fn next_seen(&self) -> Result<(usize, Seen), TestCaseError> {
+    fn next_seen(&self) -> Result<Said, TestCaseError> {
         let seen = self.seen.recv_timeout(PATIENCE);
         seen.map_err(|_| TestCaseError::fail("nobody gets on, though somebody should"))
     }
