@@ -17,9 +17,10 @@ use crate::order::served;
 use crate::policy::{Bug, NodeOf, With, end_of_secondary, node_in, pointer};
 use crate::{NO_END, NULL, Place, STORES, caught, caught_without};
 
-const NOBODY: Queue = Queue { main: &[], secondary: &[], newcomers: &[], urgent: &[] };
 /// With a secondary queue, of one far waiter.
-const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
+fn moved() -> Queue {
+    Queue { secondary: &[1], ..Queue::default() }
+}
 
 /// The final form with one of the bugs below, or without.
 trait Final: Bug<Base = Cna> {}
@@ -36,7 +37,7 @@ fn at_work<B: Final>(situation: &str, queue: Queue, set: fn()) -> Model {
 
 /// The head's secondary queue is to take the place of the main one, while a near newcomer queues.
 fn near_newcomer<B: Final>() -> Model {
-    at_work::<B>("one moved; a near newcomer", Queue { newcomers: &[2], ..MOVED }, || ())
+    at_work::<B>("one moved; a near newcomer", Queue { newcomers: &[2], ..moved() }, || ())
 }
 
 /// The node that is next now, and whether there is a secondary queue to be handed over with the lock.
@@ -119,7 +120,7 @@ fn cna_next_not_reloaded() {
         }
     }
     fn far_near<B: Final>() -> Model {
-        let queue = Queue { main: &[1, 2], ..NOBODY };
+        let queue = Queue { main: &[1, 2], ..Queue::default() };
         queue_of_held_lock::<Loom, With<B>, Standard>("cna", "far, near", queue, Some(1), || ())
     }
     caught("cna_next_not_reloaded", &far_near::<Today>(), &far_near::<NotReloaded>(), NO_END);
@@ -143,7 +144,7 @@ fn cna_last_waiter_moved() {
     }
     const FAR: u32 = 1;
     fn far<B: Final>() -> Model {
-        let queue = Queue { main: &[FAR], ..NOBODY };
+        let queue = Queue { main: &[FAR], ..Queue::default() };
         queue_of_held_lock::<Loom, With<B>, Standard>("cna", "a far waiter", queue, Some(2), || ())
     }
     caught("cna_last_waiter_moved", &far::<Today>(), &far::<LastMoved>(), NULL);
@@ -152,7 +153,7 @@ fn cna_last_waiter_moved() {
 #[test]
 fn cna_next_without_acquire() {
     let place = Place { file: "linux/cna.rs", function: "near_comes_next", operation: "load" };
-    let queue = Queue { newcomers: &[1, 2], ..NOBODY };
+    let queue = Queue { newcomers: &[1, 2], ..Queue::default() };
     let model = queue_of_held_lock::<Loom, Cna, Standard>("cna", "two newcomers", queue, Some(1), || ());
     caught_without("cna_next_without_acquire", Half::Acquire, place, &model, STORES);
 }
@@ -173,7 +174,7 @@ fn cna_flush_without_the_main_queue() {
     }
     fn late<B: Final>() -> Model {
         let late = || Loom::set_now_ns(1_000_000_000);
-        at_work::<B>("threshold passed; a near waiter", Queue { main: &[2], ..MOVED }, late)
+        at_work::<B>("threshold passed; a near waiter", Queue { main: &[2], ..moved() }, late)
     }
     caught("cna_flush_without_the_main_queue", &late::<Today>(), &late::<Unlinked>(), NO_END);
 }
@@ -193,7 +194,7 @@ fn cna_own_value_passed_on() {
         }
     }
     fn near<B: Final>() -> Model {
-        at_work::<B>("a near waiter", Queue { main: &[2], ..NOBODY }, || ())
+        at_work::<B>("a near waiter", Queue { main: &[2], ..Queue::default() }, || ())
     }
     caught("cna_own_value_passed_on", &near::<Today>(), &near::<OwnValue>(), NO_END);
 }
@@ -202,7 +203,9 @@ fn cna_own_value_passed_on() {
 const LATE_NS: u64 = 1_000_000_000;
 
 /// A far waiter in front of two near ones. The second head finds that the threshold has passed.
-const FAR_FIRST: Queue = Queue { main: &[1, 2, 4], ..NOBODY };
+fn far_first() -> Queue {
+    Queue { main: &[1, 2, 4], ..Queue::default() }
+}
 
 /// The time at which a secondary queue begins as the clock says it, also where that is a mark.
 struct NotClamped;
@@ -222,7 +225,7 @@ impl Bug for NotClamped {
 #[test]
 fn cna_start_time_of_nought() {
     fn early<B: Final>() -> Model {
-        served::<With<B>>("cna, begun at 0 ns", FAR_FIRST, 0, LATE_NS, &[0, 2, 1, 4])
+        served::<With<B>>("cna, begun at 0 ns", far_first(), 0, LATE_NS, &[0, 2, 1, 4])
     }
     let how = "served in the order [0, 2, 4, 1], not [0, 2, 1, 4]";
     caught("cna_start_time_of_nought", &early::<Today>(), &early::<NotClamped>(), how);
@@ -231,7 +234,7 @@ fn cna_start_time_of_nought() {
 #[test]
 fn cna_start_time_of_one() {
     fn early<B: Final>() -> Model {
-        served::<With<B>>("cna, begun at 1 ns", FAR_FIRST, 1, 1, &[0, 2, 4, 1])
+        served::<With<B>>("cna, begun at 1 ns", far_first(), 1, 1, &[0, 2, 4, 1])
     }
     let how = "served in the order [0, 1, 2, 4], not [0, 2, 4, 1]";
     caught("cna_start_time_of_one", &early::<Today>(), &early::<NotClamped>(), how);
@@ -256,7 +259,7 @@ fn cna_v13_start_tick_of_nought() {
     where
         Loom: LocalNodes<NodeOf<Q>>,
     {
-        served::<Q>("cna-v13, begun in tick 0", FAR_FIRST, 0, LATE_NS, &[0, 2, 1, 4])
+        served::<Q>("cna-v13, begun in tick 0", far_first(), 0, LATE_NS, &[0, 2, 1, 4])
     }
     let how = "served in the order [0, 2, 4, 1], not [0, 2, 1, 4]";
     caught("cna_v13_start_tick_of_nought", &early::<CnaV13>(), &early::<With<NotClamped>>(), how);
@@ -277,7 +280,7 @@ fn cna_start_time_left_behind() {
         }
     }
     fn passed_on<B: Final>() -> Model {
-        served::<With<B>>("cna, begun at 7 ns", FAR_FIRST, 7, LATE_NS, &[0, 2, 1, 4])
+        served::<With<B>>("cna, begun at 7 ns", far_first(), 7, LATE_NS, &[0, 2, 1, 4])
     }
     let how = "served in the order [0, 2, 4, 1], not [0, 2, 1, 4]";
     caught("cna_start_time_left_behind", &passed_on::<Today>(), &passed_on::<LeftBehind>(), how);
@@ -298,7 +301,7 @@ fn cna_preference_left_behind() {
     }
     /// The secondary queue is of the even slots' making; an urgent head of the other node comes between.
     fn urgent<B: Final>() -> Model {
-        let queue = Queue { main: &[3, 5, 2, 4], urgent: &[3], ..MOVED };
+        let queue = Queue { main: &[3, 5, 2, 4], urgent: &[3], ..moved() };
         served::<With<B>>("cna, an urgent head", queue, 7, 7, &[0, 3, 2, 4, 1, 5])
     }
     let how = "served in the order [0, 3, 5, 4, 1, 2], not [0, 3, 2, 4, 1, 5]";
