@@ -64,10 +64,13 @@
 //! * Fairness: see the unit tests of the locks, and the simulator.
 //! * Nested slow paths (signal handlers): each thread has one queue node. See the unit tests of qspinlock.
 
+pub mod document;
 pub mod engine;
+pub mod evidence;
 pub mod exclusion;
 pub mod loom;
 pub mod model;
 pub mod mutate;
+pub mod source;
 pub mod staged;
 pub mod subjects;

@@ -1,8 +1,9 @@
 //! A model: a small program around a lock, and the bounds within which every execution of it is tried.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nearlock_core::events::LockEvent;
 
@@ -28,9 +29,6 @@ impl<E: Engine> Clone for Model<E> {
         Self { name: self.name.clone(), body: self.body.clone(), ..*self }
     }
 }
-
-/// Name of the environment variable that raises every bound on preemptions by its value.
-pub const DEEPER: &str = "NEARLOCK_MODEL_DEEPER";
 
 /// Steps of one execution after which it is taken to be endless: a deadlock of spinning threads.
 const BRANCHES_MAX: usize = 3_000;
@@ -58,45 +56,84 @@ impl<E: Engine> Model<E> {
 }
 
 impl Model {
-    /// The bound on preemptions that counts.
-    fn bound(&self) -> Option<usize> {
-        let deeper = || std::env::var(DEEPER).map_or(0, |text| text.parse().expect("a small number"));
-        self.preemptions.map(|preemptions| preemptions + deeper())
-    }
-
     /// Tries all executions within the bounds.
     ///
     /// # Panics
     ///
     /// If one of them fails, or does not end.
     pub fn check(&self) {
+        self.check_to(Depth::default());
+    }
+
+    fn check_to(&self, depth: Depth) {
         let mut builder = ::loom::model::Builder::new();
-        builder.preemption_bound = self.bound();
+        builder.preemption_bound = depth.preemptions_of(self);
+        builder.max_permutations = depth.executions_max;
         builder.max_branches = BRANCHES_MAX;
         let body = self.body.clone();
         builder.check(move || body());
     }
 
-    /// As [`check`](Self::check), and prints what it took and whether the model shows what it is meant to.
+    /// As [`check`](Self::check), to this depth, and says what it took.
     ///
     /// # Panics
     ///
     /// As [`check`](Self::check), and if something that the model should reach has not happened.
-    pub fn check_and_report(&self) {
+    pub fn run(&self, depth: Depth) -> Run {
         let (begin, before) = (Instant::now(), Loom::executions());
         let count = || LockEvent::ALL.iter().map(|event| Loom::events_of(*event)).collect::<Vec<_>>();
         let events = count();
-        self.check();
-        let bound = self.bound().map_or("any number of".to_string(), |n| format!("at most {n}"));
-        eprintln!(
-            "{}: {bound} preemptions, {} executions, {} ms",
-            self.name,
-            Loom::executions() - before,
-            begin.elapsed().as_millis()
-        );
+        self.check_to(depth);
         for ((event, before), after) in LockEvent::ALL.iter().zip(events).zip(count()) {
             let reached = after > before;
             assert!(reached || !self.reaches.contains(event), "{}: no {}", self.name, event.name());
         }
+        let executions = Loom::executions() - before;
+        Run {
+            model: self.name.clone(),
+            preemptions: depth.preemptions_of(self),
+            executions,
+            is_cut: depth.executions_max.is_some_and(|max| executions >= max as u64),
+            elapsed: begin.elapsed(),
+        }
+    }
+}
+
+/// How much further than a model's own bounds to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Preemptions beyond the model's bound.
+    pub more_preemptions: usize,
+    /// Stop after so many executions; looked at every 20,000.
+    pub executions_max: Option<usize>,
+}
+
+impl Depth {
+    fn preemptions_of(self, model: &Model) -> Option<usize> {
+        model.preemptions.map(|preemptions| preemptions + self.more_preemptions)
+    }
+}
+
+/// What the search of a model took.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Its name.
+    pub model: String,
+    /// The bound on preemptions; `None`: any number.
+    pub preemptions: Option<usize>,
+    /// How many executions were tried.
+    pub executions: u64,
+    /// Whether there would have been more: the search was stopped by [`Depth::executions_max`].
+    pub is_cut: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = self.preemptions.map_or("any number of".to_owned(), |n| format!("at most {n}"));
+        let Self { model, executions, .. } = self;
+        let first = if self.is_cut { "the first " } else { "" };
+        write!(f, "{model}: {bound} preemptions, {first}{executions} executions, {} ms", self.elapsed.as_millis())
     }
 }

@@ -9,12 +9,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::Once;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-use crate::loom::Loom;
-use crate::model::Model;
+use crate::model::{Depth, Model, Run};
 
 /// One half of an ordering, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,20 +130,23 @@ fn keeps_half(half: Half, operation: &'static str, at: &'static Location<'static
     DROPPED.get() != Some(site)
 }
 
-/// Runs `model` as it is and returns the halves of orderings that it exercises.
+/// Runs `model` as it is, and records the halves of orderings that it exercises.
 ///
 /// # Panics
 ///
-/// As [`Model::check_and_report`].
-pub fn sites_of(model: &Model) -> BTreeSet<Site> {
+/// As [`Model::run`].
+pub fn record(model: &Model, depth: Depth) -> (Run, BTreeSet<Site>) {
     SEEN.take();
     RECORDING.set(true);
-    let failure = catch_unwind(AssertUnwindSafe(|| model.check_and_report()));
+    let result = catch_unwind(AssertUnwindSafe(|| model.run(depth)));
     RECORDING.set(false);
-    if let Err(failure) = failure {
-        std::panic::resume_unwind(failure);
+    match result {
+        Ok(run) => (run, SEEN.take()),
+        Err(failure) => {
+            eprintln!("{} FAILED", model.name);
+            resume_unwind(failure)
+        }
     }
-    SEEN.take()
 }
 
 /// Runs `model` with `dropped` missing (`None`: as it is), silently. What it failed with, if it did.
@@ -166,8 +168,12 @@ pub fn failure_of(model: &Model, dropped: Option<Site>) -> Option<String> {
         .map(String::as_str)
         .or_else(|| payload.downcast_ref::<&str>().copied())
         .unwrap_or("a panic without text");
-    Some(text.trim().lines().next().unwrap_or_default().trim().to_string())
+    let text = text.trim().lines().next().unwrap_or_default().trim();
+    Some(if text.contains(ENDLESS) { "an execution without end".to_owned() } else { text.to_owned() })
 }
+
+/// What loom says of an execution that takes too many steps: all that are left wait.
+const ENDLESS: &str = "exceeded maximum number of branches";
 
 /// What became of one mutant.
 #[derive(Clone, Debug)]
@@ -185,35 +191,6 @@ impl fmt::Display for Mutant {
             None => write!(f, "{}: SURVIVED", self.site),
         }
     }
-}
-
-/// Runs the models of one lock as they are, then each mutant of the lock on the models that exercise the
-/// place, the shortest first, until one of them fails. Prints what it does to stderr.
-///
-/// # Panics
-///
-/// If a model fails without mutation.
-pub fn mutants(models: &[Model]) -> Vec<Mutant> {
-    let mut runs: Vec<_> = models
-        .iter()
-        .map(|model| {
-            let before = Loom::executions();
-            let sites = sites_of(model);
-            (Loom::executions() - before, model, sites)
-        })
-        .collect();
-    runs.sort_by_key(|(executions, ..)| *executions);
-    let sites: BTreeSet<Site> = runs.iter().flat_map(|(.., sites)| sites).copied().collect();
-    let verdict = |site: Site| {
-        let caught = runs
-            .iter()
-            .filter(|(.., sites)| sites.contains(&site))
-            .find_map(|(_, model, _)| Some((model.name.clone(), failure_of(model, Some(site))?)));
-        let mutant = Mutant { site, caught };
-        eprintln!("{mutant}");
-        mutant
-    };
-    sites.into_iter().map(verdict).collect()
 }
 
 /// Keeps the panics of mutants, which are the rule, from filling the screen.

@@ -1,0 +1,59 @@
+//! The evidence for the orderings: `cargo xtask orderings` calls this.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+use nearlock_core::subjects::Subject;
+use nearlock_model::document;
+use nearlock_model::evidence::Evidence;
+use nearlock_model::model::Depth;
+use nearlock_model::subjects::{all_models, models_of};
+
+/// Runs the models and drops each ordering in turn. The document goes to stdout, the steps to stderr.
+#[derive(Debug, Parser)]
+#[command(name = "orderings")]
+struct Cli {
+    /// Only the models of these locks, within their own bounds, and no document: the steps go to stdout.
+    #[arg(long, value_delimiter = ',', value_name = "LOCK")]
+    locks: Vec<String>,
+    /// Preemptions beyond the models' own bounds.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    more_preemptions: usize,
+    /// Executions after which a model's search is stopped.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    executions_max: usize,
+}
+
+fn main() -> Result<ExitCode> {
+    let cli = Cli::parse();
+    if !cli.locks.is_empty() {
+        return of_locks(&cli.locks);
+    }
+    let begin = Instant::now();
+    let depth =
+        Depth { more_preemptions: cli.more_preemptions, executions_max: Some(cli.executions_max) };
+    let tell = |step: &dyn std::fmt::Display| eprintln!("{:4} s: {step}", begin.elapsed().as_secs());
+    let evidence = Evidence::gather(&all_models(), depth, tell);
+    print!("{}", document::render(&evidence, depth)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Of a few locks: what holds, and which of their orderings they need by themselves.
+fn of_locks(names: &[String]) -> Result<ExitCode> {
+    let mut models = Vec::new();
+    for name in names {
+        let working: Vec<_> = Subject::working().map(|subject| subject.name).collect();
+        let Some(subject) = Subject::working().find(|subject| subject.name == name) else {
+            ensure!(false, "no lock is called `{name}`; there are {}", working.join(", "));
+            continue;
+        };
+        models.extend(models_of(subject));
+    }
+    let evidence = Evidence::gather(&models, Depth::default(), |_| ());
+    evidence.runs.iter().for_each(|run| println!("{run}"));
+    evidence.mutants.iter().for_each(|mutant| println!("{mutant}"));
+    let survivors = evidence.survivors().count();
+    Ok(if survivors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,191 @@
+//! The evidence as a document: `docs/orderings.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::evidence::{Evidence, Reason, SURVIVORS};
+use crate::model::{Depth, Run};
+use crate::mutate::{Half, Mutant, Site};
+use crate::source::{self, Place};
+
+/// What the document calls the hash of the sources.
+const HASH: &str = "Hash of the sources: ";
+
+/// The places with an ordering stronger than AcqRel, what they pair with, and the pattern that needs it.
+const TOTAL: &[(&str, &str, &str, &str)] = &[
+    ("strong_fences.rs", "light", "`heavy`", "Dekker: x = 1, fence, read y, against y = 1, fence, read x"),
+    ("strong_fences.rs", "heavy", "`light`, `heavy`", "the same"),
+];
+
+/// The document, from evidence of all models.
+///
+/// # Errors
+///
+/// If the evidence is not complete: an ordering that no model exercises, or one that stands there for no reason.
+pub fn render(evidence: &Evidence, depth: Depth) -> Result<String> {
+    let (places, strays) = source::places()?;
+    let findings = findings(evidence, &places, &strays);
+    ensure!(findings.is_empty(), "the evidence is not complete:\n{}", findings.join("\n"));
+    let mut text = INTRODUCTION.to_owned();
+    writeln!(text, "\n{HASH}`{}`\n", source::hash()?)?;
+    let halves = evidence.mutants.len();
+    let survivors = evidence.survivors().count();
+    writeln!(
+        text,
+        "{} operations with an ordering, {halves} halves: {} caught when dropped, {survivors} not.\n",
+        places.len(),
+        halves - survivors
+    )?;
+    sites(&mut text, evidence, &places)?;
+    sequential(&mut text, &places)?;
+    survivors_section(&mut text, evidence)?;
+    models(&mut text, &evidence.runs, depth)?;
+    Ok(text)
+}
+
+/// The hash that a document was made with.
+pub fn hash_in(document: &str) -> Option<&str> {
+    document.lines().find_map(|line| line.strip_prefix(HASH)?.strip_prefix('`')?.strip_suffix('`'))
+}
+
+/// What is missing in the evidence, or against the rules in the sources.
+pub fn findings(evidence: &Evidence, places: &[Place], strays: &[String]) -> Vec<String> {
+    let mut found: Vec<_> =
+        strays.iter().map(|at| format!("{at}: an ordering that no operation takes: models cannot see it")).collect();
+    for place in places {
+        let mut halves: Vec<_> =
+            evidence.mutants.iter().filter(|m| place.is_of(&m.site)).map(|m| m.site.half).collect();
+        halves.sort_unstable();
+        if halves != place.halves {
+            let Place { file, at: (line, _), code, .. } = place;
+            found.push(format!("{file}:{line}: `{code}`: models exercise {halves:?} of {:?}", place.halves));
+        }
+        let total = TOTAL.iter().any(|(file, function, ..)| is_at(place, file, function));
+        if total != place.halves.contains(&Half::TotalOrder) {
+            found.push(format!("{}: `{}`: SeqCst wants its pair in `TOTAL`, and nothing else", place.file, place.code));
+        }
+    }
+    for mutant in evidence.survivors() {
+        if reason_of(&mutant.site, places).is_none() {
+            found.push(format!("{}: no model fails", mutant.site));
+        }
+    }
+    for survivor in SURVIVORS {
+        let survives = |mutant: &&Mutant| {
+            let of = |place: &&Place| place.is_of(&mutant.site) && is_at(place, survivor.file, survivor.function);
+            (mutant.site.operation, mutant.site.half) == (survivor.operation, survivor.half)
+                && places.iter().any(|place| of(&place))
+        };
+        if !evidence.survivors().any(|mutant| survives(&mutant)) {
+            found.push(format!("{survivor:?} does not survive, or is not there"));
+        }
+    }
+    found
+}
+
+fn is_at(place: &Place, file: &str, function: &str) -> bool {
+    place.file.ends_with(file) && place.function == function
+}
+
+fn reason_of(site: &Site, places: &[Place]) -> Option<Reason> {
+    let place = places.iter().find(|place| place.is_of(site))?;
+    let listed = SURVIVORS.iter().find(|survivor| {
+        is_at(place, survivor.file, survivor.function)
+            && (site.operation, site.half) == (survivor.operation, survivor.half)
+    })?;
+    Some(listed.reason)
+}
+
+/// A table for each file.
+fn sites(text: &mut String, evidence: &Evidence, places: &[Place]) -> Result<()> {
+    writeln!(text, "## The orderings\n")?;
+    let mut files: BTreeMap<&str, Vec<&Place>> = BTreeMap::new();
+    for place in places {
+        files.entry(&place.file).or_default().push(place);
+    }
+    for (file, places) in files {
+        writeln!(text, "### `{file}`\n\n| in | operation | without | fails | how |\n|---|---|---|---|---|")?;
+        for place in places {
+            for mutant in evidence.mutants.iter().filter(|mutant| place.is_of(&mutant.site)) {
+                let Place { function, code, .. } = place;
+                let Site { half, operation, .. } = mutant.site;
+                let half = match half {
+                    Half::Whole => "it".to_owned(),
+                    half if operation.starts_with("failed") => format!("{half:?} on failure"),
+                    half => format!("{half:?}"),
+                };
+                let (model, how) = mutant.caught.clone().unwrap_or(("none".to_owned(), "survives".to_owned()));
+                writeln!(text, "| `{function}` | `{code}` | {half} | {model} | {how} |")?;
+            }
+        }
+        writeln!(text)?;
+    }
+    Ok(())
+}
+
+fn sequential(text: &mut String, places: &[Place]) -> Result<()> {
+    writeln!(text, "## SeqCst\n\n| in | operation | pairs with | pattern |\n|---|---|---|---|")?;
+    for (file, function, pair, pattern) in TOTAL {
+        let Some(place) = places.iter().find(|place| is_at(place, file, function)) else {
+            bail!("{function} of {file} is in `TOTAL`, but not in the sources");
+        };
+        writeln!(text, "| `{file}`, `{function}` | `{}` | {pair} | {pattern} |", place.code)?;
+    }
+    writeln!(text)?;
+    Ok(())
+}
+
+fn survivors_section(text: &mut String, evidence: &Evidence) -> Result<()> {
+    writeln!(text, "## Survivors\n")?;
+    if SURVIVORS.is_empty() {
+        writeln!(text, "None. These are the reasons for which one could stay:\n")?;
+    }
+    for reason in Reason::ALL {
+        writeln!(text, "- {}.", reason.text())?;
+    }
+    writeln!(text)?;
+    for mutant in evidence.survivors() {
+        writeln!(text, "- `{}`", mutant.site)?;
+    }
+    Ok(())
+}
+
+fn models(text: &mut String, runs: &[Run], depth: Depth) -> Result<()> {
+    writeln!(text, "## The models\n")?;
+    write!(text, "Each to {} preemption more than `cargo test` goes", depth.more_preemptions)?;
+    let cut = depth.executions_max.map(|max| format!(", and to {max} executions at most (marked +)"));
+    writeln!(text, "{}.\n\n| model | preemptions | executions |\n|---|---|---|", cut.unwrap_or_default())?;
+    for run in runs {
+        let bound = run.preemptions.map_or("any number".to_owned(), |n| format!("at most {n}"));
+        let more = if run.is_cut { " +" } else { "" };
+        writeln!(text, "| {} | {bound} | {}{more} |", run.model, run.executions)?;
+    }
+    Ok(())
+}
+
+const INTRODUCTION: &str = "\
+# Orderings
+
+Made by `cargo xtask orderings`; not to be edited by hand. `cargo test -p nearlock-model` makes the same evidence with
+the models' own bounds, and fails when this page was made from other sources than those that are here.
+
+Each Acquire and each Release in the sources of `nearlock-core`, each half of an AcqRel, what SeqCst has beyond
+AcqRel, and each asymmetric fence is dropped in turn, one at a time. The models that exercise the place are run, the
+shortest first, until one fails: *fails* names it, and *how* says with what. The models themselves, with nothing
+dropped, hold.
+
+- *two sections that nothing orders*: they overlap, or the one may not see what the other has written.
+- *two stores to one word that nothing orders*: either could be the last.
+- *an execution without end*: somebody waits for ever.
+- *an access through a null pointer*, or an assertion of the model: as it says.
+
+Locks that share their source are proven together: an ordering is needed if one of them needs it.
+
+What that does not show. loom tries all interleavings up to a number of preemptions, with up to five threads, and the
+values that loads may return under the C11 memory model without load buffering; SeqCst operations count as AcqRel there,
+SeqCst fences as what they are. In the models a plain store is a swap, and a narrow store a read-modify-write of the
+whole word. The rest is in `crates/model/src/lib.rs`. Shuttle, the other engine of that crate, is sequentially
+consistent and says nothing about orderings.
+";
