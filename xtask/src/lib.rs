@@ -16,8 +16,9 @@
 //! | `guide.rs` | no rule: reads documents that a test follows |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
 //!
-//! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`), and `cargo xtask coverage`
-//! says which lines of `core` its tests reach (`coverage.rs`).
+//! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`), `cargo xtask coverage` says which
+//! lines of `core` its tests reach (`coverage.rs`), and `cargo xtask orderings` makes the evidence for every ordering
+//! (`orderings.rs`).
 
 use std::fmt;
 
@@ -28,6 +29,7 @@ pub mod documents;
 pub mod files;
 pub mod guide;
 pub mod manifests;
+pub mod orderings;
 pub mod sources;
 pub mod texts;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{asm, coverage};
+use xtask::{asm, coverage, orderings};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -24,12 +24,26 @@ enum Task {
     ///
     /// Exit status 1 if fewer than 95 % are reached, or nobody knows why a line is not. Takes a few minutes.
     Coverage,
+    /// Runs the models of every lock, drops each ordering in turn, and writes docs/orderings.md: some minutes.
+    ///
+    /// Exit status 1 if a model fails, or an ordering is not needed.
+    Orderings {
+        /// Writes nothing, but compares: exit status 1 if the document is not what it would be.
+        #[arg(long, conflicts_with = "locks")]
+        check: bool,
+        /// Only of these locks, to be looked at; writes nothing.
+        #[arg(long, value_name = "LOCK,...")]
+        locks: Option<String>,
+    },
 }
 
 fn main() -> Result<ExitCode> {
     let (report, findings) = match Cli::parse().task {
         Task::Asm => asm::run()?,
         Task::Coverage => coverage::run()?,
+        Task::Orderings { locks: Some(locks), .. } => (String::new(), orderings::show(&locks)?),
+        Task::Orderings { check: true, .. } => (String::new(), orderings::check()?),
+        Task::Orderings { .. } => (orderings::write()?, Vec::new()),
     };
     print!("{report}");
     for finding in &findings {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 
 use crate::model::{Depth, Model, Run};
-use crate::mutate::{Half, Mutant, Site, failure_of, record};
+use crate::mutate::{Half, Mutant, Site, Stores, failure_with, record};
 
 /// Why an ordering may stand in a lock though no model fails without it. There is no other reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +81,14 @@ impl Evidence {
         shortest.sort_by_key(|((run, _), _)| run.executions);
         let sites: BTreeSet<Site> = recorded.iter().flat_map(|(_, sites)| sites).copied().collect();
         let verdict = |site: &Site| {
-            let mut exercising = shortest.iter().filter(|((_, sites), _)| sites.contains(site));
-            let failing = |(_, model): &(_, &Model)| Some((model.name.clone(), failure_of(model, Some(*site))?));
-            let mutant = Mutant { site: *site, caught: exercising.find_map(failing) };
+            let exercising = || shortest.iter().filter(|((_, sites), _)| sites.contains(site));
+            let failing =
+                |model: &Model, stores| Some((model.name.clone(), failure_with(model, Some(*site), stores)?));
+            let caught = exercising()
+                .take_while(|((run, _), _)| run.executions <= depth.consequences_max)
+                .find_map(|(_, model)| failing(model, Stores::AsTheyCome))
+                .or_else(|| exercising().find_map(|(_, model)| failing(model, Stores::Ordered)));
+            let mutant = Mutant { site: *site, caught };
             tell(&mutant);
             mutant
         };

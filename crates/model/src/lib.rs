@@ -71,6 +71,7 @@ pub mod exclusion;
 pub mod loom;
 pub mod model;
 pub mod mutate;
+pub mod parts;
 pub mod source;
 pub mod staged;
 pub mod subjects;

@@ -106,6 +106,9 @@ pub struct Depth {
     pub more_preemptions: usize,
     /// Stop after so many executions; looked at every 20,000.
     pub executions_max: Option<usize>,
+    /// Models of up to so many executions are tried on a mutant without the rule that plain stores to one word are
+    /// ordered ([`Stores`](crate::mutate::Stores)), before any is tried with it.
+    pub consequences_max: u64,
 }
 
 impl Depth {
@@ -134,6 +137,10 @@ impl fmt::Display for Run {
         let bound = self.preemptions.map_or("any number of".to_owned(), |n| format!("at most {n}"));
         let Self { model, executions, .. } = self;
         let first = if self.is_cut { "the first " } else { "" };
-        write!(f, "{model}: {bound} preemptions, {first}{executions} executions, {} ms", self.elapsed.as_millis())
+        write!(
+            f,
+            "{model}: {bound} preemptions, {first}{executions} executions, {} ms",
+            self.elapsed.as_millis()
+        )
     }
 }

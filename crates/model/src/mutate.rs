@@ -58,6 +58,7 @@ thread_local! {
     static SEEN: RefCell<BTreeSet<Site>> = const { RefCell::new(BTreeSet::new()) };
     static DROPPED: Cell<Option<Site>> = const { Cell::new(None) };
     static QUIET: Cell<bool> = const { Cell::new(false) };
+    static STORES: Cell<Stores> = const { Cell::new(Stores::Ordered) };
     static CHECKING: Cell<Check> = const { Cell::new(Check::Other) };
 }
 
@@ -149,28 +150,56 @@ pub fn record(model: &Model, depth: Depth) -> (Run, BTreeSet<Site>) {
     }
 }
 
+/// What the models ask of plain stores to one word; see `words.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stores {
+    /// That they happen one after the other: more than the memory model asks.
+    Ordered,
+    /// Nothing. What fails then, fails by its consequences.
+    AsTheyCome,
+}
+
 /// Runs `model` with `dropped` missing (`None`: as it is), silently. What it failed with, if it did.
 pub fn failure_of(model: &Model, dropped: Option<Site>) -> Option<String> {
+    failure_with(model, dropped, Stores::Ordered)
+}
+
+/// As [`failure_of`], under this rule.
+pub fn failure_with(model: &Model, dropped: Option<Site>, stores: Stores) -> Option<String> {
     silence_on_demand();
     DROPPED.set(dropped);
+    STORES.set(stores);
     QUIET.set(true);
     let result = catch_unwind(AssertUnwindSafe(|| model.check()));
     QUIET.set(false);
+    STORES.set(Stores::Ordered);
     DROPPED.set(None);
     let payload = result.err()?;
-    match CHECKING.replace(Check::Other) {
-        Check::Sections => return Some("two sections that nothing orders".to_string()),
-        Check::Stores => return Some("two stores to one word that nothing orders".to_string()),
-        Check::Other => {}
-    }
     let text = payload
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| payload.downcast_ref::<&str>().copied())
         .unwrap_or("a panic without text");
-    let text = text.trim().lines().next().unwrap_or_default().trim();
-    Some(if text.contains(ENDLESS) { "an execution without end".to_owned() } else { text.to_owned() })
+    let first = text.trim().lines().next().unwrap_or_default().trim();
+    Some(match CHECKING.replace(Check::Other) {
+        Check::Sections => "two sections that nothing orders".to_owned(),
+        Check::Stores => STORES_NOT_ORDERED.to_owned(),
+        Check::Other if text.contains(ENDLESS) => "an execution without end".to_owned(),
+        Check::Other if text.contains(NOT_YET) => "a word used before it is known to be made".to_owned(),
+        Check::Other => first.to_owned(),
+    })
 }
+
+/// What a mutant fails with under the rule [`Stores::Ordered`] alone.
+pub const STORES_NOT_ORDERED: &str = "two stores to one word that nothing orders";
+
+/// Whether the models ask for plain stores that happen one after the other.
+pub(crate) fn stores_are_ordered() -> bool {
+    STORES.get() == Stores::Ordered
+}
+
+/// What loom says of a word whose making nothing orders before its use.
+const NOT_YET: &str = "Causality violation: Concurrent load and mut accesses";
 
 /// What loom says of an execution that takes too many steps: all that are left wait.
 const ENDLESS: &str = "exceeded maximum number of branches";

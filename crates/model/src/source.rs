@@ -10,7 +10,9 @@ use sha2::{Digest, Sha256};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, ExprCall, ExprMethodCall, ExprPath, ImplItemFn, ItemFn, ItemMod, Token, TraitItemFn};
+use syn::{
+    Attribute, Expr, ExprCall, ExprMethodCall, ExprPath, ImplItemFn, ItemFn, ItemMod, Token, TraitItemFn,
+};
 
 use crate::mutate::{Half, Site};
 
@@ -128,7 +130,13 @@ fn ordering_of(path: &ExprPath) -> Option<String> {
 }
 
 impl Collector {
-    fn operation(&mut self, name: &str, at: (u32, u32), arguments: &Punctuated<Expr, Token![,]>, whole: Span) {
+    fn operation(
+        &mut self,
+        name: &str,
+        at: (u32, u32),
+        arguments: &Punctuated<Expr, Token![,]>,
+        whole: Span,
+    ) {
         let mut found = Vec::new();
         for argument in arguments {
             if let Expr::Path(path) = argument
@@ -172,7 +180,9 @@ fn shown(code: &str) -> String {
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|a| a.path().is_ident("cfg") && a.parse_args::<syn::Ident>().is_ok_and(|i| i == "test"))
+    attributes
+        .iter()
+        .any(|a| a.path().is_ident("cfg") && a.parse_args::<syn::Ident>().is_ok_and(|i| i == "test"))
 }
 
 impl<'ast> Visit<'ast> for Collector {

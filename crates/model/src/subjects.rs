@@ -2,13 +2,8 @@
 
 mod cna;
 
-use nearlock_core::classic::clh::ClhLock;
 use nearlock_core::classic::cohort::CohortLock;
 use nearlock_core::classic::hmcs::HmcsLock;
-use nearlock_core::classic::mcs::McsLock;
-use nearlock_core::classic::tas::TasLock;
-use nearlock_core::classic::ticket::TicketLock;
-use nearlock_core::classic::ttas::{NoPreRead, TtasLock};
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13;
@@ -19,26 +14,80 @@ use nearlock_core::linux::qspinlock::{
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
+use nearlock_core::subjects::{Family, LockVisitor, Subject};
 use nearlock_core::tuning::Standard;
 
 use crate::engine::Engine;
 use crate::exclusion::{counting, held_at_first, on_numa_nodes, one_node_for_two_locks, trying};
 use crate::loom::Loom;
 use crate::model::Model;
+use crate::parts;
 use crate::staged::{
     Queue, Stage, queue_at_work, queued_against_nameless, queued_against_pending, without_node,
 };
 
-/// The models of the lock called `name`; none if it has none yet.
-pub fn models_of(name: &str) -> Vec<Model> {
+/// All models: of each working lock of core's list, and of the parts of core that are no locks.
+pub fn all_models() -> Vec<Model> {
+    Subject::working().flat_map(models_of).chain(parts::models()).collect()
+}
+
+/// The models of a lock of core's list: those that any lock has, and those of its own states.
+pub fn models_of(subject: &Subject) -> Vec<Model> {
+    let mut models = subject.visit::<Loom, _>(Common { name: subject.name, bounds: Bounds::of(subject) });
+    models.extend(own_models(subject.name));
+    models
+}
+
+/// At most so many preemptions in the models that any lock has; `None`: any number.
+struct Bounds {
+    trying: Option<usize>,
+    two_sections_each: usize,
+    three_threads: usize,
+    two_locks: usize,
+}
+
+impl Bounds {
+    /// What some seconds allow.
+    fn of(subject: &Subject) -> Self {
+        match subject.family {
+            // Newcomers that steal, and waiters that sleep, multiply what can happen.
+            Family::Linux if competes(subject.name) => {
+                Self { trying: Some(3), two_sections_each: 2, three_threads: 1, two_locks: 1 }
+            }
+            Family::Linux => Self { trying: None, two_sections_each: 3, three_threads: 3, two_locks: 2 },
+            _ => Self { trying: None, two_sections_each: 3, three_threads: 2, two_locks: 3 },
+        }
+    }
+}
+
+struct Common<'a> {
+    name: &'a str,
+    bounds: Bounds,
+}
+
+impl LockVisitor<Loom> for Common<'_> {
+    type Output = Vec<Model>;
+    fn visit<L: RawTryLock>(self) -> Vec<Model> {
+        let Self { name, bounds } = self;
+        vec![
+            counting::<Loom, L>(name, 2, 1, None),
+            trying::<Loom, L>(name, bounds.trying),
+            counting::<Loom, L>(name, 2, 2, Some(bounds.two_sections_each)),
+            counting::<Loom, L>(name, 3, 1, Some(bounds.three_threads)),
+            one_node_for_two_locks::<Loom, L>(name, Some(bounds.two_locks)),
+        ]
+    }
+}
+
+/// Whether the lock has the switches for preempted waiters.
+fn competes(name: &str) -> bool {
+    ["-park", "-steal", "-preemptible"].iter().any(|switch| name.contains(switch))
+}
+
+/// The models of states that threads which merely lock would hardly reach.
+fn own_models(name: &str) -> Vec<Model> {
     use LockEvent::{KickUnlock, KickWaiter, Stealing, WaitHead, WaitNode};
     match name {
-        "tas" => word_lock::<TasLock<Loom>>(name),
-        "ttas" => word_lock::<TtasLock<Loom>>(name),
-        "ttas-no-preread" => word_lock::<TtasLock<Loom, NoPreRead>>(name),
-        "ticket" => word_lock::<TicketLock<Loom>>(name),
-        "mcs" => queue_lock::<McsLock<Loom>>(name),
-        "clh" => queue_lock::<ClhLock<Loom>>(name),
         "cohort" => numa_lock::<CohortLock<Loom>>(name, || Loom::set(Setting::CohortLocalPassLimit, 0)),
         "hmcs" => numa_lock::<HmcsLock<Loom>>(name, || Loom::set(Setting::HmcsLocalPassLimit, 0)),
         "qspinlock" => qspin::<Fifo, Standard>(name),
@@ -72,33 +121,16 @@ fn both(mut models: Vec<Model>, more: Vec<Model>) -> Vec<Model> {
     models
 }
 
-fn word_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
-    vec![
-        counting::<Loom, L>(name, 2, 1, None),
-        trying::<Loom, L>(name, None),
-        counting::<Loom, L>(name, 3, 1, Some(2)),
-    ]
-}
-
-/// Of a lock whose nodes the callers bring.
-fn queue_lock<L: RawTryLock>(name: &str) -> Vec<Model> {
-    let mut models = word_lock::<L>(name);
-    models.push(one_node_for_two_locks::<Loom, L>(name, Some(3)));
-    models
-}
-
 /// Of a lock with a queue per NUMA node, whose pass limit `never_pass` sets to 0.
 fn numa_lock<L: RawTryLock>(name: &str, never_pass: fn()) -> Vec<Model> {
-    let mut models = queue_lock::<L>(name);
-    models.extend([
+    vec![
         on_numa_nodes::<Loom, L>(name, "passing", &[0, 0], 3, || ()).reaching(&[LockEvent::LocalPass]),
         on_numa_nodes::<Loom, L>(name, "passing", &[0, 0, 0], 2, || ()).reaching(&[LockEvent::LocalPass]),
         on_numa_nodes::<Loom, L>(name, "never passing", &[0, 0], 3, never_pass)
             .reaching(&[LockEvent::PassLimit]),
         on_numa_nodes::<Loom, L>(name, "never passing", &[0, 0, 1], 2, never_pass)
             .reaching(&[LockEvent::PassLimit]),
-    ]);
-    models
+    ]
 }
 
 fn qspin<Q: Stage<Loom>, T: QSpinTuning>(name: &str) -> Vec<Model>
@@ -108,10 +140,6 @@ where
     type Lock<Q, T> = QSpinLock<Loom, Q, T>;
     let two_newcomers = Queue { newcomers: &[1, 2], ..Queue::default() };
     vec![
-        counting::<Loom, Lock<Q, T>>(name, 2, 1, None).reaching(&[LockEvent::Pending]),
-        trying::<Loom, Lock<Q, T>>(name, None),
-        counting::<Loom, Lock<Q, T>>(name, 2, 2, Some(3)),
-        counting::<Loom, Lock<Q, T>>(name, 3, 1, Some(3)),
         held_at_first::<Loom, Lock<Q, T>>(name, 3, Some(3)).reaching(&[LockEvent::Pending]),
         queue_at_work::<Loom, Q, T>(name, "two newcomers behind a head", two_newcomers, Some(2), || ()),
         queued_against_pending::<Loom, Q, T>(name, Some(3)),
@@ -134,10 +162,6 @@ where
         (Queue { main: &[1], ..Queue::default() }, Queue { newcomers: &[1, 2], ..Queue::default() });
     let waiter_and_newcomer = Queue { newcomers: &[2], ..one };
     vec![
-        counting::<Loom, Lock<Q, T>>(name, 2, 1, None),
-        trying::<Loom, Lock<Q, T>>(name, Some(3)),
-        counting::<Loom, Lock<Q, T>>(name, 2, 2, Some(2)),
-        counting::<Loom, Lock<Q, T>>(name, 3, 1, Some(1)),
         held_at_first::<Loom, Lock<Q, T>>(name, 3, Some(1)),
         queue_at_work::<Loom, Q, T>(name, "a waiter behind a head", one, Some(3), || ()),
         queue_at_work::<Loom, Q, T>(name, "a waiter and a newcomer", waiter_and_newcomer, Some(2), || ())

@@ -24,16 +24,20 @@ struct Cli {
     /// Executions after which a model's search is stopped.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     executions_max: usize,
+    /// Look for what follows from a missing ordering in models of so many executions, before stores that nothing
+    /// orders count as a failure.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    consequences_max: u64,
 }
 
 fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     if !cli.locks.is_empty() {
-        return of_locks(&cli.locks);
+        return of_locks(&cli);
     }
     let begin = Instant::now();
-    let depth =
-        Depth { more_preemptions: cli.more_preemptions, executions_max: Some(cli.executions_max) };
+    let Cli { more_preemptions, consequences_max, .. } = cli;
+    let depth = Depth { more_preemptions, executions_max: Some(cli.executions_max), consequences_max };
     let tell = |step: &dyn std::fmt::Display| eprintln!("{:4} s: {step}", begin.elapsed().as_secs());
     let evidence = Evidence::gather(&all_models(), depth, tell);
     print!("{}", document::render(&evidence, depth)?);
@@ -41,9 +45,9 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Of a few locks: what holds, and which of their orderings they need by themselves.
-fn of_locks(names: &[String]) -> Result<ExitCode> {
+fn of_locks(cli: &Cli) -> Result<ExitCode> {
     let mut models = Vec::new();
-    for name in names {
+    for name in &cli.locks {
         let working: Vec<_> = Subject::working().map(|subject| subject.name).collect();
         let Some(subject) = Subject::working().find(|subject| subject.name == name) else {
             ensure!(false, "no lock is called `{name}`; there are {}", working.join(", "));
@@ -51,7 +55,8 @@ fn of_locks(names: &[String]) -> Result<ExitCode> {
         };
         models.extend(models_of(subject));
     }
-    let evidence = Evidence::gather(&models, Depth::default(), |_| ());
+    let depth = Depth { consequences_max: cli.consequences_max, ..Depth::default() };
+    let evidence = Evidence::gather(&models, depth, |_| ());
     evidence.runs.iter().for_each(|run| println!("{run}"));
     evidence.mutants.iter().for_each(|mutant| println!("{mutant}"));
     let survivors = evidence.survivors().count();

@@ -1,0 +1,127 @@
+//! Models of the parts of core that are no locks: the parking token, and fences.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::parker::Parker;
+use nearlock_core::platform::Atomic;
+use nearlock_core::strong_fences;
+
+use crate::engine::{Counter, Engine, Thread};
+use crate::loom::{Loom, LoomU32};
+use crate::model::Model;
+
+/// All of them.
+pub fn models() -> Vec<Model> {
+    let mut models = parker();
+    models.extend(fences());
+    models
+}
+
+/// Two places, and data that only tokens hand over.
+#[derive(Default)]
+struct Shared {
+    data: <Loom as Engine>::Counter,
+    first: Parker<Loom>,
+    second: Parker<Loom>,
+}
+
+fn model(name: &str, first: fn(&Shared), second: fn(&Shared)) -> Model {
+    Model::<Loom>::new(name, 2, None, move || {
+        let shared = Arc::new(Shared::default());
+        let other = {
+            let shared = shared.clone();
+            Loom::spawn(Thread::default(), move || second(&shared))
+        };
+        first(&shared);
+        other.join().unwrap();
+    })
+}
+
+/// Gives up after one look.
+fn park_shortly(place: &Parker<Loom>) -> bool {
+    place.park_while(|_, _| false)
+}
+
+/// The parking token: never lost.
+fn parker() -> Vec<Model> {
+    let write_and_unpark = |shared: &Shared| {
+        shared.data.add_one();
+        shared.first.unpark();
+    };
+    let park_and_write = |shared: &Shared| {
+        shared.first.park();
+        shared.data.add_one();
+    };
+    let to = |shared: &Shared| {
+        shared.data.add_one();
+        shared.second.unpark();
+        shared.first.park();
+        shared.data.add_one();
+    };
+    let fro = |shared: &Shared| {
+        shared.second.park();
+        shared.data.add_one();
+        shared.first.unpark();
+    };
+    let perhaps = |shared: &Shared| {
+        if park_shortly(&shared.first) {
+            shared.data.add_one();
+        }
+    };
+    let at_last = |shared: &Shared| {
+        if !park_shortly(&shared.first) {
+            shared.first.park();
+        }
+        shared.data.add_one();
+    };
+    vec![
+        model("parker: one token", park_and_write, write_and_unpark),
+        model("parker: to and fro", to, fro),
+        model("parker: the owner gives up", perhaps, write_and_unpark),
+        model("parker: the owner gives up, and parks again", at_last, write_and_unpark),
+    ]
+}
+
+/// Fences of which both sides are ordinary ones. (loom takes SeqCst operations for AcqRel, but fences for what they
+/// are.)
+fn fences() -> Vec<Model> {
+    const LIGHT: fn() = strong_fences::light::<Loom>;
+    const HEAVY: fn() = strong_fences::heavy::<Loom>;
+    vec![
+        dekker("strong fences: light and heavy", LIGHT, &[HEAVY]),
+        dekker("strong fences: two heavy", HEAVY, &[HEAVY]),
+    ]
+}
+
+/// Dekker's pattern between the first thread and each of the others: write one's own word, fence, read the
+/// other's. Of each pair one must see the other.
+pub fn dekker(name: &str, first: fn(), others: &'static [fn()]) -> Model {
+    let threads = others.len() as u32 + 1;
+    Model::<Loom>::new(name, threads, Some(3), move || {
+        Loom::begin_fences(threads);
+        let words: Arc<[LoomU32]> = (0..threads).map(|_| Atomic::new(0)).collect();
+        let spawned: Vec<_> = (1..threads)
+            .zip(others)
+            .map(|(slot, fence)| {
+                let words = words.clone();
+                let seen = Arc::new(std::sync::atomic::AtomicU32::new(0));
+                let note = seen.clone();
+                let thread = Thread { slot: Some(slot), ..Thread::default() };
+                let handle = Loom::spawn(thread, move || {
+                    words[slot as usize].store(1, Relaxed);
+                    fence();
+                    note.store(words[0].load(Relaxed), Relaxed);
+                });
+                (handle, seen)
+            })
+            .collect();
+        words[0].store(1, Relaxed);
+        first();
+        let seen: Vec<_> = words[1..].iter().map(|word| word.load(Relaxed)).collect();
+        for ((handle, other), own) in spawned.into_iter().zip(seen) {
+            handle.join().unwrap();
+            assert!(own == 1 || other.load(Relaxed) == 1, "neither sees the other");
+        }
+    })
+}
