@@ -8,45 +8,48 @@
 //! | [`model`] | a program to be checked, and its bounds |
 //! | [`exclusion`] | models that every lock can have |
 //! | [`staged`] | models that start in the middle of a queue |
-//! | [`subjects`] | which lock has which models |
-//! | [`mutate`] | is every ordering needed? |
+//! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
+//! | [`mutate`], [`evidence`] | is every ordering needed? |
+//! | [`source`], [`document`] | the orderings in the sources, and `docs/orderings.md` |
 //!
 //! # What is shown
 //!
-//! Of each working lock of core's list (`cargo test -p nearlock-model`; add `-- --nocapture` for the
-//! evidence):
+//! Of each working lock of core's list, and of the parts that are no locks, the parking token and strong fences
+//! (`cargo test -p nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
 //!
 //! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's writes
 //!    unseen by the next: each section writes to a cell that nothing else protects.
 //! 2. **Progress.** Every execution comes to its end, with every section done, and the lock free where a model
 //!    can try it. (A waiter that nobody will ever wake shows as an execution without end.)
-//! 3. **No ordering is too strong.** Each Acquire and Release in the lock's source is dropped in turn, and a
-//!    model fails each time. As of now there is no exception.
-//! 4. **No ordering is left out.** Each that stands in the source of a lock is exercised by some model.
+//! 3. **No ordering is too strong.** Each half of an ordering in the sources, of operations and fences, is dropped in
+//!    turn, and a model fails each time. Exceptions would need a reason of a short list
+//!    ([`evidence::Reason`]); as of now there is none.
+//! 4. **No ordering is left out.** Each that stands in the sources is exercised by some model.
 //! 5. **The models are about something.** A model names the events (a splice, a failed tail update, ...) that
 //!    some execution of it must have reached.
 //!
-//! The parking token and the asymmetric fences have models of their own (`tests/parker.rs`, `tests/fences.rs`).
+//! A lock has the first of the models below by being on the list. What locks rely on in asymmetric fences is in
+//! `tests/fences.rs`, bugs of the past in `tests/history`.
 //!
 //! # Within which bounds
 //!
 //! | models | threads | preemptions |
 //! |---|---|---|
-//! | one section each; lock against `try_lock` | 2 | any number |
-//! | two sections each (qspinlock, CNA) | 2 | 3 |
-//! | one section each (tas, ttas, ticket, mcs, clh, hmcs, cohort) | 3 | 2 |
-//! | one node for two locks (mcs, clh, hmcs, cohort) | 2 | 3 |
+//! | one section each | 2 | any number |
+//! | lock against `try_lock` | 2 | any number; 3 with the switches for preempted waiters |
+//! | two sections each | 2 | 3; with these switches 2 |
+//! | one section each | 3 | 2; qspinlock and CNA 3, with these switches 1 |
+//! | two locks in turn, with one node | 2 | 3; qspinlock and CNA 2, with these switches 1 |
 //! | one section each, passing within a NUMA node or never (hmcs, cohort) | 2 | 3 |
 //! | the same | 3 | 2 |
-//! | one section each; held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
+//! | held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
 //! | staged queues (qspinlock, CNA) | 3 or 4 | 2 |
 //! | the same, held by another thread: waiters (CNA) | 4 | 2 |
 //! | newcomers, or a secondary queue, with it (CNA) | 4 or 5 | 1 |
 //! | three newcomers behind a head (CNA's version 13) | 4 | 1 |
 //!
 //! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by
-//! itself, and is not counted. The environment variable [`NEARLOCK_MODEL_DEEPER`](model::DEEPER) raises every
-//! bound by its value: 1 takes minutes.
+//! itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere.
 //!
 //! # What is not shown
 //!
