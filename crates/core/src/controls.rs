@@ -203,6 +203,8 @@ unsafe impl<P: Platform> RawTryLock for Lifo<P> {
 mod tests {
     use super::*;
     use crate::native::Native;
+    use crate::testing::{OneThread, meanwhile, others_are_done};
+    use std::boxed::Box;
 
     #[test]
     fn lifo_locks_and_unlocks() {
@@ -219,18 +221,64 @@ mod tests {
 
     #[test]
     fn the_other_controls_lock_when_alone() {
-        fn cycle<L: RawLock<Node = ()>>() {
-            let lock = L::default();
+        fn cycle<L: RawTryLock>() {
+            let (lock, node) = (L::default(), L::Node::default());
             // SAFETY: one thread, and unlock follows lock.
             unsafe {
-                lock.lock(&());
-                lock.unlock(&());
-                lock.lock(&());
-                lock.unlock(&());
+                lock.lock(&node);
+                lock.unlock(&node);
+                assert!(lock.try_lock(&node));
+                lock.unlock(&node);
             }
         }
         cycle::<Busted<Native>>();
         cycle::<LostWakeup<Native>>();
         cycle::<AfterYou<Native>>();
+        cycle::<Lifo<Native>>();
+    }
+
+    /// What the controls wait for can come, if not from them.
+    #[test]
+    fn a_bell_that_somebody_rings_is_heard() {
+        let lock: &LostWakeup<OneThread> = Box::leak(Box::default());
+        lock.word.store(1, Relaxed);
+        meanwhile(|| {
+            lock.word.store(0, Relaxed);
+            lock.bell.store(1, Relaxed);
+        });
+        // SAFETY: nobody else is there.
+        unsafe { lock.lock(&()) };
+        assert!(others_are_done());
+    }
+
+    #[test]
+    fn a_polite_waiter_comes_in_when_the_other_has_gone() {
+        let lock: &AfterYou<OneThread> = Box::leak(Box::default());
+        lock.waiters.store(1, Relaxed);
+        meanwhile(|| {
+            lock.waiters.fetch_sub(1, Relaxed);
+        });
+        // SAFETY: nobody else is there.
+        unsafe { lock.lock(&()) };
+        assert!(others_are_done() && lock.waiters.load(Relaxed) == 0);
+    }
+
+    #[test]
+    fn lifo_serves_the_last_first() {
+        let lock: &Lifo<OneThread> = Box::leak(Box::default());
+        let [holder, first, last]: &[LifoNode<OneThread>; 3] = Box::leak(Box::default());
+        // SAFETY: the nodes live for ever, and each has one acquisition.
+        unsafe {
+            lock.lock(holder);
+            meanwhile(|| {
+                meanwhile(|| lock.unlock(holder));
+                lock.lock(last);
+                assert_eq!(first.granted.load(Relaxed), 0);
+                lock.unlock(last);
+            });
+            lock.lock(first);
+            lock.unlock(first);
+        }
+        assert!(others_are_done() && lock.top.load(Relaxed).is_null());
     }
 }

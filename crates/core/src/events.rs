@@ -66,4 +66,10 @@ mod tests {
             assert_eq!(*event as usize, i);
         }
     }
+
+    #[test]
+    fn levels_are_counted_from_the_second_on() {
+        let names = [0, 1, 2, 3].map(|level| LockEvent::of_level(level).map(LockEvent::name));
+        assert_eq!(names, [None, Some("lock_use_node2"), Some("lock_use_node3"), Some("lock_use_node4")]);
+    }
 }

@@ -365,6 +365,7 @@ impl<W: Wait> AsymFence for Native<W> {
 mod tests {
     use super::*;
     use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+    use std::sync::Barrier;
 
     #[test]
     fn a_wait_ends_when_another_thread_writes() {
@@ -400,5 +401,34 @@ mod tests {
         let word = AtomicU32::new(5);
         assert_eq!(Native::<Spin>::wait_until_bounded(&word, Relaxed, 3, |v| v == 6), 5);
         assert_eq!(Native::<Spin>::wait_until_bounded(&word, Relaxed, 0, |v| v == 5), 5);
+    }
+
+    #[test]
+    fn without_an_operating_system_a_sleeper_wakes_for_no_reason() {
+        let word = AtomicU32::new(5);
+        Native::<Spin>::park(&word, 5);
+        Native::<Spin>::unpark(&word, 1);
+        assert_eq!(word.load(Relaxed), 5);
+    }
+
+    #[test]
+    fn of_two_sides_of_a_fence_one_sees_the_other() {
+        for _ in 0..50 {
+            let [x, y, seen] = [const { AtomicU32::new(0) }; 3];
+            let come = Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    come.wait();
+                    x.store(1, Relaxed);
+                    Native::<Spin>::light();
+                    seen.fetch_add(y.load(Relaxed), Relaxed);
+                });
+                come.wait();
+                y.store(1, Relaxed);
+                Native::<Spin>::heavy();
+                seen.fetch_add(x.load(Relaxed), Relaxed);
+            });
+            assert!(seen.into_inner() > 0);
+        }
     }
 }

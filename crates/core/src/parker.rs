@@ -159,4 +159,65 @@ mod tests {
         assert!(taken);
         assert_eq!(format!("{place:?}"), r#"Parker("empty")"#);
     }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Action {
+        Unpark,
+        /// Gives up in sleep number `patience`, from 1. The token comes in sleep number `comes`, if that is not 0.
+        Park {
+            patience: u32,
+            comes: u32,
+        },
+    }
+
+    const ACTIONS: [Action; 7] = [
+        Action::Unpark,
+        Action::Park { patience: 1, comes: 0 },
+        Action::Park { patience: 1, comes: 1 },
+        Action::Park { patience: 1, comes: 2 },
+        Action::Park { patience: 2, comes: 0 },
+        Action::Park { patience: 2, comes: 1 },
+        Action::Park { patience: 2, comes: 2 },
+    ];
+
+    /// Whether a token is taken, and after how many sleeps.
+    fn seen(place: &Place, action: Action) -> Option<(bool, u32)> {
+        let Action::Park { patience, comes } = action else {
+            place.unpark();
+            return None;
+        };
+        let mut sleeps = 0;
+        let taken = place.park_while(|_, _| {
+            sleeps += 1;
+            if sleeps == comes {
+                place.unpark();
+            }
+            sleeps < patience
+        });
+        Some((taken, sleeps))
+    }
+
+    /// The same, of what a parker should be.
+    fn expected(token: &mut bool, action: Action) -> Option<(bool, u32)> {
+        match action {
+            Action::Unpark => {
+                *token = true;
+                None
+            }
+            Action::Park { .. } if std::mem::take(token) => Some((true, 0)),
+            Action::Park { patience, comes } if (1..=patience).contains(&comes) => Some((true, comes)),
+            Action::Park { patience, .. } => Some((false, patience)),
+        }
+    }
+
+    #[test]
+    fn all_sequences_of_three_do_as_a_token_that_is_there_or_not() {
+        for sequence in 0..ACTIONS.len().pow(3) {
+            let (place, mut token) = (Place::new(), false);
+            let actions = [sequence / 49, sequence / 7 % 7, sequence % 7].map(|index| ACTIONS[index]);
+            for action in actions {
+                assert_eq!(seen(&place, action), expected(&mut token, action), "{actions:?}");
+            }
+        }
+    }
 }

@@ -230,4 +230,12 @@ mod tests {
         assert_eq!(Subject::named("qspinlock").map(|s| s.family), Some(Family::Linux));
         assert!(Subject::named("no such lock").is_none());
     }
+
+    #[test]
+    fn promises_have_names_of_their_own() {
+        let mut names: Vec<_> = SUBJECTS.iter().map(|s| s.fairness.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names, ["first come, first served", "none", "pass limit", "threshold"]);
+    }
 }

@@ -1,10 +1,11 @@
-//! A platform for unit tests: one thread, which therefore never waits in vain.
+//! A platform for unit tests: one thread, which therefore never waits in vain. What others do while it waits, the test
+//! says before: [`meanwhile`].
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::boxed::Box;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::thread_local;
 
 use crate::events::LockEvent;
@@ -30,6 +31,7 @@ thread_local! {
     pub static NUMA_NODE: Cell<u32> = const { Cell::new(0) };
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
+    static OTHERS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
     /// The last call of `unpark`.
     pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
 }
@@ -44,6 +46,23 @@ pub fn set(setting: Setting, value: u64) {
         values[setting as usize] = value;
         settings.set(values);
     });
+}
+
+/// Others do this as soon as the only thread waits, sleeps or passes a turn; after what they were to do before, one
+/// thing at a time. Waits that are bounded are too short for them.
+pub fn meanwhile(what: impl FnOnce() + 'static) {
+    OTHERS.with_borrow_mut(|others| others.push_back(Box::new(what)));
+}
+
+/// Whether others have done all that they were to do.
+pub fn others_are_done() -> bool {
+    OTHERS.with_borrow(VecDeque::is_empty)
+}
+
+/// False if there was nothing to do for them.
+fn others_act() -> bool {
+    let next = OTHERS.with_borrow_mut(VecDeque::pop_front);
+    next.map(|act| act()).is_some()
 }
 
 impl OneThread {
@@ -64,9 +83,13 @@ unsafe impl Platform for OneThread {
     type Ptr<T> = AtomicPtr<T>;
 
     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
-        let v = word.load(order);
-        assert!(done(v), "the only thread waits for ever");
-        v
+        loop {
+            let v = word.load(order);
+            if done(v) {
+                return v;
+            }
+            assert!(others_act(), "the only thread waits for ever");
+        }
     }
 
     fn wait_until_bounded<V: Copy>(
@@ -78,7 +101,9 @@ unsafe impl Platform for OneThread {
         word.load(order)
     }
 
-    fn cpu_relax(_turn: u32) {}
+    fn cpu_relax(_turn: u32) {
+        others_act();
+    }
 
     fn fence(_order: Ordering) {}
 
@@ -89,7 +114,8 @@ unsafe impl Platform for OneThread {
 
 impl Park for OneThread {
     fn park(word: &AtomicU32, expected: u32) {
-        assert_ne!(word.load(Ordering::Relaxed), expected, "the only thread sleeps for ever");
+        let stays_awake = word.load(Ordering::Relaxed) != expected;
+        assert!(stays_awake || others_act(), "the only thread sleeps for ever");
     }
     fn unpark(word: *const AtomicU32, n: u32) {
         UNPARKED.set(Some((word, n)));

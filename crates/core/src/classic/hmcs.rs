@@ -237,7 +237,8 @@ unsafe impl<P: Topology + Settings> RawTryLock for HmcsLock<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{NUMA_NODE, OneThread, set};
+    use crate::testing::{NUMA_NODE, OneThread, meanwhile, others_are_done, set};
+    use std::boxed::Box;
     use std::vec::Vec;
 
     type Lock = HmcsLock<OneThread>;
@@ -319,5 +320,19 @@ mod tests {
             lock.unlock(&node);
             assert!(!lock.is_locked());
         }
+    }
+
+    #[test]
+    fn who_leaves_waits_for_a_successor_that_has_swapped_and_not_linked() {
+        let lock = Lock::new();
+        let [node, waiter]: &[Node<OneThread>; 2] = Box::leak(Box::default());
+        // SAFETY: one thread, and the waiter is made up.
+        unsafe { lock.lock(node) };
+        lock.part(0).tail.store(ptr::from_ref(waiter).cast_mut(), Relaxed);
+        meanwhile(|| node.next.store(ptr::from_ref(waiter).cast_mut(), Relaxed));
+        // SAFETY: as above.
+        unsafe { lock.unlock(node) };
+        assert!(others_are_done());
+        assert_eq!(waiter.status.load(Relaxed), ACQUIRE_GLOBAL);
     }
 }

@@ -182,6 +182,8 @@ unsafe impl<P: Platform> CohortDetecting for McsLock<P> {
 mod tests {
     use super::*;
     use crate::native::Native;
+    use crate::testing::{OneThread, meanwhile, others_are_done};
+    use std::boxed::Box;
 
     const _: () = assert!(size_of::<McsLock<Native>>() == size_of::<usize>());
     const _: () = assert!(size_of::<Node<Native>>() == 2 * size_of::<usize>());
@@ -239,5 +241,20 @@ mod tests {
             assert!(lock.try_lock(&b));
             lock.unlock(&b);
         }
+    }
+
+    #[test]
+    fn an_unlock_waits_for_a_successor_that_has_swapped_and_not_linked() {
+        let lock = McsLock::<OneThread>::new();
+        let [node, next]: &[Node<OneThread>; 2] = Box::leak(Box::default());
+        meanwhile(|| node.next.store(ptr::from_ref(next).cast_mut(), Relaxed));
+        // SAFETY: one thread; `next` waits behind `node`.
+        unsafe {
+            lock.lock(node);
+            lock.tail.store(ptr::from_ref(next).cast_mut(), Relaxed);
+            lock.unlock(node);
+        }
+        assert!(others_are_done());
+        assert_eq!(next.granted.load(Relaxed), 1);
     }
 }

@@ -194,7 +194,7 @@ pub(super) unsafe fn looks_granted<P: Park, Part, T: QSpinTuning>(
 
 /// Sleeps until granted.
 #[cold]
-fn sleep_until_granted<P: Park, Part>(node: &Node<P, Part>) {
+pub(super) fn sleep_until_granted<P: Park, Part>(node: &Node<P, Part>) {
     // Relaxed on success, where nothing is published.
     // Ordering: Acquire on failure, pairs with the Release in `grant`: granted meanwhile.
     if node.granted.compare_exchange(0, HALTED, Relaxed, Acquire).is_err() {

@@ -1,6 +1,8 @@
 use super::*;
 use crate::testing::{OneThread, UNPARKED, events_of};
 
+mod waiting;
+
 const _: () = assert!(size_of::<QSpinLock<OneThread>>() == 4);
 const _: () = assert!(size_of::<Node<OneThread, ()>>() == 2 * size_of::<usize>());
 
