@@ -8,7 +8,7 @@
 //! a reason ([`reasons`]). Lines for other processors than this one are not compiled, and so are not there.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -131,9 +131,13 @@ impl Build {
 
     /// The programs that cargo builds.
     fn executables(&self, arguments: &[&str]) -> Result<Vec<PathBuf>> {
-        let json = output(self.cargo(arguments).arg("--message-format=json-render-diagnostics"))?;
+        let mut command = self.cargo(arguments);
+        // What is wrong with the sources goes to our own standard error.
+        command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+        let build = command.output().context("cargo does not start")?;
+        ensure!(build.status.success(), "cargo {} fails", arguments.join(" "));
         let mut programs = Vec::new();
-        for message in Message::parse_stream(&*json) {
+        for message in Message::parse_stream(&*build.stdout) {
             if let Message::CompilerArtifact(artifact) = message? {
                 programs.extend(artifact.executable.map(PathBuf::from));
             }
@@ -204,4 +208,44 @@ fn output(mut command: impl std::borrow::BorrowMut<Command>) -> Result<Vec<u8>> 
         bail!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&text));
     }
     Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::files::TextFile;
+
+    /// What is found in a file of twenty lines, of which these were not reached.
+    fn found(path: &str, first: &str, missed: &[usize]) -> Vec<String> {
+        // A comment: the lines need not be a program together.
+        let text = format!("/*\n{first}\n{}*/", "fn f() {}\n".repeat(19));
+        let sources = [TextFile { path: path.to_owned(), text }];
+        let counts = (2..=21).map(|number| (number, u64::from(!missed.contains(&number)))).collect();
+        let counts = BTreeMap::from([(path.to_owned(), counts)]);
+        let files = lines::without_tests(&sources, &counts).expect("is Rust");
+        let found =
+            findings(&files, &[]).into_iter().filter(|finding| !finding.what.starts_with("has no line"));
+        found.map(|finding| finding.place).collect()
+    }
+
+    #[test]
+    fn lines_that_nothing_reaches_need_a_reason() {
+        let [reason, ..] = reasons::REASONS else { panic!("no reason to try") };
+        assert_eq!(found(reason.file, reason.line, &[]), [""; 0]);
+        assert_eq!(found(reason.file, reason.line, &[2]), [""; 0]);
+        assert_eq!(found(reason.file, reason.line, &[3]), [format!("{}:3", reason.file)]);
+        assert_eq!(found("a.rs", reason.line, &[2]), ["a.rs:2"]);
+    }
+
+    #[test]
+    fn a_reason_is_for_the_lines_behind_too_and_19_of_20_must_be_reached() {
+        let [reason, ..] = reasons::REASONS else { panic!("no reason to try") };
+        assert_eq!(found(reason.file, reason.line, &[2, 3]), [SOURCES]);
+        assert_eq!(
+            found(reason.file, reason.line, &[2, 4]),
+            [format!("{}:4", reason.file), SOURCES.to_owned()]
+        );
+    }
 }

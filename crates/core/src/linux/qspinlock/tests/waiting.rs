@@ -213,7 +213,7 @@ fn a_head_waits_until_the_marks_of_late_waiters_are_gone() {
         head.next.store(ptr::null_mut(), Relaxed);
         node(LAST).granted.store(0, Relaxed);
         LATE.set(2);
-        let goes = || {
+        let goes = move || {
             let marked = contended.word.fetch_and(!PENDING, Relaxed);
             assert_eq!(marked, tail.bits() | PENDING | LOCKED);
         };
