@@ -3,7 +3,8 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`mod@loom`] | the platform |
+//! | [`mod@loom`] | the platform of the model checker loom |
+//! | [`mod@shuttle`] | the platform of Shuttle, what its models are, and how they are run |
 //! | [`engine`] | what models ask of the platform that runs them |
 //! | [`model`] | a program to be checked, and its bounds |
 //! | [`exclusion`] | models that every lock can have |
@@ -75,6 +76,7 @@ pub mod loom;
 pub mod model;
 pub mod mutate;
 pub mod parts;
+pub mod shuttle;
 pub mod source;
 pub mod staged;
 pub mod subjects;

@@ -7,7 +7,7 @@ use nearlock_core::parker::Parker;
 use nearlock_core::platform::Atomic;
 use nearlock_core::strong_fences;
 
-use crate::engine::{Counter, Engine, Thread};
+use crate::engine::{Counter, Engine, Handle, Thread};
 use crate::loom::{Loom, LoomU32};
 use crate::model::Model;
 
@@ -19,19 +19,22 @@ pub fn models() -> Vec<Model> {
 }
 
 /// Two places, and data that only tokens hand over.
-#[derive(Default)]
-struct Shared {
-    data: <Loom as Engine>::Counter,
-    first: Parker<Loom>,
-    second: Parker<Loom>,
+struct Shared<E: Engine> {
+    data: E::Counter,
+    first: Parker<E>,
+    second: Parker<E>,
 }
 
-fn model(name: &str, first: fn(&Shared), second: fn(&Shared)) -> Model {
-    Model::<Loom>::new(name, 2, None, move || {
-        let shared = Arc::new(Shared::default());
+fn model<E: Engine>(name: &str, first: fn(&Shared<E>), second: fn(&Shared<E>)) -> Model<E> {
+    Model::new(name, 2, None, move || {
+        let shared = Arc::new(Shared::<E> {
+            data: E::Counter::default(),
+            first: Parker::default(),
+            second: Parker::default(),
+        });
         let other = {
             let shared = shared.clone();
-            Loom::spawn(Thread::default(), move || second(&shared))
+            E::spawn(Thread::default(), move || second(&shared))
         };
         first(&shared);
         other.join().unwrap();
@@ -39,37 +42,37 @@ fn model(name: &str, first: fn(&Shared), second: fn(&Shared)) -> Model {
 }
 
 /// Gives up after one look.
-fn park_shortly(place: &Parker<Loom>) -> bool {
+fn park_shortly<E: Engine>(place: &Parker<E>) -> bool {
     place.park_while(|_, _| false)
 }
 
 /// The parking token: never lost.
-fn parker() -> Vec<Model> {
-    let write_and_unpark = |shared: &Shared| {
+pub fn parker<E: Engine>() -> Vec<Model<E>> {
+    let write_and_unpark = |shared: &Shared<E>| {
         shared.data.add_one();
         shared.first.unpark();
     };
-    let park_and_write = |shared: &Shared| {
+    let park_and_write = |shared: &Shared<E>| {
         shared.first.park();
         shared.data.add_one();
     };
-    let to = |shared: &Shared| {
+    let to = |shared: &Shared<E>| {
         shared.data.add_one();
         shared.second.unpark();
         shared.first.park();
         shared.data.add_one();
     };
-    let fro = |shared: &Shared| {
+    let fro = |shared: &Shared<E>| {
         shared.second.park();
         shared.data.add_one();
         shared.first.unpark();
     };
-    let perhaps = |shared: &Shared| {
+    let perhaps = |shared: &Shared<E>| {
         if park_shortly(&shared.first) {
             shared.data.add_one();
         }
     };
-    let at_last = |shared: &Shared| {
+    let at_last = |shared: &Shared<E>| {
         if !park_shortly(&shared.first) {
             shared.first.park();
         }

@@ -31,24 +31,30 @@ pub struct Queue {
     pub secondary: &'static [u32],
     /// Threads that come while this goes on.
     pub newcomers: &'static [u32],
+    /// Threads that come twice, the second time from another NUMA node.
+    pub migrants: &'static [u32],
     /// Those of all these threads that are urgent.
     pub urgent: &'static [u32],
 }
 
 impl Queue {
+    /// None but the head.
+    pub const NOBODY: Self = Self { main: &[], secondary: &[], newcomers: &[], migrants: &[], urgent: &[] };
+
     /// How many slots its threads take.
     pub fn slots(&self) -> u32 {
-        let all = self.main.iter().chain(self.secondary).chain(self.newcomers);
+        let all = self.main.iter().chain(self.secondary).chain(self.newcomers).chain(self.migrants);
         all.max().map_or(1, |slot| slot + 1)
     }
 
-    /// One each: the holder's, the head's, and the others'.
+    /// One each: the holder's, the head's, and the others'; two of who comes twice.
     fn sections(&self) -> usize {
-        2 + self.main.len() + self.secondary.len() + self.newcomers.len()
+        2 + self.main.len() + self.secondary.len() + self.newcomers.len() + 2 * self.migrants.len()
     }
 
     fn thread(&self, slot: u32) -> Thread {
-        Thread { urgent: self.urgent.contains(&slot), ..in_slot(slot) }
+        let (urgent, migrates) = (self.urgent.contains(&slot), self.migrants.contains(&slot));
+        Thread { urgent, migrates, ..in_slot(slot) }
     }
 }
 
@@ -234,7 +240,14 @@ where
         let shared = shared.clone();
         E::spawn(queue.thread(slot), move || shared.section())
     });
-    waiters.chain(newcomers).collect()
+    let migrants = queue.migrants.iter().map(|&slot| {
+        let shared = shared.clone();
+        E::spawn(queue.thread(slot), move || {
+            shared.section();
+            shared.section();
+        })
+    });
+    waiters.chain(newcomers).chain(migrants).collect()
 }
 
 /// Waits for the others, and sees whether all have had their sections.

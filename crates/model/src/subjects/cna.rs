@@ -11,7 +11,7 @@ use crate::loom::Loom;
 use crate::model::Model;
 use crate::staged::{Queue, Stage, queue_at_work, queue_of_held_lock};
 
-const NOBODY: Queue = Queue { main: &[], secondary: &[], newcomers: &[], urgent: &[] };
+const NOBODY: Queue = Queue::NOBODY;
 const MOVED: Queue = Queue { secondary: &[1], ..NOBODY };
 
 /// Those of the final form, whose head sorts while another thread holds the lock.

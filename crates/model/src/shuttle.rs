@@ -1,0 +1,416 @@
+//! The platform of Shuttle, which runs many threads on schedules drawn at random.
+//!
+//! It finds what needs more threads than [`mod@crate::loom`] can follow, and shows sleepers that nobody wakes,
+//! nested slow paths and starvation. It shows nothing about orderings: an operation is a place where the scheduler may
+//! choose another thread, and then one indivisible step, as if all were `SeqCst` (fences are therefore nothing).
+//!
+//! | asked for | here |
+//! |---|---|
+//! | a wait | looks, and lets the others run between looks |
+//! | a bounded wait | gives up after a random number of looks, three at most |
+//! | sleep | blocks; now and then returns for no reason instead |
+//! | clock | moves at random: mostly by less than 1 us between two questions, sometimes by up to 20 ms |
+//! | NUMA node | one of [`NUMA_NODES`]; a thread that migrates is on another at every question |
+//! | random bits | drawn by the engine, so that a replay draws them again |
+//! | queue nodes | [`NodeId::NESTING`] per slot, as everywhere |
+//! | interrupts | a handler of the model may run while a thread waits ([`Shuttle::interrupt`]) |
+//!
+//! All threads of a model are coroutines on the thread of the machine that runs it. What belongs to an execution is
+//! kept in thread-locals, and several models can run at the same time.
+
+pub mod adversary;
+pub mod check;
+pub mod crowd;
+mod words;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ::shuttle::future::batch_semaphore::{BatchSemaphore, Fairness};
+use ::shuttle::rand::RngCore;
+use ::shuttle::sync::atomic::AtomicBool;
+use ::shuttle::thread::JoinHandle;
+use nearlock_core::events::LockEvent;
+use nearlock_core::linux::{cna, cna_v13, qspinlock};
+use nearlock_core::platform::{
+    AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
+    Topology,
+};
+use nearlock_core::settings::Setting;
+
+use crate::engine::{Counter, Engine, Handle, Thread};
+use adversary::Watch;
+
+pub use words::{ShuttlePtr, ShuttleU32, ShuttleU64};
+
+/// How many NUMA nodes threads are on.
+pub const NUMA_NODES: u32 = 3;
+/// Failed looks after which a bounded wait gives up, at most.
+const BOUNDED_TURNS: u32 = 3;
+/// One in so many sleeps ends for no reason.
+const WAKES_FOR_NO_REASON: u32 = 8;
+/// One in so many questions moves the clock far.
+const LONG_PAUSES: u32 = 16;
+const LONG_PAUSE_NS: u32 = 20_000_000;
+const SHORT_PAUSE_NS: u32 = 1_000;
+
+/// The platform; see the [module](self).
+#[derive(Debug)]
+pub struct Shuttle;
+
+type QSpinNode = qspinlock::Node<Shuttle, ()>;
+type CnaNode = cna::Node<Shuttle>;
+type CnaV13Node = cna_v13::Node<Shuttle>;
+
+/// What may happen to a thread that waits.
+#[derive(Clone)]
+struct Interrupts {
+    /// One in so many turns of a wait is interrupted.
+    once_in: u32,
+    left: u32,
+    handler: Arc<dyn Fn(u32)>,
+}
+
+/// What belongs to the execution that is under way on this thread of the machine.
+#[derive(Default)]
+struct Instance {
+    qspin: RefCell<Arc<[QSpinNode]>>,
+    cna: RefCell<Arc<[CnaNode]>>,
+    cna_v13: RefCell<Arc<[CnaV13Node]>>,
+    /// A load of it is a place where the scheduler chooses.
+    point: RefCell<Arc<AtomicBool>>,
+    /// The next operation follows a choice of the scheduler already.
+    chosen: Cell<bool>,
+    now_ns: Cell<u64>,
+    settings: Cell<[u64; Setting::COUNT]>,
+    events: Cell<[u64; LockEvent::COUNT]>,
+    executions: Cell<u64>,
+    /// Who sleeps: the address of the word, and what wakes.
+    sleepers: RefCell<Vec<(usize, Arc<BatchSemaphore>)>>,
+    interrupts: RefCell<Option<Interrupts>>,
+    watch: Watch,
+}
+
+thread_local! {
+    static INSTANCE: Instance = Instance::default();
+}
+
+::shuttle::thread_local! {
+    static THREAD: Cell<Thread> = Cell::new(Thread::default());
+    /// Queue nodes in use.
+    static DEPTH: Cell<u32> = Cell::new(0);
+    /// Interrupts that the thread is in.
+    static LEVEL: Cell<u32> = Cell::new(0);
+}
+
+impl Shuttle {
+    /// A random number below `n`, drawn by the engine.
+    pub fn below(n: u32) -> u32 {
+        Self::random_u32() % n
+    }
+
+    /// Whether something happens that happens once in `n` times.
+    fn once_in(n: u32) -> bool {
+        Self::below(n) == 0
+    }
+
+    /// From now on a thread that waits may be interrupted, once in `once_in` turns, and `times` times in all. It then
+    /// runs `handler` with how many interrupts it is in, 1 to [`NodeId::NESTING`] - 1. The handler may take locks that
+    /// are only taken at this level: whoever waits for a lock of some level then holds none, so that the model itself
+    /// cannot deadlock.
+    pub fn interrupt(once_in: u32, times: u32, handler: impl Fn(u32) + 'static) {
+        let interrupts = Interrupts { once_in, left: times, handler: Arc::new(handler) };
+        INSTANCE.with(|i| i.interrupts.replace(Some(interrupts)));
+    }
+
+    /// How often `event` has been counted on this thread of the machine, by all models so far.
+    pub fn events_of(event: LockEvent) -> u64 {
+        INSTANCE.with(|i| i.events.get()[event as usize])
+    }
+
+    /// How many executions have begun on this thread of the machine, of all models so far.
+    pub fn executions() -> u64 {
+        INSTANCE.with(|i| i.executions.get())
+    }
+}
+
+/// Perhaps an interrupt.
+fn maybe_interrupt() {
+    let level = LEVEL.with(Cell::get) + 1;
+    let handler = INSTANCE.with(|i| {
+        let mut interrupts = i.interrupts.borrow_mut();
+        let interrupts = interrupts.as_mut().filter(|now| now.left > 0 && level < NodeId::NESTING)?;
+        Shuttle::once_in(interrupts.once_in).then(|| {
+            interrupts.left -= 1;
+            interrupts.handler.clone()
+        })
+    });
+    if let Some(handler) = handler {
+        LEVEL.with(|l| l.set(level));
+        handler(level);
+        LEVEL.with(|l| l.set(level - 1));
+    }
+}
+
+/// The scheduler chooses who takes the next step.
+fn point() {
+    if INSTANCE.with(|i| i.chosen.take()) {
+        return;
+    }
+    let point = INSTANCE.with(|i| i.point.borrow().clone());
+    point.load(Ordering::SeqCst);
+}
+
+/// A turn of a wait: lets the others run.
+fn pause() {
+    maybe_interrupt();
+    ::shuttle::thread::yield_now();
+}
+
+/// As [`pause`], before another look.
+fn pause_and_look<V: Copy>(word: &impl Atomic<V>, order: Ordering) -> V {
+    pause();
+    INSTANCE.with(|i| i.chosen.set(true));
+    word.load(order)
+}
+
+impl Engine for Shuttle {
+    type Counter = ShuttleCounter;
+    type Handle = JoinHandle<()>;
+
+    fn begin(slots: u32) {
+        fn nodes<N: Default>(slots: u32) -> Arc<[N]> {
+            (0..slots * NodeId::NESTING).map(|_| N::default()).collect()
+        }
+        INSTANCE.with(|i| {
+            i.qspin.replace(nodes(slots));
+            i.cna.replace(nodes(slots));
+            i.cna_v13.replace(nodes(slots));
+            i.point.replace(Arc::new(AtomicBool::new(false)));
+            i.chosen.set(false);
+            i.now_ns.set(0);
+            i.sleepers.borrow_mut().clear();
+            i.interrupts.replace(None);
+            i.watch.reset();
+            i.settings.set(Setting::DEFAULTS);
+            i.executions.set(i.executions.get() + 1);
+        });
+    }
+
+    fn become_thread(thread: Thread) {
+        THREAD.with(|t| t.set(thread));
+    }
+
+    fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+        ::shuttle::thread::spawn(move || {
+            Self::become_thread(thread);
+            f();
+        })
+    }
+
+    fn set(which: Setting, value: u64) {
+        INSTANCE.with(|i| {
+            let mut values = i.settings.get();
+            values[which as usize] = value;
+            i.settings.set(values);
+        });
+    }
+}
+
+impl Handle for JoinHandle<()> {
+    fn join(self) -> std::thread::Result<()> {
+        JoinHandle::join(self)
+    }
+}
+
+/// Panics if two threads are in it at the same time.
+#[derive(Default)]
+pub struct ShuttleCounter {
+    busy: Cell<bool>,
+    count: Cell<u32>,
+}
+
+// SAFETY: the coroutines of one model run on one thread.
+unsafe impl Sync for ShuttleCounter {}
+
+impl Counter for ShuttleCounter {
+    fn add_one(&self) {
+        assert!(!self.busy.replace(true), "two sections at the same time");
+        INSTANCE.with(|i| i.watch.enter_section());
+        let count = self.count.get();
+        point();
+        self.count.set(count + 1);
+        INSTANCE.with(|i| i.watch.leave_section());
+        self.busy.set(false);
+    }
+
+    fn get(&self) -> u32 {
+        self.count.get()
+    }
+}
+
+// SAFETY: each operation of a word is one step of one thread, and none happens at the same time (`words.rs`).
+unsafe impl Platform for Shuttle {
+    type U32 = ShuttleU32;
+    type U64 = ShuttleU64;
+    type Ptr<T> = ShuttlePtr<T>;
+
+    fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+        let mut v = word.load(order);
+        while !done(v) {
+            v = pause_and_look(word, order);
+        }
+        v
+    }
+
+    fn wait_until_bounded<V: Copy>(
+        word: &impl Atomic<V>,
+        order: Ordering,
+        turns: u32,
+        done: impl Fn(V) -> bool,
+    ) -> V {
+        let mut v = word.load(order);
+        if !done(v) {
+            for _ in 0..Self::below(turns.min(BOUNDED_TURNS) + 1) {
+                v = pause_and_look(word, order);
+                if done(v) {
+                    break;
+                }
+            }
+        }
+        v
+    }
+
+    fn cpu_relax(_turn: u32) {
+        pause();
+    }
+
+    fn fence(_order: Ordering) {}
+
+    fn count(event: LockEvent) {
+        INSTANCE.with(|i| {
+            let mut events = i.events.get();
+            events[event as usize] += 1;
+            i.events.set(events);
+        });
+    }
+}
+
+/// A sleeper blocks, so that one whom nobody wakes shows as a deadlock.
+impl Park for Shuttle {
+    fn park(word: &ShuttleU32, expected: u32) {
+        if Self::once_in(WAKES_FOR_NO_REASON) {
+            return pause();
+        }
+        point();
+        // No other thread runs between this look and the entry in the list.
+        if word.peek() != expected {
+            return;
+        }
+        let bell = Arc::new(BatchSemaphore::new(0, Fairness::StrictlyFair));
+        let address = std::ptr::from_ref(word).addr();
+        INSTANCE.with(|i| i.sleepers.borrow_mut().push((address, bell.clone())));
+        bell.acquire_blocking(1).expect("nobody closes it");
+    }
+
+    fn unpark(word: *const ShuttleU32, n: u32) {
+        point();
+        for _ in 0..n {
+            let theirs = |(address, _): &(usize, _)| *address == word.addr();
+            let count = INSTANCE.with(|i| i.sleepers.borrow().iter().filter(|s| theirs(s)).count());
+            if count == 0 {
+                return;
+            }
+            let chosen = Self::below(count as u32) as usize;
+            let (_, bell) = INSTANCE.with(|i| {
+                let mut sleepers = i.sleepers.borrow_mut();
+                let mut candidates = sleepers.iter().enumerate().filter(|(_, s)| theirs(s));
+                let (index, _) = candidates.nth(chosen).expect("one of those just counted");
+                sleepers.remove(index)
+            });
+            bell.release(1);
+        }
+    }
+}
+
+/// Nothing: all threads see all steps in one order.
+impl AsymFence for Shuttle {
+    fn light() {}
+    fn heavy() {}
+}
+
+impl Clock for Shuttle {
+    fn now_ns() -> u64 {
+        let most = if Self::once_in(LONG_PAUSES) { LONG_PAUSE_NS } else { SHORT_PAUSE_NS };
+        let passed = u64::from(Self::below(most));
+        INSTANCE.with(|i| {
+            i.now_ns.set(i.now_ns.get() + passed);
+            i.now_ns.get()
+        })
+    }
+}
+
+impl Topology for Shuttle {
+    fn numa_node() -> u32 {
+        let thread = THREAD.with(Cell::get);
+        if thread.migrates { Self::below(NUMA_NODES) } else { thread.numa_node }
+    }
+}
+
+impl Priority for Shuttle {
+    fn is_priority() -> bool {
+        THREAD.with(|t| t.get().urgent)
+    }
+    fn set_priority(urgent: bool) {
+        THREAD.with(|t| t.set(Thread { urgent, ..t.get() }));
+    }
+}
+
+impl Random for Shuttle {
+    fn random_u32() -> u32 {
+        ::shuttle::rand::thread_rng().next_u32()
+    }
+}
+
+impl Settings for Shuttle {
+    fn setting(which: Setting) -> u64 {
+        INSTANCE.with(|i| i.settings.get()[which as usize])
+    }
+}
+
+macro_rules! local_nodes {
+    ($node:ty, $table:ident) => {
+        // SAFETY: each slot has a node per level in its table, and each level is lent once at a time.
+        unsafe impl LocalNodes<$node> for Shuttle {
+            fn with_node<R>(f: impl FnOnce(Option<LentNode<$node>>) -> R) -> R {
+                let (thread, level) = (THREAD.with(Cell::get), DEPTH.with(Cell::get));
+                match thread.slot {
+                    Some(slot) if level < NodeId::NESTING => {
+                        DEPTH.with(|d| d.set(level + 1));
+                        let id = NodeId { slot, level };
+                        let r = f(Some(LentNode { id, node: <Self as LocalNodes<$node>>::node(id) }));
+                        DEPTH.with(|d| d.set(level));
+                        r
+                    }
+                    _ => f(None),
+                }
+            }
+
+            fn node(id: NodeId) -> *const $node {
+                assert!(id.level < NodeId::NESTING, "a name of no node");
+                let index = (id.slot * NodeId::NESTING + id.level) as usize;
+                INSTANCE.with(|i| {
+                    let table = i.$table.borrow();
+                    assert!(index < table.len(), "a name of no node");
+                    // SAFETY: within the table; the nodes are shared, and stay where they are until the
+                    // next execution.
+                    unsafe { Arc::as_ptr(&*table).cast::<$node>().add(index) }
+                })
+            }
+        }
+    };
+}
+local_nodes!(QSpinNode, qspin);
+local_nodes!(CnaNode, cna);
+local_nodes!(CnaV13Node, cna_v13);

@@ -1,0 +1,226 @@
+//! A scheduler that is against one thread: for locks under which a waiter can starve.
+//!
+//! The victim takes a step only when that is bad for it, as a predicate says; or when it has been held back for very
+//! long, which is how a waiter of a fair lock gets its turn: without it the others come to nothing. What counts is how
+//! often others have had the lock between one step of the victim and its next. Under a lock that bounds the wait that
+//! stays small however long the others go on; otherwise it grows with their rounds.
+//!
+//! [`overtaken`] does all of it for a lock. A model of another shape says what the word is ([`Shuttle::watch`]), wraps
+//! the wait in [`Shuttle::suffer`], and is run by
+//! [`check_with`](crate::model::Model::check_with) an [`Adversary`] around any other scheduler.
+//!
+//! ```
+//! use nearlock_core::classic::{ticket::TicketLock, ttas::TtasLock};
+//! use nearlock_core::linux::qspinlock::QSpinLock;
+//! use nearlock_model::shuttle::Shuttle;
+//! use nearlock_model::shuttle::adversary::{Contest, overtaken, word_of};
+//!
+//! let contest = Contest { others: 2, rounds: 50, schedules: 5, seed: 1 };
+//! // The victim looks only while another has the lock.
+//! let most = overtaken::<TtasLock<Shuttle>>(contest, |_| 0, |seen| seen.held);
+//! assert!(most > 40, "{most}");
+//! let most = overtaken::<TicketLock<Shuttle>>(contest, |_| 0, |seen| seen.held);
+//! assert!(most < 5, "{most}");
+//! // It tries only after the word has changed, so that a compare-exchange of the value it has seen would fail.
+//! let most = overtaken::<QSpinLock<Shuttle>>(contest, word_of, |seen| seen.now != seen.then);
+//! assert!(most < 10, "{most}");
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ::shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
+use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
+use nearlock_core::raw::RawLock;
+
+use super::{INSTANCE, Shuttle, ShuttleU32};
+use crate::engine::{Counter, Engine};
+use crate::exclusion::{Guarded, in_slot};
+use crate::model::Model;
+
+/// Choices of the scheduler for which the victim is held back, at most.
+const HELD_BACK_MAX: u32 = 300;
+
+/// What the predicate is told before a step of the victim.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// The word after the victim's last step.
+    pub then: u32,
+    /// The word now.
+    pub now: u32,
+    /// Whether some thread is in its section.
+    pub held: bool,
+}
+
+/// What belongs to the execution.
+#[derive(Default)]
+pub(super) struct Watch {
+    word: RefCell<Option<Rc<dyn Fn() -> u32>>>,
+    victim: Cell<Option<TaskId>>,
+    sections: Cell<u64>,
+    /// When the victim took its last step.
+    sections_then: Cell<u64>,
+    overtaken: Cell<u32>,
+    held: Cell<bool>,
+}
+
+impl Watch {
+    pub(super) fn reset(&self) {
+        self.word.replace(None);
+        self.victim.set(None);
+        self.held.set(false);
+    }
+
+    pub(super) fn enter_section(&self) {
+        self.held.set(true);
+        self.sections.set(self.sections.get() + 1);
+    }
+
+    pub(super) fn leave_section(&self) {
+        self.held.set(false);
+    }
+
+    fn step_of_victim(&self) {
+        let now = self.sections.get();
+        if self.sections_then.replace(now) != now {
+            self.overtaken.set(self.overtaken.get() + 1);
+        }
+    }
+}
+
+impl Shuttle {
+    /// From now on the adversary's predicate is told what `word` returns: a look ([`ShuttleU32::peek`]), and no
+    /// operation.
+    pub fn watch(word: impl Fn() -> u32 + 'static) {
+        INSTANCE.with(|i| i.watch.word.replace(Some(Rc::new(word))));
+    }
+
+    /// Runs `f`, during which the calling thread is the adversary's victim. Returns before how many steps of the victim
+    /// others have had sections since its step before.
+    pub fn suffer<R>(f: impl FnOnce() -> R) -> (R, u32) {
+        INSTANCE.with(|i| {
+            i.watch.victim.set(Some(::shuttle::current::me()));
+            i.watch.sections_then.set(i.watch.sections.get());
+            i.watch.overtaken.set(0);
+        });
+        let r = f();
+        INSTANCE.with(|i| {
+            i.watch.victim.set(None);
+            (r, i.watch.overtaken.get())
+        })
+    }
+}
+
+/// A scheduler that asks another, but for the victim's steps; see the [module](self).
+#[derive(Debug)]
+pub struct Adversary<S, F> {
+    inner: S,
+    bad: F,
+    then: u32,
+    held_back: u32,
+}
+
+impl<S: Scheduler, F: Fn(Seen) -> bool> Adversary<S, F> {
+    /// Of the threads other than the victim `inner` chooses. The victim takes a step when `bad` says so.
+    pub fn new(inner: S, bad: F) -> Self {
+        Self { inner, bad, then: 0, held_back: 0 }
+    }
+}
+
+impl<S: Scheduler, F: Fn(Seen) -> bool> Scheduler for Adversary<S, F> {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        self.held_back = 0;
+        self.inner.new_execution()
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        let (victim, held) = INSTANCE.with(|i| (i.watch.victim.get(), i.watch.held.get()));
+        let Some(victim) = victim else {
+            return self.inner.next_task(runnable, current, is_yielding);
+        };
+        let now = INSTANCE.with(|i| i.watch.word.borrow().as_ref().map_or(0, |word| word()));
+        if current == Some(victim) {
+            self.then = now;
+        }
+        let others: Vec<&Task> = runnable.iter().filter(|task| task.id() != victim).copied().collect();
+        if others.len() == runnable.len() {
+            return self.inner.next_task(runnable, current, is_yielding);
+        }
+        let seen = Seen { then: self.then, now, held };
+        // At most every second step, or the others would not come to an end of what is bad for it.
+        let bad = current != Some(victim) && (self.bad)(seen);
+        if bad || others.is_empty() || self.held_back == HELD_BACK_MAX {
+            self.held_back = 0;
+            INSTANCE.with(|i| i.watch.step_of_victim());
+            return Some(victim);
+        }
+        self.held_back += 1;
+        self.inner.next_task(&others, current, is_yielding)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.inner.next_u64()
+    }
+}
+
+/// What one victim and others do with a lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Contest {
+    /// How many others there are.
+    pub others: u32,
+    /// How often each of them takes the lock; the victim does once.
+    pub rounds: u32,
+    /// How many schedules are tried.
+    pub schedules: usize,
+    /// What they are drawn from.
+    pub seed: u64,
+}
+
+/// The greatest number of steps of one wait for the lock before which others have had the lock since the step before.
+/// The victim takes a step when `bad` says so; `word_of` is what the predicate is told of the lock.
+pub fn overtaken<L: RawLock>(
+    contest: Contest,
+    word_of: fn(&L) -> u32,
+    bad: impl Fn(Seen) -> bool + 'static,
+) -> u32 {
+    let Contest { others, rounds, schedules, seed } = contest;
+    let most = Arc::new(AtomicU32::new(0));
+    let result = most.clone();
+    let model = Model::<Shuttle>::new("contest", others + 1, None, move || {
+        let shared = Arc::new(Guarded::<Shuttle, L>::default());
+        let watched = shared.clone();
+        Shuttle::watch(move || word_of(&watched.lock));
+        let others: Vec<_> = (1..=others)
+            .map(|slot| {
+                let shared = shared.clone();
+                Shuttle::spawn(in_slot(slot), move || (0..rounds).for_each(|_| shared.section()))
+            })
+            .collect();
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        let ((), overtaken) = Shuttle::suffer(|| unsafe { shared.lock.lock(&node) });
+        most.fetch_max(overtaken, Relaxed);
+        shared.count.add_one();
+        // SAFETY: locked above with this node.
+        unsafe { shared.lock.unlock(&node) };
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+    model.check_with(Adversary::new(RandomScheduler::new_from_seed(seed, schedules), bad));
+    result.load(Relaxed)
+}
+
+/// The word of a qspinlock.
+pub fn word_of<Q: QueuePolicy<Shuttle>, T: QSpinTuning>(lock: &QSpinLock<Shuttle, Q, T>) -> u32 {
+    // SAFETY: the lock is its word and nothing else (`repr(transparent)`).
+    unsafe { &*std::ptr::from_ref(lock).cast::<ShuttleU32>() }.peek()
+}

@@ -1,0 +1,132 @@
+//! How a model is run by Shuttle: so many schedules, drawn from a seed; and how a failure is seen again.
+
+use std::cell::RefCell;
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+
+use ::shuttle::scheduler::{
+    PctScheduler, RandomScheduler, ReplayScheduler, Schedule, Scheduler, Task, TaskId,
+};
+use ::shuttle::{Config, MaxSteps, Runner};
+
+use super::Shuttle;
+use crate::model::Model;
+
+/// Name of the environment variable that says how many schedules of each model and scheduler are tried.
+pub const SCHEDULES: &str = "NEARLOCK_MODEL_SCHEDULES";
+/// Name of the environment variable that has one schedule tried and no other: `MODEL=SCHEDULE`, the model's name and
+/// the string that Shuttle printed when it failed.
+pub const REPLAY: &str = "NEARLOCK_MODEL_REPLAY";
+
+/// Steps of one execution after which it is taken to be endless: a livelock, or spinning for ever.
+const STEPS_MAX: usize = 200_000;
+/// Bytes of a thread's stack. Interrupts nest.
+const STACK: usize = 0x2_0000;
+/// Changes of priority in a schedule of Shuttle's PCT.
+const PCT_DEPTH: usize = 4;
+/// What schedules are drawn from.
+const SEED: u64 = 0x6e65_6172;
+
+/// How an execution failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// What it panicked with.
+    pub message: String,
+    /// Who took which step. For [`Model::failure_again`].
+    pub schedule: Schedule,
+}
+
+impl Model<Shuttle> {
+    /// Tries `schedules` drawn at random, and as many of few changes of priority (PCT); or what [`SCHEDULES`] or
+    /// [`REPLAY`] say.
+    ///
+    /// # Panics
+    ///
+    /// If an execution fails, deadlocks or does not end; then the schedule is printed.
+    pub fn check(&self, schedules: usize) {
+        if let Ok(text) = env::var(REPLAY) {
+            let (name, schedule) = text.split_once('=').expect("MODEL=SCHEDULE");
+            if name == self.name {
+                self.check_with(ReplayScheduler::new_from_encoded(schedule));
+            }
+            return;
+        }
+        let schedules = env::var(SCHEDULES).map_or(schedules, |text| text.parse().expect("a number"));
+        self.check_with(RandomScheduler::new_from_seed(SEED, schedules));
+        self.check_with(PctScheduler::new_from_seed(SEED, PCT_DEPTH, schedules));
+    }
+
+    /// Tries the schedules of `scheduler`.
+    ///
+    /// # Panics
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_with(&self, scheduler: impl Scheduler + 'static) {
+        let failed = catch_unwind(AssertUnwindSafe(|| self.run(scheduler)));
+        if let Err(failure) = failed {
+            let name = &self.name;
+            eprintln!(
+                "{name} failed. To see it again: {REPLAY}='{name}=STRING' cargo test -p nearlock-model,"
+            );
+            eprintln!("with the failing schedule above for STRING.");
+            resume_unwind(failure);
+        }
+    }
+
+    fn run(&self, scheduler: impl Scheduler + 'static) {
+        let mut config = Config::new();
+        config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
+        config.stack_size = STACK;
+        let body = self.body.clone();
+        Runner::new(scheduler, config).run(move || body());
+    }
+
+    /// Tries the schedules of `scheduler` until one fails.
+    pub fn failure(&self, scheduler: impl Scheduler + 'static) -> Option<Failure> {
+        let schedule = Rc::new(RefCell::new(Schedule::default()));
+        let recorder = Recorder { inner: scheduler, schedule: schedule.clone() };
+        let payload = catch_unwind(AssertUnwindSafe(|| self.run(recorder))).err()?;
+        let message = payload
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
+            .unwrap_or_else(|| "a panic without text".to_string());
+        Some(Failure { message, schedule: schedule.take() })
+    }
+
+    /// Tries the schedule of a failure again.
+    pub fn failure_again(&self, failure: &Failure) -> Option<Failure> {
+        self.failure(ReplayScheduler::new_from_schedule(failure.schedule.clone()))
+    }
+}
+
+/// Writes down what another scheduler chooses.
+struct Recorder<S> {
+    inner: S,
+    schedule: Rc<RefCell<Schedule>>,
+}
+
+impl<S: Scheduler> Scheduler for Recorder<S> {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        let schedule = self.inner.new_execution()?;
+        self.schedule.replace(schedule.clone());
+        Some(schedule)
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        let chosen = self.inner.next_task(runnable, current, is_yielding)?;
+        self.schedule.borrow_mut().push_task(chosen);
+        Some(chosen)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.schedule.borrow_mut().push_random();
+        self.inner.next_u64()
+    }
+}

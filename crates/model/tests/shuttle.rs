@@ -1,0 +1,157 @@
+//! Every lock of core's list under Shuttle, which runs many threads on schedules drawn at random.
+
+use std::sync::Mutex;
+use std::thread;
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::linux::cna::Cna;
+use nearlock_core::linux::cna_v13::CnaV13;
+use nearlock_core::linux::qspinlock::QSpinTuning;
+use nearlock_core::platform::LocalNodes;
+use nearlock_core::raw::RawTryLock;
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
+use nearlock_core::tuning::Standard;
+use nearlock_model::engine::Engine;
+use nearlock_model::model::Model;
+use nearlock_model::parts::parker;
+use nearlock_model::shuttle::Shuttle;
+use nearlock_model::shuttle::adversary::{Contest, overtaken};
+use nearlock_model::shuttle::crowd::crowd;
+use nearlock_model::staged::{Queue, Stage, queue_at_work, queue_of_held_lock};
+
+/// Threads, how often each of them goes to the lock, and how many schedules there are of each kind.
+const CROWDS: [(u32, u32, usize); 3] = [(4, 5, 1_200), (8, 4, 400), (16, 3, 120)];
+
+/// What must have happened in the schedules of a lock.
+fn must_reach(name: &str) -> Vec<LockEvent> {
+    use LockEvent::*;
+    const NESTED: [LockEvent; 5] = [Slowpath, UseNode2, UseNode3, UseNode4, NoNode];
+    const SLEEPS: [LockEvent; 2] = [WaitNode, KickWaiter];
+    const HEAD_SLEEPS: [LockEvent; 2] = [WaitHead, KickUnlock];
+    const SORTS: [LockEvent; 4] = [CnaSplice, CnaFlush, CnaTailSplice, CnaTailUpdateFailed];
+    let parts: &[&[LockEvent]] = match name {
+        "tas" | "ttas" | "ttas-no-preread" | "ticket" | "mcs" | "clh" => &[],
+        "hmcs" | "cohort" => &[&[LocalPass, PassLimit]],
+        "qspinlock" | "qspinlock-whole-word" => &[&NESTED, &[Pending]],
+        "qspinlock-steal-once" | "qspinlock-steal" => &[&NESTED, &[Stealing]],
+        "qspinlock-park" => &[&NESTED, &SLEEPS, &HEAD_SLEEPS, &[WaitEarly]],
+        "qspinlock-preemptible" => &[&NESTED, &SLEEPS, &HEAD_SLEEPS, &[WaitEarly, Stealing]],
+        "qspinlock-preemptible-late" => &[&NESTED, &SLEEPS, &HEAD_SLEEPS, &[Stealing]],
+        "qspinlock-preemptible-head" => &[&NESTED, &SLEEPS, &[WaitEarly, Stealing]],
+        "cna" | "cna-v13" | "cna-v13-no-sro" => &[&NESTED, &SORTS, &[Pending]],
+        "cna-preemptible" => &[&NESTED, &SORTS, &SLEEPS, &HEAD_SLEEPS, &[WaitEarly, Stealing]],
+        _ => panic!("say here what the schedules of {name} must reach"),
+    };
+    parts.concat()
+}
+
+/// Runs these models, and sees whether the events have happened.
+fn check_all(name: &str, models: &[(Model<Shuttle>, usize)], events: &[LockEvent]) {
+    let count = || LockEvent::ALL.iter().map(|event| Shuttle::events_of(*event)).collect::<Vec<_>>();
+    let before = count();
+    for (model, schedules) in models {
+        model.check(*schedules);
+    }
+    let replayed = std::env::var_os(nearlock_model::shuttle::check::REPLAY).is_some();
+    for ((event, before), after) in LockEvent::ALL.iter().zip(before).zip(count()) {
+        eprintln!("{name}: {} {}", after - before, event.name());
+        assert!(replayed || after > before || !events.contains(event), "{name}: no {}", event.name());
+    }
+}
+
+struct Crowds(&'static Subject);
+
+impl LockVisitor<Shuttle> for Crowds {
+    type Output = ();
+    fn visit<L: RawTryLock>(self) {
+        let name = self.0.name;
+        let models =
+            CROWDS.map(|(threads, rounds, schedules)| (crowd::<L>(name, threads, rounds), schedules));
+        check_all(name, &models, &must_reach(name));
+    }
+}
+
+#[test]
+fn every_working_lock_holds_in_a_crowd() {
+    let subjects = Mutex::new(Subject::working());
+    let next = || subjects.lock().unwrap().next();
+    let work = || {
+        while let Some(subject) = next() {
+            subject.visit::<Shuttle, _>(Crowds(subject));
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..workers).for_each(|_| _ = scope.spawn(work)));
+}
+
+/// Others go on for long; each schedule is against one waiter.
+const CONTEST: Contest = Contest { others: 3, rounds: 60, schedules: 10, seed: 4 };
+
+struct Overtaken;
+
+impl LockVisitor<Shuttle> for Overtaken {
+    type Output = u32;
+    fn visit<L: RawTryLock>(self) -> u32 {
+        overtaken::<L>(CONTEST, |_| 0, |seen| seen.held)
+    }
+}
+
+#[test]
+fn a_fair_lock_lets_nobody_starve() {
+    for subject in Subject::working().filter(|subject| subject.fairness == Fairness::Fifo) {
+        let most = subject.visit::<Shuttle, _>(Overtaken);
+        eprintln!("{}: overtaken {most} times", subject.name);
+        assert!(most < 20, "{}: overtaken {most} times", subject.name);
+    }
+}
+
+#[test]
+fn an_unfair_lock_is_found_out() {
+    for name in ["tas", "ttas", "lock-lifo"] {
+        let most = Subject::named(name).unwrap().visit::<Shuttle, _>(Overtaken);
+        assert!(most > 100, "{name}: overtaken {most} times only");
+    }
+}
+
+/// Staged queues of CNA, for the paths that crowds take rarely.
+fn staged<Q: Stage<Shuttle>, T: QSpinTuning>(name: &str)
+where
+    Shuttle: LocalNodes<nearlock_core::linux::qspinlock::Node<Shuttle, Q::Part>>,
+{
+    use LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed};
+    const QUEUES: [Queue; 4] = [
+        Queue { main: &[1, 2, 3], secondary: &[], newcomers: &[4, 5], urgent: &[3], migrants: &[] },
+        Queue { main: &[1, 3], secondary: &[], newcomers: &[2, 4, 5], urgent: &[], migrants: &[6] },
+        Queue { main: &[2], secondary: &[1, 3], newcomers: &[4, 5, 6], urgent: &[5], migrants: &[7] },
+        Queue { main: &[], secondary: &[1, 3, 5], newcomers: &[2], urgent: &[], migrants: &[4, 6, 7] },
+    ];
+    let sort = || {
+        Shuttle::set(Setting::CnaShuffleReduction, 0);
+        Shuttle::set(Setting::CnaV13ShuffleReduction, 0);
+    };
+    let mut models = Vec::new();
+    for queue in QUEUES {
+        let situation = format!("{queue:?}");
+        models.push((queue_at_work::<Shuttle, Q, T>(name, &situation, queue, None, sort), 300));
+        models.push((queue_of_held_lock::<Shuttle, Q, T>(name, &situation, queue, None, sort), 300));
+    }
+    check_all(name, &models, &[CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed]);
+}
+
+#[test]
+fn staged_queues_of_cna_hold() {
+    staged::<Cna, Standard>("cna");
+}
+
+#[test]
+fn staged_queues_of_version_13_hold() {
+    staged::<CnaV13, Standard>("cna-v13");
+}
+
+#[test]
+fn no_parking_token_is_lost_when_sleepers_wake_for_no_reason() {
+    for model in parker::<Shuttle>() {
+        model.check(500);
+    }
+}
