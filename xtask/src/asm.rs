@@ -1,7 +1,7 @@
 //! The machine code of the locks' fast paths against that of hand-written twins.
 //!
 //! `crates/twins` has both, function by function. It is compiled for each of [`TARGETS`], its listing is read
-//! ([`listing`]), and the fast paths are compared. A lock of ours may not be an instruction longer.
+//! ([`listing`]), and the fast paths are compared. A lock of ours may not be an instruction longer, nor order less.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -78,6 +78,13 @@ impl Pair {
         }
     }
 
+    /// Whether a load or store of ours is an ordinary one where the twin's is an acquire or a release: on x86-64
+    /// both look alike, on aarch64 they are other instructions.
+    pub fn is_weaker(&self) -> bool {
+        let count = |path: &FastPath| path.instructions.iter().filter(|text| is_ordered(text)).count();
+        matches!((&self.ours, &self.hand), (Some(ours), Some(hand)) if count(ours) < count(hand))
+    }
+
     /// How many instructions: said once if the code is the same, with a `~` if only their number is.
     fn verdict(&self) -> String {
         let count = |path: &Option<FastPath>| path.as_ref().map_or("a call".to_owned(), FastPath::to_string);
@@ -142,6 +149,9 @@ impl Comparison {
         let mut find =
             |name: &str, what: String| findings.push(Finding::new(format!("{target}: {name}"), what));
         for pair in &self.pairs {
+            if pair.is_weaker() {
+                find(&pair.name, format!("orders less than its twin{}", pair.listing()));
+            }
             match (pair.name.strip_prefix(CONTROL), pair.is_longer()) {
                 (None, true) => find(&pair.name, format!("longer than its twin{}", pair.listing())),
                 // An attempt of the control is as long as its twin.
@@ -163,6 +173,11 @@ impl Comparison {
         }
         findings
     }
+}
+
+/// Whether this is a load-acquire or a store-release of aarch64.
+fn is_ordered(instruction: &str) -> bool {
+    ["ldar", "ldapr", "ldaxr", "stlr", "stlxr"].iter().any(|name| instruction.starts_with(name))
 }
 
 /// Module and name of a function or static of `crates/twins`, from its mangled name.
@@ -310,6 +325,23 @@ mod tests {
         let finding = &comparison(&all).findings("x")[0];
         assert!(finding.what.contains("\n  ours\n    nop\n"), "{}", finding.what);
         assert_eq!(comparison(&all).pairs[1].verdict(), "5 > 4");
+    }
+
+    #[test]
+    fn what_orders_less_is_found() {
+        let path = |store: &str| {
+            let instructions = vec!["mov w8, #1".to_owned(), format!("{store} wzr, [x0]")];
+            Some(FastPath { instructions, shortest: 2, longest: 2 })
+        };
+        for (ours, hand, weaker) in [
+            ("strb", "stlrb", true),
+            ("stlrb", "stlrb", false),
+            ("stlrh", "strh", false),
+            ("str", "stlr", true),
+        ] {
+            let pair = Pair { name: "x".to_owned(), ours: path(ours), hand: path(hand), is_one: false };
+            assert_eq!(pair.is_weaker(), weaker, "{ours} {hand}");
+        }
     }
 
     #[test]

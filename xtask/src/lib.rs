@@ -17,8 +17,8 @@
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
 //!
 //! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`), `cargo xtask coverage` says which
-//! lines of `core` its tests reach (`coverage.rs`), and `cargo xtask orderings` makes the evidence for every ordering
-//! (`orderings.rs`).
+//! lines of `core` its tests reach (`coverage.rs`), `cargo xtask orderings` makes the evidence for every ordering
+//! (`orderings.rs`), and `cargo xtask mutants` tries whether tests notice when one is weakened by hand (`mutants.rs`).
 
 use std::fmt;
 
@@ -29,6 +29,7 @@ pub mod documents;
 pub mod files;
 pub mod guide;
 pub mod manifests;
+pub mod mutants;
 pub mod orderings;
 pub mod sources;
 pub mod texts;

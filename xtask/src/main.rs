@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{asm, coverage, orderings};
+use xtask::{asm, coverage, mutants, orderings};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -35,6 +35,32 @@ enum Task {
         #[arg(long, value_name = "LOCK,...")]
         locks: Option<String>,
     },
+    /// Weakens orderings of crates/core chosen at random, one at a time, in a copy, and looks whether a test fails.
+    ///
+    /// Exit status 1 if one is noticed by no test. Takes one to ten minutes for each.
+    Mutants(Mutants),
+}
+
+#[derive(Debug, clap::Args)]
+struct Mutants {
+    /// Draws the orderings; the same again with the same sources. Drawn itself if not given, and printed.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How many orderings.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    count: u16,
+    /// Those of one line instead, as the table names it.
+    #[arg(long, value_name = "FILE:LINE", conflicts_with_all = ["seed", "count"])]
+    site: Option<String>,
+}
+
+impl Mutants {
+    fn choice(self) -> mutants::Choice {
+        match self.site {
+            Some(place) => mutants::Choice::Line(place),
+            None => mutants::Choice::Drawn { seed: self.seed, count: self.count.into() },
+        }
+    }
 }
 
 fn main() -> Result<ExitCode> {
@@ -44,6 +70,7 @@ fn main() -> Result<ExitCode> {
         Task::Orderings { locks: Some(locks), .. } => (String::new(), orderings::show(&locks)?),
         Task::Orderings { check: true, .. } => (String::new(), orderings::check()?),
         Task::Orderings { .. } => (orderings::write()?, Vec::new()),
+        Task::Mutants(mutants) => mutants::run(&mutants.choice())?,
     };
     print!("{report}");
     for finding in &findings {

@@ -204,6 +204,7 @@ mod tests {
     use super::*;
     use crate::native::Native;
     use crate::testing::{OneThread, meanwhile, others_are_done};
+    use core::cell::UnsafeCell;
     use std::boxed::Box;
 
     #[test]
@@ -280,5 +281,29 @@ mod tests {
             lock.unlock(first);
         }
         assert!(others_are_done() && lock.top.load(Relaxed).is_null());
+    }
+
+    /// A data race on purpose, in plain memory.
+    #[test]
+    #[ignore = "undefined behaviour, to see that Miri reports it: .ci/deep"]
+    fn busted_lets_threads_race() {
+        #[derive(Default)]
+        struct Plain(UnsafeCell<u32>);
+        // SAFETY: none: this is the control that race detectors must catch.
+        unsafe impl Sync for Plain {}
+        let (lock, plain) = (Busted::<Native>::default(), Plain::default());
+        let section = || {
+            let plain = &plain;
+            // SAFETY: none, as above.
+            unsafe {
+                lock.lock(&());
+                *plain.0.get() += 1;
+                lock.unlock(&());
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(section);
+            scope.spawn(section);
+        });
     }
 }

@@ -381,6 +381,27 @@ mod tests {
         });
     }
 
+    /// Dekker's pattern. One run says little, as threads take longer to start than to run; Miri makes the loads old
+    /// on purpose, and does so with many seeds.
+    #[test]
+    fn of_light_and_heavy_one_sees_the_other() {
+        for _ in 0..10 {
+            let (x, y) = (AtomicU32::new(0), AtomicU32::new(0));
+            let (seen_x, seen_y) = std::thread::scope(|scope| {
+                let other = scope.spawn(|| {
+                    y.store(1, Relaxed);
+                    Native::<Spin>::heavy();
+                    x.load(Relaxed)
+                });
+                x.store(1, Relaxed);
+                Native::<Spin>::light();
+                let seen_y = y.load(Relaxed);
+                (other.join().unwrap(), seen_y)
+            });
+            assert_eq!(seen_x | seen_y, 1, "both missed the other");
+        }
+    }
+
     #[test]
     fn narrow_accesses_change_their_part_of_the_word_only() {
         let word = AtomicU32::new(0xa1b2_c3d4);

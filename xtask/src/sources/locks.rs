@@ -10,10 +10,10 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use crate::Finding;
 use crate::files::TextFile;
 
-const CORE: &str = "crates/core/src/";
+pub(crate) const CORE: &str = "crates/core/src/";
 
 /// The orderings that need an explanation.
-const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
+pub(crate) const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
 
 /// How far above an ordering its explanation may stand.
 const LINES_ABOVE: usize = 8;
@@ -53,7 +53,7 @@ fn in_a_folder(path: &str) -> bool {
     path.strip_prefix(CORE).is_some_and(|path| path.contains('/'))
 }
 
-fn tokens(file: &TextFile) -> Result<TokenStream> {
+pub(crate) fn tokens(file: &TextFile) -> Result<TokenStream> {
     let tokens = file.text.parse().map_err(|error| anyhow!("{error}"));
     tokens.with_context(|| file.path.clone())
 }
@@ -88,16 +88,16 @@ fn orderings(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
     }
 }
 
-fn ends_item(token: &TokenTree) -> bool {
+pub(crate) fn ends_item(token: &TokenTree) -> bool {
     let is_block = matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
     is_block || is_sign(token, ';')
 }
 
-fn is_sign(token: &TokenTree, sign: char) -> bool {
+pub(crate) fn is_sign(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
-fn is_cfg_test(attribute: &Group) -> bool {
+pub(crate) fn is_cfg_test(attribute: &Group) -> bool {
     let mut tokens = attribute.stream().into_iter();
     let is_cfg = matches!(tokens.next(), Some(TokenTree::Ident(word)) if word == "cfg");
     is_cfg && matches!(tokens.next(), Some(TokenTree::Group(group)) if is_test(&group))

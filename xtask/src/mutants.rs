@@ -1,0 +1,290 @@
+//! Are the tests worth anything? Weakens orderings of `core` chosen at random, one at a time, in a copy of the
+//! repository, and looks whether a test fails.
+//!
+//! The models weaken orderings too, each of them, but by a switch in the model's words. This does it as a
+//! programmer would, by an edit of the source, and so asks all the tests there are.
+//!
+//! | file | what |
+//! |---|---|
+//! | `sites.rs` | where something can be weakened, and how |
+//! | `trial.rs` | runs tests until the first that fails |
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use std::{env, fs};
+
+use anyhow::{Context, Result, bail};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::{Finding, files};
+
+pub mod sites;
+pub mod trial;
+
+use sites::Site;
+use trial::{Failure, Outcome, Workshop};
+
+/// The toolchain whose Miri is asked; `.ci/deep` installs it.
+const MIRI: &str = "+nightly-2026-10-29";
+
+/// What no test here can notice, and why: file, what is done to it, reason.
+const UNNOTICED: &[(&str, &str, &str)] = &[];
+
+/// Which sites to weaken.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// So many, drawn by this seed; by a new one if there is none.
+    Drawn {
+        /// The seed.
+        seed: Option<u64>,
+        /// How many.
+        count: usize,
+    },
+    /// Those of one line, `FILE:LINE` as the table has it.
+    Line(String),
+}
+
+/// One mutant.
+struct Trial {
+    site: Site,
+    outcome: Outcome,
+    seconds: f64,
+}
+
+/// Tries the mutants, and returns the table and what is wrong.
+///
+/// # Errors
+///
+/// If the repository cannot be copied, or a tool does not start.
+pub fn run(choice: &Choice) -> Result<(String, Vec<Finding>)> {
+    let all = sites::all(&files::sources()?)?;
+    let total = all.len();
+    let (chosen, mut report) = match choice {
+        Choice::Drawn { seed, count } => {
+            let seed = seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
+            (draw(all, seed, *count), format!("seed {seed}: {count} of {total} sites\n"))
+        }
+        Choice::Line(place) => (on_line(all, place)?, String::new()),
+    };
+    eprint!("{report}");
+    let workshop = copy()?;
+    let mut trials = Vec::new();
+    for site in chosen {
+        let trial = try_one(&workshop, site)?;
+        eprint!("{}", row(&trial));
+        trials.push(trial);
+    }
+    report += &trials.iter().map(row).collect::<String>();
+    let mut findings: Vec<_> = trials.iter().filter_map(finding).collect();
+    findings.extend(failing_without(&workshop, &trials)?);
+    Ok((report, findings))
+}
+
+/// So many of them at random, in their order.
+fn draw(mut all: Vec<Site>, seed: u64, count: usize) -> Vec<Site> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    while all.len() > count {
+        all.remove((rng.next_u64() % all.len() as u64) as usize);
+    }
+    all
+}
+
+fn on_line(all: Vec<Site>, place: &str) -> Result<Vec<Site>> {
+    let place = place.strip_prefix(crate::sources::locks::CORE).unwrap_or(place);
+    let places: Vec<_> = all.iter().map(Site::place).collect();
+    let chosen: Vec<_> = all.into_iter().filter(|site| site.place() == place).collect();
+    if chosen.is_empty() {
+        let file = place.split(':').next().unwrap_or(place);
+        let near: Vec<_> =
+            places.iter().filter(|other| other.starts_with(file)).map(String::as_str).collect();
+        bail!("nothing to weaken at {place}; sites of this file: {}", near.join(" "));
+    }
+    Ok(chosen)
+}
+
+/// Copies the repository as it is now, uncommitted changes included.
+fn copy() -> Result<Workshop> {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| files::root().join("target"), PathBuf::from);
+    let directory = std::path::absolute(target.join("mutants"))?;
+    let workshop = Workshop { root: directory.join("repository"), target: directory.join("build") };
+    if workshop.root.exists() {
+        fs::remove_dir_all(&workshop.root).context("the copy of an earlier run")?;
+    }
+    for file in files::tracked()?.iter().chain(&files::sources()?) {
+        write(&workshop.root.join(&file.path), &file.text)?;
+    }
+    Ok(workshop)
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().context("a file has a folder")?;
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, text))
+        .with_context(|| path.display().to_string())
+}
+
+fn try_one(workshop: &Workshop, site: Site) -> Result<Trial> {
+    let begin = Instant::now();
+    let path = workshop.root.join(&site.file);
+    let original = fs::read_to_string(&path).with_context(|| site.file.clone())?;
+    write(&path, &site.weaken(&original))?;
+    let outcome = judge(workshop, &site);
+    write(&path, &original)?;
+    Ok(Trial { outcome: outcome?, site, seconds: begin.elapsed().as_secs_f64() })
+}
+
+/// Runs the tests that should notice, the likeliest first.
+fn judge(workshop: &Workshop, site: &Site) -> Result<Outcome> {
+    let is_native = site.file.contains("/native");
+    let words = words_of(&site.file);
+    let steps: [&dyn Fn() -> Result<Outcome>; 6] = [
+        // What is native is in no model.
+        &|| if is_native { Ok(Outcome::Survived) } else { workshop.test("nearlock-model", &words) },
+        &|| if is_native { Ok(Outcome::Survived) } else { workshop.test("nearlock-model", &[]) },
+        &|| if is_native { listings(workshop) } else { Ok(Outcome::Survived) },
+        &|| workshop.test("nearlock-core", &[]),
+        &|| workshop.test("nearlock-os", &[]),
+        &|| if is_native { miri(workshop) } else { Ok(Outcome::Survived) },
+    ];
+    for step in steps {
+        let outcome = step()?;
+        if outcome != Outcome::Survived {
+            return Ok(outcome);
+        }
+    }
+    Ok(Outcome::Survived)
+}
+
+/// The names of the file and its folder, which the tests of a lock have in theirs.
+fn words_of(file: &str) -> Vec<String> {
+    let parts = file.trim_end_matches(".rs").split('/').skip(3);
+    parts.filter(|part| !["classic", "linux"].contains(part)).map(str::to_owned).collect()
+}
+
+fn listings(workshop: &Workshop) -> Result<Outcome> {
+    workshop.check(
+        workshop.cargo(&["run", "--quiet", "-p", "xtask", "--", "asm"]),
+        "cargo xtask asm",
+        "aarch64",
+    )
+}
+
+fn miri(workshop: &Workshop) -> Result<Outcome> {
+    let mut miri = workshop.cargo(&[MIRI, "miri", "test", "-p", "nearlock-core", "--lib", "native"]);
+    miri.env("MIRIFLAGS", "-Zmiri-strict-provenance -Zmiri-many-seeds=0..8");
+    let version = workshop.cargo(&[MIRI, "miri", "--version"]).output()?;
+    if !version.status.success() {
+        return Ok(Outcome::Undecided("there is no Miri here; .ci/deep installs it".to_owned()));
+    }
+    workshop.check(miri, "Miri", "FAILING SEED")
+}
+
+/// The tests that fail in the copy as it is without any mutant: what they have caught counts for nothing.
+fn failing_without(workshop: &Workshop, trials: &[Trial]) -> Result<Vec<Finding>> {
+    let mut tests = BTreeMap::new();
+    for trial in trials {
+        if let Outcome::Caught(Failure { by, test, .. }) = &trial.outcome
+            && !test.is_empty()
+        {
+            tests.entry(by).or_insert_with(Vec::new).push(test.clone());
+        }
+    }
+    let mut findings = Vec::new();
+    for (package, mut names) in tests {
+        names.sort();
+        names.dedup();
+        eprintln!("without a mutant: {package}: {}", names.join(" "));
+        if let outcome @ (Outcome::Caught(_) | Outcome::Undecided(_)) = workshop.test(package, &names)? {
+            findings
+                .push(Finding::new(package, format!("fails without a mutant too: {}", verdict(&outcome))));
+        }
+    }
+    Ok(findings)
+}
+
+fn reason(site: &Site) -> Option<&'static str> {
+    let known = |entry: &&(&str, &str, &str)| site.file.ends_with(entry.0) && site.change() == entry.1;
+    UNNOTICED.iter().find(known).map(|entry| entry.2)
+}
+
+fn finding(trial: &Trial) -> Option<Finding> {
+    let what = match &trial.outcome {
+        Outcome::Caught(_) => return None,
+        Outcome::Survived if reason(&trial.site).is_some() => return None,
+        Outcome::Survived => format!("{} is noticed by no test", trial.site.change()),
+        Outcome::Undecided(why) => format!("{}: {why}", trial.site.change()),
+    };
+    Some(Finding::new(trial.site.place(), what))
+}
+
+fn verdict(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Survived => "SURVIVED".to_owned(),
+        Outcome::Undecided(why) => format!("UNDECIDED: {why}"),
+        Outcome::Caught(Failure { by, test, message }) => {
+            let message: String = message.chars().take(90).collect();
+            format!("{by} {test}: {message}")
+        }
+    }
+}
+
+fn row(trial: &Trial) -> String {
+    let mut verdict = verdict(&trial.outcome);
+    if trial.outcome == Outcome::Survived
+        && let Some(reason) = reason(&trial.site)
+    {
+        let _ = write!(verdict, ", as known: {reason}");
+    }
+    let (place, change, seconds) = (trial.site.place(), trial.site.change(), trial.seconds);
+    format!("{place:<34} {change:<22} {seconds:>5.0} s  {verdict}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Vec<Site> {
+        let text = "fn f() {\n    a.load(Acquire);\n    a.swap(1, AcqRel);\n    a.store(0, Release);\n}\n"
+            .to_owned();
+        let file = files::TextFile { path: "crates/core/src/linux/a/b.rs".to_owned(), text };
+        sites::all(&[file]).expect("is Rust")
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_again() {
+        assert_eq!(draw(some(), 1, 2), draw(some(), 1, 2));
+        assert_eq!(draw(some(), 1, 9), some());
+        let drawn: std::collections::BTreeSet<_> =
+            (0..50).map(|seed| draw(some(), seed, 1)[0].change()).collect();
+        assert_eq!(drawn.len(), 4, "every site is drawn by some seed");
+    }
+
+    #[test]
+    fn a_line_has_all_its_sites() {
+        for place in ["linux/a/b.rs:3", "crates/core/src/linux/a/b.rs:3"] {
+            assert_eq!(on_line(some(), place).expect("is there").len(), 2);
+        }
+        let error = on_line(some(), "linux/a/b.rs:1").expect_err("nothing there");
+        assert!(error.to_string().ends_with("linux/a/b.rs:2 linux/a/b.rs:3 linux/a/b.rs:3 linux/a/b.rs:4"));
+    }
+
+    #[test]
+    fn tests_are_asked_for_by_file_and_folder() {
+        assert_eq!(words_of("crates/core/src/linux/qspinlock/queue.rs"), ["qspinlock", "queue"]);
+        assert_eq!(words_of("crates/core/src/classic/tas.rs"), ["tas"]);
+        assert_eq!(words_of("crates/core/src/parker.rs"), ["parker"]);
+    }
+
+    #[test]
+    fn only_what_is_caught_or_known_passes() {
+        let trial = |outcome| finding(&Trial { site: some().remove(0), outcome, seconds: 0.0 });
+        let caught = Failure { by: "a".to_owned(), test: "b".to_owned(), message: "c".to_owned() };
+        assert_eq!(trial(Outcome::Caught(caught)), None);
+        assert!(trial(Outcome::Survived).is_some());
+        assert!(trial(Outcome::Undecided("does not compile".to_owned())).is_some());
+    }
+}
