@@ -262,7 +262,7 @@ mod whole {
 
     fn replace(word: &AtomicU32, mask: u32, v: u32, order: Ordering) -> u32 {
         // Ordering: the caller's on success; Relaxed on failure, where nothing is read through the value.
-        match word.fetch_update(order, Ordering::Relaxed, |old| Some(old & !mask | v)) {
+        match word.try_update(order, Ordering::Relaxed, |old| Some(old & !mask | v)) {
             Ok(old) | Err(old) => old,
         }
     }
