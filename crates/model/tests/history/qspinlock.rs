@@ -1,11 +1,13 @@
 //! qspinlock.
 
+use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nearlock_core::linux::qspinlock::{
-    Fifo, Node, QSpinLock, QSpinTuning, QueuePolicy, StealOnce, Stealing, TAIL_MASK, Tail, WholeWord,
+    Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, StealOnce, Stealing, TAIL_MASK, Tail, WholeWord,
 };
-use nearlock_core::platform::{LentNode, LocalNodes, NodeId};
+use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId, Platform};
 use nearlock_core::raw::RawLock;
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::{Counter, Engine, Thread};
@@ -21,6 +23,12 @@ use crate::{NO_END, Place, SECTIONS, STORES, caught, caught_without, holds, sour
 type Lock<T> = QSpinLock<Loom, Fifo, T>;
 
 const FILE: &str = "linux/qspinlock.rs";
+
+/// The word of a qspinlock.
+pub fn word_of<P: Platform>(lock: &QSpinLock<P>) -> &P::U32 {
+    // SAFETY: the lock is its word and nothing else (`repr(transparent)`).
+    unsafe { &*ptr::from_ref(lock).cast() }
+}
 
 fn held<T: QSpinTuning>() -> Model {
     held_at_first::<Loom, Lock<T>>("qspinlock", 3, Some(2))
@@ -134,49 +142,85 @@ fn qspinlock_steal_head_without_acquire() {
     caught_without("qspinlock_steal_head_without_acquire", Half::Acquire, place, &model, SECTIONS);
 }
 
-/// How a thread whose queue nodes are all in use takes the lock.
-type Nested = unsafe fn(&Lock<Standard>);
+/// The lock is held, and a waiter queues, while this thread takes it in this way.
+fn beside_a_queue(name: &str, thread: Thread, lock: fn(&Lock<Standard>)) -> Model {
+    Model::new(name, 3, Some(3), move || {
+        let shared = Arc::new(Guarded::<Loom, Lock<Standard>>::default());
+        // SAFETY: released below.
+        unsafe { shared.lock.lock(&()) };
+        let section = |lock: fn(&Lock<Standard>)| {
+            let shared = shared.clone();
+            move || {
+                lock(&shared.lock);
+                shared.count.add_one();
+                // SAFETY: just taken.
+                unsafe { shared.lock.unlock(&()) };
+            }
+        };
+        let queued = Loom::spawn(Thread { slot: Some(1), ..Thread::default() }, section(queue));
+        let other = Loom::spawn(thread, section(lock));
+        shared.count.add_one();
+        // SAFETY: taken above.
+        unsafe { shared.lock.unlock(&()) };
+        queued.join().unwrap();
+        other.join().unwrap();
+        assert_eq!(shared.count.get(), 3);
+    })
+}
 
-/// It waits without one: the platform lends none.
-unsafe fn without_node(lock: &Lock<Standard>) {
+/// As a thread that has found others waiting.
+fn queue(lock: &Lock<Standard>) {
+    Loom::with_node(|lent: Option<LentNode<Node<Loom, ()>>>| {
+        // SAFETY: just lent.
+        unsafe { lock.lock_queued(&lent.expect("each thread has a node")) };
+    });
+}
+
+/// As a thread that has no node.
+fn without_node(lock: &Lock<Standard>) {
     Loom::with_node(|_outer: Option<LentNode<Node<Loom, ()>>>| {
-        // SAFETY: the caller's.
+        // SAFETY: the callers release it.
         unsafe { lock.lock(&()) };
     });
 }
 
-/// It takes a fifth.
-unsafe fn with_fifth_node(lock: &Lock<Standard>) {
-    let id = NodeId { slot: 1, level: NodeId::NESTING };
+/// As a thread that has a fifth node.
+fn with_fifth_node(lock: &Lock<Standard>) {
+    let id = NodeId { slot: 2, level: NodeId::NESTING };
     // SAFETY: lent to nobody else, for as long as it waits.
     unsafe { lock.lock_queued(&LentNode { id, node: &Node::default() }) };
 }
 
+/// As a thread without a node that takes no notice of the queue.
+fn over_the_tail(lock: &Lock<Standard>) {
+    let word = word_of(lock);
+    loop {
+        let val = Loom::wait_until(word, Relaxed, |v| v & !TAIL_MASK == 0);
+        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where it is only tried again.
+        if word.compare_exchange(val, val | LOCKED, Acquire, Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
 #[test]
 fn qspinlock_fifth_nesting_level() {
-    fn deep(lock: Nested) -> Model {
-        Model::new("qspinlock: nested too deep", 3, Some(2), move || {
-            let shared = Arc::new(Guarded::<Loom, Lock<Standard>>::default());
-            let nested = shared.clone();
-            let thread = Thread { slot: Some(1), ..Thread::default() };
-            let nested = Loom::spawn(thread, move || {
-                // SAFETY: released below.
-                unsafe { lock(&nested.lock) };
-                nested.count.add_one();
-                // SAFETY: taken above.
-                unsafe { nested.lock.unlock(&()) };
-            });
-            let other = shared.clone();
-            let other = Loom::spawn(Thread { slot: Some(2), ..thread }, move || other.section());
-            shared.section();
-            nested.join().unwrap();
-            other.join().unwrap();
-            assert_eq!(shared.count.get(), 3);
-        })
+    fn deep(lock: fn(&Lock<Standard>)) -> Model {
+        let thread = Thread { slot: Some(2), ..Thread::default() };
+        beside_a_queue("qspinlock: nested too deep", thread, lock)
     }
     // What the bits of such a name would say: the first node of another thread.
     let bits = Tail::encode(NodeId { slot: 1, level: 0 }).bits() | NodeId::NESTING << 16;
     assert_eq!(Tail::decode(bits), Some(NodeId { slot: 2, level: 0 }));
     let how = "id.level < NodeId::NESTING";
     caught("qspinlock_fifth_nesting_level", &deep(without_node), &deep(with_fifth_node), how);
+}
+
+#[test]
+fn qspinlock_taken_over_the_tail() {
+    fn nameless(lock: fn(&Lock<Standard>)) -> Model {
+        beside_a_queue("qspinlock: no node, and a queue", Thread::default(), lock)
+    }
+    let test = "qspinlock_taken_over_the_tail";
+    caught(test, &nameless(without_node), &nameless(over_the_tail), SECTIONS);
 }
