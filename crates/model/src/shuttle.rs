@@ -7,7 +7,7 @@
 //! | asked for | here |
 //! |---|---|
 //! | a wait | looks, and lets the others run between looks |
-//! | a bounded wait | gives up after a random number of looks, three at most |
+//! | a bounded wait | gives up after a random number of looks, three at most; never, if the bound is the greatest number |
 //! | sleep | blocks; now and then returns for no reason instead |
 //! | clock | moves at random: mostly by less than 1 us between two questions, sometimes by up to 20 ms |
 //! | NUMA node | one of [`NUMA_NODES`]; a thread that migrates is on another at every question |
@@ -270,6 +270,9 @@ unsafe impl Platform for Shuttle {
         turns: u32,
         done: impl Fn(V) -> bool,
     ) -> V {
+        if turns == u32::MAX {
+            return Self::wait_until(word, order, done);
+        }
         let mut v = word.load(order);
         if !done(v) {
             for _ in 0..Self::below(turns.min(BOUNDED_TURNS) + 1) {

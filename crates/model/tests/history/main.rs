@@ -9,6 +9,7 @@ mod mcs;
 mod order;
 mod policy;
 mod qspinlock;
+mod starvation;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -109,7 +110,12 @@ fn function_at(file: &str, line: u32) -> String {
 
 #[test]
 fn every_row_of_the_document_has_its_test() {
-    let sources = [include_str!("cna.rs"), include_str!("mcs.rs"), include_str!("qspinlock.rs")];
+    let sources = [
+        include_str!("cna.rs"),
+        include_str!("mcs.rs"),
+        include_str!("qspinlock.rs"),
+        include_str!("starvation.rs"),
+    ];
     let tests: BTreeSet<_> = sources
         .iter()
         .flat_map(|source| source.split("#[test]\nfn ").skip(1))
