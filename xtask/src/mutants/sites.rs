@@ -27,6 +27,8 @@ pub struct Site {
     pub replacement: &'static str,
     /// What stands there now, in short.
     pub original: String,
+    /// The line as it is.
+    pub code: String,
 }
 
 impl Site {
@@ -57,7 +59,7 @@ impl Site {
 pub fn all(files: &[TextFile]) -> Result<Vec<Site>> {
     let mut sites = Vec::new();
     for file in files.iter().filter(|file| is_algorithm(&file.path)) {
-        let mut finder = Finder { file: &file.path, sites: &mut sites };
+        let mut finder = Finder { file, sites: &mut sites };
         finder.walk(tokens(file)?, "");
     }
     Ok(sites)
@@ -69,7 +71,7 @@ fn is_algorithm(path: &str) -> bool {
 }
 
 struct Finder<'a> {
-    file: &'a str,
+    file: &'a TextFile,
     sites: &'a mut Vec<Site>,
 }
 
@@ -161,7 +163,8 @@ impl Finder<'_> {
     }
 
     fn add(&mut self, line: usize, bytes: Range<usize>, replacement: &'static str, original: String) {
-        self.sites.push(Site { file: self.file.to_owned(), line, bytes, replacement, original });
+        let code = self.file.text.lines().nth(line - 1).unwrap_or_default().trim().to_owned();
+        self.sites.push(Site { file: self.file.path.clone(), line, bytes, replacement, original, code });
     }
 }
 

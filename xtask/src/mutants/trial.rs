@@ -44,6 +44,28 @@ pub struct Failure {
     pub message: String,
 }
 
+/// Which tests of a package.
+#[derive(Clone, Copy, Debug)]
+pub enum Tests<'a> {
+    /// All.
+    All,
+    /// Those with one of these in their names.
+    Like(&'a [String]),
+    /// Those of these names.
+    Named(&'a [String]),
+}
+
+impl Tests<'_> {
+    fn arguments(self) -> impl Iterator<Item = String> {
+        let (names, exact) = match self {
+            Tests::All => (&[][..], None),
+            Tests::Like(words) => (words, None),
+            Tests::Named(names) => (names, Some("--exact".to_owned())),
+        };
+        exact.into_iter().chain(names.iter().cloned())
+    }
+}
+
 /// A copy of the repository, and where it is built.
 #[derive(Debug)]
 pub struct Workshop {
@@ -66,18 +88,17 @@ impl Workshop {
         cargo
     }
 
-    /// Runs the tests of the package whose names have one of `filters` in them, all if there are none, until one
-    /// fails.
+    /// Runs these tests of the package until one fails.
     ///
     /// # Errors
     ///
     /// If cargo or a test does not start.
-    pub fn test(&self, package: &str, filters: &[String]) -> Result<Outcome> {
+    pub fn test(&self, package: &str, tests: Tests<'_>) -> Result<Outcome> {
         let Some(programs) = self.build(package)? else {
             return Ok(Outcome::Undecided("does not compile".to_owned()));
         };
         for program in programs {
-            let outcome = watch(self.program(package, &program, filters), package)?;
+            let outcome = watch(self.program(package, &program, tests), package)?;
             if outcome != Outcome::Survived {
                 return Ok(outcome);
             }
@@ -85,10 +106,10 @@ impl Workshop {
         Ok(Outcome::Survived)
     }
 
-    fn program(&self, package: &str, program: &Path, filters: &[String]) -> Command {
+    fn program(&self, package: &str, program: &Path, tests: Tests<'_>) -> Command {
         let folder = self.root.join("crates").join(package.strip_prefix("nearlock-").unwrap_or(package));
         let mut command = Command::new(program);
-        command.args(filters).args(["--no-capture", "--test-threads=2"]);
+        command.args(tests.arguments()).args(["--no-capture", "--test-threads=2"]);
         command.args(ABOUT_TEXT.iter().flat_map(|name| ["--skip", name]));
         command.current_dir(&folder).env("CARGO_MANIFEST_DIR", &folder).env("RUST_BACKTRACE", "0");
         command
