@@ -79,6 +79,7 @@ struct Place {
 /// The source as it is passes the model; without this half of the ordering at this place it fails like this.
 fn caught_without(test: &str, half: Half, place: Place, model: &Model, how: &str) {
     is_documented(test, model, how);
+    assert!(row_of(test).contains(&format!("`{}`", place.function)), "docs/history.md names another place");
     let there = |site: &&Site| {
         site.half == half
             && site.operation == place.operation
