@@ -9,7 +9,7 @@
 //! | `sites.rs` | where something can be weakened, and how |
 //! | `trial.rs` | runs tests until the first that fails |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -20,13 +20,14 @@ use anyhow::{Context, Result, bail};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::{Finding, files};
+use crate::files::TextFile;
+use crate::{Finding, documents, files};
 
 pub mod sites;
 pub mod trial;
 
 use sites::Site;
-use trial::{Failure, Outcome, Tests, Workshop};
+use trial::{Failure, Outcome, Workshop};
 
 /// The toolchain whose Miri is asked; `.ci/deep` installs it.
 const MIRI: &str = "+nightly-2026-10-29";
@@ -76,9 +77,10 @@ pub fn run(choice: &Choice) -> Result<(String, Vec<Finding>)> {
     };
     eprint!("{report}");
     let workshop = copy()?;
+    let locks = locks()?;
     let mut trials = Vec::new();
     for site in chosen {
-        let trial = try_one(&workshop, site)?;
+        let trial = try_one(&workshop, site, &locks)?;
         eprint!("{}", row(&trial));
         trials.push(trial);
     }
@@ -95,6 +97,14 @@ fn draw(mut all: Vec<Site>, seed: u64, count: usize) -> Vec<Site> {
         all.remove((rng.next_u64() % all.len() as u64) as usize);
     }
     all
+}
+
+/// The locks that have models.
+fn locks() -> Result<Vec<String>> {
+    let is_list = |file: &TextFile| file.path == "crates/core/src/subjects.rs";
+    let list = files::sources()?.into_iter().find(is_list).context("the list of locks")?;
+    let locks = documents::locks(&list)?;
+    Ok(locks.into_iter().filter(|name| !name.starts_with("lock-")).collect())
 }
 
 fn on_line(all: Vec<Site>, place: &str) -> Result<Vec<Site>> {
@@ -131,34 +141,30 @@ fn write(path: &Path, text: &str) -> Result<()> {
         .with_context(|| path.display().to_string())
 }
 
-fn try_one(workshop: &Workshop, site: Site) -> Result<Trial> {
+fn try_one(workshop: &Workshop, site: Site, locks: &[String]) -> Result<Trial> {
     let begin = Instant::now();
     let path = workshop.root.join(&site.file);
     let original = fs::read_to_string(&path).with_context(|| site.file.clone())?;
     write(&path, &site.weaken(&original))?;
-    let outcome = judge(workshop, &site);
+    let outcome = judge(workshop, &site, locks);
     write(&path, &original)?;
     Ok(Trial { outcome: outcome?, site, seconds: begin.elapsed().as_secs_f64() })
 }
 
-/// Runs the tests that should notice, the likeliest first.
-fn judge(workshop: &Workshop, site: &Site) -> Result<Outcome> {
+/// Runs what should notice, the likeliest first.
+fn judge(workshop: &Workshop, site: &Site, locks: &[String]) -> Result<Outcome> {
+    let namesakes = namesakes(&site.file, locks);
+    let survived = || Ok(Outcome::Survived);
+    // What is native is in no model.
     let is_native = site.file.contains("/native");
-    let words = words_of(&site.file);
-    let steps: [&dyn Fn() -> Result<Outcome>; 6] = [
-        // What is native is in no model.
-        &|| {
-            if is_native {
-                Ok(Outcome::Survived)
-            } else {
-                workshop.test("nearlock-model", Tests::Like(&words))
-            }
-        },
-        &|| if is_native { Ok(Outcome::Survived) } else { workshop.test("nearlock-model", Tests::All) },
-        &|| if is_native { listings(workshop) } else { Ok(Outcome::Survived) },
-        &|| workshop.test("nearlock-core", Tests::All),
-        &|| workshop.test("nearlock-os", Tests::All),
-        &|| if is_native { miri(workshop) } else { Ok(Outcome::Survived) },
+    let steps: [&dyn Fn() -> Result<Outcome>; 7] = [
+        &|| if is_native || namesakes.is_empty() { survived() } else { workshop.models(&namesakes) },
+        &|| if is_native { survived() } else { workshop.models(&[]) },
+        &|| if is_native { survived() } else { workshop.test("nearlock-model", &[]) },
+        &|| if is_native { listings(workshop) } else { survived() },
+        &|| workshop.test("nearlock-core", &[]),
+        &|| workshop.test("nearlock-os", &[]),
+        &|| if is_native { miri(workshop) } else { survived() },
     ];
     for step in steps {
         let outcome = step()?;
@@ -169,10 +175,12 @@ fn judge(workshop: &Workshop, site: &Site) -> Result<Outcome> {
     Ok(Outcome::Survived)
 }
 
-/// The names of the file and its folder, which the tests of a lock have in theirs.
-fn words_of(file: &str) -> Vec<String> {
-    let parts = file.trim_end_matches(".rs").split('/').skip(3);
-    parts.filter(|part| !["classic", "linux"].contains(part)).map(str::to_owned).collect()
+/// The locks that have the name of the file or of its folder in theirs.
+fn namesakes<'a>(file: &str, locks: &'a [String]) -> Vec<&'a str> {
+    let parts: Vec<_> =
+        file.trim_end_matches(".rs").split('/').skip(4).map(|part| part.replace('_', "-")).collect();
+    let is_namesake = |lock: &&str| parts.iter().any(|part| lock.contains(part.as_str()));
+    locks.iter().map(String::as_str).filter(is_namesake).collect()
 }
 
 fn listings(workshop: &Workshop) -> Result<Outcome> {
@@ -193,26 +201,30 @@ fn miri(workshop: &Workshop) -> Result<Outcome> {
     workshop.check(miri, "Miri", "FAILING SEED")
 }
 
-/// The tests that fail in the copy as it is without any mutant: what they have caught counts for nothing.
+/// What fails in the copy as it is without any mutant: what that has caught counts for nothing.
 fn failing_without(workshop: &Workshop, trials: &[Trial]) -> Result<Vec<Finding>> {
-    let mut tests = BTreeMap::new();
+    let mut tests = BTreeMap::<_, BTreeSet<String>>::new();
     for trial in trials {
         if let Outcome::Caught(Failure { by, test, .. }) = &trial.outcome
             && !test.is_empty()
         {
-            tests.entry(by).or_insert_with(Vec::new).push(test.clone());
+            tests.entry(by.as_str()).or_default().insert(test.clone());
         }
     }
     let mut findings = Vec::new();
-    for (package, mut names) in tests {
-        names.sort();
-        names.dedup();
-        eprintln!("without a mutant: {package}: {}", names.join(" "));
-        if let outcome @ (Outcome::Caught(_) | Outcome::Undecided(_)) =
-            workshop.test(package, Tests::Named(&names))?
-        {
-            findings
-                .push(Finding::new(package, format!("fails without a mutant too: {}", verdict(&outcome))));
+    for (by, names) in tests {
+        let names: Vec<_> = names.into_iter().collect();
+        eprintln!("without a mutant: {by}");
+        let outcome = if by == trial::MODEL {
+            // A model's name begins with that of its lock.
+            let lock = |name: &String| name.split_once(": ").map(|(lock, _)| lock.to_owned());
+            let locks: BTreeSet<_> = names.iter().filter_map(lock).collect();
+            workshop.models(&locks.iter().map(String::as_str).collect::<Vec<_>>())?
+        } else {
+            workshop.test(by, &names)?
+        };
+        if outcome != Outcome::Survived {
+            findings.push(Finding::new(by, format!("fails without a mutant too: {}", verdict(&outcome))));
         }
     }
     Ok(findings)
@@ -262,7 +274,7 @@ mod tests {
     fn some() -> Vec<Site> {
         let text = "fn f() {\n    a.load(Acquire);\n    a.swap(1, AcqRel);\n    a.store(0, Release);\n}\n"
             .to_owned();
-        let file = files::TextFile { path: "crates/core/src/linux/a/b.rs".to_owned(), text };
+        let file = TextFile { path: "crates/core/src/linux/a/b.rs".to_owned(), text };
         sites::all(&[file]).expect("is Rust")
     }
 
@@ -285,10 +297,11 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_asked_for_by_file_and_folder() {
-        assert_eq!(words_of("crates/core/src/linux/qspinlock/queue.rs"), ["qspinlock", "queue"]);
-        assert_eq!(words_of("crates/core/src/classic/tas.rs"), ["tas"]);
-        assert_eq!(words_of("crates/core/src/parker.rs"), ["parker"]);
+    fn namesakes_have_the_name_of_file_or_folder() {
+        let locks = locks().expect("git lists files");
+        assert_eq!(namesakes("crates/core/src/linux/cna_v13.rs", &locks), ["cna-v13", "cna-v13-no-sro"]);
+        assert!(namesakes("crates/core/src/linux/qspinlock/queue.rs", &locks).len() > 5);
+        assert!(namesakes("crates/core/src/parker.rs", &locks).is_empty());
     }
 
     /// The list does not outlive what it is about.

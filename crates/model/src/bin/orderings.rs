@@ -8,8 +8,10 @@ use clap::Parser;
 use nearlock_core::subjects::Subject;
 use nearlock_model::document;
 use nearlock_model::evidence::Evidence;
-use nearlock_model::model::Depth;
+use nearlock_model::model::{Depth, Model};
+use nearlock_model::mutate::record;
 use nearlock_model::subjects::{all_models, models_of};
+use rayon::prelude::*;
 
 /// Runs the models and drops each ordering in turn. The document goes to stdout, the steps to stderr.
 #[derive(Debug, Parser)]
@@ -18,6 +20,9 @@ struct Cli {
     /// Only the models of these locks, within their own bounds, and no document: the steps go to stdout.
     #[arg(long, value_delimiter = ',', value_name = "LOCK")]
     locks: Vec<String>,
+    /// Only run the models as they are, within their own bounds, and drop nothing.
+    #[arg(long)]
+    run_only: bool,
     /// Preemptions beyond the models' own bounds.
     #[arg(long, value_name = "N", default_value_t = 1)]
     more_preemptions: usize,
@@ -34,6 +39,9 @@ fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     if !cli.locks.is_empty() {
         return of_locks(&cli);
+    }
+    if cli.run_only {
+        return Ok(run(&all_models()));
     }
     let begin = Instant::now();
     let Cli { more_preemptions, consequences_max, .. } = cli;
@@ -55,10 +63,19 @@ fn of_locks(cli: &Cli) -> Result<ExitCode> {
         };
         models.extend(models_of(subject));
     }
+    if cli.run_only {
+        return Ok(run(&models));
+    }
     let depth = Depth { consequences_max: cli.consequences_max, ..Depth::default() };
     let evidence = Evidence::gather(&models, depth, |_| ());
     evidence.runs.iter().for_each(|run| println!("{run}"));
     evidence.mutants.iter().for_each(|mutant| println!("{mutant}"));
     let survivors = evidence.survivors().count();
     Ok(if survivors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The models as they are. One that does not hold says so and panics.
+fn run(models: &[Model]) -> ExitCode {
+    models.par_iter().for_each(|model| println!("{}", record(model, Depth::default()).0));
+    ExitCode::SUCCESS
 }
