@@ -205,8 +205,9 @@ fn miri(workshop: &Workshop) -> Result<Outcome> {
 fn failing_without(workshop: &Workshop, trials: &[Trial]) -> Result<Vec<Finding>> {
     let mut tests = BTreeMap::<_, BTreeSet<String>>::new();
     for trial in trials {
+        // Without a name it was no test, but a tool, or the end of a program.
         if let Outcome::Caught(Failure { by, test, .. }) = &trial.outcome
-            && !test.is_empty()
+            && (by == trial::MODEL || !test.is_empty())
         {
             tests.entry(by.as_str()).or_default().insert(test.clone());
         }

@@ -233,7 +233,7 @@ impl Listener {
         }
         let failed = line.strip_suffix(" FAILED")?;
         let Some(test) = failed.strip_prefix("test ").and_then(|test| test.strip_suffix(" ...")) else {
-            // Some tests run models that must fail.
+            // Two that fail at once may lose their names. (Some tests run models that must fail.)
             return self.runs_models.then(|| (failed.to_owned(), self.last.clone()));
         };
         let message = self.messages.get(test).cloned().unwrap_or_default();
