@@ -27,6 +27,9 @@ pub fn final_form(name: &str) -> Vec<Model> {
         held("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY }, 1),
         held("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, 1)
             .reaching(&[CnaSplice, CnaTailSplice]),
+        held("far, and a migrant", Queue { main: &[1], migrants: &[2], ..NOBODY }, 1)
+            .reaching(&[CnaSplice, CnaTailSplice]),
+        held("one moved; a migrant", Queue { migrants: &[2], ..MOVED }, 1).reaching(&[CnaTailSplice]),
     ]);
     models
 }
@@ -67,6 +70,10 @@ pub fn v13<T: CnaTuning>(name: &str) -> Vec<Model> {
         staged("an urgent newcomer", Queue { newcomers: &[1, 2], urgent: &[1], ..NOBODY }, 2, early),
         staged("one moved; far, near", Queue { main: &[3, 2], ..MOVED }, 2, early)
             .reaching(&[CnaSplice, CnaTailSplice]),
+        staged("far, and a migrant", Queue { main: &[1], migrants: &[2], ..NOBODY }, 2, early)
+            .reaching(&[CnaSplice, CnaTailSplice]),
+        staged("one moved; a migrant", Queue { migrants: &[2], ..MOVED }, 2, early)
+            .reaching(&[CnaTailSplice]),
     ]);
     models
 }

@@ -1,0 +1,237 @@
+//! Negative controls of Shuttle: what is broken is found out, what a failure says can be seen again, and what cannot be
+//! seen here is not.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+
+use nearlock_core::controls::{AfterYou, Busted, LostWakeup};
+use nearlock_core::platform::{AsymFence, Atomic, Park, Platform, SplitWord};
+use nearlock_core::raw::RawLock;
+use nearlock_model::engine::{Engine, Thread};
+use nearlock_model::exclusion::counting;
+use nearlock_model::loom::Loom;
+use nearlock_model::model::Model;
+use nearlock_model::mutate::failure_of;
+use nearlock_model::shuttle::check::Failure;
+use nearlock_model::shuttle::{Shuttle, ShuttleU32};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+
+const SCHEDULES: usize = 200;
+
+fn random() -> RandomScheduler {
+    RandomScheduler::new_from_seed(1, SCHEDULES)
+}
+
+fn failure<L: RawLock>(threads: u32, rounds: u32) -> Option<Failure> {
+    counting::<Shuttle, L>("broken", threads, rounds, None).failure(random())
+}
+
+/// That each kind of scheduler finds it, and what the first of them says.
+fn found_out<L: RawLock>(threads: u32, rounds: u32) -> String {
+    let model = counting::<Shuttle, L>("broken", threads, rounds, None);
+    let pct = PctScheduler::new_from_seed(1, 3, SCHEDULES);
+    assert!(model.failure(pct).is_some(), "changes of priority find it too");
+    model.failure(random()).expect("a broken lock is found out").message
+}
+
+#[test]
+fn a_lock_that_excludes_nobody_is_caught() {
+    assert_eq!(found_out::<Busted<Shuttle>>(3, 3), "two sections at the same time");
+}
+
+#[test]
+fn waiters_that_spin_for_ever_are_reported() {
+    let how = found_out::<LostWakeup<Shuttle>>(3, 1);
+    assert!(how.contains("exceeded max_steps"), "{how}");
+}
+
+#[test]
+fn a_livelock_is_reported() {
+    let how = found_out::<AfterYou<Shuttle>>(3, 2);
+    assert!(how.contains("exceeded max_steps"), "{how}");
+}
+
+#[test]
+fn a_failure_can_be_seen_again() {
+    let model = counting::<Shuttle, Busted<Shuttle>>("broken", 3, 3, None);
+    let first = model.failure(random()).expect("a broken lock is found out");
+    for _ in 0..2 {
+        let again = model.failure_again(&first).expect("the same schedule fails");
+        assert_eq!(
+            (again.message, again.schedule.steps),
+            (first.message.clone(), first.schedule.steps.clone())
+        );
+    }
+}
+
+/// A lock whose waiters sleep. Word: 0 free, 1 held, 2 held, and somebody may sleep.
+struct Sleepers<P: Park, B: Blunder>(P::U32, PhantomData<B>);
+
+/// What can be done wrong with it.
+trait Blunder: Send + Sync + 'static {
+    /// What a waiter that has seen 2 compares with as it falls asleep.
+    fn expected<P: Park>(_word: &P::U32) -> u32 {
+        2
+    }
+    /// Whether a release wakes anybody.
+    const WAKES: bool = true;
+    /// Whether a waiter that has been woken tries again, rather than taking the lock for its own.
+    const TRIES_AGAIN: bool = true;
+}
+
+struct Sound;
+impl Blunder for Sound {}
+
+/// A waiter sleeps without comparing with what it has decided on.
+struct LooksAnew;
+impl Blunder for LooksAnew {
+    fn expected<P: Park>(word: &P::U32) -> u32 {
+        word.load(Relaxed)
+    }
+}
+
+struct WakesNobody;
+impl Blunder for WakesNobody {
+    const WAKES: bool = false;
+}
+
+/// Nobody says that a sleeper has been woken by a release.
+struct TrustsAnyWake;
+impl Blunder for TrustsAnyWake {
+    const TRIES_AGAIN: bool = false;
+}
+
+impl<P: Park, B: Blunder> Default for Sleepers<P, B> {
+    fn default() -> Self {
+        Self(Atomic::new(0), PhantomData)
+    }
+}
+
+// SAFETY: excludes as a test-and-set lock does, but for the blunders.
+unsafe impl<P: Park, B: Blunder> RawLock for Sleepers<P, B> {
+    type Node = ();
+    unsafe fn lock(&self, _node: &()) {
+        if self.0.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
+            return;
+        }
+        while self.0.swap(2, Acquire) != 0 {
+            P::park(&self.0, B::expected::<P>(&self.0));
+            if !B::TRIES_AGAIN {
+                return;
+            }
+        }
+    }
+    unsafe fn unlock(&self, _node: &()) {
+        if self.0.swap(0, Release) == 2 && B::WAKES {
+            P::unpark(&self.0, 1);
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_wakes_its_sleepers_holds() {
+    assert!(failure::<Sleepers<Shuttle, Sound>>(4, 3).is_none());
+}
+
+#[test]
+fn a_sleeper_whom_nobody_wakes_is_a_deadlock() {
+    let how = found_out::<Sleepers<Shuttle, WakesNobody>>(3, 3);
+    assert!(how.contains("deadlock!"), "{how}");
+}
+
+#[test]
+fn a_sleeper_that_misses_the_release_is_a_deadlock() {
+    let how = found_out::<Sleepers<Shuttle, LooksAnew>>(3, 3);
+    assert!(how.contains("deadlock!"), "{how}");
+}
+
+#[test]
+fn a_lock_that_takes_any_wake_for_a_release_is_caught() {
+    let how = found_out::<Sleepers<Shuttle, TrustsAnyWake>>(3, 3);
+    assert_eq!(how, "two sections at the same time");
+}
+
+/// A test-and-set lock whose release is none.
+struct Unordered<P: Platform>(P::U32);
+
+impl<P: Platform> Default for Unordered<P> {
+    fn default() -> Self {
+        Self(Atomic::new(0))
+    }
+}
+
+// SAFETY: none: one section's writes need not be seen by the next.
+unsafe impl<P: Platform> RawLock for Unordered<P> {
+    type Node = ();
+    unsafe fn lock(&self, _node: &()) {
+        while self.0.swap(1, Acquire) != 0 {
+            P::wait_until(&self.0, Relaxed, |v| v == 0);
+        }
+    }
+    unsafe fn unlock(&self, _node: &()) {
+        self.0.store(0, Relaxed);
+    }
+}
+
+#[test]
+fn a_missing_ordering_is_seen_by_loom_and_not_by_shuttle() {
+    assert!(failure::<Unordered<Shuttle>>(4, 3).is_none());
+    let model = counting::<Loom, Unordered<Loom>>("unordered", 2, 1, None);
+    assert!(failure_of(&model, None).is_some());
+}
+
+/// Two threads, each of which writes its own word, calls `fence` and reads the other's. Both must not miss the other.
+fn dekker(fence: fn(), order: Ordering) -> Model<Shuttle> {
+    Model::<Shuttle>::new("dekker", 2, None, move || {
+        let words: Arc<[ShuttleU32; 2]> = Arc::new([Atomic::new(0), Atomic::new(0)]);
+        let seen: Arc<ShuttleU32> = Arc::new(Atomic::new(0));
+        let act = move |words: &[ShuttleU32; 2], own: usize| {
+            words[own].store(1, order);
+            fence();
+            words[1 - own].load(order)
+        };
+        let other = {
+            let (words, seen) = (words.clone(), seen.clone());
+            Shuttle::spawn(Thread::default(), move || seen.store(act(&words, 1), Relaxed))
+        };
+        let own = act(&words, 0);
+        other.join().unwrap();
+        assert!(own == 1 || seen.peek() == 1, "neither sees the other");
+    })
+}
+
+#[test]
+fn two_light_fences_are_enough_where_all_see_one_order() {
+    for fence in [<Shuttle as AsymFence>::light as fn(), || ()] {
+        assert!(dekker(fence, Relaxed).failure(random()).is_none());
+    }
+}
+
+#[test]
+fn two_writers_of_one_part_of_a_word_are_reported() {
+    let model = Model::<Shuttle>::new("bytes", 2, None, || {
+        let word: Arc<ShuttleU32> = Arc::new(Atomic::new(0));
+        let shared = word.clone();
+        let other = Shuttle::spawn(Thread::default(), move || shared.store_low_byte(2, Relaxed));
+        word.store_low_byte(1, Relaxed);
+        other.join().unwrap();
+    });
+    let how = model.failure(random()).expect("a broken condition is found out").message;
+    assert!(how.contains("a part of a word"), "{how}");
+}
+
+#[test]
+fn parts_of_a_word_are_written_alone() {
+    let model = Model::<Shuttle>::new("parts", 1, None, || {
+        let word = ShuttleU32::new(0xa1b2_c3d4);
+        word.store_low_byte(0x11, Relaxed);
+        assert_eq!(word.load(Relaxed), 0xa1b2_c311);
+        word.store_low_half(0x2233, Relaxed);
+        assert_eq!(word.load(Relaxed), 0xa1b2_2233);
+        assert_eq!(word.swap_high_half(0x4455, Relaxed), 0xa1b2);
+        assert_eq!(word.swap_low_byte(0x66, Relaxed), 0x33);
+        assert_eq!(Shuttle::wait_until(&word, Relaxed, |_| true), 0x4455_2266);
+    });
+    assert!(model.failure(RandomScheduler::new_from_seed(1, 1)).is_none());
+}
