@@ -1,5 +1,5 @@
-//! Exhaustive models of nearlock's locks: the very source of each lock, on a platform whose words are those
-//! of the model checker loom.
+//! Models of nearlock's locks: the very source of each lock, on a platform whose words are those of the model checker
+//! loom, which tries all executions of a few threads; and on one for Shuttle, which tries some of many.
 //!
 //! | module | what |
 //! |---|---|
@@ -48,12 +48,39 @@
 //! | the same, held by another thread: waiters (CNA) | 4 | 2 |
 //! | newcomers, or a secondary queue, with it (CNA) | 4 or 5 | 1 |
 //! | three newcomers behind a head (CNA's version 13) | 4 | 1 |
+//! | a newcomer that comes twice, the second time from another NUMA node: held by another thread (CNA) | 4 | 1 |
+//! | the same, held by the head (CNA's version 13) | 3 | 2 |
 //!
 //! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by
 //! itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere.
 //!
+//! Under Shuttle (`tests/shuttle.rs`), of each working lock, in so many schedules at random, and as many of few changes
+//! of priority (PCT):
+//!
+//! | models | threads | sections each | schedules, twice |
+//! |---|---|---|---|
+//! | [`crowd`](shuttle::crowd): lock and `try_lock`, urgent or not, on three NUMA nodes or moving between them, with queue nodes or none, interrupted up to three levels deep while they wait | 4 | 5 | 1,200 |
+//! | the same | 8 | 4 | 400 |
+//! | the same | 16 | 3 | 120 |
+//! | staged queues (CNA) | 6 to 8 | 1 or 2 | 300 |
+//! | the parking token | 2 | | 500 |
+//! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |
+//!
+//! No execution lets two sections overlap, leaves a sleeper asleep, or does not end; and the schedules of a lock have
+//! reached what it can come to (`must_reach` in `tests/shuttle.rs`): queue nodes of all four levels, none left, steals,
+//! sleeping waiters and heads, splices, flushes, failed tail updates. The seed is fixed. The environment variable
+//! [`NEARLOCK_MODEL_SCHEDULES`](shuttle::check::SCHEDULES) sets the number of schedules of each model, and
+//! [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again. With 5,000 schedules the crowds take some
+//! minutes:
+//!
+//! ```text
+//! NEARLOCK_MODEL_SCHEDULES=5000 cargo test -p nearlock-model --test shuttle
+//! NEARLOCK_MODEL_REPLAY='MODEL=SCHEDULE' cargo test -p nearlock-model
+//! ```
+//!
 //! # What is not shown
 //!
+//! * Shuttle is sequentially consistent: it does not see that an ordering or a fence is missing. A test shows that.
 //! * loom takes `SeqCst` for AcqRel, never lets a load see a store that comes later in program order (no load
 //!   buffering), and remembers seven stores of a word.
 //! * A store is a swap here, and a narrow store a read-modify-write of the whole word. Both prolong the
@@ -65,8 +92,8 @@
 //! * Of a wait, two failed looks are explored; see [`mod@loom`].
 //! * In the staged models of version 13 of CNA one thread is holder and then head, so that a head which sorts its
 //!   queue while another thread holds the lock is met only in the models of newcomers.
-//! * Fairness: see the unit tests of the locks, and the simulator.
-//! * Nested slow paths (signal handlers): each thread has one queue node. See the unit tests of qspinlock.
+//! * Fairness, but for [`shuttle::adversary`]: see the unit tests of the locks, and the simulator.
+//! * Nested slow paths (signal handlers) under loom: each thread has one queue node there.
 
 pub mod document;
 pub mod engine;

