@@ -7,9 +7,17 @@ use std::vec::Vec;
 
 use super::{Queues, tail};
 use crate::linux::cna::queues::CnaPart;
-use crate::linux::qspinlock::{LOCKED, Preemptible, QueuePolicy, Tail};
+use crate::linux::qspinlock::{LOCKED, QSpinTuning, QueuePolicy, Tail};
 use crate::platform::{Atomic, Platform, ZeroNode};
 use crate::testing::{HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread};
+
+/// A head that sorts for as many turns as there may be waiters, though the lock stays busy.
+struct Brief;
+
+impl QSpinTuning for Brief {
+    const PARK_HEAD: bool = true;
+    const HEAD_TURNS: u32 = HAPPENINGS_MAX as u32;
+}
 
 /// What may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,18 +126,18 @@ impl<S: ZeroNode + Default + Send + Sync + 'static> Trial<S> {
         let node = self.queues.node(head);
         self.word.fetch_or(LOCKED, Relaxed);
         // SAFETY: the node in this slot is the head's; so below.
-        unsafe { Q::became_head::<Preemptible>(&self.word, node) };
+        unsafe { Q::became_head::<Brief>(&self.word, node) };
         if !is_flushing {
             self.reference.sort(self.rules);
         }
         let val = self.word.fetch_and(!LOCKED, Relaxed) & !LOCKED;
         comes.into_iter().for_each(|numa_node| self.comes::<Q>(numa_node));
         // SAFETY: as above.
-        let is_clear = val == tail(head).bits()
-            && unsafe { Q::try_clear_tail::<Preemptible>(&self.word, val, node) }.is_ok();
+        let is_clear =
+            val == tail(head).bits() && unsafe { Q::try_clear_tail::<Brief>(&self.word, val, node) }.is_ok();
         if !is_clear {
             // SAFETY: as above; somebody is linked behind it.
-            unsafe { Q::hand_over::<Preemptible>(node, node.next.load(Relaxed)) };
+            unsafe { Q::hand_over::<Brief>(node, node.next.load(Relaxed)) };
         }
         self.word.fetch_and(!LOCKED, Relaxed);
         self.reference.hand_over(self.rules, is_flushing);
