@@ -65,7 +65,7 @@ impl<S: ZeroNode + Default + 'static> Queues<S> {
 
     pub fn next_of(&self, slot: u32) -> Option<u32> {
         let next = self.node(slot).next.load(Relaxed);
-        (0..10).find(|slot| self.pointer(*slot) == next)
+        if next.is_null() { None } else { (0..10).find(|slot| self.pointer(*slot) == next) }
     }
 
     pub fn granted(&self, slot: u32) -> u32 {
