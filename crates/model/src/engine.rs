@@ -3,6 +3,8 @@
 //! Models are written once, generic over the engine; [`Loom`](crate::loom::Loom) and
 //! Shuttle run them.
 
+use std::hint::black_box;
+
 use nearlock_core::platform::AsymFence;
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::EveryCapability;
@@ -24,6 +26,15 @@ pub trait Engine: EveryCapability + AsymFence {
     fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> Self::Handle;
     /// Changes a setting for the rest of the execution.
     fn set(which: Setting, value: u64);
+}
+
+/// No object lies below.
+const FIRST_PAGE: usize = 4096;
+
+/// A broken lock may follow a null pointer to a word: best effort to say so instead of ending the process.
+pub(crate) fn assert_no_null<T>(word: &T) {
+    let address = black_box(std::ptr::from_ref(word).addr());
+    assert!(address >= FIRST_PAGE, "an access through a null pointer");
 }
 
 /// Data that a lock is meant to protect, which reports two accesses at the same time.

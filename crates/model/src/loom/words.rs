@@ -1,12 +1,12 @@
 //! The words of the model checker.
 
-use std::hint::black_box;
 use std::panic::Location;
 use std::sync::atomic::Ordering::{self, Relaxed};
 
 use ::loom::cell::UnsafeCell;
 use nearlock_core::platform::{Atomic, AtomicInt, SplitWord};
 
+use crate::engine::assert_no_null;
 use crate::mutate::{Check, checking, effective, stores_are_ordered};
 
 /// Reports two plain stores to one word that nothing orders.
@@ -32,9 +32,6 @@ impl StoreOrder {
     }
 }
 
-/// No object lies below.
-const FIRST_PAGE: usize = 4096;
-
 macro_rules! word {
     ($(#[$doc:meta])* $name:ident, $inner:ty, $value:ty $(, $generic:ident)?) => {
         $(#[$doc])*
@@ -44,11 +41,9 @@ macro_rules! word {
         }
 
         impl$(<$generic>)? $name$(<$generic>)? {
-            /// The word itself. A mutant may follow a null pointer to here: best effort to say so instead
-            /// of ending the process.
+            /// The word itself.
             fn word(&self) -> &$inner {
-                let address = black_box(std::ptr::from_ref(self).addr());
-                assert!(address >= FIRST_PAGE, "an access through a null pointer");
+                assert_no_null(self);
                 &self.word
             }
         }

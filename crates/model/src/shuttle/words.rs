@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use nearlock_core::platform::{Atomic, AtomicInt, SplitWord};
 
 use super::point;
+use crate::engine::assert_no_null;
 
 macro_rules! word {
     ($(#[$doc:meta])* $name:ident, $value:ty, $zero:expr $(, $generic:ident)?) => {
@@ -26,6 +27,13 @@ macro_rules! word {
             pub fn peek(&self) -> $value {
                 self.0.get()
             }
+
+            /// The word itself, after the scheduler has chosen.
+            fn step(&self) -> &Cell<$value> {
+                assert_no_null(self);
+                point();
+                &self.0
+            }
         }
 
         impl$(<$generic>)? Atomic<$value> for $name$(<$generic>)? {
@@ -36,26 +44,23 @@ macro_rules! word {
                 Self(Cell::new(v))
             }
             fn load(&self, _order: Ordering) -> $value {
-                point();
-                self.0.get()
+                self.step().get()
             }
             fn store(&self, v: $value, _order: Ordering) {
-                point();
-                self.0.set(v);
+                self.step().set(v);
             }
             fn swap(&self, v: $value, _order: Ordering) -> $value {
-                point();
-                self.0.replace(v)
+                self.step().replace(v)
             }
             fn compare_exchange(
                 &self, old: $value, new: $value, _ok: Ordering, _err: Ordering,
             ) -> Result<$value, $value> {
-                point();
-                let seen = self.0.get();
+                let word = self.step();
+                let seen = word.get();
                 if seen != old {
                     return Err(seen);
                 }
-                self.0.set(new);
+                word.set(new);
                 Ok(seen)
             }
         }
@@ -75,20 +80,20 @@ macro_rules! int {
     ($name:ident, $value:ty) => {
         impl AtomicInt<$value> for $name {
             fn fetch_add(&self, v: $value, _order: Ordering) -> $value {
-                point();
-                self.0.replace(self.0.get().wrapping_add(v))
+                let word = self.step();
+                word.replace(word.get().wrapping_add(v))
             }
             fn fetch_sub(&self, v: $value, _order: Ordering) -> $value {
-                point();
-                self.0.replace(self.0.get().wrapping_sub(v))
+                let word = self.step();
+                word.replace(word.get().wrapping_sub(v))
             }
             fn fetch_and(&self, v: $value, _order: Ordering) -> $value {
-                point();
-                self.0.replace(self.0.get() & v)
+                let word = self.step();
+                word.replace(word.get() & v)
             }
             fn fetch_or(&self, v: $value, _order: Ordering) -> $value {
-                point();
-                self.0.replace(self.0.get() | v)
+                let word = self.step();
+                word.replace(word.get() | v)
             }
         }
     };
@@ -115,8 +120,8 @@ impl SplitWord for ShuttleU32 {
 impl ShuttleU32 {
     /// Replaces the bits of `mask` and returns the whole old value.
     fn replace(&self, mask: u32, v: u32) -> u32 {
-        point();
-        self.0.replace(self.0.get() & !mask | v)
+        let word = self.step();
+        word.replace(word.get() & !mask | v)
     }
 
     /// Replaces the bits of `mask`, and sees to it that nobody else has changed them just before.
