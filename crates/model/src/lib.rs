@@ -70,11 +70,11 @@
 //! reached what it can come to (`must_reach` in `tests/shuttle.rs`): queue nodes of all four levels, none left, steals,
 //! sleeping waiters and heads, splices, flushes, failed tail updates. The seed is fixed. The environment variable
 //! [`NEARLOCK_MODEL_SCHEDULES`](shuttle::check::SCHEDULES) sets the number of schedules of each model, and
-//! [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again. With 5,000 schedules the crowds take some
-//! minutes:
+//! [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again. A hundred schedules of each
+//! take four seconds of processor time; `.ci/deep` tries 10,000:
 //!
 //! ```text
-//! NEARLOCK_MODEL_SCHEDULES=5000 cargo test -p nearlock-model --test shuttle
+//! NEARLOCK_MODEL_SCHEDULES=10000 cargo test -p nearlock-model --test shuttle
 //! NEARLOCK_MODEL_REPLAY='MODEL=SCHEDULE' cargo test -p nearlock-model
 //! ```
 //!
