@@ -53,6 +53,47 @@ pub fn hash_in(document: &str) -> Option<&str> {
     document.lines().find_map(|line| line.strip_prefix(HASH)?.strip_prefix('`')?.strip_suffix('`'))
 }
 
+/// Where a document lacks a line of what this evidence makes, or has one too many: the first such place. By which
+/// model each half is caught, and how, and how far models were followed, depends on the depth, and is not compared.
+///
+/// # Errors
+///
+/// As [`render`].
+pub fn difference(document: &str, evidence: &Evidence) -> Result<Option<String>> {
+    let made = render(evidence, Depth::default())?;
+    let (made, there) = (shape(&made), shape(document));
+    let same = made.iter().zip(&there).take_while(|(made, there)| made == there).count();
+    let at = |lines: &[String]| lines.get(same).cloned().unwrap_or_else(|| "its end".to_owned());
+    Ok((made != there).then(|| format!("`{}` stands where `{}` should", at(&there), at(&made))))
+}
+
+/// What does not depend on the depth.
+fn shape(document: &str) -> Vec<String> {
+    let mut section = "";
+    let mut lines = Vec::new();
+    for line in document.lines() {
+        let cells: Vec<_> = line.split(" | ").collect();
+        let kept = match (section, &*cells) {
+            // Half and place; by whom and how it is caught.
+            ("## The orderings", [kept @ .., model, how]) if !model.is_empty() && how.len() > " |".len() => {
+                kept
+            }
+            ("## The models", [kept, ..]) => std::slice::from_ref(kept),
+            _ => &cells,
+        };
+        let line = kept.join(" | ");
+        if line.starts_with("## ") {
+            section =
+                ["## The orderings", "## The models"].into_iter().find(|name| line == *name).unwrap_or("");
+        }
+        let counted = line.split_once(" caught when dropped").map(|(counts, _)| counts.to_owned());
+        if !line.starts_with("Each to ") {
+            lines.push(counted.unwrap_or(line));
+        }
+    }
+    lines
+}
+
 /// What is missing in the evidence, or against the rules in the sources.
 pub fn findings(evidence: &Evidence, places: &[Place], strays: &[String]) -> Vec<String> {
     let mut found: Vec<_> = strays
@@ -75,6 +116,11 @@ pub fn findings(evidence: &Evidence, places: &[Place], strays: &[String]) -> Vec
             ));
         }
     }
+    let at_none = |mutant: &&Mutant| !places.iter().any(|place| place.is_of(&mutant.site));
+    let unknown = evidence.mutants.iter().filter(at_none);
+    found.extend(
+        unknown.map(|mutant| format!("{}: models exercise what the sources do not show", mutant.site)),
+    );
     for mutant in evidence.survivors() {
         if reason_of(&mutant.site, places).is_none() {
             found.push(format!("{}: no model fails", mutant.site));

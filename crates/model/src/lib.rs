@@ -62,6 +62,9 @@
 //! | [`crowd`](shuttle::crowd): lock and `try_lock`, urgent or not, on three NUMA nodes or moving between them, with queue nodes or none, interrupted up to three levels deep while they wait | 4 | 5 | 1,200 |
 //! | the same | 8 | 4 | 400 |
 //! | the same | 16 | 3 | 120 |
+//! | held at first (qspinlock, CNA) | 4, 8 | 1 | 300 |
+//! | late pending waiter; no node (the same) | 3 | 1 | 300 |
+//! | newcomers behind a head (the same) | 6 or 7 | 1 or 2 | 300 |
 //! | staged queues (CNA) | 6 to 8 | 1 or 2 | 300 |
 //! | the parking token | 2 | | 500 |
 //! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use sha2::{Digest, Sha256};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
-    Attribute, Expr, ExprCall, ExprMethodCall, ExprPath, ImplItemFn, ItemFn, ItemMod, Token, TraitItemFn,
+    Attribute, Expr, ExprCall, ExprMethodCall, ExprPath, ImplItemFn, ItemFn, ItemMod, Macro, Token,
+    TraitItemFn, UseRename,
 };
 
 use crate::mutate::{Half, Site};
@@ -38,14 +39,25 @@ impl Place {
     }
 }
 
-/// Files of core without orderings that models exercise.
+const CORE: &str = "crates/core/src";
+
+/// Files of core without orderings that models exercise, and folders of such, by their paths in core.
 const OTHER: &[(&str, &str)] = &[
-    ("native.rs", "the words of the machine: they do with an ordering what they are told"),
-    ("controls.rs", "locks that are broken on purpose"),
-    ("testing.rs", "unit tests"),
-    ("tests.rs", "unit tests"),
-    ("watch.rs", "assembly"),
+    ("native", "the words of the machine: they do with an ordering what they are told; assembly"),
+    ("controls", "locks that are broken on purpose"),
 ];
+
+/// Whether a file is of unit tests.
+fn is_of_tests(file: &str) -> bool {
+    file.trim_end_matches(".rs").split('/').any(|part| ["testing", "tests"].contains(&part))
+}
+
+/// Whether [`OTHER`] names a file.
+fn is_other(file: &str) -> bool {
+    let path = file.strip_prefix(CORE).and_then(|path| path.strip_prefix('/'));
+    let first = path.and_then(|path| path.split('/').next()).unwrap_or_default();
+    OTHER.iter().any(|(name, _)| first.trim_end_matches(".rs") == *name)
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -79,17 +91,23 @@ fn files(folder: &str) -> Result<Vec<(String, String)>> {
 /// If a source cannot be read, or is not Rust.
 pub fn places() -> Result<(Vec<Place>, Vec<String>)> {
     let (mut places, mut strays) = (Vec::new(), Vec::new());
-    for (file, text) in files("crates/core/src")? {
-        if OTHER.iter().any(|(name, _)| file.rsplit('/').next() == Some(name)) {
+    for (file, text) in files(CORE)? {
+        if is_of_tests(&file) || is_other(&file) {
             continue;
         }
-        let syntax = syn::parse_file(&text).with_context(|| file.clone())?;
-        let mut collector = Collector { file, ..Collector::default() };
-        collector.visit_file(&syntax);
-        let Collector { file, places: found, seen, all, .. } = collector;
-        strays.extend(all.iter().filter(|at| !seen.contains(at)).map(|at| format!("{file}:{}", at.0)));
+        let (found, others) = places_in(file, &text)?;
         places.extend(found);
+        strays.extend(others);
     }
+    Ok((places, strays))
+}
+
+fn places_in(file: String, text: &str) -> Result<(Vec<Place>, Vec<String>)> {
+    let syntax = syn::parse_file(text).with_context(|| file.clone())?;
+    let mut collector = Collector { file, ..Collector::default() };
+    collector.visit_file(&syntax);
+    let Collector { file, places, seen, all, .. } = collector;
+    let strays = all.iter().filter(|at| !seen.contains(at)).map(|at| format!("{file}:{}", at.0)).collect();
     Ok((places, strays))
 }
 
@@ -124,9 +142,13 @@ fn halves(ordering: &str, operation: &str) -> Vec<Half> {
     }
 }
 
+fn is_ordering(name: &Ident) -> bool {
+    ["Acquire", "Release", "AcqRel", "SeqCst"].iter().any(|ordering| name == ordering)
+}
+
 fn ordering_of(path: &ExprPath) -> Option<String> {
-    let name = path.path.segments.last()?.ident.to_string();
-    ["Acquire", "Release", "AcqRel", "SeqCst"].contains(&name.as_str()).then_some(name)
+    let name = &path.path.segments.last()?.ident;
+    is_ordering(name).then(|| name.to_string())
 }
 
 impl Collector {
@@ -160,6 +182,17 @@ impl Collector {
             code: shown(&whole.source_text().unwrap_or_default()),
             halves: found,
         });
+    }
+
+    /// Orderings that nobody knows the use of, in the text of a macro.
+    fn in_macro(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => self.in_macro(group.stream()),
+                TokenTree::Ident(name) if is_ordering(&name) => self.all.push(begin(name.span())),
+                _ => {}
+            }
+        }
     }
 
     fn within(&mut self, name: String, visit: impl FnOnce(&mut Self)) {
@@ -218,19 +251,27 @@ impl<'ast> Visit<'ast> for Collector {
         }
         visit::visit_expr_path(self, path);
     }
+    fn visit_macro(&mut self, of: &'ast Macro) {
+        self.in_macro(of.tokens.clone());
+    }
+    fn visit_use_rename(&mut self, rename: &'ast UseRename) {
+        if is_ordering(&rename.ident) {
+            self.all.push(begin(rename.ident.span()));
+        }
+    }
 }
 
-/// A hash of what the evidence depends on: the code of core and of the models. Comments, layout and unit tests
-/// are not part of it, nor is what runs under Shuttle, which says nothing about orderings.
+/// A hash of what the evidence depends on: the code of core and of the models, and the version of loom. Comments,
+/// layout and unit tests are not part of it, nor is what runs under Shuttle, which says nothing about orderings.
 ///
 /// # Errors
 ///
 /// As [`places`].
 pub fn hash() -> Result<String> {
     let mut hasher = Sha256::new();
-    for (file, text) in files("crates/core/src")?.into_iter().chain(files("crates/model/src")?) {
-        let beside = ["testing.rs", "tests.rs"].iter().any(|name| file.ends_with(name));
-        if beside || file.starts_with("crates/model/src/shuttle") {
+    hasher.update(version_of("loom")?);
+    for (file, text) in files(CORE)?.into_iter().chain(files("crates/model/src")?) {
+        if is_of_tests(&file) || file.starts_with("crates/model/src/shuttle") {
             continue;
         }
         hasher.update(&file);
@@ -238,6 +279,14 @@ pub fn hash() -> Result<String> {
         absorb(tokens, &mut hasher);
     }
     Ok(hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What `Cargo.lock` says of this package.
+fn version_of(package: &str) -> Result<String> {
+    let text = fs::read_to_string(root().join("Cargo.lock")).context("Cargo.lock")?;
+    let mut lines = text.lines();
+    lines.find(|line| *line == format!("name = \"{package}\""));
+    lines.next().map(str::to_owned).with_context(|| format!("Cargo.lock: no {package}"))
 }
 
 /// All tokens but documentation and unit tests.
@@ -279,5 +328,80 @@ fn ends_item(token: &TokenTree) -> bool {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
         TokenTree::Punct(sign) => sign.as_char() == ';',
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_body(body: &str) -> (Vec<Place>, Vec<String>) {
+        places_in("a.rs".to_owned(), &format!("fn f() {{\n{body}\n}}")).expect("is Rust")
+    }
+
+    #[test]
+    fn operations_are_found_however_they_are_called() {
+        use Half::{Acquire, Release, TotalOrder, Whole};
+        for (body, at, halves) in [
+            ("a.load(Acquire);", 3, &[Acquire][..]),
+            ("a.load(Ordering::Acquire);", 3, &[Acquire]),
+            ("Atomic::store(&a, 1, core::sync::atomic::Ordering::Release);", 1, &[Release]),
+            ("let g = || { a.swap(1, AcqRel) };", 16, &[Acquire, Release]),
+            ("a.compare_exchange(0, 1, AcqRel, Acquire);", 3, &[Acquire, Acquire, Release]),
+            ("P::fence(SeqCst);", 1, &[TotalOrder]),
+            ("P::heavy();", 1, &[Whole]),
+        ] {
+            let (places, strays) = in_body(body);
+            assert_eq!((places.len(), strays.len()), (1, 0), "{body}");
+            assert_eq!((places[0].at, &*places[0].halves), ((2, at), halves), "{body}");
+            assert_eq!(places[0].function, "f");
+        }
+    }
+
+    #[test]
+    fn orderings_that_no_operation_takes_are_strays() {
+        for body in [
+            "const ORDER: Ordering = Release;",
+            "let order = match b { true => Ordering::Acquire, false => Relaxed };",
+            "a.load(if b { SeqCst } else { Relaxed });",
+            "debug_assert!(a.load(Acquire) == 0);",
+            "macro_rules! m { () => { a.load(Acquire) } }",
+            "use core::sync::atomic::Ordering::{Relaxed, Release as R};",
+        ] {
+            let (places, strays) = in_body(body);
+            assert_eq!((places.len(), &*strays), (0, &["a.rs:2".to_owned()][..]), "{body}");
+        }
+        assert!(in_body("a.load(Relaxed); use core::sync::atomic::Ordering::Release;").1.is_empty());
+    }
+
+    #[test]
+    fn files_of_tests_and_other_files_are_told_by_their_paths() {
+        for file in ["linux/cna/tests.rs", "linux/cna/testing/sequences.rs", "testing.rs", "a/tests/b.rs"] {
+            assert!(is_of_tests(&format!("{CORE}/{file}")), "{file}");
+        }
+        assert!(!is_of_tests("crates/core/src/linux/contests.rs"));
+        for (file, other) in [("native.rs", true), ("native/watch.rs", true), ("classic/native.rs", false)] {
+            assert_eq!(is_other(&format!("{CORE}/{file}")), other, "{file}");
+        }
+    }
+
+    #[test]
+    fn the_hash_is_of_code_alone() {
+        let of = |text: &str| {
+            let mut hasher = Sha256::new();
+            absorb(text.parse().expect("tokens"), &mut hasher);
+            hasher.finalize()
+        };
+        let code = of("fn f() { a.load(Acquire); }");
+        for same in [
+            "//! Of a file.\n/// Documented.\nfn f() {\n    a.load(Acquire); // why\n}",
+            "fn f() { a.load(Acquire); } #[cfg(test)] mod tests { fn g() {} }",
+            "#[cfg(test)] mod tests; fn f() { a.load(Acquire); }",
+        ] {
+            assert_eq!(of(same), code, "{same}");
+        }
+        for other in ["fn f() { a.load(Relaxed); }", "#[inline] fn f() { a.load(Acquire); }"] {
+            assert_ne!(of(other), code, "{other}");
+        }
     }
 }

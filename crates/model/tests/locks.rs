@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use nearlock_core::subjects::Subject;
-use nearlock_model::document::{findings, hash_in};
+use nearlock_model::document::{difference, findings, hash_in, render};
 use nearlock_model::evidence::Evidence;
 use nearlock_model::model::Depth;
 use nearlock_model::source;
@@ -51,4 +51,25 @@ fn the_document_is_up_to_date() {
         Some(&*hash),
         "docs/orderings.md was made from other sources: run `cargo xtask orderings`"
     );
+    assert_eq!(
+        difference(&document, &EVIDENCE).expect("the evidence is complete"),
+        None,
+        "docs/orderings.md"
+    );
+}
+
+#[test]
+fn a_page_of_orderings_that_was_edited_is_found_out() {
+    let made = render(&EVIDENCE, Depth::default()).expect("the evidence is complete");
+    assert_eq!(difference(&made, &EVIDENCE).expect("is complete"), None);
+    let row = made.lines().find(|line| line.contains("| Release |")).expect("something is released");
+    for edited in [
+        made.replacen(&format!("{row}\n"), "", 1),
+        made.replacen(row, &row.replace("| Release |", "| Acquire |"), 1),
+        made.replacen(row, &format!("{row}\n{row}"), 1),
+        made.replacen("\n| mcs: ", "\n| mcs, ", 1),
+        made.replace(" halves: ", "1 halves: "),
+    ] {
+        assert_ne!(difference(&edited, &EVIDENCE).expect("is complete"), None);
+    }
 }
