@@ -6,19 +6,23 @@ use std::thread;
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::cna::Cna;
 use nearlock_core::linux::cna_v13::CnaV13;
-use nearlock_core::linux::qspinlock::QSpinTuning;
+use nearlock_core::linux::qspinlock::{Fifo, Preemptible, QSpinLock, QSpinTuning, WholeWord};
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::Engine;
+use nearlock_model::exclusion::held_at_first;
 use nearlock_model::model::Model;
 use nearlock_model::parts::parker;
 use nearlock_model::shuttle::Shuttle;
 use nearlock_model::shuttle::adversary::{Contest, overtaken};
 use nearlock_model::shuttle::crowd::crowd;
-use nearlock_model::staged::{Queue, Stage, queue_at_work, queue_of_held_lock};
+use nearlock_model::staged::{
+    Queue, Stage, queue_at_work, queue_of_held_lock, queued_against_nameless, queued_against_pending,
+    without_node,
+};
 
 /// Threads, how often each of them goes to the lock, and how many schedules there are of each kind.
 const CROWDS: [(u32, u32, usize); 3] = [(4, 5, 1_200), (8, 4, 400), (16, 3, 120)];
@@ -147,6 +151,33 @@ fn staged_queues_of_cna_hold() {
 #[test]
 fn staged_queues_of_version_13_hold() {
     staged::<CnaV13, Standard>("cna-v13");
+}
+
+/// The pending waiter of qspinlock and the queue behind it, with which every contest begins and most do not stay.
+fn pending_path<Q: Stage<Shuttle>, T: QSpinTuning>(name: &str, events: &[LockEvent])
+where
+    Shuttle: LocalNodes<nearlock_core::linux::qspinlock::Node<Shuttle, Q::Part>>,
+{
+    const NEWCOMERS: Queue = Queue { newcomers: &[1, 2, 3, 4], migrants: &[5], ..Queue::NOBODY };
+    let models = [
+        held_at_first::<Shuttle, QSpinLock<Shuttle, Q, T>>(name, 4, None),
+        held_at_first::<Shuttle, QSpinLock<Shuttle, Q, T>>(name, 8, None),
+        queued_against_pending::<Shuttle, Q, T>(name, None),
+        queued_against_nameless::<Shuttle, Q, T>(name, None),
+        without_node::<Shuttle, Q, T>(name, None),
+        queue_at_work::<Shuttle, Q, T>(name, "newcomers behind a head", NEWCOMERS, None, || ()),
+        queue_of_held_lock::<Shuttle, Q, T>(name, "newcomers behind a head", NEWCOMERS, None, || ()),
+    ];
+    check_all(name, &models.map(|model| (model, 300)), events);
+}
+
+#[test]
+fn the_pending_path_of_qspinlock_holds() {
+    use LockEvent::{KickUnlock, KickWaiter, NoNode, Pending, Stealing};
+    pending_path::<Fifo, Standard>("qspinlock", &[Pending, NoNode]);
+    pending_path::<Fifo, WholeWord>("qspinlock-whole-word", &[Pending, NoNode]);
+    pending_path::<Cna, Standard>("cna", &[Pending, NoNode]);
+    pending_path::<Fifo, Preemptible>("qspinlock-preemptible", &[Stealing, KickUnlock, KickWaiter, NoNode]);
 }
 
 #[test]

@@ -3,12 +3,13 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 use nearlock_core::controls::{AfterYou, Busted, LostWakeup};
-use nearlock_core::platform::{AsymFence, Atomic, Park, Platform, SplitWord};
+use nearlock_core::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
-use nearlock_model::engine::{Engine, Thread};
+use nearlock_model::engine::{Counter, Engine, Thread};
 use nearlock_model::exclusion::counting;
 use nearlock_model::loom::Loom;
 use nearlock_model::model::Model;
@@ -150,6 +151,65 @@ fn a_sleeper_that_misses_the_release_is_a_deadlock() {
 fn a_lock_that_takes_any_wake_for_a_release_is_caught() {
     let how = found_out::<Sleepers<Shuttle, TrustsAnyWake>>(3, 3);
     assert_eq!(how, "two sections at the same time");
+}
+
+#[test]
+fn loom_sees_sleepers_that_nobody_wakes_too() {
+    fn how<B: Blunder>() -> Option<String> {
+        failure_of(&counting::<Loom, Sleepers<Loom, B>>("sleepers", 2, 1, None), None)
+    }
+    assert_eq!(how::<Sound>(), None);
+    assert_eq!(how::<WakesNobody>().as_deref(), Some("an execution without end"));
+    assert_eq!(how::<LooksAnew>().as_deref(), Some("an execution without end"));
+}
+
+/// Whether another thread may run between a note and the end of this step of another.
+fn lets_others_run(step: fn(&ShuttleU32)) -> bool {
+    let seen = Arc::new(AtomicBool::new(false));
+    let saw = seen.clone();
+    let model = Model::<Shuttle>::new("one step", 2, None, move || {
+        let (word, at_it, saw) = (ShuttleU32::new(0), Arc::new(AtomicBool::new(false)), saw.clone());
+        let other = {
+            let at_it = at_it.clone();
+            Shuttle::spawn(Thread::default(), move || _ = saw.fetch_or(at_it.load(Relaxed), Relaxed))
+        };
+        at_it.store(true, Relaxed);
+        step(&word);
+        at_it.store(false, Relaxed);
+        other.join().unwrap();
+    });
+    assert!(model.failure(random()).is_none());
+    seen.load(Relaxed)
+}
+
+/// Without that Shuttle would show nothing.
+#[test]
+fn every_operation_is_a_place_where_the_scheduler_chooses() {
+    assert!(!lets_others_run(|_| ()));
+    let steps: [fn(&ShuttleU32); 19] = [
+        |word| _ = word.load(Relaxed),
+        |word| word.store(1, Relaxed),
+        |word| _ = word.swap(1, Relaxed),
+        |word| _ = word.compare_exchange(0, 1, Relaxed, Relaxed),
+        |word| _ = word.compare_exchange(1, 0, Relaxed, Relaxed),
+        |word| _ = word.fetch_add(1, Relaxed),
+        |word| _ = word.fetch_sub(1, Relaxed),
+        |word| _ = word.fetch_and(1, Relaxed),
+        |word| _ = word.fetch_or(1, Relaxed),
+        |word| word.store_low_byte(1, Relaxed),
+        |word| word.store_low_half(1, Relaxed),
+        |word| _ = word.swap_low_byte(1, Relaxed),
+        |word| _ = word.swap_high_half(1, Relaxed),
+        |word| _ = Shuttle::wait_until(word, Relaxed, |_| true),
+        |word| _ = Shuttle::wait_until_bounded(word, Relaxed, 1, |_| true),
+        |_| Shuttle::cpu_relax(0),
+        |word| Shuttle::park(word, 1),
+        |word| Shuttle::unpark(word, 1),
+        |_| <Shuttle as Engine>::Counter::default().add_one(),
+    ];
+    for (index, step) in steps.into_iter().enumerate() {
+        assert!(lets_others_run(step), "step {index}");
+    }
 }
 
 /// A test-and-set lock whose release is none.
