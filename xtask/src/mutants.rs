@@ -10,7 +10,6 @@
 //! | `trial.rs` | runs tests until the first that fails |
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -31,13 +30,6 @@ use trial::{Failure, Outcome, Workshop};
 
 /// The toolchain whose Miri is asked; `.ci/deep` installs it.
 const MIRI: &str = "+nightly-2026-10-29";
-
-/// What no test here can notice, and why: file, what its line begins with, reason.
-const UNNOTICED: &[(&str, &str, &str)] = &[(
-    "crates/core/src/native.rs",
-    "asm!(\"stlrb {v:w}, [{p}]\"",
-    "every byte release of a lock stores 0, by the instruction above; this is for whoever stores another value",
-)];
 
 /// Which sites to weaken.
 #[derive(Clone, Debug)]
@@ -231,15 +223,9 @@ fn failing_without(workshop: &Workshop, trials: &[Trial]) -> Result<Vec<Finding>
     Ok(findings)
 }
 
-fn reason(site: &Site) -> Option<&'static str> {
-    let known = |entry: &&(&str, &str, &str)| site.file == entry.0 && site.code.starts_with(entry.1);
-    UNNOTICED.iter().find(known).map(|entry| entry.2)
-}
-
 fn finding(trial: &Trial) -> Option<Finding> {
     let what = match &trial.outcome {
         Outcome::Caught(_) => return None,
-        Outcome::Survived if reason(&trial.site).is_some() => return None,
         Outcome::Survived => format!("{} is noticed by no test", trial.site.change()),
         Outcome::Undecided(why) => format!("{}: {why}", trial.site.change()),
     };
@@ -258,12 +244,7 @@ fn verdict(outcome: &Outcome) -> String {
 }
 
 fn row(trial: &Trial) -> String {
-    let mut verdict = verdict(&trial.outcome);
-    if trial.outcome == Outcome::Survived
-        && let Some(reason) = reason(&trial.site)
-    {
-        let _ = write!(verdict, ", as known: {reason}");
-    }
+    let verdict = verdict(&trial.outcome);
     let (place, change, seconds) = (trial.site.place(), trial.site.change(), trial.seconds);
     format!("{place:<34} {change:<22} {seconds:>5.0} s  {verdict}\n")
 }
@@ -307,16 +288,7 @@ mod tests {
 
     /// The list does not outlive what it is about.
     #[test]
-    fn what_nobody_notices_is_there() {
-        let sites = sites::all(&files::sources().expect("git lists files")).expect("is Rust");
-        for entry in UNNOTICED {
-            let count = sites.iter().filter(|site| reason(site) == Some(entry.2)).count();
-            assert_eq!(count, 1, "{}: {}", entry.0, entry.1);
-        }
-    }
-
-    #[test]
-    fn only_what_is_caught_or_known_passes() {
+    fn only_what_is_caught_passes() {
         let trial = |outcome| finding(&Trial { site: some().remove(0), outcome, seconds: 0.0 });
         let caught = Failure { by: "a".to_owned(), test: "b".to_owned(), message: "c".to_owned() };
         assert_eq!(trial(Outcome::Caught(caught)), None);

@@ -11,11 +11,15 @@
 
 mod locks;
 
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Release;
+
 use locks::{ByteRelease, WakingRelease};
 use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
 use nearlock::raw::{RawLock, RawTryLock};
 use nearlock::{classic, linux};
 use nearlock_core::linux::qspinlock::{Fifo, QSpinLock, WholeWord};
+use nearlock_core::platform::SplitWord;
 use nearlock_os::Os;
 
 type RawTtasNoPreReadLock =
@@ -126,6 +130,38 @@ sections! {
     fifo_spin_lock_guard fifo_spin_lock_try_guard: FifoSpinLock<u32>, ByteRelease;
     spin_lock_guard spin_lock_try_guard: SpinLock<u32>, WakingRelease;
     cna_lock_guard cna_lock_try_guard: CnaLock<u32>, WakingRelease;
+}
+
+/// Narrow stores that release and store something: no lock of ours does today, but a platform must.
+pub mod ours_words {
+    use super::*;
+
+    /// Of bits 0 to 7.
+    #[inline(never)]
+    pub fn release_low_byte(word: &AtomicU32) {
+        word.store_low_byte(locks::RELEASED as u8, Release);
+    }
+    /// Of bits 0 to 15.
+    #[inline(never)]
+    pub fn release_low_half(word: &AtomicU32) {
+        word.store_low_half(locks::RELEASED, Release);
+    }
+}
+
+/// The same by hand.
+pub mod hand_words {
+    use super::*;
+
+    /// Of bits 0 to 7.
+    #[inline(never)]
+    pub fn release_low_byte(word: &AtomicU32) {
+        locks::release_low_byte(word);
+    }
+    /// Of bits 0 to 15.
+    #[inline(never)]
+    pub fn release_low_half(word: &AtomicU32) {
+        locks::release_low_half(word);
+    }
 }
 
 /// Sizes in bytes. Functions, because a listing does not show what a static is.

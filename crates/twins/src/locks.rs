@@ -2,6 +2,7 @@
 //! not good: nobody runs them.
 
 mod queues;
+mod words;
 
 use std::arch::asm;
 use std::cell::UnsafeCell;
@@ -13,6 +14,7 @@ use std::thread::yield_now;
 use nearlock::raw::{RawLock, RawTryLock};
 
 pub use queues::{Clh, Mcs, McsNode};
+pub use words::{RELEASED, release_low_byte, release_low_half};
 
 /// Test-and-set.
 #[derive(Default)]
