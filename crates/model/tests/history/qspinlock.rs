@@ -204,6 +204,7 @@ fn over_the_tail(lock: &Lock<Standard>) {
 }
 
 #[test]
+#[cfg_attr(not(debug_assertions), ignore = "a debug assertion catches it")]
 fn qspinlock_fifth_nesting_level() {
     fn deep(lock: fn(&Lock<Standard>)) -> Model {
         let thread = Thread { slot: Some(2), ..Thread::default() };
