@@ -54,3 +54,15 @@ impl fmt::Display for Finding {
         write!(f, "{}: {}", self.place, self.what)
     }
 }
+
+/// What was asked for is not there: exit status 2. It says what there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misuse(String);
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{asm, coverage, mutants, orderings};
+use xtask::{Misuse, asm, coverage, mutants, orderings};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -63,8 +63,21 @@ impl Mutants {
     }
 }
 
-fn main() -> Result<ExitCode> {
-    let (report, findings) = match Cli::parse().task {
+fn main() -> ExitCode {
+    run(Cli::parse().task).unwrap_or_else(|error| match error.downcast_ref::<Misuse>() {
+        Some(misuse) => {
+            eprintln!("error: {misuse}");
+            ExitCode::from(2)
+        }
+        None => {
+            eprintln!("error: {error:?}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn run(task: Task) -> Result<ExitCode> {
+    let (report, findings) = match task {
         Task::Asm => asm::run()?,
         Task::Coverage => coverage::run()?,
         Task::Orderings { locks: Some(locks), .. } => (String::new(), orderings::show(&locks)?),

@@ -20,7 +20,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::files::TextFile;
-use crate::{Finding, documents, files};
+use crate::{Finding, Misuse, documents, files};
 
 pub mod sites;
 pub mod trial;
@@ -104,10 +104,11 @@ fn on_line(all: Vec<Site>, place: &str) -> Result<Vec<Site>> {
     let places: Vec<_> = all.iter().map(Site::place).collect();
     let chosen: Vec<_> = all.into_iter().filter(|site| site.place() == place).collect();
     if chosen.is_empty() {
-        let file = place.split(':').next().unwrap_or(place);
-        let near: Vec<_> =
-            places.iter().filter(|other| other.starts_with(file)).map(String::as_str).collect();
-        bail!("nothing to weaken at {place}; sites of this file: {}", near.join(" "));
+        let file_of = |place: &str| place.split(':').next().unwrap_or_default().to_owned();
+        let near: Vec<_> = places.iter().filter(|other| file_of(other) == file_of(place)).cloned().collect();
+        let files: BTreeSet<_> = places.iter().map(|place| file_of(place)).collect();
+        let there = if near.is_empty() { files.into_iter().collect() } else { near };
+        bail!(Misuse(format!("nothing to weaken at `{place}`; there is: {}", there.join(" "))));
     }
     Ok(chosen)
 }
@@ -275,7 +276,10 @@ mod tests {
             assert_eq!(on_line(some(), place).expect("is there").len(), 2);
         }
         let error = on_line(some(), "linux/a/b.rs:1").expect_err("nothing there");
+        assert!(error.is::<Misuse>());
         assert!(error.to_string().ends_with("linux/a/b.rs:2 linux/a/b.rs:3 linux/a/b.rs:3 linux/a/b.rs:4"));
+        let error = on_line(some(), "b.rs").expect_err("no such file").to_string();
+        assert_eq!(error, "nothing to weaken at `b.rs`; there is: linux/a/b.rs");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{Finding, files};
+use crate::{Finding, Misuse, files};
 
 /// The document.
 const DOCUMENT: &str = "docs/orderings.md";
@@ -40,9 +40,11 @@ pub fn check() -> Result<Vec<Finding>> {
 ///
 /// # Errors
 ///
-/// If the models cannot be run.
+/// If the models cannot be run, or there is no such lock.
 pub fn show(locks: &str) -> Result<Vec<Finding>> {
-    let holds = program(&["--locks", locks]).status().context("cargo")?.success();
+    let status = program(&["--locks", locks]).status().context("cargo")?;
+    ensure!(status.code() != Some(2), Misuse("these locks cannot be shown: see above".to_owned()));
+    let holds = status.success();
     let finding = || Finding::new(locks, "a model fails, or an ordering is not needed by these locks alone");
     Ok((!holds).then(finding).into_iter().collect())
 }

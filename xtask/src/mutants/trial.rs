@@ -187,6 +187,9 @@ fn watch(mut command: Command, package: &str) -> Result<Outcome> {
                 if status.success() {
                     break Outcome::Survived;
                 }
+                if status.code() == Some(2) {
+                    break Outcome::Undecided(format!("{package} cannot do what it is asked to"));
+                }
                 let message = format!("{status} {}", listener.last);
                 break Outcome::Caught(Failure { by: package.to_owned(), test: String::new(), message });
             }

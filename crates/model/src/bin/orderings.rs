@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Parser;
+use clap::builder::PossibleValuesParser;
 use nearlock_core::subjects::Subject;
 use nearlock_model::document;
 use nearlock_model::evidence::Evidence;
@@ -18,7 +19,7 @@ use rayon::prelude::*;
 #[command(name = "orderings")]
 struct Cli {
     /// Only the models of these locks, within their own bounds, and no document: the steps go to stdout.
-    #[arg(long, value_delimiter = ',', value_name = "LOCK")]
+    #[arg(long, value_delimiter = ',', value_name = "LOCK", value_parser = PossibleValuesParser::new(names()))]
     locks: Vec<String>,
     /// Only run the models as they are, within their own bounds, and drop nothing.
     #[arg(long)]
@@ -35,10 +36,15 @@ struct Cli {
     consequences_max: u64,
 }
 
+/// The locks that have models.
+fn names() -> impl Iterator<Item = &'static str> {
+    Subject::working().map(|subject| subject.name)
+}
+
 fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     if !cli.locks.is_empty() {
-        return of_locks(&cli);
+        return Ok(of_locks(&cli));
     }
     if cli.run_only {
         return Ok(run(&all_models()));
@@ -53,25 +59,18 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Of a few locks: what holds, and which of their orderings they need by themselves.
-fn of_locks(cli: &Cli) -> Result<ExitCode> {
-    let mut models = Vec::new();
-    for name in &cli.locks {
-        let working: Vec<_> = Subject::working().map(|subject| subject.name).collect();
-        let Some(subject) = Subject::working().find(|subject| subject.name == name) else {
-            ensure!(false, "no lock is called `{name}`; there are {}", working.join(", "));
-            continue;
-        };
-        models.extend(models_of(subject));
-    }
+fn of_locks(cli: &Cli) -> ExitCode {
+    let models: Vec<_> =
+        cli.locks.iter().filter_map(|name| Subject::named(name)).flat_map(models_of).collect();
     if cli.run_only {
-        return Ok(run(&models));
+        return run(&models);
     }
     let depth = Depth { consequences_max: cli.consequences_max, ..Depth::default() };
     let evidence = Evidence::gather(&models, depth, |_| ());
     evidence.runs.iter().for_each(|run| println!("{run}"));
     evidence.mutants.iter().for_each(|mutant| println!("{mutant}"));
     let survivors = evidence.survivors().count();
-    Ok(if survivors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if survivors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The models as they are. One that does not hold says so and panics.
