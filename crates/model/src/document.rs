@@ -37,9 +37,10 @@ pub fn render(evidence: &Evidence, depth: Depth) -> Result<String> {
     writeln!(
         text,
         "{} operations with an ordering, {halves} halves: {} caught when dropped, {by_rule} of them by the rule of stores \
-         alone; {survivors} not.\n",
+         alone (by consequences, models of up to {} executions have been tried); {survivors} not.\n",
         places.len(),
-        halves - survivors
+        halves - survivors,
+        depth.consequences_max,
     )?;
     sites(&mut text, evidence, &places)?;
     sequential(&mut text, &places)?;
@@ -237,7 +238,7 @@ dropped, hold.
 - *a word used before it is known to be made*: a node that its owner has just made ready.
 - *two stores to one word that nothing orders*: either could be the last. The models ask for that because in them a plain
   store is a swap, and shows one order only. It is more than the memory model asks; so it counts only where no model
-  fails by a consequence.
+  of a size that is named below fails by a consequence.
 - *an access through a null pointer*, or an assertion of the model: as it says.
 
 Locks that share their source are proven together: an ordering is needed if one of them needs it.
