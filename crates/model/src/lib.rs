@@ -77,7 +77,7 @@
 //! take four seconds of processor time; `.ci/deep` tries 10,000:
 //!
 //! ```text
-//! NEARLOCK_MODEL_SCHEDULES=10000 cargo test -p nearlock-model --test shuttle
+//! NEARLOCK_MODEL_SCHEDULES=8 cargo test -p nearlock-model --test shuttle
 //! NEARLOCK_MODEL_REPLAY='MODEL=SCHEDULE' cargo test -p nearlock-model
 //! ```
 //!

@@ -13,7 +13,7 @@ use ::shuttle::{Config, MaxSteps, Runner};
 use super::Shuttle;
 use crate::model::Model;
 
-/// Name of the environment variable that says how many schedules of each model and scheduler are tried.
+/// Name of the environment variable that says how many times as many schedules are tried as usual.
 pub const SCHEDULES: &str = "NEARLOCK_MODEL_SCHEDULES";
 /// Name of the environment variable that has one schedule tried and no other: `MODEL=SCHEDULE`, the model's name and
 /// the string that Shuttle printed when it failed.
@@ -52,7 +52,8 @@ impl Model<Shuttle> {
             }
             return;
         }
-        let schedules = env::var(SCHEDULES).map_or(schedules, |text| text.parse().expect("a number"));
+        let times = env::var(SCHEDULES).map_or(1, |text| text.parse().expect("how many times as many"));
+        let schedules = schedules * times;
         self.check_with(RandomScheduler::new_from_seed(SEED, schedules));
         self.check_with(PctScheduler::new_from_seed(SEED, PCT_DEPTH, schedules));
     }
