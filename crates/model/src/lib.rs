@@ -72,9 +72,8 @@
 //! No execution lets two sections overlap, leaves a sleeper asleep, or does not end; and the schedules of a lock have
 //! reached what it can come to (`must_reach` in `tests/shuttle.rs`): queue nodes of all four levels, none left, steals,
 //! sleeping waiters and heads, splices, flushes, failed tail updates. The seed is fixed. The environment variable
-//! [`NEARLOCK_MODEL_SCHEDULES`](shuttle::check::SCHEDULES) sets the number of schedules of each model, and
-//! [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again. A hundred schedules of each
-//! take four seconds of processor time; `.ci/deep` tries 10,000:
+//! [`NEARLOCK_MODEL_SCHEDULES`](shuttle::check::SCHEDULES) says how many times as many are tried, 8 in `.ci/deep`, and
+//! [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again:
 //!
 //! ```text
 //! NEARLOCK_MODEL_SCHEDULES=8 cargo test -p nearlock-model --test shuttle
