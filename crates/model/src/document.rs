@@ -241,7 +241,9 @@ dropped, hold.
   of a size that is named below fails by a consequence.
 - *an access through a null pointer*, or an assertion of the model: as it says.
 
-Locks that share their source are proven together: an ordering is needed if one of them needs it.
+Locks that share their source are proven together: an ordering is needed if one of them needs it. Not looked at are the
+words of the machine (`native.rs`), which do with an ordering what they are told (`cargo xtask asm` and `cargo xtask
+mutants` look at them), and the locks that are broken on purpose (`controls.rs`).
 
 What that does not show. loom tries all interleavings up to a number of preemptions, with up to five threads, and the
 values that loads may return under the C11 memory model without load buffering; SeqCst operations count as AcqRel there,

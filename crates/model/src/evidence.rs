@@ -63,7 +63,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Runs the models as they are, to this depth; then drops each half of an ordering that they exercise, and runs
+    /// Runs the models as they are, to this depth, and within their own bounds where it is not reached; then drops each half of an ordering that they exercise, and runs
     /// those that do, the shortest first, until one fails. That at the models' own bounds: what fails there fails
     /// deeper down too. On all processors; `tell` is told of each step as it is done.
     ///
@@ -72,8 +72,12 @@ impl Evidence {
     /// If a model fails as it is.
     pub fn gather(models: &[Model], depth: Depth, tell: impl Fn(&dyn std::fmt::Display) + Sync) -> Self {
         let recorded = |model: &Model| {
-            let (run, sites) = record(model, depth);
+            let (run, mut sites) = record(model, depth);
             tell(&run);
+            if run.is_cut {
+                // What was left out may lie within the model's own bounds.
+                sites.extend(record(model, Depth::default()).1);
+            }
             (run, sites)
         };
         let recorded: Vec<_> = models.par_iter().map(recorded).collect();

@@ -33,6 +33,9 @@ impl<E: Engine> Clone for Model<E> {
 /// Steps of one execution after which it is taken to be endless: a deadlock of spinning threads.
 const BRANCHES_MAX: usize = 3_000;
 
+/// loom looks whether to stop after so many executions, at least.
+const LOOKS: usize = 20_000;
+
 impl<E: Engine> Model<E> {
     /// A model of `body` with nodes for `slots` threads. The caller of `body` is the thread in slot 0.
     pub fn new(
@@ -69,6 +72,8 @@ impl Model {
         let mut builder = ::loom::model::Builder::new();
         builder.preemption_bound = depth.preemptions_of(self);
         builder.max_permutations = depth.executions_max;
+        // At how many executions, and at each multiple of that, loom looks whether it should stop.
+        builder.checkpoint_interval = depth.executions_max.unwrap_or(LOOKS).clamp(1, LOOKS);
         builder.max_branches = BRANCHES_MAX;
         let body = self.body.clone();
         builder.check(move || body());
@@ -78,22 +83,25 @@ impl Model {
     ///
     /// # Panics
     ///
-    /// As [`check`](Self::check), and if something that the model should reach has not happened.
+    /// As [`check`](Self::check), and if something that the model should reach has not happened, unless the search was
+    /// stopped.
     pub fn run(&self, depth: Depth) -> Run {
         let (begin, before) = (Instant::now(), Loom::executions());
         let count = || LockEvent::ALL.iter().map(|event| Loom::events_of(*event)).collect::<Vec<_>>();
         let events = count();
         self.check_to(depth);
+        let executions = Loom::executions() - before;
+        // It stops before the execution of this number.
+        let is_cut = depth.executions_max.is_some_and(|max| executions + 1 >= max as u64);
         for ((event, before), after) in LockEvent::ALL.iter().zip(events).zip(count()) {
-            let reached = after > before;
+            let reached = after > before || is_cut;
             assert!(reached || !self.reaches.contains(event), "{}: no {}", self.name, event.name());
         }
-        let executions = Loom::executions() - before;
         Run {
             model: self.name.clone(),
             preemptions: depth.preemptions_of(self),
             executions,
-            is_cut: depth.executions_max.is_some_and(|max| executions >= max as u64),
+            is_cut,
             elapsed: begin.elapsed(),
         }
     }

@@ -130,6 +130,21 @@ fn a_model_must_reach_what_it_is_meant_to() {
 }
 
 #[test]
+fn a_search_that_was_stopped_says_so() {
+    let model = counting::<Loom, TtasLock<Loom>>("ttas", 2, 2, Some(3));
+    let all = model.run(Depth::default());
+    assert!(!all.is_cut && all.executions > 11, "{all}");
+    let to = |executions_max| Depth { executions_max: Some(executions_max), ..Depth::default() };
+    let run = model.run(to(10));
+    assert!(run.is_cut && run.executions < 10, "{run}");
+    assert!(!model.run(to(1_000_000)).is_cut);
+    // It may not have reached what it should; evidence is then of the model's own bounds too.
+    model.clone().reaching(&[LockEvent::Pending]).run(to(10));
+    let mutants = Evidence::gather(&[model], to(1), |_| ()).mutants;
+    assert!(mutants.len() == 2 && mutants.iter().all(|mutant| mutant.caught.is_some()));
+}
+
+#[test]
 fn parts_of_a_word_are_written_alone() {
     Model::<Loom>::new("parts", 1, None, || {
         let word = LoomU32::new(0xa1b2_c3d4);
