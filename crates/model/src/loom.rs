@@ -78,12 +78,6 @@ thread_local! {
 }
 
 impl Loom {
-    /// Lets threads in slots below `slots` call fences, in this execution. To be called by the model's first
-    /// thread before it makes others.
-    pub fn begin_fences(slots: u32) {
-        INSTANCE.with(|i| i.fences.replace((0..slots).map(|_| AtomicU32::new(0)).collect()));
-    }
-
     /// Moves the clock.
     pub fn set_now_ns(now: u64) {
         INSTANCE.with(|i| i.now_ns.set(now));
@@ -114,6 +108,7 @@ impl Engine for Loom {
             i.qspin.replace((0..slots).map(|_| QSpinNode::default()).collect());
             i.cna.replace((0..slots).map(|_| CnaNode::default()).collect());
             i.cna_v13.replace((0..slots).map(|_| CnaV13Node::default()).collect());
+            i.fences.replace((0..slots).map(|_| AtomicU32::new(0)).collect());
             i.now_ns.set(0);
             i.random.set(0);
             i.sleepers.borrow_mut().clear();

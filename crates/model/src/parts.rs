@@ -102,7 +102,6 @@ fn fences() -> Vec<Model> {
 pub fn dekker(name: &str, first: fn(), others: &'static [fn()]) -> Model {
     let threads = others.len() as u32 + 1;
     Model::<Loom>::new(name, threads, Some(3), move || {
-        Loom::begin_fences(threads);
         let words: Arc<[LoomU32]> = (0..threads).map(|_| Atomic::new(0)).collect();
         let spawned: Vec<_> = (1..threads)
             .zip(others)
