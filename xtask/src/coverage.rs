@@ -1,7 +1,7 @@
 //! Which lines of `crates/core` its unit tests and the torture reach.
 //!
 //! The compiler counts (`-C instrument-coverage`), and the tools of its component `llvm-tools` read the counts: no
-//! other tool is needed. Run are the tests of `core` and `os` ([`TESTS`]) and the command's torture ([`TORTURES`]);
+//! other tool is needed. Run are the tests of `core` and `os` (`TESTS`) and the command's torture (`TORTURES`);
 //! neither the model checker nor the simulator, which are other evidence.
 //!
 //! All of `core` counts, the negative controls too, but not its tests ([`lines`]). A line that nothing reaches needs

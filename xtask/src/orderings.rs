@@ -29,7 +29,7 @@ pub fn write() -> Result<String> {
 ///
 /// # Errors
 ///
-/// As [`write`].
+/// As [`write()`].
 pub fn check() -> Result<Vec<Finding>> {
     let document = evidence(&[])?;
     let there = fs::read_to_string(files::root().join(DOCUMENT)).unwrap_or_default();
