@@ -78,7 +78,7 @@ pub fn run(choice: &Choice) -> Result<(String, Vec<Finding>)> {
     }
     report += &trials.iter().map(row).collect::<String>();
     let mut findings: Vec<_> = trials.iter().filter_map(finding).collect();
-    findings.extend(failing_without(&workshop, &trials)?);
+    findings.extend(failing_without(&workshop, &trials, &locks)?);
     Ok((report, findings))
 }
 
@@ -195,7 +195,7 @@ fn miri(workshop: &Workshop) -> Result<Outcome> {
 }
 
 /// What fails in the copy as it is without any mutant: what that has caught counts for nothing.
-fn failing_without(workshop: &Workshop, trials: &[Trial]) -> Result<Vec<Finding>> {
+fn failing_without(workshop: &Workshop, trials: &[Trial], locks: &[String]) -> Result<Vec<Finding>> {
     let mut tests = BTreeMap::<_, BTreeSet<String>>::new();
     for trial in trials {
         // Without a name it was no test, but a tool, or the end of a program.
@@ -210,10 +210,7 @@ fn failing_without(workshop: &Workshop, trials: &[Trial]) -> Result<Vec<Finding>
         let names: Vec<_> = names.into_iter().collect();
         eprintln!("without a mutant: {by}");
         let outcome = if by == trial::MODEL {
-            // A model's name begins with that of its lock.
-            let lock = |name: &String| name.split_once(": ").map(|(lock, _)| lock.to_owned());
-            let locks: BTreeSet<_> = names.iter().filter_map(lock).collect();
-            workshop.models(&locks.iter().map(String::as_str).collect::<Vec<_>>())?
+            workshop.models(&locks_of(&names, locks))?
         } else {
             workshop.test(by, &names)?
         };
@@ -222,6 +219,17 @@ fn failing_without(workshop: &Workshop, trials: &[Trial]) -> Result<Vec<Finding>
         }
     }
     Ok(findings)
+}
+
+/// The locks that these models are of; none, which stands for all, if one is of no lock.
+fn locks_of<'a>(models: &[String], locks: &'a [String]) -> Vec<&'a str> {
+    // A model's name begins with that of its lock.
+    let lock = |model: &String| {
+        let (name, _) = model.split_once(": ")?;
+        locks.iter().map(String::as_str).find(|lock| *lock == name)
+    };
+    let found: Option<BTreeSet<_>> = models.iter().map(lock).collect();
+    found.unwrap_or_default().into_iter().collect()
 }
 
 fn finding(trial: &Trial) -> Option<Finding> {
@@ -291,6 +299,15 @@ mod tests {
     }
 
     /// The list does not outlive what it is about.
+    #[test]
+    fn models_of_no_lock_stand_for_all() {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (locks, two) = (owned(&["mcs", "tas", "clh"]), owned(&["tas: a", "mcs: b: c", "tas: d"]));
+        assert_eq!(locks_of(&two, &locks), ["mcs", "tas"]);
+        assert!(locks_of(&owned(&["tas: a", "parker: one token"]), &locks).is_empty());
+        assert!(locks_of(&owned(&["tas: a", ""]), &locks).is_empty());
+    }
+
     #[test]
     fn only_what_is_caught_passes() {
         let trial = |outcome| finding(&Trial { site: some().remove(0), outcome, seconds: 0.0 });
