@@ -60,6 +60,14 @@ pub struct ModelParameters {
     /// What a heavy fence costs the caller, besides waiting for others' stores, in nanoseconds. Default 1600: a
     /// `membarrier` there that interrupts one other processor.
     pub heavy_fence_ns: f64,
+    /// How often the timer interrupts a busy CPU, in 1/s. Default 0: never.
+    pub tick_hz: f64,
+    /// How long such an interrupt keeps the CPU from its thread, in nanoseconds. Default 2000: an estimate.
+    pub tick_ns: f64,
+    /// From the moment at which a thread gives its CPU away to the moment at which the next one runs there, in
+    /// nanoseconds. Default 1500: an estimate between 1070, a switch of threads over a pipe on another machine, and
+    /// 2410, one of processes.
+    pub context_switch_ns: f64,
 }
 
 impl Default for ModelParameters {
@@ -81,6 +89,9 @@ impl Default for ModelParameters {
             futex_call_ns: 130.0,
             wake_latency_ns: 3500.0,
             heavy_fence_ns: 1600.0,
+            tick_hz: 0.0,
+            tick_ns: 2000.0,
+            context_switch_ns: 1500.0,
         }
     }
 }

@@ -33,6 +33,8 @@ struct Number {
 const STORE_BUFFER_ENTRIES_MAX: usize = 1024;
 /// What the operating system takes for a futex, at most: 10 ms.
 const FUTEX_MAX_NS: f64 = 10_000_000.0;
+/// No system's timer comes more often.
+const TICK_MAX_HZ: f64 = 10_000.0;
 /// A latency that may not be 0 is at least this.
 const LATENCY_MIN_NS: f64 = 0.001;
 
@@ -162,6 +164,33 @@ const NUMBERS: &[Number] = &[
         high: FUTEX_MAX_NS,
         summary: "What a heavy fence (membarrier) costs the caller.",
         field: |spec| &mut spec.model.heavy_fence_ns,
+    },
+    Number {
+        name: "tick-hz",
+        file_key: "model.tick_hz",
+        unit: "1/s",
+        low: 0.0,
+        high: TICK_MAX_HZ,
+        summary: "How often the timer interrupts a busy CPU; 0: never.",
+        field: |spec| &mut spec.model.tick_hz,
+    },
+    Number {
+        name: "tick-ns",
+        file_key: "model.tick_ns",
+        unit: "ns",
+        low: 0.0,
+        high: LATENCY_MAX_NS,
+        summary: "How long an interrupt by the timer keeps the CPU from its thread.",
+        field: |spec| &mut spec.model.tick_ns,
+    },
+    Number {
+        name: "context-switch-ns",
+        file_key: "model.context_switch_ns",
+        unit: "ns",
+        low: 0.0,
+        high: FUTEX_MAX_NS,
+        summary: "From a thread that gives its CPU away to the next one that runs there.",
+        field: |spec| &mut spec.model.context_switch_ns,
     },
     Number {
         name: "l1-ns",
