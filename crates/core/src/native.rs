@@ -381,24 +381,25 @@ mod tests {
         });
     }
 
-    /// Dekker's pattern. One run says little, as threads take longer to start than to run; Miri makes the loads old
-    /// on purpose, and does so with many seeds.
+    /// Dekker's pattern. One run says little; Miri makes the loads old on purpose, and does so with many seeds.
     #[test]
-    fn of_light_and_heavy_one_sees_the_other() {
-        for _ in 0..10 {
-            let (x, y) = (AtomicU32::new(0), AtomicU32::new(0));
-            let (seen_x, seen_y) = std::thread::scope(|scope| {
-                let other = scope.spawn(|| {
-                    y.store(1, Relaxed);
-                    Native::<Spin>::heavy();
-                    x.load(Relaxed)
+    fn of_two_sides_of_a_fence_one_sees_the_other() {
+        for _ in 0..50 {
+            let [x, y, seen] = [const { AtomicU32::new(0) }; 3];
+            let come = Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    come.wait();
+                    x.store(1, Relaxed);
+                    Native::<Spin>::light();
+                    seen.fetch_add(y.load(Relaxed), Relaxed);
                 });
-                x.store(1, Relaxed);
-                Native::<Spin>::light();
-                let seen_y = y.load(Relaxed);
-                (other.join().unwrap(), seen_y)
+                come.wait();
+                y.store(1, Relaxed);
+                Native::<Spin>::heavy();
+                seen.fetch_add(x.load(Relaxed), Relaxed);
             });
-            assert_eq!(seen_x | seen_y, 1, "both missed the other");
+            assert!(seen.into_inner() > 0);
         }
     }
 
@@ -430,26 +431,5 @@ mod tests {
         Native::<Spin>::park(&word, 5);
         Native::<Spin>::unpark(&word, 1);
         assert_eq!(word.load(Relaxed), 5);
-    }
-
-    #[test]
-    fn of_two_sides_of_a_fence_one_sees_the_other() {
-        for _ in 0..50 {
-            let [x, y, seen] = [const { AtomicU32::new(0) }; 3];
-            let come = Barrier::new(2);
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    come.wait();
-                    x.store(1, Relaxed);
-                    Native::<Spin>::light();
-                    seen.fetch_add(y.load(Relaxed), Relaxed);
-                });
-                come.wait();
-                y.store(1, Relaxed);
-                Native::<Spin>::heavy();
-                seen.fetch_add(x.load(Relaxed), Relaxed);
-            });
-            assert!(seen.into_inner() > 0);
-        }
     }
 }

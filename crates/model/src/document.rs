@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::evidence::{Evidence, Reason, SURVIVORS};
+use crate::evidence::{Evidence, Reason, SURVIVORS, Survivor};
+use crate::hash;
 use crate::model::{Depth, Run};
 use crate::mutate::{Half, Mutant, STORES_NOT_ORDERED, Site};
 use crate::source::{self, Place};
@@ -29,7 +30,7 @@ pub fn render(evidence: &Evidence, depth: Depth) -> Result<String> {
     let findings = findings(evidence, &places, &strays);
     ensure!(findings.is_empty(), "the evidence is not complete:\n{}", findings.join("\n"));
     let mut text = INTRODUCTION.to_owned();
-    writeln!(text, "\n{HASH}`{}`\n", source::hash()?)?;
+    writeln!(text, "\n{HASH}`{}`\n", hash::of_sources()?)?;
     let halves = evidence.mutants.len();
     let survivors = evidence.survivors().count();
     let by_rule = |mutant: &&Mutant| mutant.caught.as_ref().is_some_and(|(_, how)| how == STORES_NOT_ORDERED);
@@ -44,7 +45,7 @@ pub fn render(evidence: &Evidence, depth: Depth) -> Result<String> {
     )?;
     sites(&mut text, evidence, &places)?;
     sequential(&mut text, &places)?;
-    survivors_section(&mut text, evidence)?;
+    survivors_section(&mut text, evidence, &places)?;
     models(&mut text, &evidence.runs, depth)?;
     Ok(text)
 }
@@ -122,20 +123,18 @@ pub fn findings(evidence: &Evidence, places: &[Place], strays: &[String]) -> Vec
     found.extend(
         unknown.map(|mutant| format!("{}: models exercise what the sources do not show", mutant.site)),
     );
-    for mutant in evidence.survivors() {
-        if reason_of(&mutant.site, places).is_none() {
-            found.push(format!("{}: no model fails", mutant.site));
-        }
-    }
-    for survivor in SURVIVORS {
-        let survives = |mutant: &&Mutant| {
-            let of =
-                |place: &&Place| place.is_of(&mutant.site) && is_at(place, survivor.file, survivor.function);
-            (mutant.site.operation, mutant.site.half) == (survivor.operation, survivor.half)
-                && places.iter().any(|place| of(&place))
-        };
-        if !evidence.survivors().any(|mutant| survives(&mutant)) {
-            found.push(format!("{survivor:?} does not survive, or is not there"));
+    found.extend(unexpected(evidence, places, SURVIVORS));
+    found
+}
+
+/// Mutants that survive without a reason, and reasons for what does not survive.
+fn unexpected(evidence: &Evidence, places: &[Place], listed: &[Survivor]) -> Vec<String> {
+    let nameless = evidence.survivors().filter(|mutant| reason_of(&mutant.site, places, listed).is_none());
+    let mut found: Vec<_> = nameless.map(|mutant| format!("{}: no model fails", mutant.site)).collect();
+    for one in listed {
+        let explains = |mutant: &Mutant| reason_of(&mutant.site, places, std::slice::from_ref(one)).is_some();
+        if !evidence.survivors().any(explains) {
+            found.push(format!("{one:?} does not survive, or is not there"));
         }
     }
     found
@@ -145,13 +144,12 @@ fn is_at(place: &Place, file: &str, function: &str) -> bool {
     place.file.ends_with(file) && place.function == function
 }
 
-fn reason_of(site: &Site, places: &[Place]) -> Option<Reason> {
+fn reason_of(site: &Site, places: &[Place], listed: &[Survivor]) -> Option<Reason> {
     let place = places.iter().find(|place| place.is_of(site))?;
-    let listed = SURVIVORS.iter().find(|survivor| {
-        is_at(place, survivor.file, survivor.function)
-            && (site.operation, site.half) == (survivor.operation, survivor.half)
-    })?;
-    Some(listed.reason)
+    let of_site = |one: &&Survivor| {
+        is_at(place, one.file, one.function) && (site.operation, site.half) == (one.operation, one.half)
+    };
+    listed.iter().find(of_site).map(|one| one.reason)
 }
 
 /// A table for each file.
@@ -194,18 +192,19 @@ fn sequential(text: &mut String, places: &[Place]) -> Result<()> {
     Ok(())
 }
 
-fn survivors_section(text: &mut String, evidence: &Evidence) -> Result<()> {
+fn survivors_section(text: &mut String, evidence: &Evidence, places: &[Place]) -> Result<()> {
     writeln!(text, "## Survivors\n")?;
-    if SURVIVORS.is_empty() {
+    if evidence.survivors().next().is_none() {
         writeln!(text, "None. These are the reasons for which one could stay:\n")?;
+        for reason in Reason::ALL {
+            writeln!(text, "- {}.", reason.text())?;
+        }
     }
-    for reason in Reason::ALL {
-        writeln!(text, "- {}.", reason.text())?;
+    for mutant in evidence.survivors() {
+        let why = reason_of(&mutant.site, places, SURVIVORS).map_or("for no reason", Reason::text);
+        writeln!(text, "- `{}`: {why}.", mutant.site)?;
     }
     writeln!(text)?;
-    for mutant in evidence.survivors() {
-        writeln!(text, "- `{}`", mutant.site)?;
-    }
     Ok(())
 }
 
@@ -251,3 +250,34 @@ SeqCst fences as what they are. In the models a plain store is a swap, and a nar
 whole word. The rest is in `crates/model/src/lib.rs`. Shuttle, the other engine of that crate, is sequentially
 consistent and says nothing about orderings.
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_survivor_stays_only_with_a_reason_that_is_its_own() {
+        let (file, operation) = ("crates/core/src/a.rs", "load");
+        let site = Site { file, line: 7, column: 3, operation, half: Half::Acquire };
+        let evidence = |caught| Evidence { runs: Vec::new(), mutants: vec![Mutant { site, caught }] };
+        let place = Place {
+            file: file.to_owned(),
+            at: (7, 3),
+            function: "f".to_owned(),
+            code: String::new(),
+            halves: vec![Half::Acquire],
+        };
+        let listed = |function| {
+            [Survivor { file, function, operation, half: Half::Acquire, reason: Reason::LoadBuffering }]
+        };
+        let found = |caught, listed: &[Survivor]| {
+            unexpected(&evidence(caught), std::slice::from_ref(&place), listed).len()
+        };
+        assert_eq!(found(None, &[]), 1, "without a reason");
+        assert_eq!(found(None, &listed("f")), 0);
+        assert_eq!(found(None, &listed("g")), 2, "the reason is another's");
+        let caught = Some(("a model".to_owned(), "how".to_owned()));
+        assert_eq!(found(caught.clone(), &[]), 0);
+        assert_eq!(found(caught, &listed("f")), 1, "it does not survive any more");
+    }
+}

@@ -3,11 +3,15 @@
 //! Models are written once, generic over the engine; [`Loom`](crate::loom::Loom) and
 //! Shuttle run them.
 
+use std::cell::Cell;
 use std::hint::black_box;
 
+use nearlock_core::events::LockEvent;
 use nearlock_core::platform::AsymFence;
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::EveryCapability;
+
+use crate::instance::Instance;
 
 /// A platform on which models run. What belongs to an execution is kept per thread of the machine: an engine runs all
 /// threads of a model as coroutines on the thread that called it, and several models can run at the same time.
@@ -17,6 +21,16 @@ pub trait Engine: EveryCapability + AsymFence {
     /// A thread that has been started.
     type Handle: Handle;
 
+    /// How many queue nodes each slot has.
+    const LEVELS: u32;
+
+    /// Does something with what is kept of the execution.
+    fn with_instance<R>(f: impl FnOnce(&Instance<Self>) -> R) -> R;
+    /// Does something with the number of queue nodes that the calling thread uses.
+    fn with_nodes_in_use<R>(f: impl FnOnce(&Cell<u32>) -> R) -> R;
+    /// What the calling thread is.
+    fn thread() -> Thread;
+
     /// Begins an execution: fresh nodes for threads in slots below `slots`, everything else at its default. To be
     /// called by the model's first thread before it makes others.
     fn begin(slots: u32);
@@ -25,7 +39,18 @@ pub trait Engine: EveryCapability + AsymFence {
     /// Starts another thread of the model.
     fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> Self::Handle;
     /// Changes a setting for the rest of the execution.
-    fn set(which: Setting, value: u64);
+    fn set(which: Setting, value: u64) {
+        Self::with_instance(|i| i.set(which, value));
+    }
+    /// How often each event has been counted on this thread of the machine, by all models so far, in the order of
+    /// [`LockEvent::ALL`].
+    fn events() -> [u64; LockEvent::COUNT] {
+        Self::with_instance(Instance::events)
+    }
+    /// How many executions have begun on this thread of the machine, of all models so far.
+    fn executions() -> u64 {
+        Self::with_instance(Instance::executions)
+    }
 }
 
 /// No object lies below.

@@ -5,13 +5,13 @@
 //! |---|---|
 //! | [`mod@loom`] | the platform of the model checker loom |
 //! | [`mod@shuttle`] | the platform of Shuttle, what its models are, and how they are run |
-//! | [`engine`] | what models ask of the platform that runs them |
+//! | [`engine`], [`instance`] | what models ask of the platform that runs them, and what each of these keeps |
 //! | [`model`] | a program to be checked, and its bounds |
 //! | [`exclusion`] | models that every lock can have |
 //! | [`staged`] | models that start in the middle of a queue |
 //! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
 //! | [`mutate`], [`evidence`] | is every ordering needed? |
-//! | [`source`], [`document`] | the orderings in the sources, and `docs/orderings.md` |
+//! | [`source`], [`hash`], [`document`] | the orderings in the sources, and `docs/orderings.md` |
 //!
 //! # What is shown
 //!
@@ -101,6 +101,8 @@ pub mod document;
 pub mod engine;
 pub mod evidence;
 pub mod exclusion;
+pub mod hash;
+pub mod instance;
 pub mod loom;
 pub mod model;
 pub mod mutate;

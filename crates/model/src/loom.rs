@@ -24,14 +24,11 @@ use ::loom::cell::UnsafeCell;
 use ::loom::sync::atomic::AtomicU32;
 use ::loom::thread::JoinHandle;
 use nearlock_core::events::LockEvent;
-use nearlock_core::linux::{cna, cna_v13, qspinlock};
-use nearlock_core::platform::{
-    AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
-    Topology,
-};
+use nearlock_core::platform::{AsymFence, Atomic, Clock, Park, Platform, Random, Topology};
 use nearlock_core::settings::Setting;
 
 use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::instance::{Instance, capabilities};
 use crate::mutate::{Check, checking, effective, keeps};
 
 pub use words::{LoomPtr, LoomU32, LoomU64};
@@ -46,21 +43,10 @@ pub const BOUNDED_TURNS: u32 = 1;
 #[derive(Debug)]
 pub struct Loom;
 
-type QSpinNode = qspinlock::Node<Loom, ()>;
-type CnaNode = cna::Node<Loom>;
-type CnaV13Node = cna_v13::Node<Loom>;
-
-/// What belongs to the execution that is under way on this thread of the machine.
+/// What loom keeps of the execution besides.
 #[derive(Default)]
-struct Instance {
-    qspin: RefCell<Arc<[QSpinNode]>>,
-    cna: RefCell<Arc<[CnaNode]>>,
-    cna_v13: RefCell<Arc<[CnaV13Node]>>,
-    now_ns: Cell<u64>,
+struct Besides {
     random: Cell<u32>,
-    settings: Cell<[u64; Setting::COUNT]>,
-    events: Cell<[u64; LockEvent::COUNT]>,
-    executions: Cell<u64>,
     /// Who sleeps: the address of the word, and which sleep it is.
     sleepers: RefCell<Vec<(usize, u64)>>,
     sleeps: Cell<u64>,
@@ -69,7 +55,8 @@ struct Instance {
 }
 
 thread_local! {
-    static INSTANCE: Instance = Instance::default();
+    static INSTANCE: Instance<Loom> = Instance::default();
+    static BESIDES: Besides = Besides::default();
 }
 
 ::loom::thread_local! {
@@ -85,17 +72,7 @@ impl Loom {
 
     /// Sets what every random number is from now on.
     pub fn set_random(bits: u32) {
-        INSTANCE.with(|i| i.random.set(bits));
-    }
-
-    /// How often `event` has been counted on this thread of the machine, by all models so far.
-    pub fn events_of(event: LockEvent) -> u64 {
-        INSTANCE.with(|i| i.events.get()[event as usize])
-    }
-
-    /// How many executions have begun on this thread of the machine, of all models so far.
-    pub fn executions() -> u64 {
-        INSTANCE.with(|i| i.executions.get())
+        BESIDES.with(|b| b.random.set(bits));
     }
 }
 
@@ -103,17 +80,24 @@ impl Engine for Loom {
     type Counter = LoomCounter;
     type Handle = JoinHandle<()>;
 
+    const LEVELS: u32 = 1;
+
+    fn with_instance<R>(f: impl FnOnce(&Instance<Self>) -> R) -> R {
+        INSTANCE.with(f)
+    }
+    fn with_nodes_in_use<R>(f: impl FnOnce(&Cell<u32>) -> R) -> R {
+        DEPTH.with(f)
+    }
+    fn thread() -> Thread {
+        THREAD.with(Cell::get)
+    }
+
     fn begin(slots: u32) {
-        INSTANCE.with(|i| {
-            i.qspin.replace((0..slots).map(|_| QSpinNode::default()).collect());
-            i.cna.replace((0..slots).map(|_| CnaNode::default()).collect());
-            i.cna_v13.replace((0..slots).map(|_| CnaV13Node::default()).collect());
-            i.fences.replace((0..slots).map(|_| AtomicU32::new(0)).collect());
-            i.now_ns.set(0);
-            i.random.set(0);
-            i.sleepers.borrow_mut().clear();
-            i.settings.set(Setting::DEFAULTS);
-            i.executions.set(i.executions.get() + 1);
+        INSTANCE.with(|i| i.begin(slots));
+        BESIDES.with(|b| {
+            b.fences.replace((0..slots).map(|_| AtomicU32::new(0)).collect());
+            b.random.set(0);
+            b.sleepers.borrow_mut().clear();
         });
     }
 
@@ -126,14 +110,6 @@ impl Engine for Loom {
             Self::become_thread(thread);
             f();
         })
-    }
-
-    fn set(which: Setting, value: u64) {
-        INSTANCE.with(|i| {
-            let mut values = i.settings.get();
-            values[which as usize] = value;
-            i.settings.set(values);
-        });
     }
 }
 
@@ -229,11 +205,7 @@ unsafe impl Platform for Loom {
     }
 
     fn count(event: LockEvent) {
-        INSTANCE.with(|i| {
-            let mut events = i.events.get();
-            events[event as usize] += 1;
-            i.events.set(events);
-        });
+        INSTANCE.with(|i| i.count(event));
     }
 }
 
@@ -248,21 +220,21 @@ impl Park for Loom {
             return;
         }
         let address = std::ptr::from_ref(word).addr();
-        let sleep = INSTANCE.with(|i| {
-            i.sleeps.set(i.sleeps.get() + 1);
-            i.sleepers.borrow_mut().push((address, i.sleeps.get()));
-            i.sleeps.get()
+        let sleep = BESIDES.with(|b| {
+            b.sleeps.set(b.sleeps.get() + 1);
+            b.sleepers.borrow_mut().push((address, b.sleeps.get()));
+            b.sleeps.get()
         });
         let mut turn = 0;
-        while INSTANCE.with(|i| i.sleepers.borrow().contains(&(address, sleep))) {
+        while BESIDES.with(|b| b.sleepers.borrow().contains(&(address, sleep))) {
             relax(turn);
             turn += 1;
         }
     }
 
     fn unpark(word: *const LoomU32, n: u32) {
-        INSTANCE.with(|i| {
-            let mut sleepers = i.sleepers.borrow_mut();
+        BESIDES.with(|b| {
+            let mut sleepers = b.sleepers.borrow_mut();
             for _ in 0..n {
                 let Some(first) = sleepers.iter().position(|(address, _)| *address == word.addr()) else {
                     return;
@@ -281,15 +253,15 @@ impl AsymFence for Loom {
         if !keeps("light fence", Location::caller()) {
             return;
         }
-        let slot = THREAD.with(Cell::get).slot.expect("whoever calls fences has a slot") as usize;
-        fence_word(&INSTANCE.with(|i| i.fences.borrow().clone())[slot]);
+        let slot = Self::thread().slot.expect("whoever calls fences has a slot") as usize;
+        fence_word(&BESIDES.with(|b| b.fences.borrow().clone())[slot]);
     }
     #[track_caller]
     fn heavy() {
         if !keeps("heavy fence", Location::caller()) {
             return;
         }
-        INSTANCE.with(|i| i.fences.borrow().clone()).iter().for_each(fence_word);
+        BESIDES.with(|b| b.fences.borrow().clone()).iter().for_each(fence_word);
     }
 }
 
@@ -316,58 +288,10 @@ impl Topology for Loom {
     }
 }
 
-impl Priority for Loom {
-    fn is_priority() -> bool {
-        THREAD.with(|t| t.get().urgent)
-    }
-    fn set_priority(urgent: bool) {
-        THREAD.with(|t| t.set(Thread { urgent, ..t.get() }));
-    }
-}
-
 impl Random for Loom {
     fn random_u32() -> u32 {
-        INSTANCE.with(|i| i.random.get())
+        BESIDES.with(|b| b.random.get())
     }
 }
 
-impl Settings for Loom {
-    fn setting(which: Setting) -> u64 {
-        INSTANCE.with(|i| i.settings.get()[which as usize])
-    }
-}
-
-macro_rules! local_nodes {
-    ($node:ty, $table:ident) => {
-        // SAFETY: each thread of an execution has one node in its table, lent once at a time.
-        unsafe impl LocalNodes<$node> for Loom {
-            fn with_node<R>(f: impl FnOnce(Option<LentNode<$node>>) -> R) -> R {
-                let thread = THREAD.with(Cell::get);
-                match thread.slot {
-                    Some(slot) if DEPTH.with(Cell::get) == 0 => {
-                        DEPTH.with(|d| d.set(1));
-                        let id = NodeId { slot, level: 0 };
-                        let r = f(Some(LentNode { id, node: <Self as LocalNodes<$node>>::node(id) }));
-                        DEPTH.with(|d| d.set(0));
-                        r
-                    }
-                    _ => f(None),
-                }
-            }
-
-            fn node(id: NodeId) -> *const $node {
-                assert_eq!(id.level, 0, "models have one node per thread");
-                INSTANCE.with(|i| {
-                    let table = i.$table.borrow();
-                    assert!((id.slot as usize) < table.len(), "a name of no node");
-                    // SAFETY: within the table; the nodes are shared, and stay where they are until the
-                    // next execution.
-                    unsafe { Arc::as_ptr(&*table).cast::<$node>().add(id.slot as usize) }
-                })
-            }
-        }
-    };
-}
-local_nodes!(QSpinNode, qspin);
-local_nodes!(CnaNode, cna);
-local_nodes!(CnaV13Node, cna_v13);
+capabilities!(Loom);

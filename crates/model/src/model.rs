@@ -87,13 +87,12 @@ impl Model {
     /// stopped.
     pub fn run(&self, depth: Depth) -> Run {
         let (begin, before) = (Instant::now(), Loom::executions());
-        let count = || LockEvent::ALL.iter().map(|event| Loom::events_of(*event)).collect::<Vec<_>>();
-        let events = count();
+        let events = Loom::events();
         self.check_to(depth);
         let executions = Loom::executions() - before;
         // It stops before the execution of this number.
         let is_cut = depth.executions_max.is_some_and(|max| executions + 1 >= max as u64);
-        for ((event, before), after) in LockEvent::ALL.iter().zip(events).zip(count()) {
+        for ((event, before), after) in LockEvent::ALL.iter().zip(events).zip(Loom::events()) {
             let reached = after > before || is_cut;
             assert!(reached || !self.reaches.contains(event), "{}: no {}", self.name, event.name());
         }

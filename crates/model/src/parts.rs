@@ -8,7 +8,7 @@ use nearlock_core::platform::Atomic;
 use nearlock_core::strong_fences;
 
 use crate::engine::{Counter, Engine, Handle, Thread};
-use crate::loom::{Loom, LoomU32};
+use crate::loom::Loom;
 use crate::model::Model;
 
 /// All of them.
@@ -99,10 +99,10 @@ fn fences() -> Vec<Model> {
 
 /// Dekker's pattern between the first thread and each of the others: write one's own word, fence, read the
 /// other's. Of each pair one must see the other.
-pub fn dekker(name: &str, first: fn(), others: &'static [fn()]) -> Model {
+pub fn dekker<E: Engine>(name: &str, first: fn(), others: &'static [fn()]) -> Model<E> {
     let threads = others.len() as u32 + 1;
-    Model::<Loom>::new(name, threads, Some(3), move || {
-        let words: Arc<[LoomU32]> = (0..threads).map(|_| Atomic::new(0)).collect();
+    Model::<E>::new(name, threads, Some(3), move || {
+        let words: Arc<[E::U32]> = (0..threads).map(|_| Atomic::new(0)).collect();
         let spawned: Vec<_> = (1..threads)
             .zip(others)
             .map(|(slot, fence)| {
@@ -110,7 +110,7 @@ pub fn dekker(name: &str, first: fn(), others: &'static [fn()]) -> Model {
                 let seen = Arc::new(std::sync::atomic::AtomicU32::new(0));
                 let note = seen.clone();
                 let thread = Thread { slot: Some(slot), ..Thread::default() };
-                let handle = Loom::spawn(thread, move || {
+                let handle = E::spawn(thread, move || {
                     words[slot as usize].store(1, Relaxed);
                     fence();
                     note.store(words[0].load(Relaxed), Relaxed);

@@ -32,14 +32,11 @@ use ::shuttle::rand::RngCore;
 use ::shuttle::sync::atomic::AtomicBool;
 use ::shuttle::thread::JoinHandle;
 use nearlock_core::events::LockEvent;
-use nearlock_core::linux::{cna, cna_v13, qspinlock};
-use nearlock_core::platform::{
-    AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
-    Topology,
-};
+use nearlock_core::platform::{AsymFence, Atomic, Clock, NodeId, Park, Platform, Random, Topology};
 use nearlock_core::settings::Setting;
 
 use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::instance::{Instance, capabilities};
 use adversary::Watch;
 
 pub use words::{ShuttlePtr, ShuttleU32, ShuttleU64};
@@ -59,10 +56,6 @@ const SHORT_PAUSE_NS: u32 = 1_000;
 #[derive(Debug)]
 pub struct Shuttle;
 
-type QSpinNode = qspinlock::Node<Shuttle, ()>;
-type CnaNode = cna::Node<Shuttle>;
-type CnaV13Node = cna_v13::Node<Shuttle>;
-
 /// What may happen to a thread that waits.
 #[derive(Clone)]
 struct Interrupts {
@@ -72,20 +65,13 @@ struct Interrupts {
     handler: Arc<dyn Fn(u32)>,
 }
 
-/// What belongs to the execution that is under way on this thread of the machine.
+/// What Shuttle keeps of the execution besides.
 #[derive(Default)]
-struct Instance {
-    qspin: RefCell<Arc<[QSpinNode]>>,
-    cna: RefCell<Arc<[CnaNode]>>,
-    cna_v13: RefCell<Arc<[CnaV13Node]>>,
+struct Besides {
     /// A load of it is a place where the scheduler chooses.
     point: RefCell<Arc<AtomicBool>>,
     /// The next operation follows a choice of the scheduler already.
     chosen: Cell<bool>,
-    now_ns: Cell<u64>,
-    settings: Cell<[u64; Setting::COUNT]>,
-    events: Cell<[u64; LockEvent::COUNT]>,
-    executions: Cell<u64>,
     /// Who sleeps: the address of the word, and what wakes.
     sleepers: RefCell<Vec<(usize, Arc<BatchSemaphore>)>>,
     interrupts: RefCell<Option<Interrupts>>,
@@ -93,7 +79,8 @@ struct Instance {
 }
 
 thread_local! {
-    static INSTANCE: Instance = Instance::default();
+    static INSTANCE: Instance<Shuttle> = Instance::default();
+    static BESIDES: Besides = Besides::default();
 }
 
 ::shuttle::thread_local! {
@@ -121,25 +108,15 @@ impl Shuttle {
     /// cannot deadlock.
     pub fn interrupt(once_in: u32, times: u32, handler: impl Fn(u32) + 'static) {
         let interrupts = Interrupts { once_in, left: times, handler: Arc::new(handler) };
-        INSTANCE.with(|i| i.interrupts.replace(Some(interrupts)));
-    }
-
-    /// How often `event` has been counted on this thread of the machine, by all models so far.
-    pub fn events_of(event: LockEvent) -> u64 {
-        INSTANCE.with(|i| i.events.get()[event as usize])
-    }
-
-    /// How many executions have begun on this thread of the machine, of all models so far.
-    pub fn executions() -> u64 {
-        INSTANCE.with(|i| i.executions.get())
+        BESIDES.with(|b| b.interrupts.replace(Some(interrupts)));
     }
 }
 
 /// Perhaps an interrupt.
 fn maybe_interrupt() {
     let level = LEVEL.with(Cell::get) + 1;
-    let handler = INSTANCE.with(|i| {
-        let mut interrupts = i.interrupts.borrow_mut();
+    let handler = BESIDES.with(|b| {
+        let mut interrupts = b.interrupts.borrow_mut();
         let interrupts = interrupts.as_mut().filter(|now| now.left > 0 && level < NodeId::NESTING)?;
         Shuttle::once_in(interrupts.once_in).then(|| {
             interrupts.left -= 1;
@@ -155,10 +132,10 @@ fn maybe_interrupt() {
 
 /// The scheduler chooses who takes the next step.
 fn point() {
-    if INSTANCE.with(|i| i.chosen.take()) {
+    if BESIDES.with(|b| b.chosen.take()) {
         return;
     }
-    let point = INSTANCE.with(|i| i.point.borrow().clone());
+    let point = BESIDES.with(|b| b.point.borrow().clone());
     point.load(Ordering::SeqCst);
 }
 
@@ -171,7 +148,7 @@ fn pause() {
 /// As [`pause`], before another look.
 fn pause_and_look<V: Copy>(word: &impl Atomic<V>, order: Ordering) -> V {
     pause();
-    INSTANCE.with(|i| i.chosen.set(true));
+    BESIDES.with(|b| b.chosen.set(true));
     word.load(order)
 }
 
@@ -179,22 +156,26 @@ impl Engine for Shuttle {
     type Counter = ShuttleCounter;
     type Handle = JoinHandle<()>;
 
+    const LEVELS: u32 = NodeId::NESTING;
+
+    fn with_instance<R>(f: impl FnOnce(&Instance<Self>) -> R) -> R {
+        INSTANCE.with(f)
+    }
+    fn with_nodes_in_use<R>(f: impl FnOnce(&Cell<u32>) -> R) -> R {
+        DEPTH.with(f)
+    }
+    fn thread() -> Thread {
+        THREAD.with(Cell::get)
+    }
+
     fn begin(slots: u32) {
-        fn nodes<N: Default>(slots: u32) -> Arc<[N]> {
-            (0..slots * NodeId::NESTING).map(|_| N::default()).collect()
-        }
-        INSTANCE.with(|i| {
-            i.qspin.replace(nodes(slots));
-            i.cna.replace(nodes(slots));
-            i.cna_v13.replace(nodes(slots));
-            i.point.replace(Arc::new(AtomicBool::new(false)));
-            i.chosen.set(false);
-            i.now_ns.set(0);
-            i.sleepers.borrow_mut().clear();
-            i.interrupts.replace(None);
-            i.watch.reset();
-            i.settings.set(Setting::DEFAULTS);
-            i.executions.set(i.executions.get() + 1);
+        INSTANCE.with(|i| i.begin(slots));
+        BESIDES.with(|b| {
+            b.point.replace(Arc::new(AtomicBool::new(false)));
+            b.chosen.set(false);
+            b.sleepers.borrow_mut().clear();
+            b.interrupts.replace(None);
+            b.watch.reset();
         });
     }
 
@@ -207,14 +188,6 @@ impl Engine for Shuttle {
             Self::become_thread(thread);
             f();
         })
-    }
-
-    fn set(which: Setting, value: u64) {
-        INSTANCE.with(|i| {
-            let mut values = i.settings.get();
-            values[which as usize] = value;
-            i.settings.set(values);
-        });
     }
 }
 
@@ -237,11 +210,11 @@ unsafe impl Sync for ShuttleCounter {}
 impl Counter for ShuttleCounter {
     fn add_one(&self) {
         assert!(!self.busy.replace(true), "two sections at the same time");
-        INSTANCE.with(|i| i.watch.enter_section());
+        BESIDES.with(|b| b.watch.enter_section());
         let count = self.count.get();
         point();
         self.count.set(count + 1);
-        INSTANCE.with(|i| i.watch.leave_section());
+        BESIDES.with(|b| b.watch.leave_section());
         self.busy.set(false);
     }
 
@@ -292,11 +265,7 @@ unsafe impl Platform for Shuttle {
     fn fence(_order: Ordering) {}
 
     fn count(event: LockEvent) {
-        INSTANCE.with(|i| {
-            let mut events = i.events.get();
-            events[event as usize] += 1;
-            i.events.set(events);
-        });
+        INSTANCE.with(|i| i.count(event));
     }
 }
 
@@ -313,7 +282,7 @@ impl Park for Shuttle {
         }
         let bell = Arc::new(BatchSemaphore::new(0, Fairness::StrictlyFair));
         let address = std::ptr::from_ref(word).addr();
-        INSTANCE.with(|i| i.sleepers.borrow_mut().push((address, bell.clone())));
+        BESIDES.with(|b| b.sleepers.borrow_mut().push((address, bell.clone())));
         bell.acquire_blocking(1).expect("nobody closes it");
     }
 
@@ -321,13 +290,13 @@ impl Park for Shuttle {
         point();
         for _ in 0..n {
             let theirs = |(address, _): &(usize, _)| *address == word.addr();
-            let count = INSTANCE.with(|i| i.sleepers.borrow().iter().filter(|s| theirs(s)).count());
+            let count = BESIDES.with(|b| b.sleepers.borrow().iter().filter(|s| theirs(s)).count());
             if count == 0 {
                 return;
             }
             let chosen = Self::below(count as u32) as usize;
-            let (_, bell) = INSTANCE.with(|i| {
-                let mut sleepers = i.sleepers.borrow_mut();
+            let (_, bell) = BESIDES.with(|b| {
+                let mut sleepers = b.sleepers.borrow_mut();
                 let mut candidates = sleepers.iter().enumerate().filter(|(_, s)| theirs(s));
                 let (index, _) = candidates.nth(chosen).expect("one of those just counted");
                 sleepers.remove(index)
@@ -356,17 +325,8 @@ impl Clock for Shuttle {
 
 impl Topology for Shuttle {
     fn numa_node() -> u32 {
-        let thread = THREAD.with(Cell::get);
+        let thread = Self::thread();
         if thread.migrates { Self::below(NUMA_NODES) } else { thread.numa_node }
-    }
-}
-
-impl Priority for Shuttle {
-    fn is_priority() -> bool {
-        THREAD.with(|t| t.get().urgent)
-    }
-    fn set_priority(urgent: bool) {
-        THREAD.with(|t| t.set(Thread { urgent, ..t.get() }));
     }
 }
 
@@ -376,44 +336,4 @@ impl Random for Shuttle {
     }
 }
 
-impl Settings for Shuttle {
-    fn setting(which: Setting) -> u64 {
-        INSTANCE.with(|i| i.settings.get()[which as usize])
-    }
-}
-
-macro_rules! local_nodes {
-    ($node:ty, $table:ident) => {
-        // SAFETY: each slot has a node per level in its table, and each level is lent once at a time.
-        unsafe impl LocalNodes<$node> for Shuttle {
-            fn with_node<R>(f: impl FnOnce(Option<LentNode<$node>>) -> R) -> R {
-                let (thread, level) = (THREAD.with(Cell::get), DEPTH.with(Cell::get));
-                match thread.slot {
-                    Some(slot) if level < NodeId::NESTING => {
-                        DEPTH.with(|d| d.set(level + 1));
-                        let id = NodeId { slot, level };
-                        let r = f(Some(LentNode { id, node: <Self as LocalNodes<$node>>::node(id) }));
-                        DEPTH.with(|d| d.set(level));
-                        r
-                    }
-                    _ => f(None),
-                }
-            }
-
-            fn node(id: NodeId) -> *const $node {
-                assert!(id.level < NodeId::NESTING, "a name of no node");
-                let index = (id.slot * NodeId::NESTING + id.level) as usize;
-                INSTANCE.with(|i| {
-                    let table = i.$table.borrow();
-                    assert!(index < table.len(), "a name of no node");
-                    // SAFETY: within the table; the nodes are shared, and stay where they are until the
-                    // next execution.
-                    unsafe { Arc::as_ptr(&*table).cast::<$node>().add(index) }
-                })
-            }
-        }
-    };
-}
-local_nodes!(QSpinNode, qspin);
-local_nodes!(CnaNode, cna);
-local_nodes!(CnaV13Node, cna_v13);
+capabilities!(Shuttle);

@@ -12,10 +12,10 @@ const HEAVY: fn() = <Loom as AsymFence>::heavy;
 
 #[test]
 fn a_heavy_fence_is_ordered_against_every_other() {
-    dekker("heavy and light", HEAVY, &[LIGHT]).check();
-    dekker("light and heavy", LIGHT, &[HEAVY]).check();
-    dekker("two heavy", HEAVY, &[HEAVY]).check();
-    dekker("heavy and two light", HEAVY, &[LIGHT, LIGHT]).check();
+    dekker::<Loom>("heavy and light", HEAVY, &[LIGHT]).check();
+    dekker::<Loom>("light and heavy", LIGHT, &[HEAVY]).check();
+    dekker::<Loom>("two heavy", HEAVY, &[HEAVY]).check();
+    dekker::<Loom>("heavy and two light", HEAVY, &[LIGHT, LIGHT]).check();
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn each_asymmetric_fence_is_a_place_of_its_own() {
     fn heavy() {
         Loom::heavy();
     }
-    let model = dekker("heavy and light, each missing once", heavy, &[light]);
+    let model = dekker::<Loom>("heavy and light, each missing once", heavy, &[light]);
     let evidence = Evidence::gather(&[model], Depth::default(), |_| ());
     assert_eq!(evidence.mutants.len(), 2);
     assert!(evidence.mutants.iter().all(|m| m.site.half == Half::Whole && m.caught.is_some()));
@@ -36,12 +36,12 @@ fn no_fence() {}
 
 #[test]
 fn without_the_heavy_fence_both_may_miss_the_other() {
-    let how = failure_of(&dekker("light alone", LIGHT, &[no_fence as fn()]), None);
+    let how = failure_of(&dekker::<Loom>("light alone", LIGHT, &[no_fence as fn()]), None);
     assert!(how.is_some_and(|how| how.contains("neither sees")));
 }
 
 #[test]
 fn two_light_fences_order_nothing() {
-    let how = failure_of(&dekker("two light", LIGHT, &[LIGHT]), None);
+    let how = failure_of(&dekker::<Loom>("two light", LIGHT, &[LIGHT]), None);
     assert!(how.is_some_and(|how| how.contains("neither sees")));
 }

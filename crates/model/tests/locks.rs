@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use nearlock_core::subjects::Subject;
 use nearlock_model::document::{difference, findings, hash_in, render};
 use nearlock_model::evidence::Evidence;
+use nearlock_model::hash;
 use nearlock_model::model::Depth;
 use nearlock_model::source;
 use nearlock_model::subjects::{all_models, models_of};
@@ -45,7 +46,7 @@ fn every_working_lock_has_models() {
 fn the_document_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/orderings.md");
     let document = fs::read_to_string(path).expect("docs/orderings.md");
-    let hash = source::hash().expect("the sources can be read");
+    let hash = hash::of_sources().expect("the sources can be read");
     assert_eq!(
         hash_in(&document),
         Some(&*hash),

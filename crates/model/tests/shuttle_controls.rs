@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use nearlock_core::controls::{AfterYou, Busted, LostWakeup};
 use nearlock_core::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
@@ -14,6 +14,7 @@ use nearlock_model::exclusion::counting;
 use nearlock_model::loom::Loom;
 use nearlock_model::model::Model;
 use nearlock_model::mutate::failure_of;
+use nearlock_model::parts::dekker;
 use nearlock_model::shuttle::check::Failure;
 use nearlock_model::shuttle::{Shuttle, ShuttleU32};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -241,31 +242,12 @@ fn a_missing_ordering_is_seen_by_loom_and_not_by_shuttle() {
     assert!(failure_of(&model, None).is_some());
 }
 
-/// Two threads, each of which writes its own word, calls `fence` and reads the other's. Both must not miss the other.
-fn dekker(fence: fn(), order: Ordering) -> Model<Shuttle> {
-    Model::<Shuttle>::new("dekker", 2, None, move || {
-        let words: Arc<[ShuttleU32; 2]> = Arc::new([Atomic::new(0), Atomic::new(0)]);
-        let seen: Arc<ShuttleU32> = Arc::new(Atomic::new(0));
-        let act = move |words: &[ShuttleU32; 2], own: usize| {
-            words[own].store(1, order);
-            fence();
-            words[1 - own].load(order)
-        };
-        let other = {
-            let (words, seen) = (words.clone(), seen.clone());
-            Shuttle::spawn(Thread::default(), move || seen.store(act(&words, 1), Relaxed))
-        };
-        let own = act(&words, 0);
-        other.join().unwrap();
-        assert!(own == 1 || seen.peek() == 1, "neither sees the other");
-    })
-}
-
 #[test]
 fn two_light_fences_are_enough_where_all_see_one_order() {
-    for fence in [<Shuttle as AsymFence>::light as fn(), || ()] {
-        assert!(dekker(fence, Relaxed).failure(random()).is_none());
-    }
+    const LIGHT: fn() = <Shuttle as AsymFence>::light;
+    const NONE: fn() = || ();
+    assert!(dekker::<Shuttle>("two light", LIGHT, &[LIGHT]).failure(random()).is_none());
+    assert!(dekker::<Shuttle>("no fence", NONE, &[NONE]).failure(random()).is_none());
 }
 
 #[test]

@@ -8,8 +8,8 @@ use proc_macro2::{Delimiter, Ident, Literal, TokenStream, TokenTree};
 use crate::files::TextFile;
 use crate::sources::locks::{CORE, ORDERINGS, ends_item, is_cfg_test, is_sign, tokens};
 
-/// Files of `core` that are no algorithm: locks that are broken on purpose, and a platform for tests.
-const LEFT_OUT: &[&str] = &["controls.rs", "testing.rs", "tests.rs"];
+/// Files and folders of `core` that are no algorithm: locks that are broken on purpose, and unit tests.
+const LEFT_OUT: &[&str] = &["controls", "testing", "tests"];
 
 /// Macros whose orderings order nothing.
 const CHECKS: &[&str] = &["assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "matches"];
@@ -66,8 +66,8 @@ pub fn all(files: &[TextFile]) -> Result<Vec<Site>> {
 }
 
 fn is_algorithm(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    path.starts_with(CORE) && path.ends_with(".rs") && !LEFT_OUT.contains(&name)
+    let Some(path) = path.strip_prefix(CORE).and_then(|path| path.strip_suffix(".rs")) else { return false };
+    !path.split('/').any(|part| LEFT_OUT.contains(&part))
 }
 
 struct Finder<'a> {
@@ -191,6 +191,22 @@ mod tests {
         let sites = sites("crates/core/src/classic/a.rs", text);
         let [site] = <[_; 1]>::try_from(sites).expect("one site");
         site
+    }
+
+    #[test]
+    fn unit_tests_and_controls_are_left_out_with_their_folders() {
+        for (path, is) in [
+            ("linux/cna.rs", true),
+            ("classic/contests.rs", true),
+            ("controls.rs", false),
+            ("linux/cna/tests.rs", false),
+            ("linux/cna/testing/sequences.rs", false),
+            ("linux/qspinlock/tests/waiting.rs", false),
+            ("README.md", false),
+        ] {
+            assert_eq!(is_algorithm(&format!("{CORE}{path}")), is, "{path}");
+        }
+        assert!(!is_algorithm("crates/os/src/fences.rs"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ use ::shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::raw::RawLock;
 
-use super::{INSTANCE, Shuttle, ShuttleU32};
+use super::{BESIDES, Shuttle, ShuttleU32};
 use crate::engine::{Counter, Engine};
 use crate::exclusion::{Guarded, in_slot};
 use crate::model::Model;
@@ -95,19 +95,19 @@ impl Shuttle {
     /// From now on the adversary's predicate is told what `word` returns: a look ([`ShuttleU32::peek`]), and no
     /// operation.
     pub fn watch(word: impl Fn() -> u32 + 'static) {
-        INSTANCE.with(|i| i.watch.word.replace(Some(Rc::new(word))));
+        BESIDES.with(|i| i.watch.word.replace(Some(Rc::new(word))));
     }
 
     /// Runs `f`, during which the calling thread is the adversary's victim. Returns before how many steps of the victim
     /// others have had sections since its step before.
     pub fn suffer<R>(f: impl FnOnce() -> R) -> (R, u32) {
-        INSTANCE.with(|i| {
+        BESIDES.with(|i| {
             i.watch.victim.set(Some(::shuttle::current::me()));
             i.watch.sections_then.set(i.watch.sections.get());
             i.watch.overtaken.set(0);
         });
         let r = f();
-        INSTANCE.with(|i| {
+        BESIDES.with(|i| {
             i.watch.victim.set(None);
             (r, i.watch.overtaken.get())
         })
@@ -142,11 +142,11 @@ impl<S: Scheduler, F: Fn(Seen) -> bool> Scheduler for Adversary<S, F> {
         current: Option<TaskId>,
         is_yielding: bool,
     ) -> Option<TaskId> {
-        let (victim, held) = INSTANCE.with(|i| (i.watch.victim.get(), i.watch.held.get()));
+        let (victim, held) = BESIDES.with(|i| (i.watch.victim.get(), i.watch.held.get()));
         let Some(victim) = victim else {
             return self.inner.next_task(runnable, current, is_yielding);
         };
-        let now = INSTANCE.with(|i| i.watch.word.borrow().as_ref().map_or(0, |word| word()));
+        let now = BESIDES.with(|i| i.watch.word.borrow().as_ref().map_or(0, |word| word()));
         if current == Some(victim) {
             self.then = now;
         }
@@ -159,7 +159,7 @@ impl<S: Scheduler, F: Fn(Seen) -> bool> Scheduler for Adversary<S, F> {
         let bad = current != Some(victim) && (self.bad)(seen);
         if bad || others.is_empty() || self.held_back == HELD_BACK_MAX {
             self.held_back = 0;
-            INSTANCE.with(|i| i.watch.step_of_victim());
+            BESIDES.with(|i| i.watch.step_of_victim());
             return Some(victim);
         }
         self.held_back += 1;

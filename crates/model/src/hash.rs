@@ -1,0 +1,104 @@
+//! A hash of all that the evidence depends on, so that a page made from other sources is found out.
+
+use std::fs;
+
+use anyhow::{Context, Result, anyhow};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use sha2::{Digest, Sha256};
+
+use crate::source::{CORE, files, is_of_tests, root};
+
+/// A hash of what the evidence depends on: the code of core and of the models, and the version of loom. Comments,
+/// layout and unit tests are not part of it, nor is what runs under Shuttle, which says nothing about orderings.
+///
+/// # Errors
+///
+/// If a source cannot be read, or is not Rust.
+pub fn of_sources() -> Result<String> {
+    let mut hasher = Sha256::new();
+    hasher.update(version_of("loom")?);
+    for (file, text) in files(CORE)?.into_iter().chain(files("crates/model/src")?) {
+        if is_of_tests(&file) || file.starts_with("crates/model/src/shuttle") {
+            continue;
+        }
+        hasher.update(&file);
+        let tokens: TokenStream = text.parse().map_err(|error| anyhow!("{file}: {error}"))?;
+        absorb(tokens, &mut hasher);
+    }
+    Ok(hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What `Cargo.lock` says of this package.
+fn version_of(package: &str) -> Result<String> {
+    let text = fs::read_to_string(root().join("Cargo.lock")).context("Cargo.lock")?;
+    let mut lines = text.lines();
+    lines.find(|line| *line == format!("name = \"{package}\""));
+    lines.next().map(str::to_owned).with_context(|| format!("Cargo.lock: no {package}"))
+}
+
+/// All tokens but documentation and unit tests.
+fn absorb(tokens: TokenStream, hasher: &mut Sha256) {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match &token {
+            TokenTree::Punct(sign) if sign.as_char() == '#' => {
+                if matches!(tokens.peek(), Some(TokenTree::Punct(sign)) if sign.as_char() == '!') {
+                    tokens.next();
+                }
+                match tokens.peek() {
+                    Some(TokenTree::Group(group)) if begins(group, &["doc"]) => drop(tokens.next()),
+                    Some(TokenTree::Group(group)) if begins(group, &["cfg", "test"]) => {
+                        tokens.find(ends_item);
+                    }
+                    _ => hasher.update("# "),
+                }
+            }
+            TokenTree::Group(group) => {
+                hasher.update(format!("{:?} ", group.delimiter()));
+                absorb(group.stream(), hasher);
+                hasher.update("end ");
+            }
+            token => hasher.update(format!("{token} ")),
+        }
+    }
+}
+
+/// Whether these are the first words of an attribute, or of the condition in it.
+fn begins(group: &Group, words: &[&str]) -> bool {
+    let text = group.stream().to_string();
+    let found: Vec<_> = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    found.starts_with(words) && (words.len() == 1 || found.len() == words.len())
+}
+
+fn ends_item(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(sign) => sign.as_char() == ';',
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_of_code_alone() {
+        let of = |text: &str| {
+            let mut hasher = Sha256::new();
+            absorb(text.parse().expect("tokens"), &mut hasher);
+            hasher.finalize()
+        };
+        let code = of("fn f() { a.load(Acquire); }");
+        for same in [
+            "//! Of a file.\n/// Documented.\nfn f() {\n    a.load(Acquire); // why\n}",
+            "fn f() { a.load(Acquire); } #[cfg(test)] mod tests { fn g() {} }",
+            "#[cfg(test)] mod tests; fn f() { a.load(Acquire); }",
+        ] {
+            assert_eq!(of(same), code, "{same}");
+        }
+        for other in ["fn f() { a.load(Relaxed); }", "#[inline] fn f() { a.load(Acquire); }"] {
+            assert_ne!(of(other), code, "{other}");
+        }
+    }
+}

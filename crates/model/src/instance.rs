@@ -1,0 +1,151 @@
+//! What every engine keeps of the execution that is under way on this thread of the machine.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::linux::{cna, cna_v13, qspinlock};
+use nearlock_core::platform::{LentNode, LocalNodes, NodeId};
+use nearlock_core::settings::Setting;
+
+use crate::engine::Engine;
+
+/// See the [module](self).
+pub struct Instance<E: Engine> {
+    pub(crate) qspin: Nodes<qspinlock::Node<E, ()>>,
+    pub(crate) cna: Nodes<cna::Node<E>>,
+    pub(crate) cna_v13: Nodes<cna_v13::Node<E>>,
+    pub(crate) now_ns: Cell<u64>,
+    settings: Cell<[u64; Setting::COUNT]>,
+    events: Cell<[u64; LockEvent::COUNT]>,
+    executions: Cell<u64>,
+}
+
+impl<E: Engine> Default for Instance<E> {
+    fn default() -> Self {
+        Self {
+            qspin: Nodes::default(),
+            cna: Nodes::default(),
+            cna_v13: Nodes::default(),
+            now_ns: Cell::default(),
+            settings: Cell::new(Setting::DEFAULTS),
+            events: Cell::new([0; LockEvent::COUNT]),
+            executions: Cell::default(),
+        }
+    }
+}
+
+impl<E: Engine> Instance<E> {
+    /// Begins another execution, with fresh nodes for threads in slots below `slots`.
+    pub(crate) fn begin(&self, slots: u32) {
+        let nodes = slots * E::LEVELS;
+        self.qspin.make(nodes);
+        self.cna.make(nodes);
+        self.cna_v13.make(nodes);
+        self.now_ns.set(0);
+        self.settings.set(Setting::DEFAULTS);
+        self.executions.set(self.executions.get() + 1);
+    }
+
+    pub(crate) fn set(&self, which: Setting, value: u64) {
+        let mut values = self.settings.get();
+        values[which as usize] = value;
+        self.settings.set(values);
+    }
+
+    pub(crate) fn setting(&self, which: Setting) -> u64 {
+        self.settings.get()[which as usize]
+    }
+
+    pub(crate) fn count(&self, event: LockEvent) {
+        let mut events = self.events.get();
+        events[event as usize] += 1;
+        self.events.set(events);
+    }
+
+    pub(crate) fn events(&self) -> [u64; LockEvent::COUNT] {
+        self.events.get()
+    }
+
+    pub(crate) fn executions(&self) -> u64 {
+        self.executions.get()
+    }
+}
+
+/// Queue nodes of one type, [`Engine::LEVELS`] for each slot.
+pub(crate) struct Nodes<N>(RefCell<Arc<[N]>>);
+
+impl<N> Default for Nodes<N> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<N: Default> Nodes<N> {
+    fn make(&self, count: u32) {
+        self.0.replace((0..count).map(|_| N::default()).collect());
+    }
+}
+
+impl<N> Nodes<N> {
+    /// The node with this name. It stays where it is until the next execution.
+    pub(crate) fn find<E: Engine>(&self, id: NodeId) -> *const N {
+        let table = self.0.borrow();
+        let index = (id.slot * E::LEVELS + id.level) as usize;
+        assert!(id.level < E::LEVELS && index < table.len(), "a name of no node");
+        // SAFETY: within the table.
+        unsafe { Arc::as_ptr(&*table).cast::<N>().add(index) }
+    }
+}
+
+/// Lends the calling thread a node, if it has one left.
+pub(crate) fn lend<E: Engine + LocalNodes<N>, N, R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
+    let level = E::with_nodes_in_use(Cell::get);
+    let Some(slot) = E::thread().slot.filter(|_| level < E::LEVELS) else {
+        return f(None);
+    };
+    E::with_nodes_in_use(|nodes| nodes.set(level + 1));
+    let id = NodeId { slot, level };
+    let r = f(Some(LentNode { id, node: <E as LocalNodes<N>>::node(id) }));
+    E::with_nodes_in_use(|nodes| nodes.set(level));
+    r
+}
+
+/// What an engine is besides, all by its [`Instance`] and [`Thread`](crate::engine::Thread).
+macro_rules! capabilities {
+    ($engine:ty) => {
+        impl nearlock_core::platform::Priority for $engine {
+            fn is_priority() -> bool {
+                Self::thread().urgent
+            }
+            fn set_priority(urgent: bool) {
+                Self::become_thread(Thread { urgent, ..Self::thread() });
+            }
+        }
+
+        impl nearlock_core::platform::Settings for $engine {
+            fn setting(which: Setting) -> u64 {
+                Self::with_instance(|i| i.setting(which))
+            }
+        }
+
+        $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::qspinlock::Node<$engine, ()>, qspin);
+        $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::cna::Node<$engine>, cna);
+        $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::cna_v13::Node<$engine>, cna_v13);
+    };
+    (@nodes $engine:ty, $node:ty, $table:ident) => {
+        // SAFETY: each slot has a node per level in its table, and each level is lent once at a time; the nodes stay
+        // where they are until the next execution.
+        unsafe impl nearlock_core::platform::LocalNodes<$node> for $engine {
+            fn with_node<R>(
+                f: impl FnOnce(Option<nearlock_core::platform::LentNode<$node>>) -> R,
+            ) -> R {
+                $crate::instance::lend::<Self, _, _>(f)
+            }
+            fn node(id: nearlock_core::platform::NodeId) -> *const $node {
+                Self::with_instance(|i| i.$table.find::<Self>(id))
+            }
+        }
+    };
+}
+pub(crate) use capabilities;
