@@ -4,22 +4,33 @@ use nearlock_core::subjects::{SUBJECTS, Subject};
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 use strsim::osa_distance;
 
-use crate::simulate::WORKLOAD;
+use crate::settings::Configuration;
+use crate::simulate;
 
-/// Something that can be simulated or run over any lock.
+/// Something that threads can do with any lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// Its name on the command line.
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
+    /// With the parameters of a configuration.
+    pub of: fn(&Configuration) -> simulate::Workload,
 }
 
 /// All workloads.
-pub const WORKLOADS: &[Workload] = &[Workload {
-    name: WORKLOAD,
-    summary: "the kernel's torture test of one lock: writers take it, hold it shortly, and start again",
-}];
+pub const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "locktorture",
+        summary: "the kernel's torture test of one lock: writers take it, hold it shortly, and start again",
+        of: |c| simulate::Workload::Locktorture(c.locktorture.clone()),
+    },
+    Workload {
+        name: "sections",
+        summary: "threads take one lock, work for a while, release it, and work on: what `bench` runs natively",
+        of: |c| simulate::Workload::Sections(c.sections.clone()),
+    },
+];
 
 /// A name that stands for nothing.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +142,10 @@ mod tests {
 
     #[test]
     fn workloads_and_machines_have_names() {
-        assert!(workload("locktorture").is_ok());
+        for Workload { name, of, .. } in WORKLOADS {
+            assert_eq!(of(&Configuration::new(&[])).name(), *name);
+            assert!(workload(name).is_ok());
+        }
         assert!(workload("exim").unwrap_err().to_string().contains("locktorture"));
         let message = machine("haswell-4s").unwrap_err().to_string();
         assert!(message.contains("haswell-ex-4s") && message.ends_with("machine file"), "{message}");

@@ -185,7 +185,7 @@ impl Reproduction {
 
     /// All simulations, row by row.
     fn plan(&self, rows: &[Row], central: Configuration) -> Result<Planned, ReproduceError> {
-        names::workload(self.table.workload)?;
+        let workload = names::workload(self.table.workload)?;
         let machine = names::machine(self.table.machine)?;
         let varied = band::variations(self.band, &machine)?;
         let mut configurations = vec![central; 1 + varied.len()];
@@ -205,7 +205,7 @@ impl Reproduction {
                         places.push(Place { row: row_index, variant: variant_index, variation });
                         simulations.push(Simulation {
                             machine: machines[variation].clone(),
-                            workload: configuration.locktorture.clone(),
+                            workload: (workload.of)(configuration),
                             lock: names::lock(variant.lock)?,
                             threads: row.threads,
                             seed,

@@ -5,7 +5,7 @@ use nearlock_sim::spec::{MachineSpec, SpecError};
 use nearlock_workload::locktorture::ShortHolds;
 
 use crate::names::suggestion;
-use crate::simulate::{Limits, Locktorture, Placement};
+use crate::simulate::{Limits, Locktorture, Placement, Sections};
 
 /// Whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,10 @@ pub enum SettingError {
 pub struct Configuration {
     /// Settings of locks, indexed by [`Setting`].
     pub locks: [u64; Setting::COUNT],
-    /// Parameters of the workload.
+    /// Parameters of locktorture.
     pub locktorture: Locktorture,
+    /// Parameters of sections.
+    pub sections: Sections,
     /// Length and bounds of a simulation.
     pub limits: Limits,
     /// How the threads are spread over a simulated machine.
@@ -151,6 +153,24 @@ const NUMBERS: &[Number] = &[
         field: |c| &mut c.locktorture.priority_percent,
     },
     Number {
+        name: "sections.section-ns",
+        group: Group::Workload,
+        unit: "ns",
+        min: 0,
+        max: MILLISECOND_NS,
+        summary: "Work inside a section.",
+        field: |c| &mut c.sections.section_ns,
+    },
+    Number {
+        name: "sections.think-ns",
+        group: Group::Workload,
+        unit: "ns",
+        min: 0,
+        max: MILLISECOND_NS,
+        summary: "Work between two sections, on average: drawn from half to one and a half of this.",
+        field: |c| &mut c.sections.think_ns,
+    },
+    Number {
         name: "simulation.warm-up-ns",
         group: Group::Simulation,
         unit: "ns",
@@ -195,6 +215,7 @@ impl Configuration {
         Self {
             locks: Setting::DEFAULTS,
             locktorture: Locktorture::default(),
+            sections: Sections::default(),
             limits: Limits::default(),
             placement: Placement::default(),
             groups,

@@ -82,8 +82,8 @@ pub struct Params {
     pub priority_percent: u64,
 }
 
-/// Length of a short hold.
-const SHORT_HOLD_NS: u64 = 2_000;
+/// Length of a short hold, in ns.
+pub const SHORT_HOLD_NS: u64 = 2_000;
 
 /// Something on cache lines of its own.
 #[repr(C, align(64))]

@@ -67,7 +67,7 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
 /// The cells, lock by lock.
 fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Result<Vec<Simulation>> {
     let locks = args.lock.iter().map(|name| names::lock(name)).collect::<Result<Vec<_>, _>>()?;
-    names::workload(&args.workload)?;
+    let workload = names::workload(&args.workload)?;
     let mut machine = names::machine(&args.machine)?;
     configuration.configure_machine(&mut machine)?;
     let cpus = machine.cpus();
@@ -81,7 +81,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
         for &threads in &args.threads {
             simulations.extend((first..=last).map(|seed| Simulation {
                 machine: machine.clone(),
-                workload: configuration.locktorture.clone(),
+                workload: (workload.of)(configuration),
                 lock,
                 threads,
                 seed,

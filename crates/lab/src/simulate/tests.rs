@@ -1,9 +1,11 @@
+use nearlock_core::settings::{NumaLocality, NumaMode};
+
 use super::*;
 
 fn cell(lock: &str, threads: usize) -> Simulation {
     Simulation {
         machine: MachineSpec::builtin("haswell-ex-4s").unwrap(),
-        workload: Locktorture::default(),
+        workload: Workload::Locktorture(Locktorture::default()),
         lock: Subject::named(lock).unwrap(),
         placement: Placement::default(),
         threads,
@@ -42,7 +44,7 @@ fn each_checker_finds_its_control_and_names_the_seed() {
 #[test]
 fn correct_locks_do_not_starve_by_default_whatever_the_machine_and_the_settings() {
     let mut slow = cell("mcs", 142);
-    slow.workload.section_ns = 100_000;
+    slow.workload = Workload::Locktorture(Locktorture { section_ns: 100_000, ..Locktorture::default() });
     slow.limits.window_ns = 50_000_000;
     simulate(&slow).unwrap();
     let mut far = cell("cna-v13-no-sro", 80);
@@ -109,9 +111,9 @@ fn first_come_first_served_bounds_the_wait_and_cna_shares_within_a_node() {
 #[test]
 fn cna_without_a_threshold_promises_nothing() {
     let mut cell = cell("cna", 40);
-    assert!(starvation_ns(&cell) < u64::MAX);
+    assert!(starvation::bound_ns(&cell) < u64::MAX);
     cell.settings[Setting::CnaThresholdNs as usize] = 0;
-    assert_eq!(starvation_ns(&cell), u64::MAX);
+    assert_eq!(starvation::bound_ns(&cell), u64::MAX);
     let cna = simulate(&cell).unwrap();
     assert!(cna.wait_ns_max > cell.limits.window_ns / 2 && cna.jain < 0.9, "{cna:?}");
 }
@@ -145,7 +147,7 @@ fn many_waiters_on_one_word_fall_behind_a_queue() {
 #[test]
 fn urgent_waiters_overtake_nobodys_threshold() {
     let mut urgent = cell("cna-v13", 20);
-    urgent.workload.priority_percent = 100;
+    urgent.workload = Workload::Locktorture(Locktorture { priority_percent: 100, ..Locktorture::default() });
     let urgent = simulate(&urgent).unwrap();
     let ordinary = simulate(&cell("cna-v13", 20)).unwrap();
     assert!(urgent.local_handover_share < 0.7 && ordinary.local_handover_share > 0.9);

@@ -1,0 +1,50 @@
+//! After which wait a thread counts as starved.
+
+use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
+use nearlock_core::subjects::Fairness;
+use nearlock_sim::spec::MachineSpec;
+
+use super::Simulation;
+
+/// The wait after which a thread counts as starved, in ns: what was set, or several times what the lock's
+/// promise comes to. Generous, since it has to tell a bound from none, not one bound from another.
+pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
+    let Simulation { machine, workload, settings, threads, .. } = simulation;
+    let limit_ns = simulation.limits.starvation_ns;
+    if limit_ns > 0 && simulation.lock.fairness != Fairness::Unbounded {
+        return limit_ns;
+    }
+    let section_ns = workload.section_ns_max(machine);
+    let threads = *threads as u64;
+    let queue_ns = 10 * (threads + 1) * section_ns;
+    match simulation.lock.fairness {
+        Fairness::Unbounded => u64::MAX,
+        Fairness::Fifo => queue_ns,
+        Fairness::Threshold(threshold) => match settings[threshold as usize] {
+            0 => u64::MAX,
+            threshold_ns => {
+                let in_ticks = simulation.lock.settings.contains(&Setting::CnaV13TickHz);
+                let ticks_ns =
+                    if in_ticks { 2_000_000_000 / settings[Setting::CnaV13TickHz as usize] } else { 0 };
+                10 * numa_nodes(machine, settings) * (threshold_ns + ticks_ns + queue_ns)
+            }
+        },
+        Fairness::PassLimit(limit) => {
+            // The NUMA nodes in turn, as often as it takes to get through the queue on one's own.
+            let in_turn = settings[limit as usize] + 1 + threads;
+            10_u64.saturating_mul(numa_nodes(machine, settings) * in_turn).saturating_mul(section_ns)
+        }
+    }
+}
+
+/// How many NUMA nodes the lock sees.
+fn numa_nodes(machine: &MachineSpec, settings: &[u64; Setting::COUNT]) -> u64 {
+    if NumaMode::of(settings[Setting::NumaMode as usize]) == NumaMode::Off {
+        return 1;
+    }
+    match NumaLocality::of(settings[Setting::NumaLocality as usize]) {
+        NumaLocality::Node => machine.sockets as u64,
+        NumaLocality::LastLevelCache => machine.domains() as u64,
+        NumaLocality::Synthetic => settings[Setting::NumaSyntheticNodes as usize],
+    }
+}

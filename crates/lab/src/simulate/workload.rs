@@ -1,0 +1,183 @@
+//! What the threads of a simulation do: workloads with the parameters that a simulation may vary, and how they
+//! are put on a machine.
+
+use std::rc::Rc;
+
+use nearlock_core::raw::RawLock;
+use nearlock_sim::spec::{Access, MachineSpec};
+use nearlock_sim::{Machine, Placed, Sim};
+use nearlock_workload::locktorture::{self, LongHolds, OwnLine, ShortHolds};
+use nearlock_workload::sections::{self, Spell};
+use rand_core::Rng;
+
+use super::Simulation;
+use super::journal::{Journal, Scribe};
+
+/// A scheduler tick of the simulated kernels, in ns: 1000 Hz, the default x86-64 configuration.
+const TICK_NS: u64 = 1_000_000;
+
+/// Between the beginnings of two threads, in ns: they are started one after the other.
+const START_NS: u64 = 50;
+
+/// A workload and its parameters.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// The kernel's torture test.
+    Locktorture(Locktorture),
+    /// Sections of a stated length, that far apart.
+    Sections(Sections),
+}
+
+/// The parameters of locktorture that a simulation may vary.
+#[derive(Clone, Debug)]
+pub struct Locktorture {
+    /// Era of the short holds.
+    pub short_holds: ShortHolds,
+    /// Instructions inside a section, in ns.
+    pub section_ns: u64,
+    /// Instructions outside, in ns.
+    pub think_ns: u64,
+    /// Of 100 acquisitions, how many are urgent.
+    pub priority_percent: u64,
+}
+
+impl Default for Locktorture {
+    fn default() -> Self {
+        Self { short_holds: ShortHolds::V5_10, section_ns: 75, think_ns: 15, priority_percent: 0 }
+    }
+}
+
+/// The parameters of sections.
+#[derive(Clone, Debug)]
+pub struct Sections {
+    /// Work inside a section, in ns.
+    pub section_ns: u64,
+    /// Work between two sections, on average, in ns.
+    pub think_ns: u64,
+}
+
+impl Default for Sections {
+    fn default() -> Self {
+        Self { section_ns: 100, think_ns: 500 }
+    }
+}
+
+impl Workload {
+    /// Its name on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Locktorture(_) => "locktorture",
+            Self::Sections(_) => "sections",
+        }
+    }
+
+    /// What a section and the way to the next take at most, in ns, with a score of transfers.
+    pub(super) fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
+        let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
+        let work_ns = match self {
+            Self::Locktorture(torture) => torture.section_ns + torture.think_ns + locktorture::SHORT_HOLD_NS,
+            Self::Sections(sections) => sections.section_ns + 2 * sections.think_ns,
+        };
+        work_ns + 20 * farthest_ns as u64
+    }
+
+    /// What is not simulated and counts at its mean, in ns for each operation of all `threads` together.
+    pub(super) fn left_out_ns(&self, threads: usize) -> f64 {
+        match self {
+            Self::Locktorture(_) => LongHolds::MEAN_NS / threads as f64,
+            Self::Sections(_) => 0.0,
+        }
+    }
+
+    /// Puts it on the machine, a thread to each CPU that the seed draws.
+    pub(super) fn spawn<L: RawLock>(
+        &self,
+        machine: &Machine,
+        simulation: &Simulation,
+        journal: &Rc<Journal>,
+        seeds: &mut impl Rng,
+    ) {
+        match self {
+            Self::Locktorture(torture) => torture.spawn::<L>(machine, simulation, journal, seeds),
+            Self::Sections(sections) => sections.spawn::<L>(machine, simulation, journal, seeds),
+        }
+    }
+}
+
+/// What a thread begins with.
+struct Seat<L: RawLock> {
+    thread: usize,
+    queue_node: Placed<OwnLine<L::Node>>,
+    scribe: Scribe,
+    seed: u64,
+}
+
+/// Puts the threads on the CPUs that the seed draws. `body` makes of its seat what a thread does.
+fn seat<L: RawLock, B: FnOnce() + 'static>(
+    machine: &Machine,
+    simulation: &Simulation,
+    journal: &Rc<Journal>,
+    seeds: &mut impl Rng,
+    mut body: impl FnMut(Seat<L>) -> B,
+) {
+    let Simulation { machine: spec, threads, placement, .. } = simulation;
+    for (thread, cpu) in placement.cpus(spec, *threads, seeds.next_u64()).into_iter().enumerate() {
+        let node = spec.numa_node_of_cpu(cpu);
+        let queue_node = machine.place(node, OwnLine(L::Node::default()));
+        let scribe = Scribe::new(journal, thread, node);
+        let body = body(Seat { thread, queue_node, scribe, seed: seeds.next_u64() });
+        machine.spawn(cpu, START_NS * thread as u64, body);
+    }
+}
+
+impl Locktorture {
+    fn spawn<L: RawLock>(
+        &self,
+        machine: &Machine,
+        simulation: &Simulation,
+        journal: &Rc<Journal>,
+        seeds: &mut impl Rng,
+    ) {
+        let threads = simulation.threads;
+        let params = locktorture::Params {
+            writers: threads as u64,
+            short_holds: self.short_holds,
+            long_holds: LongHolds::LeftOut,
+            section_ns: self.section_ns,
+            think_ns: self.think_ns,
+            tick_ns: TICK_NS,
+            priority_percent: self.priority_percent,
+        };
+        let shared = Rc::new(machine.place(0, locktorture::Shared::<Sim, L>::default()));
+        let stats = Rc::new(machine.place_slice(0, threads, locktorture::Stats::<Sim>::default));
+        seat::<L, _>(machine, simulation, journal, seeds, |mut seat| {
+            let (shared, stats, params) = (Rc::clone(&shared), Rc::clone(&stats), params.clone());
+            move || {
+                let (stats, node) = (&stats[seat.thread], &mut seat.queue_node.0);
+                let mut writer = locktorture::Writer::<Sim, L>::new(&shared, stats, node, &params, seat.seed);
+                writer.run(&mut seat.scribe);
+            }
+        });
+    }
+}
+
+impl Sections {
+    fn spawn<L: RawLock>(
+        &self,
+        machine: &Machine,
+        simulation: &Simulation,
+        journal: &Rc<Journal>,
+        seeds: &mut impl Rng,
+    ) {
+        let spell = |ns| Spell { ns, turns: 0 };
+        let params = sections::Params { section: spell(self.section_ns), think: spell(self.think_ns) };
+        let shared = Rc::new(machine.place(0, sections::Shared::<Sim, L>::default()));
+        seat::<L, _>(machine, simulation, journal, seeds, |mut seat| {
+            let shared = Rc::clone(&shared);
+            move || {
+                let node = &mut seat.queue_node.0;
+                sections::Worker::<Sim, L>::new(&shared, node, params, seat.seed).run(&mut seat.scribe);
+            }
+        });
+    }
+}
