@@ -33,15 +33,19 @@
 //! | `atomic_modified` | cas |
 //! | `local_ns.l1` | 5 cycles |
 //! | `local_ns.atomic_owned` | 20 cycles |
+//!
+//! A machine of one core has no other to take a line from: there `load_memory` is enough.
 
 mod builtin;
 mod error;
 mod file;
+mod measured;
 mod model;
 mod resolve;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -50,6 +54,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 pub use error::SpecError;
+pub use measured::{Measured, MeasuredFigure};
 pub use model::{ModelParameters, OwnershipOverlap};
 pub use resolve::{CORES_MAX, DOMAINS_MAX};
 pub use settings::MachineSetting;
@@ -62,7 +67,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
-    /// A published table for this very machine.
+    /// A published table for this very machine, or `nearlock measure` on it.
     Measured,
     /// A crowd-sourced measurement of this very CPU.
     MeasuredCrowd,
@@ -90,6 +95,9 @@ pub enum Provenance {
     Given,
     /// The file has `latency_ns.cas` only; the rows follow from the ratios in the head of this module.
     Derived,
+    /// The file has `latency_ns.load_memory` only, and the machine one core: no line moves between caches. The other
+    /// rows hold what memory takes.
+    MemoryOnly,
 }
 
 /// What a request does, and in which state it finds the line: one row of the latency table.
@@ -176,6 +184,8 @@ pub struct MachineSpec {
     pub local_ns: LocalNs,
     /// Parameters of the simulator's model.
     pub model: ModelParameters,
+    /// How it was measured, if the file tells.
+    pub measured: Option<Measured>,
 }
 
 impl MachineSpec {

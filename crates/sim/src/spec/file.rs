@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Confidence, ModelParameters};
+use super::{Confidence, Measured, ModelParameters};
 
 /// A whole machine file.
 #[derive(Debug, Deserialize)]
@@ -19,6 +19,7 @@ pub(super) struct MachineFile {
     pub(super) local_ns: LocalTable,
     #[serde(default)]
     pub(super) model: ModelParameters,
+    pub(super) measured: Option<Measured>,
 }
 
 /// `[topology]`
@@ -37,7 +38,7 @@ pub(super) struct TopologyTable {
     pub(super) hops: Option<Vec<Vec<usize>>>,
 }
 
-/// `[latency_ns]`: `cas` alone, or all the others; each has one value per distance.
+/// `[latency_ns]`: `cas` alone, or all the others, or for one core `load_memory`; each has one value per distance.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LatencyTable {

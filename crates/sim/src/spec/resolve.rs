@@ -1,7 +1,7 @@
 //! From a machine file to a [`MachineSpec`]: defaults, derivation, checks.
 
 use super::file::{LatencyTable, LocalTable, MachineFile, TopologyTable};
-use super::{LatencyNs, LocalNs, MachineSpec, Provenance, SpecError, settings};
+use super::{LatencyNs, LocalNs, MachineSpec, Provenance, SpecError, measured, settings};
 
 /// The one version of the file format that there is.
 const SCHEMA: u32 = 1;
@@ -72,8 +72,13 @@ fn build(file: MachineFile) -> Result<MachineSpec, Problem> {
     let local_distances = if cores_per_domain == topology.cores_per_socket { 1 } else { 2 };
     check_distances(&topology, local_distances)?;
     let hops = resolve_hops(&topology, local_distances)?;
-    let latency_ns = resolve_latencies(file.latency_ns, &topology.distances, local_distances)?;
+    let has_one_core = topology.sockets * topology.cores_per_socket == 1;
+    let latency_ns = match memory_only(&file.latency_ns) {
+        Some(memory) if has_one_core => of_one_core(memory, &topology.distances)?,
+        _ => resolve_latencies(file.latency_ns, &topology.distances, local_distances)?,
+    };
     let local_ns = resolve_local(&file.local_ns, topology.ghz, &latency_ns)?;
+    file.measured.as_ref().map_or(Ok(()), measured::check)?;
     let spec = MachineSpec {
         name: file.name,
         description: file.description,
@@ -90,6 +95,7 @@ fn build(file: MachineFile) -> Result<MachineSpec, Problem> {
         latency_ns,
         local_ns,
         model: file.model,
+        measured: file.measured,
     };
     settings::check_model(&spec)?;
     Ok(spec)
@@ -250,6 +256,28 @@ fn resolve_latencies(
         atomic_modified: needed(table.atomic_modified, "atomic_modified")?,
         atomic_shared: needed(table.atomic_shared, "atomic_shared")?,
         provenance: Provenance::Given,
+    })
+}
+
+/// `load_memory`, if it is all that the file has.
+fn memory_only(table: &LatencyTable) -> Option<&[f64]> {
+    let memory = table.load_memory.as_deref()?;
+    (table.cas.is_none() && given_rows(table) == 1).then_some(memory)
+}
+
+/// The table of a machine with no other core to take a line from.
+fn of_one_core(memory: &[f64], distances: &[String]) -> Result<LatencyNs, Problem> {
+    check_row("load_memory", memory, distances)?;
+    let row = || memory.to_vec();
+    Ok(LatencyNs {
+        load_modified: row(),
+        load_shared: row(),
+        load_memory: row(),
+        store_modified: row(),
+        store_shared: row(),
+        atomic_modified: row(),
+        atomic_shared: row(),
+        provenance: Provenance::MemoryOnly,
     })
 }
 

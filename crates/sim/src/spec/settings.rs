@@ -1,7 +1,7 @@
 //! `machine.KEY=VALUE`: what of a machine can be changed without another file.
 
 use super::resolve::{self, Counts, LATENCY_MAX_NS, Problem, SMT_MAX};
-use super::{MachineSpec, OwnershipOverlap, SpecError};
+use super::{MachineSpec, ModelParameters, OwnershipOverlap, Provenance, SpecError};
 
 /// A setting of a machine, for lists: `machine.NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -250,6 +250,29 @@ pub(super) fn check_model(spec: &MachineSpec) -> Result<(), Problem> {
     Ok(())
 }
 
+/// The keys of `[model]` whose values are not the default, with these values as TOML.
+pub(super) fn changed_model_keys(spec: &MachineSpec) -> Vec<(&'static str, String)> {
+    let mut spec = spec.clone();
+    let mut plain = spec.clone();
+    plain.model = ModelParameters::default();
+    let mut changed = Vec::new();
+    for number in NUMBERS {
+        let Some(key) = number.file_key.strip_prefix("model.") else { continue };
+        let value = *(number.field)(&mut spec);
+        if value != *(number.field)(&mut plain) {
+            changed.push((key, format!("{value:?}")));
+        }
+    }
+    if spec.model.ownership_overlap != plain.model.ownership_overlap {
+        let word = overlap_name(spec.model.ownership_overlap);
+        changed.push(("ownership_overlap", format!("\"{word}\"")));
+    }
+    if spec.model.store_buffer_entries != plain.model.store_buffer_entries {
+        changed.push(("store_buffer_entries", spec.model.store_buffer_entries.to_string()));
+    }
+    changed
+}
+
 impl MachineSpec {
     /// Changes one setting: `machine.KEY=VALUE` on the command line, with `key` without its `machine.`.
     ///
@@ -300,10 +323,7 @@ impl MachineSpec {
             "cores-per-socket" => (self.cores_per_socket.to_string(), self.cores_per_socket_range()),
             "smt" => (self.smt.to_string(), format!("1 to {SMT_MAX}")),
             "ownership-overlap" => {
-                let word = match self.model.ownership_overlap {
-                    OwnershipOverlap::None => "none",
-                    OwnershipOverlap::Prefetch => "prefetch",
-                };
+                let word = overlap_name(self.model.ownership_overlap);
                 (word.to_owned(), "none, prefetch".to_owned())
             }
             _ => {
@@ -314,6 +334,9 @@ impl MachineSpec {
     }
 
     fn cores_per_socket_range(&self) -> String {
+        if self.latency_ns.provenance == Provenance::MemoryOnly {
+            return "1: the file has no latencies between cores".to_owned();
+        }
         if self.cores_per_domain == self.cores_per_socket {
             return format!("1 to {}", resolve::CORES_MAX / self.sockets);
         }
@@ -330,6 +353,9 @@ impl MachineSpec {
 
     fn set_cores_per_socket(&mut self, value: &str) -> Result<(), String> {
         let cores = count(value, 1, resolve::CORES_MAX)?;
+        if cores > 1 && self.latency_ns.provenance == Provenance::MemoryOnly {
+            return Err("must be 1: the machine file has no latencies between cores".to_owned());
+        }
         if self.cores_per_domain == self.cores_per_socket || cores < self.cores_per_domain {
             self.cores_per_domain = cores;
         }
@@ -371,6 +397,13 @@ impl MachineSpec {
             smt: self.smt,
         })
         .map_err(|Problem { key, problem }| format!("{key} {problem}"))
+    }
+}
+
+fn overlap_name(overlap: OwnershipOverlap) -> &'static str {
+    match overlap {
+        OwnershipOverlap::None => "none",
+        OwnershipOverlap::Prefetch => "prefetch",
     }
 }
 

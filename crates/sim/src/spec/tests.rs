@@ -269,6 +269,79 @@ fn unknown_machines_are_refused_with_the_list() {
     assert!(message.contains("./none/such.toml"), "{message}");
 }
 
+/// A machine of one core, which nobody else takes lines from.
+const ALONE: &str = r#"
+schema = 1
+name = "alone"
+description = "one core"
+source = "made up"
+confidence = "measured"
+topology = { sockets = 1, cores_per_socket = 1, smt = 2, ghz = 2.5, distances = ["socket"] }
+latency_ns = { load_memory = [80.0] }
+local_ns = { pause = 5.0 }
+
+[measured]
+date = "2026-11-21"
+by = "hand \"measure\""
+processor = "none"
+system = "none"
+cpus = "0,4"
+priority = "FIFO"
+notes = ["nothing \\ else"]
+figures = { "latency_ns.load_memory.socket" = { low = 79.0, median = 80, high = 81.5, samples = 12 } }
+"#;
+
+/// What is written is what was read.
+#[test]
+fn files_are_written_as_they_are_read() {
+    let alone = MachineSpec::parse(ALONE, "alone.toml").unwrap();
+    let mut changed = MachineSpec::parse(SMALL, "small.toml").unwrap();
+    // Part of a domain is no machine of a file: it has a distance that nothing is apart.
+    for setting in changed.settings().into_iter().filter(|setting| setting.name != "cores-per-socket") {
+        // Some other value, wherever there is one; each parameter must leave a trace in the file.
+        for value in ["0.5", "7", "0.25", "2", "1", "none"] {
+            if changed.set(setting.name, value).is_ok() {
+                break;
+            }
+        }
+    }
+    assert_ne!(changed.model.context_switch_ns, ModelParameters::default().context_switch_ns);
+    for spec in builtins().chain([alone, changed]) {
+        let text = spec.to_toml();
+        let read = MachineSpec::parse(&text, &spec.name).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(read, spec, "{text}");
+    }
+}
+
+#[test]
+fn one_core_needs_memory_only() {
+    let mut spec = MachineSpec::parse(ALONE, "alone.toml").unwrap();
+    assert_eq!(spec.latency_ns.provenance, Provenance::MemoryOnly);
+    assert_eq!(spec.latency(Access::LoadMemory, 0), 80.0);
+    assert_eq!(spec.measured.as_ref().unwrap().figures["latency_ns.load_memory.socket"].samples, 12);
+    let refused = spec.set("cores-per-socket", "2").unwrap_err().to_string();
+    assert!(refused.contains("no latencies between cores"), "{refused}");
+    let two = ALONE.replace("cores_per_socket = 1", "cores_per_socket = 2");
+    let message = MachineSpec::parse(&two, "two.toml").unwrap_err().to_string();
+    assert!(message.contains("latency_ns.load_modified: is missing"), "{message}");
+}
+
+#[test]
+fn mistakes_of_measurement_are_refused() {
+    let refused = |from: &str, to: &str, parts: [&str; 2]| {
+        assert!(ALONE.contains(from), "{from}");
+        let message = MachineSpec::parse(&ALONE.replacen(from, to, 1), "a").expect_err(to).to_string();
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    };
+    refused("2026-11-21", "yesterday", ["measured.date: is `yesterday`", "as in 2026-11-21"]);
+    refused("low = 79.0", "low = 80.5", ["load_memory.socket\"", "ascending order"]);
+    refused("high = 81.5", "high = inf", ["load_memory.socket\"", "finite"]);
+    refused("samples = 12", "samples = 0", ["load_memory.socket\"", "at least 1"]);
+    refused("cpus = \"0,4\"", "cpus = \"\\u001b\"", ["measured.cpus", "control character"]);
+    refused("priority = \"FIFO\"", "", ["measured", "priority"]);
+    refused("samples = 12", "samples = 12, mean = 80", ["`mean`", "`median`"]);
+}
+
 #[test]
 fn machines_are_loaded_from_files() {
     let path = std::env::temp_dir().join(format!("nearlock-machine-{}.toml", std::process::id()));
