@@ -1,6 +1,7 @@
 //! What accesses take, resolved from the machine's description to picoseconds and table look-ups.
 
 use crate::access::Operation;
+use crate::jitter::Factor;
 use crate::line::Line;
 use crate::spec::{Access as Row, MachineSpec};
 
@@ -42,21 +43,38 @@ pub struct Costs {
     pub l1_ps: u64,
     pub atomic_owned_ps: u64,
     pub pause_ps: u64,
-    grab_fraction: f64,
-    queued_grab_fraction: f64,
-    read_occupancy_modified: f64,
+    grab_fraction: Factor,
+    queued_grab_fraction: Factor,
+    read_occupancy_modified: Factor,
     read_occupancy_shared_ps: u64,
     home_extra_ps: u64,
     sharer_extra_ps: u64,
     /// By kind of row, then distance.
-    latency_ps: [Vec<u64>; ROWS.len()],
+    latency_ps: Table<u64>,
     /// By pair of domains.
-    distance: Vec<Vec<u8>>,
+    distance: Table<u8>,
     /// By domain and socket.
-    memory_distance: Vec<Vec<u8>>,
+    memory_distance: Table<u8>,
     local_distances: u8,
     pub domain_of_core: Vec<u8>,
     socket_of_domain: Vec<u8>,
+}
+
+/// Values by two indices, one row behind the other.
+struct Table<T> {
+    columns: usize,
+    cells: Vec<T>,
+}
+
+impl<T: Copy> Table<T> {
+    fn new(rows: usize, columns: usize, cell: impl Fn(usize, usize) -> T) -> Self {
+        let cells = (0..rows * columns).map(|i| cell(i / columns, i % columns)).collect();
+        Self { columns, cells }
+    }
+
+    fn at(&self, row: impl Into<usize>, column: impl Into<usize>) -> T {
+        self.cells[row.into() * self.columns + column.into()]
+    }
 }
 
 const ROWS: [Row; 7] = [
@@ -75,30 +93,25 @@ fn ps(ns: f64) -> u64 {
 
 impl Costs {
     pub fn new(spec: &MachineSpec) -> Self {
-        let domains = 0..spec.domains();
-        let row = |row| (0..spec.distances.len()).map(|d| ps(spec.latency(row, d))).collect();
+        let domains = spec.domains();
         Self {
             l1_ps: ps(spec.local_ns.l1),
             atomic_owned_ps: ps(spec.local_ns.atomic_owned),
             pause_ps: ps(spec.local_ns.pause),
-            grab_fraction: spec.model.grab_fraction,
-            queued_grab_fraction: spec.model.queued_grab_fraction,
-            read_occupancy_modified: spec.model.read_occupancy_modified,
+            grab_fraction: Factor::new(spec.model.grab_fraction),
+            queued_grab_fraction: Factor::new(spec.model.queued_grab_fraction),
+            read_occupancy_modified: Factor::new(spec.model.read_occupancy_modified),
             read_occupancy_shared_ps: ps(spec.model.read_occupancy_shared_ns),
             home_extra_ps: ps(spec.model.home_extra_ns),
             sharer_extra_ps: ps(spec.model.sharer_extra_ns),
-            latency_ps: ROWS.map(row),
-            distance: domains
-                .clone()
-                .map(|a| domains.clone().map(|b| spec.distance(a, b) as u8).collect())
-                .collect(),
-            memory_distance: domains
-                .clone()
-                .map(|d| (0..spec.sockets).map(|s| spec.memory_distance(d, s) as u8).collect())
-                .collect(),
+            latency_ps: Table::new(ROWS.len(), spec.distances.len(), |row, distance| {
+                ps(spec.latency(ROWS[row], distance))
+            }),
+            distance: Table::new(domains, domains, |a, b| spec.distance(a, b) as u8),
+            memory_distance: Table::new(domains, spec.sockets, |d, s| spec.memory_distance(d, s) as u8),
             local_distances: spec.local_distances as u8,
             domain_of_core: (0..spec.cores()).map(|core| spec.domain_of_core(core) as u8).collect(),
-            socket_of_domain: domains.map(|d| spec.socket_of_domain(d) as u8).collect(),
+            socket_of_domain: (0..domains).map(|d| spec.socket_of_domain(d) as u8).collect(),
         }
     }
 
@@ -108,7 +121,7 @@ impl Costs {
             Arrival::AtOnce => self.grab_fraction,
             Arrival::Queued => self.queued_grab_fraction,
         };
-        ((cost.latency_ps as f64 * fraction) as u64).min(cost.occupancy_ps)
+        fraction.of(cost.latency_ps).min(cost.occupancy_ps)
     }
 
     /// What `operation` by `core` costs, the line being as it is.
@@ -123,7 +136,7 @@ impl Costs {
             Some(owner) => self.by_owner(domain, owner, line.home, operation),
             None if line.sharer_domains != 0 => self.by_sharers(domain, line, operation),
             None => {
-                let distance = self.memory_distance[usize::from(domain)][usize::from(line.home)];
+                let distance = self.memory_distance.at(domain, line.home);
                 let latency = self.row(Row::LoadMemory, distance);
                 (latency, latency, distance)
             }
@@ -133,12 +146,12 @@ impl Costs {
     }
 
     fn row(&self, row: Row, distance: u8) -> u64 {
-        self.latency_ps[row as usize][usize::from(distance)]
+        self.latency_ps.at(row as usize, distance)
     }
 
     fn by_owner(&self, domain: u8, owner: u16, home: u8, operation: Operation) -> (u64, u64, u8) {
         let from = self.domain_of_core[usize::from(owner)];
-        let distance = self.distance[usize::from(domain)][usize::from(from)];
+        let distance = self.distance.at(domain, from);
         let row = match operation {
             Operation::Load => Row::LoadModified,
             Operation::Store | Operation::Prefetch => Row::StoreModified,
@@ -148,7 +161,7 @@ impl Costs {
         let third_hop = if distance == 0 || sockets.contains(&home) { 0 } else { self.home_extra_ps };
         let latency = self.row(row, distance) + third_hop;
         let occupancy = match operation {
-            Operation::Load => (latency as f64 * self.read_occupancy_modified) as u64,
+            Operation::Load => self.read_occupancy_modified.of(latency),
             _ => latency,
         };
         (latency, occupancy, distance)
@@ -161,14 +174,13 @@ impl Costs {
             Operation::Store | Operation::Prefetch => Row::StoreShared,
             _ => Row::AtomicShared,
         };
-        let distances = &self.distance[usize::from(domain)];
         let (mut nearest, mut farthest) = (u8::MAX, 0);
         let mut remote_sockets = 0_u64;
         let mut left = line.sharer_domains;
         while left != 0 {
             let sharer = left.trailing_zeros() as usize;
             left &= left - 1;
-            let distance = distances[sharer];
+            let distance = self.distance.at(domain, sharer);
             nearest = nearest.min(distance);
             farthest = farthest.max(distance);
             if distance >= self.local_distances {

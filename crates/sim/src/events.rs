@@ -21,11 +21,19 @@ pub enum Event {
 /// Events by time; those of the same time in the order in which they were scheduled.
 ///
 /// An event is one number: 64 bits of time, 40 of sequence, 3 of kind, 21 of task or line.
+///
+/// Most threads wait for a line and have no event, and what is scheduled is due soon: so those that
+/// come first are kept sorted, in an array that is short enough for a linear search. The others, if any, are in a heap.
 #[derive(Debug, Default)]
 pub struct EventQueue {
-    heap: BinaryHeap<Reverse<u128>>,
+    /// The next event last. All of them come before those of `far`.
+    near: Vec<u128>,
+    far: BinaryHeap<Reverse<u128>>,
     scheduled: u64,
 }
+
+/// Events that are kept sorted, at most.
+const NEAR: usize = 24;
 
 const ID_BITS: u32 = 21;
 const KIND_BITS: u32 = 3;
@@ -44,16 +52,46 @@ impl EventQueue {
         };
         self.scheduled += 1;
         let low = self.scheduled << (ID_BITS + KIND_BITS) | kind << ID_BITS | u64::from(id);
-        self.heap.push(Reverse(u128::from(at_ps) << 64 | u128::from(low)));
+        self.insert(u128::from(at_ps) << 64 | u128::from(low));
     }
 
-    /// When the next event happens, if any does.
-    pub fn next_ps(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse(key)| (key >> 64) as u64)
+    fn insert(&mut self, key: u128) {
+        if self.far.peek().is_some_and(|Reverse(far)| *far < key) {
+            self.far.push(Reverse(key));
+            return;
+        }
+        self.near.push(key);
+        let mut at = self.near.len() - 1;
+        while at > 0 && self.near[at - 1] < key {
+            self.near[at] = self.near[at - 1];
+            at -= 1;
+        }
+        self.near[at] = key;
+        if self.near.len() > NEAR {
+            self.far.push(Reverse(self.near.remove(0)));
+        }
     }
 
-    pub fn pop(&mut self) -> Option<(u64, Event)> {
-        let Reverse(key) = self.heap.pop()?;
+    /// The key of the next event.
+    fn next(&self) -> Option<u128> {
+        self.near.last().copied().or_else(|| self.far.peek().map(|Reverse(key)| *key))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.next().is_none()
+    }
+
+    /// Whether nothing happens up to `until_ps`, this moment included.
+    pub fn is_quiet(&self, until_ps: u64) -> bool {
+        self.next().is_none_or(|key| (key >> 64) as u64 > until_ps)
+    }
+
+    /// Takes the next event, unless it happens after `horizon_ps`.
+    pub fn pop(&mut self, horizon_ps: u64) -> Option<(u64, Event)> {
+        let key = self.next().filter(|key| (key >> 64) as u64 <= horizon_ps)?;
+        if self.near.pop().is_none() {
+            self.far.pop();
+        }
         let id = key as u32 & (Self::IDS as u32 - 1);
         let event = match key as u64 >> ID_BITS & ((1 << KIND_BITS) - 1) {
             0 => Event::Resume(id),
@@ -83,8 +121,9 @@ mod tests {
         ] {
             queue.schedule(at, event);
         }
-        assert_eq!(queue.next_ps(), Some(10));
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert!(queue.is_quiet(9) && !queue.is_quiet(10));
+        assert_eq!(queue.pop(9), None);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(u64::MAX)).collect();
         assert_eq!(
             order,
             [
@@ -95,5 +134,26 @@ mod tests {
                 (u64::MAX, Event::Timeout(0)),
             ]
         );
+        assert!(queue.is_empty() && queue.is_quiet(u64::MAX));
+    }
+
+    #[test]
+    fn many_events_come_in_order_however_they_were_scheduled() {
+        let mut queue = EventQueue::default();
+        let mut expected = Vec::new();
+        for id in 0..101 {
+            let at = u64::from(id * 37 % 101 / 2);
+            queue.schedule(at, Event::Resume(id));
+            expected.push((at, Event::Resume(id)));
+            if id % 3 == 0 {
+                // Some are taken while others still come.
+                let first = expected.iter().map(|(at, _)| *at).min().unwrap();
+                let place = expected.iter().position(|(at, _)| *at == first).unwrap();
+                assert_eq!(queue.pop(u64::MAX), Some(expected.remove(place)));
+            }
+        }
+        expected.sort_by_key(|(at, _)| *at);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(u64::MAX)).collect();
+        assert_eq!(order, expected);
     }
 }

@@ -4,10 +4,12 @@
 //! spec        a machine as a file describes it: topology, latencies, parameters of the model
 //! machine     Machine: memory, tasks, and the run
 //! arena       simulated memory: a fixed layout, so that runs repeat under address randomisation
-//! engine      the event loop: tasks, store buffers, lines served first come, first served
-//!   line        the directory's entry of one line        costs   what a transfer takes
-//!   access      one memory operation                     events  the queue of what happens next
-//!   parking     the futex                              fences  membarrier
+//! engine      the event loop: tasks ask for lines, lines serve first come, first served
+//!   issue       what becomes of a task's accesses        service  lines serve their requests
+//!   line        the directory's entry of one line        costs    what a transfer takes
+//!   access      one memory operation                     events   the queue of what happens next
+//!   waiting     for a line to change                     jitter   what varies at random
+//!   parking     the futex                                fences   membarrier
 //! platform    Sim: the platform that locks are instantiated with
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
@@ -26,13 +28,17 @@ mod costs;
 mod engine;
 mod events;
 mod fences;
+mod issue;
+mod jitter;
 mod line;
 mod machine;
 mod parking;
 pub mod placement;
 mod platform;
+mod service;
 pub mod spec;
 mod task;
+mod waiting;
 
 pub use arena::Placed;
 pub use engine::Counters;

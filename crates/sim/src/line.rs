@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::access::Access;
+use crate::access::{Access, Operation};
 use crate::spec::CORES_MAX;
 
 /// A set of cores.
@@ -38,16 +38,27 @@ pub struct Request {
     pub origin: Origin,
 }
 
+impl Request {
+    /// In the place of a request where there is none.
+    const NONE: Self = Self {
+        access: Access { offset: 0, width: 1, operation: Operation::Load, operand: 0, expected: 0 },
+        task: 0,
+        core: 0,
+        origin: Origin::Prefetch,
+    };
+}
+
 /// What the server of a line is doing.
-#[derive(Clone, Copy, Debug)]
-pub enum Service {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
     /// Nothing: the next request begins at once.
     Idle,
     /// A request has begun; the holder still has the line.
-    Begun { request: Request, done_ps: u64, free_ps: u64 },
+    Begun,
     /// The line is on its way to its new owner, and nobody has it.
-    Moving { request: Request },
-    /// A reader has been answered, but the line is not free for the next yet.
+    Moving,
+    /// A reader has been answered, but the line is not free for the next yet. An event says when it is, if
+    /// there is a next.
     Reading,
 }
 
@@ -75,7 +86,13 @@ pub struct Line {
     pub home: u8,
     /// Counts writes and changes of owner, so that a waiter knows whether it missed one.
     pub version: u64,
-    pub service: Service,
+    pub phase: Phase,
+    /// The request that is served, while one is begun or moving.
+    pub served: Request,
+    /// When the line arrives at who is served.
+    pub done_ps: u64,
+    /// When the next request may begin.
+    pub free_ps: u64,
     pub queue: VecDeque<Request>,
     /// Tasks that wait for the line to change.
     pub waiters: Vec<u32>,
@@ -89,7 +106,10 @@ impl Line {
             sharer_domains: 0,
             home,
             version: 0,
-            service: Service::Idle,
+            phase: Phase::Idle,
+            served: Request::NONE,
+            done_ps: 0,
+            free_ps: 0,
             queue: VecDeque::new(),
             waiters: Vec::new(),
         }
@@ -97,7 +117,7 @@ impl Line {
 
     /// Whether `core` can do the access without asking anybody.
     pub fn hits(&self, core: u16, access: Access) -> bool {
-        if matches!(self.service, Service::Moving { .. }) {
+        if self.phase == Phase::Moving {
             return false;
         }
         self.owner == Some(core) || access.is_load() && self.sharers.contains(core)
@@ -106,23 +126,22 @@ impl Line {
     /// Whether `core` has asked for ownership already.
     pub fn is_asked_for_by(&self, core: u16) -> bool {
         let asks = |request: &Request| request.core == core && !request.access.is_load();
-        let served = match &self.service {
-            Service::Begun { request, .. } | Service::Moving { request } => asks(request),
-            Service::Idle | Service::Reading => false,
-        };
-        served || self.queue.iter().any(asks)
+        self.serves() && asks(&self.served) || self.queue.iter().any(asks)
+    }
+
+    fn serves(&self) -> bool {
+        matches!(self.phase, Phase::Begun | Phase::Moving)
     }
 
     /// Puts a store in the place of the same task's prefetch, if one is under way.
     pub fn take_over_prefetch(&mut self, store: Request) -> Prefetched {
         let same = |request: &Request| request.task == store.task && request.origin == Origin::Prefetch;
-        match &mut self.service {
-            Service::Moving { request } if same(request) => return Prefetched::Moving,
-            Service::Begun { request, .. } if same(request) => {
-                *request = store;
-                return Prefetched::Taken;
+        if self.serves() && same(&self.served) {
+            if self.phase == Phase::Moving {
+                return Prefetched::Moving;
             }
-            _ => {}
+            self.served = store;
+            return Prefetched::Taken;
         }
         match self.queue.iter_mut().find(|request| same(request)) {
             Some(request) => {
@@ -154,7 +173,6 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Operation;
 
     fn access(operation: Operation) -> Access {
         Access { offset: 0, width: 4, operation, operand: 0, expected: 0 }
@@ -174,8 +192,7 @@ mod tests {
         line.give(200, 3);
         line.share(200, 3);
         assert!(line.hits(200, store), "an owner that reads stays owner");
-        let request = Request { access: store, task: 0, core: 1, origin: Origin::Thread };
-        line.service = Service::Moving { request };
+        line.phase = Phase::Moving;
         assert!(!line.hits(200, load));
     }
 }

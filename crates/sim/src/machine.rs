@@ -6,12 +6,11 @@ use std::rc::Rc;
 
 use nearlock_core::platform::NodeId;
 use nearlock_core::settings::Setting;
-use rand_core::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::access::Access;
 use crate::arena::{Arena, LINE, Placed};
-use crate::engine::{Counters, Engine, Issued, Step};
+use crate::engine::{Counters, Engine, Step};
+use crate::issue::Performed;
 use crate::spec::{CORES_MAX, MachineSpec};
 use crate::task::{Body, State, Task};
 
@@ -57,8 +56,7 @@ impl Machine {
     pub fn new(spec: &MachineSpec, seed: u64) -> Self {
         debug_assert!(spec.cores() <= CORES_MAX);
         let arena = Arena::new(MEMORY);
-        let jitter = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut engine = Engine::new(spec, Rc::clone(&arena), jitter);
+        let mut engine = Engine::new(spec, Rc::clone(&arena), seed);
         let line = std::alloc::Layout::from_size_align(LINE, LINE).expect("a line is a layout");
         let mut nodes = Vec::with_capacity(spec.cpus());
         for cpu in 0..spec.cpus() {
@@ -125,16 +123,20 @@ impl Machine {
     pub fn run_until(&self, until_ns: u64) -> Pause {
         let outer = RUNNING.replace(Rc::as_ptr(&self.inner));
         let _restore = Restore(outer);
-        self.inner.engine.borrow_mut().horizon_ps = until_ns * 1000;
+        self.inner.engine.borrow_mut().set_horizon(until_ns * 1000);
         let bodies = &mut *self.bodies.borrow_mut();
+        let mut step = self.inner.engine.borrow_mut().run();
         loop {
-            let step = self.inner.engine.borrow_mut().step();
             match step {
-                Step::Next => {}
                 // The engine is not borrowed while the task runs: the task borrows it.
                 Step::Resume(task) => {
-                    if bodies[task as usize].resume() {
-                        self.inner.engine.borrow_mut().tasks[task as usize].state = State::Ended;
+                    let has_ended = bodies[task as usize].resume();
+                    let engine = &mut *self.inner.engine.borrow_mut();
+                    if has_ended {
+                        engine.tasks[task as usize].state = State::Ended;
+                        step = engine.run();
+                    } else {
+                        step = engine.step;
                     }
                 }
                 Step::Horizon => return Pause::Time,
@@ -160,7 +162,7 @@ impl Machine {
 
     /// Ends the present call of [`Machine::run_until`] as soon as the calling task waits for anything.
     pub fn halt() {
-        with(|inner| inner.engine.borrow_mut().halted = true);
+        with(|inner| inner.engine.borrow_mut().halt());
     }
 
     /// What the calling task's machine has counted so far.
@@ -205,31 +207,30 @@ pub(crate) unsafe fn perform(address: *mut u8, access: Access) -> u64 {
         // SAFETY: the caller's.
         return unsafe { access.apply(address) };
     }
-    let offset = with(|inner| inner.offset_of(address));
-    let access = Access { offset: offset + access.offset, ..access };
     loop {
-        match with(|inner| inner.engine.borrow_mut().issue(access)) {
-            Issued::Done(answer) => return answer,
-            Issued::Later => {
-                suspend();
-                return with(|inner| {
-                    let engine = inner.engine.borrow();
-                    engine.tasks[engine.current as usize].answer
-                });
+        let performed = with(|inner| {
+            let offset = inner.offset_of(address) + access.offset;
+            inner.engine.borrow_mut().perform(Access { offset, ..access })
+        });
+        match performed {
+            Performed::Done(answer) => return answer,
+            Performed::Later => {
+                let_others_run();
+                return with(|inner| inner.engine.borrow_mut().current_task().answer);
             }
-            Issued::Again => suspend(),
+            Performed::Again => let_others_run(),
         }
     }
 }
 
 /// Waits until the line of `address` has changed, at most for some turns of a spin loop.
 pub(crate) fn wait_for_change(address: *const u8, turns: Option<u32>) {
-    let waits = with(|inner| {
-        let offset = inner.offset_of(address);
-        inner.engine.borrow_mut().wait_for_change(offset, turns)
+    let must_wait = with(|inner| {
+        let engine = &mut *inner.engine.borrow_mut();
+        engine.wait_for_change(inner.offset_of(address), turns) && !engine.comes_back()
     });
-    if waits {
-        suspend();
+    if must_wait {
+        let_others_run();
     }
 }
 
@@ -244,8 +245,14 @@ pub(crate) fn park(address: *const u8, is_expected: impl FnOnce() -> bool) {
     });
     if !is_expected() {
         with(|inner| inner.engine.borrow_mut().withdraw_park(offset));
-    } else if with(|inner| inner.engine.borrow_mut().park(offset)) {
-        suspend();
+        return;
+    }
+    let must_wait = with(|inner| {
+        let engine = &mut *inner.engine.borrow_mut();
+        engine.park(offset) && !engine.comes_back()
+    });
+    if must_wait {
+        let_others_run();
     }
 }
 
@@ -260,17 +267,18 @@ pub(crate) fn unpark(address: *const u8, n: u32) {
 
 /// Lets virtual time pass for the running task.
 pub(crate) fn spend_ps(ps: u64) {
-    if !with(|inner| inner.engine.borrow_mut().spend(ps)) {
-        suspend();
+    let must_wait = with(|inner| {
+        let engine = &mut *inner.engine.borrow_mut();
+        !engine.spend(ps) && !engine.comes_back()
+    });
+    if must_wait {
+        let_others_run();
     }
 }
 
-/// Goes back to the event loop until the running task is resumed.
-fn suspend() {
-    let yielder = with(|inner| {
-        let engine = inner.engine.borrow();
-        engine.tasks[engine.current as usize].yielder()
-    });
+/// Switches to the stack of [`Machine::run_until`], until the running task is resumed.
+fn let_others_run() {
+    let yielder = with(|inner| inner.engine.borrow().yielder());
     // SAFETY: the yielder of the task that runs lives on its stack for as long as the task does.
     unsafe { (*yielder).suspend(()) };
 }

@@ -28,6 +28,15 @@ pub enum State {
     Ended,
 }
 
+/// What the other hardware threads of a task's core do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sibling {
+    /// Nothing.
+    Idle,
+    /// One of them runs a task too.
+    Busy,
+}
+
 /// A simulated thread, but for the stack that it runs on (see [`Body`]).
 pub struct Task {
     yielder: *const Yielder<(), ()>,
@@ -51,8 +60,7 @@ pub struct Task {
     /// State of the generator behind `Random`.
     pub random: u32,
     pub urgent: bool,
-    /// Whether the other hardware thread of its core runs a task too.
-    pub sibling_is_busy: bool,
+    pub sibling: Sibling,
     /// Factor on the time that instructions take, for the sibling on the same core.
     pub slowdown: f64,
 }
@@ -74,7 +82,7 @@ impl Task {
             depth: 0,
             random: 1,
             urgent: false,
-            sibling_is_busy: false,
+            sibling: Sibling::Idle,
             slowdown: 1.0,
         }
     }

@@ -1,0 +1,178 @@
+//! What becomes of a task's accesses: store buffers, atomics, and what needs no request.
+
+use crate::access::{Access, Operation};
+use crate::engine::Engine;
+use crate::line::{Origin, Prefetched, Request};
+use crate::spec::OwnershipOverlap;
+use crate::task::{State, Task};
+
+/// What a store costs the thread that buffers it, in ps: it retires about one a cycle.
+const STORE_PS: u64 = 300;
+
+/// What has become of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Issued {
+    /// It is done; this is the old value.
+    Done(u64),
+    /// It will be done when the task is resumed.
+    Later,
+    /// When the task is resumed, it is to be issued again: it has to wait for the store buffer, or take its time
+    /// first.
+    Again,
+}
+
+/// How far an access has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Performed {
+    /// It is done; this is the old value.
+    Done(u64),
+    /// It will be done when the task is resumed: let others run, then take the answer.
+    Later,
+    /// Let others run, then go on with it.
+    Again,
+}
+
+impl Engine {
+    /// Does an access of the current task, and whatever else happens meanwhile, until another task is to
+    /// run.
+    pub fn perform(&mut self, access: Access) -> Performed {
+        loop {
+            match self.issue(access) {
+                Issued::Done(answer) => return Performed::Done(answer),
+                Issued::Later if self.comes_back() => return Performed::Done(self.current_task().answer),
+                Issued::Later => return Performed::Later,
+                Issued::Again if self.comes_back() => {}
+                Issued::Again => return Performed::Again,
+            }
+        }
+    }
+
+    /// Issues an access of the current task.
+    fn issue(&mut self, access: Access) -> Issued {
+        match access.operation {
+            Operation::Load => self.issue_load(access),
+            Operation::Store => self.issue_store(access),
+            Operation::Prefetch => {
+                let (task, core) = (self.current, self.current_task().core);
+                self.prefetch(task, core, access);
+                Issued::Done(0)
+            }
+            _ if !self.current_task().buffer.is_empty() => self.wait_for_buffer(0),
+            _ => self.issue_atomic(access),
+        }
+    }
+
+    /// An atomic on a line that is here takes its time first, and may find the line gone by then.
+    fn issue_atomic(&mut self, access: Access) -> Issued {
+        let core = self.current_task().core;
+        let has_taken_its_time = std::mem::take(&mut self.current_task().atomic_under_way);
+        if has_taken_its_time || !self.lines[access.line()].hits(core, access) {
+            return self.issue_at_line(access, 0);
+        }
+        if self.spend(self.costs.atomic_owned_ps) {
+            return Issued::Done(self.apply(access, self.current));
+        }
+        self.current_task().atomic_under_way = true;
+        Issued::Again
+    }
+
+    fn issue_load(&mut self, access: Access) -> Issued {
+        let version = self.lines[access.line()].version;
+        let task = self.current_task();
+        if let Some(newest) = task.buffer.iter().rev().find(|store| store.overlaps(access)) {
+            if !newest.covers(access) {
+                return self.wait_for_buffer(0);
+            }
+            let forwarded = newest.operand;
+            task.seen_version = version;
+            return self.finish(forwarded, self.costs.l1_ps);
+        }
+        self.issue_at_line(access, self.costs.l1_ps)
+    }
+
+    fn issue_store(&mut self, access: Access) -> Issued {
+        let full = self.buffer_entries;
+        let task = self.current;
+        let buffer = &mut self.current_task().buffer;
+        if buffer.len() >= full {
+            return self.wait_for_buffer(full - 1);
+        }
+        buffer.push_back(access);
+        let behind_others = buffer.len() > 1;
+        if behind_others && self.overlap == OwnershipOverlap::Prefetch {
+            let core = self.current_task().core;
+            self.prefetch(task, core, access);
+        }
+        self.drain(task);
+        if full == 1 && !self.current_task().buffer.is_empty() {
+            // A buffer of one holds nothing back: the thread goes on when the store is visible.
+            self.current_task().answer = 0;
+            self.current_task().state = State::Drain(0);
+            return Issued::Later;
+        }
+        self.finish(0, STORE_PS)
+    }
+
+    fn issue_at_line(&mut self, access: Access, hit_ps: u64) -> Issued {
+        let (task, core) = (self.current, self.current_task().core);
+        if self.lines[access.line()].hits(core, access) {
+            let answer = self.apply(access, task);
+            return self.finish(answer, hit_ps);
+        }
+        self.current_task().state = State::Memory;
+        self.request(Request { access, task, core, origin: Origin::Thread });
+        Issued::Later
+    }
+
+    fn prefetch(&mut self, task: u32, core: u16, access: Access) {
+        let access = Access { operation: Operation::Prefetch, ..access };
+        let line = &self.lines[access.line()];
+        if !line.hits(core, access) && !line.is_asked_for_by(core) {
+            self.request(Request { access, task, core, origin: Origin::Prefetch });
+        }
+    }
+
+    /// Makes buffered stores visible, as far as their lines are here; asks for the first that is not.
+    pub fn drain(&mut self, task: u32) {
+        while !self.tasks[task as usize].draining {
+            let Task { core, buffer, .. } = &self.tasks[task as usize];
+            let (core, Some(&access)) = (*core, buffer.front()) else { return };
+            let line = &mut self.lines[access.line()];
+            if line.hits(core, access) {
+                self.apply(access, task);
+                self.tasks[task as usize].drain_oldest();
+                continue;
+            }
+            let request = Request { access, task, core, origin: Origin::StoreBuffer };
+            match line.take_over_prefetch(request) {
+                Prefetched::Moving => return,
+                Prefetched::Taken => {}
+                Prefetched::No => self.request(request),
+            }
+            self.tasks[task as usize].draining = true;
+        }
+    }
+
+    fn finish(&mut self, answer: u64, ps: u64) -> Issued {
+        if self.spend(ps) {
+            return Issued::Done(answer);
+        }
+        self.current_task().answer = answer;
+        Issued::Later
+    }
+
+    fn wait_for_buffer(&mut self, at_most: usize) -> Issued {
+        self.current_task().state = State::Drain(at_most);
+        Issued::Again
+    }
+
+    /// Drains a buffer to which a line has come, and lets its task go on if that is what it waits for.
+    pub fn drain_on(&mut self, id: u32) -> Option<u32> {
+        self.drain(id);
+        let task = &self.tasks[id as usize];
+        match task.state {
+            State::Drain(at_most) if task.buffer.len() <= at_most => self.resume(id),
+            _ => None,
+        }
+    }
+}

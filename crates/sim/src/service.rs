@@ -1,0 +1,127 @@
+//! Lines serve one request after the other: begin, grab, done.
+
+use crate::access::Access;
+use crate::costs::{Arrival, Transfer};
+use crate::engine::Engine;
+use crate::events::Event;
+use crate::line::{Origin, Phase, Request};
+
+impl Engine {
+    pub fn request(&mut self, request: Request) {
+        let index = request.access.line();
+        let line = &mut self.lines[index];
+        if line.phase == Phase::Reading && line.queue.is_empty() {
+            // Nobody has asked yet when the line is free.
+            if line.free_ps > self.now_ps {
+                self.events.schedule(line.free_ps, Event::Free(index as u32));
+            } else {
+                line.phase = Phase::Idle;
+            }
+        }
+        if line.phase == Phase::Idle {
+            line.served = request;
+            self.begin(index as u32, Arrival::AtOnce);
+        } else {
+            line.queue.push_back(request);
+        }
+    }
+
+    pub fn begin_next(&mut self, index: u32) {
+        let line = &mut self.lines[index as usize];
+        line.phase = Phase::Idle;
+        if let Some(request) = line.queue.pop_front() {
+            line.served = request;
+            self.begin(index, Arrival::Queued);
+        }
+    }
+
+    /// Begins to serve the request that the line now has as its `served`.
+    fn begin(&mut self, index: u32, arrival: Arrival) {
+        let line = &self.lines[index as usize];
+        let Request { core, task, .. } = line.served;
+        let mut cost = self.costs.of(core, line, line.served.access.operation);
+        match cost.transfer {
+            Transfer::None => {}
+            Transfer::Local => self.counters.line_transfers += 1,
+            Transfer::Remote => {
+                self.counters.line_transfers += 1;
+                self.counters.remote_transfers += 1;
+            }
+        }
+        if cost.transfer != Transfer::None
+            && let Some(factor) = self.jitter.of_transfer(self.tasks[task as usize].sibling)
+        {
+            cost.latency_ps = factor.of(cost.latency_ps);
+            cost.occupancy_ps = factor.of(cost.occupancy_ps).max(1);
+        }
+        let line = &mut self.lines[index as usize];
+        line.phase = Phase::Begun;
+        line.done_ps = self.now_ps + cost.latency_ps;
+        line.free_ps = self.now_ps + cost.occupancy_ps;
+        self.events.schedule(self.now_ps + self.costs.grab_ps(cost, arrival), Event::Grab(index));
+    }
+
+    pub fn grab(&mut self, index: u32) {
+        let line = &mut self.lines[index as usize];
+        debug_assert_eq!(line.phase, Phase::Begun);
+        let Request { access, task, core, origin } = line.served;
+        let domain = self.costs.domain_of_core[usize::from(core)];
+        let (done_ps, free_ps) = (line.done_ps, line.free_ps);
+        if !access.is_load() {
+            line.give(core, domain);
+            line.phase = Phase::Moving;
+            let answer = self.apply(access, task);
+            if origin == Origin::Thread {
+                self.tasks[task as usize].answer = answer;
+            }
+            self.events.schedule(done_ps, Event::Done(index));
+            return;
+        }
+        if line.owner.is_none() && line.sharer_domains == 0 {
+            line.give(core, domain);
+        } else {
+            line.share(core, domain);
+        }
+        line.phase = Phase::Reading;
+        let is_free = free_ps <= self.now_ps;
+        let is_wanted = !line.queue.is_empty();
+        self.tasks[task as usize].answer = self.apply(access, task);
+        self.events.schedule(done_ps, Event::Resume(task));
+        if is_free {
+            self.begin_next(index);
+        } else if is_wanted {
+            self.events.schedule(free_ps, Event::Free(index));
+        }
+    }
+
+    pub fn done(&mut self, index: u32) -> Option<u32> {
+        let line = &mut self.lines[index as usize];
+        debug_assert_eq!(line.phase, Phase::Moving);
+        let Request { task, origin, .. } = line.served;
+        line.phase = Phase::Idle;
+        let resumed = match origin {
+            Origin::Thread => self.resume(task),
+            Origin::Prefetch => self.drain_on(task),
+            Origin::StoreBuffer => {
+                let storing = &mut self.tasks[task as usize];
+                storing.drain_oldest();
+                storing.draining = false;
+                self.drain_on(task)
+            }
+        };
+        self.begin_next(index);
+        resumed
+    }
+
+    /// Reads or writes a word whose line is here.
+    pub fn apply(&mut self, access: Access, task: u32) -> u64 {
+        // SAFETY: offsets come from words in the arena, which are live and aligned.
+        let old = unsafe { access.apply(self.arena.at(access.offset as usize)) };
+        if access.is_load() {
+            self.tasks[task as usize].seen_version = self.lines[access.line()].version;
+        } else {
+            self.change(access.line());
+        }
+        old
+    }
+}

@@ -1,0 +1,54 @@
+//! Waiting for a line to change, which costs nothing until it does.
+
+use crate::access::{Access, Operation};
+use crate::engine::Engine;
+use crate::events::Event;
+use crate::task::State;
+
+impl Engine {
+    /// Notes that a line has changed or moved, and wakes those who wait for that. Each notices within a
+    /// turn of its spin loop.
+    pub fn change(&mut self, line: usize) {
+        let line = &mut self.lines[line];
+        line.version += 1;
+        if line.waiters.is_empty() {
+            return;
+        }
+        let mut waiters = std::mem::take(&mut line.waiters);
+        let turn = self.costs.pause_ps.max(1);
+        for task in waiters.drain(..) {
+            self.tasks[task as usize].state = State::Ready;
+            let notices = self.now_ps + self.jitter.below(turn);
+            self.events.schedule(notices, Event::Resume(task));
+        }
+        line.waiters = waiters;
+    }
+
+    /// Makes the current task wait until the line of `offset` changes, at most for `turns` of a spin
+    /// loop. False if it has changed since the task looked, or is not here any more: look again.
+    pub fn wait_for_change(&mut self, offset: u32, turns: Option<u32>) -> bool {
+        let look = Access { offset, width: 1, operation: Operation::Load, operand: 0, expected: 0 };
+        let (task, core, seen) = (self.current, self.current_task().core, self.current_task().seen_version);
+        let line = &mut self.lines[look.line()];
+        if line.version != seen || !line.hits(core, look) {
+            return false;
+        }
+        line.waiters.push(task);
+        let until_ps = turns.map_or(u64::MAX, |turns| self.now_ps + u64::from(turns) * self.costs.pause_ps);
+        if until_ps != u64::MAX {
+            self.events.schedule(until_ps, Event::Timeout(task));
+        }
+        self.current_task().state = State::Line { line: look.line() as u32, until_ps };
+        true
+    }
+
+    pub fn time_out(&mut self, task: u32) -> Option<u32> {
+        // Not if it was woken before, and waits for something else by now.
+        let State::Line { line, until_ps } = self.tasks[task as usize].state else { return None };
+        if until_ps != self.now_ps {
+            return None;
+        }
+        self.lines[line as usize].waiters.retain(|waiter| *waiter != task);
+        self.resume(task)
+    }
+}
