@@ -4,6 +4,7 @@ mod bench;
 mod completions;
 mod list;
 mod man;
+mod measure;
 mod reproduce;
 mod simulate;
 mod torture;
@@ -14,6 +15,7 @@ pub use bench::{BenchArgs, BenchMode, ThreadCount};
 pub use completions::CompletionsArgs;
 pub use list::{ListArgs, Listed};
 pub use man::ManArgs;
+pub use measure::MeasureArgs;
 pub use reproduce::ReproduceArgs;
 pub use simulate::SimulateArgs;
 pub use torture::{TortureArgs, WaitPolicy};
@@ -42,6 +44,7 @@ pub struct Cli {
 pub enum Command {
     Bench(BenchArgs),
     List(ListArgs),
+    Measure(MeasureArgs),
     Reproduce(ReproduceArgs),
     Simulate(SimulateArgs),
     Torture(TortureArgs),

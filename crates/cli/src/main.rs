@@ -56,6 +56,7 @@ fn run(cli: &Cli) -> anyhow::Result<Ending> {
         None => commands::tour::run(),
         Some(Command::Bench(args)) => commands::bench::run(args),
         Some(Command::List(args)) => commands::list::run(args),
+        Some(Command::Measure(args)) => commands::measure::run(args),
         Some(Command::Reproduce(args)) => commands::reproduce::run(args),
         Some(Command::Simulate(args)) => commands::simulate::run(args),
         Some(Command::Torture(args)) => commands::torture::run(args),

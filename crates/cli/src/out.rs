@@ -1,4 +1,4 @@
-//! `--out DIR`: results as files.
+//! `--out`: results as files.
 
 use std::fs::{self, File};
 use std::io;
@@ -45,6 +45,70 @@ impl OutDir {
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         report::say(format_args!("wrote {}", path.display()));
         Ok(())
+    }
+}
+
+/// The file cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("--out {}: {source}: it must be a file that can be written, in a directory that is there", path.display())]
+pub struct OutFileError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// A file for a result, which comes to be, or is replaced, in one step when the result is there.
+#[derive(Debug)]
+pub struct OutFile {
+    path: PathBuf,
+    /// Beside it, so that it can be renamed to it. None for a device or a pipe, which stays what it is.
+    unfinished: Option<PathBuf>,
+}
+
+impl OutFile {
+    /// The file of this path. Whether it can be written is tried, so that nothing is measured in vain.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn begin(path: &Path) -> Result<Self, OutFileError> {
+        let failed = |source| OutFileError { path: path.to_owned(), source };
+        let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        };
+        if path.exists() && !path.is_file() {
+            return Ok(Self { path: path.to_owned(), unfinished: None });
+        }
+        // A name that leads elsewhere goes on doing so.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let name = path.file_name().unwrap_or(name).to_string_lossy();
+        let unfinished = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        File::create_new(&unfinished).map_err(failed)?;
+        Ok(Self { path, unfinished: Some(unfinished) })
+    }
+
+    /// Writes it, and says so to standard error.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn end(self, contents: &[u8]) -> Result<(), OutFileError> {
+        let written = match &self.unfinished {
+            Some(unfinished) => {
+                fs::write(unfinished, contents).and_then(|()| fs::rename(unfinished, &self.path))
+            }
+            None => fs::write(&self.path, contents),
+        };
+        written.map_err(|source| OutFileError { path: self.path.clone(), source })?;
+        report::say(format_args!("wrote {}", self.path.display()));
+        Ok(())
+    }
+}
+
+impl Drop for OutFile {
+    /// Leaves nothing unfinished behind.
+    fn drop(&mut self) {
+        // After `end` it is not there any more.
+        let _ = self.unfinished.as_ref().map(fs::remove_file);
     }
 }
 

@@ -12,6 +12,15 @@ pub fn runs(total: usize) -> ProgressBar {
     bar(total, "measuring [{bar:40}] {pos}/{len}, {eta} left")
 }
 
+/// A sign of life with a message: what is being measured.
+pub fn steps() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    match ProgressStyle::with_template("measuring: {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
 fn bar(total: usize, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(total as u64);
     match ProgressStyle::with_template(template) {

@@ -98,7 +98,7 @@ fn missing_arguments() {
 
 #[test]
 fn commands_that_there_are_not_yet_are_not_offered() {
-    assert_refused("measure", &[]);
+    assert_refused("run", &[]);
 }
 
 /// A complete machine file.

@@ -36,8 +36,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 use crate::torture::Waiting;
+pub(crate) use machine::pin;
 pub use machine::{Calibration, Machine};
-use statistics::{Quartiles, Waits, median};
+use statistics::Waits;
+pub(crate) use statistics::{Quartiles, median};
 use wait::SpinWhileMeasured;
 
 /// What is measured.

@@ -9,11 +9,13 @@
 //! | [`plot`] | pictures of results |
 //! | [`torture`] | a lock under stress on this machine |
 //! | [`bench`](mod@bench) | locks against each other on this machine |
+//! | [`measure`] | this machine as a machine file of the simulator |
 //! | [`settings`] | `NAME.KEY=VALUE` |
 //! | [`names`] | what can be asked for by name |
 
 pub mod band;
 pub mod bench;
+pub mod measure;
 pub mod names;
 pub mod plot;
 pub mod published;

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod completions;
 pub mod list;
 pub mod man;
+pub mod measure;
 pub mod reproduce;
 pub mod simulate;
 pub mod topology;

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod csv;
 pub mod json;
+pub mod measure;
 pub mod text;
 
 use std::fmt::Display;

@@ -1,0 +1,248 @@
+//! This machine as a machine file of the simulator.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`layout`] | the CPUs that the process may use, as a symmetric machine |
+//! | [`threads`] | threads kept on CPUs, ahead of others |
+//! | [`lines`], [`memory`] | lines of memory, and the accesses that are timed |
+//! | [`transfers`] | lines that move between cores |
+//! | [`local`] | what happens inside a core |
+//! | [`system`], [`tick`] | what the operating system takes |
+//! | [`figure`] | what stands for many samples |
+//! | [`book`] | all figures, and the machine that they make |
+//!
+//! Everything is measured in many short pieces, so that whatever interrupts a piece spoils that one alone.
+
+mod book;
+mod figure;
+mod layout;
+mod lines;
+mod local;
+mod memory;
+mod system;
+mod threads;
+mod tick;
+mod transfers;
+
+use std::io;
+use std::time::Duration;
+
+use nearlock_os::{register_membarrier, topology};
+use nearlock_sim::spec::{MachineSpec, MeasuredFigure, SpecError};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::bench::{Calibration, Machine};
+use book::Book;
+use layout::{Core, Layout};
+pub use threads::Priority;
+use threads::Rank;
+use transfers::{Cast, Kind, Samples};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Enough for figures that come out alike: some ten seconds.
+    Full,
+    /// Enough to see that it works: about a second. The figures are rough.
+    Quick,
+}
+
+/// Why a machine was not measured.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// A thread could not be kept on a CPU.
+    #[error(
+        "a thread cannot be kept on CPU {cpu}: {source}; measuring needs a system that lets it (Linux does)"
+    )]
+    Pin {
+        /// As the system numbers it.
+        cpu: u32,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread could not be started.
+    #[error("a thread cannot be started: {source}")]
+    Spawn {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// All samples of something were disturbed.
+    #[error("no sample of {what} was usable: measure again while the machine is quieter")]
+    Disturbed {
+        /// What was measured.
+        what: &'static str,
+    },
+    /// The figures make no machine.
+    #[error("the figures make no machine, as happens on a very busy one; measure again: {0}")]
+    NoMachine(SpecError),
+}
+
+/// A figure with what a reader must know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its key in the machine file, or a name of its own.
+    pub key: String,
+    /// The unit.
+    pub unit: &'static str,
+    /// What was measured.
+    pub figure: MeasuredFigure,
+    /// What that is.
+    pub meaning: &'static str,
+}
+
+/// A measured machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// With its [`measured`](MachineSpec::measured) table.
+    pub machine: MachineSpec,
+    /// All figures, in the order in which they were measured.
+    pub rows: Vec<Row>,
+}
+
+/// How often each thing is measured.
+struct Amounts {
+    /// Over each distance, in all its pairs together.
+    transfers: usize,
+    /// Pairs of cores of a distance, at most.
+    pairs: usize,
+    /// Of what happens inside a core, on each of [`CORES`].
+    local: usize,
+    /// Of what the system takes.
+    system: usize,
+    /// For how long the clock is watched.
+    watch: Duration,
+}
+
+/// Cores whose insides are measured, at most.
+const CORES: usize = 4;
+/// Which pairs are measured is the same in each run.
+const SEED: u64 = 1;
+
+impl Amounts {
+    fn of(effort: Effort) -> Self {
+        match effort {
+            Effort::Full => {
+                Self { transfers: 800, pairs: 8, local: 400, system: 1000, watch: Duration::from_millis(900) }
+            }
+            Effort::Quick => {
+                Self { transfers: 24, pairs: 2, local: 40, system: 60, watch: Duration::from_millis(200) }
+            }
+        }
+    }
+}
+
+/// Measures the part of the machine that the process may use, and calls it `name`. What is done next is told to
+/// `progress`.
+///
+/// # Errors
+///
+/// See [`MeasureError`]. What a machine cannot tell (no second core, no membarrier) is no error: the file does without
+/// it, and says so in its notes.
+pub fn run(name: &str, effort: Effort, mut progress: impl FnMut(&str)) -> Result<Measurement, MeasureError> {
+    let amounts = Amounts::of(effort);
+    let topology = topology::Machine::of_this_process();
+    let layout = Layout::of(&topology);
+    let clock_ns = Calibration::measure().clock_ns;
+    let mut book = Book::new(&layout, topology.quota.map(|quota| quota.cpus()));
+    progress("cores");
+    for core in spread(&layout.cores, CORES) {
+        book.local.push(local::measure(core.cpus[0], amounts.local, clock_ns)?);
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    for (distance, name) in layout.distances().iter().enumerate() {
+        progress(&format!("lines over distance {name}"));
+        let casts = casts(&layout, distance, amounts.pairs, &mut random);
+        let samples = over_pairs(&casts, amounts.transfers, clock_ns)?;
+        book.transfers.push(samples);
+    }
+    if let Some(cast) = siblings(&layout) {
+        progress("lines between hardware threads");
+        book.siblings = over_pairs(&[cast], amounts.transfers / 4, clock_ns)?;
+    }
+    if layout.cores.len() == 1 {
+        progress("memory");
+        let cpu = layout.cores[0].cpus[0];
+        let samples = transfers::measure_memory(cpu, amounts.transfers, clock_ns)?;
+        book.transfers[0].insert(Kind::LoadMemory, samples);
+    }
+    of_system(&mut book, &layout, &amounts, clock_ns, &mut progress)?;
+    book.close(name, &Machine::this(), Priority::available())
+}
+
+/// What the system takes.
+fn of_system(
+    book: &mut Book,
+    layout: &Layout,
+    amounts: &Amounts,
+    clock_ns: f64,
+    progress: &mut impl FnMut(&str),
+) -> Result<(), MeasureError> {
+    let first = layout.cores[0].cpus[0];
+    progress("futex and scheduler");
+    book.futex_call = system::futex_call(first, amounts.system, clock_ns)?;
+    book.switch = system::futex_hand_over([first; 2], Rank::Ordinary, amounts.system, clock_ns)?;
+    if let Some(other) = layout.cpus().iter().find(|&cpu| cpu != first) {
+        // Another core, if there is one, rather than another thread of this core.
+        let other = layout.cores.get(1).map_or(other, |core| core.cpus[0]);
+        book.wake = system::wake([first, other], amounts.system, clock_ns)?;
+        book.hand_over = system::futex_hand_over([first, other], Rank::Foremost, amounts.system, clock_ns)?;
+        if register_membarrier() {
+            progress("membarrier");
+            book.heavy_fence = system::heavy_fence([first, other], amounts.system, clock_ns)?;
+        }
+    }
+    progress("timer tick");
+    let gaps = tick::watch(first, amounts.watch)?;
+    book.tick = tick::find(&gaps, amounts.watch);
+    Ok(())
+}
+
+/// All samples of these pairs.
+fn over_pairs(casts: &[Cast], samples: usize, clock_ns: f64) -> Result<Samples, MeasureError> {
+    let mut all = Samples::new();
+    for cast in casts {
+        let each = samples.div_ceil(casts.len());
+        for (kind, samples) in transfers::measure(cast, each, clock_ns)? {
+            all.entry(kind).or_default().extend(samples);
+        }
+    }
+    Ok(all)
+}
+
+/// At most `most` of them, evenly spread.
+fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
+    all.iter().step_by(all.len().div_ceil(most).max(1))
+}
+
+/// Pairs of cores that are so far apart, drawn at random, at most `most`.
+fn casts(layout: &Layout, distance: usize, most: usize, random: &mut Xoshiro256PlusPlus) -> Vec<Cast> {
+    let apart = |a: &Core, b: &Core| a != b && layout.distance(a, b) == distance;
+    let mut pairs: Vec<(&Core, &Core)> = layout
+        .cores
+        .iter()
+        .flat_map(|a| layout.cores.iter().filter(move |b| apart(a, b)).map(move |b| (a, b)))
+        .collect();
+    let drawn = pairs.len().min(most);
+    for place in 0..drawn {
+        let left = (pairs.len() - place) as u64;
+        pairs.swap(place, place + (random.next_u64() % left) as usize);
+    }
+    pairs.truncate(drawn);
+    pairs.into_iter().map(|(measurer, holder)| cast(layout, distance, measurer, holder)).collect()
+}
+
+fn cast(layout: &Layout, distance: usize, measurer: &Core, holder: &Core) -> Cast {
+    let near = |core: &&Core| core.domain == holder.domain;
+    let as_far = |core: &&Core| layout.distance(core, measurer) == distance;
+    let others = || layout.cores.iter().filter(|core| ![measurer, holder].contains(core));
+    let reader = others().find(near).or_else(|| others().find(as_far)).map(|core| core.cpus[0]);
+    let displace = (distance == 0).then(|| memory::private_cache_bytes(measurer.cpus[0]) * 4);
+    Cast { measurer: measurer.cpus[0], holder: holder.cpus[0], reader, displace }
+}
+
+/// Two hardware threads of a core.
+fn siblings(layout: &Layout) -> Option<Cast> {
+    let [measurer, holder] = *layout.cores.first()?.cpus.first_chunk()?;
+    Some(Cast { measurer, holder, reader: None, displace: None })
+}

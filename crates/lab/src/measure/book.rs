@@ -1,0 +1,281 @@
+//! All samples of a measurement, and the machine that they make.
+
+mod date;
+mod latencies;
+
+use std::fs;
+use std::time::SystemTime;
+
+use nearlock_sim::spec::{Confidence, LocalNs, MachineSpec, Measured, MeasuredFigure, ModelParameters};
+
+use super::figure::{Nature, figure};
+use super::layout::Layout;
+use super::local::Local;
+use super::threads::Priority;
+use super::tick::Tick;
+use super::transfers::Samples;
+use super::{MeasureError, Measurement, Row};
+use crate::bench::Machine;
+
+/// Samples as they come in, all in ns.
+pub struct Book<'a> {
+    layout: &'a Layout,
+    /// CPUs' worth of processor time, if a control group limits it.
+    quota: Option<f64>,
+    /// Of some cores.
+    pub local: Vec<Local>,
+    /// By distance.
+    pub transfers: Vec<Samples>,
+    /// Between the hardware threads of a core.
+    pub siblings: Samples,
+    pub futex_call: Vec<f64>,
+    /// From a thread that wakes another and goes to sleep to the other, on the same CPU.
+    pub switch: Vec<f64>,
+    /// The same on two CPUs.
+    pub hand_over: Vec<f64>,
+    /// From before a call that wakes a sleeper on another CPU until that runs.
+    pub wake: Vec<f64>,
+    pub heavy_fence: Vec<f64>,
+    pub tick: Option<Tick>,
+}
+
+/// Figures and notes as they are made of samples.
+#[derive(Default)]
+struct Page {
+    rows: Vec<Row>,
+    notes: Vec<String>,
+}
+
+impl Page {
+    /// Notes a figure of these samples, and returns its median.
+    fn add(&mut self, key: &str, samples: &[f64], nature: Nature, meaning: &'static str) -> Option<f64> {
+        let figure = figure(samples, nature)?;
+        self.push(key, "ns", figure, meaning);
+        Some(figure.median)
+    }
+
+    fn push(&mut self, key: &str, unit: &'static str, figure: MeasuredFigure, meaning: &'static str) {
+        self.rows.push(Row { key: key.to_owned(), unit, figure, meaning });
+    }
+
+    /// Gives the parameter of the model the figure; without one it keeps its default, which is noted. Returns it.
+    fn or_default(&mut self, key: &str, figure: Option<f64>, parameter: &mut f64) -> f64 {
+        match figure {
+            Some(figure) => *parameter = figure,
+            None => self.note(format!("model.{key} is not measured here: it has its default")),
+        }
+        *parameter
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+}
+
+impl<'a> Book<'a> {
+    /// Without any samples.
+    pub fn new(layout: &'a Layout, quota: Option<f64>) -> Self {
+        let none = Vec::new;
+        Self {
+            layout,
+            quota,
+            local: Vec::new(),
+            transfers: Vec::new(),
+            siblings: Samples::new(),
+            futex_call: none(),
+            switch: none(),
+            hand_over: none(),
+            wake: none(),
+            heavy_fence: none(),
+            tick: None,
+        }
+    }
+
+    /// Makes the machine of them.
+    pub fn close(
+        self,
+        name: &str,
+        machine: &Machine,
+        priority: Priority,
+    ) -> Result<Measurement, MeasureError> {
+        let mut page = Page::default();
+        self.note_machine(&mut page);
+        let (ghz, local_ns) = self.local_ns(&mut page)?;
+        let latency_ns = self.latency_ns(&mut page)?;
+        let model = self.model(&mut page);
+        let layout = self.layout;
+        let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
+        let processor = machine.model.as_deref().map_or_else(|| "unknown".to_owned(), plain);
+        let date = date::date(SystemTime::now());
+        let Page { rows, notes } = page;
+        let measured = Measured {
+            date: date.clone(),
+            by: concat!("nearlock measure ", env!("CARGO_PKG_VERSION")).to_owned(),
+            processor: processor.clone(),
+            system: system(),
+            cpus: layout.cpus().to_string(),
+            priority: priority.to_string(),
+            notes,
+            figures: rows.iter().map(|row| (row.key.clone(), row.figure)).collect(),
+        };
+        let spec = MachineSpec {
+            name: plain(name),
+            description: format!("{processor}, {}", in_words(layout)),
+            source: format!("Measured on the machine itself by nearlock measure, {date}: see [measured]"),
+            confidence: Confidence::Measured,
+            sockets: layout.nodes(),
+            cores_per_socket: layout.cores_per_node(),
+            cores_per_domain: layout.cores_per_domain(),
+            smt: layout.smt(),
+            ghz,
+            distances: layout.distances(),
+            local_distances: layout.local_distances(),
+            hops: layout.hops.clone(),
+            latency_ns,
+            local_ns,
+            model,
+            measured: Some(measured),
+        };
+        let machine = MachineSpec::parse(&spec.to_toml(), "the machine").map_err(MeasureError::NoMachine)?;
+        Ok(Measurement { machine, rows })
+    }
+
+    /// What of the machine the description leaves out.
+    fn note_machine(&self, page: &mut Page) {
+        let layout = self.layout;
+        if !layout.left_out.is_empty() {
+            page.note(format!(
+                "CPUs {} may be used too, but are left out: in a machine file all sockets, domains and cores are alike",
+                layout.left_out
+            ));
+        }
+        if layout.merged_caches {
+            page.note(
+                "there are more last-level caches than a machine file can have: each NUMA node counts as one",
+            );
+        }
+        if let Some(cpus) = self.quota {
+            page.note(format!(
+                "a quota of {cpus:.2} CPUs holds for the process, which the file does not know of"
+            ));
+        }
+        if layout.smt() > 1 {
+            page.note("model.smt_speed and model.smt_miss_scale are not measured: they have their defaults");
+        }
+        if layout.nodes() > 2 {
+            page.note(
+                "model.home_extra_ns and model.sharer_extra_ns are not measured: they have their defaults",
+            );
+        }
+    }
+
+    fn local_ns(&self, page: &mut Page) -> Result<(f64, LocalNs), MeasureError> {
+        let all = |samples: fn(&Local) -> &Vec<f64>| -> Vec<f64> {
+            self.local.iter().flat_map(|local| samples(local).iter().copied()).collect()
+        };
+        let missing = |what| move || MeasureError::Disturbed { what };
+        let cycle = fastest(all(|local| &local.cycle)).ok_or_else(missing("a clock cycle"))?;
+        page.push("topology.ghz", "GHz", cycle, "clock, by a chain of instructions of one cycle each");
+        let mut add = |key, samples: &[f64], meaning, what| {
+            page.add(key, samples, Nature::Floor, meaning).ok_or_else(missing(what))
+        };
+        let local_ns = LocalNs {
+            l1: add("local_ns.l1", &all(|local| &local.l1), "load from the first-level cache", "a load")?,
+            atomic_owned: add(
+                "local_ns.atomic_owned",
+                &all(|local| &local.atomic_owned),
+                "atomic on a line that the core owns",
+                "an atomic",
+            )?,
+            pause: add("local_ns.pause", &all(|local| &local.pause), "turn of a loop of pauses", "a pause")?,
+        };
+        Ok((cycle.median, local_ns))
+    }
+
+    fn model(&self, page: &mut Page) -> ModelParameters {
+        let mut model = ModelParameters::default();
+        let call = page.add(
+            "model.futex_call_ns",
+            &self.futex_call,
+            Nature::Typical,
+            "futex call that wakes nobody",
+        );
+        let call_ns = page.or_default("futex_call_ns", call, &mut model.futex_call_ns);
+        let less = |samples: &[f64], ns: f64| samples.iter().map(|sample| sample - ns).collect::<Vec<_>>();
+        let wake = page.add(
+            "model.wake_latency_ns",
+            &less(&self.wake, call_ns),
+            Nature::Typical,
+            "from a call that wakes a sleeper on another CPU until that runs, less such a call",
+        );
+        page.or_default("wake_latency_ns", wake, &mut model.wake_latency_ns);
+        let switch = page.add(
+            "model.context_switch_ns",
+            // A hand-over has two calls: one wakes the other, and one goes to sleep.
+            &less(&self.switch, 2.0 * call_ns),
+            Nature::Typical,
+            "from a thread that goes to sleep to the next on the same CPU",
+        );
+        page.or_default("context_switch_ns", switch, &mut model.context_switch_ns);
+        let meaning = "membarrier that interrupts one other CPU";
+        let fence = page.add("model.heavy_fence_ns", &self.heavy_fence, Nature::Typical, meaning);
+        page.or_default("heavy_fence_ns", fence, &mut model.heavy_fence_ns);
+        let meaning = "from a thread that wakes another on another CPU, and sleeps, until that runs";
+        page.add("futex_hand_over_ns", &self.hand_over, Nature::Typical, meaning);
+        self.add_tick(page, &mut model);
+        model
+    }
+
+    fn add_tick(&self, page: &mut Page, model: &mut ModelParameters) {
+        let Some(tick) = &self.tick else {
+            page.note("no timer tick stands out among the interruptions of a busy CPU: the model has none");
+            return;
+        };
+        let hz = tick.hz as f64;
+        let exactly = MeasuredFigure { low: hz, median: hz, high: hz, samples: tick.lengths_ns.len() as u64 };
+        page.push("model.tick_hz", "1/s", exactly, "timer tick on a busy CPU");
+        model.tick_hz = hz;
+        let length = page.add("model.tick_ns", &tick.lengths_ns, Nature::Typical, "length of a tick");
+        page.or_default("tick_ns", length, &mut model.tick_ns);
+    }
+}
+
+/// Of these times of a clock cycle the fastest quarter, in GHz.
+fn fastest(mut cycles_ns: Vec<f64>) -> Option<MeasuredFigure> {
+    cycles_ns.retain(|ns| ns.is_finite() && *ns > 0.0);
+    cycles_ns.sort_unstable_by(f64::total_cmp);
+    cycles_ns.truncate(cycles_ns.len().div_ceil(4));
+    let rates: Vec<f64> = cycles_ns.into_iter().map(|ns| 1.0 / ns).collect();
+    figure(&rates, Nature::Typical)
+}
+
+/// "2 sockets of 4 cores, 2 to a cache domain, 2 hardware threads each"
+fn in_words(layout: &Layout) -> String {
+    let (nodes, cores) = (layout.nodes(), layout.cores_per_node());
+    let plural = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    let mut words = format!("{} of {}", plural(nodes, "socket"), plural(cores, "core"));
+    if layout.local_distances() > 1 {
+        words += &format!(", {} to a cache domain", layout.cores_per_domain());
+    }
+    if layout.smt() > 1 {
+        words += &format!(", {} hardware threads each", layout.smt());
+    }
+    words
+}
+
+/// The system's name and release, if it tells.
+fn system() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{} {}", std::env::consts::OS, release.trim()).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_the_fastest() {
+        let rate = fastest(vec![0.5, 0.4, 9.0, 0.5, 2.0, f64::NAN, -1.0, 7.0, 3.0, 1.0]).expect("some");
+        assert_eq!((rate.low, rate.median, rate.high, rate.samples), (2.13, 2.25, 2.38, 2));
+    }
+}

@@ -1,0 +1,195 @@
+//! Lines of memory to be moved about, and the accesses that are timed.
+//!
+//! ```text
+//! page 0   . X . . . . . . . w . . . . . . . X . ...     X  one of the lines that move: 4 to a page of 4 KiB,
+//! page 1   . . . X . . . . . . . w . . . . . . . X ...       so that each set of a cache holds equally many
+//!  ...                                                   w  a line that is only touched, for the page's translation
+//! ```
+//! Each line holds the offset of the next one, in an order drawn at random over all pages: an access cannot begin
+//! before the one before has ended, and no prefetcher finds the pattern.
+
+use std::hint::black_box;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
+
+use nearlock_core::platform::Clock;
+use nearlock_os::Os;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::memory::{Memory, wait_for_stores};
+
+/// Bytes of a line that may move; a processor with longer ones moves fewer others along.
+const LINE: usize = 64;
+const PAGE: usize = 4096;
+const LINES_PER_PAGE: usize = PAGE / LINE;
+/// Pages: as many as the smallest first-level translation buffers of today hold.
+const PAGES: usize = LINES_PER_PAGE;
+/// Moving lines in each page.
+const PER_PAGE: usize = 4;
+/// Moving lines: 16 KiB, half of the smallest first-level cache.
+pub const LINES: usize = PAGES * PER_PAGE;
+/// From a page's first moving line to the one that is touched for the translation.
+const TOUCHED: usize = LINES_PER_PAGE / PER_PAGE / 2;
+/// Lines apart from the pages, for words that two threads pass to each other.
+const WORDS: usize = LINES_PER_PAGE;
+
+/// The order is the same in each run.
+const SEED: u64 = 0x6e65_6172_6c6f_636b;
+
+/// An access that is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// A load that needs the value of the one before.
+    Load,
+    /// A store, and a wait until it is visible.
+    Store,
+    /// An atomic addition that needs the value of the one before.
+    Atomic,
+}
+
+/// The lines, in memory of the NUMA node of the thread that made them.
+pub struct Lines {
+    memory: Memory,
+    /// Offsets of the lines in the order of their chain.
+    order: Vec<usize>,
+    /// Of the lines that are touched.
+    touched: Vec<usize>,
+}
+
+impl Lines {
+    /// Made, and first touched, by the calling thread.
+    pub fn new() -> Self {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+        // By each page another first line, so that the lines of a page are spread over all sets.
+        let firsts = shuffled(LINES_PER_PAGE, &mut random);
+        let at = |page: usize, line: usize| page * PAGE + line % LINES_PER_PAGE * LINE;
+        let spots: Vec<usize> = (0..LINES)
+            .map(|n| at(n / PER_PAGE, firsts[n / PER_PAGE] + n % PER_PAGE * (LINES_PER_PAGE / PER_PAGE)))
+            .collect();
+        let order: Vec<usize> = shuffled(LINES, &mut random).into_iter().map(|n| spots[n]).collect();
+        let touched = (0..PAGES).map(|page| at(page, firsts[page] + TOUCHED)).collect();
+        let lines = Self { memory: Memory::zeroed(PAGES * PAGE + WORDS * LINE), order, touched };
+        for page in 0..=PAGES {
+            lines.memory.word(page * PAGE).store(0, Relaxed);
+        }
+        lines.own();
+        lines
+    }
+
+    /// A word on a line of its own, apart from those that move.
+    pub fn word(&self, number: usize) -> &AtomicUsize {
+        assert!(number < WORDS);
+        self.memory.word(PAGES * PAGE + number * LINE)
+    }
+
+    /// Stores to each line, so that the caller's cache has it modified.
+    pub fn own(&self) {
+        for (place, &offset) in self.order.iter().enumerate() {
+            self.memory.word(offset).store(self.after(place), Relaxed);
+        }
+    }
+
+    /// Loads each line, so that the caller's cache has a copy.
+    pub fn read(&self) {
+        for &offset in &self.order {
+            black_box(self.memory.word(offset).load(Relaxed));
+        }
+    }
+
+    /// Drops each line from all caches, if this processor can.
+    pub fn flush(&self) {
+        // Ordering: SeqCst, a full fence: what others have stored to the lines is in the caches before they are
+        // flushed. Pairs with nothing: it is for the time that the accesses take.
+        fence(SeqCst);
+        self.order.iter().for_each(|&offset| self.memory.flush(offset));
+        // Ordering: SeqCst, a full fence: the flushes have ended before the caller goes on. Pairs with nothing.
+        fence(SeqCst);
+    }
+
+    /// Accesses each line once, in the order of the chain, and returns the time that one takes, in ns, with the
+    /// look at the clock, of `clock_ns`, taken off.
+    pub fn time(&self, timed: Timed, clock_ns: f64) -> f64 {
+        self.touched.iter().for_each(|&offset| _ = black_box(self.memory.word(offset).load(Relaxed)));
+        let first = self.order[0];
+        // Ordering: SeqCst, a full fence: nothing that came before is still under way. Pairs with nothing.
+        fence(SeqCst);
+        let began = <Os>::now_ns();
+        match timed {
+            Timed::Load => _ = black_box(self.chase(first, |word| word.load(Relaxed))),
+            Timed::Store => self.store_each(),
+            Timed::Atomic => {
+                // Unknown to the compiler, which makes a fence and a load of an addition of 0.
+                let nothing = black_box(0);
+                black_box(self.chase(first, |word| word.fetch_add(nothing, Relaxed)));
+            }
+        }
+        let ns = <Os>::now_ns() - began;
+        (ns as f64 - clock_ns) / LINES as f64
+    }
+
+    #[inline(always)]
+    fn chase(&self, first: usize, access: impl Fn(&AtomicUsize) -> usize) -> usize {
+        (0..LINES).fold(first, |offset, _| access(self.memory.word(offset)))
+    }
+
+    fn store_each(&self) {
+        for place in 0..LINES {
+            self.memory.word(self.order[place]).store(self.after(place), Relaxed);
+            wait_for_stores();
+        }
+    }
+
+    /// What the line at this place of the chain holds.
+    #[inline(always)]
+    fn after(&self, place: usize) -> usize {
+        self.order[(place + 1) % LINES]
+    }
+}
+
+/// The numbers below `n` in a random order.
+fn shuffled(n: usize, random: &mut Xoshiro256PlusPlus) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (0..n).collect();
+    for last in (1..n).rev() {
+        numbers.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_chain_goes_through_all_lines_and_back() {
+        let lines = Lines::new();
+        let mut seen = BTreeSet::new();
+        let mut offset = lines.order[0];
+        while seen.insert(offset) {
+            assert!(offset.is_multiple_of(LINE) && !lines.touched.contains(&offset));
+            offset = lines.memory.word(offset).load(Relaxed);
+        }
+        assert_eq!((seen.len(), offset), (LINES, lines.order[0]));
+        for timed in [Timed::Load, Timed::Store, Timed::Atomic] {
+            assert!(lines.time(timed, 0.0) > 0.0);
+        }
+        assert_eq!(lines.chase(offset, |word| word.load(Relaxed)), offset, "as before");
+    }
+
+    #[test]
+    fn each_set_holds_equally_many_lines() {
+        let lines = Lines::new();
+        let mut sets = [0; LINES_PER_PAGE];
+        lines.order.iter().for_each(|offset| sets[offset / LINE % LINES_PER_PAGE] += 1);
+        assert_eq!(sets, [PER_PAGE; LINES_PER_PAGE]);
+    }
+
+    #[test]
+    fn flushed_lines_keep_their_values() {
+        let lines = Lines::new();
+        lines.flush();
+        assert_eq!(lines.chase(lines.order[0], |word| word.load(Relaxed)), lines.order[0]);
+    }
+}

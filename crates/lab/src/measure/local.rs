@@ -1,0 +1,92 @@
+//! What happens inside a core.
+
+use std::array;
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::platform::Clock;
+use nearlock_os::Os;
+
+use super::MeasureError;
+use super::threads::{Rank, on_cpu};
+
+/// Samples of one core. All are floors: whatever disturbs them only adds.
+#[derive(Clone, Debug, Default)]
+pub struct Local {
+    /// A load, in ns, that needs the value of the one before.
+    pub l1: Vec<f64>,
+    /// An atomic addition, in ns, to the same word as the one before.
+    pub atomic_owned: Vec<f64>,
+    /// A pause, in ns.
+    pub pause: Vec<f64>,
+    /// A clock cycle, in ns.
+    pub cycle: Vec<f64>,
+}
+
+/// Operations of a sample: some microseconds, far more than a look at the clock and far less than a time slice.
+const OPERATIONS: usize = 4096;
+const PAUSES: usize = 256;
+/// Words of the chain of loads: 2 KiB.
+const WORDS: usize = 256;
+
+/// Of this CPU, so many samples.
+pub fn measure(cpu: u32, samples: usize, clock_ns: f64) -> Result<Local, MeasureError> {
+    on_cpu(cpu, Rank::Foremost, || {
+        let mut local = Local::default();
+        let chain: [AtomicUsize; WORDS] = array::from_fn(|word| AtomicUsize::new((word + 37) % WORDS));
+        let word = AtomicUsize::new(0);
+        for _ in 0..samples {
+            local.cycle.push(time(clock_ns, OPERATIONS, cycles));
+            local.l1.push(time(clock_ns, OPERATIONS, |n| chase(&chain, n)));
+            local.atomic_owned.push(time(clock_ns, OPERATIONS, |n| add(&word, n)));
+            local.pause.push(time(clock_ns, PAUSES, |n| (0..n).for_each(|_| spin_loop())));
+        }
+        local
+    })
+}
+
+/// What one of `n` operations takes, in ns.
+fn time(clock_ns: f64, n: usize, operations: impl Fn(usize)) -> f64 {
+    let began = <Os>::now_ns();
+    operations(black_box(n));
+    ((<Os>::now_ns() - began) as f64 - clock_ns) / n as f64
+}
+
+/// Takes `n` cycles: each turn is an exclusive or and a rotation, each of one cycle, that need one another.
+fn cycles(n: usize) {
+    let other = black_box(0x9e37_79b9_7f4a_7c15_u64);
+    let end = (0..n / 2).fold(other, |value, _| (value ^ other).rotate_left(7));
+    black_box(end);
+}
+
+fn chase(chain: &[AtomicUsize; WORDS], n: usize) {
+    let base = chain.as_ptr();
+    let end = (0..n).fold(0, |word, _| {
+        debug_assert!(word < WORDS);
+        // SAFETY: each word of the chain holds the number of one, and the chain is not written to.
+        unsafe { (*base.add(word)).load(Relaxed) }
+    });
+    black_box(end);
+}
+
+fn add(word: &AtomicUsize, n: usize) {
+    // What is added is what was there, so that one cannot begin before the other has ended.
+    let end = (0..n).fold(1, |value, _| word.fetch_add(value, Relaxed));
+    black_box(end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::Machine;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_core_takes_time_for_everything() {
+        let local = measure(Machine::this().allowed[0], 3, 0.0).expect("allowed");
+        for samples in [&local.l1, &local.atomic_owned, &local.pause, &local.cycle] {
+            assert!(samples.len() == 3 && samples.iter().all(|&ns| ns > 0.0), "{local:?}");
+        }
+    }
+}

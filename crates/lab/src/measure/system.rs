@@ -1,0 +1,135 @@
+//! What the operating system has a part in: futex, switches of threads, membarrier.
+
+use std::hint::spin_loop;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use nearlock_core::platform::{AsymFence, Clock, Platform};
+use nearlock_os::{Os, futex};
+use nearlock_workload::locktorture::OwnLine;
+
+use super::MeasureError;
+use super::threads::{Rank, on_cpu, on_cpus};
+use super::transfers::LongSpin;
+
+/// A call of the futex that wakes nobody, in ns.
+pub fn futex_call(cpu: u32, samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
+    const CALLS: u32 = 64;
+    let word = AtomicU32::new(0);
+    on_cpu(cpu, Rank::Ordinary, || {
+        let sample = |_| {
+            let began = <Os>::now_ns();
+            for _ in 0..CALLS {
+                futex::wake(&word, 1);
+            }
+            ((<Os>::now_ns() - began) as f64 - clock_ns) / f64::from(CALLS)
+        };
+        (0..samples).map(sample).collect()
+    })
+}
+
+/// What a waker and a sleeper say to each other.
+#[derive(Default)]
+struct Alarm {
+    /// The number of this wake-up, from 1.
+    rung: OwnLine<AtomicU32>,
+    /// The last wake-up that the sleeper is up from.
+    up: OwnLine<AtomicU32>,
+    /// When it was up.
+    up_ns: OwnLine<AtomicU64>,
+}
+
+/// From before the call that wakes a sleeper on another CPU to the moment at which it runs there, in ns.
+///
+/// Only those count that the call found asleep.
+pub fn wake(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
+    let alarm = Alarm::default();
+    let rings = u32::try_from(samples).unwrap_or(u32::MAX);
+    let results = on_cpus(&cpus, Rank::Foremost, |who| match who {
+        0 => (1..=rings).filter_map(|number| alarm.ring(number, clock_ns)).collect(),
+        _ => {
+            (1..=rings).for_each(|number| alarm.sleep(number));
+            Vec::new()
+        }
+    })?;
+    Ok(results.into_iter().flatten().collect())
+}
+
+impl Alarm {
+    fn ring(&self, number: u32, clock_ns: f64) -> Option<f64> {
+        /// Until then the sleeper sleeps, and its CPU may too.
+        const ASLEEP_NS: u64 = 50_000;
+        let since = <Os>::now_ns();
+        while <Os>::now_ns() - since < ASLEEP_NS {
+            spin_loop();
+        }
+        let rung_ns = <Os>::now_ns();
+        self.rung.0.store(number, Relaxed);
+        let was_asleep = futex::wake(&self.rung.0, 1) == 1;
+        // Ordering: Acquire, pairs with the Release of `sleep`: its time is there.
+        <Os<LongSpin>>::wait_until(&self.up.0, Acquire, |up| up == number);
+        let ns = self.up_ns.0.load(Relaxed).saturating_sub(rung_ns);
+        was_asleep.then_some(ns as f64 - clock_ns)
+    }
+
+    fn sleep(&self, number: u32) {
+        while self.rung.0.load(Relaxed) != number {
+            futex::wait(&self.rung.0, number - 1, None);
+        }
+        self.up_ns.0.store(<Os>::now_ns(), Relaxed);
+        // Ordering: Release, pairs with the Acquire of `ring`: the time was stored before.
+        self.up.0.store(number, Release);
+    }
+}
+
+/// From a thread that wakes another and goes to sleep to the other one, in ns: half of a round trip between two
+/// threads on these CPUs, which may be the same.
+pub fn futex_hand_over(
+    cpus: [u32; 2],
+    rank: Rank,
+    samples: usize,
+    clock_ns: f64,
+) -> Result<Vec<f64>, MeasureError> {
+    const ROUND_TRIPS: u32 = 16;
+    let word = AtomicU32::new(0);
+    let results = on_cpus(&cpus, rank, |who| {
+        let sample = |sample: usize| {
+            let began = <Os>::now_ns();
+            for trip in 0..ROUND_TRIPS {
+                let mine = 2 * (sample as u32 * ROUND_TRIPS + trip) + who as u32;
+                loop {
+                    match word.load(Relaxed) {
+                        now if now == mine => break,
+                        now => _ = futex::wait(&word, now, None),
+                    }
+                }
+                word.store(mine + 1, Relaxed);
+                futex::wake(&word, 1);
+            }
+            ((<Os>::now_ns() - began) as f64 - clock_ns) / f64::from(2 * ROUND_TRIPS)
+        };
+        (0..samples).map(sample).collect::<Vec<_>>()
+    })?;
+    // The first sample has the other's beginning in it.
+    Ok(results.into_iter().next().unwrap_or_default().split_off(1.min(samples)))
+}
+
+/// A heavy fence while a thread of ours runs on another CPU, in ns.
+pub fn heavy_fence(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
+    let over = AtomicU32::new(0);
+    let results = on_cpus(&cpus, Rank::Foremost, |who| {
+        let mut times = Vec::new();
+        if who == 0 {
+            for _ in 0..samples {
+                let began = <Os>::now_ns();
+                <Os as AsymFence>::heavy();
+                times.push((<Os>::now_ns() - began) as f64 - clock_ns);
+            }
+            over.store(1, Relaxed);
+        } else {
+            <Os<LongSpin>>::wait_until(&over, Relaxed, |over| over == 1);
+        }
+        times
+    })?;
+    Ok(results.into_iter().flatten().collect())
+}

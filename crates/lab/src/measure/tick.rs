@@ -1,0 +1,153 @@
+//! The timer tick: how often it interrupts a busy CPU, and for how long.
+//!
+//! A thread looks at the clock over and over. What takes far longer than a look is a gap: the CPU was doing
+//! something else. Gaps that come at a fixed moment of one of the periods that systems are built with are the tick;
+//! the others (other interrupts, a hypervisor, other threads) are at any moment.
+
+use std::time::Duration;
+
+use nearlock_core::platform::Clock;
+use nearlock_os::Os;
+
+use super::MeasureError;
+use super::threads::{Rank, on_cpu};
+
+/// Rates that systems are built with, in 1/s; the highest first, as the gaps of one are those of its divisors too.
+const RATES_HZ: [u64; 6] = [1000, 500, 300, 250, 200, 100];
+/// A gap is this many times as long as the median look, at least.
+const GAP_LOOKS: u64 = 8;
+/// Parts of a period. Ticks are late by less than two of them.
+const PARTS: u64 = 16;
+/// Of all ticks that there should be so many must be there: some come late, some are hidden in longer gaps.
+const PRESENT_MIN: f64 = 0.75;
+
+/// A time that the CPU did something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// When it began, in ns since the watch began.
+    pub at_ns: u64,
+    /// How long it was, in ns.
+    pub ns: u64,
+}
+
+/// What the gaps of a watch say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// In 1/s.
+    pub hz: u64,
+    /// Length of each, in ns.
+    pub lengths_ns: Vec<f64>,
+}
+
+/// Watches the clock on this CPU for so long.
+pub fn watch(cpu: u32, window: Duration) -> Result<Vec<Gap>, MeasureError> {
+    let window_ns = window.as_nanos() as u64;
+    on_cpu(cpu, Rank::Foremost, || {
+        let look = median_look_ns();
+        // More would not be read one by one, and must not be allocated during the watch.
+        let mut gaps = Vec::with_capacity(100_000);
+        let began = <Os>::now_ns();
+        let mut before = began;
+        while before - began < window_ns && gaps.len() < gaps.capacity() {
+            let now = <Os>::now_ns();
+            if now - before >= GAP_LOOKS * look {
+                gaps.push(Gap { at_ns: before - began, ns: now - before - look });
+            }
+            before = now;
+        }
+        gaps
+    })
+}
+
+fn median_look_ns() -> u64 {
+    let mut before = <Os>::now_ns();
+    let mut looks: Vec<u64> = (0..1001)
+        .map(|_| {
+            let now = <Os>::now_ns();
+            now - std::mem::replace(&mut before, now)
+        })
+        .collect();
+    looks.sort_unstable();
+    looks[looks.len() / 2].max(1)
+}
+
+/// The tick among these gaps; `None` if no rate stands out.
+pub fn find(gaps: &[Gap], window: Duration) -> Option<Tick> {
+    RATES_HZ.into_iter().find_map(|hz| of_rate(gaps, window.as_nanos() as u64, hz))
+}
+
+fn of_rate(gaps: &[Gap], window_ns: u64, hz: u64) -> Option<Tick> {
+    let period_ns = 1_000_000_000 / hz;
+    let expected = window_ns / period_ns;
+    let part = |gap: &Gap| gap.at_ns % period_ns * PARTS / period_ns;
+    // Ticks near the border of a part fall into both.
+    let near = |gap: &&Gap, first: u64| part(gap) == first || part(gap) == (first + 1) % PARTS;
+    let (first, count) = (0..PARTS)
+        .map(|first| {
+            let mut periods: Vec<u64> = gaps
+                .iter()
+                .filter(|gap| near(gap, first))
+                // A period begins with the first part.
+                .map(|gap| (gap.at_ns + period_ns - first * period_ns / PARTS) / period_ns)
+                .collect();
+            periods.dedup();
+            (first, periods.len() as u64)
+        })
+        .max_by_key(|&(_, count)| count)?;
+    // Fewer than this many periods could agree by chance.
+    const PERIODS_MIN: u64 = 10;
+    if expected < PERIODS_MIN || (count as f64) < PRESENT_MIN * expected as f64 {
+        return None;
+    }
+    let lengths_ns = gaps.iter().filter(|gap| near(gap, first)).map(|gap| gap.ns as f64).collect();
+    Some(Tick { hz, lengths_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_millis(500);
+
+    fn gaps(moments: impl Iterator<Item = u64>) -> Vec<Gap> {
+        moments.map(|at_ns| Gap { at_ns, ns: 1500 }).collect()
+    }
+
+    #[test]
+    fn ticks_are_found_at_their_rate_whatever_the_phase() {
+        for hz in RATES_HZ {
+            let period_ns = 1_000_000_000 / hz;
+            for phase in [0, period_ns / 3, period_ns - 1000] {
+                let late = |n: u64| n % 7 * period_ns / 200;
+                let ticks =
+                    gaps((0..WINDOW.as_nanos() as u64 / period_ns).map(|n| n * period_ns + phase + late(n)));
+                let found = find(&ticks, WINDOW).unwrap_or_else(|| panic!("{hz} at {phase}"));
+                assert_eq!((found.hz, found.lengths_ns.len()), (hz, ticks.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_tick_stands_out_among_other_gaps() {
+        let mut all =
+            gaps((0..125).map(|n| n * 4_000_000 + 700_000).filter(|at| at % 36_000_000 > 4_000_000));
+        all.extend(gaps((0..160).map(|n| n * 3_123_457)));
+        all.sort_unstable_by_key(|gap| gap.at_ns);
+        assert_eq!(find(&all, WINDOW).map(|tick| tick.hz), Some(250));
+    }
+
+    #[test]
+    fn gaps_at_any_moment_are_no_tick() {
+        assert_eq!(find(&[], WINDOW), None);
+        assert_eq!(find(&gaps((0..160).map(|n| n * 3_123_457)), WINDOW), None);
+        assert_eq!(find(&gaps((0..8).map(|n| n * 10_000_000)), Duration::from_millis(80)), None, "too few");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn gaps_of_a_watch_are_in_order() {
+        let cpu = crate::bench::Machine::this().allowed[0];
+        let gaps = watch(cpu, Duration::from_millis(20)).expect("allowed");
+        assert!(gaps.is_sorted_by_key(|gap| gap.at_ns) && gaps.iter().all(|gap| gap.ns > 0));
+    }
+}

@@ -1,0 +1,262 @@
+//! Lines that move from one core to another: every operation on every state of a line.
+//!
+//! ```text
+//! holder           own              own        own
+//! reader                            read
+//! measurer                                     read
+//! holder                            read       read
+//! measurer         time             time       time
+//!                  `load_modified`  `load_     `store_shared`,
+//!                  ...               shared`   ...
+//! ```
+//! A line is shared only once the holder has read it again: some processors hand a line that was just modified to its
+//! first reader together with the right to write it, since whoever reads such a line mostly writes it next.
+//!
+//! All of it is done by turns on a few hundred lines: what a core does to them, it does to all of them before the
+//! next core begins. Each sample is the mean of two such turns: one with lines whose home is the measurer's NUMA
+//! node, one with lines from the holder's.
+
+use std::collections::BTreeMap;
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+use nearlock_core::native::Wait;
+use nearlock_core::platform::{Clock, Platform};
+use nearlock_os::Os;
+use nearlock_workload::locktorture::OwnLine;
+
+use super::MeasureError;
+use super::lines::{Lines, Timed};
+use super::memory::CAN_FLUSH;
+use super::threads::{Rank, on_cpu, on_cpus};
+
+/// An operation and the state in which it finds the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Load of a line that the holder has modified.
+    LoadModified,
+    /// Load of a line that holder and reader have; without a reader, of one that the measurer had too, and that its
+    /// own caches have lost.
+    LoadShared,
+    /// Load of a line that no cache has, from the memory of the holder's node.
+    LoadMemory,
+    /// Store, and a fence, to a line that the measurer has modified itself: what the fence costs.
+    StoreOwned,
+    /// Store, and a fence, to a line that the holder has modified.
+    StoreModified,
+    /// Store, and a fence, to a line that holder and measurer have.
+    StoreShared,
+    /// Atomic on a line that the holder has modified.
+    AtomicModified,
+    /// Atomic on a line that holder and measurer have.
+    AtomicShared,
+    /// Atomic on a line that the holder has modified and that the measurer then has loaded. Where such a load takes
+    /// the right to write along, the atomic is as quick as on an own line.
+    AtomicLoaded,
+    /// Half of a round trip of a word that measurer and holder change in turn by compare-and-swap.
+    PingPong,
+}
+
+/// Those that are done by turns.
+const BY_TURNS: [Kind; 9] = [
+    Kind::LoadModified,
+    Kind::LoadShared,
+    Kind::LoadMemory,
+    Kind::StoreOwned,
+    Kind::StoreModified,
+    Kind::StoreShared,
+    Kind::AtomicModified,
+    Kind::AtomicShared,
+    Kind::AtomicLoaded,
+];
+
+/// The CPUs of the threads that take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cast {
+    /// Whose accesses are timed.
+    pub measurer: u32,
+    /// That has the lines before.
+    pub holder: u32,
+    /// Near the holder, on a core of its own.
+    pub reader: Option<u32>,
+    /// Bytes to load until the measurer's own caches have lost everything else, where there is no reader; `None` if
+    /// that says nothing, as the measurer's cache domain would still have the lines.
+    pub displace: Option<usize>,
+}
+
+/// Samples in ns, by what was measured.
+pub type Samples = BTreeMap<Kind, Vec<f64>>;
+
+const MEASURER: usize = 0;
+const HOLDER: usize = 1;
+const READER: usize = 2;
+
+/// What a thread does to all lines in its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Own,
+    Read,
+    Flush,
+    Displace,
+    Time(Timed),
+}
+
+/// Who does what, in order; `None` if these threads cannot bring it about.
+fn script(kind: Kind, cast: &Cast) -> Option<Vec<(usize, Act)>> {
+    use Act::{Displace, Flush, Own, Read, Time};
+    use Timed::{Atomic, Load, Store};
+    Some(match kind {
+        Kind::LoadModified => vec![(HOLDER, Own), (MEASURER, Time(Load))],
+        Kind::LoadShared if cast.reader.is_some() => {
+            vec![(HOLDER, Own), (READER, Read), (HOLDER, Read), (MEASURER, Time(Load))]
+        }
+        Kind::LoadShared => {
+            cast.displace?;
+            let shared = [(HOLDER, Own), (MEASURER, Read), (HOLDER, Read)];
+            shared.into_iter().chain([(MEASURER, Displace), (MEASURER, Time(Load))]).collect()
+        }
+        Kind::LoadMemory if !CAN_FLUSH => return None,
+        Kind::LoadMemory => vec![(MEASURER, Flush), (MEASURER, Time(Load))],
+        Kind::StoreOwned => vec![(MEASURER, Own), (MEASURER, Time(Store))],
+        Kind::StoreModified => vec![(HOLDER, Own), (MEASURER, Time(Store))],
+        Kind::StoreShared => vec![(HOLDER, Own), (MEASURER, Read), (HOLDER, Read), (MEASURER, Time(Store))],
+        Kind::AtomicModified => vec![(HOLDER, Own), (MEASURER, Time(Atomic))],
+        Kind::AtomicShared => vec![(HOLDER, Own), (MEASURER, Read), (HOLDER, Read), (MEASURER, Time(Atomic))],
+        Kind::AtomicLoaded => vec![(HOLDER, Own), (MEASURER, Read), (MEASURER, Time(Atomic))],
+        Kind::PingPong => return None,
+    })
+}
+
+/// Turns of waiting without giving the CPU away: some 100 us.
+const PATIENCE: u32 = 5_000;
+
+/// Pauses for a long time, then yields: the thread that is waited for may have lost its CPU to others. Another
+/// process that measures may even keep it from that one until we yield.
+#[derive(Debug)]
+pub struct LongSpin;
+
+impl Wait for LongSpin {
+    fn turn(turn: u32) {
+        if turn < PATIENCE { spin_loop() } else { nearlock_os::sched_yield() }
+    }
+}
+
+/// Whose turn it is, and the lines.
+struct Stage<'a> {
+    cast: &'a Cast,
+    rounds: usize,
+    clock_ns: f64,
+    /// Lines of the measurer's and of the holder's node.
+    homes: &'a [Lines; 2],
+    /// How many turns have ended.
+    ended: OwnLine<AtomicU64>,
+}
+
+/// Measures everything between these CPUs, so many times.
+pub fn measure(cast: &Cast, rounds: usize, clock_ns: f64) -> Result<Samples, MeasureError> {
+    let lines = |cpu| on_cpu(cpu, Rank::Foremost, Lines::new);
+    let homes = [lines(cast.measurer)?, lines(cast.holder)?];
+    let stage = Stage { cast, rounds, clock_ns, homes: &homes, ended: OwnLine::default() };
+    let cpus: Vec<u32> = [cast.measurer, cast.holder].into_iter().chain(cast.reader).collect();
+    let mut samples = on_cpus(&cpus, Rank::Foremost, |who| stage.play(who))?;
+    Ok(samples.swap_remove(MEASURER))
+}
+
+/// As [`measure`], what one core can do alone: load from memory. In ns.
+pub fn measure_memory(cpu: u32, rounds: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
+    on_cpu(cpu, Rank::Foremost, || {
+        let lines = Lines::new();
+        let once = |_| {
+            lines.flush();
+            lines.time(Timed::Load, clock_ns)
+        };
+        (0..if CAN_FLUSH { rounds } else { 0 }).map(once).collect()
+    })
+}
+
+impl Stage<'_> {
+    /// All turns of one thread.
+    fn play(&self, who: usize) -> Samples {
+        let scratch =
+            (who == MEASURER).then(|| vec![1_u64; self.cast.displace.unwrap_or(0) / size_of::<u64>()]);
+        let scratch = scratch.unwrap_or_default();
+        let mut samples = Samples::new();
+        let mut turn = 0;
+        for _ in 0..self.rounds {
+            for kind in BY_TURNS {
+                let Some(script) = script(kind, self.cast) else { continue };
+                // Memory belongs to the holder's node: its distance is meant.
+                let homes = if kind == Kind::LoadMemory { &self.homes[1..] } else { self.homes };
+                let mut times = Vec::with_capacity(homes.len());
+                for lines in homes {
+                    for &(actor, act) in &script {
+                        turn += 1;
+                        if actor == who {
+                            self.wait_for_turn(turn);
+                            times.extend(perform(act, lines, &scratch, self.clock_ns));
+                            // Ordering: Release, pairs with the Acquire of `wait_for_turn`: what this turn did to
+                            // the lines has happened before the next begins.
+                            self.ended.0.store(turn, Release);
+                        }
+                    }
+                }
+                if who == MEASURER && times.len() == homes.len() {
+                    let mean = times.iter().sum::<f64>() / times.len() as f64;
+                    samples.entry(kind).or_default().push(mean);
+                }
+            }
+        }
+        if who != READER {
+            self.wait_for_turn(turn + 1);
+            let passes = (0..self.rounds).map(|round| self.ping_pong(who, round)).collect();
+            samples.insert(Kind::PingPong, passes);
+        }
+        samples
+    }
+
+    fn wait_for_turn(&self, turn: u64) {
+        // Ordering: Acquire, pairs with the Release at the end of a turn: all that was done to the lines until then
+        // has happened before.
+        <Os<LongSpin>>::wait_until(&self.ended.0, Acquire, |ended| ended + 1 == turn);
+    }
+
+    /// Passes a word of each home to and fro. The time of one pass, in ns.
+    fn ping_pong(&self, who: usize, round: usize) -> f64 {
+        const ROUND_TRIPS: usize = 64;
+        let first = 2 * ROUND_TRIPS * round;
+        let began = <Os>::now_ns();
+        for lines in self.homes {
+            let word = lines.word(0);
+            for trip in 0..ROUND_TRIPS {
+                pass(word, first + 2 * trip + who);
+            }
+        }
+        let ns = <Os>::now_ns() - began;
+        (ns as f64 - self.clock_ns) / (2 * ROUND_TRIPS * self.homes.len()) as f64
+    }
+}
+
+/// Makes the word one more than `expected` as soon as it is that.
+fn pass(word: &AtomicUsize, expected: usize) {
+    let mut failures = 0;
+    while word.compare_exchange(expected, expected + 1, Relaxed, Relaxed).is_err() {
+        failures += 1;
+        if failures > PATIENCE {
+            nearlock_os::sched_yield();
+        }
+    }
+}
+
+/// Does it, and returns the time of an access if it was to be timed.
+fn perform(act: Act, lines: &Lines, scratch: &[u64], clock_ns: f64) -> Option<f64> {
+    const WORDS_PER_LINE: usize = 8;
+    match act {
+        Act::Own => lines.own(),
+        Act::Read => lines.read(),
+        Act::Flush => lines.flush(),
+        Act::Displace => _ = black_box(scratch.iter().step_by(WORDS_PER_LINE).sum::<u64>()),
+        Act::Time(timed) => return Some(lines.time(timed, clock_ns)),
+    }
+    None
+}
