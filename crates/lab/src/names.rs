@@ -30,6 +30,12 @@ pub const WORKLOADS: &[Workload] = &[
         summary: "threads take one lock, work for a while, release it, and work on: what `bench` runs natively",
         of: |c| simulate::Workload::Sections(c.sections.clone()),
     },
+    Workload {
+        name: "context1",
+        summary: "pairs of threads that wake each other in turn, over a lock that all pairs take at each hop: \
+                  UnixBench's pipe-based context switching",
+        of: |c| simulate::Workload::Context1(c.context1.clone()),
+    },
 ];
 
 /// A name that stands for nothing.

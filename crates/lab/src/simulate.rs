@@ -1,5 +1,6 @@
 //! One simulated cell: a workload over a lock, by some threads, on a machine.
 
+mod context1;
 mod journal;
 mod starvation;
 mod workload;
@@ -18,7 +19,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 use journal::Journal;
-pub use workload::{Locktorture, Sections, Workload};
+pub use workload::{Context1, Locktorture, Partners, Sections, Workload};
 
 /// For how long a cell is simulated, and what is held against it.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +52,8 @@ pub struct Simulation {
     pub lock: &'static Subject,
     /// How the threads are spread over the machine.
     pub placement: Placement,
-    /// Number of threads, each on a CPU of its own; 1 up to the machine's CPUs.
+    /// Number of threads, each on a CPU of its own; 1 up to the machine's CPUs, and a multiple of the
+    /// workload's [group](Workload::group).
     pub threads: usize,
     /// Draws placement, jitter and the workload's random numbers.
     pub seed: u64,

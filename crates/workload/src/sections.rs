@@ -42,7 +42,7 @@ impl Spell {
     }
 
     /// Half to one and a half of it, as `random` says.
-    fn vary(self, random: u32) -> Self {
+    pub(crate) fn vary(self, random: u32) -> Self {
         let part = |whole: u64| whole / 2 + ((u128::from(whole) * u128::from(random)) >> 32) as u64;
         Self { ns: part(self.ns), turns: part(self.turns) }
     }

@@ -22,6 +22,17 @@ struct TooManyThreads {
     cpus: usize,
 }
 
+/// A number of threads that leaves some without a partner.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "--threads {threads}: the threads of {workload} come in groups of {group}: give a multiple of {group}"
+)]
+struct OddThreads {
+    threads: usize,
+    workload: String,
+    group: usize,
+}
+
 /// Seeds beyond the last number.
 #[derive(Debug, thiserror::Error)]
 #[error("--seed {first} --seeds {count}: the last seed would be beyond {}", u64::MAX)]
@@ -74,6 +85,11 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     if let Some(&threads) = args.threads.iter().find(|&&threads| threads > cpus) {
         return Err(TooManyThreads { threads, machine: machine.name, cpus }.into());
     }
+    let made = (workload.of)(configuration);
+    let group = made.group();
+    if let Some(&threads) = args.threads.iter().find(|threads| !threads.is_multiple_of(group)) {
+        return Err(OddThreads { threads, workload: args.workload.clone(), group }.into());
+    }
     let (first, count) = (args.seed, args.seeds);
     let last = first.checked_add(count as u64 - 1).ok_or(TooManySeeds { first, count })?;
     let mut simulations = Vec::new();
@@ -81,7 +97,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
         for &threads in &args.threads {
             simulations.extend((first..=last).map(|seed| Simulation {
                 machine: machine.clone(),
-                workload: (workload.of)(configuration),
+                workload: made.clone(),
                 lock,
                 threads,
                 seed,

@@ -11,6 +11,7 @@ use nearlock_workload::sections::{self, Spell};
 use rand_core::Rng;
 
 use super::Simulation;
+pub use super::context1::{Context1, Partners};
 use super::journal::{Journal, Scribe};
 
 /// A scheduler tick of the simulated kernels, in ns: 1000 Hz, the default x86-64 configuration.
@@ -26,6 +27,8 @@ pub enum Workload {
     Locktorture(Locktorture),
     /// Sections of a stated length, that far apart.
     Sections(Sections),
+    /// Pairs of threads that wake each other in turn.
+    Context1(Context1),
 }
 
 /// The parameters of locktorture that a simulation may vary.
@@ -68,6 +71,15 @@ impl Workload {
         match self {
             Self::Locktorture(_) => "locktorture",
             Self::Sections(_) => "sections",
+            Self::Context1(_) => "context1",
+        }
+    }
+
+    /// Threads come in groups of so many: their number must be a multiple of this.
+    pub fn group(&self) -> usize {
+        match self {
+            Self::Locktorture(_) | Self::Sections(_) => 1,
+            Self::Context1(_) => 2,
         }
     }
 
@@ -77,6 +89,7 @@ impl Workload {
         let work_ns = match self {
             Self::Locktorture(torture) => torture.section_ns + torture.think_ns + locktorture::SHORT_HOLD_NS,
             Self::Sections(sections) => sections.section_ns + 2 * sections.think_ns,
+            Self::Context1(context1) => context1.section_ns_max(machine),
         };
         work_ns + 20 * farthest_ns as u64
     }
@@ -85,7 +98,7 @@ impl Workload {
     pub(super) fn left_out_ns(&self, threads: usize) -> f64 {
         match self {
             Self::Locktorture(_) => LongHolds::MEAN_NS / threads as f64,
-            Self::Sections(_) => 0.0,
+            Self::Sections(_) | Self::Context1(_) => 0.0,
         }
     }
 
@@ -100,16 +113,17 @@ impl Workload {
         match self {
             Self::Locktorture(torture) => torture.spawn::<L>(machine, simulation, journal, seeds),
             Self::Sections(sections) => sections.spawn::<L>(machine, simulation, journal, seeds),
+            Self::Context1(context1) => context1.spawn::<L>(machine, simulation, journal, seeds),
         }
     }
 }
 
 /// What a thread begins with.
-struct Seat<L: RawLock> {
-    thread: usize,
-    queue_node: Placed<OwnLine<L::Node>>,
-    scribe: Scribe,
-    seed: u64,
+pub(super) struct Seat<L: RawLock> {
+    pub thread: usize,
+    pub queue_node: Placed<OwnLine<L::Node>>,
+    pub scribe: Scribe,
+    pub seed: u64,
 }
 
 /// Puts the threads on the CPUs that the seed draws. `body` makes of its seat what a thread does.
@@ -118,10 +132,24 @@ fn seat<L: RawLock, B: FnOnce() + 'static>(
     simulation: &Simulation,
     journal: &Rc<Journal>,
     seeds: &mut impl Rng,
-    mut body: impl FnMut(Seat<L>) -> B,
+    body: impl FnMut(Seat<L>) -> B,
 ) {
     let Simulation { machine: spec, threads, placement, .. } = simulation;
-    for (thread, cpu) in placement.cpus(spec, *threads, seeds.next_u64()).into_iter().enumerate() {
+    let cpus = placement.cpus(spec, *threads, seeds.next_u64());
+    seat_on::<L, B>(&cpus, machine, simulation, journal, seeds, body);
+}
+
+/// Puts a thread on each of these CPUs.
+pub(super) fn seat_on<L: RawLock, B: FnOnce() + 'static>(
+    cpus: &[usize],
+    machine: &Machine,
+    simulation: &Simulation,
+    journal: &Rc<Journal>,
+    seeds: &mut impl Rng,
+    mut body: impl FnMut(Seat<L>) -> B,
+) {
+    let spec = &simulation.machine;
+    for (thread, &cpu) in cpus.iter().enumerate() {
         let node = spec.numa_node_of_cpu(cpu);
         let queue_node = machine.place(node, OwnLine(L::Node::default()));
         let scribe = Scribe::new(journal, thread, node);

@@ -1,0 +1,78 @@
+use super::*;
+use nearlock_core::settings::{NumaLocality, NumaMode};
+
+fn refused(text: &str) -> String {
+    Configuration::new(Group::ALL).set(text).unwrap_err().to_string()
+}
+
+#[test]
+fn each_group_is_set() {
+    let mut configuration = Configuration::new(Group::ALL);
+    for text in [
+        "cna-v13.threshold-ns=1_000_000",
+        "numa.mode=off",
+        "numa.locality=llc",
+        "locktorture.short-holds=today",
+        " locktorture.think-ns = 7",
+        "simulation.window-ns=5000",
+        "machine.nodes=2",
+    ] {
+        configuration.set(text).unwrap();
+    }
+    assert_eq!(configuration.locks[Setting::CnaV13ThresholdNs as usize], 1_000_000);
+    assert_eq!(configuration.locks[Setting::NumaMode as usize], NumaMode::Off as u64);
+    assert_eq!(configuration.locks[Setting::NumaLocality as usize], NumaLocality::LastLevelCache as u64);
+    assert_eq!(configuration.locktorture.short_holds, ShortHolds::Today);
+    assert_eq!(configuration.locktorture.think_ns, 7);
+    assert_eq!(configuration.limits.window_ns, 5000);
+    let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
+    configuration.configure_machine(&mut machine).unwrap();
+    assert_eq!(machine.sockets, 2);
+    assert_eq!(configuration.texts().len(), 7);
+    assert_eq!(configuration.texts()[4], "locktorture.think-ns=7");
+}
+
+#[test]
+fn refusals_say_what_there_is() {
+    assert!(refused("threshold").contains("NAME.KEY=VALUE"));
+    assert!(refused("threshold=1").contains("NAME.KEY=VALUE"));
+    let message = refused("cna-v13.treshold-ns=1");
+    assert!(message.contains("did you mean `cna-v13.threshold-ns`?"), "{message}");
+    assert!(message.contains("simulation.window-ns"), "{message}");
+    assert!(refused("cna-v13.threshold-ns=1").contains("1000 to 100000000000 ns, not `1`"));
+    assert!(refused("cna-v13.threshold-ns=soon").contains("not `soon`"));
+    assert!(refused("locktorture.short-holds=v6").contains("v5.10 or today"));
+    assert!(refused("numa.mode=maybe").contains("numa.mode must be off, on or auto, not `maybe`"));
+    assert!(refused("numa.mode=1").contains("off, on or auto, not `1`"));
+    assert!(refused("cna-v13.priority-waiters=2").contains("0 or 1, not `2`"));
+    assert!(refused("locktorture.priority-percent=101").contains("0 to 100 %"));
+}
+
+#[test]
+fn machine_settings_are_the_machines() {
+    let mut configuration = Configuration::new(Group::ALL);
+    configuration.set("machine.colour=red").unwrap();
+    let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
+    let message = configuration.configure_machine(&mut machine).unwrap_err().to_string();
+    assert!(message.contains("colour") && message.contains("smt"), "{message}");
+}
+
+#[test]
+fn a_group_that_does_not_count_here_is_unknown_here() {
+    let message = Configuration::new(&[Group::Lock]).set("machine.smt=1").unwrap_err().to_string();
+    assert!(message.contains("cna-v13.tick-hz") && !message.contains("simulation"), "{message}");
+}
+
+#[test]
+fn the_list_is_complete_and_every_default_can_be_set() {
+    let machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
+    let rows = all(&machine);
+    assert!(rows.len() > Setting::COUNT + NUMBERS.len() + 1);
+    let mut configuration = Configuration::new(Group::ALL);
+    for row in rows {
+        configuration.set(&format!("{}={}", row.name, row.default)).unwrap();
+    }
+    let mut same = machine.clone();
+    configuration.configure_machine(&mut same).unwrap();
+    assert_eq!(same, machine);
+}

@@ -1,0 +1,94 @@
+//! The ping-pong of pairs, as a simulation makes it.
+
+use std::rc::Rc;
+
+use nearlock_core::raw::RawLock;
+use nearlock_sim::spec::{Access, MachineSpec};
+use nearlock_sim::{Machine, Sim};
+use nearlock_workload::context1::{Pair, Params, Partner, Shared, Side};
+use nearlock_workload::sections::Spell;
+use rand_core::Rng;
+
+use super::Simulation;
+use super::journal::Journal;
+use super::workload::seat_on;
+
+/// Where the two of a pair run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partners {
+    /// On one socket, as far as the threads can be so paired.
+    Socket,
+    /// Wherever the threads happen to be.
+    Anywhere,
+}
+
+/// The parameters of context1 that a simulation may vary.
+#[derive(Clone, Debug)]
+pub struct Context1 {
+    /// How many locks the pairs share; each pair takes one of them.
+    pub locks: u64,
+    /// Work inside a section, beside its lines, in ns.
+    pub section_ns: u64,
+    /// Lines that a section reads and writes.
+    pub lines: u64,
+    /// Work between being woken and locking, on average, in ns.
+    pub think_ns: u64,
+    /// Where the two of a pair run.
+    pub partners: Partners,
+}
+
+impl Default for Context1 {
+    fn default() -> Self {
+        Self { locks: 1, section_ns: 50, lines: 2, think_ns: 5000, partners: Partners::Socket }
+    }
+}
+
+impl Context1 {
+    /// What a section, a sleep and the way to the next section take at most, in ns, but for a score of
+    /// transfers.
+    pub(super) fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
+        let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
+        let model = &machine.model;
+        let asleep_ns = 2.0 * model.futex_call_ns + model.wake_latency_ns;
+        self.section_ns + 2 * self.think_ns + (asleep_ns + self.lines as f64 * farthest_ns) as u64
+    }
+
+    /// Puts it on the machine, a thread to each CPU that the seed draws.
+    pub(super) fn spawn<L: RawLock>(
+        &self,
+        machine: &Machine,
+        simulation: &Simulation,
+        journal: &Rc<Journal>,
+        seeds: &mut impl Rng,
+    ) {
+        let Simulation { machine: spec, threads, placement, .. } = simulation;
+        let mut cpus = placement.cpus(spec, *threads, seeds.next_u64());
+        if self.partners == Partners::Socket {
+            // Stable: within a socket the order stays as drawn.
+            cpus.sort_by_key(|&cpu| spec.socket_of_cpu(cpu));
+        }
+        let spell = |ns| Spell { ns, turns: 0 };
+        let params = Params {
+            section: spell(self.section_ns),
+            lines: self.lines as usize,
+            think: spell(self.think_ns),
+        };
+        let shared: Vec<_> = (0..self.locks as usize)
+            .map(|lock| Rc::new(machine.place(lock % spec.sockets, Shared::<Sim, L>::default())))
+            .collect();
+        let pairs: Vec<_> = cpus
+            .chunks(2)
+            .map(|pair| Rc::new(machine.place(spec.socket_of_cpu(pair[0]), Pair::<Sim>::default())))
+            .collect();
+        seat_on::<L, _>(&cpus, machine, simulation, journal, seeds, |mut seat| {
+            let pair = seat.thread / 2;
+            let side = if seat.thread.is_multiple_of(2) { Side::First } else { Side::Second };
+            let (shared, pair) = (Rc::clone(&shared[pair % shared.len()]), Rc::clone(&pairs[pair]));
+            move || {
+                let node = &mut seat.queue_node.0;
+                let mut partner = Partner::<Sim, L>::new(&shared, &pair, side, node, params, seat.seed);
+                partner.run(&mut seat.scribe);
+            }
+        });
+    }
+}

@@ -1,0 +1,223 @@
+//! context1: two threads send each other to and fro, as UnixBench's pipe-based context switching does.
+//!
+//! ```text
+//! loop {  think
+//!         lock                        (of all pairs, or of some)
+//!         insert: read and write a few lines, the first last
+//!         unlock
+//!         wake the partner
+//!         sleep until woken  }        (one of the two is awake at a time)
+//! ```
+//! The original is two processes and two pipes: a number goes to and fro, and round trips are counted. Each
+//! hop goes through locks of the kernel for a moment (wait queue, sleeper, run queue), wakes the other and
+//! sleeps; here that is one acquisition. The lines stand for the heads and neighbours of the lists that such an
+//! insertion writes.
+//!
+//! The first line is read at the beginning of a section and written at its end, in two steps, so that any two
+//! sections that overlap lose an update: at the end it must be the number of hops.
+//! Source: UnixBench's `context1`, from the description in its manual.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::parker::Parker;
+use nearlock_core::platform::{Atomic, Park, Platform, Work};
+use nearlock_core::raw::RawLock;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::Observer;
+use crate::locktorture::OwnLine;
+use crate::sections::Spell;
+
+/// More lines than any section writes.
+pub const LINES_MAX: usize = 16;
+
+/// A lock and what it protects, each on cache lines of its own.
+#[repr(C)]
+pub struct Shared<P: Platform, L> {
+    lock: OwnLine<L>,
+    lines: [OwnLine<P::U64>; LINES_MAX],
+}
+
+impl<P: Platform, L: RawLock> Default for Shared<P, L> {
+    fn default() -> Self {
+        Self { lock: OwnLine(L::default()), lines: core::array::from_fn(|_| OwnLine(Atomic::new(0))) }
+    }
+}
+
+impl<P: Platform, L> Shared<P, L> {
+    /// How many hops left their mark. Exact once all threads have ended.
+    pub fn hops(&self) -> u64 {
+        self.lines[0].0.load(Relaxed)
+    }
+}
+
+/// Where the two of a pair sleep.
+#[repr(C)]
+pub struct Pair<P: Park> {
+    parkers: [OwnLine<Parker<P>>; 2],
+    over: OwnLine<P::U32>,
+}
+
+impl<P: Park> Default for Pair<P> {
+    fn default() -> Self {
+        Self { parkers: Default::default(), over: OwnLine(Atomic::new(0)) }
+    }
+}
+
+/// What a hop consists of.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// Work inside a section, beside its lines.
+    pub section: Spell,
+    /// Lines that a section reads and writes: 1 to [`LINES_MAX`].
+    pub lines: usize,
+    /// Work between being woken and locking, on average: each time it is drawn from half to one and a half
+    /// of this.
+    pub think: Spell,
+}
+
+/// Which of the two of a pair. The first begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Begins.
+    First,
+    /// Is asleep at first.
+    Second,
+}
+
+/// One of the two threads of a pair.
+pub struct Partner<'a, P: Park, L: RawLock> {
+    shared: &'a Shared<P, L>,
+    pair: &'a Pair<P>,
+    side: Side,
+    node: &'a L::Node,
+    params: Params,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
+    /// A thread whose draws follow from `seed`. The node is exclusively its own, and so is its side of the
+    /// pair.
+    ///
+    /// # Panics
+    ///
+    /// If there are no lines, or more than [`LINES_MAX`].
+    pub fn new(
+        shared: &'a Shared<P, L>,
+        pair: &'a Pair<P>,
+        side: Side,
+        node: &'a mut L::Node,
+        params: Params,
+        seed: u64,
+    ) -> Self {
+        assert!((1..=LINES_MAX).contains(&params.lines), "{} lines", params.lines);
+        Self { shared, pair, side, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
+    }
+
+    /// Takes turns with the partner until the observer of either has had enough.
+    pub fn run(&mut self, observer: &mut impl Observer) {
+        let Pair { parkers: [first, second], over } = self.pair;
+        let (mine, partners) = match self.side {
+            Side::First => (first, second),
+            Side::Second => (second, first),
+        };
+        if self.side == Side::Second {
+            mine.0.park();
+        }
+        // Relaxed: the partner's token orders what it did before us.
+        while over.0.load(Relaxed) == 0 {
+            self.hop(observer);
+            let goes_on = observer.goes_on();
+            if !goes_on {
+                over.0.store(1, Relaxed);
+            }
+            partners.0.unpark();
+            if !goes_on {
+                return;
+            }
+            mine.0.park();
+        }
+    }
+
+    fn hop(&mut self, observer: &mut impl Observer) {
+        self.params.think.vary((self.rng.next_u64() >> 32) as u32).pass::<P>();
+        let Shared { lock, lines } = self.shared;
+        observer.waiting();
+        // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
+        unsafe { lock.0.lock(self.node) };
+        observer.acquired();
+        // Relaxed: the lock orders its holders.
+        let n = lines[0].0.load(Relaxed);
+        for line in &lines[1..self.params.lines] {
+            line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
+        }
+        self.params.section.pass::<P>();
+        lines[0].0.store(n + 1, Relaxed);
+        observer.releasing();
+        // SAFETY: locked above with this node.
+        unsafe { lock.0.unlock(self.node) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearlock_core::classic::mcs::McsLock;
+    use nearlock_core::controls::Busted;
+    use nearlock_os::Os;
+
+    /// Goes on for so many hops.
+    struct Times(u64);
+    impl Observer for Times {
+        fn goes_on(&mut self) -> bool {
+            self.0 -= 1;
+            self.0 > 0
+        }
+    }
+
+    /// Hops of the two sides of each of `pairs` pairs.
+    fn hops<L: RawLock>(pairs: usize, each: [u64; 2], params: Params) -> u64 {
+        let shared = Shared::<Os, L>::default();
+        let places: Vec<Pair<Os>> = (0..pairs).map(|_| Pair::default()).collect();
+        std::thread::scope(|scope| {
+            for pair in &places {
+                for (side, times) in [Side::First, Side::Second].into_iter().zip(each) {
+                    let shared = &shared;
+                    scope.spawn(move || {
+                        let mut node = L::Node::default();
+                        let mut partner = Partner::new(shared, pair, side, &mut node, params, 1);
+                        partner.run(&mut Times(times));
+                    });
+                }
+            }
+        });
+        shared.hops()
+    }
+
+    const SHORT: Params =
+        Params { section: Spell { ns: 0, turns: 10 }, lines: 3, think: Spell { ns: 0, turns: 10 } };
+
+    #[test]
+    fn every_hop_leaves_its_mark_and_who_has_had_enough_ends_both() {
+        // In turns: when the one that has had enough makes its last hop, the other has made as many, or one less.
+        assert_eq!(hops::<McsLock<Os>>(3, [100, 1000], SHORT), 3 * (100 + 99));
+        assert_eq!(hops::<McsLock<Os>>(3, [1000, 100], SHORT), 3 * (100 + 100));
+    }
+
+    #[test]
+    fn sections_that_overlap_lose_updates() {
+        // Long sections, so that a thread is taken off its processor within one if there is only one.
+        let params = Params { section: Spell { ns: 0, turns: 200_000 }, ..SHORT };
+        let lost = (0..100).any(|_| hops::<Busted<Os>>(3, [10, 10], params) < 57);
+        assert!(lost);
+    }
+
+    #[test]
+    #[should_panic(expected = "0 lines")]
+    fn a_section_without_lines_is_refused() {
+        let mut node = <McsLock<Os> as RawLock>::Node::default();
+        let (shared, pair) = (Shared::<Os, McsLock<Os>>::default(), Pair::default());
+        Partner::new(&shared, &pair, Side::First, &mut node, Params { lines: 0, ..SHORT }, 1);
+    }
+}
