@@ -72,6 +72,8 @@ fn numbers() {
         (format!("{simulate} --threads 4,x"), vec!["--threads", "'x'", "1 or more"]),
         (format!("{simulate} --threads 4,145"), vec!["--threads 145", "144 CPUs", "1 to 144"]),
         (format!("{simulate} --threads 145 --set machine.smt=1"), vec!["72 CPUs"]),
+        (format!("{SIMULATE} --workload context1 --set context1.lines=17"), vec!["1 to 16 lines"]),
+        (format!("{simulate} --workload context1 --threads 4,5"), vec!["--threads 5", "multiple of 2"]),
         (format!("{SIMULATE} --seeds 0"), vec!["--seeds", "'0'", "1 to 10000"]),
         (format!("{SIMULATE} --seeds 20000"), vec!["--seeds", "1 to 10000"]),
         (format!("{SIMULATE} --seed {} --seeds 2", u64::MAX), vec!["--seed", "beyond"]),

@@ -18,9 +18,9 @@ fn everything_is_listed() {
             "locks",
             vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"],
         ),
-        ("workloads", vec!["locktorture"]),
+        ("workloads", vec!["locktorture", "sections", "context1"]),
         ("machines", vec!["haswell-ex-4s", "westmere-ex-8s", "epyc-rome-2s", "graviton3", "144"]),
-        ("tables", vec!["cna-locktorture", "haswell-ex-4s", "cna-wo-sro"]),
+        ("tables", vec!["cna-locktorture", "haswell-ex-4s", "cna-wo-sro", "cna-context1", "cascadelake-2s"]),
         (
             "settings",
             vec![
@@ -31,6 +31,7 @@ fn everything_is_listed() {
                 "numa.synthetic-nodes=2 ",
                 "machine.smt=2",
                 "locktorture.short-holds=v5.10",
+                "context1.think-ns=",
                 "simulation.window-ns=",
             ],
         ),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::band::{self, Parameter};
 use crate::names::{self, MachineError, UnknownName};
-use crate::published::{Class, Row, Table};
+use crate::published::{Class, Row, Scale, Table};
 use crate::settings::{Configuration, Group, SettingError};
 use crate::simulate::{Failure, Simulation};
 use crate::sweep::{self, Outcome};
@@ -102,6 +102,13 @@ pub struct Cell {
     pub error: f64,
     /// How far the cell is a test.
     pub class: Class,
+}
+
+impl Cell {
+    /// Whether it is 1 because all others are measured by it. Then it counts in no mean.
+    fn is_by_definition(&self) -> bool {
+        Table::named(self.table).is_ok_and(|table| table.is_by_definition(self.variant))
+    }
 }
 
 /// Why a table could not be simulated.
@@ -257,7 +264,10 @@ impl Progress<'_> {
             return ControlFlow::Continue(());
         };
         *missing -= 1;
-        figures.push(simulated.ops_per_us * self.table.per_op_per_us);
+        figures.push(match self.table.scale {
+            Scale::PerOpPerUs(worth) => simulated.ops_per_us * worth,
+            Scale::RelativeToFirst => simulated.ops_per_us,
+        });
         while self.row < self.rows.len() && self.is_complete(self.row) {
             let cells: Vec<Cell> =
                 (0..self.table.variants.len()).map(|variant| self.cell(self.row, variant)).collect();
@@ -276,10 +286,22 @@ impl Progress<'_> {
         self.values.range(first(row)..first(row + 1)).all(|(_, &(missing, _))| missing == 0)
     }
 
-    fn cell(&self, row: usize, variant: usize) -> Cell {
+    /// The figures of a cell: first its own, then those of its band.
+    fn figures(&self, row: usize, variant: usize) -> Vec<f64> {
         let first = |variant| Place { row, variant, variation: 0 };
-        let of_cell = self.values.range(first(variant)..first(variant + 1));
-        let medians: Vec<f64> = of_cell.map(|(_, (_, figures))| median(figures)).collect();
+        let medians = |variant| {
+            self.values.range(first(variant)..first(variant + 1)).map(|(_, (_, figures))| median(figures))
+        };
+        match self.table.scale {
+            Scale::PerOpPerUs(_) => medians(variant).collect(),
+            Scale::RelativeToFirst => {
+                medians(variant).zip(medians(0)).map(|(this, base)| this / base).collect()
+            }
+        }
+    }
+
+    fn cell(&self, row: usize, variant: usize) -> Cell {
+        let medians = self.figures(row, variant);
         let simulated = medians.first().copied().unwrap_or(f64::NAN);
         let band = |end: fn(f64, f64) -> f64| {
             (medians.len() > 1).then(|| medians.iter().copied().fold(simulated, end))
@@ -322,16 +344,20 @@ pub struct MeanError {
     pub mean: f64,
 }
 
-/// The mean absolute error of the cells for which `of` holds; `None` if there are none.
+/// The mean absolute error of the cells for which `of` holds, but for those that are 1 by definition; `None`
+/// if there are none.
 pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanError> {
-    let errors: Vec<f64> = cells.iter().filter(|cell| of(cell)).map(|cell| cell.error.abs()).collect();
+    let counted = cells.iter().filter(|cell| of(cell) && !cell.is_by_definition());
+    let errors: Vec<f64> = counted.map(|cell| cell.error.abs()).collect();
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
     (!errors.is_empty()).then_some(MeanError { cells: errors.len(), mean })
 }
 
-/// Of the cells with a band, how many have the published figure within it, and how many there are.
+/// Of the cells with a band, how many have the published figure within it, and how many there are. Those that
+/// are 1 by definition are left out.
 pub fn within_band(cells: &[Cell]) -> (usize, usize) {
-    let bands = cells.iter().filter_map(|cell| Some((cell.low?..=cell.high?).contains(&cell.published)));
+    let counted = cells.iter().filter(|cell| !cell.is_by_definition());
+    let bands = counted.filter_map(|cell| Some((cell.low?..=cell.high?).contains(&cell.published)));
     bands.fold((0, 0), |(within, all), is_within| (within + usize::from(is_within), all + 1))
 }
 
@@ -346,141 +372,4 @@ pub fn keeps_bound(table: &Table, cells: &[Cell]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::band::PARAMETERS;
-    use crate::published::TABLES;
-    use crate::simulate::Simulated;
-
-    fn simulated(ops_per_us: f64) -> Outcome {
-        Ok(Simulated {
-            machine: String::new(),
-            workload: String::new(),
-            lock: String::new(),
-            threads: 1,
-            seed: 1,
-            ops_per_us,
-            jain: 1.0,
-            wait_ns_p50: 0,
-            wait_ns_p99: 0,
-            wait_ns_max: 0,
-            line_transfers_per_op: 0.0,
-            remote_transfers_per_op: 0.0,
-            local_handover_share: 0.0,
-        })
-    }
-
-    #[derive(Default)]
-    struct Rows(Vec<usize>);
-    impl Watcher for Rows {
-        fn simulated(&mut self, _done: usize, _total: usize) {}
-        fn row(&mut self, cells: &[Cell]) -> ControlFlow<()> {
-            self.0.push(cells[0].row.threads);
-            ControlFlow::Continue(())
-        }
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
-    }
-
-    #[test]
-    fn rows_come_in_order_and_complete() {
-        let table = &TABLES[0];
-        let rows = &table.rows()[..2];
-        let places = [(0, 0), (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)].map(|(row, variant)| Place {
-            row,
-            variant,
-            variation: 0,
-        });
-        let mut progress = Progress { table, rows, values: BTreeMap::new(), row: 0, cells: Vec::new() };
-        for place in places {
-            progress.values.entry(place).or_insert((0, Vec::new())).0 += 1;
-        }
-        let mut shown = Rows::default();
-        for index in [4, 5, 6, 0, 2, 3] {
-            assert!(progress.take(places[index], &simulated(1.0), &mut shown).is_continue());
-            assert!(shown.0.is_empty());
-        }
-        assert!(progress.take(places[1], &simulated(2.0), &mut shown).is_continue());
-        assert_eq!(shown.0, [1, 2]);
-        assert_eq!(progress.cells.len(), 6);
-        let cell = &progress.cells[0];
-        assert_eq!((cell.variant, cell.simulated, cell.class), ("stock", 4.5, Class::Fitted));
-        assert!((cell.error - (4.5 - 2.707) / 2.707).abs() < 1e-12);
-        let fitted = mean_error(&progress.cells, |cell| cell.class == Class::Fitted).unwrap();
-        assert_eq!(fitted, MeanError { cells: 1, mean: cell.error });
-        assert_eq!(mean_error(&progress.cells, |_| false), None);
-        assert_eq!((cell.low, cell.high, within_band(&progress.cells)), (None, None, (0, 0)));
-        let largest = largest_error(&progress.cells).unwrap();
-        assert_eq!((largest.variant, largest.row.threads), ("stock", 1));
-    }
-
-    #[test]
-    fn a_simulation_of_the_table_takes_each_seed_once() {
-        let reproduction =
-            Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: Some(2), band: &[] };
-        let rows = TABLES[0].rows();
-        let Planned { simulations, places, .. } =
-            reproduction.plan(&rows, Configuration::new(Group::ALL)).unwrap();
-        assert_eq!(simulations.len(), 10 * 3 * 2);
-        assert!(places.is_sorted());
-        assert_eq!(simulations[1].seed, 2);
-        assert_eq!(simulations[2].lock.name, "cna-v13-no-sro");
-    }
-    #[test]
-    fn variations_move_one_parameter_each_and_take_fewer_seeds() {
-        let reproduction =
-            Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: None, band: PARAMETERS };
-        let rows = &TABLES[0].rows()[..1];
-        let planned = reproduction.plan(rows, Configuration::new(Group::ALL)).unwrap();
-        assert_eq!(planned.configurations.len(), 9);
-        assert_eq!(planned.simulations.len(), 3 * (12 + 8 * 6));
-        assert!(planned.configurations[0].texts().is_empty());
-        assert_eq!(planned.configurations[3].texts(), ["machine.grab-fraction=0.3"]);
-        let varied = planned.places.iter().position(|place| place.variation == 3).unwrap();
-        let models = [0, varied].map(|index| &planned.simulations[index].machine.model);
-        assert_eq!(models.map(|model| model.grab_fraction), [0.5, 0.3]);
-        assert_eq!(models[0].cross_socket_scale, models[1].cross_socket_scale);
-    }
-
-    #[test]
-    fn a_band_holds_its_cell_and_is_wider() {
-        let reproduction =
-            Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: Some(1), band: PARAMETERS };
-        let mut central = Configuration::new(Group::ALL);
-        central.set("simulation.warm-up-ns=50000").unwrap();
-        central.set("simulation.window-ns=200000").unwrap();
-        let mut shown = Rows::default();
-        let cells = reproduction.rows(&TABLES[0].rows()[..4], central, &mut shown).unwrap();
-        assert_eq!((cells.len(), shown.0), (12, vec![1, 2, 4, 8]));
-        for cell in &cells {
-            let (low, high) = (cell.low.unwrap(), cell.high.unwrap());
-            assert!(low <= cell.simulated && cell.simulated <= high, "{cell:?}");
-        }
-        let last = &cells[11];
-        assert!(last.low < Some(last.simulated) || last.high > Some(last.simulated), "{last:?}");
-        assert_eq!(within_band(&cells).1, 12);
-    }
-
-    #[test]
-    fn a_published_figure_is_within_the_band_or_not() {
-        let table = &TABLES[0];
-        let rows = &table.rows()[..1];
-        let mut progress = Progress { table, rows, values: BTreeMap::new(), row: 0, cells: Vec::new() };
-        // Published are 2.707, 2.693 and 2.718.
-        for (variant, figures) in [[0.91, 0.8, 0.9], [0.8, 0.7, 0.85], [0.9, 0.95, 0.91]].iter().enumerate() {
-            for (variation, &figure) in figures.iter().enumerate() {
-                progress.values.insert(Place { row: 0, variant, variation }, (0, vec![figure * 3.0]));
-            }
-        }
-        let cells: Vec<_> = (0..3).map(|variant| progress.cell(0, variant)).collect();
-        let close = |figure: Option<f64>, expected: f64| (figure.unwrap() - expected).abs() < 1e-9;
-        assert!(close(cells[0].low, 2.4) && close(cells[0].high, 2.73), "{:?}", cells[0]);
-        assert!(close(cells[1].low, 2.1) && close(cells[1].high, 2.55), "{:?}", cells[1]);
-        assert!(close(cells[2].low, 2.7) && close(cells[2].high, 2.85), "{:?}", cells[2]);
-        assert_eq!(within_band(&cells), (2, 3));
-    }
-}
+mod tests;

@@ -27,11 +27,14 @@ pub enum Violation {
 /// Is told of waits, acquisitions and releases, by the tasks of one machine.
 pub struct Checker {
     state: RefCell<CheckerState>,
+    /// By thread.
+    lock_of: Vec<usize>,
     starvation_ns: u64,
 }
 
 struct CheckerState {
-    holder: Option<usize>,
+    /// By lock.
+    holder: Vec<Option<usize>>,
     /// When each thread began to wait, if it does.
     waiting_since_ns: Vec<Option<u64>>,
     last_acquired_ns: u64,
@@ -39,17 +42,25 @@ struct CheckerState {
 }
 
 impl Checker {
-    /// A checker of a lock that `threads` threads use, none of which may wait for `starvation_ns`.
-    pub fn new(threads: usize, starvation_ns: u64) -> Self {
+    /// A checker of the locks that threads use: `lock_of` says of each thread which one. None may wait for
+    /// `starvation_ns`.
+    pub fn new(lock_of: Vec<usize>, starvation_ns: u64) -> Self {
+        let locks = lock_of.iter().max().map_or(0, |last| last + 1);
         Self {
             state: RefCell::new(CheckerState {
-                holder: None,
-                waiting_since_ns: vec![None; threads],
+                holder: vec![None; locks],
+                waiting_since_ns: vec![None; lock_of.len()],
                 last_acquired_ns: 0,
                 violation: None,
             }),
+            lock_of,
             starvation_ns,
         }
+    }
+
+    /// Which lock a thread uses.
+    pub fn lock_of(&self, thread: usize) -> usize {
+        self.lock_of[thread]
     }
 
     /// A thread begins to wait.
@@ -62,7 +73,7 @@ impl Checker {
         let state = &mut *self.state.borrow_mut();
         let since = state.waiting_since_ns[thread].take().unwrap_or(now_ns);
         let waited_ns = now_ns - since;
-        if let Some(holder) = state.holder.replace(thread) {
+        if let Some(holder) = state.holder[self.lock_of[thread]].replace(thread) {
             state.find(now_ns, Violation::Exclusion { holder, intruder: thread });
         }
         if waited_ns >= self.starvation_ns {
@@ -75,7 +86,7 @@ impl Checker {
     /// A thread is about to release.
     pub fn releasing(&self, thread: usize, now_ns: u64) {
         let state = &mut *self.state.borrow_mut();
-        match state.holder.take() {
+        match state.holder[self.lock_of[thread]].take() {
             Some(holder) if holder == thread => {}
             other => {
                 let holder = other.unwrap_or(thread);
@@ -103,7 +114,7 @@ impl Checker {
         self.state.borrow().waiting_since_ns.iter().copied().flatten().collect()
     }
 
-    /// When the lock was acquired last, in ns.
+    /// When any of the locks was acquired last, in ns.
     pub fn last_acquired_ns(&self) -> u64 {
         self.state.borrow().last_acquired_ns
     }

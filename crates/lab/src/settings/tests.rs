@@ -33,6 +33,20 @@ fn each_group_is_set() {
 }
 
 #[test]
+fn the_hops_of_pairs_are_set() {
+    let mut configuration = Configuration::new(Group::ALL);
+    for text in ["context1.locks=4", "context1.section-ns=1", "context1.lines=3", "context1.think-ns=2"] {
+        configuration.set(text).unwrap();
+    }
+    configuration.set("context1.partners=anywhere").unwrap();
+    let Context1 { locks, section_ns, lines, think_ns, partners } = configuration.context1;
+    assert_eq!((locks, section_ns, lines, think_ns, partners), (4, 1, 3, 2, Partners::Anywhere));
+    assert!(refused("context1.lines=0").contains("1 to 16 lines"));
+    assert!(refused("context1.locks=0").contains("1 to 1024 locks"));
+    assert!(refused("context1.partners=near").contains("socket or anywhere"));
+}
+
+#[test]
 fn refusals_say_what_there_is() {
     assert!(refused("threshold").contains("NAME.KEY=VALUE"));
     assert!(refused("threshold=1").contains("NAME.KEY=VALUE"));

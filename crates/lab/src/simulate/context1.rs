@@ -44,6 +44,11 @@ impl Default for Context1 {
 }
 
 impl Context1 {
+    /// The lock of a thread: the pairs take the locks in turn.
+    pub(super) fn lock_of(&self, thread: usize) -> usize {
+        thread / 2 % self.locks as usize
+    }
+
     /// What a section, a sleep and the way to the next section take at most, in ns, but for a score of
     /// transfers.
     pub(super) fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
@@ -81,9 +86,9 @@ impl Context1 {
             .map(|pair| Rc::new(machine.place(spec.socket_of_cpu(pair[0]), Pair::<Sim>::default())))
             .collect();
         seat_on::<L, _>(&cpus, machine, simulation, journal, seeds, |mut seat| {
-            let pair = seat.thread / 2;
+            let shared = Rc::clone(&shared[self.lock_of(seat.thread)]);
+            let pair = Rc::clone(&pairs[seat.thread / 2]);
             let side = if seat.thread.is_multiple_of(2) { Side::First } else { Side::Second };
-            let (shared, pair) = (Rc::clone(&shared[pair % shared.len()]), Rc::clone(&pairs[pair]));
             move || {
                 let node = &mut seat.queue_node.0;
                 let mut partner = Partner::<Sim, L>::new(&shared, &pair, side, node, params, seat.seed);

@@ -28,7 +28,8 @@ pub(super) struct Journal {
 struct Noted {
     acquired: Vec<u64>,
     wait_ns: Histogram<u64>,
-    last_node: usize,
+    /// Of whoever acquired last, by lock.
+    last_node: Vec<usize>,
     local_handovers: u64,
     at_begin: Option<Counters>,
     at_end: Option<Counters>,
@@ -37,14 +38,17 @@ struct Noted {
 impl Journal {
     pub fn new(simulation: &Simulation) -> Self {
         let limits = simulation.limits;
+        let lock_of: Vec<usize> =
+            (0..simulation.threads).map(|thread| simulation.workload.lock_of(thread)).collect();
+        let locks = lock_of.iter().max().map_or(0, |last| last + 1);
         let wait_ns = Histogram::new_with_max(WAIT_NS_MAX, SIGNIFICANT_DIGITS).expect("within its limits");
         Self {
-            checker: Checker::new(simulation.threads, starvation::bound_ns(simulation)),
+            checker: Checker::new(lock_of, starvation::bound_ns(simulation)),
             window_ns: limits.warm_up_ns..limits.warm_up_ns + limits.window_ns,
             noted: RefCell::new(Noted {
                 acquired: vec![0; simulation.threads],
                 wait_ns,
-                last_node: usize::MAX,
+                last_node: vec![usize::MAX; locks],
                 local_handovers: 0,
                 at_begin: None,
                 at_end: None,
@@ -56,7 +60,7 @@ impl Journal {
         let now_ns = Sim::now_ns();
         let waited_ns = self.checker.acquired(thread, now_ns);
         let noted = &mut *self.noted.borrow_mut();
-        let last_node = std::mem::replace(&mut noted.last_node, node);
+        let last_node = std::mem::replace(&mut noted.last_node[self.checker.lock_of(thread)], node);
         if now_ns < self.window_ns.start {
             return;
         }

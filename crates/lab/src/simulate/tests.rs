@@ -174,3 +174,64 @@ fn a_window_without_acquisitions_gives_zeros() {
     assert_eq!((simulated.ops_per_us, simulated.jain, simulated.local_handover_share), (0.0, 0.0, 0.0));
     assert_eq!(simulated.line_transfers_per_op, 0.0);
 }
+
+/// Pairs that wake each other, for half a millisecond.
+fn pairs(lock: &str, threads: usize, context1: Context1) -> Simulation {
+    let mut cell = cell(lock, threads);
+    cell.machine = MachineSpec::builtin("cascadelake-2s").unwrap();
+    cell.workload = Workload::Context1(context1);
+    cell.limits.window_ns = 500_000;
+    cell
+}
+
+#[test]
+fn pairs_take_turns_at_every_lock_and_repeat() {
+    for lock in Subject::working() {
+        for threads in [2, 8, 56] {
+            let cell = pairs(lock.name, threads, Context1::default());
+            let first = simulate(&cell).unwrap();
+            assert_eq!(simulate(&cell).unwrap(), first);
+            assert!(first.ops_per_us > 0.05, "{first:?}");
+        }
+    }
+    // One of a pair sleeps while the other has its turn, so that both have as many.
+    let both = simulate(&pairs("mcs", 2, Context1::default())).unwrap();
+    assert!(both.jain > 0.999, "{both:?}");
+    assert!(matches!(
+        simulate(&pairs("lock-busted", 56, Context1::default())).unwrap_err().fault,
+        Fault::Exclusion { .. }
+    ));
+}
+
+#[test]
+fn what_a_hop_of_a_pair_consists_of_shows() {
+    let plain = Context1::default();
+    let ops = |context1: &Context1| simulate(&pairs("mcs", 56, context1.clone())).unwrap().ops_per_us;
+    let of_plain = ops(&plain);
+    for changed in [
+        Context1 { section_ns: plain.section_ns + 1000, ..plain.clone() },
+        Context1 { think_ns: plain.think_ns + 3000, ..plain.clone() },
+        Context1 { lines: plain.lines + 8, ..plain.clone() },
+    ] {
+        assert!(ops(&changed) < 0.95 * of_plain, "{changed:?}");
+    }
+    let crowded = Context1 { section_ns: 1000, ..plain };
+    let spread = Context1 { locks: 4, ..crowded.clone() };
+    assert!(ops(&spread) > 1.5 * ops(&crowded));
+}
+
+#[test]
+fn partners_run_on_one_socket_unless_anywhere() {
+    // Alone on the machine, a pair of one socket moves no line between sockets but to begin with.
+    let remote = |partners| {
+        let context1 = Context1 { partners, ..Context1::default() };
+        (1..=8)
+            .map(|seed| {
+                let mut cell = pairs("mcs", 4, context1.clone());
+                (cell.seed, cell.placement) = (seed, Placement::Random);
+                simulate(&cell).unwrap().remote_transfers_per_op
+            })
+            .sum::<f64>()
+    };
+    assert!(remote(Partners::Socket) < remote(Partners::Anywhere));
+}

@@ -83,6 +83,14 @@ impl Workload {
         }
     }
 
+    /// Which of the workload's locks a thread takes, from 0.
+    pub(super) fn lock_of(&self, thread: usize) -> usize {
+        match self {
+            Self::Locktorture(_) | Self::Sections(_) => 0,
+            Self::Context1(context1) => context1.lock_of(thread),
+        }
+    }
+
     /// What a section and the way to the next take at most, in ns, with a score of transfers.
     pub(super) fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
         let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
