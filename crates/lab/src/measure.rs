@@ -102,11 +102,13 @@ pub struct Measurement {
 
 /// How often each thing is measured.
 struct Amounts {
-    /// Over each distance, in all its pairs together.
+    /// How often all that lies in processors is measured anew, with new threads and new memory.
+    passes: usize,
+    /// In a pass, over each distance, in all its pairs together.
     transfers: usize,
     /// Pairs of cores of a distance, at most.
     pairs: usize,
-    /// Of what happens inside a core, on each of [`CORES`].
+    /// In a pass, of what happens inside a core, on each of [`CORES`].
     local: usize,
     /// Of what the system takes.
     system: usize,
@@ -122,12 +124,22 @@ const SEED: u64 = 1;
 impl Amounts {
     fn of(effort: Effort) -> Self {
         match effort {
-            Effort::Full => {
-                Self { transfers: 800, pairs: 8, local: 400, system: 1000, watch: Duration::from_millis(900) }
-            }
-            Effort::Quick => {
-                Self { transfers: 24, pairs: 2, local: 40, system: 60, watch: Duration::from_millis(200) }
-            }
+            Effort::Full => Self {
+                passes: 4,
+                transfers: 400,
+                pairs: 8,
+                local: 100,
+                system: 1000,
+                watch: Duration::from_millis(900),
+            },
+            Effort::Quick => Self {
+                passes: 1,
+                transfers: 24,
+                pairs: 2,
+                local: 40,
+                system: 60,
+                watch: Duration::from_millis(200),
+            },
         }
     }
 }
@@ -142,32 +154,36 @@ impl Amounts {
 pub fn run(name: &str, effort: Effort, mut progress: impl FnMut(&str)) -> Result<Measurement, MeasureError> {
     let amounts = Amounts::of(effort);
     let topology = topology::Machine::of_this_process();
+    let machine = Machine::this();
     let layout = Layout::of(&topology);
     let clock_ns = Calibration::measure().clock_ns;
     let mut book = Book::new(&layout, topology.quota.map(|quota| quota.cpus()));
-    progress("cores");
-    for core in spread(&layout.cores, CORES) {
-        book.local.push(local::measure(core.cpus[0], amounts.local, clock_ns)?);
-    }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
-    for (distance, name) in layout.distances().iter().enumerate() {
-        progress(&format!("lines over distance {name}"));
-        let casts = casts(&layout, distance, amounts.pairs, &mut random);
-        let samples = over_pairs(&casts, amounts.transfers, clock_ns)?;
-        book.transfers.push(samples);
+    let distances = layout.distances();
+    let casts: Vec<_> =
+        (0..distances.len()).map(|distance| casts(&layout, distance, amounts.pairs, &mut random)).collect();
+    for pass in 1..=amounts.passes {
+        progress(&format!("cores, pass {pass} of {}", amounts.passes));
+        for core in spread(&layout.cores, CORES) {
+            book.local.push(local::measure(core.cpus[0], amounts.local, clock_ns)?);
+        }
+        for (distance, (casts, name)) in casts.iter().zip(&distances).enumerate() {
+            progress(&format!("lines over distance {name}, pass {pass} of {}", amounts.passes));
+            add_pairs(&mut book.transfers[distance], casts, amounts.transfers, clock_ns)?;
+        }
+        if let Some(cast) = siblings(&layout) {
+            progress("lines between hardware threads");
+            add_pairs(&mut book.siblings, &[cast], amounts.transfers / 4, clock_ns)?;
+        }
+        if layout.cores.len() == 1 {
+            progress("memory");
+            let samples = transfers::measure_memory(layout.cores[0].cpus[0], amounts.transfers, clock_ns)?;
+            book.transfers[0].entry(Kind::LoadMemory).or_default().extend(samples);
+        }
     }
-    if let Some(cast) = siblings(&layout) {
-        progress("lines between hardware threads");
-        book.siblings = over_pairs(&[cast], amounts.transfers / 4, clock_ns)?;
-    }
-    if layout.cores.len() == 1 {
-        progress("memory");
-        let cpu = layout.cores[0].cpus[0];
-        let samples = transfers::measure_memory(cpu, amounts.transfers, clock_ns)?;
-        book.transfers[0].insert(Kind::LoadMemory, samples);
-    }
+    book.has_readers = casts.iter().map(|casts| casts.iter().any(|cast| cast.reader.is_some())).collect();
     of_system(&mut book, &layout, &amounts, clock_ns, &mut progress)?;
-    book.close(name, &Machine::this(), Priority::available())
+    book.close(name, &machine, Priority::available())
 }
 
 /// What the system takes.
@@ -198,16 +214,15 @@ fn of_system(
     Ok(())
 }
 
-/// All samples of these pairs.
-fn over_pairs(casts: &[Cast], samples: usize, clock_ns: f64) -> Result<Samples, MeasureError> {
-    let mut all = Samples::new();
+/// Adds samples of these pairs.
+fn add_pairs(all: &mut Samples, casts: &[Cast], samples: usize, clock_ns: f64) -> Result<(), MeasureError> {
     for cast in casts {
         let each = samples.div_ceil(casts.len());
         for (kind, samples) in transfers::measure(cast, each, clock_ns)? {
             all.entry(kind).or_default().extend(samples);
         }
     }
-    Ok(all)
+    Ok(())
 }
 
 /// At most `most` of them, evenly spread.

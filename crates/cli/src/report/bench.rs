@@ -159,6 +159,7 @@ mod tests {
         let lock = names::lock("qspinlock-whole-word").expect("is in the list");
         let machine = Machine {
             model: Some("Some Very Long Name of a Processor(R) With Many Cores @ 2.00GHz".to_owned()),
+            is_virtual: true,
             cpus: 2,
             allowed: vec![0, 1],
             governor: None,

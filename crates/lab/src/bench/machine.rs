@@ -16,6 +16,8 @@ use super::statistics::median;
 pub struct Machine {
     /// The processor's name, if the system tells.
     pub model: Option<String>,
+    /// Whether the processor says that a hypervisor runs it, if the system tells (x86-64).
+    pub is_virtual: bool,
     /// How many threads can run at the same time: the CPUs that the process may use, and its quota of them.
     pub cpus: usize,
     /// The numbers of the CPUs that it may use, in ascending order.
@@ -37,6 +39,9 @@ impl Machine {
         let topology = topology::Machine::of_this_process();
         Self {
             model: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            is_virtual: read("/proc/cpuinfo")
+                .and_then(|text| field(&text, "flags"))
+                .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             cpus: topology.parallelism(),
             allowed: topology.allowed.iter().collect(),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

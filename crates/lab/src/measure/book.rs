@@ -26,6 +26,8 @@ pub struct Book<'a> {
     pub local: Vec<Local>,
     /// By distance.
     pub transfers: Vec<Samples>,
+    /// By distance, whether a third core had a part.
+    pub has_readers: Vec<bool>,
     /// Between the hardware threads of a core.
     pub siblings: Samples,
     pub futex_call: Vec<f64>,
@@ -38,6 +40,9 @@ pub struct Book<'a> {
     pub heavy_fence: Vec<f64>,
     pub tick: Option<Tick>,
 }
+
+/// A machine with so many runnable threads per CPU before the start is busy.
+const LOAD_PER_CPU_MAX: f64 = 0.25;
 
 /// Figures and notes as they are made of samples.
 #[derive(Default)]
@@ -80,7 +85,8 @@ impl<'a> Book<'a> {
             layout,
             quota,
             local: Vec::new(),
-            transfers: Vec::new(),
+            transfers: vec![Samples::new(); layout.distances().len()],
+            has_readers: Vec::new(),
             siblings: Samples::new(),
             futex_call: none(),
             switch: none(),
@@ -99,7 +105,7 @@ impl<'a> Book<'a> {
         priority: Priority,
     ) -> Result<Measurement, MeasureError> {
         let mut page = Page::default();
-        self.note_machine(&mut page);
+        self.note_machine(machine, &mut page);
         let (ghz, local_ns) = self.local_ns(&mut page)?;
         let latency_ns = self.latency_ns(&mut page)?;
         let model = self.model(&mut page);
@@ -141,8 +147,19 @@ impl<'a> Book<'a> {
     }
 
     /// What of the machine the description leaves out.
-    fn note_machine(&self, page: &mut Page) {
+    fn note_machine(&self, machine: &Machine, page: &mut Page) {
         let layout = self.layout;
+        if machine.is_virtual {
+            page.note(
+                "a virtual machine: the hypervisor may put its CPUs on cores that are nearer or farther than it says, and \
+                 elsewhere next time",
+            );
+        }
+        if let Some(load) = machine.load.filter(|load| *load > LOAD_PER_CPU_MAX * machine.cpus as f64) {
+            page.note(format!(
+                "the machine was busy (load average {load:.2}): wake-ups, switches and ticks take longer on such a one"
+            ));
+        }
         if !layout.left_out.is_empty() {
             page.note(format!(
                 "CPUs {} may be used too, but are left out: in a machine file all sockets, domains and cores are alike",

@@ -106,8 +106,11 @@ mod system {
         if rank == Rank::Foremost && policy(libc::SCHED_FIFO, 1) {
             return Priority::RealTime;
         }
-        // Where batches are not known, a thread that is woken may run at once: the figure is as good, less exact.
-        policy(libc::SCHED_BATCH, 0);
+        if rank == Rank::Ordinary {
+            // A batch thread that is woken lets the one run on that is running. Where batches are not known the
+            // figure is less exact, and as good.
+            policy(libc::SCHED_BATCH, 0);
+        }
         // SAFETY: has no conditions; 0 is the calling thread.
         match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) } {
             0 => Priority::Nice,

@@ -4,6 +4,7 @@
 //! something else. Gaps that come at a fixed moment of one of the periods that systems are built with are the tick;
 //! the others (other interrupts, a hypervisor, other threads) are at any moment.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nearlock_core::platform::Clock;
@@ -14,7 +15,9 @@ use super::threads::{Rank, on_cpu};
 
 /// Rates that systems are built with, in 1/s; the highest first, as the gaps of one are those of its divisors too.
 const RATES_HZ: [u64; 6] = [1000, 500, 300, 250, 200, 100];
-/// A gap is this many times as long as the median look, at least.
+/// No interrupt is shorter: entering and leaving the kernel alone take half of it.
+const GAP_MIN_NS: u64 = 500;
+/// And a gap is this many times as long as the median look, at least.
 const GAP_LOOKS: u64 = 8;
 /// Parts of a period. Ticks are late by less than two of them.
 const PARTS: u64 = 16;
@@ -50,7 +53,7 @@ pub fn watch(cpu: u32, window: Duration) -> Result<Vec<Gap>, MeasureError> {
         let mut before = began;
         while before - began < window_ns && gaps.len() < gaps.capacity() {
             let now = <Os>::now_ns();
-            if now - before >= GAP_LOOKS * look {
+            if now - before >= (GAP_LOOKS * look).max(GAP_MIN_NS + look) {
                 gaps.push(Gap { at_ns: before - began, ns: now - before - look });
             }
             before = now;
@@ -82,25 +85,23 @@ fn of_rate(gaps: &[Gap], window_ns: u64, hz: u64) -> Option<Tick> {
     let part = |gap: &Gap| gap.at_ns % period_ns * PARTS / period_ns;
     // Ticks near the border of a part fall into both.
     let near = |gap: &&Gap, first: u64| part(gap) == first || part(gap) == (first + 1) % PARTS;
-    let (first, count) = (0..PARTS)
-        .map(|first| {
-            let mut periods: Vec<u64> = gaps
-                .iter()
-                .filter(|gap| near(gap, first))
-                // A period begins with the first part.
-                .map(|gap| (gap.at_ns + period_ns - first * period_ns / PARTS) / period_ns)
-                .collect();
-            periods.dedup();
-            (first, periods.len() as u64)
-        })
-        .max_by_key(|&(_, count)| count)?;
+    // In each period, which begins with the first part, the longest gap: a tick is longer than what else comes.
+    let longest = |first: u64| {
+        let mut longest = BTreeMap::<u64, u64>::new();
+        for gap in gaps.iter().filter(|gap| near(gap, first)) {
+            let period = (gap.at_ns + period_ns - first * period_ns / PARTS) / period_ns;
+            let ns = longest.entry(period).or_default();
+            *ns = gap.ns.max(*ns);
+        }
+        longest
+    };
+    let ticks = (0..PARTS).map(longest).max_by_key(BTreeMap::len)?;
     // Fewer than this many periods could agree by chance.
     const PERIODS_MIN: u64 = 10;
-    if expected < PERIODS_MIN || (count as f64) < PRESENT_MIN * expected as f64 {
+    if expected < PERIODS_MIN || (ticks.len() as f64) < PRESENT_MIN * expected as f64 {
         return None;
     }
-    let lengths_ns = gaps.iter().filter(|gap| near(gap, first)).map(|gap| gap.ns as f64).collect();
-    Some(Tick { hz, lengths_ns })
+    Some(Tick { hz, lengths_ns: ticks.into_values().map(|ns| ns as f64).collect() })
 }
 
 #[cfg(test)]
@@ -131,9 +132,11 @@ mod tests {
     fn a_tick_stands_out_among_other_gaps() {
         let mut all =
             gaps((0..125).map(|n| n * 4_000_000 + 700_000).filter(|at| at % 36_000_000 > 4_000_000));
-        all.extend(gaps((0..160).map(|n| n * 3_123_457)));
+        all.extend((0..160).map(|n| Gap { at_ns: n * 3_123_457, ns: 600 }));
         all.sort_unstable_by_key(|gap| gap.at_ns);
-        assert_eq!(find(&all, WINDOW).map(|tick| tick.hz), Some(250));
+        let tick = find(&all, WINDOW).expect("it stands out");
+        let others = tick.lengths_ns.iter().filter(|&&ns| ns < 1500.0).count();
+        assert!(tick.hz == 250 && others * 4 < tick.lengths_ns.len(), "{tick:?}");
     }
 
     #[test]

@@ -41,11 +41,11 @@ pub enum Kind {
     LoadShared,
     /// Load of a line that no cache has, from the memory of the holder's node.
     LoadMemory,
-    /// Store, and a fence, to a line that the measurer has modified itself: what the fence costs.
+    /// Store to a line that the measurer has modified itself, until it is visible: what waiting for it costs.
     StoreOwned,
-    /// Store, and a fence, to a line that the holder has modified.
+    /// Store to a line that the holder has modified, until it is visible.
     StoreModified,
-    /// Store, and a fence, to a line that holder and measurer have.
+    /// Store to a line that holder and measurer have, until it is visible.
     StoreShared,
     /// Atomic on a line that the holder has modified.
     AtomicModified,

@@ -50,13 +50,18 @@ impl Book<'_> {
             self.derive(page, (kind, key), &mut row, &atomic);
             table.push(row);
         }
-        for (samples, name) in self.transfers.iter().zip(&names) {
+        for (distance, (samples, name)) in self.transfers.iter().zip(&names).enumerate() {
             let meaning = "half a round trip of a word by compare-and-swap";
             let passes = of_kind(samples, Kind::PingPong);
             page.add(&format!("ping_pong_ns.{name}"), passes, Nature::Typical, meaning);
             let meaning = "atomic on a line that this core has just loaded, and another had modified";
             let loaded = of_kind(samples, Kind::AtomicLoaded);
             page.add(&format!("atomic_after_load_ns.{name}"), loaded, Nature::Typical, meaning);
+            if self.has_readers.get(distance) == Some(&false) && samples.contains_key(&Kind::LoadShared) {
+                page.note(format!(
+                    "latency_ns.load_shared over {name} is what the shared cache takes: no third core has the lines"
+                ));
+            }
             if samples.is_empty() {
                 page.note(format!("no two cores are {name} apart: what stands there is of another distance"));
             }
