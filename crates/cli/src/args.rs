@@ -8,6 +8,7 @@ mod measure;
 mod reproduce;
 mod simulate;
 mod torture;
+mod validate;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -19,6 +20,7 @@ pub use measure::MeasureArgs;
 pub use reproduce::ReproduceArgs;
 pub use simulate::SimulateArgs;
 pub use torture::{TortureArgs, WaitPolicy};
+pub use validate::ValidateArgs;
 
 const EXIT_CODES: &str = "\
 Exit status:
@@ -48,6 +50,7 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     Simulate(SimulateArgs),
     Torture(TortureArgs),
+    Validate(ValidateArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

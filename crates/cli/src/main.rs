@@ -60,6 +60,7 @@ fn run(cli: &Cli) -> anyhow::Result<Ending> {
         Some(Command::Reproduce(args)) => commands::reproduce::run(args),
         Some(Command::Simulate(args)) => commands::simulate::run(args),
         Some(Command::Torture(args)) => commands::torture::run(args),
+        Some(Command::Validate(args)) => commands::validate::run(args),
         Some(Command::Completions(args)) => commands::completions::run(args),
         Some(Command::Man(args)) => commands::man::run(args),
     }

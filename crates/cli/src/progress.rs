@@ -21,6 +21,11 @@ pub fn steps() -> ProgressBar {
     }
 }
 
+/// A bar for so many bursts and simulations.
+pub fn cells(total: usize) -> ProgressBar {
+    bar(total, "measuring and simulating [{bar:40}] {pos}/{len}, {eta} left")
+}
+
 fn bar(total: usize, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(total as u64);
     match ProgressStyle::with_template(template) {

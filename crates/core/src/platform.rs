@@ -175,7 +175,12 @@ pub trait Work: Clock {
     fn busy_ns(ns: u64);
     /// Stands for instructions that the workload's original executes: takes so long in the simulator,
     /// and nothing natively, where the workload executes its own.
-    fn compute_ns(ns: u64);
+    #[inline(always)]
+    fn compute_ns(ns: u64) {
+        Self::compute_ps(ns.saturating_mul(1000));
+    }
+    /// The same in picoseconds, for a few instructions.
+    fn compute_ps(ps: u64);
     /// Leaves the processor for about this long.
     fn sleep_ns(ns: u64);
     /// Leaves the processor to whoever else is ready, if anybody is.

@@ -17,7 +17,7 @@
 mod crew;
 mod handover;
 mod machine;
-mod statistics;
+pub(crate) mod statistics;
 mod throughput;
 mod uncontended;
 mod wait;
@@ -358,17 +358,17 @@ fn row(plan: &Plan, lock: &Subject, point: Point, samples: &[Sample], baseline: 
 }
 
 /// In which order the locks run in a round: each time another, and the same in each process.
-struct Order {
+pub(crate) struct Order {
     indices: Vec<usize>,
     rng: Xoshiro256PlusPlus,
 }
 
 impl Order {
-    fn new(locks: usize) -> Self {
+    pub fn new(locks: usize) -> Self {
         Self { indices: (0..locks).collect(), rng: Xoshiro256PlusPlus::seed_from_u64(1) }
     }
 
-    fn draw(&mut self) -> &[usize] {
+    pub fn draw(&mut self) -> &[usize] {
         // Fisher and Yates.
         for last in (1..self.indices.len()).rev() {
             let other = self.rng.next_u64() % (last as u64 + 1);
@@ -423,7 +423,8 @@ impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
         let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
         match plan.mode {
             Mode::Throughput => {
-                throughput::measure::<W, L>(point.threads, Params { section, think }, plan.window)
+                let params = Params { section, think, ..Params::default() };
+                throughput::measure::<W, L>(point.threads, params, plan.window)
             }
             Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(plan.window))),
             Mode::Handover => {

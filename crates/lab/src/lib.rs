@@ -10,6 +10,7 @@
 //! | [`torture`] | a lock under stress on this machine |
 //! | [`bench`](mod@bench) | locks against each other on this machine |
 //! | [`measure`] | this machine as a machine file of the simulator |
+//! | [`validate`] | native against simulated, on this machine |
 //! | [`settings`] | `NAME.KEY=VALUE` |
 //! | [`names`] | what can be asked for by name |
 
@@ -24,6 +25,7 @@ pub mod settings;
 pub mod simulate;
 pub mod sweep;
 pub mod torture;
+pub mod validate;
 
 pub use nearlock_core::events::LockEvent;
 pub use nearlock_core::settings::Setting;

@@ -20,7 +20,7 @@ mod lines;
 mod local;
 mod memory;
 mod system;
-mod threads;
+pub(crate) mod threads;
 mod tick;
 mod transfers;
 

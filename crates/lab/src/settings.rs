@@ -127,11 +127,12 @@ const CHOICES: &[Choice] = &[
     Choice {
         name: "simulation.placement",
         group: Group::Simulation,
-        summary: "CPUs of the threads: on as few sockets as give each thread a core, but two at least; or \
-                  over all cores alike.",
+        summary: "CPUs of the threads: on as few sockets as give each thread a core, but two at least; over \
+                  all cores alike; or on the first cores, near each other.",
         words: &[
             ("gathered", |c| c.placement = Placement::Gathered),
             ("random", |c| c.placement = Placement::Random),
+            ("near", |c| c.placement = Placement::Near),
         ],
     },
 ];
@@ -182,6 +183,24 @@ const NUMBERS: &[Number] = &[
         max: MILLISECOND_NS,
         summary: "Work between two sections, on average: drawn from half to one and a half of this.",
         field: |c| &mut c.sections.think_ns,
+    },
+    Number {
+        name: "sections.section-overhead-ps",
+        group: Group::Workload,
+        unit: "ps",
+        min: 0,
+        max: 1000 * MILLISECOND_NS,
+        summary: "Instructions of the loop itself inside a section. `validate` measures them.",
+        field: |c| &mut c.sections.section_overhead_ps,
+    },
+    Number {
+        name: "sections.think-overhead-ps",
+        group: Group::Workload,
+        unit: "ps",
+        min: 0,
+        max: 1000 * MILLISECOND_NS,
+        summary: "Instructions of the loop itself between two sections.",
+        field: |c| &mut c.sections.think_overhead_ps,
     },
     Number {
         name: "context1.locks",

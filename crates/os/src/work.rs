@@ -18,7 +18,7 @@ impl<W: Wait> Work for Os<W> {
     }
 
     #[inline]
-    fn compute_ns(_ns: u64) {}
+    fn compute_ps(_ps: u64) {}
 
     fn sleep_ns(ns: u64) {
         std::thread::sleep(Duration::from_nanos(ns));

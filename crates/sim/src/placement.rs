@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::spec::MachineSpec;
 
-/// How threads are spread over the machine. Whichever way, sockets and cores are drawn at random, and cores
+/// How threads are spread over the machine. Sockets and cores are drawn at random, but for `Near`; and cores
 /// get a second thread only when all that may be used have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
@@ -15,6 +15,8 @@ pub enum Placement {
     Gathered,
     /// Over all cores alike.
     Random,
+    /// On the first cores, so that no two threads could be nearer to each other with a core each.
+    Near,
 }
 
 impl Placement {
@@ -26,6 +28,10 @@ impl Placement {
     pub fn cpus(self, spec: &MachineSpec, threads: usize, seed: u64) -> Vec<usize> {
         assert!(threads <= spec.cpus(), "{threads} threads, but {} CPUs", spec.cpus());
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let shuffle = |items: &mut [usize], rng: &mut _| match self {
+            Self::Near => {}
+            Self::Gathered | Self::Random => shuffle(items, rng),
+        };
         let mut sockets: Vec<usize> = (0..spec.sockets).collect();
         if self == Placement::Gathered {
             shuffle(&mut sockets, &mut rng);
@@ -77,6 +83,18 @@ mod tests {
             assert_ne!(placement.cpus(&spec, 100, 8), cpus);
             assert_eq!(distinct(placement.cpus(&spec, spec.cpus(), 7).into_iter()), spec.cpus());
         }
+    }
+
+    #[test]
+    fn near_threads_have_the_first_cores_whatever_the_seed() {
+        let spec = haswell();
+        for seed in 0..9 {
+            let cpus = Placement::Near.cpus(&spec, 3, seed);
+            assert_eq!(cpus, [0, spec.smt, 2 * spec.smt]);
+        }
+        let all = Placement::Near.cpus(&spec, spec.cpus(), 1);
+        assert_eq!(distinct(all.iter().copied()), spec.cpus());
+        assert_eq!(all[spec.cores()], 1, "the second thread of the first core");
     }
 
     #[test]

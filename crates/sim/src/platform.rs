@@ -278,9 +278,9 @@ impl Work for Sim {
     fn busy_ns(ns: u64) {
         spend_ps(ns * 1000);
     }
-    fn compute_ns(ns: u64) {
+    fn compute_ps(ps: u64) {
         let slowdown = with(|inner| inner.task(|task| task.slowdown));
-        spend_ps((ns as f64 * 1000.0 * slowdown) as u64);
+        spend_ps((ps as f64 * slowdown) as u64);
     }
     fn sleep_ns(ns: u64) {
         spend_ps(ns * 1000);

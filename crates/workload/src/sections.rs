@@ -87,6 +87,18 @@ pub struct Params {
     /// Between two sections, on average: each time it is drawn from half to one and a half of this, so
     /// that the threads do not fall into step.
     pub think: Spell,
+    /// Besides this work.
+    pub overhead: Overhead,
+}
+
+/// What the instructions of the loop itself take where instructions cost no time of their own (the simulator), in
+/// ps. Nothing natively, where they are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overhead {
+    /// Inside a section.
+    pub section_ps: u64,
+    /// Between two sections.
+    pub think_ps: u64,
 }
 
 /// One thread.
@@ -107,7 +119,9 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     #[inline]
     pub fn run(&mut self, observer: &mut impl Observer) {
         let Shared { lock, counter } = self.shared;
+        let Overhead { section_ps, think_ps } = self.params.overhead;
         loop {
+            P::compute_ps(think_ps);
             if self.params.think != Spell::default() {
                 self.params.think.vary((self.rng.next_u64() >> 32) as u32).pass::<P>();
             }
@@ -117,6 +131,7 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
             observer.acquired();
             // Relaxed: the lock orders its holders.
             let n = counter.0.load(Relaxed);
+            P::compute_ps(section_ps);
             self.params.section.pass::<P>();
             counter.0.store(n + 1, Relaxed);
             observer.releasing();
@@ -178,7 +193,7 @@ mod tests {
     #[test]
     fn every_section_leaves_its_mark() {
         let spell = Spell { ns: 10, turns: 10 };
-        for params in [Params::default(), Params { section: spell, think: spell }] {
+        for params in [Params::default(), Params { section: spell, think: spell, ..Params::default() }] {
             assert_eq!(sections::<McsLock<Os>>(3, 1000, params), 3000);
         }
     }
@@ -186,7 +201,7 @@ mod tests {
     #[test]
     fn sections_that_overlap_lose_updates() {
         // Long sections, so that a thread is taken off its processor within one if there is only one.
-        let params = Params { section: Spell { ns: 0, turns: 200_000 }, think: Spell::default() };
+        let params = Params { section: Spell { ns: 0, turns: 200_000 }, ..Params::default() };
         let lost = (0..100).any(|_| sections::<Busted<Os>>(3, 20, params) < 60);
         assert!(lost);
     }

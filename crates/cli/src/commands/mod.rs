@@ -10,3 +10,4 @@ pub mod simulate;
 pub mod topology;
 pub mod torture;
 pub mod tour;
+pub mod validate;

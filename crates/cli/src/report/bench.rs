@@ -98,7 +98,7 @@ fn table(out: &mut impl Write, mode: Mode, rows: &[&Row]) -> io::Result<()> {
 }
 
 /// To three or four digits, or the unit; `-` for what was not measured.
-fn figure(value: Option<f64>) -> String {
+pub(super) fn figure(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_owned() };
     let digits = match value {
         1000.0.. => 0,

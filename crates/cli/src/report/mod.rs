@@ -5,6 +5,7 @@ pub mod csv;
 pub mod json;
 pub mod measure;
 pub mod text;
+pub mod validate;
 
 use std::fmt::Display;
 use std::io::{self, Write};

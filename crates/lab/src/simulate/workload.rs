@@ -7,7 +7,7 @@ use nearlock_core::raw::RawLock;
 use nearlock_sim::spec::{Access, MachineSpec};
 use nearlock_sim::{Machine, Placed, Sim};
 use nearlock_workload::locktorture::{self, LongHolds, OwnLine, ShortHolds};
-use nearlock_workload::sections::{self, Spell};
+use nearlock_workload::sections::{self, Overhead, Spell};
 use rand_core::Rng;
 
 use super::Simulation;
@@ -57,11 +57,15 @@ pub struct Sections {
     pub section_ns: u64,
     /// Work between two sections, on average, in ns.
     pub think_ns: u64,
+    /// Instructions of the loop itself inside a section, in ps.
+    pub section_overhead_ps: u64,
+    /// Instructions of the loop itself between two sections, in ps.
+    pub think_overhead_ps: u64,
 }
 
 impl Default for Sections {
     fn default() -> Self {
-        Self { section_ns: 100, think_ns: 500 }
+        Self { section_ns: 100, think_ns: 500, section_overhead_ps: 0, think_overhead_ps: 0 }
     }
 }
 
@@ -206,7 +210,11 @@ impl Sections {
         seeds: &mut impl Rng,
     ) {
         let spell = |ns| Spell { ns, turns: 0 };
-        let params = sections::Params { section: spell(self.section_ns), think: spell(self.think_ns) };
+        let params = sections::Params {
+            section: spell(self.section_ns),
+            think: spell(self.think_ns),
+            overhead: Overhead { section_ps: self.section_overhead_ps, think_ps: self.think_overhead_ps },
+        };
         let shared = Rc::new(machine.place(0, sections::Shared::<Sim, L>::default()));
         seat::<L, _>(machine, simulation, journal, seeds, |mut seat| {
             let shared = Rc::clone(&shared);

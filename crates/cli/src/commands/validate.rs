@@ -1,0 +1,110 @@
+//! `nearlock validate`.
+
+use std::fmt::Display;
+use std::io;
+
+use nearlock_lab::bench::Machine;
+use nearlock_lab::measure::{self, MeasureError, Priority};
+use nearlock_lab::settings::{Configuration, Group};
+use nearlock_lab::validate::{self, Effort, MEAN_ERROR_MAX, Row};
+use nearlock_lab::{MachineSpec, names};
+
+use crate::Ending;
+use crate::args::{Format, ValidateArgs};
+use crate::out::OutDir;
+use crate::{progress, report};
+
+/// The machine's name where no file gives one.
+const NAME: &str = "this-machine";
+
+/// Measures and simulates the grid.
+pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
+    let file = args.machine.as_deref().map(names::machine).transpose()?;
+    let mut configuration = Configuration::new(&[Group::Machine]);
+    for setting in &args.set {
+        configuration.set(setting)?;
+    }
+    // Before the machine is measured, for whatever is wrong with any machine.
+    if let Some(mut machine) = file.clone() {
+        configuration.configure_machine(&mut machine)?;
+    }
+    let out = args.out.as_deref().map(OutDir::make).transpose()?;
+    let this = Machine::this();
+    warn_before(file.as_ref(), &this);
+    report::say(format_args!("priority: {}", Priority::available()));
+    let mut machine = match file.map_or_else(|| measured(args), Ok) {
+        Ok(machine) => machine,
+        Err(error) => return Ok(failed(&error)),
+    };
+    configuration.configure_machine(&mut machine)?;
+    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let bar = progress::cells(validate::steps(&machine, effort));
+    let found = validate::run(&machine, effort, || bar.inc(1));
+    bar.finish_and_clear();
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => return Ok(failed(&error)),
+    };
+    let cpus: Vec<String> = found.cpus.iter().map(ToString::to_string).collect();
+    report::say(format_args!("threads on CPU {}", cpus.join(" and ")));
+    // Before the results, which may have nobody to read them.
+    if let Some(out) = out {
+        write_files(&out, &machine, &found.rows)?;
+    }
+    let mut stdout = io::stdout().lock();
+    match args.format {
+        Format::Text => report::validate::text(&mut stdout, &machine, &this, &found)?,
+        Format::Json => report::json::array(&mut stdout, &found.rows)?,
+        Format::Csv => report::csv::rows(&mut stdout, &found.rows)?,
+    }
+    Ok(if args.check { check(&found.rows) } else { Ending::Success })
+}
+
+/// This machine, measured.
+fn measured(args: &ValidateArgs) -> Result<MachineSpec, MeasureError> {
+    let effort = if args.quick { measure::Effort::Quick } else { measure::Effort::Full };
+    let bar = progress::steps();
+    let measured = measure::run(NAME, effort, |step| bar.set_message(step.to_owned()));
+    bar.finish_and_clear();
+    Ok(measured?.machine)
+}
+
+/// Nothing of this is a slip of the user's.
+fn failed(error: &dyn Display) -> Ending {
+    report::say(format_args!("FAILURE: {error}"));
+    Ending::CheckFailed
+}
+
+fn warn_before(machine: Option<&MachineSpec>, this: &Machine) {
+    if !this.optimised {
+        report::say("warning: built without optimisation: these figures say nothing; build with --release");
+    }
+    let Some((machine, measured)) = machine.and_then(|machine| Some((machine, machine.measured.as_ref()?)))
+    else {
+        return;
+    };
+    let described = measured.processor.as_str();
+    if let Some(model) = this.model.as_deref().filter(|model| *model != described) {
+        report::say(format_args!("warning: {} describes a {described}, and this is a {model}", machine.name));
+    }
+}
+
+fn write_files(out: &OutDir, machine: &MachineSpec, rows: &[Row]) -> io::Result<()> {
+    let (mut json, mut csv) = (Vec::new(), Vec::new());
+    report::json::array(&mut json, rows)?;
+    report::csv::rows(&mut csv, rows)?;
+    for (extension, contents) in [("json", json), ("csv", csv)] {
+        out.write(&format!("validate-{}.{extension}", machine.name), &contents)?;
+    }
+    Ok(())
+}
+
+fn check(rows: &[Row]) -> Ending {
+    let mean = validate::mean_error(rows, |_| true).map_or(f64::NAN, |(mean, _)| mean);
+    if mean <= MEAN_ERROR_MAX {
+        return Ending::Success;
+    }
+    let (mean, bound) = (mean * 100.0, MEAN_ERROR_MAX * 100.0);
+    report::say(format_args!("CHECK FAILED: mean absolute error {mean:.1} %, bound {bound:.1} %"));
+    Ending::CheckFailed
+}

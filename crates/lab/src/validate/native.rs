@@ -1,0 +1,273 @@
+//! Cells measured natively.
+//!
+//! A cell is measured in many short bursts, of all cells in an order drawn anew for each round: whatever slows the
+//! machine for a while slows all of them. In a burst the threads have CPUs of their own and come before
+//! ordinary programs, if the system permits; they wait by pausing alone, as in the simulator.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
+
+use nearlock_core::platform::Clock;
+use nearlock_core::raw::{RawLock, RawTryLock};
+use nearlock_core::subjects::LockVisitor;
+use nearlock_os::{Os, Spin};
+use nearlock_workload::Observer;
+use nearlock_workload::locktorture::OwnLine;
+use nearlock_workload::sections::{Params, Shared, Worker};
+
+use super::{Cell, Effort, ValidateError};
+use crate::bench::statistics::Quartiles;
+use crate::bench::{Calibration, Failure, Order};
+use crate::measure::threads::{Rank, on_cpus};
+
+type Platform = Os<Spin>;
+
+/// How long a thread works between two looks at the clock, about, in ns: so long that a look, at some 30 ns, is
+/// nothing, and much shorter than a burst.
+const BETWEEN_LOOKS_NS: u64 = 16_000;
+/// What a section takes besides its work, at least, in ns.
+const SECTION_LEAST_NS: u64 = 8;
+/// How long the threads sleep after a burst, as a share of its length. The kernel takes the processor away from
+/// real-time threads that use more than 95 % of a second.
+const PAUSE_SHARE: f64 = 0.25;
+
+/// One cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Sections per microsecond by all threads.
+    pub ops_per_us: Quartiles,
+    /// How many bursts count.
+    pub bursts: usize,
+}
+
+/// What one thread did in a burst.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    /// All sections.
+    total: u64,
+    /// Those that count.
+    sections: u64,
+    /// In which time.
+    elapsed_ns: u64,
+    /// Whether it was taken off its CPU meanwhile; unknown counts as no.
+    preempted: bool,
+}
+
+/// Measures cells on these CPUs, each of them so often.
+pub fn measure(
+    cells: &[Cell],
+    cpus: &[u32],
+    calibration: &Calibration,
+    effort: Effort,
+    mut done: impl FnMut(),
+) -> Result<Vec<Measured>, ValidateError> {
+    let mut bursts: Vec<Vec<Vec<Share>>> = vec![Vec::new(); cells.len()];
+    let mut order = Order::new(cells.len());
+    for round in 0..effort.bursts as u64 {
+        for &index in order.draw() {
+            let cell = &cells[index];
+            let cpus = &cpus[..cell.threads];
+            let burst = Burst { cell, cpus, calibration, length: effort.burst, seed: round };
+            bursts[index].push(cell.lock.visit::<Platform, _>(burst)?);
+            std::thread::sleep(effort.burst.mul_f64(PAUSE_SHARE));
+            done();
+        }
+    }
+    Ok(bursts.iter().map(|bursts| summary(bursts)).collect())
+}
+
+/// Of the bursts in which nobody was taken off its CPU; of all if that leaves none.
+fn summary(bursts: &[Vec<Share>]) -> Measured {
+    let calm: Vec<f64> = bursts
+        .iter()
+        .filter(|burst| burst.iter().all(|share| !share.preempted))
+        .map(|b| ops_per_us(b))
+        .collect();
+    let counted = if calm.is_empty() { bursts.iter().map(|burst| ops_per_us(burst)).collect() } else { calm };
+    let bursts = counted.len();
+    let none = Quartiles { low: f64::NAN, median: f64::NAN, high: f64::NAN };
+    Measured { ops_per_us: Quartiles::of(counted).unwrap_or(none), bursts }
+}
+
+/// The threads' own speeds added up: their windows are not exactly the same.
+fn ops_per_us(burst: &[Share]) -> f64 {
+    burst.iter().map(|share| share.sections as f64 * 1e3 / share.elapsed_ns.max(1) as f64).sum()
+}
+
+struct Burst<'a> {
+    cell: &'a Cell,
+    cpus: &'a [u32],
+    calibration: &'a Calibration,
+    length: Duration,
+    seed: u64,
+}
+
+impl LockVisitor<Platform> for Burst<'_> {
+    type Output = Result<Vec<Share>, ValidateError>;
+
+    fn visit<L: RawTryLock>(self) -> Self::Output {
+        let Self { cell, cpus, calibration, length, seed } = self;
+        let spell = |ns| calibration.spell(ns);
+        let stage = Stage::<L> {
+            shared: Shared::default(),
+            ready: OwnLine(AtomicUsize::new(0)),
+            over: OwnLine(AtomicBool::new(false)),
+            params: Params {
+                section: spell(cell.section_ns),
+                think: spell(cell.think_ns),
+                ..Params::default()
+            },
+            threads: cpus.len(),
+            length,
+            seed,
+            stride: (BETWEEN_LOOKS_NS / (cell.section_ns + cell.think_ns + SECTION_LEAST_NS)).max(1),
+        };
+        let shares = on_cpus(cpus, Rank::Foremost, |thread| stage.work(thread))?;
+        let (total, counter) = (shares.iter().map(|share| share.total).sum::<u64>(), stage.shared.counter());
+        if total != counter {
+            let failure = Failure::LostUpdates { lost: total.abs_diff(counter), total };
+            return Err(ValidateError::Native { lock: cell.lock.name, failure });
+        }
+        Ok(shares)
+    }
+}
+
+/// What the threads of a burst share.
+struct Stage<L> {
+    shared: Shared<Platform, L>,
+    ready: OwnLine<AtomicUsize>,
+    over: OwnLine<AtomicBool>,
+    params: Params,
+    threads: usize,
+    length: Duration,
+    seed: u64,
+    /// Sections between two looks at the clock.
+    stride: u64,
+}
+
+impl<L: RawLock> Stage<L> {
+    fn work(&self, thread: usize) -> Share {
+        let mut node = OwnLine(L::Node::default());
+        let mut worker = Worker::new(&self.shared, &mut node.0, self.params, self.seed << 1 | thread as u64);
+        let switches = involuntary_switches();
+        // Relaxed: only when they begin matters.
+        self.ready.0.fetch_add(1, Relaxed);
+        while self.ready.0.load(Relaxed) < self.threads {
+            std::hint::spin_loop();
+        }
+        let now_ns = Platform::now_ns();
+        let mut watch = Watch {
+            over: &self.over.0,
+            stride: self.stride,
+            sections: 0,
+            look_at: self.stride,
+            began: (0, now_ns),
+            now_ns,
+            end_ns: now_ns + self.length.as_nanos() as u64,
+            looked: false,
+        };
+        worker.run(&mut watch);
+        let (sections, began_ns) = watch.began;
+        Share {
+            total: watch.sections,
+            sections: watch.sections - sections,
+            elapsed_ns: Platform::now_ns() - began_ns,
+            preempted: involuntary_switches() > switches,
+        }
+    }
+}
+
+/// Counts a thread's sections, and ends the burst for all when its time is over.
+struct Watch<'a> {
+    over: &'a AtomicBool,
+    stride: u64,
+    sections: u64,
+    /// The number of sections at which the clock is looked at next.
+    look_at: u64,
+    /// Number and moment from which on it counts: those of the first look, when all is warm, unless that is
+    /// the last.
+    began: (u64, u64),
+    now_ns: u64,
+    end_ns: u64,
+    looked: bool,
+}
+
+impl Watch<'_> {
+    #[cold]
+    fn look(&mut self) {
+        self.now_ns = Platform::now_ns();
+        self.look_at += self.stride;
+        if self.now_ns >= self.end_ns {
+            self.over.store(true, Relaxed);
+        } else if !std::mem::replace(&mut self.looked, true) {
+            self.began = (self.sections, self.now_ns);
+        }
+    }
+}
+
+impl Observer for Watch<'_> {
+    #[inline(always)]
+    fn goes_on(&mut self) -> bool {
+        self.sections += 1;
+        if self.sections == self.look_at {
+            self.look();
+        }
+        !self.over.load(Relaxed)
+    }
+}
+
+/// How often the calling thread was taken off its CPU, if the system tells.
+fn involuntary_switches() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(sections: u64, elapsed_ns: u64, preempted: bool) -> Share {
+        Share { total: sections, sections, elapsed_ns, preempted }
+    }
+
+    #[test]
+    fn the_threads_speeds_are_added() {
+        assert_eq!(ops_per_us(&[share(100, 1000, false), share(50, 500, true)]), 200.0);
+    }
+
+    #[test]
+    fn bursts_with_a_switch_count_only_if_there_are_no_others() {
+        let calm = |sections| vec![share(sections, 1000, false), share(0, 1000, false)];
+        let torn = vec![share(0, 1000, false), share(1, 1_000_000, true)];
+        let measured = summary(&[calm(10), torn.clone(), calm(20), calm(30)]);
+        assert_eq!((measured.bursts, measured.ops_per_us.median), (3, 20.0));
+        let measured = summary(&[torn.clone(), torn]);
+        assert_eq!((measured.bursts, measured.ops_per_us.median), (2, 0.001));
+    }
+
+    #[test]
+    fn a_watch_counts_from_its_first_look_and_ends_the_burst_for_all() {
+        let over = AtomicBool::new(false);
+        let began = (0, Platform::now_ns());
+        let mut watch = Watch {
+            over: &over,
+            stride: 3,
+            sections: 0,
+            look_at: 3,
+            began,
+            now_ns: began.1,
+            end_ns: u64::MAX,
+            looked: false,
+        };
+        assert!((0..8).all(|_| watch.goes_on()));
+        assert_eq!((watch.sections, watch.began.0), (8, 3));
+        assert!(watch.began.1 >= began.1 && watch.now_ns >= watch.began.1);
+        watch.end_ns = 0;
+        assert!(!watch.goes_on() && over.load(Relaxed));
+        watch = Watch { looked: false, sections: 11, look_at: 12, began, ..watch };
+        watch.goes_on();
+        assert_eq!(watch.began, began, "a burst of one look counts from its beginning");
+    }
+}

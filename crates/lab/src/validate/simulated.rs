@@ -1,0 +1,80 @@
+//! Cells simulated.
+
+use std::ops::ControlFlow;
+
+use nearlock_core::settings::Setting;
+use nearlock_sim::spec::MachineSpec;
+use nearlock_workload::sections::Overhead;
+
+use super::overhead::Overheads;
+use super::{Cell, Effort};
+use crate::bench::statistics::median;
+use crate::simulate::{Failure, Limits, Placement, Sections, Simulated, Simulation, Workload, simulate};
+use crate::sweep;
+
+/// What a section takes besides its work, about, in ns: for the length of the window.
+const SECTION_ABOUT_NS: u64 = 50;
+/// The warm-up, as a part of the window, and at least, in ns: the lines come from memory.
+const WARM_UP_PART: u64 = 10;
+const WARM_UP_NS: u64 = 2_000;
+
+fn simulation(
+    machine: &MachineSpec,
+    cell: &Cell,
+    overhead: Overhead,
+    seed: u64,
+    sections: u64,
+) -> Simulation {
+    let window_ns = sections * (cell.section_ns + cell.think_ns + SECTION_ABOUT_NS);
+    Simulation {
+        machine: machine.clone(),
+        workload: Workload::Sections(Sections {
+            section_ns: cell.section_ns,
+            think_ns: cell.think_ns,
+            section_overhead_ps: overhead.section_ps,
+            think_overhead_ps: overhead.think_ps,
+        }),
+        lock: cell.lock,
+        placement: Placement::Near,
+        threads: cell.threads,
+        seed,
+        settings: Setting::DEFAULTS,
+        limits: Limits {
+            warm_up_ns: WARM_UP_NS.max(window_ns / WARM_UP_PART),
+            window_ns,
+            ..Limits::default()
+        },
+    }
+}
+
+/// Sections for one run.
+const SECTIONS: u64 = 2_000;
+
+/// One cell, once.
+pub fn once(machine: &MachineSpec, cell: &Cell, overhead: Overhead, seed: u64) -> Result<Simulated, Failure> {
+    simulate(&simulation(machine, cell, overhead, seed, SECTIONS))
+}
+
+/// All cells: sections per microsecond by all threads, the median over the seeds.
+pub fn throughputs(
+    machine: &MachineSpec,
+    cells: &[Cell],
+    overheads: &Overheads,
+    effort: Effort,
+    mut done: impl FnMut() + Send,
+) -> Result<Vec<f64>, Failure> {
+    let mut simulations = Vec::with_capacity(cells.len() * effort.seeds as usize);
+    for cell in cells {
+        let overhead = overheads[&(cell.section_ns, cell.think_ns)];
+        let of_seed = |seed| simulation(machine, cell, overhead, seed, effort.sections);
+        simulations.extend((1..=effort.seeds).map(of_seed));
+    }
+    let outcomes = sweep::run(&simulations, |_, _| {
+        done();
+        ControlFlow::Continue(())
+    });
+    let ops =
+        outcomes.into_iter().map(|outcome| Ok(outcome?.ops_per_us)).collect::<Result<Vec<_>, Failure>>()?;
+    let medians = ops.chunks(effort.seeds as usize).map(|ops| median(ops.iter().copied()));
+    Ok(medians.map(|median| median.unwrap_or(f64::NAN)).collect())
+}
