@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::args::Format;
 use crate::report;
 
 /// The directory cannot be written to.
@@ -34,12 +35,35 @@ impl OutDir {
         Ok(Self(path.to_owned()))
     }
 
+    /// Writes the picture, if there is one, and what `write` makes of the results in JSON and in CSV: files of
+    /// the name `stem`, each with its extension.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be written.
+    pub fn write_results(
+        &self,
+        stem: &str,
+        picture: Option<&str>,
+        write: impl Fn(&mut Vec<u8>, Format) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(svg) = picture {
+            self.write(&format!("{stem}.svg"), svg.as_bytes())?;
+        }
+        for (extension, format) in [("json", Format::Json), ("csv", Format::Csv)] {
+            let mut contents = Vec::new();
+            write(&mut contents, format)?;
+            self.write(&format!("{stem}.{extension}"), &contents)?;
+        }
+        Ok(())
+    }
+
     /// Writes a file of this name, and says so to standard error.
     ///
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+    fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
         let path = self.0.join(file_name(name));
         fs::write(&path, contents)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;

@@ -1,13 +1,19 @@
-//! Results of `reproduce`. One seed: what is tested here is the report, not the simulator.
+//! Results of `reproduce`. One seed and a short window: what is tested here is the report, not the simulator.
 
 mod support;
 
+use std::fs;
+use std::path::Path;
+
 use nearlock_lab::band::PARAMETERS;
-use support::{assert_fits, keys, nearlock, sorted};
+use support::{assert_fits, assert_refused, keys, nearlock, sorted};
+
+const REPRODUCE: &str = "reproduce cna-locktorture --quick --seeds 1 --set simulation.warm-up-ns=20000 \
+                         --set simulation.window-ns=100000";
 
 #[test]
 fn json_has_the_documented_keys_and_every_cell() {
-    let run = nearlock("reproduce cna-locktorture --quick --seeds 1 --format json");
+    let run = nearlock(&format!("{REPRODUCE} --format json"));
     assert_eq!(run.code, 0, "{}", run.err);
     let documented = "table row variant metric unit published published_sd simulated low high error class";
     assert_eq!(keys(&run.out), sorted(documented));
@@ -38,4 +44,52 @@ fn help_says_what_a_band_is_made_of() {
     for parameter in PARAMETERS {
         assert!(help.contains(&format!("  {}: ", parameter.setting)), "{}: {help}", parameter.setting);
     }
+}
+
+#[test]
+fn what_is_set_is_set_in_every_cell_and_said() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reproduced");
+    let slow = format!("{REPRODUCE} --set locktorture.section-ns=5000 --out {}", directory.display());
+    let run = nearlock(&slow);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_fits(&run.out);
+    let set = "Set: simulation.warm-up-ns=20000, simulation.window-ns=100000, locktorture.section-ns=5000.";
+    assert!(run.out.contains(set), "{}", run.out);
+    let read = |file: &str| fs::read_to_string(directory.join(file)).expect("was written");
+    assert!(read("reproduce-cna-locktorture.svg").contains("locktorture.section-ns=5000."));
+    let json = read("reproduce-cna-locktorture.json");
+    let cells: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(cells.len(), 30);
+    for cell in cells {
+        // Sections of 5 us leave no more than 0.6 of 1e7 operations in 30 s.
+        assert!(cell["simulated"].as_f64() < Some(0.6), "{cell}");
+        let fitted = cell["variant"] == "stock" && cell["row"]["threads"] == 142;
+        assert!(!fitted || cell["class"] == "fitted", "classes are those of the model as it is: {cell}");
+    }
+}
+
+#[test]
+fn what_cannot_be_set_is_refused_before_anything_is_simulated() {
+    let reproduce = "reproduce cna-locktorture";
+    for (setting, expected) in [
+        ("machine.nodes=2", "a row of 108 threads, and haswell-ex-4s as set has 72 CPUs"),
+        ("machine.colour=red", "colour"),
+        ("cna-v13.treshold-ns=1", "did you mean `cna-v13.threshold-ns`?"),
+        ("threshold", "NAME.KEY=VALUE"),
+    ] {
+        assert_refused(&format!("{reproduce} --set {setting}"), &[expected]);
+    }
+}
+
+#[test]
+fn a_failure_comes_with_the_command_that_repeats_it() {
+    // No waiter of a first-come-first-served lock is served within a nanosecond.
+    let run = nearlock(&format!("{REPRODUCE} --set simulation.starvation-ns=1"));
+    assert_eq!(run.code, 1, "{}", run.err);
+    let mut lines = run.err.lines();
+    let failure = lines.next().expect("a failure");
+    assert!(failure.starts_with("FAILURE: ") && failure.contains("starvation"), "{}", run.err);
+    let command = lines.next().and_then(|line| line.strip_prefix("repeat it with: nearlock "));
+    let again = nearlock(command.expect("a command"));
+    assert_eq!((again.code, again.err.lines().next()), (1, Some(failure)), "{}", again.err);
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use crate::names::UnknownName;
-use crate::settings::{self, SettingRow};
+use crate::settings::Configuration;
 use nearlock_sim::spec::MachineSpec;
 
 /// How a parameter is moved from its value.
@@ -73,29 +73,26 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// The variations of these parameters, each as a `NAME.KEY=VALUE`, where `machine` is simulated.
+/// The variations of these parameters, each as a `NAME.KEY=VALUE`, where `central` is simulated on `machine`.
 ///
 /// # Errors
 ///
 /// If a parameter is no setting.
-pub fn variations(parameters: &[Parameter], machine: &MachineSpec) -> Result<Vec<String>, UnknownName> {
-    let known = settings::all(machine);
+pub fn variations(
+    parameters: &[Parameter],
+    central: &Configuration,
+    machine: &MachineSpec,
+) -> Result<Vec<String>, UnknownName> {
     let mut variations = Vec::new();
     for &Parameter { setting, changes, .. } in parameters {
-        let present = present(&known, setting)?;
-        variations.extend(changes.iter().map(|change| format!("{setting}={}", moved(present, *change))));
+        let present = central.value(setting, machine).ok_or_else(|| UnknownName {
+            kind: "setting",
+            name: setting.to_owned(),
+            known: parameters.iter().map(|parameter| parameter.setting).collect(),
+        })?;
+        variations.extend(changes.iter().map(|change| format!("{setting}={}", moved(&present, *change))));
     }
     Ok(variations)
-}
-
-/// The value of a setting that has not been set.
-fn present<'a>(known: &'a [SettingRow], setting: &str) -> Result<&'a str, UnknownName> {
-    let row = known.iter().find(|row| row.name == setting);
-    row.map(|row| row.default.as_str()).ok_or_else(|| UnknownName {
-        kind: "setting",
-        name: setting.to_owned(),
-        known: PARAMETERS.iter().map(|parameter| parameter.setting).collect(),
-    })
 }
 
 fn moved(present: &str, change: Change) -> String {
@@ -114,13 +111,14 @@ fn moved(present: &str, change: Change) -> String {
 mod tests {
     use super::*;
     use crate::names;
-    use crate::settings::{Configuration, Group};
+    use crate::settings::Group;
     use std::fs;
 
     #[test]
     fn each_variation_is_moved_from_the_machine_s_value_and_can_be_set() {
         let mut machine = names::machine("haswell-ex-4s").unwrap();
-        let texts = variations(PARAMETERS, &machine).unwrap();
+        let mut configuration = Configuration::new(Group::ALL);
+        let texts = variations(PARAMETERS, &configuration, &machine).unwrap();
         assert_eq!(
             texts,
             [
@@ -135,20 +133,27 @@ mod tests {
             ]
         );
         for text in texts {
-            let mut configuration = Configuration::new(Group::ALL);
             configuration.set(&text).unwrap();
-            configuration.configure_machine(&mut machine).unwrap();
         }
-        // That has set them all, so the words are now the others.
-        let texts = variations(PARAMETERS, &machine).unwrap();
-        assert!(texts.contains(&"machine.ownership-overlap=prefetch".to_owned()), "{texts:?}");
+        configuration.configure_machine(&mut machine).unwrap();
+        // That has set them all, so they are moved from there.
+        let texts = variations(PARAMETERS, &configuration, &machine).unwrap();
+        for text in [
+            "machine.cross-socket-scale=0.8712",
+            "machine.ownership-overlap=prefetch",
+            "simulation.placement=gathered",
+        ] {
+            assert!(texts.contains(&text.to_owned()), "{text}: {texts:?}");
+        }
     }
 
     #[test]
     fn what_is_no_setting_is_an_error() {
         let parameters = [Parameter { setting: "machine.frob", changes: &[Change::Times(2.0)], reason: "" }];
         let machine = names::machine("haswell-ex-4s").unwrap();
-        assert!(variations(&parameters, &machine).unwrap_err().to_string().contains("machine.frob"));
+        let central = Configuration::new(Group::ALL);
+        let error = variations(&parameters, &central, &machine).unwrap_err();
+        assert!(error.to_string().contains("machine.frob"), "{error}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::published::{Class, Row, Scale, Table};
 use crate::settings::{Configuration, Group, SettingError};
 use crate::simulate::{Failure, Simulation};
 use crate::sweep::{self, Outcome};
+use nearlock_sim::spec::MachineSpec;
 
 /// How much simulating goes into a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,18 +22,17 @@ pub enum Effort {
     Full,
 }
 
-/// Up to so many threads, placement is a lottery, and more seeds are needed.
-const FEW_THREADS_MAX: usize = 36;
-
 impl Effort {
-    /// How many seeds a cell gets; the cell is their median.
+    /// How many seeds a cell gets; the cell is their mean. The fewer the threads, the more of a lottery is
+    /// their placement, and the less a seed costs.
     pub fn seeds(self, threads: usize) -> usize {
-        match self {
-            Effort::Quick if threads <= 8 => 12,
-            Effort::Quick if threads <= FEW_THREADS_MAX => 6,
-            Effort::Quick => 3,
-            Effort::Full if threads <= FEW_THREADS_MAX => 16,
-            Effort::Full => 8,
+        match (self, threads) {
+            (Effort::Quick, ..=8) => 16,
+            (Effort::Quick, 9..=36) => 6,
+            (Effort::Quick, _) => 3,
+            (Effort::Full, ..=8) => 32,
+            (Effort::Full, 9..=36) => 16,
+            (Effort::Full, _) => 8,
         }
     }
 
@@ -56,13 +56,15 @@ impl Effort {
 
 /// What to reproduce, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Reproduction {
+pub struct Reproduction<'a> {
     /// The published table.
     pub table: &'static Table,
     /// Length of the window, and number of seeds unless given.
     pub effort: Effort,
     /// Number of seeds for every cell.
     pub seeds: Option<usize>,
+    /// What differs from the defaults in all cells, each as `NAME.KEY=VALUE`.
+    pub set: &'a [String],
     /// The parameters over which each cell gets a band; none if there are none.
     pub band: &'static [Parameter],
 }
@@ -91,10 +93,10 @@ pub struct Cell {
     pub published: f64,
     /// Its standard deviation, where published.
     pub published_sd: Option<f64>,
-    /// The median over the seeds.
+    /// The mean over the seeds.
     pub simulated: f64,
     /// Lower end of the band over the simulator's sensitive parameters, if one was made: the least of
-    /// `simulated` and the medians with each parameter moved alone.
+    /// `simulated` and the means with each parameter moved alone.
     pub low: Option<f64>,
     /// Its upper end, the greatest of them.
     pub high: Option<f64>,
@@ -120,9 +122,21 @@ pub enum ReproduceError {
     /// The table's machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// The effort's settings.
+    /// What was set, or the effort's settings.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// A row for which the machine, as it was set, has too few CPUs.
+    #[error("{table} has a row of {threads} threads, and {machine} as set has {cpus} CPUs")]
+    TooFewCpus {
+        /// Name of the table.
+        table: &'static str,
+        /// Number of threads of the row.
+        threads: usize,
+        /// Name of the machine.
+        machine: &'static str,
+        /// What is left of it.
+        cpus: usize,
+    },
     /// A checker found a lock at fault.
     #[error("{failure}")]
     Failed {
@@ -141,19 +155,48 @@ pub trait Watcher: Send {
     fn row(&mut self, cells: &[Cell]) -> ControlFlow<()>;
 }
 
-impl Reproduction {
+impl Reproduction<'_> {
+    /// Finds fault with what is set, before anything is simulated.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is refused, or leaves the machine too few CPUs. (The other errors are faults of the table's
+    /// description.)
+    pub fn check(&self) -> Result<(), ReproduceError> {
+        self.plan(&self.table.rows(), self.central()?).map(drop)
+    }
+
+    /// The machine, as it was set.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn machine(&self) -> Result<MachineSpec, ReproduceError> {
+        let mut machine = names::machine(self.table.machine)?;
+        self.central()?.configure_machine(&mut machine)?;
+        Ok(machine)
+    }
+
     /// Simulates the table, on all processors. The cells come row by row; all of them, unless the watcher
     /// breaks.
     ///
     /// # Errors
     ///
-    /// If a checker finds fault with a lock. (The other errors are faults of the table's description.)
+    /// If a checker finds fault with a lock, and as [`check`](Self::check).
     pub fn run(&self, watcher: &mut impl Watcher) -> Result<Vec<Cell>, ReproduceError> {
+        self.rows(&self.table.rows(), self.central()?, watcher)
+    }
+
+    /// What is set in all cells: by the effort, then by the user.
+    fn central(&self) -> Result<Configuration, SettingError> {
         let mut central = Configuration::new(Group::ALL);
         for setting in self.effort.settings() {
             central.set(setting)?;
         }
-        self.rows(&self.table.rows(), central, watcher)
+        for setting in self.set {
+            central.set(setting)?;
+        }
+        Ok(central)
     }
 
     /// Simulates these rows. All but the parameters of the band is as in `central`.
@@ -193,8 +236,14 @@ impl Reproduction {
     /// All simulations, row by row.
     fn plan(&self, rows: &[Row], central: Configuration) -> Result<Planned, ReproduceError> {
         let workload = names::workload(self.table.workload)?;
-        let machine = names::machine(self.table.machine)?;
-        let varied = band::variations(self.band, &machine)?;
+        let mut machine = names::machine(self.table.machine)?;
+        central.configure_machine(&mut machine)?;
+        let cpus = machine.cpus();
+        if let Some(&Row { threads, .. }) = rows.iter().find(|row| row.threads > cpus) {
+            let Table { name: table, machine, .. } = *self.table;
+            return Err(ReproduceError::TooFewCpus { table, threads, machine, cpus });
+        }
+        let varied = band::variations(self.band, &central, &machine)?;
         let mut configurations = vec![central; 1 + varied.len()];
         let mut machines = vec![machine; 1 + varied.len()];
         for (index, setting) in varied.iter().enumerate() {
@@ -289,23 +338,20 @@ impl Progress<'_> {
     /// The figures of a cell: first its own, then those of its band.
     fn figures(&self, row: usize, variant: usize) -> Vec<f64> {
         let first = |variant| Place { row, variant, variation: 0 };
-        let medians = |variant| {
-            self.values.range(first(variant)..first(variant + 1)).map(|(_, (_, figures))| median(figures))
+        let means = |variant| {
+            self.values.range(first(variant)..first(variant + 1)).map(|(_, (_, figures))| mean(figures))
         };
         match self.table.scale {
-            Scale::PerOpPerUs(_) => medians(variant).collect(),
-            Scale::RelativeToFirst => {
-                medians(variant).zip(medians(0)).map(|(this, base)| this / base).collect()
-            }
+            Scale::PerOpPerUs(_) => means(variant).collect(),
+            Scale::RelativeToFirst => means(variant).zip(means(0)).map(|(this, base)| this / base).collect(),
         }
     }
 
     fn cell(&self, row: usize, variant: usize) -> Cell {
-        let medians = self.figures(row, variant);
-        let simulated = medians.first().copied().unwrap_or(f64::NAN);
-        let band = |end: fn(f64, f64) -> f64| {
-            (medians.len() > 1).then(|| medians.iter().copied().fold(simulated, end))
-        };
+        let means = self.figures(row, variant);
+        let simulated = means.first().copied().unwrap_or(f64::NAN);
+        let band =
+            |end: fn(f64, f64) -> f64| (means.len() > 1).then(|| means.iter().copied().fold(simulated, end));
         let (low, high) = (band(f64::min), band(f64::max));
         let Row { threads, ref values } = self.rows[row];
         let published = values[variant];
@@ -327,12 +373,10 @@ impl Progress<'_> {
     }
 }
 
-/// The middle value, or the mean of the middle two.
-pub(crate) fn median(figures: &[f64]) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let upper = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[upper] } else { (sorted[upper - 1] + sorted[upper]) / 2.0 }
+/// The arithmetic mean, as publications give it over their runs. Where the figures come in two kinds, as with
+/// few threads that share a socket or do not, a median would be an accident.
+pub(crate) fn mean(figures: &[f64]) -> f64 {
+    figures.iter().sum::<f64>() / figures.len() as f64
 }
 
 /// The mean of the absolute errors of some cells.
@@ -349,8 +393,7 @@ pub struct MeanError {
 pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanError> {
     let counted = cells.iter().filter(|cell| of(cell) && !cell.is_by_definition());
     let errors: Vec<f64> = counted.map(|cell| cell.error.abs()).collect();
-    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-    (!errors.is_empty()).then_some(MeanError { cells: errors.len(), mean })
+    (!errors.is_empty()).then(|| MeanError { cells: errors.len(), mean: mean(&errors) })
 }
 
 /// Of the cells with a band, how many have the published figure within it, and how many there are. Those that

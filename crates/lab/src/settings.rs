@@ -349,6 +349,15 @@ impl Configuration {
         Ok(())
     }
 
+    /// The value of the setting `name`, if there is one: as set, or its default. `machine` is as
+    /// [`configure_machine`](Self::configure_machine) has left it.
+    pub fn value(&self, name: &str, machine: &MachineSpec) -> Option<String> {
+        let set = self.texts.iter().rev().filter_map(|text| text.split_once('='));
+        let set = set.filter(|(name, _)| !name.starts_with("machine.")).find(|(set, _)| *set == name);
+        set.map(|(_, value)| value.to_owned())
+            .or_else(|| all(machine).into_iter().find(|row| row.name == name).map(|row| row.default))
+    }
+
     /// What was set, as `NAME.KEY=VALUE`, in the order given.
     pub fn texts(&self) -> &[String] {
         &self.texts

@@ -14,16 +14,18 @@ Examples:
   nearlock reproduce --quick
   nearlock reproduce --quick --band
   nearlock reproduce cna-locktorture --seeds 32 --format json > cells.json
+  nearlock reproduce cna-locktorture --quick --set simulation.placement=random
 
-A cell is the median over seeds, which draw where the threads run: 16 seeds up to 36 threads,
-8 above (--quick: 12 up to 8 threads, 6 up to 36, 3 above, half the window). `error` in JSON and CSV
-is (simulated - published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's
-parameters were chosen with it, `seen` if it was looked at while the model's structure was chosen,
-and otherwise `predicted`. Of cna-locktorture every cell is fitted or seen: none is a prediction.";
+A cell is the mean over seeds, which draw where the threads run: 32 seeds up to 8 threads, 16 up to
+36, 8 above (--quick: 16, 6 and 3, and half the window). `error` in JSON and CSV is (simulated -
+published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's parameters were chosen
+with it, `seen` if it was looked at while the model's structure was chosen, and otherwise
+`predicted`: of the model as it is, whatever --set has changed. Of cna-locktorture every cell is
+fitted or seen: none is a prediction.";
 
 const BAND: &str = "\
---band moves each of these parameters alone, and takes the median over the same seeds (--quick: the first half \
-of them) again. `low` and `high` are the least and the greatest of these medians and the cell itself; without \
+--band moves each of these parameters alone, and takes the mean over the same seeds (--quick: the first half \
+of them) again. `low` and `high` are the least and the greatest of these means and the cell itself; without \
 --band they are null. machine.queued-grab-fraction is left alone: between 0.15 and 0.2 some locks fall off a cliff \
 that no real machine has.";
 
@@ -51,6 +53,10 @@ pub struct ReproduceArgs {
     /// Number of seeds for each cell.
     #[arg(long, value_name = "N", value_parser = seeds)]
     pub seeds: Option<usize>,
+    /// Set something of a lock, the machine, the workload or the simulation, in all cells (`nearlock list
+    /// settings`).
+    #[arg(long, value_name = "NAME.KEY=VALUE")]
+    pub set: Vec<String>,
     /// Give each cell a band, low to high, over the simulator's sensitive parameters (see below). Takes
     /// nine times as long; with --quick five times, about 4 minutes of CPU time, over all processors.
     #[arg(long)]

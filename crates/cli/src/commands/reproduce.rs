@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use indicatif::ProgressBar;
 use nearlock_lab::band::PARAMETERS;
+use nearlock_lab::plot;
 use nearlock_lab::published::{TABLES, Table};
 use nearlock_lab::reproduce::{Cell, Effort, ReproduceError, Reproduction, Watcher, keeps_bound};
-use nearlock_lab::{names, plot};
 
 use crate::Ending;
 use crate::args::{Format, ReproduceArgs};
@@ -20,23 +20,29 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
         [] => TABLES.iter().collect(),
         names => names.iter().map(|name| Table::named(name)).collect::<Result<Vec<_>, _>>()?,
     };
-    let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     let band = if args.band { PARAMETERS } else { &[] };
+    let reproductions: Vec<_> = tables
+        .into_iter()
+        .map(|table| Reproduction { table, effort, seeds: args.seeds, set: &args.set, band })
+        .collect();
+    for reproduction in &reproductions {
+        reproduction.check()?;
+    }
+    let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let mut ending = Ending::Success;
     let mut all = Vec::new();
-    for table in tables {
-        let reproduction = Reproduction { table, effort, seeds: args.seeds, band };
-        let Some(cells) = one(&reproduction, args.format)? else {
+    for reproduction in &reproductions {
+        let Some(cells) = one(reproduction, args.format)? else {
             ending = Ending::CheckFailed;
             continue;
         };
-        if args.check && !keeps_bound(table, &cells) {
-            report::misses_bound(table, &cells);
+        if args.check && !keeps_bound(reproduction.table, &cells) {
+            report::misses_bound(reproduction.table, &cells);
             ending = Ending::CheckFailed;
         }
         if let Some(out) = &out {
-            write_files(out, &reproduction, &cells)?;
+            write_files(out, reproduction, &cells)?;
         }
         all.extend(cells);
     }
@@ -55,16 +61,11 @@ fn write(out: &mut impl Write, cells: &[Cell], format: Format) -> io::Result<()>
 
 /// Writes the picture of a table and its cells.
 fn write_files(out: &OutDir, reproduction: &Reproduction, cells: &[Cell]) -> anyhow::Result<()> {
-    let table = reproduction.table;
-    let name = |extension: &str| format!("reproduce-{}.{extension}", table.name);
-    if let Some(svg) = plot::reproduced(table, cells, &names::machine(table.machine)?, &[])? {
-        out.write(&name("svg"), svg.as_bytes())?;
-    }
-    for (extension, format) in [("json", Format::Json), ("csv", Format::Csv)] {
-        let mut contents = Vec::new();
-        write(&mut contents, cells, format)?;
-        out.write(&name(extension), &contents)?;
-    }
+    let Reproduction { table, set, .. } = reproduction;
+    let picture = plot::reproduced(table, cells, &reproduction.machine()?, report::set(set).as_slice())?;
+    out.write_results(&format!("reproduce-{}", table.name), picture.as_deref(), |contents, format| {
+        write(contents, cells, format)
+    })?;
     Ok(())
 }
 

@@ -126,18 +126,9 @@ fn write_files(
     settings: &[String],
 ) -> anyhow::Result<()> {
     let Some(Simulated { machine: name, workload, .. }) = rows.first() else { return Ok(()) };
-    let name = |extension: &str| format!("simulate-{name}-{workload}.{extension}");
-    let notes: Vec<String> = match settings {
-        [] => Vec::new(),
-        settings => vec![format!("Set: {}.", settings.join(", "))],
-    };
-    if let Some(svg) = plot::simulated(rows, machine, &notes)? {
-        out.write(&name("svg"), svg.as_bytes())?;
-    }
-    for (extension, format) in [("json", Format::Json), ("csv", Format::Csv)] {
-        let mut contents = Vec::new();
-        write(&mut contents, rows, format)?;
-        out.write(&name(extension), &contents)?;
-    }
+    let picture = plot::simulated(rows, machine, report::set(settings).as_slice())?;
+    out.write_results(&format!("simulate-{name}-{workload}"), picture.as_deref(), |contents, format| {
+        write(contents, rows, format)
+    })?;
     Ok(())
 }

@@ -42,7 +42,7 @@ pub fn run() -> anyhow::Result<Ending> {
          published.",
         names::machine(table.machine)?.description
     ))?;
-    let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, band: &[] };
+    let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], band: &[] };
     if reproduce::one(&reproduction, Format::Text)?.is_none() {
         ending = Ending::CheckFailed;
     }

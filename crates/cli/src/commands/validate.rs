@@ -1,12 +1,12 @@
 //! `nearlock validate`.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 
 use nearlock_lab::bench::Machine;
 use nearlock_lab::measure::{self, MeasureError, Priority};
 use nearlock_lab::settings::{Configuration, Group};
-use nearlock_lab::validate::{self, Effort, MEAN_ERROR_MAX, Row};
+use nearlock_lab::validate::{self, Effort, MEAN_ERROR_MAX, Report, Row};
 use nearlock_lab::{MachineSpec, names};
 
 use crate::Ending;
@@ -49,14 +49,11 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
     report::say(format_args!("threads on CPU {}", cpus.join(" and ")));
     // Before the results, which may have nobody to read them.
     if let Some(out) = out {
-        write_files(&out, &machine, &found.rows)?;
+        out.write_results(&format!("validate-{}", machine.name), None, |contents, format| {
+            write(contents, &machine, &this, &found, format)
+        })?;
     }
-    let mut stdout = io::stdout().lock();
-    match args.format {
-        Format::Text => report::validate::text(&mut stdout, &machine, &this, &found)?,
-        Format::Json => report::json::array(&mut stdout, &found.rows)?,
-        Format::Csv => report::csv::rows(&mut stdout, &found.rows)?,
-    }
+    write(&mut io::stdout().lock(), &machine, &this, &found, args.format)?;
     Ok(if args.check { check(&found.rows) } else { Ending::Success })
 }
 
@@ -89,14 +86,18 @@ fn warn_before(machine: Option<&MachineSpec>, this: &Machine) {
     }
 }
 
-fn write_files(out: &OutDir, machine: &MachineSpec, rows: &[Row]) -> io::Result<()> {
-    let (mut json, mut csv) = (Vec::new(), Vec::new());
-    report::json::array(&mut json, rows)?;
-    report::csv::rows(&mut csv, rows)?;
-    for (extension, contents) in [("json", json), ("csv", csv)] {
-        out.write(&format!("validate-{}.{extension}", machine.name), &contents)?;
+fn write(
+    out: &mut impl Write,
+    machine: &MachineSpec,
+    this: &Machine,
+    found: &Report,
+    format: Format,
+) -> io::Result<()> {
+    match format {
+        Format::Text => report::validate::text(out, machine, this, found),
+        Format::Json => report::json::array(out, &found.rows),
+        Format::Csv => report::csv::rows(out, &found.rows),
     }
-    Ok(())
 }
 
 fn check(rows: &[Row]) -> Ending {

@@ -19,6 +19,11 @@ pub fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "{message}");
 }
 
+/// What was set, for the head of a report; `None` if nothing was.
+pub fn set(settings: &[String]) -> Option<String> {
+    (!settings.is_empty()).then(|| format!("Set: {}.", settings.join(", ")))
+}
+
 /// Says to standard error that a checker found a lock at fault.
 pub fn failure(failure: &Failure, command: &str) {
     say(format_args!("FAILURE: {failure}\nrepeat it with: {command}"));

@@ -150,6 +150,9 @@ pub fn table_head(out: &mut impl Write, reproduction: &Reproduction) -> io::Resu
             table.name, table.workload, table.machine, table.unit, table.source
         ),
     )?;
+    if let Some(set) = super::set(reproduction.set) {
+        paragraph(out, &set)?;
+    }
     if !reproduction.band.is_empty() {
         return writeln!(
             out,
@@ -351,7 +354,7 @@ mod tests {
     #[test]
     fn a_reproduced_table_fits_whatever_its_errors() {
         let table = &TABLES[0];
-        let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, band: &[] };
+        let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], band: &[] };
         let shown = reproduced(&reproduction, &cells(table, None));
         assert_fits(&shown);
         assert!(shown.contains("  2.707  0.001 -100.0*"), "{shown}");
@@ -364,7 +367,8 @@ mod tests {
     #[test]
     fn a_band_is_two_more_columns() {
         let table = &TABLES[0];
-        let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, band: PARAMETERS };
+        let reproduction =
+            Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], band: PARAMETERS };
         let shown = reproduced(&reproduction, &cells(table, Some((0.001, 10.45))));
         assert_fits(&shown);
         let lines: Vec<_> = shown.lines().collect();

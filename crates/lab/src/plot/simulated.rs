@@ -8,7 +8,7 @@ use plotters::style::Color;
 use super::marks::{self, Inside, Label, Shape};
 use super::panel::{Axis, Frame, Panel};
 use super::{Area, Head, MARGIN, PlotError, machine_line, picture, text_width};
-use crate::reproduce::median;
+use crate::reproduce::mean;
 use crate::simulate::Simulated;
 
 /// A lock's figures.
@@ -66,7 +66,7 @@ const LABEL_MARK: i32 = 20;
 const WIDTH: u32 = 900;
 
 /// Draws throughput, 99th percentile of the wait and longest wait of each lock against the number of
-/// threads: the median over seeds, with their range shaded. `notes` stand beneath the title. `None` if there are no rows.
+/// threads: the mean over seeds, with their range shaded. `notes` stand beneath the title. `None` if there are no rows.
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ pub fn simulated(
     let seeds = all.iter().flat_map(|series| series.rows.values()).map(Vec::len).max().unwrap_or(1);
     let mut paragraphs = vec![machine_line(machine)];
     if seeds > 1 {
-        paragraphs.push(format!("Lines: median over {seeds} seeds. Shaded: from the least to the greatest."));
+        paragraphs.push(format!("Lines: mean over {seeds} seeds. Shaded: from the least to the greatest."));
     }
     paragraphs.extend_from_slice(notes);
     let head = Head::new(title, &paragraphs, WIDTH);
@@ -140,7 +140,7 @@ fn panel(whole: &Area, part: &Area<'_>, shown: &Shown, all: &[Series]) -> Result
             at(|figures| figures.iter().copied().fold(f64::INFINITY, f64::min)),
             at(|figures| figures.iter().copied().fold(0.0, f64::max)),
         );
-        let middle = at(median);
+        let middle = at(mean);
         if low != high {
             marks::band(whole, &low, &high, color)?;
         }
