@@ -268,6 +268,7 @@ impl Reproduction<'_> {
                             settings: configuration.locks,
                             limits: configuration.limits,
                             placement: configuration.placement,
+                            start: configuration.start,
                         });
                     }
                 }

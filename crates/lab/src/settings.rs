@@ -6,7 +6,9 @@ use nearlock_workload::context1::LINES_MAX;
 use nearlock_workload::locktorture::ShortHolds;
 
 use crate::names::suggestion;
-use crate::simulate::{Context1, Limits, Locktorture, Partners, Placement, Sections};
+use crate::simulate::{
+    Context1, Limits, Locktorture, Partners, Placement, Sections, Start, Statistics,
+};
 
 /// Whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,8 @@ pub struct Configuration {
     pub limits: Limits,
     /// How the threads are spread over a simulated machine.
     pub placement: Placement,
+    /// In which order the threads begin.
+    pub start: Start,
     groups: &'static [Group],
     machine: Vec<(String, String)>,
     texts: Vec<String>,
@@ -125,11 +129,28 @@ const CHOICES: &[Choice] = &[
         ],
     },
     Choice {
+        name: "locktorture.statistics",
+        group: Group::Workload,
+        summary: "Lines of the writers' statistics: four writers share one, as in the original; or each has its own.",
+        words: &[
+            ("packed", |c| c.locktorture.statistics = Statistics::Packed),
+            ("padded", |c| c.locktorture.statistics = Statistics::Padded),
+        ],
+    },
+    Choice {
+        name: "simulation.start",
+        group: Group::Simulation,
+        summary: "In which order the threads begin, 50 ns apart: one drawn at random, or that of their numbers.",
+        words: &[("shuffled", |c| c.start = Start::Shuffled), ("in-turn", |c| c.start = Start::InTurn)],
+    },
+    Choice {
         name: "simulation.placement",
         group: Group::Simulation,
-        summary: "CPUs of the threads: on as few sockets as give each thread a core, but two at least; over \
-                  all cores alike; or on the first cores, near each other.",
+        summary: "CPUs of the threads: on as few sockets as have a hardware thread for each, but two at least, one \
+                  socket after the other; on as few as give each a core, but two at least; over all cores alike; or \
+                  on the first cores, near each other.",
         words: &[
+            ("filled", |c| c.placement = Placement::Filled),
             ("gathered", |c| c.placement = Placement::Gathered),
             ("random", |c| c.placement = Placement::Random),
             ("near", |c| c.placement = Placement::Near),
@@ -288,6 +309,7 @@ impl Configuration {
             context1: Context1::default(),
             limits: Limits::default(),
             placement: Placement::default(),
+            start: Start::default(),
             groups,
             machine: Vec::new(),
             texts: Vec::new(),

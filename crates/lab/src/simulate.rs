@@ -19,7 +19,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 use journal::Journal;
-pub use workload::{Context1, Locktorture, Partners, Sections, Workload};
+pub use workload::{Context1, Locktorture, Partners, Sections, Start, Statistics, Workload};
 
 /// For how long a cell is simulated, and what is held against it.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,8 @@ pub struct Simulation {
     pub lock: &'static Subject,
     /// How the threads are spread over the machine.
     pub placement: Placement,
+    /// In which order the threads begin.
+    pub start: Start,
     /// Number of threads, each on a CPU of its own; 1 up to the machine's CPUs, and a multiple of the
     /// workload's [group](Workload::group).
     pub threads: usize,

@@ -43,6 +43,7 @@ pub struct Costs {
     pub l1_ps: u64,
     pub atomic_owned_ps: u64,
     pub pause_ps: u64,
+    pub spin_exit_ps: u64,
     grab_fraction: Factor,
     queued_grab_fraction: Factor,
     read_occupancy_modified: Factor,
@@ -98,6 +99,7 @@ impl Costs {
             l1_ps: ps(spec.local_ns.l1),
             atomic_owned_ps: ps(spec.local_ns.atomic_owned),
             pause_ps: ps(spec.local_ns.pause),
+            spin_exit_ps: ps(spec.model.spin_exit_ns),
             grab_fraction: Factor::new(spec.model.grab_fraction),
             queued_grab_fraction: Factor::new(spec.model.queued_grab_fraction),
             read_occupancy_modified: Factor::new(spec.model.read_occupancy_modified),
@@ -122,6 +124,10 @@ impl Costs {
             Arrival::Queued => self.queued_grab_fraction,
         };
         fraction.of(cost.latency_ps).min(cost.occupancy_ps)
+    }
+
+    pub fn socket_of_core(&self, core: u16) -> u8 {
+        self.socket_of_domain[usize::from(self.domain_of_core[usize::from(core)])]
     }
 
     /// What `operation` by `core` costs, the line being as it is.

@@ -21,6 +21,7 @@ use crate::line::Line;
 use crate::parking::Parking;
 use crate::spec::{MachineSpec, OwnershipOverlap};
 use crate::task::{Sibling, State, Task};
+use crate::ticks::Ticks;
 
 /// What is counted over a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub struct Engine {
     pub buffer_entries: usize,
     smt_speed: f64,
     threads_per_core: usize,
+    ticks: Ticks,
+    pub same_socket_bypasses: usize,
 }
 
 impl Engine {
@@ -92,6 +95,8 @@ impl Engine {
             buffer_entries: spec.model.store_buffer_entries,
             smt_speed: spec.model.smt_speed,
             threads_per_core: spec.smt,
+            ticks: Ticks::new(&spec.model),
+            same_socket_bypasses: spec.model.same_socket_bypasses,
         }
     }
 
@@ -109,6 +114,7 @@ impl Engine {
     /// Gives a new task its random numbers, and notes whom it shares its core with.
     pub fn settle(&mut self, task: &mut Task) {
         task.random = self.jitter.seed();
+        task.next_tick_ps = self.ticks.first_ps(self.jitter.number());
         let core = task.core;
         for sibling in self.tasks.iter_mut().filter(|other| other.core == core) {
             for one in [&mut *sibling, &mut *task] {
@@ -168,16 +174,23 @@ impl Engine {
         }
     }
 
-    pub fn resume(&mut self, task: u32) -> Option<u32> {
-        self.current = task;
-        self.tasks[task as usize].state = State::Ready;
-        Some(task)
+    /// Lets a task go on that has waited, unless its CPU is interrupted just then.
+    pub fn resume(&mut self, id: u32) -> Option<u32> {
+        let task = &mut self.tasks[id as usize];
+        task.state = State::Ready;
+        if let Some(then_ps) = self.ticks.interrupted_until_ps(&mut task.next_tick_ps, self.now_ps) {
+            self.events.schedule(then_ps, Event::Resume(id));
+            return None;
+        }
+        self.current = id;
+        Some(id)
     }
 
     /// Lets the current task spend `ps`: true if nothing else happens meanwhile and it may go on at
     /// once, false if it must suspend itself.
     pub fn spend(&mut self, ps: u64) -> bool {
-        let then = self.now_ps + ps;
+        let next_tick_ps = &mut self.tasks[self.current as usize].next_tick_ps;
+        let then = self.ticks.computed_ps(next_tick_ps, self.now_ps + ps);
         if then <= self.horizon_ps && self.events.is_quiet(then) {
             self.now_ps = then;
             return true;

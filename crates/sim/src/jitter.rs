@@ -56,6 +56,11 @@ impl Jitter {
         self.random.next_u64() % n
     }
 
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
+        self.random.next_u64()
+    }
+
     /// A seed for a task's own numbers, not zero.
     pub fn seed(&mut self) -> u32 {
         self.random.next_u32() | 1

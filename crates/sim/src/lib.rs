@@ -10,6 +10,7 @@
 //!   access      one memory operation                     events   the queue of what happens next
 //!   waiting     for a line to change                     jitter   what varies at random
 //!   parking     the futex                                fences   membarrier
+//!   ticks       interrupts by the timer
 //! platform    Sim: the platform that locks are instantiated with
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
@@ -38,9 +39,10 @@ mod platform;
 mod service;
 pub mod spec;
 mod task;
+mod ticks;
 mod waiting;
 
-pub use arena::Placed;
+pub use arena::{LINE, Placed};
 pub use engine::Counters;
 pub use machine::{Machine, Pause};
 pub use platform::Sim;

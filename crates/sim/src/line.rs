@@ -94,6 +94,8 @@ pub struct Line {
     /// When the next request may begin.
     pub free_ps: u64,
     pub queue: VecDeque<Request>,
+    /// How many requests in a row have gone ahead of older ones.
+    pub bypasses: usize,
     /// Tasks that wait for the line to change.
     pub waiters: Vec<u32>,
 }
@@ -111,6 +113,7 @@ impl Line {
             done_ps: 0,
             free_ps: 0,
             queue: VecDeque::new(),
+            bypasses: 0,
             waiters: Vec::new(),
         }
     }

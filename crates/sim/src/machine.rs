@@ -299,6 +299,10 @@ impl Inner {
         self.engine.borrow().now_ps
     }
 
+    pub fn spin_exit_ps(&self) -> u64 {
+        self.engine.borrow().costs.spin_exit_ps
+    }
+
     pub fn pause_ps(&self) -> u64 {
         self.engine.borrow().costs.pause_ps
     }

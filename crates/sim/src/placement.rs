@@ -9,9 +9,12 @@ use crate::spec::MachineSpec;
 /// get a second thread only when all that may be used have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// On as few sockets as give each thread a core of its own, but two at least: between a scheduler that
-    /// keeps new threads where they were made, and one that spreads them for the sake of their caches.
+    /// On as few sockets as have a hardware thread for each, but two at least, socket after socket: neighbours in
+    /// number are neighbours in place. So does a scheduler that puts new threads where they are made for as long as
+    /// a CPU is idle there, and then sends some away if a second socket is idle.
     #[default]
+    Filled,
+    /// On as few sockets as give each thread a core of its own, but two at least.
     Gathered,
     /// Over all cores alike.
     Random,
@@ -28,14 +31,15 @@ impl Placement {
     pub fn cpus(self, spec: &MachineSpec, threads: usize, seed: u64) -> Vec<usize> {
         assert!(threads <= spec.cpus(), "{threads} threads, but {} CPUs", spec.cpus());
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let shuffle = |items: &mut [usize], rng: &mut _| match self {
-            Self::Near => {}
-            Self::Gathered | Self::Random => shuffle(items, rng),
-        };
         let mut sockets: Vec<usize> = (0..spec.sockets).collect();
-        if self == Placement::Gathered {
+        let threads_of_socket = match self {
+            Self::Filled => Some(spec.cores_per_socket * spec.smt),
+            Self::Gathered => Some(spec.cores_per_socket),
+            Self::Random | Self::Near => None,
+        };
+        if let Some(threads_of_socket) = threads_of_socket {
             shuffle(&mut sockets, &mut rng);
-            sockets.truncate(threads.div_ceil(spec.cores_per_socket).max(2));
+            sockets.truncate(threads.div_ceil(threads_of_socket).max(2));
         }
         let mut cpus = Vec::with_capacity(spec.cpus());
         for thread in 0..spec.smt {
@@ -43,16 +47,21 @@ impl Placement {
                 spec.thread_of_cpu(*cpu) == thread && sockets.contains(&spec.socket_of_cpu(*cpu))
             };
             let mut round: Vec<usize> = (0..spec.cpus()).filter(usable).collect();
-            shuffle(&mut round, &mut rng);
+            if self != Self::Near {
+                shuffle(&mut round, &mut rng);
+            }
             cpus.append(&mut round);
         }
         cpus.truncate(threads);
+        if self == Self::Filled {
+            cpus.sort_by_key(|&cpu| spec.socket_of_cpu(cpu));
+        }
         cpus
     }
 }
 
-/// Fisher and Yates.
-fn shuffle(items: &mut [usize], rng: &mut impl Rng) {
+/// Puts items in an order drawn at random. Source: Fisher and Yates.
+pub fn shuffle(items: &mut [usize], rng: &mut impl Rng) {
     for i in (1..items.len()).rev() {
         items.swap(i, (rng.next_u64() % (i as u64 + 1)) as usize);
     }
@@ -95,6 +104,26 @@ mod tests {
         let all = Placement::Near.cpus(&spec, spec.cpus(), 1);
         assert_eq!(distinct(all.iter().copied()), spec.cpus());
         assert_eq!(all[spec.cores()], 1, "the second thread of the first core");
+    }
+
+    #[test]
+    fn filled_sockets_come_one_after_the_other_and_cores_first_within_each() {
+        let spec = haswell();
+        for (threads, sockets) in [(2, 1..=2), (36, 2..=2), (72, 2..=2), (73, 3..=3), (142, 4..=4)] {
+            for seed in 1..9 {
+                let cpus = Placement::Filled.cpus(&spec, threads, seed);
+                let places: Vec<_> = cpus.iter().map(|&cpu| spec.socket_of_cpu(cpu)).collect();
+                assert!(places.is_sorted(), "{threads}: {places:?}");
+                assert!(sockets.contains(&distinct(places.into_iter())), "{threads}");
+                let cores = distinct(cpus.iter().map(|&cpu| spec.core_of_cpu(cpu)));
+                assert_eq!(cores, threads.min(18 * threads.div_ceil(36).max(2)), "{threads}");
+            }
+        }
+        let both = (1..=16).filter(|&seed| {
+            let cpus = Placement::Filled.cpus(&spec, 2, seed);
+            spec.socket_of_cpu(cpus[0]) == spec.socket_of_cpu(cpus[1])
+        });
+        assert!((1..16).contains(&both.count()), "two threads share a socket in some runs");
     }
 
     #[test]

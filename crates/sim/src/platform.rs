@@ -150,6 +150,14 @@ impl SplitWord for Word<u32> {
     }
 }
 
+/// What a processor needs to go on after a loop whose end it did not expect.
+fn leave_loop() {
+    let exit_ps = with(|inner| inner.spin_exit_ps());
+    if exit_ps > 0 {
+        spend_ps(exit_ps);
+    }
+}
+
 // SAFETY: the engine gives each access one moment at which it reads and writes memory, in an order that each
 // thread's loads and stores keep (total store order).
 unsafe impl Platform for Sim {
@@ -158,13 +166,16 @@ unsafe impl Platform for Sim {
     type Ptr<T> = Word<*mut T>;
 
     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
-        loop {
-            let v = word.load(order);
-            if done(v) {
-                return v;
-            }
-            wait_for_change(ptr::from_ref(word).cast(), None);
+        let mut v = word.load(order);
+        if done(v) {
+            return v;
         }
+        while !done(v) {
+            wait_for_change(ptr::from_ref(word).cast(), None);
+            v = word.load(order);
+        }
+        leave_loop();
+        v
     }
 
     fn wait_until_bounded<V: Copy>(
@@ -174,12 +185,17 @@ unsafe impl Platform for Sim {
         done: impl Fn(V) -> bool,
     ) -> V {
         let end_ps = with(|inner| inner.now_ps() + u64::from(turns) * inner.pause_ps());
+        let mut waited = false;
         loop {
             let v = word.load(order);
             let (now_ps, turn_ps) = with(|inner| (inner.now_ps(), inner.pause_ps()));
             if done(v) || now_ps >= end_ps {
+                if waited {
+                    leave_loop();
+                }
                 return v;
             }
+            waited = true;
             let left = (end_ps - now_ps).div_ceil(turn_ps.max(1)) as u32;
             wait_for_change(ptr::from_ref(word).cast(), Some(left));
         }

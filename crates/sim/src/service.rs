@@ -29,9 +29,32 @@ impl Engine {
     pub fn begin_next(&mut self, index: u32) {
         let line = &mut self.lines[index as usize];
         line.phase = Phase::Idle;
-        if let Some(request) = line.queue.pop_front() {
+        if line.queue.is_empty() {
+            return;
+        }
+        let next = if self.same_socket_bypasses == 0 { 0 } else { self.arbitrate(index) };
+        let line = &mut self.lines[index as usize];
+        if let Some(request) = line.queue.remove(next) {
             line.served = request;
             self.begin(index, Arrival::Queued);
+        }
+    }
+
+    /// Which request is next: the oldest from the socket that was served last, if not too many of them have gone ahead
+    /// of others by now; else the oldest.
+    fn arbitrate(&mut self, index: u32) -> usize {
+        let line = &mut self.lines[index as usize];
+        let socket = self.costs.socket_of_core(line.served.core);
+        let near = line.queue.iter().position(|request| self.costs.socket_of_core(request.core) == socket);
+        match near {
+            Some(near) if near > 0 && line.bypasses < self.same_socket_bypasses => {
+                line.bypasses += 1;
+                near
+            }
+            _ => {
+                line.bypasses = 0;
+                0
+            }
         }
     }
 

@@ -63,6 +63,8 @@ pub struct Task {
     pub sibling: Sibling,
     /// Factor on the time that instructions take, for the sibling on the same core.
     pub slowdown: f64,
+    /// When the timer interrupts its CPU next.
+    pub next_tick_ps: u64,
 }
 
 impl Task {
@@ -84,6 +86,7 @@ impl Task {
             urgent: false,
             sibling: Sibling::Idle,
             slowdown: 1.0,
+            next_tick_ps: u64::MAX,
         }
     }
 

@@ -104,6 +104,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
                 settings: configuration.locks,
                 limits: configuration.limits,
                 placement: configuration.placement,
+                start: configuration.start,
             }));
         }
     }

@@ -8,6 +8,7 @@ fn cell(lock: &str, threads: usize) -> Simulation {
         workload: Workload::Locktorture(Locktorture::default()),
         lock: Subject::named(lock).unwrap(),
         placement: Placement::default(),
+        start: Start::default(),
         threads,
         seed: 5,
         settings: Setting::DEFAULTS,

@@ -4,8 +4,9 @@
 use std::rc::Rc;
 
 use nearlock_core::raw::RawLock;
+use nearlock_sim::placement::shuffle;
 use nearlock_sim::spec::{Access, MachineSpec};
-use nearlock_sim::{Machine, Placed, Sim};
+use nearlock_sim::{LINE, Machine, Placed, Sim};
 use nearlock_workload::locktorture::{self, LongHolds, OwnLine, ShortHolds};
 use nearlock_workload::sections::{self, Overhead, Spell};
 use rand_core::Rng;
@@ -31,6 +32,27 @@ pub enum Workload {
     Context1(Context1),
 }
 
+/// In which order the threads of a simulation begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// One that the seed draws. In a first-come-first-served queue an order lasts for long, and in a run of a
+    /// minute it is the order of no beginning.
+    #[default]
+    Shuffled,
+    /// That of their numbers, as they are made.
+    InTurn,
+}
+
+/// How the statistics of locktorture's writers lie in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Statistics {
+    /// 16 bytes each, one after the other: four writers share a line, as in the original.
+    #[default]
+    Packed,
+    /// A line for each.
+    Padded,
+}
+
 /// The parameters of locktorture that a simulation may vary.
 #[derive(Clone, Debug)]
 pub struct Locktorture {
@@ -42,11 +64,19 @@ pub struct Locktorture {
     pub think_ns: u64,
     /// Of 100 acquisitions, how many are urgent.
     pub priority_percent: u64,
+    /// How the statistics lie in memory.
+    pub statistics: Statistics,
 }
 
 impl Default for Locktorture {
     fn default() -> Self {
-        Self { short_holds: ShortHolds::V5_10, section_ns: 75, think_ns: 15, priority_percent: 0 }
+        Self {
+            short_holds: ShortHolds::V5_10,
+            section_ns: 75,
+            think_ns: 15,
+            priority_percent: 0,
+            statistics: Statistics::default(),
+        }
     }
 }
 
@@ -161,12 +191,16 @@ pub(super) fn seat_on<L: RawLock, B: FnOnce() + 'static>(
     mut body: impl FnMut(Seat<L>) -> B,
 ) {
     let spec = &simulation.machine;
-    for (thread, &cpu) in cpus.iter().enumerate() {
+    let mut turns: Vec<usize> = (0..cpus.len()).collect();
+    if simulation.start == Start::Shuffled {
+        shuffle(&mut turns, seeds);
+    }
+    for (thread, (&cpu, turn)) in cpus.iter().zip(turns).enumerate() {
         let node = spec.numa_node_of_cpu(cpu);
         let queue_node = machine.place(node, OwnLine(L::Node::default()));
         let scribe = Scribe::new(journal, thread, node);
         let body = body(Seat { thread, queue_node, scribe, seed: seeds.next_u64() });
-        machine.spawn(cpu, START_NS * thread as u64, body);
+        machine.spawn(cpu, START_NS * turn as u64, body);
     }
 }
 
@@ -189,11 +223,16 @@ impl Locktorture {
             priority_percent: self.priority_percent,
         };
         let shared = Rc::new(machine.place(0, locktorture::Shared::<Sim, L>::default()));
-        let stats = Rc::new(machine.place_slice(0, threads, locktorture::Stats::<Sim>::default));
+        // Of padded statistics the first of each line is used.
+        let step = match self.statistics {
+            Statistics::Packed => 1,
+            Statistics::Padded => LINE / size_of::<locktorture::Stats<Sim>>(),
+        };
+        let stats = Rc::new(machine.place_slice(0, threads * step, locktorture::Stats::<Sim>::default));
         seat::<L, _>(machine, simulation, journal, seeds, |mut seat| {
             let (shared, stats, params) = (Rc::clone(&shared), Rc::clone(&stats), params.clone());
             move || {
-                let (stats, node) = (&stats[seat.thread], &mut seat.queue_node.0);
+                let (stats, node) = (&stats[seat.thread * step], &mut seat.queue_node.0);
                 let mut writer = locktorture::Writer::<Sim, L>::new(&shared, stats, node, &params, seat.seed);
                 writer.run(&mut seat.scribe);
             }

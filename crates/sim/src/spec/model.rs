@@ -32,6 +32,9 @@ pub struct ModelParameters {
     pub read_occupancy_modified: f64,
     /// Time for which a read of a shared line keeps that line from others, in nanoseconds. Default 5.
     pub read_occupancy_shared_ns: f64,
+    /// How many requests from the holder's socket may be served in a row ahead of others that asked before. Default
+    /// 0: requests for a line are served in the order in which they come.
+    pub same_socket_bypasses: usize,
     /// Relative width of the random deviation of each transfer's latency: 0.1 is +-10 %. Default 0.1.
     ///
     /// Without any, a few threads lock into resonances that no real machine has.
@@ -51,6 +54,9 @@ pub struct ModelParameters {
     pub smt_miss_scale: f64,
     /// Speed of each of two busy hardware threads of a core, a lone one being 1. Default 1.
     pub smt_speed: f64,
+    /// What leaving a spin loop costs a thread that has waited in it, in nanoseconds: a mispredicted branch, and on
+    /// some processors all that it had executed ahead. Default 0.
+    pub spin_exit_ns: f64,
     /// What a call of the futex costs the caller, in nanoseconds. Default 130: a wake-up of nobody, measured in a
     /// virtual Xeon of two processors.
     pub futex_call_ns: f64,
@@ -60,7 +66,8 @@ pub struct ModelParameters {
     /// What a heavy fence costs the caller, besides waiting for others' stores, in nanoseconds. Default 1600: a
     /// `membarrier` there that interrupts one other processor.
     pub heavy_fence_ns: f64,
-    /// How often the timer interrupts a busy CPU, in 1/s. Default 0: never.
+    /// How often the timer interrupts a busy CPU, in 1/s; 0: never. Default 1000: the default configuration of
+    /// Linux for x86-64.
     pub tick_hz: f64,
     /// How long such an interrupt keeps the CPU from its thread, in nanoseconds. Default 2000: an estimate.
     pub tick_ns: f64,
@@ -79,6 +86,7 @@ impl Default for ModelParameters {
             queued_grab_fraction: 0.1,
             read_occupancy_modified: 0.5,
             read_occupancy_shared_ns: 5.0,
+            same_socket_bypasses: 0,
             jitter: 0.1,
             ownership_overlap: OwnershipOverlap::Prefetch,
             store_buffer_entries: 42,
@@ -86,10 +94,11 @@ impl Default for ModelParameters {
             sharer_extra_ns: 0.0,
             smt_miss_scale: 1.0,
             smt_speed: 1.0,
+            spin_exit_ns: 0.0,
             futex_call_ns: 130.0,
             wake_latency_ns: 3500.0,
             heavy_fence_ns: 1600.0,
-            tick_hz: 0.0,
+            tick_hz: 1000.0,
             tick_ns: 2000.0,
             context_switch_ns: 1500.0,
         }

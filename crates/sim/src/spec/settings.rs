@@ -31,6 +31,8 @@ struct Number {
 }
 
 const STORE_BUFFER_ENTRIES_MAX: usize = 1024;
+/// Many more would leave other sockets without the line for good.
+const BYPASSES_MAX: usize = 1000;
 /// What the operating system takes for a futex, at most: 10 ms.
 const FUTEX_MAX_NS: f64 = 10_000_000.0;
 /// No system's timer comes more often.
@@ -139,6 +141,15 @@ const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.smt_speed,
     },
     Number {
+        name: "spin-exit-ns",
+        file_key: "model.spin_exit_ns",
+        unit: "ns",
+        low: 0.0,
+        high: LATENCY_MAX_NS,
+        summary: "What leaving a spin loop costs a thread that has waited in it.",
+        field: |spec| &mut spec.model.spin_exit_ns,
+    },
+    Number {
         name: "futex-call-ns",
         file_key: "model.futex_call_ns",
         unit: "ns",
@@ -231,6 +242,10 @@ const OTHERS: &[(&str, &str)] = &[
         "store-buffer-entries",
         "Stores that a hardware thread can hold back; 1 blocks at each until it is done.",
     ),
+    (
+        "same-socket-bypasses",
+        "Requests for a line from the socket that had it last, served in a row ahead of older ones.",
+    ),
 ];
 
 /// Checks the numbers that a file's `[model]` and `[local_ns]` give.
@@ -241,6 +256,11 @@ pub(super) fn check_model(spec: &MachineSpec) -> Result<(), Problem> {
         if !(number.low..=number.high).contains(&value) {
             return Err(Problem::new(number.file_key, format!("is {value}, must be {}", range_of(number))));
         }
+    }
+    let bypasses = spec.model.same_socket_bypasses;
+    if bypasses > BYPASSES_MAX {
+        let problem = format!("is {bypasses}, must be 0 to {BYPASSES_MAX}");
+        return Err(Problem::new("model.same_socket_bypasses", problem));
     }
     let entries = spec.model.store_buffer_entries;
     if !(1..=STORE_BUFFER_ENTRIES_MAX).contains(&entries) {
@@ -270,6 +290,9 @@ pub(super) fn changed_model_keys(spec: &MachineSpec) -> Vec<(&'static str, Strin
     if spec.model.store_buffer_entries != plain.model.store_buffer_entries {
         changed.push(("store_buffer_entries", spec.model.store_buffer_entries.to_string()));
     }
+    if spec.model.same_socket_bypasses != plain.model.same_socket_bypasses {
+        changed.push(("same_socket_bypasses", spec.model.same_socket_bypasses.to_string()));
+    }
     changed
 }
 
@@ -286,6 +309,7 @@ impl MachineSpec {
             "smt" => changed.set_smt(value),
             "ownership-overlap" => changed.set_ownership_overlap(value),
             "store-buffer-entries" => changed.set_store_buffer_entries(value),
+            "same-socket-bypasses" => changed.set_same_socket_bypasses(value),
             _ => match NUMBERS.iter().find(|number| number.name == name) {
                 Some(number) => changed.set_number(number, value),
                 None => {
@@ -325,6 +349,9 @@ impl MachineSpec {
             "ownership-overlap" => {
                 let word = overlap_name(self.model.ownership_overlap);
                 (word.to_owned(), "none, prefetch".to_owned())
+            }
+            "same-socket-bypasses" => {
+                (self.model.same_socket_bypasses.to_string(), format!("0 to {BYPASSES_MAX}"))
             }
             _ => {
                 let entries = self.model.store_buffer_entries;
@@ -379,6 +406,11 @@ impl MachineSpec {
 
     fn set_store_buffer_entries(&mut self, value: &str) -> Result<(), String> {
         self.model.store_buffer_entries = count(value, 1, STORE_BUFFER_ENTRIES_MAX)?;
+        Ok(())
+    }
+
+    fn set_same_socket_bypasses(&mut self, value: &str) -> Result<(), String> {
+        self.model.same_socket_bypasses = count(value, 0, BYPASSES_MAX)?;
         Ok(())
     }
 

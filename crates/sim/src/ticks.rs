@@ -1,0 +1,95 @@
+//! Timer ticks: each CPU is interrupted at a fixed rate, whatever its thread does, and each at moments of its own.
+//!
+//! A thread that computes goes on later by the length of the interrupt. One that waits for memory, for its stores or
+//! for a line to change loses nothing by an interrupt that is over when its wait is; else it goes on at the end of
+//! the interrupt. Lines are served meanwhile.
+//!
+//! Few as they are, ticks decide how threads follow one another: without any, small numbers of threads keep for ever
+//! to the order in which they began.
+
+use crate::spec::ModelParameters;
+
+/// The ticks of a machine.
+pub struct Ticks {
+    period_ps: u64,
+    length_ps: u64,
+}
+
+/// The moment of a tick that never comes.
+const NEVER: u64 = u64::MAX;
+
+impl Ticks {
+    pub fn new(model: &ModelParameters) -> Self {
+        let length_ps = (model.tick_ns * 1000.0) as u64;
+        let period_ps = if model.tick_hz > 0.0 { (1e12 / model.tick_hz) as u64 } else { NEVER };
+        // Less would stand still.
+        Self { period_ps: period_ps.max(2 * length_ps), length_ps }
+    }
+
+    /// The first tick of a CPU, by a number drawn for it.
+    pub fn first_ps(&self, drawn: u64) -> u64 {
+        if self.period_ps == NEVER { NEVER } else { drawn % self.period_ps }
+    }
+
+    /// When a thread that computes has computed until `then_ps`, the next tick of its CPU being `next_ps`.
+    pub fn computed_ps(&self, next_ps: &mut u64, mut then_ps: u64) -> u64 {
+        while *next_ps <= then_ps {
+            then_ps += self.length_ps;
+            *next_ps += self.period_ps;
+        }
+        then_ps
+    }
+
+    /// When a thread goes on whose wait is over at `now_ps`: `None` if at once, as its CPU is not interrupted.
+    pub fn interrupted_until_ps(&self, next_ps: &mut u64, now_ps: u64) -> Option<u64> {
+        if *next_ps > now_ps {
+            return None;
+        }
+        let since_ps = (now_ps - *next_ps) % self.period_ps;
+        *next_ps = now_ps - since_ps + self.period_ps;
+        (since_ps < self.length_ps).then(|| now_ps - since_ps + self.length_ps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(hz: f64, ns: f64) -> Ticks {
+        Ticks::new(&ModelParameters { tick_hz: hz, tick_ns: ns, ..ModelParameters::default() })
+    }
+
+    #[test]
+    fn computing_takes_longer_by_each_tick_that_falls_into_it() {
+        let (ticks, mut next_ps) = (ticks(1e6, 100.0), 500_000);
+        assert_eq!(ticks.computed_ps(&mut next_ps, 499_999), 499_999);
+        assert_eq!(ticks.computed_ps(&mut next_ps, 600_000), 700_000);
+        assert_eq!(next_ps, 1_500_000);
+        assert_eq!(
+            ticks.computed_ps(&mut next_ps, 2_450_000),
+            2_650_000,
+            "the first makes room for the second"
+        );
+    }
+
+    #[test]
+    fn a_wait_is_prolonged_only_by_an_interrupt_at_its_end() {
+        let (ticks, mut next_ps) = (ticks(1e6, 100.0), 500_000);
+        assert_eq!(ticks.interrupted_until_ps(&mut next_ps, 499_999), None);
+        assert_eq!(ticks.interrupted_until_ps(&mut next_ps, 550_000), Some(600_000));
+        assert_eq!(next_ps, 1_500_000);
+        assert_eq!(ticks.interrupted_until_ps(&mut next_ps, 4_700_000), None, "three were over");
+        assert_eq!(next_ps, 5_500_000);
+        assert_eq!(ticks.interrupted_until_ps(&mut next_ps, 5_599_999), Some(5_600_000));
+        assert_eq!(ticks.interrupted_until_ps(&mut next_ps, 6_600_000), None, "the end is outside");
+    }
+
+    #[test]
+    fn without_a_rate_there_is_no_tick_and_absurd_ones_leave_time_to_work() {
+        let none = ticks(0.0, 2000.0);
+        assert_eq!(none.first_ps(7), NEVER);
+        assert_eq!(none.computed_ps(&mut none.first_ps(7), 1 << 60), 1 << 60);
+        let absurd = ticks(1e6, 1e6);
+        assert_eq!(absurd.computed_ps(&mut 0, 10), 1_000_000_010);
+    }
+}
