@@ -68,7 +68,7 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         setting: "simulation.placement",
-        changes: &[Change::Other("gathered", "random")],
+        changes: &[Change::Other("filled", "random")],
         reason: "Publications seldom say on which CPUs the threads ran.",
     },
 ];
@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "machine.cross-socket-scale=0.792",
-                "machine.cross-socket-scale=0.968",
+                "machine.cross-socket-scale=0.927",
+                "machine.cross-socket-scale=1.133",
                 "machine.grab-fraction=0.3",
                 "machine.grab-fraction=0.7",
                 "machine.read-occupancy-modified=0.3",

@@ -6,9 +6,7 @@ use nearlock_workload::context1::LINES_MAX;
 use nearlock_workload::locktorture::ShortHolds;
 
 use crate::names::suggestion;
-use crate::simulate::{
-    Context1, Limits, Locktorture, Partners, Placement, Sections, Start, Statistics,
-};
+use crate::simulate::{Context1, Limits, Locktorture, Partners, Placement, Sections, Start, Statistics};
 
 /// Whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
