@@ -139,9 +139,9 @@ mod tests {
         // That has set them all, so they are moved from there.
         let texts = variations(PARAMETERS, &configuration, &machine).unwrap();
         for text in [
-            "machine.cross-socket-scale=0.8712",
+            "machine.cross-socket-scale=1.0197",
             "machine.ownership-overlap=prefetch",
-            "simulation.placement=gathered",
+            "simulation.placement=filled",
         ] {
             assert!(texts.contains(&text.to_owned()), "{text}: {texts:?}");
         }

@@ -9,7 +9,9 @@ use nearlock_workload::sections::Overhead;
 use super::overhead::Overheads;
 use super::{Cell, Effort};
 use crate::bench::statistics::median;
-use crate::simulate::{Failure, Limits, Placement, Sections, Simulated, Simulation, Workload, simulate};
+use crate::simulate::{
+    Failure, Limits, Placement, Sections, Simulated, Simulation, Start, Workload, simulate,
+};
 use crate::sweep;
 
 /// What a section takes besides its work, about, in ns: for the length of the window.
@@ -36,6 +38,7 @@ fn simulation(
         }),
         lock: cell.lock,
         placement: Placement::Near,
+        start: Start::default(),
         threads: cell.threads,
         seed,
         settings: Setting::DEFAULTS,
