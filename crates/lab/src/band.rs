@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "machine.cross-socket-scale=0.927",
-                "machine.cross-socket-scale=1.133",
+                "machine.cross-socket-scale=0.9",
+                "machine.cross-socket-scale=1.1",
                 "machine.grab-fraction=0.3",
                 "machine.grab-fraction=0.7",
                 "machine.read-occupancy-modified=0.3",
@@ -139,7 +139,7 @@ mod tests {
         // That has set them all, so they are moved from there.
         let texts = variations(PARAMETERS, &configuration, &machine).unwrap();
         for text in [
-            "machine.cross-socket-scale=1.0197",
+            "machine.cross-socket-scale=0.99",
             "machine.ownership-overlap=prefetch",
             "simulation.placement=filled",
         ] {

@@ -144,7 +144,7 @@ const CHOICES: &[Choice] = &[
     Choice {
         name: "simulation.placement",
         group: Group::Simulation,
-        summary: "CPUs of the threads: on as few sockets as have a hardware thread for each, but two at least, one \
+        summary: "CPUs of the threads: on as few sockets as have a hardware thread for each, and on one more, one \
                   socket after the other; on as few as give each a core, but two at least; over all cores alike; or \
                   on the first cores, near each other.",
         words: &[

@@ -9,9 +9,9 @@ use crate::spec::MachineSpec;
 /// get a second thread only when all that may be used have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// On as few sockets as have a hardware thread for each, but two at least, socket after socket: neighbours in
+    /// On as few sockets as have a hardware thread for each, and on one more, socket after socket: neighbours in
     /// number are neighbours in place. So does a scheduler that puts new threads where they are made for as long as
-    /// a CPU is idle there, and then sends some away if a second socket is idle.
+    /// a CPU is idle there, and later sends some of them to an idle socket.
     #[default]
     Filled,
     /// On as few sockets as give each thread a core of its own, but two at least.
@@ -32,14 +32,14 @@ impl Placement {
         assert!(threads <= spec.cpus(), "{threads} threads, but {} CPUs", spec.cpus());
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut sockets: Vec<usize> = (0..spec.sockets).collect();
-        let threads_of_socket = match self {
-            Self::Filled => Some(spec.cores_per_socket * spec.smt),
-            Self::Gathered => Some(spec.cores_per_socket),
-            Self::Random | Self::Near => None,
+        let sockets_used = match self {
+            Self::Filled => threads.div_ceil(spec.cores_per_socket * spec.smt) + 1,
+            Self::Gathered => threads.div_ceil(spec.cores_per_socket).max(2),
+            Self::Random | Self::Near => spec.sockets,
         };
-        if let Some(threads_of_socket) = threads_of_socket {
+        if sockets_used < spec.sockets {
             shuffle(&mut sockets, &mut rng);
-            sockets.truncate(threads.div_ceil(threads_of_socket).max(2));
+            sockets.truncate(sockets_used);
         }
         let mut cpus = Vec::with_capacity(spec.cpus());
         for thread in 0..spec.smt {
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn filled_sockets_come_one_after_the_other_and_cores_first_within_each() {
         let spec = haswell();
-        for (threads, sockets) in [(2, 1..=2), (36, 2..=2), (72, 2..=2), (73, 3..=3), (142, 4..=4)] {
+        for (threads, sockets) in [(2, 1..=2), (36, 2..=2), (72, 3..=3), (73, 4..=4), (142, 4..=4)] {
             for seed in 1..9 {
                 let cpus = Placement::Filled.cpus(&spec, threads, seed);
                 let places: Vec<_> = cpus.iter().map(|&cpu| spec.socket_of_cpu(cpu)).collect();
                 assert!(places.is_sorted(), "{threads}: {places:?}");
                 assert!(sockets.contains(&distinct(places.into_iter())), "{threads}");
                 let cores = distinct(cpus.iter().map(|&cpu| spec.core_of_cpu(cpu)));
-                assert_eq!(cores, threads.min(18 * threads.div_ceil(36).max(2)), "{threads}");
+                assert_eq!(cores, threads.min(18 * (threads.div_ceil(36) + 1).min(4)), "{threads}");
             }
         }
         let both = (1..=16).filter(|&seed| {
