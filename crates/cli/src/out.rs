@@ -106,7 +106,7 @@ impl OutFile {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().unwrap_or(name).to_string_lossy();
         let unfinished = path.with_file_name(format!(".{name}.{}", std::process::id()));
-        File::create_new(&unfinished).map_err(failed)?;
+        File::create_new(&unfinished).and_then(|_| fs::remove_file(&unfinished)).map_err(failed)?;
         Ok(Self { path, unfinished: Some(unfinished) })
     }
 
@@ -114,25 +114,17 @@ impl OutFile {
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// If it cannot be written. Then what was there is as before.
     pub fn end(self, contents: &[u8]) -> Result<(), OutFileError> {
         let written = match &self.unfinished {
-            Some(unfinished) => {
-                fs::write(unfinished, contents).and_then(|()| fs::rename(unfinished, &self.path))
-            }
+            Some(unfinished) => fs::write(unfinished, contents)
+                .and_then(|()| fs::rename(unfinished, &self.path))
+                .inspect_err(|_| _ = fs::remove_file(unfinished)),
             None => fs::write(&self.path, contents),
         };
         written.map_err(|source| OutFileError { path: self.path.clone(), source })?;
         report::say(format_args!("wrote {}", self.path.display()));
         Ok(())
-    }
-}
-
-impl Drop for OutFile {
-    /// Leaves nothing unfinished behind.
-    fn drop(&mut self) {
-        // After `end` it is not there any more.
-        let _ = self.unfinished.as_ref().map(fs::remove_file);
     }
 }
 

@@ -261,3 +261,73 @@ fn siblings(layout: &Layout) -> Option<Cast> {
     let [measurer, holder] = *layout.cores.first()?.cpus.first_chunk()?;
     Some(Cast { measurer, holder, reader: None, displace: None })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearlock_os::topology::{LastLevelCache, NumaNode, NumberList};
+
+    /// Two sockets of two caches of `cores` cores of two threads.
+    fn machine(cores: u32) -> Layout {
+        let cpus = |from: u32, to: u32| (2 * from * cores..2 * to * cores).collect::<NumberList>();
+        let node = |number: u32| NumaNode {
+            number,
+            cpus: cpus(2 * number, 2 * number + 2),
+            distances: if number == 0 { vec![10, 20] } else { vec![20, 10] },
+        };
+        Layout::of(&topology::Machine {
+            possible: cpus(0, 4),
+            online: cpus(0, 4),
+            allowed: cpus(0, 4),
+            nodes: vec![node(0), node(1)],
+            cores: (0..4 * cores).map(|core| NumberList::from_iter([2 * core, 2 * core + 1])).collect(),
+            last_level_caches: (0..4).map(|n| LastLevelCache { level: 3, cpus: cpus(n, n + 1) }).collect(),
+            quota: None,
+        })
+    }
+
+    fn core(layout: &Layout, cpu: u32) -> &Core {
+        layout.cores.iter().find(|core| core.cpus.contains(&cpu)).expect("it is described")
+    }
+
+    #[test]
+    fn threads_of_a_cast_are_on_cores_that_are_as_far_apart_as_asked() {
+        let layout = machine(3);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+        for distance in 0..layout.distances().len() {
+            let casts = casts(&layout, distance, 5, &mut random);
+            assert_eq!(casts.len(), 5);
+            for cast in &casts {
+                let [measurer, holder] = [cast.measurer, cast.holder].map(|cpu| core(&layout, cpu));
+                assert_eq!(layout.distance(measurer, holder), distance);
+                let reader = core(&layout, cast.reader.expect("three cores to a cache"));
+                assert!(reader != measurer && reader != holder && reader.domain == holder.domain, "{cast:?}");
+                assert_eq!(casts.iter().filter(|other| *other == cast).count(), 1, "drawn once");
+            }
+        }
+        let siblings = siblings(&layout).expect("two threads to a core");
+        assert_eq!(core(&layout, siblings.measurer), core(&layout, siblings.holder));
+    }
+
+    #[test]
+    fn without_a_near_core_the_reader_is_as_far_away_or_nobody() {
+        let layout = machine(1);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+        assert!(casts(&layout, 0, 5, &mut random).is_empty(), "one core to a cache");
+        assert!(casts(&layout, 1, 9, &mut random).iter().all(|cast| cast.reader.is_none()));
+        let far = casts(&layout, 2, 99, &mut random);
+        assert_eq!(far.len(), 8, "all pairs");
+        for cast in far {
+            let [measurer, reader] = [cast.measurer, cast.reader.expect("the holder's neighbour")];
+            assert_eq!(layout.distance(core(&layout, measurer), core(&layout, reader)), 2);
+        }
+    }
+
+    #[test]
+    fn what_is_spread_is_spread_evenly() {
+        let spread = |all: &[u32], most| spread(all, most).copied().collect::<Vec<_>>();
+        assert_eq!(spread(&[0, 1, 2, 3, 4, 5, 6, 7], 4), [0, 2, 4, 6]);
+        assert_eq!(spread(&[0, 1, 2, 3, 4], 4), [0, 2, 4]);
+        assert_eq!(spread(&[7], 4), [7]);
+    }
+}
