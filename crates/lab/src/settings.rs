@@ -227,7 +227,8 @@ const NUMBERS: &[Number] = &[
         unit: "locks",
         min: 1,
         max: 1024,
-        summary: "How many locks the pairs share; each pair takes one of them.",
+        summary: "How many locks the pairs share; each pair takes one of them. Two is the least that carries \
+                  the published rate.",
         field: |c| &mut c.context1.locks,
     },
     Number {
@@ -236,7 +237,8 @@ const NUMBERS: &[Number] = &[
         unit: "ns",
         min: 0,
         max: MILLISECOND_NS,
-        summary: "Instructions inside a section, besides its memory accesses.",
+        summary: "Instructions inside a section, besides its memory accesses: an estimate, of an insertion \
+                  into a list.",
         field: |c| &mut c.context1.section_ns,
     },
     Number {
@@ -245,7 +247,7 @@ const NUMBERS: &[Number] = &[
         unit: "lines",
         min: 1,
         max: LINES_MAX as u64,
-        summary: "Shared lines that a section reads and writes.",
+        summary: "Shared lines that a section reads and writes: an estimate, a list's head and a neighbour.",
         field: |c| &mut c.context1.lines,
     },
     Number {
@@ -255,7 +257,7 @@ const NUMBERS: &[Number] = &[
         min: 0,
         max: MILLISECOND_NS,
         summary: "Instructions between being woken and locking, on average: drawn from half to one and a \
-                  half of this.",
+                  half of this. From the published rate of round trips, with the machine's sleep.",
         field: |c| &mut c.context1.think_ns,
     },
     Number {

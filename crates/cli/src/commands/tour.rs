@@ -53,7 +53,7 @@ pub fn run() -> anyhow::Result<Ending> {
     let mut out = io::stdout().lock();
     writeln!(out, "\nNext:")?;
     for (command, what) in [
-        ("nearlock reproduce", "the same table with more seeds"),
+        ("nearlock reproduce", "the same table with more seeds, and the others"),
         (
             "nearlock simulate --machine epyc-rome-2s --lock qspinlock,cna-v13 --threads 8,64",
             "another machine",

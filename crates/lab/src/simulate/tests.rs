@@ -218,7 +218,7 @@ fn what_a_hop_of_a_pair_consists_of_shows() {
     ] {
         assert!(ops(&changed) < 0.95 * of_plain, "{changed:?}");
     }
-    let crowded = Context1 { section_ns: 1000, ..plain };
+    let crowded = Context1 { locks: 1, section_ns: 1000, ..plain };
     let spread = Context1 { locks: 4, ..crowded.clone() };
     assert!(ops(&spread) > 1.5 * ops(&crowded));
 }
