@@ -35,10 +35,19 @@ impl Spell {
     /// Does the work.
     #[inline]
     pub fn pass<P: Work>(self) {
+        self.pass_on::<P>(0);
+    }
+
+    /// Does the work, which begins when `value` is known and ends before the returned value is: the same. So a
+    /// processor that executes ahead of what it waits for has to wait for the work.
+    #[inline]
+    fn pass_on<P: Work>(self, value: u64) -> u64 {
         P::compute_ns(self.ns);
-        if self.turns > 0 {
-            turns(self.turns);
+        if self.turns == 0 {
+            return value;
         }
+        let worked = turns(self.turns, value);
+        value.wrapping_add(worked).wrapping_sub(black_box(worked))
     }
 
     /// Half to one and a half of it, as `random` says.
@@ -49,14 +58,13 @@ impl Spell {
 }
 
 /// Executes so many turns of a chain of a multiplication and an addition, each of which needs the one before.
-/// Never inlined, so that all locks have the same work.
+/// It begins with `x` and returns what comes of it. Never inlined, so that all locks have the same work.
 #[inline(never)]
-pub fn turns(n: u64) {
-    let mut x = n;
+pub fn turns(n: u64, mut x: u64) -> u64 {
     for _ in 0..n {
         x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
     }
-    black_box(x);
+    black_box(x)
 }
 
 /// What the threads share, each on cache lines of its own.
@@ -132,7 +140,7 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
             // Relaxed: the lock orders its holders.
             let n = counter.0.load(Relaxed);
             P::compute_ps(section_ps);
-            self.params.section.pass::<P>();
+            let n = self.params.section.pass_on::<P>(n);
             counter.0.store(n + 1, Relaxed);
             observer.releasing();
             // SAFETY: locked above with this node.
@@ -217,9 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn turns_end() {
-        for n in [0, 1, 1000] {
-            turns(n);
+    fn work_passes_its_value_on() {
+        for turns in [0, 1, 1000] {
+            assert_eq!(Spell { ns: 1, turns }.pass_on::<Os>(u64::MAX), u64::MAX);
         }
+    }
+
+    #[test]
+    fn turns_end() {
+        assert_eq!(turns(0, 7), 7);
+        assert_eq!(turns(1, 0), 0x1405_7b7e_f767_814f);
+        assert_ne!(turns(1000, 1), turns(1000, 2));
     }
 }

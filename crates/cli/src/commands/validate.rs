@@ -47,6 +47,13 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
     };
     let cpus: Vec<String> = found.cpus.iter().map(ToString::to_string).collect();
     report::say(format_args!("threads on CPU {}", cpus.join(" and ")));
+    if let cells @ 1.. = found.without_bursts() {
+        report::say(format_args!(
+            "warning: {cells} cells have no burst that counts: threads were taken off their CPUs, or these are farther \
+             or nearer than {} says, as a hypervisor may place them; measure the machine again",
+            machine.name
+        ));
+    }
     // Before the results, which may have nobody to read them.
     if let Some(out) = out {
         out.write_results(&format!("validate-{}", machine.name), None, |contents, format| {

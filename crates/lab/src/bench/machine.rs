@@ -111,7 +111,7 @@ impl Calibration {
         const TURNS: u64 = 20_000;
         Self {
             clock_ns: least_ns(|| (0..LOOKS).for_each(|_| _ = black_box(<Os>::now_ns()))) / f64::from(LOOKS),
-            turn_ns: least_ns(|| turns(TURNS)) / TURNS as f64,
+            turn_ns: least_ns(|| _ = turns(TURNS, TURNS)) / TURNS as f64,
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
             std::thread::spawn(move || {
                 pin(cpu).expect("it is allowed");
                 assert_eq!(Machine::this().allowed, [cpu]);
-                turns(100_000);
+                turns(100_000, 1);
             })
             .join()
             .expect("it can be pinned");

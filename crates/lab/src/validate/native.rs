@@ -3,9 +3,13 @@
 //! A cell is measured in many short bursts, of all cells in an order drawn anew for each round: whatever slows the
 //! machine for a while slows all of them. In a burst the threads have CPUs of their own and come before
 //! ordinary programs, if the system permits; they wait by pausing alone, as in the simulator.
+//!
+//! A virtual machine's CPUs may be moved to other cores, nearer or farther than before. So two threads pass a word to
+//! and fro before and after their burst, and the burst counts only if that takes as long as the machine's description
+//! says: whatever the lock did meanwhile has no say in it.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use nearlock_core::platform::Clock;
@@ -32,12 +36,19 @@ const SECTION_LEAST_NS: u64 = 8;
 /// real-time threads that use more than 95 % of a second.
 const PAUSE_SHARE: f64 = 0.25;
 
+/// Round trips of the word before it is timed, and timed.
+const TRIPS: [u64; 2] = [30, 150];
+/// By how much the time of a passage may differ from what the description says.
+const PASSAGE_TOLERANCE: f64 = 0.25;
+/// Rounds for each burst that is to count of each cell, at most.
+const ROUNDS_PER_BURST_MAX: usize = 4;
+
 /// One cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Sections per microsecond by all threads.
     pub ops_per_us: Quartiles,
-    /// How many bursts count.
+    /// How many bursts count; if none does, the figures are of all.
     pub bursts: usize,
 }
 
@@ -52,42 +63,64 @@ struct Share {
     elapsed_ns: u64,
     /// Whether it was taken off its CPU meanwhile; unknown counts as no.
     preempted: bool,
+    /// How long the word took from one thread to the other before and after, in ns; `None` of one thread.
+    passage_ns: Option<[f64; 2]>,
 }
 
-/// Measures cells on these CPUs, each of them so often.
+impl Share {
+    /// Whether it says something about a machine on which a passage takes so long, if that is known.
+    fn counts(&self, passage_ns: Option<f64>) -> bool {
+        let near = |ns: f64| passage_ns.is_none_or(|right| (ns / right - 1.0).abs() <= PASSAGE_TOLERANCE);
+        !self.preempted && self.passage_ns.is_none_or(|[before, after]| near(before) && near(after))
+    }
+}
+
+/// Measures cells on these CPUs until so many bursts of each count. `passage_ns` is what a passage of a word between
+/// the CPUs takes on the described machine, if that is known. `done` is called after each burst of the first rounds.
 pub fn measure(
     cells: &[Cell],
     cpus: &[u32],
+    passage_ns: Option<f64>,
     calibration: &Calibration,
     effort: Effort,
     mut done: impl FnMut(),
 ) -> Result<Vec<Measured>, ValidateError> {
     let mut bursts: Vec<Vec<Vec<Share>>> = vec![Vec::new(); cells.len()];
     let mut order = Order::new(cells.len());
-    for round in 0..effort.bursts as u64 {
+    let enough = |bursts: &Vec<Vec<Share>>| {
+        bursts.iter().filter(|burst| counts(burst, passage_ns)).count() >= effort.bursts
+    };
+    for round in 0..effort.bursts * ROUNDS_PER_BURST_MAX {
         for &index in order.draw() {
+            if round < effort.bursts {
+                done();
+            }
+            if enough(&bursts[index]) {
+                continue;
+            }
             let cell = &cells[index];
             let cpus = &cpus[..cell.threads];
-            let burst = Burst { cell, cpus, calibration, length: effort.burst, seed: round };
+            let burst = Burst { cell, cpus, calibration, length: effort.burst, seed: round as u64 };
             bursts[index].push(cell.lock.visit::<Platform, _>(burst)?);
             std::thread::sleep(effort.burst.mul_f64(PAUSE_SHARE));
-            done();
         }
     }
-    Ok(bursts.iter().map(|bursts| summary(bursts)).collect())
+    Ok(bursts.iter().map(|bursts| summary(bursts, passage_ns)).collect())
 }
 
-/// Of the bursts in which nobody was taken off its CPU; of all if that leaves none.
-fn summary(bursts: &[Vec<Share>]) -> Measured {
-    let calm: Vec<f64> = bursts
-        .iter()
-        .filter(|burst| burst.iter().all(|share| !share.preempted))
-        .map(|b| ops_per_us(b))
-        .collect();
-    let counted = if calm.is_empty() { bursts.iter().map(|burst| ops_per_us(burst)).collect() } else { calm };
-    let bursts = counted.len();
+fn counts(burst: &[Share], passage_ns: Option<f64>) -> bool {
+    burst.iter().all(|share| share.counts(passage_ns))
+}
+
+/// Of the bursts that count; of all if none does.
+fn summary(bursts: &[Vec<Share>], passage_ns: Option<f64>) -> Measured {
+    let counted: Vec<f64> =
+        bursts.iter().filter(|burst| counts(burst, passage_ns)).map(|burst| ops_per_us(burst)).collect();
+    let bursts_that_count = counted.len();
+    let figures =
+        if counted.is_empty() { bursts.iter().map(|burst| ops_per_us(burst)).collect() } else { counted };
     let none = Quartiles { low: f64::NAN, median: f64::NAN, high: f64::NAN };
-    Measured { ops_per_us: Quartiles::of(counted).unwrap_or(none), bursts }
+    Measured { ops_per_us: Quartiles::of(figures).unwrap_or(none), bursts: bursts_that_count }
 }
 
 /// The threads' own speeds added up: their windows are not exactly the same.
@@ -113,6 +146,7 @@ impl LockVisitor<Platform> for Burst<'_> {
             shared: Shared::default(),
             ready: OwnLine(AtomicUsize::new(0)),
             over: OwnLine(AtomicBool::new(false)),
+            word: OwnLine(AtomicU64::new(0)),
             params: Params {
                 section: spell(cell.section_ns),
                 think: spell(cell.think_ns),
@@ -138,6 +172,8 @@ struct Stage<L> {
     shared: Shared<Platform, L>,
     ready: OwnLine<AtomicUsize>,
     over: OwnLine<AtomicBool>,
+    /// What passes to and fro.
+    word: OwnLine<AtomicU64>,
     params: Params,
     threads: usize,
     length: Duration,
@@ -156,6 +192,7 @@ impl<L: RawLock> Stage<L> {
         while self.ready.0.load(Relaxed) < self.threads {
             std::hint::spin_loop();
         }
+        let before_ns = self.passage_ns(thread as u64, 0);
         let now_ns = Platform::now_ns();
         let mut watch = Watch {
             over: &self.over.0,
@@ -169,12 +206,34 @@ impl<L: RawLock> Stage<L> {
         };
         worker.run(&mut watch);
         let (sections, began_ns) = watch.began;
+        let elapsed_ns = Platform::now_ns() - began_ns;
+        let after_ns = self.passage_ns(thread as u64, 1);
         Share {
             total: watch.sections,
             sections: watch.sections - sections,
-            elapsed_ns: Platform::now_ns() - began_ns,
+            elapsed_ns,
             preempted: involuntary_switches() > switches,
+            passage_ns: before_ns.zip(after_ns).map(<[f64; 2]>::from),
         }
+    }
+
+    /// Half of a round trip of a word that two threads change in turn by compare-and-swap, as `measure` does it.
+    fn passage_ns(&self, thread: u64, time: u64) -> Option<f64> {
+        if self.threads != 2 {
+            return None;
+        }
+        let [warm_up, timed] = TRIPS;
+        let first = 2 * (warm_up + timed) * time + thread;
+        let mut began_ns = 0;
+        for trip in 0..warm_up + timed {
+            if trip == warm_up {
+                began_ns = Platform::now_ns();
+            }
+            let mine = first + 2 * trip;
+            // Relaxed: the word says everything.
+            while self.word.0.compare_exchange(mine, mine + 1, Relaxed, Relaxed).is_err() {}
+        }
+        Some((Platform::now_ns() - began_ns) as f64 / (2 * timed) as f64)
     }
 }
 
@@ -229,7 +288,7 @@ mod tests {
     use super::*;
 
     fn share(sections: u64, elapsed_ns: u64, preempted: bool) -> Share {
-        Share { total: sections, sections, elapsed_ns, preempted }
+        Share { total: sections, sections, elapsed_ns, preempted, passage_ns: None }
     }
 
     #[test]
@@ -241,10 +300,50 @@ mod tests {
     fn bursts_with_a_switch_count_only_if_there_are_no_others() {
         let calm = |sections| vec![share(sections, 1000, false), share(0, 1000, false)];
         let torn = vec![share(0, 1000, false), share(1, 1_000_000, true)];
-        let measured = summary(&[calm(10), torn.clone(), calm(20), calm(30)]);
+        let measured = summary(&[calm(10), torn.clone(), calm(20), calm(30)], None);
         assert_eq!((measured.bursts, measured.ops_per_us.median), (3, 20.0));
-        let measured = summary(&[torn.clone(), torn]);
-        assert_eq!((measured.bursts, measured.ops_per_us.median), (2, 0.001));
+        let measured = summary(&[torn.clone(), torn], None);
+        assert_eq!((measured.bursts, measured.ops_per_us.median), (0, 0.001));
+    }
+
+    #[test]
+    fn bursts_on_cores_that_are_not_the_described_ones_do_not_count() {
+        let burst = |sections, passage_ns| vec![Share { passage_ns, ..share(sections, 1000, false) }];
+        let bursts = [
+            burst(1, Some([28.0, 30.0])),
+            burst(5, Some([105.0, 104.0])),
+            burst(5, Some([28.0, 104.0])),
+            burst(3, Some([34.0, 23.0])),
+        ];
+        let measured = summary(&bursts, Some(28.0));
+        assert_eq!((measured.bursts, measured.ops_per_us.median), (2, 2.0));
+        assert_eq!(summary(&bursts, None).bursts, 4, "a description without such a figure lets all count");
+        assert_eq!(summary(&[burst(1, None)], Some(28.0)).bursts, 1, "one thread is as far away as ever");
+        assert_eq!(summary(&bursts[1..3], Some(28.0)).bursts, 0);
+    }
+
+    #[test]
+    fn a_word_passes_between_two_threads() {
+        let stage = Stage::<nearlock_core::classic::mcs::McsLock<Platform>> {
+            shared: Shared::default(),
+            ready: OwnLine::default(),
+            over: OwnLine::default(),
+            word: OwnLine::default(),
+            params: Params::default(),
+            threads: 2,
+            length: Duration::ZERO,
+            seed: 0,
+            stride: 1,
+        };
+        let both = |thread| [0, 1].map(|time| stage.passage_ns(thread, time));
+        let other = std::thread::scope(|scope| {
+            let other = scope.spawn(|| both(1));
+            assert!(both(0).iter().all(|ns| ns.is_some_and(|ns| ns > 0.0)));
+            other.join().expect("it passed on what it had")
+        });
+        assert!(other.iter().all(Option::is_some));
+        assert_eq!(stage.word.0.load(Relaxed), 4 * TRIPS.iter().sum::<u64>());
+        assert_eq!(Stage { threads: 1, ..stage }.passage_ns(0, 0), None);
     }
 
     #[test]
