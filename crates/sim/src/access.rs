@@ -35,6 +35,9 @@ pub struct Access {
 }
 
 impl Access {
+    /// In the place of an access where there is none.
+    pub const NONE: Self = Self { offset: 0, width: 1, operation: Operation::Load, operand: 0, expected: 0 };
+
     /// The line it touches.
     pub fn line(self) -> usize {
         self.offset as usize / crate::arena::LINE
@@ -60,7 +63,8 @@ impl Access {
     /// # Safety
     ///
     /// `address` is that of a live word of this width, aligned to it.
-    pub unsafe fn apply(self, address: *mut u8) -> u64 {
+    #[inline]
+    pub unsafe fn apply(&self, address: *mut u8) -> u64 {
         // SAFETY: the caller's.
         let old = unsafe { read(address, self.width) };
         let new = match self.operation {
@@ -79,13 +83,14 @@ impl Access {
 }
 
 /// The real accesses are atomic, so that not even a word that strayed to another thread is a data race.
+#[inline]
 unsafe fn read(address: *mut u8, width: u8) -> u64 {
     // SAFETY: the caller of `apply` vouches for width and alignment.
     unsafe {
         match width {
+            4 => AtomicU32::from_ptr(address.cast()).load(Relaxed).into(),
             1 => AtomicU8::from_ptr(address).load(Relaxed).into(),
             2 => AtomicU16::from_ptr(address.cast()).load(Relaxed).into(),
-            4 => AtomicU32::from_ptr(address.cast()).load(Relaxed).into(),
             _ => AtomicU64::from_ptr(address.cast()).load(Relaxed),
         }
     }

@@ -197,8 +197,11 @@ impl Costs {
             let latency = self.row(row, nearest);
             return (latency, self.read_occupancy_shared_ps.min(latency), nearest);
         }
-        let further = u64::from(remote_sockets.count_ones()).saturating_sub(1);
-        let latency = self.row(row, farthest) + further * self.sharer_extra_ps;
+        let mut latency = self.row(row, farthest);
+        if !remote_sockets.is_power_of_two() {
+            let further = u64::from(remote_sockets.count_ones()).saturating_sub(1);
+            latency += further * self.sharer_extra_ps;
+        }
         (latency, latency, farthest)
     }
 }

@@ -159,6 +159,7 @@ impl Engine {
                 Event::Resume(task) => self.resume(task),
                 Event::Timeout(task) => self.time_out(task),
                 Event::Done(line) => self.done(line),
+                Event::Look(task) => self.look(task),
                 Event::Grab(line) => {
                     self.grab(line);
                     None

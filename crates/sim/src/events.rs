@@ -10,6 +10,8 @@ pub enum Event {
     Resume(u32),
     /// A task has waited for a line long enough.
     Timeout(u32),
+    /// A task looks at the word on which it waits.
+    Look(u32),
     /// A line is taken from its holder.
     Grab(u32),
     /// A line arrives at its new owner.
@@ -24,16 +26,23 @@ pub enum Event {
 ///
 /// Most threads wait for a line and have no event, and what is scheduled is due soon: so those that
 /// come first are kept sorted, in an array that is short enough for a linear search. The others, if any, are in a heap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EventQueue {
-    /// The next event last. All of them come before those of `far`.
-    near: Vec<u128>,
+    /// The first `len` are events, the next one last. All of them come before those of `far`.
+    near: [u128; NEAR],
+    len: usize,
     far: BinaryHeap<Reverse<u128>>,
     scheduled: u64,
 }
 
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self { near: [0; NEAR], len: 0, far: BinaryHeap::new(), scheduled: 0 }
+    }
+}
+
 /// Events that are kept sorted, at most.
-const NEAR: usize = 24;
+const NEAR: usize = 32;
 
 const ID_BITS: u32 = 21;
 const KIND_BITS: u32 = 3;
@@ -49,48 +58,73 @@ impl EventQueue {
             Event::Grab(id) => (2, id),
             Event::Done(id) => (3, id),
             Event::Free(id) => (4, id),
+            Event::Look(id) => (5, id),
         };
         self.scheduled += 1;
         let low = self.scheduled << (ID_BITS + KIND_BITS) | kind << ID_BITS | u64::from(id);
-        self.insert(u128::from(at_ps) << 64 | u128::from(low));
+        let key = u128::from(at_ps) << 64 | u128::from(low);
+        if !self.far.is_empty() || self.len == NEAR {
+            return self.schedule_among_many(key);
+        }
+        self.insert(key);
     }
 
     fn insert(&mut self, key: u128) {
-        if self.far.peek().is_some_and(|Reverse(far)| *far < key) {
-            self.far.push(Reverse(key));
-            return;
-        }
-        self.near.push(key);
-        let mut at = self.near.len() - 1;
-        while at > 0 && self.near[at - 1] < key {
-            self.near[at] = self.near[at - 1];
+        let mut at = self.len;
+        self.len += 1;
+        let near = &mut self.near[..=at];
+        while at > 0 && near[at - 1] < key {
+            near[at] = near[at - 1];
             at -= 1;
         }
-        self.near[at] = key;
-        if self.near.len() > NEAR {
-            self.far.push(Reverse(self.near.remove(0)));
-        }
+        near[at] = key;
     }
 
-    /// The key of the next event.
-    fn next(&self) -> Option<u128> {
-        self.near.last().copied().or_else(|| self.far.peek().map(|Reverse(key)| *key))
+    #[cold]
+    fn schedule_among_many(&mut self, key: u128) {
+        if self.far.peek().is_some_and(|Reverse(far)| *far < key) {
+            return self.far.push(Reverse(key));
+        }
+        if self.len == NEAR {
+            // The later half makes room.
+            self.far.extend(self.near[..NEAR / 2].iter().map(|key| Reverse(*key)));
+            self.near.copy_within(NEAR / 2.., 0);
+            self.len = NEAR / 2;
+            return self.schedule_among_many(key);
+        }
+        self.insert(key);
+    }
+
+    /// Takes the first of many into the array, of which there is none left.
+    #[cold]
+    fn draw_near(&mut self) {
+        while self.len < NEAR / 2
+            && let Some(Reverse(key)) = self.far.pop()
+        {
+            self.near[self.len] = key;
+            self.len += 1;
+        }
+        self.near[..self.len].reverse();
     }
 
     pub fn is_empty(&self) -> bool {
-        self.next().is_none()
+        self.len == 0
     }
 
     /// Whether nothing happens up to `until_ps`, this moment included.
     pub fn is_quiet(&self, until_ps: u64) -> bool {
-        self.next().is_none_or(|key| (key >> 64) as u64 > until_ps)
+        self.len == 0 || (self.near[self.len - 1] >> 64) as u64 > until_ps
     }
 
     /// Takes the next event, unless it happens after `horizon_ps`.
     pub fn pop(&mut self, horizon_ps: u64) -> Option<(u64, Event)> {
-        let key = self.next().filter(|key| (key >> 64) as u64 <= horizon_ps)?;
-        if self.near.pop().is_none() {
-            self.far.pop();
+        if self.is_quiet(horizon_ps) {
+            return None;
+        }
+        self.len -= 1;
+        let key = self.near[self.len];
+        if self.len == 0 && !self.far.is_empty() {
+            self.draw_near();
         }
         let id = key as u32 & (Self::IDS as u32 - 1);
         let event = match key as u64 >> ID_BITS & ((1 << KIND_BITS) - 1) {
@@ -98,7 +132,8 @@ impl EventQueue {
             1 => Event::Timeout(id),
             2 => Event::Grab(id),
             3 => Event::Done(id),
-            _ => Event::Free(id),
+            4 => Event::Free(id),
+            _ => Event::Look(id),
         };
         Some(((key >> 64) as u64, event))
     }
@@ -117,6 +152,7 @@ mod tests {
             (10, Event::Resume(last)),
             (20, Event::Done(3)),
             (10, Event::Grab(2)),
+            (40, Event::Look(7)),
             (u64::MAX, Event::Timeout(0)),
         ] {
             queue.schedule(at, event);
@@ -131,6 +167,7 @@ mod tests {
                 (10, Event::Grab(2)),
                 (20, Event::Done(3)),
                 (30, Event::Free(1)),
+                (40, Event::Look(7)),
                 (u64::MAX, Event::Timeout(0)),
             ]
         );

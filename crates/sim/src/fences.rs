@@ -33,11 +33,11 @@ fn wait(done: impl Fn(&Engine) -> bool) {
 impl Engine {
     /// How many stores each task has buffered since it began.
     fn buffered(&self) -> Vec<u64> {
-        self.tasks.iter().map(|task| task.drained + task.buffer.len() as u64).collect()
+        self.tasks.iter().map(|task| task.buffer.drained + task.buffer.len() as u64).collect()
     }
 
     /// Whether so many stores of each task are visible.
     fn have_drained(&self, stores: &[u64]) -> bool {
-        self.tasks.iter().zip(stores).all(|(task, stores)| task.drained >= *stores)
+        self.tasks.iter().zip(stores).all(|(task, stores)| task.buffer.drained >= *stores)
     }
 }

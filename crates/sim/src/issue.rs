@@ -11,7 +11,7 @@ const STORE_PS: u64 = 300;
 
 /// What has become of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Issued {
+pub enum Issued {
     /// It is done; this is the old value.
     Done(u64),
     /// It will be done when the task is resumed.
@@ -36,6 +36,10 @@ impl Engine {
     /// Does an access of the current task, and whatever else happens meanwhile, until another task is to
     /// run.
     pub fn perform(&mut self, access: Access) -> Performed {
+        let task = self.current_task();
+        if std::mem::take(&mut task.has_looked) {
+            return Performed::Done(task.answer);
+        }
         loop {
             match self.issue(access) {
                 Issued::Done(answer) => return Performed::Done(answer),
@@ -48,7 +52,7 @@ impl Engine {
     }
 
     /// Issues an access of the current task.
-    fn issue(&mut self, access: Access) -> Issued {
+    pub fn issue(&mut self, access: Access) -> Issued {
         match access.operation {
             Operation::Load => self.issue_load(access),
             Operation::Store => self.issue_store(access),
@@ -70,7 +74,7 @@ impl Engine {
             return self.issue_at_line(access, 0);
         }
         if self.spend(self.costs.atomic_owned_ps) {
-            return Issued::Done(self.apply(access, self.current));
+            return Issued::Done(self.write(&access));
         }
         self.current_task().atomic_under_way = true;
         Issued::Again
@@ -79,7 +83,8 @@ impl Engine {
     fn issue_load(&mut self, access: Access) -> Issued {
         let version = self.lines[access.line()].version;
         let task = self.current_task();
-        if let Some(newest) = task.buffer.iter().rev().find(|store| store.overlaps(access)) {
+        task.last_load = access;
+        if let Some(newest) = task.buffer.newest_on(&access) {
             if !newest.covers(access) {
                 return self.wait_for_buffer(0);
             }
@@ -97,7 +102,7 @@ impl Engine {
         if buffer.len() >= full {
             return self.wait_for_buffer(full - 1);
         }
-        buffer.push_back(access);
+        buffer.push(access);
         let behind_others = buffer.len() > 1;
         if behind_others && self.overlap == OwnershipOverlap::Prefetch {
             let core = self.current_task().core;
@@ -116,7 +121,7 @@ impl Engine {
     fn issue_at_line(&mut self, access: Access, hit_ps: u64) -> Issued {
         let (task, core) = (self.current, self.current_task().core);
         if self.lines[access.line()].hits(core, access) {
-            let answer = self.apply(access, task);
+            let answer = if access.is_load() { self.read(&access, task) } else { self.write(&access) };
             return self.finish(answer, hit_ps);
         }
         self.current_task().state = State::Memory;
@@ -136,11 +141,11 @@ impl Engine {
     pub fn drain(&mut self, task: u32) {
         while !self.tasks[task as usize].draining {
             let Task { core, buffer, .. } = &self.tasks[task as usize];
-            let (core, Some(&access)) = (*core, buffer.front()) else { return };
+            let (core, Some(&access)) = (*core, buffer.oldest()) else { return };
             let line = &mut self.lines[access.line()];
             if line.hits(core, access) {
-                self.apply(access, task);
-                self.tasks[task as usize].drain_oldest();
+                self.write(&access);
+                self.tasks[task as usize].buffer.drain_oldest();
                 continue;
             }
             let request = Request { access, task, core, origin: Origin::StoreBuffer };
@@ -172,6 +177,7 @@ impl Engine {
         let task = &self.tasks[id as usize];
         match task.state {
             State::Drain(at_most) if task.buffer.len() <= at_most => self.resume(id),
+            State::DrainToLook if task.buffer.is_empty() => self.look(id),
             _ => None,
         }
     }

@@ -11,6 +11,7 @@
 //!   waiting     for a line to change                     jitter   what varies at random
 //!   parking     the futex                                fences   membarrier
 //!   ticks       interrupts by the timer
+//!   stores      the store buffer of a task
 //! platform    Sim: the platform that locks are instantiated with
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
@@ -38,6 +39,7 @@ pub mod placement;
 mod platform;
 mod service;
 pub mod spec;
+mod stores;
 mod task;
 mod ticks;
 mod waiting;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::access::{Access, Operation};
+use crate::access::Access;
 use crate::spec::CORES_MAX;
 
 /// A set of cores.
@@ -41,7 +41,7 @@ pub struct Request {
 impl Request {
     /// In the place of a request where there is none.
     const NONE: Self = Self {
-        access: Access { offset: 0, width: 1, operation: Operation::Load, operand: 0, expected: 0 },
+        access: Access::NONE,
         task: 0,
         core: 0,
         origin: Origin::Prefetch,
@@ -176,6 +176,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Operation;
 
     fn access(operation: Operation) -> Access {
         Access { offset: 0, width: 4, operation, operand: 0, expected: 0 }

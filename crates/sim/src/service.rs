@@ -1,6 +1,6 @@
 //! Lines serve one request after the other: begin, grab, done.
 
-use crate::access::Access;
+use crate::access::{Access, Operation};
 use crate::costs::{Arrival, Transfer};
 use crate::engine::Engine;
 use crate::events::Event;
@@ -88,27 +88,33 @@ impl Engine {
         let line = &mut self.lines[index as usize];
         debug_assert_eq!(line.phase, Phase::Begun);
         let Request { access, task, core, origin } = line.served;
-        let domain = self.costs.domain_of_core[usize::from(core)];
-        let (done_ps, free_ps) = (line.done_ps, line.free_ps);
-        if !access.is_load() {
-            line.give(core, domain);
-            line.phase = Phase::Moving;
-            let answer = self.apply(access, task);
-            if origin == Origin::Thread {
-                self.tasks[task as usize].answer = answer;
-            }
-            self.events.schedule(done_ps, Event::Done(index));
-            return;
+        if access.is_load() {
+            return self.grab_to_read(index);
         }
+        let done_ps = line.done_ps;
+        line.give(core, self.costs.domain_of_core[usize::from(core)]);
+        line.phase = Phase::Moving;
+        let answer = self.write(&access);
+        if origin == Origin::Thread {
+            self.tasks[task as usize].answer = answer;
+        }
+        self.events.schedule(done_ps, Event::Done(index));
+    }
+
+    fn grab_to_read(&mut self, index: u32) {
+        let line = &mut self.lines[index as usize];
+        let Request { access, task, core, .. } = line.served;
+        let domain = self.costs.domain_of_core[usize::from(core)];
         if line.owner.is_none() && line.sharer_domains == 0 {
             line.give(core, domain);
         } else {
             line.share(core, domain);
         }
         line.phase = Phase::Reading;
+        let (done_ps, free_ps) = (line.done_ps, line.free_ps);
         let is_free = free_ps <= self.now_ps;
         let is_wanted = !line.queue.is_empty();
-        self.tasks[task as usize].answer = self.apply(access, task);
+        self.tasks[task as usize].answer = self.read(&access, task);
         self.events.schedule(done_ps, Event::Resume(task));
         if is_free {
             self.begin_next(index);
@@ -127,7 +133,7 @@ impl Engine {
             Origin::Prefetch => self.drain_on(task),
             Origin::StoreBuffer => {
                 let storing = &mut self.tasks[task as usize];
-                storing.drain_oldest();
+                storing.buffer.drain_oldest();
                 storing.draining = false;
                 self.drain_on(task)
             }
@@ -136,15 +142,21 @@ impl Engine {
         resumed
     }
 
-    /// Reads or writes a word whose line is here.
-    pub fn apply(&mut self, access: Access, task: u32) -> u64 {
+    /// Reads a word whose line is here.
+    #[inline]
+    pub fn read(&mut self, access: &Access, task: u32) -> u64 {
+        debug_assert!(access.is_load());
+        self.tasks[task as usize].seen_version = self.lines[access.line()].version;
+        let load = Access { operation: Operation::Load, ..*access };
         // SAFETY: offsets come from words in the arena, which are live and aligned.
+        unsafe { load.apply(self.arena.at(access.offset as usize)) }
+    }
+
+    /// Writes a word whose line is here, or at least takes the line.
+    pub fn write(&mut self, access: &Access) -> u64 {
+        // SAFETY: as in `read`.
         let old = unsafe { access.apply(self.arena.at(access.offset as usize)) };
-        if access.is_load() {
-            self.tasks[task as usize].seen_version = self.lines[access.line()].version;
-        } else {
-            self.change(access.line());
-        }
+        self.change(access.line());
         old
     }
 }

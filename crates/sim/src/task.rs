@@ -1,12 +1,12 @@
 //! A simulated thread: a coroutine, its CPU, its store buffer.
 
-use std::collections::VecDeque;
 use std::ptr;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::access::Access;
+use crate::stores::StoreBuffer;
 
 /// Bytes of stack of a task. Locks and workloads are shallow; a page fault behind it ends the process.
 const STACK: usize = 64 * 1024;
@@ -20,6 +20,8 @@ pub enum State {
     Memory,
     /// It waits until its store buffer holds at most so many stores.
     Drain(usize),
+    /// It waits until its store buffer is empty, and then looks at the word on which it waits.
+    DrainToLook,
     /// It waits for a line to change, at most until the moment given, in ps.
     Line { line: u32, until_ps: u64 },
     /// It sleeps on a word, until another wakes it.
@@ -46,15 +48,17 @@ pub struct Task {
     /// Answer to the request it waited for.
     pub answer: u64,
     /// Stores that are not visible to others yet, oldest first.
-    pub buffer: VecDeque<Access>,
-    /// How many have become visible.
-    pub drained: u64,
+    pub buffer: StoreBuffer,
     /// Whether the oldest of them is being served.
     pub draining: bool,
     /// Whether the atomic that it issues again has spent its time.
     pub atomic_under_way: bool,
-    /// The version of the line that it looked at last.
+    /// The load that it issued last.
+    pub last_load: Access,
+    /// The version of the line at which that load looked.
     pub seen_version: u64,
+    /// What the same load, issued for it while it waited, has found: the answer to its next access.
+    pub has_looked: bool,
     /// Queue nodes in use.
     pub depth: u32,
     /// State of the generator behind `Random`.
@@ -76,11 +80,12 @@ impl Task {
             core,
             state: State::Ready,
             answer: 0,
-            buffer: VecDeque::new(),
-            drained: 0,
+            buffer: StoreBuffer::default(),
             draining: false,
             atomic_under_way: false,
+            last_load: Access::NONE,
             seen_version: 0,
+            has_looked: false,
             depth: 0,
             random: 1,
             urgent: false,
@@ -92,12 +97,6 @@ impl Task {
 
     pub fn entered(&mut self, yielder: *const Yielder<(), ()>) {
         self.yielder = yielder;
-    }
-
-    /// The oldest buffered store has become visible.
-    pub fn drain_oldest(&mut self) {
-        self.buffer.pop_front();
-        self.drained += 1;
     }
 
     /// The way back to the event loop, once the body has begun.

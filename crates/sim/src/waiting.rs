@@ -1,25 +1,29 @@
 //! Waiting for a line to change, which costs nothing until it does.
 
-use crate::access::{Access, Operation};
 use crate::engine::Engine;
 use crate::events::Event;
-use crate::task::State;
+use crate::issue::Issued;
+use crate::task::{State, Task};
 
 impl Engine {
-    /// Notes that a line has changed or moved, and wakes those who wait for that. Each notices within a
-    /// turn of its spin loop.
+    /// Notes that a line has changed or moved, and wakes those who wait for that.
+    #[inline]
     pub fn change(&mut self, line: usize) {
-        let line = &mut self.lines[line];
-        line.version += 1;
-        if line.waiters.is_empty() {
-            return;
+        self.lines[line].version += 1;
+        if !self.lines[line].waiters.is_empty() {
+            self.wake_waiters(line);
         }
+    }
+
+    /// Each notices within a turn of its spin loop.
+    fn wake_waiters(&mut self, line: usize) {
+        let line = &mut self.lines[line];
         let mut waiters = std::mem::take(&mut line.waiters);
         let turn = self.costs.pause_ps.max(1);
         for task in waiters.drain(..) {
             self.tasks[task as usize].state = State::Ready;
             let notices = self.now_ps + self.jitter.below(turn);
-            self.events.schedule(notices, Event::Resume(task));
+            self.events.schedule(notices, Event::Look(task));
         }
         line.waiters = waiters;
     }
@@ -27,8 +31,9 @@ impl Engine {
     /// Makes the current task wait until the line of `offset` changes, at most for `turns` of a spin
     /// loop. False if it has changed since the task looked, or is not here any more: look again.
     pub fn wait_for_change(&mut self, offset: u32, turns: Option<u32>) -> bool {
-        let look = Access { offset, width: 1, operation: Operation::Load, operand: 0, expected: 0 };
-        let (task, core, seen) = (self.current, self.current_task().core, self.current_task().seen_version);
+        let Task { core, last_load: look, seen_version: seen, .. } = *self.current_task();
+        debug_assert_eq!(look.offset, offset, "a task waits for the word that it has loaded last");
+        let task = self.current;
         let line = &mut self.lines[look.line()];
         if line.version != seen || !line.hits(core, look) {
             return false;
@@ -49,6 +54,27 @@ impl Engine {
             return None;
         }
         self.lines[line as usize].waiters.retain(|waiter| *waiter != task);
-        self.resume(task)
+        self.look(task)
+    }
+
+    /// Issues the load once more that has found nothing yet, as the task would do. It need not run for that, and
+    /// finds the answer when it loads.
+    pub fn look(&mut self, id: u32) -> Option<u32> {
+        self.current = id;
+        let task = &mut self.tasks[id as usize];
+        task.state = State::Ready;
+        task.has_looked = true;
+        let load = task.last_load;
+        match self.issue(load) {
+            Issued::Done(answer) => {
+                self.tasks[id as usize].answer = answer;
+                Some(id)
+            }
+            Issued::Later => None,
+            Issued::Again => {
+                self.tasks[id as usize].state = State::DrainToLook;
+                None
+            }
+        }
     }
 }
