@@ -40,12 +40,7 @@ pub struct Request {
 
 impl Request {
     /// In the place of a request where there is none.
-    const NONE: Self = Self {
-        access: Access::NONE,
-        task: 0,
-        core: 0,
-        origin: Origin::Prefetch,
-    };
+    const NONE: Self = Self { access: Access::NONE, task: 0, core: 0, origin: Origin::Prefetch };
 }
 
 /// What the server of a line is doing.

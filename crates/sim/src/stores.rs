@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn stores_leave_in_their_order_and_the_newest_is_found() {
-        let store = |offset, operand| Access { offset, width: 4, operation: Operation::Store, operand, expected: 0 };
+        let store =
+            |offset, operand| Access { offset, width: 4, operation: Operation::Store, operand, expected: 0 };
         let mut buffer = StoreBuffer::default();
         for i in 0..1_000 {
             buffer.push(store(i as u32 % 4 * 4, i));
