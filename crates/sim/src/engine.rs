@@ -177,14 +177,22 @@ impl Engine {
 
     /// Lets a task go on that has waited, unless its CPU is interrupted just then.
     pub fn resume(&mut self, id: u32) -> Option<u32> {
-        let task = &mut self.tasks[id as usize];
-        task.state = State::Ready;
-        if let Some(then_ps) = self.ticks.interrupted_until_ps(&mut task.next_tick_ps, self.now_ps) {
-            self.events.schedule(then_ps, Event::Resume(id));
+        if self.is_interrupted(id, Event::Resume(id)) {
             return None;
         }
         self.current = id;
         Some(id)
+    }
+
+    /// Whether a task that has waited has to wait for the end of an interrupt too; `then` comes next if so.
+    pub fn is_interrupted(&mut self, id: u32, then: Event) -> bool {
+        let task = &mut self.tasks[id as usize];
+        task.state = State::Ready;
+        let Some(then_ps) = self.ticks.interrupted_until_ps(&mut task.next_tick_ps, self.now_ps) else {
+            return false;
+        };
+        self.events.schedule(then_ps, then);
+        true
     }
 
     /// Lets the current task spend `ps`: true if nothing else happens meanwhile and it may go on at

@@ -60,9 +60,11 @@ impl Engine {
     /// Issues the load once more that has found nothing yet, as the task would do. It need not run for that, and
     /// finds the answer when it loads.
     pub fn look(&mut self, id: u32) -> Option<u32> {
+        if self.is_interrupted(id, Event::Look(id)) {
+            return None;
+        }
         self.current = id;
         let task = &mut self.tasks[id as usize];
-        task.state = State::Ready;
         task.has_looked = true;
         let load = task.last_load;
         match self.issue(load) {
