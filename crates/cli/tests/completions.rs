@@ -2,9 +2,9 @@
 
 mod support;
 
-use std::io::{ErrorKind, Write};
-use std::process::{Command, Stdio};
+use std::io::ErrorKind;
 
+use assert_cmd::Command;
 use support::{Run, assert_refused, commands, nearlock};
 
 fn completion(shell: &str) -> String {
@@ -35,23 +35,13 @@ fn every_shell_has_one_with_every_command_and_name() {
 
 /// Runs a script in bash, and says what it prints, or `None` if there is no bash.
 fn in_bash(options: &[&str], script: &str) -> Option<String> {
-    let spawned = Command::new("bash")
-        .args(options)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut bash = match spawned {
+    let output = match Command::new("bash").args(options).write_stdin(script).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             eprintln!("skipped: there is no bash");
             return None;
         }
-        spawned => spawned.expect("bash can be run"),
+        output => output.expect("bash can be run"),
     };
-    let mut input = bash.stdin.take().expect("a pipe");
-    input.write_all(script.as_bytes()).expect("bash reads its script");
-    drop(input);
-    let output = bash.wait_with_output().expect("bash ends");
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && err.is_empty(), "{err}");
     Some(String::from_utf8(output.stdout).expect("names are text"))

@@ -3,10 +3,10 @@
 mod support;
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
+use assert_cmd::Command;
 use support::{Run, assert_refused, commands, nearlock, nearlock_args};
 
 /// A directory of this test that is not there.
@@ -84,22 +84,14 @@ fn without_a_directory_the_main_page_is_written_to_standard_output() {
 #[test]
 fn pages_render_without_warnings() {
     for (name, text) in pages("rendered") {
-        let spawned = Command::new("groff")
-            .args(["-man", "-ww", "-z", "-Tutf8"])
-            .stdin(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut groff = match spawned {
+        let groff = Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).write_stdin(text).output();
+        let output = match groff {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 eprintln!("skipped: there is no groff");
                 return;
             }
-            spawned => spawned.expect("groff can be run"),
+            output => output.expect("groff can be run"),
         };
-        let mut input = groff.stdin.take().expect("a pipe");
-        input.write_all(text.as_bytes()).expect("groff reads the page");
-        drop(input);
-        let output = groff.wait_with_output().expect("groff ends");
         let warnings = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && warnings.is_empty(), "{name}: {warnings}");
     }

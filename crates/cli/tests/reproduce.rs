@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use nearlock_lab::band::PARAMETERS;
+use nearlock_lab::mechanisms::MECHANISMS;
+use nearlock_lab::published::Table;
 use support::{assert_fits, assert_refused, keys, nearlock, sorted};
 
 const REPRODUCE: &str = "reproduce cna-locktorture --quick --seeds 1 --set simulation.warm-up-ns=20000 \
@@ -38,10 +40,10 @@ fn json_has_the_documented_keys_and_every_cell() {
 }
 
 #[test]
-fn help_says_what_a_band_is_made_of() {
+fn help_says_what_a_band_is_made_of_and_what_a_mechanism_is() {
     let help = nearlock("reproduce --help").out;
     assert_fits(&help);
-    for parameter in PARAMETERS {
+    for parameter in PARAMETERS.iter().chain(MECHANISMS) {
         assert!(help.contains(&format!("  {}: ", parameter.setting)), "{}: {help}", parameter.setting);
     }
 }
@@ -92,4 +94,63 @@ fn a_failure_comes_with_the_command_that_repeats_it() {
     let command = lines.next().and_then(|line| line.strip_prefix("repeat it with: nearlock "));
     let again = nearlock(command.expect("a command"));
     assert_eq!((again.code, again.err.lines().next()), (1, Some(failure)), "{}", again.err);
+}
+
+#[test]
+fn what_is_published_in_words_is_held_against_the_figures() {
+    let run = nearlock(REPRODUCE);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_fits(&run.out);
+    let (_, words) = run.out.split_once("\nwhat is published in words").expect("the sentences");
+    for statement in Table::named("cna-locktorture").expect("a table").statements {
+        assert!(words.contains(statement.text), "{}: {words}", statement.text);
+    }
+    // A lock that goes by no NUMA node is ahead of nobody.
+    let run = nearlock(&format!("{REPRODUCE} --set numa.mode=off"));
+    let line = "CNA is ahead of stock from 8 threads up (by more than 2 %): DOES NOT HOLD\n";
+    assert!(run.out.contains(line), "{}", run.out);
+}
+
+#[test]
+fn with_a_band_a_sentence_says_where_it_does_not_hold() {
+    let run = nearlock(&format!("{REPRODUCE} --set numa.mode=off --band"));
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_fits(&run.out);
+    let line = "CNA is ahead of stock from 8 threads up (by more than 2 %): DOES NOT HOLD, nor anywhere in";
+    assert!(run.out.contains(line), "{}", run.out);
+}
+
+#[test]
+fn mechanisms_have_rows_of_their_own() {
+    let csv = nearlock(&format!("{REPRODUCE} --mechanisms --format csv"));
+    assert_eq!(csv.code, 0, "{}", csv.err);
+    let mut lines = csv.out.lines();
+    assert_eq!(lines.next(), Some("table,variation,variant,threads,simulated,published,error"));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let (as_it_is, changed) = rows.split_at(30);
+    assert!(as_it_is.iter().all(|row| row[1].is_empty()), "{as_it_is:?}");
+    assert!(changed.len() >= 15 * 30 && changed.len().is_multiple_of(30), "{}", changed.len());
+    for cells in changed.chunks(30) {
+        let variation = cells[0][1];
+        let mechanism = MECHANISMS.iter().find(|mechanism| variation.starts_with(mechanism.setting));
+        assert!(mechanism.is_some() && cells.iter().all(|row| row[1] == variation), "{cells:?}");
+        assert!(cells.iter().zip(as_it_is).all(|(row, cell)| (row[2], row[3]) == (cell[2], cell[3])));
+    }
+    let json = nearlock(&format!("{REPRODUCE} --mechanisms --format json")).out;
+    let documented =
+        "table row variant metric unit published published_sd simulated low high error class variation";
+    assert_eq!(keys(&json), sorted(documented));
+    let cells: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(cells.len(), rows.len());
+    assert!(cells[0]["variation"].is_null());
+    assert_eq!(cells[30]["variation"].as_str(), Some(changed[0][1]));
+    let text = nearlock(&format!("{REPRODUCE} --mechanisms")).out;
+    assert_fits(&text);
+    assert_eq!(text.matches("\nas it is ").count(), 3, "{text}");
+    assert_eq!(text.matches(&format!("\n{} ", changed[0][1])).count(), 3, "{text}");
+}
+
+#[test]
+fn a_band_and_mechanisms_exclude_each_other() {
+    assert_refused("reproduce --band --mechanisms", &["'--band' cannot be used with '--mechanisms'"]);
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::names::UnknownName;
+use crate::names::{UnknownName, WORKLOADS};
 use crate::settings::Configuration;
 use nearlock_sim::spec::MachineSpec;
 
@@ -73,33 +73,50 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// The variations of these parameters, each as a `NAME.KEY=VALUE`, where `central` is simulated on `machine`.
+/// The variations of these parameters, each as a `NAME.KEY=VALUE`, where `workload` is simulated on `machine` as
+/// `central` says. What would change nothing is left out: settings of other workloads, and values that are set
+/// already.
 ///
 /// # Errors
 ///
 /// If a parameter is no setting.
 pub fn variations(
     parameters: &[Parameter],
+    workload: &str,
     central: &Configuration,
     machine: &MachineSpec,
 ) -> Result<Vec<String>, UnknownName> {
     let mut variations = Vec::new();
-    for &Parameter { setting, changes, .. } in parameters {
+    let of_another = |setting: &str| {
+        setting
+            .split_once('.')
+            .is_some_and(|(of, _)| of != workload && WORKLOADS.iter().any(|w| w.name == of))
+    };
+    for &Parameter { setting, changes, .. } in parameters.iter().filter(|p| !of_another(p.setting)) {
         let present = central.value(setting, machine).ok_or_else(|| UnknownName {
             kind: "setting",
             name: setting.to_owned(),
             known: parameters.iter().map(|parameter| parameter.setting).collect(),
         })?;
-        variations.extend(changes.iter().map(|change| format!("{setting}={}", moved(&present, *change))));
+        let values = changes.iter().map(|change| moved(&present, *change));
+        let changing = values.filter(|value| !is_same(value, &present));
+        variations.extend(changing.map(|value| format!("{setting}={value}")));
     }
     Ok(variations)
+}
+
+/// Whether two texts are the same value: `1` and `1.0` are.
+fn is_same(one: &str, other: &str) -> bool {
+    let numbers = one.parse::<f64>().ok().zip(other.parse::<f64>().ok());
+    numbers.map_or(one == other, |(one, other)| one == other)
 }
 
 fn moved(present: &str, change: Change) -> String {
     match change {
         // Rounded, as it is shown in commands.
         Change::Times(factor) => {
-            let product = present.parse::<f64>().map_or(f64::NAN, |present| present * factor);
+            let product =
+                present.replace('_', "").parse::<f64>().map_or(f64::NAN, |present| present * factor);
             format!("{}", (product * 1e6).round() / 1e6)
         }
         Change::To(value) => value.to_owned(),
@@ -115,12 +132,25 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn each_variation_is_moved_from_the_machine_s_value_and_can_be_set() {
+    fn each_variation_is_moved_from_the_present_value_and_can_be_set() {
         let mut machine = names::machine("haswell-ex-4s").unwrap();
         let mut configuration = Configuration::new(Group::ALL);
-        let texts = variations(PARAMETERS, &configuration, &machine).unwrap();
+        for text in [
+            "machine.cross-socket-scale=1",
+            "machine.ownership-overlap=prefetch",
+            "simulation.placement=random",
+        ] {
+            configuration.set(text).unwrap();
+        }
+        configuration.configure_machine(&mut machine).unwrap();
+        let texts = variations(PARAMETERS, "locktorture", &configuration, &machine).unwrap();
+        let (placement, others) = texts.split_last().unwrap();
+        assert!(
+            placement.starts_with("simulation.placement=") && !placement.ends_with("random"),
+            "{placement}"
+        );
         assert_eq!(
-            texts,
+            others,
             [
                 "machine.cross-socket-scale=0.9",
                 "machine.cross-socket-scale=1.1",
@@ -129,7 +159,6 @@ mod tests {
                 "machine.read-occupancy-modified=0.3",
                 "machine.read-occupancy-modified=0.8",
                 "machine.ownership-overlap=none",
-                "simulation.placement=random",
             ]
         );
         for text in texts {
@@ -137,11 +166,11 @@ mod tests {
         }
         configuration.configure_machine(&mut machine).unwrap();
         // That has set them all, so they are moved from there.
-        let texts = variations(PARAMETERS, &configuration, &machine).unwrap();
+        let texts = variations(PARAMETERS, "locktorture", &configuration, &machine).unwrap();
         for text in [
             "machine.cross-socket-scale=0.99",
             "machine.ownership-overlap=prefetch",
-            "simulation.placement=filled",
+            "simulation.placement=random",
         ] {
             assert!(texts.contains(&text.to_owned()), "{text}: {texts:?}");
         }
@@ -152,8 +181,28 @@ mod tests {
         let parameters = [Parameter { setting: "machine.frob", changes: &[Change::Times(2.0)], reason: "" }];
         let machine = names::machine("haswell-ex-4s").unwrap();
         let central = Configuration::new(Group::ALL);
-        let error = variations(&parameters, &central, &machine).unwrap_err();
+        let error = variations(&parameters, "locktorture", &central, &machine).unwrap_err();
         assert!(error.to_string().contains("machine.frob"), "{error}");
+    }
+
+    #[test]
+    fn what_would_change_nothing_is_no_variation() {
+        let parameters = [
+            Parameter { setting: "sections.think-ns", changes: &[Change::To("7")], reason: "" },
+            Parameter {
+                setting: "machine.jitter",
+                changes: &[Change::To("0"), Change::To("0.10")],
+                reason: "",
+            },
+        ];
+        let machine = names::machine("haswell-ex-4s").unwrap();
+        let of =
+            |workload, central: &Configuration| variations(&parameters, workload, central, &machine).unwrap();
+        let mut central = Configuration::new(Group::ALL);
+        assert_eq!(of("locktorture", &central), ["machine.jitter=0"]);
+        assert_eq!(of("sections", &central), ["sections.think-ns=7", "machine.jitter=0"]);
+        central.set("sections.think-ns=7").unwrap();
+        assert_eq!(of("sections", &central), ["machine.jitter=0"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | [`sweep`] | many of them, spread over the processors |
 //! | [`published`], [`reproduce`] | a published table, and the same table simulated |
 //! | [`band`] | how far a simulated figure is uncertain: the parameters that are moved |
+//! | [`mechanisms`] | what the model is made of, to be changed one by one |
 //! | [`plot`] | pictures of results |
 //! | [`torture`] | a lock under stress on this machine |
 //! | [`bench`](mod@bench) | locks against each other on this machine |
@@ -17,6 +18,7 @@
 pub mod band;
 pub mod bench;
 pub mod measure;
+pub mod mechanisms;
 pub mod names;
 pub mod plot;
 pub mod published;

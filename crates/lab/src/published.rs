@@ -4,7 +4,11 @@
 //! which lock stands for which column, and which of its cells were used to choose the simulator's
 //! parameters. The class of a cell is decided here and nowhere else.
 
+mod statements;
+
 use serde::{Serialize, Serializer};
+
+pub use statements::Statement;
 
 /// How far a cell is a test of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +98,8 @@ pub struct Table {
     pub scale: Scale,
     /// The variants. The first is what the others are compared with.
     pub variants: &'static [Variant],
+    /// What the publication says of its figures.
+    pub statements: &'static [Statement],
     /// Greatest mean of the cells' absolute errors with which the table counts as reproduced; 0.1 is 10 %.
     pub mean_error_max: f64,
     /// Cells that were fitted: variant and rows.
@@ -118,6 +124,7 @@ pub const TABLES: &[Table] = &[
             Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
             Variant { name: "cna", lock: "cna-v13", column: "cna" },
         ],
+        statements: statements::LOCKTORTURE,
         mean_error_max: 0.12,
         fitted: &[("stock", &[1])],
         seen: &[
@@ -145,6 +152,7 @@ pub const TABLES: &[Table] = &[
             Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
             Variant { name: "cna", lock: "cna-v13", column: "cna" },
         ],
+        statements: statements::CONTEXT1,
         mean_error_max: 0.04,
         fitted: &[],
         seen: &[

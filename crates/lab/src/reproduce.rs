@@ -1,17 +1,22 @@
 //! A published table, simulated.
 
+mod result;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use serde::Serialize;
-
-use crate::band::{self, Parameter};
+use crate::band::{self, PARAMETERS, Parameter};
+use crate::mechanisms::MECHANISMS;
 use crate::names::{self, MachineError, UnknownName};
-use crate::published::{Class, Row, Scale, Table};
+use crate::published::{Row, Scale, Table};
 use crate::settings::{Configuration, Group, SettingError};
 use crate::simulate::{Failure, Simulation};
 use crate::sweep::{self, Outcome};
 use nearlock_sim::spec::MachineSpec;
+
+pub use result::{
+    Cell, MeanError, Reproduced, RowKey, Varied, Verdict, keeps_bound, largest_error, mean_error, within_band,
+};
 
 /// How much simulating goes into a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +41,7 @@ impl Effort {
         }
     }
 
-    /// How many of a cell's seeds each variation of its band gets.
+    /// How many of a cell's seeds each variation gets.
     fn variation_seeds(self, seeds: usize) -> usize {
         match self {
             Effort::Quick => seeds.div_ceil(2),
@@ -54,6 +59,28 @@ impl Effort {
     }
 }
 
+/// With which changes a table is simulated again, each alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// None.
+    Nothing,
+    /// The sensitive parameters: each cell gets a band.
+    Band,
+    /// All mechanisms of the model.
+    Mechanisms,
+}
+
+impl Vary {
+    /// What is changed.
+    pub fn parameters(self) -> &'static [Parameter] {
+        match self {
+            Vary::Nothing => &[],
+            Vary::Band => PARAMETERS,
+            Vary::Mechanisms => MECHANISMS,
+        }
+    }
+}
+
 /// What to reproduce, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Reproduction<'a> {
@@ -65,52 +92,8 @@ pub struct Reproduction<'a> {
     pub seeds: Option<usize>,
     /// What differs from the defaults in all cells, each as `NAME.KEY=VALUE`.
     pub set: &'a [String],
-    /// The parameters over which each cell gets a band; none if there are none.
-    pub band: &'static [Parameter],
-}
-
-/// Names a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RowKey {
-    /// Number of threads.
-    pub threads: usize,
-}
-
-/// One cell, published beside simulated.
-#[derive(Clone, Debug, Serialize)]
-pub struct Cell {
-    /// Name of the table.
-    pub table: &'static str,
-    /// Its row.
-    pub row: RowKey,
-    /// Its column.
-    pub variant: &'static str,
-    /// What was measured.
-    pub metric: &'static str,
-    /// In which unit.
-    pub unit: &'static str,
-    /// The published mean.
-    pub published: f64,
-    /// Its standard deviation, where published.
-    pub published_sd: Option<f64>,
-    /// The mean over the seeds.
-    pub simulated: f64,
-    /// Lower end of the band over the simulator's sensitive parameters, if one was made: the least of
-    /// `simulated` and the means with each parameter moved alone.
-    pub low: Option<f64>,
-    /// Its upper end, the greatest of them.
-    pub high: Option<f64>,
-    /// (simulated - published) / published.
-    pub error: f64,
-    /// How far the cell is a test.
-    pub class: Class,
-}
-
-impl Cell {
-    /// Whether it is 1 because all others are measured by it. Then it counts in no mean.
-    fn is_by_definition(&self) -> bool {
-        Table::named(self.table).is_ok_and(|table| table.is_by_definition(self.variant))
-    }
+    /// The changes.
+    pub vary: Vary,
 }
 
 /// Why a table could not be simulated.
@@ -183,7 +166,7 @@ impl Reproduction<'_> {
     /// # Errors
     ///
     /// If a checker finds fault with a lock, and as [`check`](Self::check).
-    pub fn run(&self, watcher: &mut impl Watcher) -> Result<Vec<Cell>, ReproduceError> {
+    pub fn run(&self, watcher: &mut impl Watcher) -> Result<Reproduced, ReproduceError> {
         self.rows(&self.table.rows(), self.central()?, watcher)
     }
 
@@ -199,16 +182,16 @@ impl Reproduction<'_> {
         Ok(central)
     }
 
-    /// Simulates these rows. All but the parameters of the band is as in `central`.
+    /// Simulates these rows. All but what is varied is as in `central`.
     fn rows(
         &self,
         rows: &[Row],
         central: Configuration,
         watcher: &mut impl Watcher,
-    ) -> Result<Vec<Cell>, ReproduceError> {
+    ) -> Result<Reproduced, ReproduceError> {
         let table = self.table;
-        let Planned { configurations, simulations, places } = self.plan(rows, central)?;
-        let mut progress = Progress { table, rows, values: BTreeMap::new(), row: 0, cells: Vec::new() };
+        let Planned { configurations, varied, simulations, places } = self.plan(rows, central)?;
+        let mut progress = Progress::new(table, rows, self.vary);
         for &place in &places {
             progress.values.entry(place).or_insert((0, Vec::new())).0 += 1;
         }
@@ -230,7 +213,11 @@ impl Reproduction<'_> {
             let command = sweep::command(table.machine, table.workload, &failure, settings);
             return Err(ReproduceError::Failed { failure, command });
         }
-        Ok(progress.cells)
+        let variations = varied.into_iter().zip(1..);
+        let varied = variations
+            .map(|(setting, variation)| Varied { setting, cells: progress.varied(variation) })
+            .collect();
+        Ok(Reproduced { table, cells: progress.cells, varied })
     }
 
     /// All simulations, row by row.
@@ -243,7 +230,7 @@ impl Reproduction<'_> {
             let Table { name: table, machine, .. } = *self.table;
             return Err(ReproduceError::TooFewCpus { table, threads, machine, cpus });
         }
-        let varied = band::variations(self.band, &central, &machine)?;
+        let varied = band::variations(self.vary.parameters(), self.table.workload, &central, &machine)?;
         let mut configurations = vec![central; 1 + varied.len()];
         let mut machines = vec![machine; 1 + varied.len()];
         for (index, setting) in varied.iter().enumerate() {
@@ -274,7 +261,7 @@ impl Reproduction<'_> {
                 }
             }
         }
-        Ok(Planned { configurations, simulations, places })
+        Ok(Planned { configurations, varied, simulations, places })
     }
 }
 
@@ -282,6 +269,8 @@ impl Reproduction<'_> {
 struct Planned {
     /// By variation.
     configurations: Vec<Configuration>,
+    /// By variation, but for the first, which varies nothing.
+    varied: Vec<String>,
     simulations: Vec<Simulation>,
     /// Of each.
     places: Vec<Place>,
@@ -292,7 +281,7 @@ struct Planned {
 struct Place {
     row: usize,
     variant: usize,
-    /// 0 is the cell itself; then those of its band.
+    /// 0 is the cell itself.
     variation: usize,
 }
 
@@ -300,6 +289,7 @@ struct Place {
 struct Progress<'a> {
     table: &'static Table,
     rows: &'a [Row],
+    vary: Vary,
     /// How many seeds are still to come, and the others' figures.
     values: BTreeMap<Place, (usize, Vec<f64>)>,
     /// The first row that is not complete.
@@ -307,7 +297,11 @@ struct Progress<'a> {
     cells: Vec<Cell>,
 }
 
-impl Progress<'_> {
+impl<'a> Progress<'a> {
+    fn new(table: &'static Table, rows: &'a [Row], vary: Vary) -> Self {
+        Self { table, rows, vary, values: BTreeMap::new(), row: 0, cells: Vec::new() }
+    }
+
     fn take(&mut self, place: Place, outcome: &Outcome, watcher: &mut impl Watcher) -> ControlFlow<()> {
         // A failure leaves its cell open, so that no row from there on is shown.
         let (Ok(simulated), Some((missing, figures))) = (outcome, self.values.get_mut(&place)) else {
@@ -336,7 +330,7 @@ impl Progress<'_> {
         self.values.range(first(row)..first(row + 1)).all(|(_, &(missing, _))| missing == 0)
     }
 
-    /// The figures of a cell: first its own, then those of its band.
+    /// The figures of a cell: first its own, then those with each variation.
     fn figures(&self, row: usize, variant: usize) -> Vec<f64> {
         let first = |variant| Place { row, variant, variation: 0 };
         let means = |variant| {
@@ -351,9 +345,23 @@ impl Progress<'_> {
     fn cell(&self, row: usize, variant: usize) -> Cell {
         let means = self.figures(row, variant);
         let simulated = means.first().copied().unwrap_or(f64::NAN);
-        let band =
-            |end: fn(f64, f64) -> f64| (means.len() > 1).then(|| means.iter().copied().fold(simulated, end));
-        let (low, high) = (band(f64::min), band(f64::max));
+        let end = |end: fn(f64, f64) -> f64| {
+            (self.vary == Vary::Band).then(|| means.iter().copied().fold(simulated, end))
+        };
+        Cell { low: end(f64::min), high: end(f64::max), ..self.cell_of(row, variant, simulated) }
+    }
+
+    /// The cells of the rows that are complete, with this variation.
+    fn varied(&self, variation: usize) -> Vec<Cell> {
+        let places =
+            (0..self.row).flat_map(|row| (0..self.table.variants.len()).map(move |variant| (row, variant)));
+        places
+            .map(|(row, variant)| self.cell_of(row, variant, self.figures(row, variant)[variation]))
+            .collect()
+    }
+
+    /// A cell with this figure, without a band.
+    fn cell_of(&self, row: usize, variant: usize, simulated: f64) -> Cell {
         let Row { threads, ref values } = self.rows[row];
         let published = values[variant];
         let variant = self.table.variants[variant].name;
@@ -366,8 +374,8 @@ impl Progress<'_> {
             published: published.mean,
             published_sd: published.sd,
             simulated,
-            low,
-            high,
+            low: None,
+            high: None,
             error: (simulated - published.mean) / published.mean,
             class: self.table.class(variant, threads),
         }
@@ -378,41 +386,6 @@ impl Progress<'_> {
 /// few threads that share a socket or do not, a median would be an accident.
 pub(crate) fn mean(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len() as f64
-}
-
-/// The mean of the absolute errors of some cells.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MeanError {
-    /// How many cells.
-    pub cells: usize,
-    /// The mean; 0.1 is 10 %.
-    pub mean: f64,
-}
-
-/// The mean absolute error of the cells for which `of` holds, but for those that are 1 by definition; `None`
-/// if there are none.
-pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanError> {
-    let counted = cells.iter().filter(|cell| of(cell) && !cell.is_by_definition());
-    let errors: Vec<f64> = counted.map(|cell| cell.error.abs()).collect();
-    (!errors.is_empty()).then(|| MeanError { cells: errors.len(), mean: mean(&errors) })
-}
-
-/// Of the cells with a band, how many have the published figure within it, and how many there are. Those that
-/// are 1 by definition are left out.
-pub fn within_band(cells: &[Cell]) -> (usize, usize) {
-    let counted = cells.iter().filter(|cell| !cell.is_by_definition());
-    let bands = counted.filter_map(|cell| Some((cell.low?..=cell.high?).contains(&cell.published)));
-    bands.fold((0, 0), |(within, all), is_within| (within + usize::from(is_within), all + 1))
-}
-
-/// The cell that fits worst.
-pub fn largest_error(cells: &[Cell]) -> Option<&Cell> {
-    cells.iter().max_by(|a, b| a.error.abs().total_cmp(&b.error.abs()))
-}
-
-/// Whether the cells keep to the table's bound.
-pub fn keeps_bound(table: &Table, cells: &[Cell]) -> bool {
-    mean_error(cells, |_| true).is_some_and(|error| error.mean <= table.mean_error_max)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use nearlock_lab::band::{Change, PARAMETERS, Parameter};
+use nearlock_lab::mechanisms::MECHANISMS;
+use nearlock_lab::reproduce::Vary;
 
 use super::{Format, seeds};
 use crate::report::text::wrapped;
@@ -13,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   nearlock reproduce --quick
   nearlock reproduce --quick --band
+  nearlock reproduce cna-locktorture --quick --mechanisms
   nearlock reproduce cna-locktorture --seeds 32 --format json > cells.json
   nearlock reproduce cna-locktorture --quick --set simulation.placement=random
 
@@ -22,7 +25,10 @@ published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's param
 with it, `seen` if it was looked at while the model's structure was chosen, and otherwise
 `predicted`: of the model as it is, whatever --set has changed. Of both tables every cell is
 fitted or seen: none is a prediction. In a table relative to stock that is 1: it is marked fitted,
-and counts in no mean.";
+and counts in no mean.
+
+What the publication says in words is held against the simulated figures, and with --band or
+--mechanisms against those with each change alone.";
 
 const BAND: &str = "\
 --band moves each of these parameters alone, and takes the mean over the same seeds (--quick: the first half \
@@ -30,12 +36,20 @@ of them) again. `low` and `high` are the least and the greatest of these means a
 --band they are null. machine.queued-grab-fraction is left alone: between 0.15 and 0.2 some locks fall off a cliff \
 that no real machine has.";
 
+const MECHANISMS_OF: &str = "\
+--mechanisms does the same with each of these, but for changes to what is so already, and shows the errors of all \
+cells under each change. CSV then has the columns table, variation, variant, threads, simulated, published and error; \
+JSON has one more key, variation. It is `NAME.KEY=VALUE`; empty or null for the table as it is.";
+
 /// What stands below the flags.
 fn after_help() -> String {
-    let mut text = format!("{EXAMPLES}\n\n{}\n", wrapped(BAND, ""));
-    for Parameter { setting, changes, reason } in PARAMETERS {
-        let changes: Vec<_> = changes.iter().map(Change::to_string).collect();
-        text += &format!("  {setting}: {}\n{}\n", changes.join(", "), wrapped(reason, "      "));
+    let mut text = format!("{EXAMPLES}\n");
+    for (head, parameters) in [(BAND, PARAMETERS), (MECHANISMS_OF, MECHANISMS)] {
+        text += &format!("\n{}\n", wrapped(head, ""));
+        for Parameter { setting, changes, reason } in parameters {
+            let changes: Vec<_> = changes.iter().map(Change::to_string).collect();
+            text += &format!("  {setting}: {}\n{}\n", changes.join(", "), wrapped(reason, "      "));
+        }
     }
     text.truncate(text.trim_end().len());
     text
@@ -60,8 +74,12 @@ pub struct ReproduceArgs {
     pub set: Vec<String>,
     /// Give each cell a band, low to high, over the simulator's sensitive parameters (see below). Takes
     /// nine times as long; with --quick five times, about 4 minutes of CPU time, over all processors.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "mechanisms")]
     pub band: bool,
+    /// Show what each mechanism of the model does: all errors with it out, in or moved, alone (see below). Takes
+    /// about twenty times as long; with --quick ten times.
+    #[arg(long)]
+    pub mechanisms: bool,
     /// How to write the results.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
@@ -72,4 +90,17 @@ pub struct ReproduceArgs {
     /// there; files of the same name are replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+impl ReproduceArgs {
+    /// The changes that are asked for.
+    pub fn vary(&self) -> Vary {
+        if self.band {
+            Vary::Band
+        } else if self.mechanisms {
+            Vary::Mechanisms
+        } else {
+            Vary::Nothing
+        }
+    }
 }

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use indicatif::ProgressBar;
-use nearlock_lab::band::PARAMETERS;
 use nearlock_lab::plot;
 use nearlock_lab::published::{TABLES, Table};
-use nearlock_lab::reproduce::{Cell, Effort, ReproduceError, Reproduction, Watcher, keeps_bound};
+use nearlock_lab::reproduce::{
+    Cell, Effort, ReproduceError, Reproduced, Reproduction, Vary, Watcher, keeps_bound,
+};
 
 use crate::Ending;
 use crate::args::{Format, ReproduceArgs};
@@ -21,10 +22,10 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
         names => names.iter().map(|name| Table::named(name)).collect::<Result<Vec<_>, _>>()?,
     };
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
-    let band = if args.band { PARAMETERS } else { &[] };
+    let vary = args.vary();
     let reproductions: Vec<_> = tables
         .into_iter()
-        .map(|table| Reproduction { table, effort, seeds: args.seeds, set: &args.set, band })
+        .map(|table| Reproduction { table, effort, seeds: args.seeds, set: &args.set, vary })
         .collect();
     for reproduction in &reproductions {
         reproduction.check()?;
@@ -33,58 +34,72 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let mut ending = Ending::Success;
     let mut all = Vec::new();
     for reproduction in &reproductions {
-        let Some(cells) = one(reproduction, args.format)? else {
+        let Some(reproduced) = one(reproduction, args.format)? else {
             ending = Ending::CheckFailed;
             continue;
         };
-        if args.check && !keeps_bound(reproduction.table, &cells) {
-            report::misses_bound(reproduction.table, &cells);
+        if args.check && !keeps_bound(reproduction.table, &reproduced.cells) {
+            report::misses_bound(reproduction.table, &reproduced.cells);
             ending = Ending::CheckFailed;
         }
         if let Some(out) = &out {
-            write_files(out, reproduction, &cells)?;
+            write_files(out, reproduction, &reproduced)?;
         }
-        all.extend(cells);
+        all.push(reproduced);
     }
-    write(&mut io::stdout().lock(), &all, args.format)?;
+    write(&mut io::stdout().lock(), &all, vary, args.format)?;
     Ok(ending)
 }
 
 /// Writes the cells, unless as text: that has been written as they came.
-fn write(out: &mut impl Write, cells: &[Cell], format: Format) -> io::Result<()> {
-    match format {
-        Format::Text => Ok(()),
-        Format::Json => report::json::array(out, cells),
-        Format::Csv => report::csv::cells(out, cells),
+fn write(out: &mut impl Write, all: &[Reproduced], vary: Vary, format: Format) -> io::Result<()> {
+    let cells = || all.iter().flat_map(|reproduced| &reproduced.cells).collect::<Vec<_>>();
+    match (format, vary) {
+        (Format::Text, _) => Ok(()),
+        (Format::Json, Vary::Mechanisms) => report::variations::json(out, all),
+        (Format::Csv, Vary::Mechanisms) => report::variations::csv(out, all),
+        (Format::Json, _) => report::json::array(out, &cells()),
+        (Format::Csv, _) => report::csv::cells(out, &cells()),
     }
 }
 
 /// Writes the picture of a table and its cells.
-fn write_files(out: &OutDir, reproduction: &Reproduction, cells: &[Cell]) -> anyhow::Result<()> {
-    let Reproduction { table, set, .. } = reproduction;
-    let picture = plot::reproduced(table, cells, &reproduction.machine()?, report::set(set).as_slice())?;
-    out.write_results(&format!("reproduce-{}", table.name), picture.as_deref(), |contents, format| {
-        write(contents, cells, format)
+fn write_files(out: &OutDir, reproduction: &Reproduction, reproduced: &Reproduced) -> anyhow::Result<()> {
+    let Reproduction { table, set, vary, .. } = *reproduction;
+    let machine = reproduction.machine()?;
+    let picture = plot::reproduced(table, &reproduced.cells, &machine, report::set(set).as_slice())?;
+    let stem = match vary {
+        Vary::Mechanisms => format!("reproduce-{}-mechanisms", table.name),
+        Vary::Nothing | Vary::Band => format!("reproduce-{}", table.name),
+    };
+    let reproduced = std::slice::from_ref(reproduced);
+    out.write_results(&stem, picture.as_deref(), |contents, format| {
+        write(contents, reproduced, vary, format)
     })?;
     Ok(())
 }
 
 /// Reproduces one table, showing its rows as they come if the format is text. `None` if a lock failed,
 /// which has then been reported.
-pub fn one(reproduction: &Reproduction, format: Format) -> anyhow::Result<Option<Vec<Cell>>> {
+pub fn one(reproduction: &Reproduction, format: Format) -> anyhow::Result<Option<Reproduced>> {
     let mut view = View { format, bar: progress::simulations(0), written: Ok(()) };
     if format == Format::Text {
         report::text::table_head(&mut io::stdout().lock(), reproduction)?;
     }
-    let cells = reproduction.run(&mut view);
+    let reproduced = reproduction.run(&mut view);
     view.bar.finish_and_clear();
     view.written?;
-    match cells {
-        Ok(cells) => {
+    match reproduced {
+        Ok(reproduced) => {
             if format == Format::Text {
-                report::text::table_summary(&mut io::stdout().lock(), reproduction.table, &cells)?;
+                let mut out = io::stdout().lock();
+                report::text::table_summary(&mut out, reproduction.table, &reproduced.cells)?;
+                report::variations::statements(&mut out, &reproduced, reproduction.vary)?;
+                if reproduction.vary == Vary::Mechanisms {
+                    report::variations::mechanisms(&mut out, &reproduced)?;
+                }
             }
-            Ok(Some(cells))
+            Ok(Some(reproduced))
         }
         Err(ReproduceError::Failed { failure, command }) => {
             report::failure(&failure, &command);

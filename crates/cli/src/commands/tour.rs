@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nearlock_lab::names;
 use nearlock_lab::published::TABLES;
-use nearlock_lab::reproduce::{Effort, Reproduction};
+use nearlock_lab::reproduce::{Effort, Reproduction, Vary};
 use nearlock_lab::torture::Verdict;
 
 use super::{reproduce, torture};
@@ -42,7 +42,8 @@ pub fn run() -> anyhow::Result<Ending> {
          published.",
         names::machine(table.machine)?.description
     ))?;
-    let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], band: &[] };
+    let reproduction =
+        Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Nothing };
     if reproduce::one(&reproduction, Format::Text)?.is_none() {
         ending = Ending::CheckFailed;
     }

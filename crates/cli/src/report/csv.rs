@@ -37,7 +37,7 @@ struct FlatCell<'a> {
 }
 
 /// The cells of tables; the row is written `threads=142`.
-pub fn cells(out: &mut impl Write, cells: &[Cell]) -> io::Result<()> {
+pub fn cells(out: &mut impl Write, cells: &[&Cell]) -> io::Result<()> {
     let flat: Vec<_> = cells
         .iter()
         .map(|cell| FlatCell {

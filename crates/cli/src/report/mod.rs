@@ -6,6 +6,7 @@ pub mod json;
 pub mod measure;
 pub mod text;
 pub mod validate;
+pub mod variations;
 
 use std::fmt::Display;
 use std::io::{self, Write};

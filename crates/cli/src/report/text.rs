@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
 use nearlock_lab::published::{Class, Table};
-use nearlock_lab::reproduce::{Cell, Reproduction, largest_error, mean_error, within_band};
+use nearlock_lab::reproduce::{Cell, Reproduction, Vary, largest_error, mean_error, within_band};
 use nearlock_lab::simulate::Simulated;
 use nearlock_lab::torture::{Counts, NumaNodes, Plan, Tortured, Verdict, Waiting};
 use nearlock_lab::{LockEvent, Subject};
@@ -153,7 +153,7 @@ pub fn table_head(out: &mut impl Write, reproduction: &Reproduction) -> io::Resu
     if let Some(set) = super::set(reproduction.set) {
         paragraph(out, &set)?;
     }
-    if !reproduction.band.is_empty() {
+    if reproduction.vary == Vary::Band {
         return writeln!(
             out,
             "\nthreads  {:<VARIANT_WIDTH$}   publ. simul.  err %     low   high  publ/sim.",
@@ -294,7 +294,6 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, verdict: Verdict) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_lab::band::PARAMETERS;
     use nearlock_lab::published::TABLES;
     use nearlock_lab::reproduce::{Effort, RowKey};
 
@@ -354,7 +353,8 @@ mod tests {
     #[test]
     fn a_reproduced_table_fits_whatever_its_errors() {
         let table = &TABLES[0];
-        let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], band: &[] };
+        let reproduction =
+            Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Nothing };
         let shown = reproduced(&reproduction, &cells(table, None));
         assert_fits(&shown);
         assert!(shown.contains("  2.707  0.001 -100.0*"), "{shown}");
@@ -368,7 +368,7 @@ mod tests {
     fn a_band_is_two_more_columns() {
         let table = &TABLES[0];
         let reproduction =
-            Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], band: PARAMETERS };
+            Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Band };
         let shown = reproduced(&reproduction, &cells(table, Some((0.001, 10.45))));
         assert_fits(&shown);
         let lines: Vec<_> = shown.lines().collect();

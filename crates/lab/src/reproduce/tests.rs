@@ -1,6 +1,5 @@
 use super::*;
-use crate::band::PARAMETERS;
-use crate::published::TABLES;
+use crate::published::{Class, TABLES};
 use crate::simulate::Simulated;
 
 fn simulated(ops_per_us: f64) -> Outcome {
@@ -46,7 +45,7 @@ fn rows_come_in_order_and_complete() {
         variant,
         variation: 0,
     });
-    let mut progress = Progress { table, rows, values: BTreeMap::new(), row: 0, cells: Vec::new() };
+    let mut progress = Progress::new(table, rows, Vary::Nothing);
     for place in places {
         progress.values.entry(place).or_insert((0, Vec::new())).0 += 1;
     }
@@ -71,8 +70,13 @@ fn rows_come_in_order_and_complete() {
 
 #[test]
 fn a_simulation_of_the_table_takes_each_seed_once() {
-    let reproduction =
-        Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: Some(2), set: &[], band: &[] };
+    let reproduction = Reproduction {
+        table: &TABLES[0],
+        effort: Effort::Quick,
+        seeds: Some(2),
+        set: &[],
+        vary: Vary::Nothing,
+    };
     let rows = TABLES[0].rows();
     let Planned { simulations, places, .. } =
         reproduction.plan(&rows, Configuration::new(Group::ALL)).unwrap();
@@ -85,7 +89,7 @@ fn a_simulation_of_the_table_takes_each_seed_once() {
 #[test]
 fn variations_move_one_parameter_each_and_take_fewer_seeds() {
     let reproduction =
-        Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: None, set: &[], band: PARAMETERS };
+        Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Band };
     let rows = &TABLES[0].rows()[..1];
     let planned = reproduction.plan(rows, Configuration::new(Group::ALL)).unwrap();
     assert_eq!(planned.configurations.len(), 9);
@@ -101,16 +105,24 @@ fn variations_move_one_parameter_each_and_take_fewer_seeds() {
 #[test]
 fn a_band_holds_its_cell_and_is_wider() {
     let reproduction =
-        Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: Some(1), set: &[], band: PARAMETERS };
+        Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: Some(1), set: &[], vary: Vary::Band };
     let mut central = Configuration::new(Group::ALL);
     central.set("simulation.warm-up-ns=50000").unwrap();
     central.set("simulation.window-ns=200000").unwrap();
     let mut shown = Rows::default();
-    let cells = reproduction.rows(&TABLES[0].rows()[..4], central, &mut shown).unwrap();
+    let Reproduced { cells, varied, .. } =
+        reproduction.rows(&TABLES[0].rows()[..4], central, &mut shown).unwrap();
     assert_eq!((cells.len(), shown.0), (12, vec![1, 2, 4, 8]));
     for cell in &cells {
         let (low, high) = (cell.low.unwrap(), cell.high.unwrap());
         assert!(low <= cell.simulated && cell.simulated <= high, "{cell:?}");
+    }
+    // The ends are cells of variations, or the cell itself.
+    for (index, cell) in cells.iter().enumerate() {
+        let figures = || varied.iter().map(|varied| varied.cells[index].simulated).chain([cell.simulated]);
+        assert!(figures().all(|figure| cell.low <= Some(figure) && Some(figure) <= cell.high));
+        assert!(figures().any(|figure| cell.low == Some(figure)), "{cell:?}");
+        assert!(figures().any(|figure| cell.high == Some(figure)), "{cell:?}");
     }
     let last = &cells[11];
     assert!(last.low < Some(last.simulated) || last.high > Some(last.simulated), "{last:?}");
@@ -121,7 +133,7 @@ fn a_band_holds_its_cell_and_is_wider() {
 fn a_published_figure_is_within_the_band_or_not() {
     let table = &TABLES[0];
     let rows = &table.rows()[..1];
-    let mut progress = Progress { table, rows, values: BTreeMap::new(), row: 0, cells: Vec::new() };
+    let mut progress = Progress::new(table, rows, Vary::Band);
     // Published are 2.707, 2.693 and 2.718.
     for (variant, figures) in [[0.91, 0.8, 0.9], [0.8, 0.7, 0.85], [0.9, 0.95, 0.91]].iter().enumerate() {
         for (variation, &figure) in figures.iter().enumerate() {
@@ -140,7 +152,7 @@ fn a_published_figure_is_within_the_band_or_not() {
 fn a_relative_table_divides_by_its_first_variant() {
     let table = Table::named("cna-context1").unwrap();
     let rows = &table.rows();
-    let mut progress = Progress { table, rows, values: BTreeMap::new(), row: 0, cells: Vec::new() };
+    let mut progress = Progress::new(table, rows, Vary::Band);
     for (variant, figures) in [[2.0, 4.0], [1.7, 3.2], [1.9, 3.9]].iter().enumerate() {
         for (variation, &figure) in figures.iter().enumerate() {
             progress.values.insert(Place { row: 0, variant, variation }, (0, vec![figure]));
@@ -154,4 +166,68 @@ fn a_relative_table_divides_by_its_first_variant() {
     assert_eq!(mean_error(&cells, |_| true).unwrap().cells, 2);
     assert_eq!(mean_error(&cells, |cell| cell.variant == "stock"), None);
     assert_eq!(within_band(&cells), (1, 2));
+}
+
+#[test]
+fn mechanisms_change_the_cells_one_by_one_and_make_no_band() {
+    let reproduction = Reproduction {
+        table: &TABLES[0],
+        effort: Effort::Quick,
+        seeds: Some(1),
+        set: &[],
+        vary: Vary::Mechanisms,
+    };
+    let mut central = Configuration::new(Group::ALL);
+    central.set("simulation.warm-up-ns=20000").unwrap();
+    central.set("simulation.window-ns=100000").unwrap();
+    let rows = &TABLES[0].rows()[3..4];
+    let Reproduced { cells, varied, .. } = reproduction.rows(rows, central, &mut Rows::default()).unwrap();
+    assert!(varied.len() >= 15);
+    for cell in cells.iter().chain(varied.iter().flat_map(|varied| &varied.cells)) {
+        assert_eq!((cell.low, cell.high, cell.row.threads), (None, None, 8));
+        assert!((cell.simulated / cell.published - 1.0 - cell.error).abs() < 1e-9);
+    }
+    let buffer = varied.iter().find(|varied| varied.setting == "machine.store-buffer-entries=1").unwrap();
+    assert!(buffer.cells[0].simulated < 0.9 * cells[0].simulated, "{buffer:?}");
+}
+
+/// All published figures, those of `stock` times `factor`.
+fn of_published(table: &'static Table, factor: f64) -> Vec<Cell> {
+    let rows = table.rows();
+    let progress = Progress::new(table, &rows, Vary::Nothing);
+    let places = (0..rows.len()).flat_map(|row| (0..3).map(move |variant| (row, variant)));
+    let figure =
+        |row: usize, variant: usize| rows[row].values[variant].mean * if variant == 0 { factor } else { 1.0 };
+    places.map(|(row, variant)| progress.cell_of(row, variant, figure(row, variant))).collect()
+}
+
+#[test]
+fn verdicts_say_with_which_variations_a_statement_does_not_hold() {
+    let table = Table::named("cna-locktorture").unwrap();
+    let varied =
+        |setting: &str, factor| Varied { setting: setting.to_owned(), cells: of_published(table, factor) };
+    let verdicts = |factor, variations: [(&str, f64); 2]| -> Vec<(bool, Vec<String>)> {
+        let reproduced = Reproduced {
+            table,
+            cells: of_published(table, factor),
+            varied: variations.map(|(setting, factor)| varied(setting, factor)).into(),
+        };
+        let verdicts = reproduced.verdicts();
+        let owned = |verdict: &Verdict| {
+            (verdict.holds, verdict.otherwise.iter().map(|&setting| setting.to_owned()).collect())
+        };
+        verdicts.iter().map(owned).collect()
+    };
+    let of = |text: &str| table.statements.iter().position(|statement| statement.text == text).unwrap();
+    let ahead = of("CNA is ahead of stock from 8 threads up");
+    // Stock at 8 threads times 1.4 is ahead of CNA.
+    let found = verdicts(1.0, [("a.b=1", 1.4), ("a.b=2", 1.01)]);
+    assert_eq!(found.len(), table.statements.len());
+    assert_eq!(found[ahead], (true, vec!["a.b=1".to_owned()]));
+    assert_eq!(found[of("stock falls from 36 to 142 threads")], (true, vec![]));
+    assert_eq!(verdicts(1.4, [("a.b=1", 1.4), ("a.b=2", 1.0)])[ahead], (false, vec!["a.b=2".to_owned()]));
+    // What was not simulated is not judged.
+    let mut some = Reproduced { table, cells: of_published(table, 1.0), varied: vec![] };
+    some.cells.retain(|cell| cell.row.threads <= 2);
+    assert_eq!(some.verdicts().len(), 1);
 }

@@ -1,0 +1,232 @@
+//! What was published in words, and what mechanisms change: text, JSON and comma-separated values.
+
+use std::io::{self, Write};
+
+use nearlock_lab::published::Table;
+use nearlock_lab::reproduce::{Cell, Reproduced, Vary, Verdict, mean_error};
+use serde::Serialize;
+
+use super::text::{WIDTH, wrapped};
+
+/// Each sentence of the publication, and whether it is true of the simulated figures.
+pub fn statements(out: &mut impl Write, reproduced: &Reproduced, vary: Vary) -> io::Result<()> {
+    let verdicts = reproduced.verdicts();
+    if verdicts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nwhat is published in words, of the simulated figures:")?;
+    for verdict in verdicts {
+        let line = format!("{}: {}", verdict.statement, says(&verdict, vary));
+        writeln!(out, "{}", wrapped(&line, "    ").replacen("    ", "  - ", 1))?;
+    }
+    Ok(())
+}
+
+fn says(verdict: &Verdict, vary: Vary) -> String {
+    let others = verdict.otherwise.join(", ");
+    let (whole, nowhere) = match vary {
+        Vary::Nothing => ("", ""),
+        Vary::Band => (" over the whole band", ", nor anywhere in the band"),
+        Vary::Mechanisms => (" with every change", ", nor with any change"),
+    };
+    match (verdict.holds, others.as_str()) {
+        (true, "") => format!("holds{whole}"),
+        (true, others) => format!("holds, but not with {others}"),
+        (false, "") => format!("DOES NOT HOLD{nowhere}"),
+        (false, others) => format!("DOES NOT HOLD, but does with {others}"),
+    }
+}
+
+/// Columns of an error.
+const ERROR_WIDTH: usize = 6;
+/// The first line of each table of mechanisms.
+const AS_IT_IS: &str = "as it is";
+
+/// A table for each variant: the errors of its cells as they are, and with each mechanism changed alone.
+pub fn mechanisms(out: &mut impl Write, reproduced: &Reproduced) -> io::Result<()> {
+    let Reproduced { table, cells, varied } = reproduced;
+    writeln!(
+        out,
+        "\none mechanism changed at a time; errors in %, simulated against published; mean: of absolute errors"
+    )?;
+    let settings = varied.iter().map(|varied| varied.setting.as_str());
+    let name_width = settings.chain([AS_IT_IS]).map(str::len).max().unwrap_or(0);
+    let room = (WIDTH - name_width) / ERROR_WIDTH - 1;
+    for variant in table.variants.iter().filter(|variant| !table.is_by_definition(variant.name)) {
+        let threads = shown(table, room);
+        let head: String = threads.iter().map(|threads| format!("{threads:>ERROR_WIDTH$}")).collect();
+        writeln!(out, "\n{:<name_width$}{:>ERROR_WIDTH$}{head}", variant.name, "mean")?;
+        let all = varied.iter().map(|varied| (varied.setting.as_str(), &varied.cells));
+        for (name, cells) in [(AS_IT_IS, cells)].into_iter().chain(all) {
+            writeln!(out, "{name:<name_width$}{}", errors(cells, variant.name, &threads))?;
+        }
+    }
+    Ok(())
+}
+
+/// As many rows of the table as there is room for, the last among them.
+fn shown(table: &Table, room: usize) -> Vec<usize> {
+    let rows: Vec<usize> = table.rows().iter().map(|row| row.threads).collect();
+    let step = rows.len().div_ceil(room.max(1)).max(1);
+    let mut shown: Vec<usize> = rows.into_iter().rev().step_by(step).collect();
+    shown.reverse();
+    shown
+}
+
+/// Mean and single errors of a variant.
+fn errors(cells: &[Cell], variant: &str, threads: &[usize]) -> String {
+    let mean = mean_error(cells, |cell| cell.variant == variant).map_or(f64::NAN, |error| error.mean);
+    let mut line = format!("{:>ERROR_WIDTH$.1}", mean * 100.0);
+    for &threads in threads {
+        let cell = cells.iter().find(|cell| cell.variant == variant && cell.row.threads == threads);
+        line += &match cell.map(|cell| cell.error * 100.0) {
+            None => format!("{:>ERROR_WIDTH$}", "-"),
+            Some(error) if error.abs() < 99.95 => format!("{error:>+ERROR_WIDTH$.1}"),
+            Some(error) => format!("{error:>+ERROR_WIDTH$.0}"),
+        };
+    }
+    line
+}
+
+/// A [`Cell`], and under which change it was simulated: `None` is none.
+#[derive(Serialize)]
+struct VariedCell<'a> {
+    #[serde(flatten)]
+    cell: &'a Cell,
+    variation: Option<&'a str>,
+}
+
+/// Cells with their changes, the table as it is first.
+fn all(reproduced: &Reproduced) -> impl Iterator<Item = VariedCell<'_>> {
+    let central = reproduced.cells.iter().map(|cell| VariedCell { cell, variation: None });
+    let varied = reproduced.varied.iter().flat_map(|varied| {
+        varied.cells.iter().map(|cell| VariedCell { cell, variation: Some(&varied.setting) })
+    });
+    central.chain(varied)
+}
+
+/// All cells with all changes, as an array of objects.
+pub fn json(out: &mut impl Write, results: &[Reproduced]) -> io::Result<()> {
+    super::json::array(out, &results.iter().flat_map(all).collect::<Vec<_>>())
+}
+
+#[derive(Serialize)]
+struct FlatRow<'a> {
+    table: &'a str,
+    variation: Option<&'a str>,
+    variant: &'a str,
+    threads: usize,
+    simulated: f64,
+    published: f64,
+    error: f64,
+}
+
+/// All cells with all changes, a row each; the change is empty for the table as it is.
+pub fn csv(out: &mut impl Write, results: &[Reproduced]) -> io::Result<()> {
+    let rows = results.iter().flat_map(all).map(|VariedCell { cell, variation }| FlatRow {
+        table: cell.table,
+        variation,
+        variant: cell.variant,
+        threads: cell.row.threads,
+        simulated: cell.simulated,
+        published: cell.published,
+        error: cell.error,
+    });
+    super::csv::rows(out, &rows.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearlock_lab::reproduce::{RowKey, Varied};
+
+    /// The published figures, those of `stock` times `factor`, as if simulated.
+    fn cells(table: &'static Table, factor: f64) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for row in table.rows() {
+            cells.extend(table.variants.iter().zip(&row.values).map(|(variant, value)| {
+                let factor = if variant.name == "stock" { factor } else { 1.0 };
+                Cell {
+                    table: table.name,
+                    row: RowKey { threads: row.threads },
+                    variant: variant.name,
+                    metric: table.metric,
+                    unit: table.unit,
+                    published: value.mean,
+                    published_sd: value.sd,
+                    simulated: value.mean * factor,
+                    low: None,
+                    high: None,
+                    error: factor - 1.0,
+                    class: table.class(variant.name, row.threads),
+                }
+            }));
+        }
+        cells
+    }
+
+    fn reproduced(table: &str, factor: f64, varied: &[(&str, f64)]) -> Reproduced {
+        let table = Table::named(table).expect("a table");
+        let of = |&(setting, factor): &(&str, f64)| Varied {
+            setting: setting.to_owned(),
+            cells: cells(table, factor),
+        };
+        Reproduced { table, cells: cells(table, factor), varied: varied.iter().map(of).collect() }
+    }
+
+    fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        write(&mut out).expect("memory can be written to");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        text
+    }
+
+    #[test]
+    fn a_statement_holds_or_not_and_where_it_is_otherwise_is_said() {
+        let says = |factor, varied: &[(&str, f64)], vary| {
+            let reproduced = reproduced("cna-locktorture", factor, varied);
+            let text = text(|out| statements(out, &reproduced, vary));
+            assert_eq!(text.lines().filter(|line| line.starts_with("  - ")).count(), 6, "{text}");
+            let start = "  - CNA is ahead of stock from 8 threads up (by more than 2 %): ";
+            let (_, rest) = text.split_once(start).expect("the statement");
+            rest.split("\n  - ").next().expect("its end").replace("\n    ", " ")
+        };
+        assert_eq!(says(1.0, &[], Vary::Nothing), "holds");
+        assert_eq!(says(1.4, &[], Vary::Nothing), "DOES NOT HOLD");
+        assert_eq!(says(1.0, &[("a.b=1", 1.1)], Vary::Band), "holds over the whole band");
+        assert_eq!(says(1.0, &[("a.b=1", 1.1)], Vary::Mechanisms), "holds with every change");
+        let varied = [("a.b=1", 1.4), ("a.b=2", 1.0), ("a.b=3", 1.5)];
+        assert_eq!(says(1.0, &varied, Vary::Band), "holds, but not with a.b=1, a.b=3");
+        assert_eq!(says(1.4, &varied, Vary::Band), "DOES NOT HOLD, but does with a.b=2");
+        assert_eq!(says(1.4, &[("a.b=1", 1.4)], Vary::Band), "DOES NOT HOLD, nor anywhere in the band");
+    }
+
+    #[test]
+    fn each_mechanism_has_a_line_for_each_variant() {
+        let names = ["machine.read-occupancy-modified=1", "machine.jitter=0"];
+        let found = reproduced("cna-locktorture", 1.5, &[(names[0], 2.25), (names[1], 0.98)]);
+        let shown = text(|out| mechanisms(out, &found));
+        let lines: Vec<_> = shown.lines().collect();
+        let stock = lines.iter().position(|line| line.starts_with("stock ")).expect("stock");
+        let figures = |line: &str| line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>();
+        assert!(lines[stock].ends_with("mean     1     2     4     8    16    32    36    72   108   142"));
+        assert!(lines[stock + 1].starts_with("as it is "));
+        assert_eq!(figures(lines[stock + 2]), [&["125.0"][..], &["+125"; 10]].concat());
+        assert_eq!(figures(lines[stock + 3]), [&["2.0"][..], &["-2.0"; 10]].concat());
+        assert_eq!(shown.matches(names[1]).count(), 3, "one for each variant: {shown}");
+        // What others are measured by has no errors.
+        let relative = text(|out| mechanisms(out, &reproduced("cna-context1", 1.0, &[(names[1], 1.0)])));
+        assert_eq!(relative.matches(names[1]).count(), 2, "{relative}");
+    }
+
+    #[test]
+    fn rows_for_which_there_is_no_room_are_left_out_but_not_the_last() {
+        let table = Table::named("cna-locktorture").expect("a table");
+        assert_eq!(shown(table, 10).len(), 10);
+        assert_eq!(shown(table, 9), [2, 8, 32, 72, 142]);
+        assert_eq!(shown(table, 0), [142]);
+        let long = format!("machine.{}=1", "x".repeat(50));
+        text(|out| mechanisms(out, &reproduced("cna-locktorture", 1.0, &[(&long, 1.0)])));
+    }
+}
