@@ -19,7 +19,7 @@ use crate::events::{Event, EventQueue};
 use crate::jitter::Jitter;
 use crate::line::Line;
 use crate::parking::Parking;
-use crate::spec::{MachineSpec, OwnershipOverlap};
+use crate::spec::{LoadOfModified, MachineSpec, OwnershipOverlap};
 use crate::task::{Sibling, State, Task};
 use crate::ticks::Ticks;
 
@@ -66,6 +66,7 @@ pub struct Engine {
     pub heavy_fence_ps: u64,
     pub jitter: Jitter,
     pub overlap: OwnershipOverlap,
+    pub load_of_modified: LoadOfModified,
     pub buffer_entries: usize,
     smt_speed: f64,
     threads_per_core: usize,
@@ -92,6 +93,7 @@ impl Engine {
             heavy_fence_ps: (spec.model.heavy_fence_ns * 1000.0) as u64,
             jitter: Jitter::new(&spec.model, seed),
             overlap: spec.model.ownership_overlap,
+            load_of_modified: spec.model.load_of_modified,
             buffer_entries: spec.model.store_buffer_entries,
             smt_speed: spec.model.smt_speed,
             threads_per_core: spec.smt,

@@ -73,6 +73,8 @@ pub enum Prefetched {
 pub struct Line {
     /// The core that may write it, if any.
     pub owner: Option<u16>,
+    /// Whether the owner has written it since it got it.
+    pub is_modified: bool,
     /// The cores that hold it; the owner alone if there is one.
     pub sharers: CoreSet,
     /// Their cache domains, a bit each.
@@ -99,6 +101,7 @@ impl Line {
     pub fn new(home: u8) -> Self {
         Self {
             owner: None,
+            is_modified: false,
             sharers: CoreSet::default(),
             sharer_domains: 0,
             home,
@@ -153,6 +156,7 @@ impl Line {
     /// Gives the line to `core` alone.
     pub fn give(&mut self, core: u16, domain: u8) {
         self.owner = Some(core);
+        self.is_modified = false;
         self.sharers = CoreSet::default();
         self.sharers.insert(core);
         self.sharer_domains = 1 << domain;

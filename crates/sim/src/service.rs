@@ -5,6 +5,7 @@ use crate::costs::{Arrival, Transfer};
 use crate::engine::Engine;
 use crate::events::Event;
 use crate::line::{Origin, Phase, Request};
+use crate::spec::LoadOfModified;
 
 impl Engine {
     pub fn request(&mut self, request: Request) {
@@ -105,6 +106,15 @@ impl Engine {
         let line = &mut self.lines[index as usize];
         let Request { access, task, core, .. } = line.served;
         let domain = self.costs.domain_of_core[usize::from(core)];
+        if line.is_modified && self.load_of_modified == LoadOfModified::TakeOver {
+            let done_ps = line.done_ps;
+            line.give(core, domain);
+            line.phase = Phase::Moving;
+            self.change(access.line());
+            self.tasks[task as usize].answer = self.read(&access, task);
+            self.events.schedule(done_ps, Event::Done(index));
+            return;
+        }
         if line.owner.is_none() && line.sharer_domains == 0 {
             line.give(core, domain);
         } else {
@@ -156,6 +166,7 @@ impl Engine {
     pub fn write(&mut self, access: &Access) -> u64 {
         // SAFETY: as in `read`.
         let old = unsafe { access.apply(self.arena.at(access.offset as usize)) };
+        self.lines[access.line()].is_modified = true;
         self.change(access.line());
         old
     }

@@ -10,7 +10,7 @@ use nearlock_core::platform::{
 };
 use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::tuning::Standard;
-use nearlock_sim::spec::{Access, MachineSpec, OwnershipOverlap};
+use nearlock_sim::spec::{Access, LoadOfModified, MachineSpec, OwnershipOverlap};
 use nearlock_sim::{Counters, Machine, Pause, Placed, Sim};
 
 type U32 = <Sim as Platform>::U32;
@@ -410,4 +410,37 @@ fn the_pre_read_spares_the_line_its_travels() {
     let (with, without) =
         (transfers_of_failed_attempts::<Standard>(), transfers_of_failed_attempts::<NoPreRead>());
     assert!(with <= 4 && without > 10, "{with} with, {without} without");
+}
+
+#[test]
+fn a_load_may_take_over_what_another_core_has_modified() {
+    // One core writes, a second loads and then adds, a third only loads.
+    let run = |load| {
+        let mut spec = haswell();
+        spec.model.load_of_modified = load;
+        let machine = Machine::new(&spec, 1);
+        let word = own_word(&machine);
+        let took_ns = Rc::new(Cell::new([0; 2]));
+        let writer = Rc::clone(&word);
+        machine.spawn(0, 0, move || writer.store(7, Relaxed));
+        let (adder, took) = (Rc::clone(&word), Rc::clone(&took_ns));
+        machine.spawn(2, 2_000, move || {
+            assert_eq!(adder.load(Relaxed), 7);
+            let loaded_ns = Sim::now_ns();
+            assert_eq!(adder.fetch_add(1, Relaxed), 7);
+            let added_ns = Sim::now_ns();
+            Sim::busy_ns(2_000);
+            assert_eq!(adder.load(Relaxed), 8);
+            took.set([added_ns - loaded_ns, Sim::now_ns() - added_ns - 2_000]);
+        });
+        machine.spawn(4, 3_000, move || assert_eq!(word.load(Relaxed), 8));
+        finish(&machine);
+        took_ns.get()
+    };
+    let spec = haswell();
+    let upgrade_ns = spec.latency(Access::AtomicShared, 0) as u64;
+    let [shared, again] = run(LoadOfModified::Share);
+    assert!(shared >= upgrade_ns && again < 10, "{shared} {again}");
+    let [taken, again] = run(LoadOfModified::TakeOver);
+    assert!(taken < upgrade_ns / 2 && again >= 10, "the third took it over in turn: {taken} {again}");
 }

@@ -240,12 +240,14 @@ impl<'a> Book<'a> {
         let meaning = "from a thread that wakes another on another CPU, and sleeps, until that runs";
         page.add("futex_hand_over_ns", &self.hand_over, Nature::Typical, meaning);
         self.add_tick(page, &mut model);
+        model.load_of_modified = self.load_of_modified();
         model
     }
 
     fn add_tick(&self, page: &mut Page, model: &mut ModelParameters) {
         let Some(tick) = &self.tick else {
             page.note("no timer tick stands out among the interruptions of a busy CPU: the model has none");
+            model.tick_hz = 0.0;
             return;
         };
         let hz = tick.hz as f64;

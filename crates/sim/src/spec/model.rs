@@ -13,6 +13,18 @@ pub enum OwnershipOverlap {
     Prefetch,
 }
 
+/// What a load does to a line that another core has modified.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadOfModified {
+    /// Both have it afterwards, and whoever writes it next must ask for it.
+    #[default]
+    Share,
+    /// It takes the line with the right to write, since whoever reads such a line mostly writes it next; a second
+    /// reader shares it. So do some AMD processors.
+    TakeOver,
+}
+
 /// Parameters of the simulator's model: properties that no table of latencies gives.
 ///
 /// The defaults, which [`ModelParameters::default`] holds, are assumptions unless a source is named.
@@ -41,6 +53,8 @@ pub struct ModelParameters {
     pub jitter: f64,
     /// Whether buffered stores ask for their lines ahead of their turn. Default `"prefetch"`.
     pub ownership_overlap: OwnershipOverlap,
+    /// What a load does to a line that another core has modified. Default `"share"`.
+    pub load_of_modified: LoadOfModified,
     /// Stores that a hardware thread can hold back; 1 blocks at every store until it is done. Default 42, as
     /// Haswell (Intel 64 and IA-32 Optimization Manual).
     pub store_buffer_entries: usize,
@@ -89,6 +103,7 @@ impl Default for ModelParameters {
             same_socket_bypasses: 0,
             jitter: 0.1,
             ownership_overlap: OwnershipOverlap::Prefetch,
+            load_of_modified: LoadOfModified::Share,
             store_buffer_entries: 42,
             home_extra_ns: 0.0,
             sharer_extra_ns: 0.0,

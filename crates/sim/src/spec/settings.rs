@@ -1,7 +1,7 @@
 //! `machine.KEY=VALUE`: what of a machine can be changed without another file.
 
 use super::resolve::{self, Counts, LATENCY_MAX_NS, Problem, SMT_MAX};
-use super::{MachineSpec, ModelParameters, OwnershipOverlap, Provenance, SpecError};
+use super::{LoadOfModified, MachineSpec, ModelParameters, OwnershipOverlap, Provenance, SpecError};
 
 /// A setting of a machine, for lists: `machine.NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,6 +239,10 @@ const OTHERS: &[(&str, &str)] = &[
     ("smt", "Hardware threads of each core."),
     ("ownership-overlap", "Whether buffered stores ask for their lines ahead of their turn."),
     (
+        "load-of-modified",
+        "Whether a load of a line that another core has modified shares it, or takes it over.",
+    ),
+    (
         "store-buffer-entries",
         "Stores that a hardware thread can hold back; 1 blocks at each until it is done.",
     ),
@@ -287,6 +291,10 @@ pub(super) fn changed_model_keys(spec: &MachineSpec) -> Vec<(&'static str, Strin
         let word = overlap_name(spec.model.ownership_overlap);
         changed.push(("ownership_overlap", format!("\"{word}\"")));
     }
+    if spec.model.load_of_modified != plain.model.load_of_modified {
+        let word = load_name(spec.model.load_of_modified);
+        changed.push(("load_of_modified", format!("\"{word}\"")));
+    }
     if spec.model.store_buffer_entries != plain.model.store_buffer_entries {
         changed.push(("store_buffer_entries", spec.model.store_buffer_entries.to_string()));
     }
@@ -308,6 +316,7 @@ impl MachineSpec {
             "cores-per-socket" => changed.set_cores_per_socket(value),
             "smt" => changed.set_smt(value),
             "ownership-overlap" => changed.set_ownership_overlap(value),
+            "load-of-modified" => changed.set_load_of_modified(value),
             "store-buffer-entries" => changed.set_store_buffer_entries(value),
             "same-socket-bypasses" => changed.set_same_socket_bypasses(value),
             _ => match NUMBERS.iter().find(|number| number.name == name) {
@@ -349,6 +358,9 @@ impl MachineSpec {
             "ownership-overlap" => {
                 let word = overlap_name(self.model.ownership_overlap);
                 (word.to_owned(), "none, prefetch".to_owned())
+            }
+            "load-of-modified" => {
+                (load_name(self.model.load_of_modified).to_owned(), "share, take-over".to_owned())
             }
             "same-socket-bypasses" => {
                 (self.model.same_socket_bypasses.to_string(), format!("0 to {BYPASSES_MAX}"))
@@ -404,6 +416,15 @@ impl MachineSpec {
         Ok(())
     }
 
+    fn set_load_of_modified(&mut self, value: &str) -> Result<(), String> {
+        self.model.load_of_modified = match value {
+            "share" => LoadOfModified::Share,
+            "take-over" => LoadOfModified::TakeOver,
+            _ => return Err("must be share or take-over".to_owned()),
+        };
+        Ok(())
+    }
+
     fn set_store_buffer_entries(&mut self, value: &str) -> Result<(), String> {
         self.model.store_buffer_entries = count(value, 1, STORE_BUFFER_ENTRIES_MAX)?;
         Ok(())
@@ -436,6 +457,13 @@ fn overlap_name(overlap: OwnershipOverlap) -> &'static str {
     match overlap {
         OwnershipOverlap::None => "none",
         OwnershipOverlap::Prefetch => "prefetch",
+    }
+}
+
+fn load_name(load: LoadOfModified) -> &'static str {
+    match load {
+        LoadOfModified::Share => "share",
+        LoadOfModified::TakeOver => "take-over",
     }
 }
 

@@ -1,6 +1,6 @@
 //! The latency table of a measured machine.
 
-use nearlock_sim::spec::{LatencyNs, Provenance};
+use nearlock_sim::spec::{LatencyNs, LoadOfModified, Provenance};
 
 use super::{Book, Page};
 use crate::bench::median;
@@ -28,6 +28,19 @@ const ROWS: [(Kind, &str, &str); 7] = [
 ];
 
 impl Book<'_> {
+    /// Whether a load of a modified line brings the right to write along, over the nearest distance that shows it: an
+    /// atomic after it then takes far less than one on a shared line.
+    pub(super) fn load_of_modified(&self) -> LoadOfModified {
+        let medians = self.transfers.iter().find_map(|samples| {
+            let of = |kind| median(of_kind(samples, kind).iter().copied());
+            Some((of(Kind::AtomicLoaded)?, of(Kind::AtomicShared)?))
+        });
+        match medians {
+            Some((loaded, shared)) if loaded < shared / 2.0 => LoadOfModified::TakeOver,
+            _ => LoadOfModified::Share,
+        }
+    }
+
     /// The table; what of it is measured, and what not, is noted.
     pub(super) fn latency_ns(&self, page: &mut Page) -> Result<LatencyNs, MeasureError> {
         let names = self.layout.distances();
