@@ -163,8 +163,9 @@ impl Costs {
             Operation::Store | Operation::Prefetch => Row::StoreModified,
             _ => Row::AtomicModified,
         };
-        let sockets = [domain, from].map(|d| self.socket_of_domain[usize::from(d)]);
-        let third_hop = if distance == 0 || sockets.contains(&home) { 0 } else { self.home_extra_ps };
+        let is_home = |domain: u8| self.socket_of_domain[usize::from(domain)] == home;
+        let has_third_hop = self.home_extra_ps > 0 && distance > 0 && !is_home(domain) && !is_home(from);
+        let third_hop = if has_third_hop { self.home_extra_ps } else { 0 };
         let latency = self.row(row, distance) + third_hop;
         let occupancy = match operation {
             Operation::Load => self.read_occupancy_modified.of(latency),

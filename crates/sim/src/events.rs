@@ -69,11 +69,12 @@ impl EventQueue {
         self.insert(key);
     }
 
+    /// Inserts the event that was scheduled last: those of the same time come before it.
     fn insert(&mut self, key: u128) {
         let mut at = self.len;
         self.len += 1;
         let near = &mut self.near[..=at];
-        while at > 0 && near[at - 1] < key {
+        while at > 0 && time_of(near[at - 1]) <= time_of(key) {
             near[at] = near[at - 1];
             at -= 1;
         }
@@ -113,7 +114,7 @@ impl EventQueue {
 
     /// Whether nothing happens up to `until_ps`, this moment included.
     pub fn is_quiet(&self, until_ps: u64) -> bool {
-        self.len == 0 || (self.near[self.len - 1] >> 64) as u64 > until_ps
+        self.len == 0 || time_of(self.near[self.len - 1]) > until_ps
     }
 
     /// Takes the next event, unless it happens after `horizon_ps`.
@@ -135,8 +136,12 @@ impl EventQueue {
             4 => Event::Free(id),
             _ => Event::Look(id),
         };
-        Some(((key >> 64) as u64, event))
+        Some((time_of(key), event))
     }
+}
+
+fn time_of(key: u128) -> u64 {
+    (key >> 64) as u64
 }
 
 #[cfg(test)]

@@ -30,13 +30,14 @@ impl Engine {
     pub fn begin_next(&mut self, index: u32) {
         let line = &mut self.lines[index as usize];
         line.phase = Phase::Idle;
-        if line.queue.is_empty() {
-            return;
-        }
-        let next = if self.same_socket_bypasses == 0 { 0 } else { self.arbitrate(index) };
-        let line = &mut self.lines[index as usize];
-        if let Some(request) = line.queue.remove(next) {
-            line.served = request;
+        let next = if self.same_socket_bypasses == 0 || line.queue.is_empty() {
+            line.queue.pop_front()
+        } else {
+            let next = self.arbitrate(index);
+            self.lines[index as usize].queue.remove(next)
+        };
+        if let Some(request) = next {
+            self.lines[index as usize].served = request;
             self.begin(index, Arrival::Queued);
         }
     }
