@@ -178,6 +178,7 @@ impl Engine {
     }
 
     /// Lets a task go on that has waited, unless its CPU is interrupted just then.
+    #[inline(always)]
     pub fn resume(&mut self, id: u32) -> Option<u32> {
         if self.is_interrupted(id, Event::Resume(id)) {
             return None;
@@ -187,6 +188,7 @@ impl Engine {
     }
 
     /// Whether a task that has waited has to wait for the end of an interrupt too; `then` comes next if so.
+    #[inline(always)]
     pub fn is_interrupted(&mut self, id: u32, then: Event) -> bool {
         let task = &mut self.tasks[id as usize];
         task.state = State::Ready;
@@ -199,6 +201,7 @@ impl Engine {
 
     /// Lets the current task spend `ps`: true if nothing else happens meanwhile and it may go on at
     /// once, false if it must suspend itself.
+    #[inline(always)]
     pub fn spend(&mut self, ps: u64) -> bool {
         let next_tick_ps = &mut self.tasks[self.current as usize].next_tick_ps;
         let then = self.ticks.computed_ps(next_tick_ps, self.now_ps + ps);

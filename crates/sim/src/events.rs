@@ -51,6 +51,7 @@ impl EventQueue {
     /// Tasks and lines that can be named.
     pub const IDS: usize = 1 << ID_BITS;
 
+    #[inline(always)]
     pub fn schedule(&mut self, at_ps: u64, event: Event) {
         let (kind, id) = match event {
             Event::Resume(id) => (0, id),
@@ -70,6 +71,7 @@ impl EventQueue {
     }
 
     /// Inserts the event that was scheduled last: those of the same time come before it.
+    #[inline(always)]
     fn insert(&mut self, key: u128) {
         let mut at = self.len;
         self.len += 1;

@@ -67,6 +67,7 @@ impl Engine {
     }
 
     /// An atomic on a line that is here takes its time first, and may find the line gone by then.
+    #[inline(always)]
     fn issue_atomic(&mut self, access: Access) -> Issued {
         let core = self.current_task().core;
         let has_taken_its_time = std::mem::take(&mut self.current_task().atomic_under_way);
@@ -80,6 +81,7 @@ impl Engine {
         Issued::Again
     }
 
+    #[inline(always)]
     fn issue_load(&mut self, access: Access) -> Issued {
         let version = self.lines[access.line()].version;
         let task = self.current_task();
@@ -118,6 +120,7 @@ impl Engine {
         self.finish(0, STORE_PS)
     }
 
+    #[inline(always)]
     fn issue_at_line(&mut self, access: Access, hit_ps: u64) -> Issued {
         let (task, core) = (self.current, self.current_task().core);
         if self.lines[access.line()].hits(core, access) {
@@ -158,6 +161,7 @@ impl Engine {
         }
     }
 
+    #[inline(always)]
     fn finish(&mut self, answer: u64, ps: u64) -> Issued {
         if self.spend(ps) {
             return Issued::Done(answer);
