@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use nearlock_core::raw::RawLock;
+use nearlock_sim::placement::shuffle;
 use nearlock_sim::spec::{Access, MachineSpec};
 use nearlock_sim::{Machine, Sim};
 use nearlock_workload::context1::{Pair, Params, Partner, Shared, Side};
@@ -73,9 +74,10 @@ impl Context1 {
     ) {
         let Simulation { machine: spec, threads, placement, .. } = simulation;
         let mut cpus = placement.cpus(spec, *threads, seeds.next_u64());
-        if self.partners == Partners::Socket {
+        match self.partners {
             // Stable: within a socket the order stays as drawn.
-            cpus.sort_by_key(|&cpu| spec.socket_of_cpu(cpu));
+            Partners::Socket => cpus.sort_by_key(|&cpu| spec.socket_of_cpu(cpu)),
+            Partners::Anywhere => shuffle(&mut cpus, seeds),
         }
         let spell = |ns| Spell { ns, turns: 0 };
         let params = Params {

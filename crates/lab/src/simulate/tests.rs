@@ -226,15 +226,17 @@ fn what_a_hop_of_a_pair_consists_of_shows() {
 #[test]
 fn partners_run_on_one_socket_unless_anywhere() {
     // Each pair has a lock of its own, so that lines cross sockets only for partners that are apart.
-    let remote = |partners| {
+    let remote = |partners, placement| {
         let context1 = Context1 { partners, locks: 4, ..Context1::default() };
         (1..=8)
             .map(|seed| {
                 let mut cell = pairs("mcs", 8, context1.clone());
-                (cell.seed, cell.placement) = (seed, Placement::Random);
+                (cell.seed, cell.placement) = (seed, placement);
                 simulate(&cell).unwrap().remote_transfers_per_op
             })
             .sum::<f64>()
     };
-    assert!(remote(Partners::Socket) < remote(Partners::Anywhere));
+    for placement in [Placement::Random, Placement::Filled] {
+        assert!(remote(Partners::Socket, placement) < remote(Partners::Anywhere, placement));
+    }
 }
