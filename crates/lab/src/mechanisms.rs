@@ -27,6 +27,16 @@ pub const MECHANISMS: &[Parameter] = &[
         reason: "The counters of several writers share a line.",
     },
     Parameter {
+        setting: "machine.node-count",
+        changes: &[Change::To("free")],
+        reason: "A CPU counts its queue nodes in the first of them.",
+    },
+    Parameter {
+        setting: "machine.load-of-modified",
+        changes: &[Change::To("take-over")],
+        reason: "A load of a modified line shares it, or takes it over.",
+    },
+    Parameter {
         setting: "machine.cross-socket-scale",
         changes: &[Change::Times(0.9), Change::Times(1.1)],
         reason: "Latencies between sockets.",

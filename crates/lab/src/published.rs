@@ -64,7 +64,7 @@ pub struct SeenCells {
 }
 
 const LOCKTORTURE_CHOICES: &str = "simulation.placement and simulation.start, machine.smt-speed, that \
-    machine.cross-socket-scale is left at 1, ticks of the timer, the mean over seeds (the whole table); \
+    machine.cross-socket-scale is left at 1, ticks of the timer, machine.node-count, the mean over seeds (the whole table); \
     machine.queued-grab-fraction, that an atomic may lose its line while it works, machine.same-socket-scale, and \
     how locktorture.section-ns and think-ns divide their sum (8, 36 and 142 threads)";
 
@@ -164,7 +164,7 @@ pub const TABLES: &[Table] = &[
 ];
 
 const CONTEXT1_CHOICES: &str = "that a hop is one section, and context1.locks, section-ns, lines, think-ns and \
-    partners";
+    partners; machine.node-count (that the second variant lost nothing without it was known)";
 
 /// What stands in one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -19,7 +19,7 @@ use crate::events::{Event, EventQueue};
 use crate::jitter::Jitter;
 use crate::line::Line;
 use crate::parking::Parking;
-use crate::spec::{LoadOfModified, MachineSpec, OwnershipOverlap};
+use crate::spec::{LoadOfModified, MachineSpec, NodeCount, OwnershipOverlap};
 use crate::task::{Sibling, State, Task};
 use crate::ticks::Ticks;
 
@@ -67,6 +67,7 @@ pub struct Engine {
     pub jitter: Jitter,
     pub overlap: OwnershipOverlap,
     pub load_of_modified: LoadOfModified,
+    pub node_count: NodeCount,
     pub buffer_entries: usize,
     smt_speed: f64,
     threads_per_core: usize,
@@ -94,6 +95,7 @@ impl Engine {
             jitter: Jitter::new(&spec.model, seed),
             overlap: spec.model.ownership_overlap,
             load_of_modified: spec.model.load_of_modified,
+            node_count: spec.model.node_count,
             buffer_entries: spec.model.store_buffer_entries,
             smt_speed: spec.model.smt_speed,
             threads_per_core: spec.smt,

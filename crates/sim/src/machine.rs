@@ -11,7 +11,7 @@ use crate::access::Access;
 use crate::arena::{Arena, LINE, Placed};
 use crate::engine::{Counters, Engine, Step};
 use crate::issue::Performed;
-use crate::spec::{CORES_MAX, MachineSpec};
+use crate::spec::{CORES_MAX, MachineSpec, NodeCount};
 use crate::task::{Body, State, Task};
 
 /// Bytes of simulated memory. Only what is used costs anything.
@@ -297,6 +297,10 @@ impl Inner {
 
     pub fn now_ps(&self) -> u64 {
         self.engine.borrow().now_ps
+    }
+
+    pub fn node_count(&self) -> NodeCount {
+        self.engine.borrow().node_count
     }
 
     pub fn spin_exit_ps(&self) -> u64 {

@@ -14,6 +14,7 @@ use crate::access::{Access, Operation};
 use crate::arena::LINE;
 use crate::fences;
 use crate::machine::{park, perform, spend_ps, unpark, wait_for_change, with};
+use crate::spec::NodeCount;
 
 /// The simulated machine that runs on the calling thread.
 ///
@@ -305,6 +306,29 @@ impl Work for Sim {
     fn preempt() {}
 }
 
+/// Notes how many nodes of the CPU are lent; unless that is free, in the last word of the line of its first node, by a
+/// load and a store, as the kernel does ([`NodeCount`]).
+fn count_nodes(slot: u32, lent: u32) {
+    with(|inner| inner.task(|task| task.depth = lent));
+    let (first, is_free) =
+        with(|inner| (inner.node(NodeId { slot, level: 0 }), inner.node_count() == NodeCount::Free));
+    if is_free {
+        return;
+    }
+    let access = |operation, operand| Access {
+        offset: (LINE - size_of::<u32>()) as u32,
+        width: size_of::<u32>() as u8,
+        operation,
+        operand,
+        expected: 0,
+    };
+    // SAFETY: the line belongs to the nodes of this CPU, and none reaches its last word.
+    unsafe {
+        perform(first, access(Operation::Load, 0));
+        perform(first, access(Operation::Store, lent.into()));
+    }
+}
+
 // SAFETY: the nodes of a CPU belong to the one task on it, and `depth` counts those that it has lent.
 unsafe impl<N: ZeroNode> LocalNodes<N> for Sim {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
@@ -312,16 +336,16 @@ unsafe impl<N: ZeroNode> LocalNodes<N> for Sim {
         if level == NodeId::NESTING {
             return f(None);
         }
-        with(|inner| inner.task(|task| task.depth += 1));
+        count_nodes(slot, level + 1);
         let id = NodeId { slot, level };
         let result = f(Some(LentNode { id, node: Self::node(id) }));
-        with(|inner| inner.task(|task| task.depth -= 1));
+        count_nodes(slot, level);
         result
     }
 
     /// Each node has a line to itself; the kernel packs a CPU's four into one or two.
     fn node(id: NodeId) -> *const N {
-        const { assert!(size_of::<N>() <= LINE && align_of::<N>() <= LINE) };
+        const { assert!(size_of::<N>() <= LINE - size_of::<u32>() && align_of::<N>() <= LINE) };
         with(|inner| inner.node(id)).cast()
     }
 }

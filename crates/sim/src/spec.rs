@@ -55,7 +55,7 @@ use serde::Deserialize;
 
 pub use error::SpecError;
 pub use measured::{Measured, MeasuredFigure};
-pub use model::{LoadOfModified, ModelParameters, OwnershipOverlap};
+pub use model::{LoadOfModified, ModelParameters, NodeCount, OwnershipOverlap};
 pub use resolve::{CORES_MAX, DOMAINS_MAX};
 pub use settings::MachineSetting;
 

@@ -10,7 +10,7 @@ use nearlock_core::platform::{
 };
 use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::tuning::Standard;
-use nearlock_sim::spec::{Access, LoadOfModified, MachineSpec, OwnershipOverlap};
+use nearlock_sim::spec::{Access, LoadOfModified, MachineSpec, NodeCount, OwnershipOverlap};
 use nearlock_sim::{Counters, Machine, Pause, Placed, Sim};
 
 type U32 = <Sim as Platform>::U32;
@@ -443,4 +443,32 @@ fn a_load_may_take_over_what_another_core_has_modified() {
     assert!(shared >= upgrade_ns && again < 10, "{shared} {again}");
     let [taken, again] = run(LoadOfModified::TakeOver);
     assert!(taken < upgrade_ns / 2 && again >= 10, "the third took it over in turn: {taken} {again}");
+}
+
+#[test]
+fn who_leaves_the_queue_owns_its_node_again_if_that_holds_the_count() {
+    use nearlock_core::linux::qspinlock::QSpinLock;
+    // A holder and three waiters, so that two queue; then the last of them queues again, behind another holder.
+    let transfers = |count| {
+        let mut spec = haswell();
+        spec.model.node_count = count;
+        spec.model.tick_hz = 0.0;
+        let machine = Machine::new(&spec, 1);
+        let lock = Rc::new(machine.place(0, QSpinLock::<Sim>::default()));
+        for cpu in [0, 2, 4, 6] {
+            let lock = Rc::clone(&lock);
+            machine.spawn(cpu, 100 * cpu as u64, move || {
+                for _ in 0..20 {
+                    // SAFETY: the lock needs no node of the caller's, and this thread holds it.
+                    unsafe {
+                        lock.lock(&());
+                        Sim::busy_ns(1_000);
+                        lock.unlock(&());
+                    }
+                }
+            });
+        }
+        finish(&machine).line_transfers
+    };
+    assert_ne!(transfers(NodeCount::InNode), transfers(NodeCount::Free));
 }

@@ -25,6 +25,18 @@ pub enum LoadOfModified {
     TakeOver,
 }
 
+/// Where a CPU counts how many of its queue nodes are in use.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeCount {
+    /// In its first node, as Linux does: whoever has queued writes its line once more when it leaves, and so owns it
+    /// when it queues next.
+    #[default]
+    InNode,
+    /// Nowhere: counting costs nothing.
+    Free,
+}
+
 /// Parameters of the simulator's model: properties that no table of latencies gives.
 ///
 /// The defaults, which [`ModelParameters::default`] holds, are assumptions unless a source is named.
@@ -53,6 +65,8 @@ pub struct ModelParameters {
     pub jitter: f64,
     /// Whether buffered stores ask for their lines ahead of their turn. Default `"prefetch"`.
     pub ownership_overlap: OwnershipOverlap,
+    /// Where a CPU counts how many of its queue nodes are in use. Default `"in-node"`.
+    pub node_count: NodeCount,
     /// What a load does to a line that another core has modified. Default `"share"`.
     pub load_of_modified: LoadOfModified,
     /// Stores that a hardware thread can hold back; 1 blocks at every store until it is done. Default 42, as
@@ -103,6 +117,7 @@ impl Default for ModelParameters {
             same_socket_bypasses: 0,
             jitter: 0.1,
             ownership_overlap: OwnershipOverlap::Prefetch,
+            node_count: NodeCount::InNode,
             load_of_modified: LoadOfModified::Share,
             store_buffer_entries: 42,
             home_extra_ns: 0.0,

@@ -1,7 +1,12 @@
 //! `machine.KEY=VALUE`: what of a machine can be changed without another file.
 
-use super::resolve::{self, Counts, LATENCY_MAX_NS, Problem, SMT_MAX};
-use super::{LoadOfModified, MachineSpec, ModelParameters, OwnershipOverlap, Provenance, SpecError};
+mod numbers;
+
+use super::resolve::{self, Counts, Problem, SMT_MAX};
+use super::{
+    LoadOfModified, MachineSpec, ModelParameters, NodeCount, OwnershipOverlap, Provenance, SpecError,
+};
+use numbers::{NUMBERS, Number};
 
 /// A setting of a machine, for lists: `machine.NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,219 +23,9 @@ pub struct MachineSetting {
     pub summary: &'static str,
 }
 
-/// A setting that is one number of the machine.
-struct Number {
-    name: &'static str,
-    /// Where the number stands in a machine file.
-    file_key: &'static str,
-    unit: &'static str,
-    low: f64,
-    high: f64,
-    summary: &'static str,
-    field: fn(&mut MachineSpec) -> &mut f64,
-}
-
 const STORE_BUFFER_ENTRIES_MAX: usize = 1024;
 /// Many more would leave other sockets without the line for good.
 const BYPASSES_MAX: usize = 1000;
-/// What the operating system takes for a futex, at most: 10 ms.
-const FUTEX_MAX_NS: f64 = 10_000_000.0;
-/// No system's timer comes more often.
-const TICK_MAX_HZ: f64 = 10_000.0;
-/// A latency that may not be 0 is at least this.
-const LATENCY_MIN_NS: f64 = 0.001;
-
-const NUMBERS: &[Number] = &[
-    Number {
-        name: "cross-socket-scale",
-        file_key: "model.cross_socket_scale",
-        unit: "",
-        low: 0.01,
-        high: 100.0,
-        summary: "Factor on all latencies of other sockets, their memory included.",
-        field: |spec| &mut spec.model.cross_socket_scale,
-    },
-    Number {
-        name: "same-socket-scale",
-        file_key: "model.same_socket_scale",
-        unit: "",
-        low: 0.01,
-        high: 100.0,
-        summary: "Factor on all latencies within the socket, its memory included.",
-        field: |spec| &mut spec.model.same_socket_scale,
-    },
-    Number {
-        name: "grab-fraction",
-        file_key: "model.grab_fraction",
-        unit: "",
-        low: 0.0,
-        high: 1.0,
-        summary: "Fraction of a transfer's latency after which the old holder loses the line.",
-        field: |spec| &mut spec.model.grab_fraction,
-    },
-    Number {
-        name: "queued-grab-fraction",
-        file_key: "model.queued_grab_fraction",
-        unit: "",
-        low: 0.0,
-        high: 1.0,
-        summary: "The same for a request that had to wait for its turn at the line.",
-        field: |spec| &mut spec.model.queued_grab_fraction,
-    },
-    Number {
-        name: "read-occupancy-modified",
-        file_key: "model.read_occupancy_modified",
-        unit: "",
-        low: 0.0,
-        high: 1.0,
-        summary: "Fraction of its latency for which a read of a modified line keeps the line from others.",
-        field: |spec| &mut spec.model.read_occupancy_modified,
-    },
-    Number {
-        name: "read-occupancy-shared-ns",
-        file_key: "model.read_occupancy_shared_ns",
-        unit: "ns",
-        low: 0.0,
-        high: LATENCY_MAX_NS,
-        summary: "Time for which a read of a shared line keeps the line from others.",
-        field: |spec| &mut spec.model.read_occupancy_shared_ns,
-    },
-    Number {
-        name: "jitter",
-        file_key: "model.jitter",
-        unit: "",
-        low: 0.0,
-        high: 0.9,
-        summary: "Relative random deviation of each transfer's latency: 0.1 is +-10 %.",
-        field: |spec| &mut spec.model.jitter,
-    },
-    Number {
-        name: "home-extra-ns",
-        file_key: "model.home_extra_ns",
-        unit: "ns",
-        low: 0.0,
-        high: LATENCY_MAX_NS,
-        summary: "Added to a transfer between domains if the line's home is neither's socket.",
-        field: |spec| &mut spec.model.home_extra_ns,
-    },
-    Number {
-        name: "sharer-extra-ns",
-        file_key: "model.sharer_extra_ns",
-        unit: "ns",
-        low: 0.0,
-        high: LATENCY_MAX_NS,
-        summary: "Added per further remote socket that must give up its shared copy.",
-        field: |spec| &mut spec.model.sharer_extra_ns,
-    },
-    Number {
-        name: "smt-miss-scale",
-        file_key: "model.smt_miss_scale",
-        unit: "",
-        low: 0.1,
-        high: 10.0,
-        summary: "Factor on the latency of transfers while the core's other hardware thread is busy.",
-        field: |spec| &mut spec.model.smt_miss_scale,
-    },
-    Number {
-        name: "smt-speed",
-        file_key: "model.smt_speed",
-        unit: "",
-        low: 0.1,
-        high: 1.0,
-        summary: "Speed of each of two busy hardware threads of a core, a lone one being 1.",
-        field: |spec| &mut spec.model.smt_speed,
-    },
-    Number {
-        name: "spin-exit-ns",
-        file_key: "model.spin_exit_ns",
-        unit: "ns",
-        low: 0.0,
-        high: LATENCY_MAX_NS,
-        summary: "What leaving a spin loop costs a thread that has waited in it.",
-        field: |spec| &mut spec.model.spin_exit_ns,
-    },
-    Number {
-        name: "futex-call-ns",
-        file_key: "model.futex_call_ns",
-        unit: "ns",
-        low: 0.0,
-        high: FUTEX_MAX_NS,
-        summary: "What a call of the futex costs the caller.",
-        field: |spec| &mut spec.model.futex_call_ns,
-    },
-    Number {
-        name: "wake-latency-ns",
-        file_key: "model.wake_latency_ns",
-        unit: "ns",
-        low: 0.0,
-        high: FUTEX_MAX_NS,
-        summary: "From the call that wakes a sleeper to the moment at which the sleeper runs.",
-        field: |spec| &mut spec.model.wake_latency_ns,
-    },
-    Number {
-        name: "heavy-fence-ns",
-        file_key: "model.heavy_fence_ns",
-        unit: "ns",
-        low: 0.0,
-        high: FUTEX_MAX_NS,
-        summary: "What a heavy fence (membarrier) costs the caller.",
-        field: |spec| &mut spec.model.heavy_fence_ns,
-    },
-    Number {
-        name: "tick-hz",
-        file_key: "model.tick_hz",
-        unit: "1/s",
-        low: 0.0,
-        high: TICK_MAX_HZ,
-        summary: "How often the timer interrupts a busy CPU; 0: never.",
-        field: |spec| &mut spec.model.tick_hz,
-    },
-    Number {
-        name: "tick-ns",
-        file_key: "model.tick_ns",
-        unit: "ns",
-        low: 0.0,
-        high: LATENCY_MAX_NS,
-        summary: "How long an interrupt by the timer keeps the CPU from its thread.",
-        field: |spec| &mut spec.model.tick_ns,
-    },
-    Number {
-        name: "context-switch-ns",
-        file_key: "model.context_switch_ns",
-        unit: "ns",
-        low: 0.0,
-        high: FUTEX_MAX_NS,
-        summary: "From a thread that gives its CPU away to the next one that runs there.",
-        field: |spec| &mut spec.model.context_switch_ns,
-    },
-    Number {
-        name: "l1-ns",
-        file_key: "local_ns.l1",
-        unit: "ns",
-        low: LATENCY_MIN_NS,
-        high: LATENCY_MAX_NS,
-        summary: "Load or store that hits the core's first-level cache.",
-        field: |spec| &mut spec.local_ns.l1,
-    },
-    Number {
-        name: "atomic-owned-ns",
-        file_key: "local_ns.atomic_owned",
-        unit: "ns",
-        low: LATENCY_MIN_NS,
-        high: LATENCY_MAX_NS,
-        summary: "Atomic read-modify-write of a line that the core owns already.",
-        field: |spec| &mut spec.local_ns.atomic_owned,
-    },
-    Number {
-        name: "pause-ns",
-        file_key: "local_ns.pause",
-        unit: "ns",
-        low: LATENCY_MIN_NS,
-        high: LATENCY_MAX_NS,
-        summary: "One turn of a spin loop's pause instruction.",
-        field: |spec| &mut spec.local_ns.pause,
-    },
-];
 
 /// Settings that are counts or words, with their summaries.
 const OTHERS: &[(&str, &str)] = &[
@@ -241,6 +36,10 @@ const OTHERS: &[(&str, &str)] = &[
     (
         "load-of-modified",
         "Whether a load of a line that another core has modified shares it, or takes it over.",
+    ),
+    (
+        "node-count",
+        "Where a CPU counts its queue nodes in use: in its first node, as Linux does, or nowhere.",
     ),
     (
         "store-buffer-entries",
@@ -291,6 +90,9 @@ pub(super) fn changed_model_keys(spec: &MachineSpec) -> Vec<(&'static str, Strin
         let word = overlap_name(spec.model.ownership_overlap);
         changed.push(("ownership_overlap", format!("\"{word}\"")));
     }
+    if spec.model.node_count != plain.model.node_count {
+        changed.push(("node_count", format!("\"{}\"", count_name(spec.model.node_count))));
+    }
     if spec.model.load_of_modified != plain.model.load_of_modified {
         let word = load_name(spec.model.load_of_modified);
         changed.push(("load_of_modified", format!("\"{word}\"")));
@@ -317,6 +119,7 @@ impl MachineSpec {
             "smt" => changed.set_smt(value),
             "ownership-overlap" => changed.set_ownership_overlap(value),
             "load-of-modified" => changed.set_load_of_modified(value),
+            "node-count" => changed.set_node_count(value),
             "store-buffer-entries" => changed.set_store_buffer_entries(value),
             "same-socket-bypasses" => changed.set_same_socket_bypasses(value),
             _ => match NUMBERS.iter().find(|number| number.name == name) {
@@ -359,6 +162,7 @@ impl MachineSpec {
                 let word = overlap_name(self.model.ownership_overlap);
                 (word.to_owned(), "none, prefetch".to_owned())
             }
+            "node-count" => (count_name(self.model.node_count).to_owned(), "in-node, free".to_owned()),
             "load-of-modified" => {
                 (load_name(self.model.load_of_modified).to_owned(), "share, take-over".to_owned())
             }
@@ -416,6 +220,15 @@ impl MachineSpec {
         Ok(())
     }
 
+    fn set_node_count(&mut self, value: &str) -> Result<(), String> {
+        self.model.node_count = match value {
+            "in-node" => NodeCount::InNode,
+            "free" => NodeCount::Free,
+            _ => return Err("must be in-node or free".to_owned()),
+        };
+        Ok(())
+    }
+
     fn set_load_of_modified(&mut self, value: &str) -> Result<(), String> {
         self.model.load_of_modified = match value {
             "share" => LoadOfModified::Share,
@@ -457,6 +270,13 @@ fn overlap_name(overlap: OwnershipOverlap) -> &'static str {
     match overlap {
         OwnershipOverlap::None => "none",
         OwnershipOverlap::Prefetch => "prefetch",
+    }
+}
+
+fn count_name(count: NodeCount) -> &'static str {
+    match count {
+        NodeCount::InNode => "in-node",
+        NodeCount::Free => "free",
     }
 }
 
