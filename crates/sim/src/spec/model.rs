@@ -99,10 +99,6 @@ pub struct ModelParameters {
     pub tick_hz: f64,
     /// How long such an interrupt keeps the CPU from its thread, in nanoseconds. Default 2000: an estimate.
     pub tick_ns: f64,
-    /// From the moment at which a thread gives its CPU away to the moment at which the next one runs there, in
-    /// nanoseconds. Default 1500: an estimate between 1070, a switch of threads over a pipe on another machine, and
-    /// 2410, one of processes.
-    pub context_switch_ns: f64,
 }
 
 impl Default for ModelParameters {
@@ -130,7 +126,6 @@ impl Default for ModelParameters {
             heavy_fence_ns: 1600.0,
             tick_hz: 1000.0,
             tick_ns: 2000.0,
-            context_switch_ns: 1500.0,
         }
     }
 }

@@ -305,7 +305,6 @@ fn files_are_written_as_they_are_read() {
             }
         }
     }
-    assert_ne!(changed.model.context_switch_ns, ModelParameters::default().context_switch_ns);
     for spec in builtins().chain([alone, changed]) {
         let text = spec.to_toml();
         let read = MachineSpec::parse(&text, &spec.name).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -178,15 +178,6 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.tick_ns,
     },
     Number {
-        name: "context-switch-ns",
-        file_key: "model.context_switch_ns",
-        unit: "ns",
-        low: 0.0,
-        high: FUTEX_MAX_NS,
-        summary: "From a thread that gives its CPU away to the next one that runs there.",
-        field: |spec| &mut spec.model.context_switch_ns,
-    },
-    Number {
         name: "l1-ns",
         file_key: "local_ns.l1",
         unit: "ns",
