@@ -79,7 +79,7 @@ pub const MECHANISMS: &[Parameter] = &[
     Parameter {
         setting: "machine.same-socket-bypasses",
         changes: &[Change::To("0"), Change::To("4")],
-        reason: "Requests for a line from the holder's socket may be served before others that came first.",
+        reason: "Requests for a line from the socket that was served last may be served before others that came first.",
     },
     Parameter {
         setting: "machine.spin-exit-ns",

@@ -243,7 +243,9 @@ impl Reproduction<'_> {
             let seeds = self.seeds.unwrap_or_else(|| self.effort.seeds(row.threads));
             for (variant_index, variant) in self.table.variants.iter().enumerate() {
                 for (variation, configuration) in configurations.iter().enumerate() {
-                    let seeds = if variation == 0 { seeds } else { self.effort.variation_seeds(seeds) };
+                    // Mechanisms are compared with the table as it is, so that both take the same seeds.
+                    let all = variation == 0 && self.vary != Vary::Mechanisms;
+                    let seeds = if all { seeds } else { self.effort.variation_seeds(seeds) };
                     for seed in 1..=seeds as u64 {
                         places.push(Place { row: row_index, variant: variant_index, variation });
                         simulations.push(Simulation {

@@ -14,7 +14,8 @@ pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
     if limit_ns > 0 && simulation.lock.fairness != Fairness::Unbounded {
         return limit_ns;
     }
-    let section_ns = workload.section_ns_max(machine);
+    // Interrupted as often as it can be: ticks leave at least half of the time.
+    let section_ns = 2 * workload.section_ns_max(machine) + machine.model.tick_ns as u64;
     let threads = *threads as u64;
     let queue_ns = 10 * (threads + 1) * section_ns;
     match simulation.lock.fairness {

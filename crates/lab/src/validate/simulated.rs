@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use nearlock_core::settings::Setting;
-use nearlock_sim::spec::MachineSpec;
+use nearlock_sim::spec::{MachineSpec, NodeCount};
 use nearlock_workload::sections::Overhead;
 
 use super::overhead::Overheads;
@@ -28,8 +28,11 @@ fn simulation(
     sections: u64,
 ) -> Simulation {
     let window_ns = sections * (cell.section_ns + cell.think_ns + SECTION_ABOUT_NS);
+    let mut machine = machine.clone();
+    // As natively: there a thread's count has a line of its own (`nearlock-os`), which nobody else writes.
+    machine.model.node_count = NodeCount::Free;
     Simulation {
-        machine: machine.clone(),
+        machine,
         workload: Workload::Sections(Sections {
             section_ns: cell.section_ns,
             think_ns: cell.think_ns,

@@ -60,6 +60,7 @@ pub(super) fn check_model(spec: &MachineSpec) -> Result<(), Problem> {
             return Err(Problem::new(number.file_key, format!("is {value}, must be {}", range_of(number))));
         }
     }
+    check_ticks(&spec)?;
     let bypasses = spec.model.same_socket_bypasses;
     if bypasses > BYPASSES_MAX {
         let problem = format!("is {bypasses}, must be 0 to {BYPASSES_MAX}");
@@ -252,6 +253,7 @@ impl MachineSpec {
         let parsed = value.parse::<f64>().ok().filter(|parsed| (number.low..=number.high).contains(parsed));
         let parsed = parsed.ok_or_else(|| format!("must be {}", range_of(number)))?;
         *(number.field)(self) = parsed;
+        check_ticks(self).map_err(|Problem { problem, .. }| problem)?;
         resolve::check_local(&self.local_ns, &self.latency_ns).map_err(|Problem { problem, .. }| problem)
     }
 
@@ -285,6 +287,17 @@ fn load_name(load: LoadOfModified) -> &'static str {
         LoadOfModified::Share => "share",
         LoadOfModified::TakeOver => "take-over",
     }
+}
+
+/// Interrupts must leave time to work.
+fn check_ticks(spec: &MachineSpec) -> Result<(), Problem> {
+    let ModelParameters { tick_hz, tick_ns, .. } = spec.model;
+    if tick_hz * tick_ns <= 5e8 {
+        return Ok(());
+    }
+    let problem =
+        format!("is {tick_ns} ns, must be at most half of the time between ticks, {tick_hz} a second");
+    Err(Problem::new("model.tick_ns", problem))
 }
 
 /// Names of all settings.

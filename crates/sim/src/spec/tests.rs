@@ -256,6 +256,7 @@ fn settings_out_of_range_are_refused() {
     assert_setting_refused("l1-ns", "60", &["load_modified"]);
     assert_setting_refused("ownership-overlap", "yes", &["none or prefetch"]);
     assert_setting_refused("store-buffer-entries", "0", &["1 to 1024"]);
+    assert_setting_refused("node-count", "7", &["in-node or free"]);
     assert_setting_refused("cores-per-socket", "100", &["800 cores", "at most 256"]);
     assert_setting_refused("cores-per-socket", "500", &["1 to 256"]);
     assert_setting_refused("jiter", "0.1", &["no machine setting `jiter`", "nodes", "jitter", "pause-ns"]);
@@ -430,4 +431,13 @@ fn mistakes_of_latency_are_refused() {
     assert_refused("pause = 5.0", "pause = 5.0\n[model]\njitter = 2", &["model.jitter: is 2", "0 to 0.9"]);
     let none = "pause = 5.0\n[model]\nstore_buffer_entries = 0";
     assert_refused("pause = 5.0", none, &["model.store_buffer_entries: is 0"]);
+}
+
+#[test]
+fn ticks_leave_half_of_the_time_at_least() {
+    let mut spec = MachineSpec::builtin("haswell-ex-4s").unwrap();
+    spec.set("tick-hz", "5000").unwrap();
+    spec.set("tick-ns", "100000").unwrap();
+    let message = spec.set("tick-hz", "5001").unwrap_err().to_string();
+    assert!(message.contains("half of the time between ticks"), "{message}");
 }
