@@ -2,14 +2,14 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`layout`] | the CPUs that the process may use, as a symmetric machine |
-//! | [`threads`] | threads kept on CPUs, ahead of others |
-//! | [`lines`], [`memory`] | lines of memory, and the accesses that are timed |
-//! | [`transfers`] | lines that move between cores |
-//! | [`local`] | what happens inside a core |
-//! | [`system`], [`tick`] | what the operating system takes |
-//! | [`figure`] | what stands for many samples |
-//! | [`book`] | all figures, and the machine that they make |
+//! | `layout` | the CPUs that the process may use, as a symmetric machine |
+//! | `threads` | threads kept on CPUs, ahead of others |
+//! | `lines`, `memory` | lines of memory, and the accesses that are timed |
+//! | `transfers` | lines that move between cores |
+//! | `local` | what happens inside a core |
+//! | `system`, `tick` | what the operating system takes |
+//! | `figure` | what stands for many samples |
+//! | `book` | all figures, and the machine that they make |
 //!
 //! Everything is measured in many short pieces, so that whatever interrupts a piece spoils that one alone.
 

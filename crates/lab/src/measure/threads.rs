@@ -30,7 +30,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// That of [`Rank::Foremost`] here.
+    /// That of `Rank::Foremost` here.
     pub fn available() -> Self {
         thread::spawn(|| system::raise(Rank::Foremost)).join().unwrap_or(Self::AsStarted)
     }
