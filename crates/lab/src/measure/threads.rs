@@ -1,4 +1,7 @@
 //! Threads that are kept on CPUs, ahead of others where that is permitted.
+//!
+//! Never in a real-time class: two programs whose threads wait for each other on the same two CPUs would then wait for
+//! ever, each with one thread that runs and one that the other keeps from running.
 
 use std::fmt;
 use std::io;
@@ -21,9 +24,7 @@ pub enum Rank {
 /// What was permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// The real-time class, first in first out.
-    RealTime,
-    /// The highest of the ordinary class: nice -20.
+    /// The highest of the ordinary scheduler's: nice -20.
     Nice,
     /// What the process was started with.
     AsStarted,
@@ -39,8 +40,7 @@ impl Priority {
 impl fmt::Display for Priority {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
-            Self::RealTime => "real time (SCHED_FIFO); nice -20 where the scheduler has a part",
-            Self::Nice => "nice -20: real time is not permitted",
+            Self::Nice => "nice -20",
             Self::AsStarted => "as started: no higher one is permitted",
         })
     }
@@ -98,19 +98,16 @@ mod system {
 
     /// Gives the calling thread what is permitted of this rank.
     pub fn raise(rank: Rank) -> Priority {
-        let policy = |policy, sched_priority| {
-            let parameters = libc::sched_param { sched_priority };
-            // SAFETY: the parameters are live; 0 is the calling thread.
-            unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+        let policy = match rank {
+            // Whatever the process was started with.
+            Rank::Foremost => libc::SCHED_OTHER,
+            // A batch thread that is woken lets the one run on that is running.
+            Rank::Ordinary => libc::SCHED_BATCH,
         };
-        if rank == Rank::Foremost && policy(libc::SCHED_FIFO, 1) {
-            return Priority::RealTime;
-        }
-        if rank == Rank::Ordinary {
-            // A batch thread that is woken lets the one run on that is running. Where batches are not known the
-            // figure is less exact, and as good.
-            policy(libc::SCHED_BATCH, 0);
-        }
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameters are live; 0 is the calling thread. Where it is refused the figure is less exact, and
+        // as good.
+        unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
         // SAFETY: has no conditions; 0 is the calling thread.
         match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) } {
             0 => Priority::Nice,
@@ -131,6 +128,9 @@ mod system {
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::SeqCst;
+
     use super::*;
     use crate::bench::Machine;
 
@@ -142,6 +142,31 @@ mod tests {
         let expected: Vec<_> = cpus.iter().enumerate().map(|(place, &cpu)| (place, vec![cpu])).collect();
         assert_eq!(found, expected);
         assert_eq!(on_cpu(cpus[0], Rank::Foremost, || 7).expect("allowed"), 7);
+    }
+
+    /// Lets two threads on two CPUs wait for each other, again and again.
+    fn take_turns(cpus: &[u32]) {
+        let turn = AtomicUsize::new(0);
+        let play = |place| {
+            for round in 0..200 {
+                while turn.load(SeqCst) < 2 * round + place {
+                    std::hint::spin_loop();
+                }
+                turn.fetch_add(1, SeqCst);
+            }
+        };
+        on_cpus(cpus, Rank::Foremost, play).expect("allowed");
+    }
+
+    #[test]
+    fn two_programs_that_measure_at_once_both_end() {
+        let cpus = Machine::this().allowed;
+        let Some(two) = cpus.get(..2) else { return };
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..20).for_each(|_| take_turns(two)));
+            }
+        });
     }
 
     #[test]
