@@ -19,6 +19,8 @@ const RATES_HZ: [u64; 6] = [1000, 500, 300, 250, 200, 100];
 const GAP_MIN_NS: u64 = 500;
 /// And a gap is this many times as long as the median look, at least.
 const GAP_LOOKS: u64 = 8;
+/// Nor longer: then another thread, or the hypervisor, had the CPU. (A machine file may say no more either.)
+const GAP_MAX_NS: u64 = 100_000;
 /// Parts of a period. Ticks are late by less than two of them.
 const PARTS: u64 = 16;
 /// Of all ticks that there should be so many must be there: some come late, some are hidden in longer gaps.
@@ -88,7 +90,7 @@ fn of_rate(gaps: &[Gap], window_ns: u64, hz: u64) -> Option<Tick> {
     // In each period, which begins with the first part, the longest gap: a tick is longer than what else comes.
     let longest = |first: u64| {
         let mut longest = BTreeMap::<u64, u64>::new();
-        for gap in gaps.iter().filter(|gap| near(gap, first)) {
+        for gap in gaps.iter().filter(|gap| gap.ns <= GAP_MAX_NS && near(gap, first)) {
             let period = (gap.at_ns + period_ns - first * period_ns / PARTS) / period_ns;
             let ns = longest.entry(period).or_default();
             *ns = gap.ns.max(*ns);
@@ -137,6 +139,15 @@ mod tests {
         let tick = find(&all, WINDOW).expect("it stands out");
         let others = tick.lengths_ns.iter().filter(|&&ns| ns < 1500.0).count();
         assert!(tick.hz == 250 && others * 4 < tick.lengths_ns.len(), "{tick:?}");
+    }
+
+    #[test]
+    fn turns_of_other_threads_are_no_ticks() {
+        let window = Duration::from_millis(100);
+        let gaps =
+            |ns| -> Vec<Gap> { (0..100).map(|period| Gap { at_ns: period * 1_000_000, ns }).collect() };
+        assert!(find(&gaps(GAP_MAX_NS + 1), window).is_none());
+        assert_eq!(find(&gaps(GAP_MAX_NS), window).map(|tick| tick.hz), Some(1000));
     }
 
     #[test]
