@@ -6,6 +6,8 @@
 //! | [`raw`] | the interface of the algorithms |
 //! | [`native`] | the platform of the machine itself |
 //! | [`parker`] | a token that wakes the thread it belongs to |
+//! | [`schedule`] | who runs: what waiters that spin for a sleeping lock go by |
+//! | [`waiter`] | threads that sleep in the queue of a lock, limits to that, and cancellation |
 //! | [`strong_fences`] | asymmetric fences where there are only ordinary ones |
 //! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
@@ -27,9 +29,11 @@ pub mod native;
 pub mod parker;
 pub mod platform;
 pub mod raw;
+pub mod schedule;
 pub mod settings;
 pub mod strong_fences;
 pub mod subjects;
 #[cfg(test)]
 mod testing;
 pub mod tuning;
+pub mod waiter;

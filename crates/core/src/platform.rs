@@ -99,6 +99,12 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// As in `core`.
     fn fence(order: Ordering);
 
+    /// Lends a record of words for the length of a call: on the stack, where words may lie there.
+    #[inline(always)]
+    fn with_record<N: Default, R>(f: impl FnOnce(&N) -> R) -> R {
+        f(&N::default())
+    }
+
     /// Hints that the line of `target` will be written soon.
     #[inline(always)]
     fn prefetch_write<T>(_target: *const T) {}
@@ -123,6 +129,12 @@ pub trait Park: Platform {
     /// Only the address counts. The word may be gone, or have another use by now: then a sleeper there
     /// wakes for no reason.
     fn unpark(word: *const Self::U32, n: u32);
+}
+
+/// Sleeping until a word changes, or for a while.
+pub trait ParkTimeout: Park + Clock {
+    /// As [`Park::park`], at most until the clock shows `until_ns`.
+    fn park_until(word: &Self::U32, expected: u32, until_ns: u64);
 }
 
 /// Dekker's pattern with a cheap side, for what one side does often and the other hardly ever.

@@ -2,6 +2,9 @@
 //!
 //! Guards, `Send`, `Sync` and access to the data are somebody else's business, once for all locks.
 
+use crate::platform::Platform;
+use crate::waiter::{GaveUp, Limit};
+
 /// Mutual exclusion.
 ///
 /// # Safety
@@ -57,6 +60,87 @@ pub unsafe trait RawTryLock: RawLock {
             !free
         }
     }
+}
+
+/// A lock that many readers or one writer hold. What [`RawLock`] does is the writer's side.
+///
+/// # Safety
+///
+/// While a shared acquisition is under way there is no exclusive one; what happened before the `unlock` of an exclusive
+/// one happens before what follows the next shared ones, and what happened before the `unlock_shared` of those
+/// happens before what follows the next exclusive one.
+pub unsafe trait RawRwLock: RawTryLock {
+    /// Acquires the lock together with other readers.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::lock`], up to [`unlock_shared`](Self::unlock_shared).
+    unsafe fn lock_shared(&self, node: &Self::Node);
+
+    /// Does so if no writer holds the lock, nor anything else that the lock gives precedence to.
+    ///
+    /// # Safety
+    ///
+    /// As [`lock_shared`](Self::lock_shared), if it returns true.
+    unsafe fn try_lock_shared(&self, node: &Self::Node) -> bool;
+
+    /// Releases one shared acquisition.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock, acquired shared with this `node`.
+    unsafe fn unlock_shared(&self, node: &Self::Node);
+
+    /// Makes the caller's exclusive acquisition a shared one, with no other writer in between.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock exclusively, with this `node`.
+    unsafe fn downgrade(&self, node: &Self::Node);
+}
+
+/// A lock whose waiters may give up.
+///
+/// # Safety
+///
+/// As [`RawLock`].
+pub unsafe trait RawTimedLock: RawTryLock {
+    /// Whose clock and cancellations its limits are of.
+    type Platform: Platform;
+
+    /// Acquires the lock within the limit. A free lock is acquired whatever the limit.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not acquired: the time has passed, or the wait was cancelled. Neither is lost if the lock becomes
+    /// free at the same time: the caller has it, or the next waiter is woken.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::lock`], if it succeeds.
+    unsafe fn lock_within(&self, node: &Self::Node, limit: &Limit<'_, Self::Platform>) -> Result<(), GaveUp>;
+}
+
+/// Both, for readers too.
+///
+/// # Safety
+///
+/// As [`RawRwLock`].
+pub unsafe trait RawTimedRwLock: RawRwLock + RawTimedLock {
+    /// As [`lock_within`](RawTimedLock::lock_within), shared.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawRwLock::lock_shared`], if it succeeds.
+    unsafe fn lock_shared_within(
+        &self,
+        node: &Self::Node,
+        limit: &Limit<'_, Self::Platform>,
+    ) -> Result<(), GaveUp>;
 }
 
 #[cfg(test)]

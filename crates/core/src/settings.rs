@@ -61,6 +61,8 @@ settings! {
         "How often in a row hmcs is handed over within a NUMA node before it must leave it. 800 keeps simulated waits under 1 ms on four NUMA nodes (docs/tuning.md); in print 64 to 100. At 0 it leaves at every release; at its greatest, other nodes starve."
     CohortLocalPassLimit "cohort.local-pass-limit" "hand-overs" default 800, 0 to 1_000_000_000,
         "As hmcs.local-pass-limit, of cohort."
+    SpinBudgetNs "spin.budget-ns" "ns" default 20_000, 0 to 1_000_000_000,
+        "How long a waiter of a sleeping lock spins for an owner that may be running, natively. 0: it sleeps at once; great: it spins on while the owner has lost its processor. Default: about what a sleep and a wake-up cost. (Simulated, it spins until its processor is needed, as in the kernel.)"
     NumaMode "numa.mode" "off|on|auto" default 2, 0 to 2,
         "Whether locks see on which NUMA node a thread runs. off: all threads count as on one, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
     NumaLocality "numa.locality" "node|llc|synthetic" default 0, 0 to 2,

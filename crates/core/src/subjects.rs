@@ -4,18 +4,19 @@
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::linux::{cna, cna_v13, qspinlock};
-use crate::platform::{Clock, LocalNodes, Park, Platform, Priority, Random, Settings, Topology};
-use crate::raw::RawTryLock;
+use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
+use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use crate::schedule::Schedule;
 use crate::settings::Setting;
 
 /// A platform with every capability that some lock of the list asks for.
 pub trait EveryCapability:
-    Clock
-    + Topology
+    Topology
     + Priority
     + Random
     + Settings
-    + Park
+    + ParkTimeout
+    + Schedule
     + LocalNodes<qspinlock::Node<Self, ()>>
     + LocalNodes<cna::Node<Self>>
     + LocalNodes<cna_v13::Node<Self>>
@@ -23,12 +24,12 @@ pub trait EveryCapability:
 }
 
 impl<P> EveryCapability for P where
-    P: Clock
-        + Topology
+    P: Topology
         + Priority
         + Random
         + Settings
-        + Park
+        + ParkTimeout
+        + Schedule
         + LocalNodes<qspinlock::Node<Self, ()>>
         + LocalNodes<cna::Node<Self>>
         + LocalNodes<cna_v13::Node<Self>>
@@ -85,6 +86,10 @@ pub struct Subject {
     pub fairness: Fairness,
     /// The run-time settings that it obeys.
     pub settings: &'static [Setting],
+    /// Whether readers may hold it together: there is a [`visit_rw`](Self::visit_rw).
+    pub is_rw: bool,
+    /// Whether its waiters may give up: there is a [`visit_timed`](Self::visit_timed).
+    pub is_timed: bool,
     index: usize,
 }
 
@@ -96,8 +101,51 @@ pub trait LockVisitor<P: Platform> {
     fn visit<L: RawTryLock>(self) -> Self::Output;
 }
 
+/// As [`LockVisitor`], for locks with readers.
+pub trait RwLockVisitor<P: Platform> {
+    /// What it comes to.
+    type Output;
+    /// Does it with lock type `L`.
+    fn visit<L: RawRwLock>(self) -> Self::Output;
+}
+
+/// As [`LockVisitor`], for locks whose waiters may give up.
+pub trait TimedLockVisitor<P: Platform> {
+    /// What it comes to.
+    type Output;
+    /// Does it with lock type `L`.
+    fn visit<L: RawTimedLock<Platform = P>>(self) -> Self::Output;
+}
+
+/// As [`LockVisitor`], for locks with readers whose waiters may give up.
+pub trait TimedRwLockVisitor<P: Platform> {
+    /// What it comes to.
+    type Output;
+    /// Does it with lock type `L`.
+    fn visit<L: RawTimedRwLock<Platform = P>>(self) -> Self::Output;
+}
+
+/// What a row of [`subjects`] is, by the words in its brackets.
+macro_rules! kind {
+    (is_rw) => { false };
+    (is_rw rw $($more:ident)*) => { true };
+    (is_rw $other:ident $($more:ident)*) => { kind!(is_rw $($more)*) };
+    (is_timed) => { false };
+    (is_timed timed $($more:ident)*) => { true };
+    (is_timed $other:ident $($more:ident)*) => { kind!(is_timed $($more)*) };
+    (visit_rw $visitor:ident $lock:ty;) => { None };
+    (visit_rw $visitor:ident $lock:ty; rw $($more:ident)*) => { Some($visitor::visit::<$lock>) };
+    (visit_timed $visitor:ident $lock:ty;) => { None };
+    (visit_timed $visitor:ident $lock:ty; rw) => { None };
+    (visit_timed $visitor:ident $lock:ty; $($rw:ident)? timed) => { Some($visitor::visit::<$lock>) };
+    (visit_timed_rw $visitor:ident $lock:ty; rw timed) => { Some($visitor::visit::<$lock>) };
+    (visit_timed_rw $visitor:ident $lock:ty; $($one:ident)?) => { None };
+}
+
+/// A row for each lock. In brackets: `rw` if it has readers, then `timed` if its waiters may give up.
 macro_rules! subjects {
-    ($($name:literal $family:ident $lock:ty, $summary:literal, $fairness:ident$(($limit:ident))?, $settings:expr;)*) => {
+    ($($name:literal $family:ident $([$($kind:ident)*])? $lock:ty, $summary:literal,
+        $fairness:ident$(($limit:ident))?, $settings:expr;)*) => {
         /// All locks, those that work first, in the order of the documentation.
         pub const SUBJECTS: &[Subject] = &{
             let mut index = 0;
@@ -107,6 +155,8 @@ macro_rules! subjects {
                 summary: $summary,
                 fairness: Fairness::$fairness$((Setting::$limit))?,
                 settings: $settings,
+                is_rw: kind!(is_rw $($($kind)*)?),
+                is_timed: kind!(is_timed $($($kind)*)?),
                 index: { index += 1; index - 1 },
             },)*]
         };
@@ -116,6 +166,28 @@ macro_rules! subjects {
             pub fn visit<P: EveryCapability, V: LockVisitor<P>>(&self, visitor: V) -> V::Output {
                 let by_index: &[fn(V) -> V::Output] = &[$(V::visit::<$lock>,)*];
                 by_index[self.index](visitor)
+            }
+
+            /// As [`visit`](Self::visit), if the lock has readers.
+            pub fn visit_rw<P: EveryCapability, V: RwLockVisitor<P>>(&self, visitor: V) -> Option<V::Output> {
+                let by_index: &[Option<fn(V) -> V::Output>] = &[$(kind!(visit_rw V $lock; $($($kind)*)?),)*];
+                by_index[self.index].map(|visit| visit(visitor))
+            }
+
+            /// As [`visit`](Self::visit), if the lock's waiters may give up.
+            pub fn visit_timed<P: EveryCapability, V: TimedLockVisitor<P>>(&self, visitor: V) -> Option<V::Output> {
+                let by_index: &[Option<fn(V) -> V::Output>] = &[$(kind!(visit_timed V $lock; $($($kind)*)?),)*];
+                by_index[self.index].map(|visit| visit(visitor))
+            }
+
+            /// As [`visit`](Self::visit), if the lock has readers, and its waiters may give up.
+            pub fn visit_timed_rw<P: EveryCapability, V: TimedRwLockVisitor<P>>(
+                &self,
+                visitor: V,
+            ) -> Option<V::Output> {
+                let by_index: &[Option<fn(V) -> V::Output>] =
+                    &[$(kind!(visit_timed_rw V $lock; $($($kind)*)?),)*];
+                by_index[self.index].map(|visit| visit(visitor))
             }
         }
     };

@@ -10,9 +10,10 @@ use std::thread_local;
 
 use crate::events::LockEvent;
 use crate::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings, Topology,
-    ZeroNode,
+    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random, Settings,
+    Topology, ZeroNode,
 };
+use crate::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use crate::settings::Setting;
 
 pub struct OneThread(PhantomData<()>);
@@ -20,7 +21,13 @@ pub struct OneThread(PhantomData<()>);
 /// The length of the sequences that tests go through. Shorter for Miri, which is a thousand times slower.
 pub const HAPPENINGS_MAX: usize = if cfg!(miri) { 4 } else { 8 };
 
+/// Turns of a spin on an owner.
+pub const SPINS: u32 = 4;
+
 thread_local! {
+    /// Who the only thread is, until a test has it be another.
+    pub static THREAD_ID: Cell<ThreadId> = Cell::new(ThreadId::new(1).unwrap());
+    static OWNERS: RefCell<BTreeMap<u32, OwnerState>> = const { RefCell::new(BTreeMap::new()) };
     static EVENTS: [Cell<u64>; LockEvent::COUNT] = const { [const { Cell::new(0) }; LockEvent::COUNT] };
     static SETTINGS: Cell<[u64; Setting::COUNT]> = const { Cell::new(Setting::DEFAULTS) };
     static DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -120,6 +127,35 @@ impl Park for OneThread {
     fn unpark(word: *const AtomicU32, n: u32) {
         UNPARKED.set(Some((word, n)));
     }
+}
+
+impl ParkTimeout for OneThread {
+    /// If others have nothing to do, the time passes.
+    fn park_until(word: &AtomicU32, expected: u32, until_ns: u64) {
+        let stays_awake = word.load(Ordering::Relaxed) != expected;
+        if !stays_awake && !others_act() {
+            NOW_NS.set(NOW_NS.get().max(until_ns));
+        }
+    }
+}
+
+/// Spins for [`SPINS`] turns at most.
+impl Schedule for OneThread {
+    fn thread_id() -> ThreadId {
+        THREAD_ID.get()
+    }
+    fn owner_state(thread: ThreadId) -> OwnerState {
+        OWNERS.with_borrow(|owners| owners.get(&thread.get()).copied()).unwrap_or(OwnerState::Running)
+    }
+    fn should_give_way(spin: &mut Spin) -> bool {
+        spin.turns += 1;
+        spin.turns > SPINS
+    }
+}
+
+/// What is known of this thread from now on.
+pub fn set_owner_state(thread: ThreadId, state: OwnerState) {
+    OWNERS.with_borrow_mut(|owners| owners.insert(thread.get(), state));
 }
 
 impl Clock for OneThread {

@@ -31,6 +31,9 @@ pub trait Engine: EveryCapability + AsymFence {
     /// What the calling thread is.
     fn thread() -> Thread;
 
+    /// Whether a thread that has spun for so many turns for another gives up.
+    fn has_spun(turns: u32) -> bool;
+
     /// Begins an execution: fresh nodes for threads in slots below `slots`, everything else at its default. To be
     /// called by the model's first thread before it makes others.
     fn begin(slots: u32);
@@ -90,6 +93,8 @@ pub struct Thread {
     /// Whether it moves to another NUMA node between one question where it is and the next: to the neighbour under
     /// loom (node 0 and 1, 2 and 3, ...), to any under Shuttle.
     pub migrates: bool,
+    /// What locks call it; 0: they have not asked yet.
+    pub number: u32,
     /// Whether it is urgent at first; [`Priority::set_priority`](nearlock_core::platform::Priority::set_priority)
     /// changes it.
     pub urgent: bool,

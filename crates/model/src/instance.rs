@@ -1,6 +1,7 @@
 //! What every engine keeps of the execution that is under way on this thread of the machine.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nearlock_core::events::LockEvent;
@@ -16,6 +17,10 @@ pub struct Instance<E: Engine> {
     pub(crate) cna: Nodes<cna::Node<E>>,
     pub(crate) cna_v13: Nodes<cna_v13::Node<E>>,
     pub(crate) now_ns: Cell<u64>,
+    /// How many threads without a slot have asked for their number.
+    slotless: Cell<u32>,
+    /// Who sleeps, by number.
+    asleep: RefCell<BTreeSet<u32>>,
     settings: Cell<[u64; Setting::COUNT]>,
     events: Cell<[u64; LockEvent::COUNT]>,
     executions: Cell<u64>,
@@ -28,6 +33,8 @@ impl<E: Engine> Default for Instance<E> {
             cna: Nodes::default(),
             cna_v13: Nodes::default(),
             now_ns: Cell::default(),
+            slotless: Cell::default(),
+            asleep: RefCell::default(),
             settings: Cell::new(Setting::DEFAULTS),
             events: Cell::new([0; LockEvent::COUNT]),
             executions: Cell::default(),
@@ -43,6 +50,8 @@ impl<E: Engine> Instance<E> {
         self.cna.make(nodes);
         self.cna_v13.make(nodes);
         self.now_ns.set(0);
+        self.slotless.set(0);
+        self.asleep.borrow_mut().clear();
         self.settings.set(Setting::DEFAULTS);
         self.executions.set(self.executions.get() + 1);
     }
@@ -55,6 +64,17 @@ impl<E: Engine> Instance<E> {
 
     pub(crate) fn setting(&self, which: Setting) -> u64 {
         self.settings.get()[which as usize]
+    }
+
+    /// A number for a thread without a slot, above those of the others.
+    pub(crate) fn number(&self) -> u32 {
+        self.slotless.set(self.slotless.get() + 1);
+        NodeId::SLOTS + self.slotless.get()
+    }
+
+    /// Whether the thread of this number sleeps.
+    pub(crate) fn is_asleep(&self, number: u32) -> bool {
+        self.asleep.borrow().contains(&number)
     }
 
     pub(crate) fn count(&self, event: LockEvent) {
@@ -70,6 +90,14 @@ impl<E: Engine> Instance<E> {
     pub(crate) fn executions(&self) -> u64 {
         self.executions.get()
     }
+}
+
+/// Does `sleep`, while the calling thread counts as asleep.
+pub(crate) fn while_asleep<E: Engine>(sleep: impl FnOnce()) {
+    let number = E::thread_id().get();
+    E::with_instance(|i| i.asleep.borrow_mut().insert(number));
+    sleep();
+    E::with_instance(|i| i.asleep.borrow_mut().remove(&number));
 }
 
 /// Queue nodes of one type, [`Engine::LEVELS`] for each slot.
@@ -120,6 +148,31 @@ macro_rules! capabilities {
             }
             fn set_priority(urgent: bool) {
                 Self::become_thread(Thread { urgent, ..Self::thread() });
+            }
+        }
+
+        /// A thread is known to sleep while it does in [`Park::park`]; else it runs.
+        impl nearlock_core::schedule::Schedule for $engine {
+            fn thread_id() -> nearlock_core::schedule::ThreadId {
+                let mut thread = Self::thread();
+                if thread.number == 0 {
+                    thread.number =
+                        thread.slot.map_or_else(|| Self::with_instance(Instance::number), |slot| slot + 1);
+                    Self::become_thread(thread);
+                }
+                nearlock_core::schedule::ThreadId::new(thread.number).expect("not 0")
+            }
+            fn owner_state(
+                thread: nearlock_core::schedule::ThreadId,
+            ) -> nearlock_core::schedule::OwnerState {
+                match Self::with_instance(|i| i.is_asleep(thread.get())) {
+                    true => nearlock_core::schedule::OwnerState::Asleep,
+                    false => nearlock_core::schedule::OwnerState::Running,
+                }
+            }
+            fn should_give_way(spin: &mut nearlock_core::schedule::Spin) -> bool {
+                spin.turns += 1;
+                Self::has_spun(spin.turns)
             }
         }
 

@@ -24,11 +24,11 @@ use ::loom::cell::UnsafeCell;
 use ::loom::sync::atomic::AtomicU32;
 use ::loom::thread::JoinHandle;
 use nearlock_core::events::LockEvent;
-use nearlock_core::platform::{AsymFence, Atomic, Clock, Park, Platform, Random, Topology};
+use nearlock_core::platform::{AsymFence, Atomic, Clock, Park, ParkTimeout, Platform, Random, Topology};
 use nearlock_core::settings::Setting;
 
 use crate::engine::{Counter, Engine, Handle, Thread};
-use crate::instance::{Instance, capabilities};
+use crate::instance::{Instance, capabilities, while_asleep};
 use crate::mutate::{Check, checking, effective, keeps};
 
 pub use words::{LoomPtr, LoomU32, LoomU64};
@@ -90,6 +90,10 @@ impl Engine for Loom {
     }
     fn thread() -> Thread {
         THREAD.with(Cell::get)
+    }
+
+    fn has_spun(turns: u32) -> bool {
+        turns > BOUNDED_TURNS
     }
 
     fn begin(slots: u32) {
@@ -225,11 +229,13 @@ impl Park for Loom {
             b.sleepers.borrow_mut().push((address, b.sleeps.get()));
             b.sleeps.get()
         });
-        let mut turn = 0;
-        while BESIDES.with(|b| b.sleepers.borrow().contains(&(address, sleep))) {
-            relax(turn);
-            turn += 1;
-        }
+        while_asleep::<Self>(|| {
+            let mut turn = 0;
+            while BESIDES.with(|b| b.sleepers.borrow().contains(&(address, sleep))) {
+                relax(turn);
+                turn += 1;
+            }
+        });
     }
 
     fn unpark(word: *const LoomU32, n: u32) {
@@ -240,6 +246,31 @@ impl Park for Loom {
                     return;
                 };
                 sleepers.remove(first);
+            }
+        });
+    }
+}
+
+/// The time passes while others have their turn once, unless the sleeper has been woken by then: and then it is over for
+/// everybody. So a wait with a limit hides a lost wake-up; models of lost ones have none.
+impl ParkTimeout for Loom {
+    #[track_caller]
+    fn park_until(word: &LoomU32, expected: u32, until_ns: u64) {
+        if word.newest() != expected {
+            return;
+        }
+        let address = std::ptr::from_ref(word).addr();
+        let sleep = BESIDES.with(|b| {
+            b.sleeps.set(b.sleeps.get() + 1);
+            b.sleepers.borrow_mut().push((address, b.sleeps.get()));
+            b.sleeps.get()
+        });
+        while_asleep::<Self>(::loom::thread::yield_now);
+        BESIDES.with(|b| {
+            let mut sleepers = b.sleepers.borrow_mut();
+            if let Some(place) = sleepers.iter().position(|sleeper| *sleeper == (address, sleep)) {
+                sleepers.remove(place);
+                INSTANCE.with(|i| i.now_ns.set(i.now_ns.get().max(until_ns)));
             }
         });
     }

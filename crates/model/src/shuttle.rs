@@ -32,11 +32,13 @@ use ::shuttle::rand::RngCore;
 use ::shuttle::sync::atomic::AtomicBool;
 use ::shuttle::thread::JoinHandle;
 use nearlock_core::events::LockEvent;
-use nearlock_core::platform::{AsymFence, Atomic, Clock, NodeId, Park, Platform, Random, Topology};
+use nearlock_core::platform::{
+    AsymFence, Atomic, Clock, NodeId, Park, ParkTimeout, Platform, Random, Topology,
+};
 use nearlock_core::settings::Setting;
 
 use crate::engine::{Counter, Engine, Handle, Thread};
-use crate::instance::{Instance, capabilities};
+use crate::instance::{Instance, capabilities, while_asleep};
 use adversary::Watch;
 
 pub use words::{ShuttlePtr, ShuttleU32, ShuttleU64};
@@ -47,6 +49,10 @@ pub const NUMA_NODES: u32 = 3;
 const BOUNDED_TURNS: u32 = 3;
 /// One in so many sleeps ends for no reason.
 const WAKES_FOR_NO_REASON: u32 = 8;
+/// One in so many turns of a sleep with a limit is its last.
+const TIMES_OUT: u32 = 4;
+/// One in so many turns of spinning on an owner is the last.
+const SPINS: u32 = 3;
 /// One in so many questions moves the clock far.
 const LONG_PAUSES: u32 = 16;
 const LONG_PAUSE_NS: u32 = 20_000_000;
@@ -168,6 +174,10 @@ impl Engine for Shuttle {
         THREAD.with(Cell::get)
     }
 
+    fn has_spun(_turns: u32) -> bool {
+        Self::once_in(SPINS)
+    }
+
     fn begin(slots: u32) {
         INSTANCE.with(|i| i.begin(slots));
         BESIDES.with(|b| {
@@ -269,6 +279,14 @@ unsafe impl Platform for Shuttle {
     }
 }
 
+/// The caller is about to sleep on the word: what will wake it.
+fn bell_at(word: &ShuttleU32) -> Arc<BatchSemaphore> {
+    let bell = Arc::new(BatchSemaphore::new(0, Fairness::StrictlyFair));
+    let address = std::ptr::from_ref(word).addr();
+    BESIDES.with(|b| b.sleepers.borrow_mut().push((address, bell.clone())));
+    bell
+}
+
 /// A sleeper blocks, so that one whom nobody wakes shows as a deadlock.
 impl Park for Shuttle {
     fn park(word: &ShuttleU32, expected: u32) {
@@ -280,10 +298,8 @@ impl Park for Shuttle {
         if word.peek() != expected {
             return;
         }
-        let bell = Arc::new(BatchSemaphore::new(0, Fairness::StrictlyFair));
-        let address = std::ptr::from_ref(word).addr();
-        BESIDES.with(|b| b.sleepers.borrow_mut().push((address, bell.clone())));
-        bell.acquire_blocking(1).expect("nobody closes it");
+        let bell = bell_at(word);
+        while_asleep::<Self>(|| bell.acquire_blocking(1).expect("nobody closes it"));
     }
 
     fn unpark(word: *const ShuttleU32, n: u32) {
@@ -303,6 +319,27 @@ impl Park for Shuttle {
             });
             bell.release(1);
         }
+    }
+}
+
+/// The time may pass at any turn.
+impl ParkTimeout for Shuttle {
+    fn park_until(word: &ShuttleU32, expected: u32, until_ns: u64) {
+        point();
+        if word.peek() != expected {
+            return;
+        }
+        let bell = bell_at(word);
+        while_asleep::<Self>(|| {
+            while bell.try_acquire(1).is_err() {
+                if Self::once_in(TIMES_OUT) {
+                    BESIDES.with(|b| b.sleepers.borrow_mut().retain(|(_, other)| !Arc::ptr_eq(other, &bell)));
+                    INSTANCE.with(|i| i.now_ns.set(i.now_ns.get().max(until_ns)));
+                    return;
+                }
+                pause();
+            }
+        });
     }
 }
 

@@ -2,16 +2,21 @@
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::platform::{
-    AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random, Settings,
-    Topology, ZeroNode,
+    AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
+    Settings, Topology, ZeroNode,
 };
+use nearlock_core::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use nearlock_core::settings::Setting;
 
 use crate::{SpinThenYield, fences, numa, random, settings, sys, thread};
+
+/// Looks at a word between two at the clock, which costs as much as several of them.
+const LOOKS_PER_CLOCK: u32 = 32;
 
 /// The operating system: the words of [`Native`], waiting policy `W`, and every capability.
 ///
@@ -64,11 +69,48 @@ unsafe impl<W: Wait> Platform for Os<W> {
 impl<W: Wait> Park for Os<W> {
     #[inline]
     fn park(word: &AtomicU32, expected: u32) {
-        sys::futex_wait(word, expected, None);
+        thread::asleep(|| {
+            sys::futex_wait(word, expected, None);
+        });
     }
     #[inline]
     fn unpark(word: *const AtomicU32, n: u32) {
         sys::futex_wake(word, n);
+    }
+}
+
+impl<W: Wait> ParkTimeout for Os<W> {
+    fn park_until(word: &AtomicU32, expected: u32, until_ns: u64) {
+        let left = Duration::from_nanos(until_ns.saturating_sub(sys::now_ns()));
+        thread::asleep(|| {
+            sys::futex_wait(word, expected, Some(left));
+        });
+    }
+}
+
+/// A thread is known to sleep while it is in [`Park::park`]; of others nothing is known, and spinning has a budget:
+/// `spin.budget-ns`.
+impl<W: Wait> Schedule for Os<W> {
+    #[inline]
+    fn thread_id() -> ThreadId {
+        thread::id()
+    }
+    #[inline]
+    fn owner_state(thread: ThreadId) -> OwnerState {
+        thread::owner_state(thread)
+    }
+    #[inline]
+    fn should_give_way(spin: &mut Spin) -> bool {
+        let turn = spin.turns;
+        spin.turns = turn.wrapping_add(1);
+        if !turn.is_multiple_of(LOOKS_PER_CLOCK) {
+            return false;
+        }
+        let now_ns = sys::now_ns();
+        if turn == 0 {
+            spin.until_ns = now_ns.saturating_add(settings::setting(Setting::SpinBudgetNs));
+        }
+        now_ns >= spin.until_ns
     }
 }
 

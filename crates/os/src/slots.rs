@@ -60,6 +60,8 @@ pub struct Slot {
     depth: AtomicU32,
     /// Number plus one of the slot below in the free list; 0 if there is none.
     next_free: AtomicU32,
+    /// 1 while its thread sleeps in a lock.
+    asleep: AtomicU32,
     /// Counted since the process began, by whichever threads had the slot.
     events: [AtomicU64; LockEvent::COUNT],
 }
@@ -71,6 +73,15 @@ impl Slot {
     /// Its number, below [`NodeId::SLOTS`].
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Does `sleep`, while the thread counts as asleep. To be called by it alone. Relaxed: a hint.
+    #[inline]
+    pub fn while_asleep<R>(&self, sleep: impl FnOnce() -> R) -> R {
+        self.asleep.store(1, Relaxed);
+        let r = sleep();
+        self.asleep.store(0, Relaxed);
+        r
     }
 
     /// Takes the thread's next node, or none if all are in use.
@@ -190,6 +201,18 @@ impl Registry {
                 *sum = sum.wrapping_add(count.load(Relaxed));
             }
         }
+    }
+
+    /// Whether the thread in this slot sleeps in a lock. A hint; false for a number that no thread has had.
+    #[inline]
+    pub fn is_asleep(&self, id: u32) -> bool {
+        let Some(chunk) = self.chunks.get(id as usize / CHUNK_SLOTS) else {
+            return false;
+        };
+        // Ordering: Acquire, pairs with the Release in `ensure_chunk`: the slots are there.
+        let chunk = chunk.load(Acquire);
+        // SAFETY: a chunk that is there stays (invariant 1), and has so many slots.
+        !chunk.is_null() && unsafe { &(*chunk.add(id as usize % CHUNK_SLOTS)).asleep }.load(Relaxed) != 0
     }
 
     /// Where the slot with this number is, if its chunk is there; otherwise nowhere.

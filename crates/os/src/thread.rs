@@ -9,14 +9,15 @@
 //! ```
 //! The flags are atomic only because signal handlers of the thread read them too.
 
-use core::cell::OnceCell;
+use core::cell::{Cell, OnceCell};
 use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, compiler_fence};
 use std::thread_local;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
+use nearlock_core::schedule::{OwnerState, ThreadId};
 
 use crate::slots::{Lease, Registry, Slot};
 
@@ -95,6 +96,49 @@ pub fn register_thread() -> bool {
 /// can have none.
 pub fn slot() -> Option<u32> {
     mine().map(Slot::id)
+}
+
+/// What locks call the caller: the number of its slot and one, or, if it has none, a number of its own above those.
+/// May change while the thread's local data is being destroyed.
+pub fn id() -> ThreadId {
+    let number = slot().map_or_else(slotless_number, |slot| slot + 1);
+    ThreadId::new(number).expect("no number is 0")
+}
+
+/// A number that no other thread without a slot has, unless it came 2^27 numbers earlier.
+fn slotless_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    const NUMBERS: u32 = 1 << (ThreadId::BITS - 1);
+    thread_local! {
+        static NUMBER: Cell<u32> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NodeId::SLOTS + 1 + NEXT.fetch_add(1, Relaxed) % NUMBERS);
+        }
+        number.get()
+    })
+}
+
+/// Whether the thread sleeps in a lock. Of one without a slot that is not known.
+#[inline]
+pub fn owner_state(thread: ThreadId) -> OwnerState {
+    if thread.get() <= NodeId::SLOTS && REGISTRY.is_asleep(thread.get() - 1) {
+        OwnerState::Asleep
+    } else {
+        OwnerState::Unknown
+    }
+}
+
+/// Does `sleep`, while the caller counts as asleep.
+#[inline]
+pub fn asleep<R>(sleep: impl FnOnce() -> R) -> R {
+    let slot = MINE.with(|mine| mine.load(Relaxed));
+    // SAFETY: set only to slots, which live for ever.
+    match unsafe { slot.as_ref() } {
+        Some(slot) => slot.while_asleep(sleep),
+        None => sleep(),
+    }
 }
 
 /// See [`LocalNodes::with_node`](nearlock_core::platform::LocalNodes::with_node).

@@ -1,5 +1,6 @@
 //! A machine: memory, tasks, and the run.
 
+use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use crate::arena::{Arena, LINE, Placed};
 use crate::engine::{Counters, Engine, Step};
 use crate::issue::Performed;
 use crate::spec::{CORES_MAX, MachineSpec, NodeCount};
-use crate::task::{Body, State, Task};
+use crate::task::{Body, Record, State, Task};
 
 /// Bytes of simulated memory. Only what is used costs anything.
 const MEMORY: usize = 64 << 20;
@@ -321,6 +322,27 @@ impl Inner {
 
     pub fn setting(&self, which: Setting) -> u64 {
         self.settings.get()[which as usize]
+    }
+
+    /// Memory for a record of the running task, in the memory of its socket.
+    pub fn borrow_record(&self, layout: Layout) -> Record {
+        let size = layout.size().next_multiple_of(LINE);
+        debug_assert!(layout.align() <= LINE);
+        let had = self.task(|task| {
+            let fits = task.records.iter().rposition(|record| record.size >= size)?;
+            Some(task.records.swap_remove(fits))
+        });
+        had.unwrap_or_else(|| {
+            let offset = self.arena.take(layout);
+            let home = self.socket_of_cpu(self.task(|task| task.cpu)) as u8;
+            self.engine.borrow_mut().cover_new_lines(home);
+            Record { address: self.arena.at(offset), size }
+        })
+    }
+
+    /// The running task has no more use for a record.
+    pub fn give_back(&self, record: Record) {
+        self.task(|task| task.records.push(record));
     }
 
     /// The memory of a queue node.

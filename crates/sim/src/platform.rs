@@ -1,13 +1,15 @@
 //! `Sim`, the platform that locks are instantiated with.
 
+use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::platform::{
-    AsymFence, Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, Platform, Priority, Random,
-    Settings, SplitWord, Topology, Work, ZeroNode,
+    AsymFence, Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority,
+    Random, Settings, SplitWord, Topology, Work, ZeroNode,
 };
+use nearlock_core::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 
 use crate::access::{Access, Operation};
@@ -15,6 +17,7 @@ use crate::arena::LINE;
 use crate::fences;
 use crate::machine::{park, perform, spend_ps, unpark, wait_for_change, with};
 use crate::spec::NodeCount;
+use crate::task::State;
 
 /// The simulated machine that runs on the calling thread.
 ///
@@ -213,6 +216,20 @@ unsafe impl Platform for Sim {
         }
     }
 
+    fn with_record<N: Default, R>(f: impl FnOnce(&N) -> R) -> R {
+        let record = with(|inner| inner.borrow_record(Layout::new::<N>()));
+        let place = record.address.cast::<N>();
+        // SAFETY: the record has the layout, and is the task's until it gives it back.
+        let r = unsafe {
+            place.write(N::default());
+            let r = f(&*place);
+            place.drop_in_place();
+            r
+        };
+        with(|inner| inner.give_back(record));
+        r
+    }
+
     fn prefetch_write<T>(target: *const T) {
         let access = Access { offset: 0, width: 1, operation: Operation::Prefetch, operand: 0, expected: 0 };
         // SAFETY: a prefetch neither reads nor writes a value.
@@ -226,6 +243,31 @@ impl Park for Sim {
     }
     fn unpark(word: *const Word<u32>, n: u32) {
         unpark(word.cast(), n);
+    }
+}
+
+impl ParkTimeout for Sim {
+    fn park_until(word: &Word<u32>, expected: u32, until_ns: u64) {
+        while Self::now_ns() < until_ns && word.load(Ordering::Relaxed) == expected {
+            spend_ps((until_ns - Self::now_ns()).min(1_000) * 1_000);
+        }
+    }
+}
+
+/// Exact: every task has a CPU, and runs unless it sleeps.
+impl Schedule for Sim {
+    fn thread_id() -> ThreadId {
+        ThreadId::new(with(|inner| inner.engine.borrow().current) + 1).expect("not 0")
+    }
+    fn owner_state(thread: ThreadId) -> OwnerState {
+        let state = with(|inner| inner.engine.borrow().tasks[thread.get() as usize - 1].state);
+        match state {
+            State::Parked | State::Ended => OwnerState::Asleep,
+            _ => OwnerState::Running,
+        }
+    }
+    fn should_give_way(_spin: &mut Spin) -> bool {
+        false
     }
 }
 

@@ -39,6 +39,13 @@ pub enum Sibling {
     Busy,
 }
 
+/// Memory for words on a task's stack: whole lines, which stay in the task's hands.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    pub address: *mut u8,
+    pub size: usize,
+}
+
 /// A simulated thread, but for the stack that it runs on (see [`Body`]).
 pub struct Task {
     yielder: *const Yielder<(), ()>,
@@ -61,6 +68,8 @@ pub struct Task {
     pub has_looked: bool,
     /// Queue nodes in use.
     pub depth: u32,
+    /// Memory for records that the task has had, and has no use for at present.
+    pub records: Vec<Record>,
     /// State of the generator behind `Random`.
     pub random: u32,
     pub urgent: bool,
@@ -87,6 +96,7 @@ impl Task {
             seen_version: 0,
             has_looked: false,
             depth: 0,
+            records: Vec::new(),
             random: 1,
             urgent: false,
             sibling: Sibling::Idle,

@@ -61,7 +61,7 @@ fn some_thread(slot: u32) -> Thread {
         slot: (Shuttle::below(NAMELESS) > 0).then_some(slot),
         numa_node: Shuttle::below(NUMA_NODES),
         migrates: Shuttle::below(MIGRANTS) == 0,
-        urgent: false,
+        ..Thread::default()
     }
 }
 

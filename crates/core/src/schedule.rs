@@ -1,0 +1,97 @@
+//! Who runs: what waiters go by that spin as long as the owner of a lock runs, and sleep when it does not.
+//!
+//! A kernel knows which thread runs on which processor. Here a platform says what it can: the simulator exactly; the
+//! operating system that a thread sleeps in a lock, and else nothing, so that a budget of time bounds the spinning.
+
+use core::num::NonZeroU32;
+use core::sync::atomic::Ordering;
+
+use crate::platform::{Atomic, Platform};
+
+/// Names a thread in lock words. Unique among the threads that are alive; may name another one later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadId(NonZeroU32);
+
+impl ThreadId {
+    /// Ids are below 2 to this power, so that a lock word has room for flags beside one.
+    pub const BITS: u32 = 28;
+
+    /// The id of this number; `None` for 0, which names nobody.
+    pub const fn new(number: u32) -> Option<Self> {
+        debug_assert!(number >> Self::BITS == 0);
+        match NonZeroU32::new(number) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
+    }
+
+    /// The number: 1 to 2^28 - 1.
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// What is known of the owner of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerState {
+    /// It has a processor.
+    Running,
+    /// It sleeps, or waits for a processor: spinning for it is in vain.
+    Asleep,
+    /// It may have a processor.
+    Unknown,
+}
+
+/// Why spinning on an owner ended without what was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The owner does not run.
+    OwnerSleeps,
+    /// Somebody else needs the caller's processor, or the caller has spun for long enough.
+    GiveWay,
+}
+
+/// One spell of spinning: what a platform needs to know of it to say when it has lasted long enough.
+#[derive(Debug, Default)]
+pub struct Spin {
+    /// Looks so far.
+    pub turns: u32,
+    /// When it must end, in ns of the platform's clock; 0: not known yet.
+    pub until_ns: u64,
+}
+
+/// Who runs.
+pub trait Schedule: Platform {
+    /// The caller.
+    fn thread_id() -> ThreadId;
+
+    /// What is known of a thread. One that has ended is as good as asleep.
+    fn owner_state(thread: ThreadId) -> OwnerState;
+
+    /// Whether the caller should stop spinning. To be asked at each turn of a loop of its own.
+    fn should_give_way(spin: &mut Spin) -> bool;
+
+    /// Spins until `done` holds of the word, and returns the value seen; or until there is reason to stop. The
+    /// load that satisfies `done` has ordering `order`.
+    fn spin_on_owner<V: Copy>(
+        spin: &mut Spin,
+        word: &impl Atomic<V>,
+        order: Ordering,
+        owner: ThreadId,
+        done: impl Fn(V) -> bool,
+    ) -> Result<V, Stop> {
+        loop {
+            let v = word.load(order);
+            if done(v) {
+                return Ok(v);
+            }
+            if Self::owner_state(owner) == OwnerState::Asleep {
+                return Err(Stop::OwnerSleeps);
+            }
+            if Self::should_give_way(spin) {
+                return Err(Stop::GiveWay);
+            }
+            Self::cpu_relax(spin.turns);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! A thread that sleeps in the queue of a lock, and the queue.
+//!
+//! ```text
+//! signal  bit 0 woken | 1 granted | 2 asleep
+//!
+//!  0 -> asleep          `rest`: nothing has come yet
+//!  * -> *|woken         `wake`: look again
+//!  * -> *|granted       `grant`: the lock is yours
+//!  * -> *&!(woken|asleep)   `rest` takes what has come; granted stays
+//! ```
+//! A waiter lies in the stack frame of its thread, in a queue that the lock's `wait_lock` protects.
+//!
+//! 1. Nobody but its thread takes a waiter away, and only when it is in no queue and no list of chosen waiters: after
+//!    it has removed itself under `wait_lock`, or has seen the grant.
+//! 2. So whoever holds `wait_lock` may signal what is in the queue. A grant is the last that its giver does to the
+//!    waiter, which may be gone at once.
+//! 3. The thread sleeps only while the word is `asleep`, and comparing and falling asleep are one step: a signal
+//!    that comes before ends the rest, one that comes after finds `asleep`, and owes the thread a [`Call`]. That
+//!    needs the address only, and may be made later.
+//!
+//! A waiter may be woken for no reason: by a canceller, or by a late call to one that lay here before.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::classic::ticket::TicketLock;
+use crate::classic::ttas::TtasLock;
+use crate::linux::qspinlock::{self, QSpinLock, QSpinTuning, QueuePolicy};
+use crate::platform::{Atomic, AtomicInt, LocalNodes, Park, ParkTimeout, Platform};
+use crate::raw::RawTryLock;
+
+const WOKEN: u32 = 1;
+const GRANTED: u32 = 1 << 1;
+const ASLEEP: u32 = 1 << 2;
+
+/// What ended a rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Somebody says: look again.
+    Woken,
+    /// The lock has been handed over.
+    Granted,
+}
+
+/// Why a wait ended without the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// The time has passed.
+    TimedOut,
+    /// The wait was cancelled.
+    Cancelled,
+}
+
+/// See the [module](self). Zero bytes: nothing has come.
+#[repr(C)]
+pub struct Waiter<P: Platform> {
+    signal: P::U32,
+    /// What kind of waiter it is, and what the lock has noted on it: the lock's to define. Under `wait_lock`.
+    pub note: P::U32,
+    /// Since when it waits, or until when it does not insist, in ns: the lock's to define. Under `wait_lock`.
+    pub time_ns: P::U64,
+    next: P::Ptr<Waiter<P>>,
+    previous: P::Ptr<Waiter<P>>,
+}
+
+impl<P: Platform> Default for Waiter<P> {
+    fn default() -> Self {
+        Self {
+            signal: Atomic::new(0),
+            note: Atomic::new(0),
+            time_ns: Atomic::new(0),
+            next: Atomic::new(ptr::null_mut()),
+            previous: Atomic::new(ptr::null_mut()),
+        }
+    }
+}
+
+/// A sleeper that is still to be called, by the address where it sleeps. Dropping it leaves the sleeper asleep.
+#[must_use = "the waiter sleeps on"]
+#[derive(Debug)]
+pub struct Call<P: Park>(*const P::U32);
+
+impl<P: Park> Call<P> {
+    /// Calls it. It may be gone: then whoever lies there now wakes for no reason.
+    pub fn make(self) {
+        P::unpark(self.0, 1);
+    }
+}
+
+impl<P: Park> Waiter<P> {
+    /// Says: look again. The waiter must be in a queue, whose `wait_lock` the caller holds.
+    pub fn wake(&self) -> Option<Call<P>> {
+        // SAFETY: a reference is alive.
+        unsafe { Self::signal_at(self, WOKEN) }
+    }
+
+    /// Hands the lock over to a waiter that has been taken out of its queue.
+    ///
+    /// # Safety
+    ///
+    /// The waiter is alive: its thread waits for this grant.
+    pub unsafe fn grant(waiter: *const Self) -> Option<Call<P>> {
+        // SAFETY: the caller's.
+        unsafe { Self::signal_at(waiter, GRANTED) }
+    }
+
+    /// Safety: the waiter is alive until the bit is set.
+    unsafe fn signal_at(waiter: *const Self, bit: u32) -> Option<Call<P>> {
+        // SAFETY: a field of the waiter, of which only the address is used afterwards.
+        let word = unsafe { &raw const (*waiter).signal };
+        // Ordering: Release, pairs with the Acquires in `take`: what happened before the signal, the grant of the lock
+        // above all, is visible to the waiter.
+        // SAFETY: alive until this very step.
+        let old = unsafe { &*word }.fetch_or(bit, Release);
+        (old & ASLEEP != 0).then_some(Call(word))
+    }
+
+    /// Takes the signal that has come.
+    fn take(&self) -> Option<Signal> {
+        // Ordering: Acquire, pairs with the Release in `signal_at`.
+        let word = self.signal.fetch_and(!(WOKEN | ASLEEP), Acquire);
+        match word {
+            granted if granted & GRANTED != 0 => Some(Signal::Granted),
+            woken if woken & WOKEN != 0 => Some(Signal::Woken),
+            _ => None,
+        }
+    }
+
+    /// Sleeps until a signal comes. One that has come already ends it at once.
+    pub fn rest(&self) -> Signal {
+        loop {
+            if let Some(signal) = self.take() {
+                return signal;
+            }
+            if self.falls_asleep() {
+                P::park(&self.signal, ASLEEP);
+            }
+        }
+    }
+
+    /// Whether nothing has come. Relaxed: `take` orders.
+    fn falls_asleep(&self) -> bool {
+        self.signal.compare_exchange(0, ASLEEP, Relaxed, Relaxed).is_ok()
+    }
+}
+
+impl<P: ParkTimeout> Waiter<P> {
+    /// As [`rest`](Self::rest), within a limit. Whoever gives up is still in the queue, or has been chosen meanwhile.
+    pub fn rest_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
+        loop {
+            if let Some(signal) = self.take() {
+                return Ok(signal);
+            }
+            if let Some(gave_up) = limit.is_reached() {
+                return Err(gave_up);
+            }
+            if self.falls_asleep() {
+                match limit.until_ns {
+                    Some(until_ns) => P::park_until(&self.signal, ASLEEP, until_ns),
+                    None => P::park(&self.signal, ASLEEP),
+                }
+            }
+        }
+    }
+}
+
+/// A spin lock that protects a list of waiters. Its sections are short: a few lines are touched.
+pub trait WaitLock: RawTryLock<Node = ()> {
+    /// The lock, free.
+    #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
+    const FREE: Self;
+
+    /// Does `f`, which does not unwind, while holding it.
+    #[inline]
+    fn locked<R>(&self, f: impl FnOnce() -> R) -> R {
+        // SAFETY: the node is (), and unlock follows lock.
+        unsafe {
+            self.lock(&());
+            let r = f();
+            self.unlock(&());
+            r
+        }
+    }
+}
+
+impl<P: Platform> WaitLock for TtasLock<P> {
+    const FREE: Self = Self::new();
+}
+
+/// The kernel's `wait_lock` until 2014. For at most 65535 threads.
+impl<P: Platform> WaitLock for TicketLock<P> {
+    const FREE: Self = Self::new();
+}
+
+impl<P: Park + LocalNodes<qspinlock::Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> WaitLock
+    for QSpinLock<P, Q, T>
+{
+    const FREE: Self = Self::new();
+}
+
+/// Waiters in the order of their coming. Everything here is done under the lock's `wait_lock`.
+#[repr(C)]
+pub struct WaitList<P: Platform> {
+    first: P::Ptr<Waiter<P>>,
+    last: P::Ptr<Waiter<P>>,
+}
+
+impl<P: Platform> Default for WaitList<P> {
+    fn default() -> Self {
+        Self { first: Atomic::new(ptr::null_mut()), last: Atomic::new(ptr::null_mut()) }
+    }
+}
+
+impl<P: Platform> WaitList<P> {
+    /// Without waiters, in `const`.
+    pub const fn new() -> Self {
+        Self { first: Atomic::ZERO, last: Atomic::ZERO }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.first().is_null()
+    }
+
+    /// Who has waited longest; null if nobody waits.
+    pub fn first(&self) -> *mut Waiter<P> {
+        self.first.load(Relaxed)
+    }
+
+    /// Who comes after this waiter; null if nobody does.
+    ///
+    /// # Safety
+    ///
+    /// The waiter is in the list, and the caller holds its lock.
+    pub unsafe fn after(&self, waiter: *const Waiter<P>) -> *mut Waiter<P> {
+        // SAFETY: waiters in the list are alive (invariant 1).
+        unsafe { &*waiter }.next.load(Relaxed)
+    }
+
+    /// Puts a waiter at the end.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the list's lock; the waiter is in no list, and stays where it is until it is in none again.
+    pub unsafe fn push(&self, waiter: &Waiter<P>) {
+        let last = self.last.load(Relaxed);
+        waiter.previous.store(last, Relaxed);
+        waiter.next.store(ptr::null_mut(), Relaxed);
+        let waiter = ptr::from_ref(waiter).cast_mut();
+        if last.is_null() {
+            self.first.store(waiter, Relaxed);
+        } else {
+            // SAFETY: in the list, so alive.
+            unsafe { &*last }.next.store(waiter, Relaxed);
+        }
+        self.last.store(waiter, Relaxed);
+    }
+
+    /// Takes a waiter out.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the list's lock; the waiter is in this list.
+    pub unsafe fn remove(&self, waiter: *const Waiter<P>) {
+        // SAFETY: in the list, so alive; so are its neighbours.
+        unsafe {
+            let (previous, next) = ((*waiter).previous.load(Relaxed), (*waiter).next.load(Relaxed));
+            match previous.is_null() {
+                true => self.first.store(next, Relaxed),
+                false => (*previous).next.store(next, Relaxed),
+            }
+            match next.is_null() {
+                true => self.last.store(previous, Relaxed),
+                false => (*next).previous.store(previous, Relaxed),
+            }
+        }
+    }
+}
+
+/// How long a waiter is willing to wait.
+pub struct Limit<'a, P: Platform> {
+    /// Until this moment of the platform's clock, in ns; `None`: for ever.
+    pub until_ns: Option<u64>,
+    /// Until this is cancelled, if there is one.
+    pub cancellation: Option<&'a Cancellation<P>>,
+}
+
+impl<P: Platform> Limit<'_, P> {
+    /// For ever.
+    pub const NONE: Self = Self { until_ns: None, cancellation: None };
+
+    /// Until this moment of the platform's clock.
+    pub const fn until(ns: u64) -> Self {
+        Self { until_ns: Some(ns), cancellation: None }
+    }
+}
+
+impl<P: ParkTimeout> Limit<'_, P> {
+    /// Whether it is over, and why. Cancelled comes first.
+    pub fn is_reached(&self) -> Option<GaveUp> {
+        if self.cancellation.is_some_and(Cancellation::is_cancelled) {
+            return Some(GaveUp::Cancelled);
+        }
+        self.until_ns.filter(|until_ns| P::now_ns() >= *until_ns).map(|_| GaveUp::TimedOut)
+    }
+
+    /// Does `f`, during which a cancellation wakes `waiter`.
+    pub fn watch<R>(&self, waiter: &Waiter<P>, f: impl FnOnce() -> R) -> R {
+        let Some(cancellation) = self.cancellation else { return f() };
+        /// Panics do not happen in locks; but whatever happens, nobody may keep a pointer to the waiter.
+        struct Watched<'a, P: ParkTimeout>(&'a Cancellation<P>);
+        impl<P: ParkTimeout> Drop for Watched<'_, P> {
+            fn drop(&mut self) {
+                self.0.watch(ptr::null());
+            }
+        }
+        cancellation.watch(waiter);
+        let _watched = Watched(cancellation);
+        f()
+    }
+}
+
+/// Ends the wait of a thread from another one: user space's signal. At most one thread at a time waits by it.
+///
+/// Once cancelled it stays so: every wait by it ends, at the moment when it would sleep, with [`GaveUp::Cancelled`].
+pub struct Cancellation<P: Platform> {
+    lock: TtasLock<P>,
+    cancelled: P::U32,
+    /// Who waits by it. Under `lock`.
+    waiter: P::Ptr<Waiter<P>>,
+}
+
+impl<P: Platform> Default for Cancellation<P> {
+    fn default() -> Self {
+        Self { lock: TtasLock::default(), cancelled: Atomic::new(0), waiter: Atomic::new(ptr::null_mut()) }
+    }
+}
+
+impl<P: Platform> Cancellation<P> {
+    /// Whether it has been cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        // Ordering: Acquire, pairs with the Release in `cancel`: what the canceller did before is visible to whoever
+        // gives up for it.
+        self.cancelled.load(Acquire) != 0
+    }
+}
+
+impl<P: Park> Cancellation<P> {
+    /// Ends the present wait by it, and every later one.
+    pub fn cancel(&self) {
+        // Ordering: Release, pairs with the Acquire in `is_cancelled`.
+        self.cancelled.store(1, Release);
+        let call = self.lock.locked(|| {
+            let waiter = self.waiter.load(Relaxed);
+            // SAFETY: a thread that waits keeps its waiter until it has taken it out of here, under the lock.
+            (!waiter.is_null()).then(|| unsafe { &*waiter }.wake()).flatten()
+        });
+        if let Some(call) = call {
+            call.make();
+        }
+    }
+
+    fn watch(&self, waiter: *const Waiter<P>) {
+        self.lock.locked(|| {
+            debug_assert!(
+                waiter.is_null() || self.waiter.load(Relaxed).is_null(),
+                "two threads wait by one cancellation"
+            );
+            self.waiter.store(waiter.cast_mut(), Relaxed);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
