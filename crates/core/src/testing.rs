@@ -26,7 +26,7 @@ pub const SPINS: u32 = 4;
 
 thread_local! {
     /// Who the only thread is, until a test has it be another.
-    pub static THREAD_ID: Cell<ThreadId> = Cell::new(ThreadId::new(1).unwrap());
+    pub static THREAD_ID: Cell<ThreadId> = const { Cell::new(ThreadId::new(1).unwrap()) };
     static OWNERS: RefCell<BTreeMap<u32, OwnerState>> = const { RefCell::new(BTreeMap::new()) };
     static EVENTS: [Cell<u64>; LockEvent::COUNT] = const { [const { Cell::new(0) }; LockEvent::COUNT] };
     static SETTINGS: Cell<[u64; Setting::COUNT]> = const { Cell::new(Setting::DEFAULTS) };
