@@ -112,6 +112,12 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// Counts an event of a slow path. Costs nothing where the platform does not count.
     #[inline(always)]
     fn count(_event: LockEvent) {}
+
+    /// Does `f`, a slow path: a mark for profilers, nothing else. The simulator accounts the processor time in it.
+    #[inline(always)]
+    fn in_slow_path<R>(f: impl FnOnce() -> R) -> R {
+        f()
+    }
 }
 
 /// Sleeping until a word changes: a futex.
