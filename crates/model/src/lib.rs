@@ -15,7 +15,7 @@
 //!
 //! # What is shown
 //!
-//! Of each working lock of core's list, and of the parts that are no locks, the parking token and strong fences
+//! Of each working lock of core's list, and of the parts that are no locks, the parking token, waiters and strong fences
 //! (`cargo test -p nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
 //!
 //! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's writes
@@ -66,7 +66,7 @@
 //! | late pending waiter; no node (the same) | 3 | 1 | 300 |
 //! | newcomers behind a head (the same) | 6 or 7 | 1 or 2 | 300 |
 //! | staged queues (CNA) | 6 to 8 | 1 or 2 | 300 |
-//! | the parking token | 2 | | 500 |
+//! | the parking token; waiters | 2 or 3 | | 500 |
 //! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |
 //!
 //! No execution lets two sections overlap, leaves a sleeper asleep, or does not end; and the schedules of a lock have

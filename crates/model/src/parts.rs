@@ -1,4 +1,6 @@
-//! Models of the parts of core that are no locks: the parking token, and fences.
+//! Models of the parts of core that are no locks: the parking token, waiters, and fences.
+
+mod waiters;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,9 +13,12 @@ use crate::engine::{Counter, Engine, Handle, Thread};
 use crate::loom::Loom;
 use crate::model::Model;
 
+pub use waiters::waiters;
+
 /// All of them.
 pub fn models() -> Vec<Model> {
     let mut models = parker();
+    models.extend(waiters());
     models.extend(fences());
     models
 }

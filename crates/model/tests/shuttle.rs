@@ -15,7 +15,7 @@ use nearlock_core::tuning::Standard;
 use nearlock_model::engine::Engine;
 use nearlock_model::exclusion::held_at_first;
 use nearlock_model::model::Model;
-use nearlock_model::parts::parker;
+use nearlock_model::parts::{parker, waiters};
 use nearlock_model::shuttle::Shuttle;
 use nearlock_model::shuttle::adversary::{Contest, overtaken};
 use nearlock_model::shuttle::crowd::crowd;
@@ -181,7 +181,7 @@ fn the_pending_path_of_qspinlock_holds() {
 
 #[test]
 fn no_parking_token_is_lost_when_sleepers_wake_for_no_reason() {
-    for model in parker::<Shuttle>() {
+    for model in parker::<Shuttle>().into_iter().chain(waiters()) {
         model.check(500);
     }
 }

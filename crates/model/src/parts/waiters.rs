@@ -1,0 +1,117 @@
+//! Models of the waiters that sleeping locks have in their queues: a signal is never lost, and hands over what was
+//! written before it.
+
+use std::sync::Arc;
+
+use nearlock_core::waiter::{Cancellation, GaveUp, Limit, Signal, Waiter};
+
+use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::model::Model;
+
+/// A waiter, what ends its wait, and data that signals hand over.
+struct Shared<E: Engine> {
+    data: E::Counter,
+    waiter: Waiter<E>,
+    cancellation: Cancellation<E>,
+}
+
+impl<E: Engine> Shared<E> {
+    fn wake(&self) {
+        if let Some(call) = self.waiter.wake() {
+            call.make();
+        }
+    }
+
+    fn write_and_wake(&self) {
+        self.data.add_one();
+        self.wake();
+    }
+
+    fn write_and_grant(&self) {
+        self.data.add_one();
+        // SAFETY: shared by all threads of the model, until the last has ended.
+        if let Some(call) = unsafe { Waiter::grant(&raw const self.waiter) } {
+            call.make();
+        }
+    }
+
+    fn write_and_cancel(&self) {
+        self.data.add_one();
+        self.cancellation.cancel();
+    }
+
+    fn write_when_woken(&self) {
+        assert_eq!(self.waiter.rest(), Signal::Woken);
+        self.data.add_one();
+    }
+
+    fn write_when_granted(&self) {
+        while self.waiter.rest() != Signal::Granted {}
+        self.data.add_one();
+    }
+
+    fn write_when_cancelled(&self) {
+        let limit = Limit { until_ns: None, cancellation: Some(&self.cancellation) };
+        let gave_up = limit.watch(&self.waiter, || {
+            loop {
+                if let Err(gave_up) = self.waiter.rest_within(&limit) {
+                    break gave_up;
+                }
+            }
+        });
+        assert_eq!(gave_up, GaveUp::Cancelled);
+        self.data.add_one();
+    }
+
+    /// For a moment, and then for ever.
+    fn write_when_woken_late(&self) {
+        let signal = self.waiter.rest_within(&Limit::until(1));
+        if signal == Err(GaveUp::TimedOut) {
+            assert_eq!(self.waiter.rest(), Signal::Woken);
+        }
+        self.data.add_one();
+    }
+}
+
+type Part<E> = fn(&Shared<E>);
+
+fn model<E: Engine>(name: &str, waiter: Part<E>, others: &'static [Part<E>]) -> Model<E> {
+    Model::new(name, others.len() as u32 + 1, Some(4), move || {
+        let shared = Arc::new(Shared::<E> {
+            data: E::Counter::default(),
+            waiter: Waiter::default(),
+            cancellation: Cancellation::default(),
+        });
+        let others: Vec<_> = (1..)
+            .zip(others)
+            .map(|(slot, other)| {
+                let shared = shared.clone();
+                E::spawn(Thread { slot: Some(slot), ..Thread::default() }, move || other(&shared))
+            })
+            .collect();
+        waiter(&shared);
+        for other in others {
+            other.join().unwrap();
+        }
+    })
+}
+
+/// All of them.
+pub fn waiters<E: Engine>() -> Vec<Model<E>> {
+    vec![
+        model("waiter: woken", Shared::write_when_woken, &[Shared::write_and_wake]),
+        model("waiter: woken after its time", Shared::write_when_woken_late, &[Shared::write_and_wake]),
+        model("waiter: granted", Shared::write_when_granted, &[Shared::write_and_grant]),
+        model(
+            "waiter: woken by one, granted by another",
+            Shared::write_when_granted,
+            &[Shared::wake, Shared::write_and_grant],
+        ),
+        model("waiter: cancelled", Shared::write_when_cancelled, &[Shared::write_and_cancel]),
+        model(
+            "waiter: woken by one, cancelled by another",
+            Shared::write_when_cancelled,
+            &[Shared::wake, Shared::write_and_cancel],
+        ),
+    ]
+}
