@@ -1,11 +1,17 @@
 //! Negative controls: locks that are broken on purpose, so that every test and checker can be seen to
 //! fail. Never use them.
 
+mod cancel;
+mod rw;
+
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::raw::{RawLock, RawTryLock};
+
+pub use cancel::LostCancel;
+pub use rw::BustedRw;
 
 /// Excludes nobody. What locktorture calls `lock_busted`.
 pub struct Busted<P: Platform>(P::U32);

@@ -127,24 +127,41 @@ pub trait TimedRwLockVisitor<P: Platform> {
 
 /// What a row of [`subjects`] is, by the words in its brackets.
 macro_rules! kind {
-    (is_rw) => { false };
-    (is_rw rw $($more:ident)*) => { true };
-    (is_rw $other:ident $($more:ident)*) => { kind!(is_rw $($more)*) };
-    (is_timed) => { false };
-    (is_timed timed $($more:ident)*) => { true };
-    (is_timed $other:ident $($more:ident)*) => { kind!(is_timed $($more)*) };
-    (visit_rw $visitor:ident $lock:ty;) => { None };
-    (visit_rw $visitor:ident $lock:ty; rw $($more:ident)*) => { Some($visitor::visit::<$lock>) };
-    (visit_timed $visitor:ident $lock:ty;) => { None };
-    (visit_timed $visitor:ident $lock:ty; rw) => { None };
-    (visit_timed $visitor:ident $lock:ty; $($rw:ident)? timed) => { Some($visitor::visit::<$lock>) };
-    (visit_timed_rw $visitor:ident $lock:ty; rw timed) => { Some($visitor::visit::<$lock>) };
-    (visit_timed_rw $visitor:ident $lock:ty; $($one:ident)?) => { None };
+    (is_rw $(timed)?) => {
+        false
+    };
+    (is_rw rw $(timed)?) => {
+        true
+    };
+    (is_timed $(rw)?) => {
+        false
+    };
+    (is_timed $(rw)? timed) => {
+        true
+    };
+    (visit_rw $visitor:ident $lock:ty; $(timed)?) => {
+        None
+    };
+    (visit_rw $visitor:ident $lock:ty; rw $(timed)?) => {
+        Some($visitor::visit::<$lock>)
+    };
+    (visit_timed $visitor:ident $lock:ty; $(rw)?) => {
+        None
+    };
+    (visit_timed $visitor:ident $lock:ty; $(rw)? timed) => {
+        Some($visitor::visit::<$lock>)
+    };
+    (visit_timed_rw $visitor:ident $lock:ty; rw timed) => {
+        Some($visitor::visit::<$lock>)
+    };
+    (visit_timed_rw $visitor:ident $lock:ty; $(rw)? $(timed)?) => {
+        None
+    };
 }
 
 /// A row for each lock. In brackets: `rw` if it has readers, then `timed` if its waiters may give up.
 macro_rules! subjects {
-    ($($name:literal $family:ident $([$($kind:ident)*])? $lock:ty, $summary:literal,
+    ($($name:literal $family:ident $([$($kind:ident)*])? $lock:path, $summary:literal,
         $fairness:ident$(($limit:ident))?, $settings:expr;)*) => {
         /// All locks, those that work first, in the order of the documentation.
         pub const SUBJECTS: &[Subject] = &{
@@ -254,6 +271,10 @@ subjects! {
         "livelocks: two waiters give way to each other for ever", Unbounded, &[];
     "lock-lifo" Control controls::Lifo<P>,
         "starves: last come, first served", Fifo, &[];
+    "lock-busted-rw" Control [rw] controls::BustedRw<P>,
+        "lets readers in beside a writer", Unbounded, &[];
+    "lock-lost-cancel" Control [timed] controls::LostCancel<P>,
+        "deadlocks: a waiter that gives up just when it is woken wakes nobody in its stead", Unbounded, &[];
 }
 
 impl Subject {
@@ -301,6 +322,45 @@ mod tests {
         assert_eq!((names.len(), types.len()), (SUBJECTS.len(), SUBJECTS.len()));
         assert_eq!(Subject::named("qspinlock").map(|s| s.family), Some(Family::Linux));
         assert!(Subject::named("no such lock").is_none());
+    }
+
+    impl RwLockVisitor<OneThread> for TypeName {
+        type Output = String;
+        fn visit<L: RawRwLock>(self) -> String {
+            core::any::type_name::<L>().to_string()
+        }
+    }
+
+    impl TimedLockVisitor<OneThread> for TypeName {
+        type Output = String;
+        fn visit<L: RawTimedLock<Platform = OneThread>>(self) -> String {
+            core::any::type_name::<L>().to_string()
+        }
+    }
+
+    impl TimedRwLockVisitor<OneThread> for TypeName {
+        type Output = String;
+        fn visit<L: RawTimedRwLock<Platform = OneThread>>(self) -> String {
+            core::any::type_name::<L>().to_string()
+        }
+    }
+
+    #[test]
+    fn a_subject_is_visited_as_what_it_is() {
+        for subject in SUBJECTS {
+            let name = subject.visit::<OneThread, _>(TypeName);
+            let as_what = [
+                (subject.is_rw, subject.visit_rw::<OneThread, _>(TypeName)),
+                (subject.is_timed, subject.visit_timed::<OneThread, _>(TypeName)),
+                (subject.is_rw && subject.is_timed, subject.visit_timed_rw::<OneThread, _>(TypeName)),
+            ];
+            for (is, visited) in as_what {
+                assert_eq!(visited, is.then(|| name.clone()), "{}", subject.name);
+            }
+        }
+        let kind = |name| Subject::named(name).map(|s| (s.is_rw, s.is_timed));
+        assert_eq!(kind("lock-busted-rw"), Some((true, false)));
+        assert_eq!(kind("lock-lost-cancel"), Some((false, true)));
     }
 
     #[test]

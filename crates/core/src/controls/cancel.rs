@@ -1,0 +1,186 @@
+//! A waiter that gives up when it has just been woken, and tells nobody.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::classic::ttas::TtasLock;
+use crate::platform::{Atomic, ParkTimeout, Platform};
+use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+
+/// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one gives up before it
+/// looks, those behind it sleep on although the lock is free.
+///
+/// ```text
+/// word   0 unlocked   1 locked
+/// ```
+/// Newcomers make good for it: the next unlock wakes again. So it shows only where nobody comes.
+pub struct LostCancel<P: Platform> {
+    word: P::U32,
+    wait_lock: TtasLock<P>,
+    waiters: WaitList<P>,
+}
+
+/// In a waiter's note.
+const QUEUED: u32 = 1;
+
+impl<P: Platform> Default for LostCancel<P> {
+    fn default() -> Self {
+        Self { word: Atomic::new(0), wait_lock: TtasLock::default(), waiters: WaitList::default() }
+    }
+}
+
+impl<P: ParkTimeout> LostCancel<P> {
+    /// Whether the lock was had; if not, the waiter is in the queue.
+    fn try_or_queue(&self, waiter: &Waiter<P>) -> bool {
+        self.wait_lock.locked(|| {
+            // SAFETY: the node is (), and the caller of `lock_within` keeps the promises.
+            let free = unsafe { self.try_lock(&()) };
+            if !free {
+                waiter.note.store(QUEUED, Relaxed);
+                // SAFETY: under `wait_lock`; it is in no queue, and stays until it has been taken out.
+                unsafe { self.waiters.push(waiter) };
+            }
+            free
+        })
+    }
+
+    /// Takes the waiter out of the queue, unless an unlock has done so.
+    fn leave(&self, waiter: &Waiter<P>) {
+        self.wait_lock.locked(|| {
+            if waiter.note.load(Relaxed) == QUEUED {
+                // SAFETY: under `wait_lock`, and the note says that it is in the queue.
+                unsafe { self.waiters.remove(waiter) };
+            }
+            // Else it has been woken, and ought to wake the next: that is what the control leaves out.
+        });
+    }
+}
+
+// SAFETY: excludes as a test-and-set lock does; it is progress that it lacks.
+unsafe impl<P: ParkTimeout> RawLock for LostCancel<P> {
+    type Node = ();
+
+    unsafe fn lock(&self, node: &()) {
+        // SAFETY: the caller's.
+        let locked = unsafe { self.lock_within(node, &Limit::NONE) };
+        debug_assert!(locked.is_ok(), "gave up without a limit");
+    }
+
+    unsafe fn unlock(&self, _node: &()) {
+        let call = self.wait_lock.locked(|| {
+            // Ordering: Release, pairs with the Acquire in `try_lock`.
+            self.word.store(0, Release);
+            let first = self.waiters.first();
+            if first.is_null() {
+                return None;
+            }
+            // SAFETY: in the queue, and under `wait_lock`, so alive until this section ends.
+            let waiter = unsafe {
+                self.waiters.remove(first);
+                &*first
+            };
+            waiter.note.store(0, Relaxed);
+            waiter.wake()
+        });
+        if let Some(call) = call {
+            call.make();
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: ParkTimeout> RawTryLock for LostCancel<P> {
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where nothing is read.
+        self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
+    }
+
+    fn is_locked(&self) -> bool {
+        self.word.load(Relaxed) != 0
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: ParkTimeout> RawTimedLock for LostCancel<P> {
+    type Platform = P;
+
+    unsafe fn lock_within(&self, node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        // SAFETY: the caller's.
+        if unsafe { self.try_lock(node) } {
+            return Ok(());
+        }
+        P::with_record(|waiter: &Waiter<P>| {
+            limit.watch(waiter, || {
+                while !self.try_or_queue(waiter) {
+                    loop {
+                        if let Err(gave_up) = waiter.rest_within(limit) {
+                            self.leave(waiter);
+                            return Err(gave_up);
+                        }
+                        // A canceller wakes too, and takes nobody out.
+                        if self.wait_lock.locked(|| waiter.note.load(Relaxed)) != QUEUED {
+                            break;
+                        }
+                    }
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{NOW_NS, OneThread, meanwhile, others_are_done};
+    use crate::waiter::Cancellation;
+    use std::boxed::Box;
+
+    fn locked() -> &'static LostCancel<OneThread> {
+        let lock: &LostCancel<OneThread> = Box::leak(Box::default());
+        // SAFETY: free, and unlocked by the test.
+        unsafe { lock.lock(&()) };
+        lock
+    }
+
+    #[test]
+    fn a_waiter_that_is_woken_comes_in() {
+        let lock = locked();
+        // SAFETY: it is locked; so below.
+        meanwhile(|| unsafe { lock.unlock(&()) });
+        // SAFETY: unlocked below.
+        unsafe {
+            lock.lock(&());
+            assert!(others_are_done() && lock.waiters.is_empty());
+            lock.unlock(&());
+        }
+    }
+
+    #[test]
+    fn a_waiter_gives_up_and_leaves_the_queue() {
+        let lock = locked();
+        let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
+        NOW_NS.set(10);
+        // SAFETY: not acquired.
+        let timed_out = unsafe { lock.lock_within(&(), &Limit::until(30)) };
+        assert_eq!((timed_out, NOW_NS.get()), (Err(GaveUp::TimedOut), 30));
+        meanwhile(|| cancellation.cancel());
+        let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+        // SAFETY: not acquired.
+        assert_eq!(unsafe { lock.lock_within(&(), &limit) }, Err(GaveUp::Cancelled));
+        assert!(lock.waiters.is_empty());
+    }
+
+    /// What it is a control of.
+    #[test]
+    fn a_waiter_that_was_woken_and_gives_up_leaves_the_next_asleep() {
+        let lock = locked();
+        let [first, second]: &[Waiter<OneThread>; 2] = Box::leak(Box::default());
+        assert!(!lock.try_or_queue(first) && !lock.try_or_queue(second));
+        // SAFETY: it is locked.
+        unsafe { lock.unlock(&()) };
+        lock.leave(first);
+        assert!(!lock.is_locked() && lock.waiters.first() == core::ptr::from_ref(second).cast_mut());
+        assert_eq!(second.rest_within(&Limit::until(0)), Err(GaveUp::TimedOut), "nobody wakes it");
+    }
+}
