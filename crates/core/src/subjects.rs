@@ -231,6 +231,8 @@ subjects! {
         "two counters in one word, everybody spins on it", Fifo, &[];
     "mcs" Classic mcs::McsLock<P>,
         "queue lock: each waiter spins on its own node", Fifo, &[];
+    "mcs-self-granted" Classic mcs::McsLock<P, mcs::SelfGranted>,
+        "mcs whose holder grants itself the lock that it finds free, as Linux did until 2014", Fifo, &[];
     "clh" Classic clh::ClhLock<P>,
         "queue lock: each waiter spins on the node of the one before it", Fifo, &[];
     "hmcs" Classic hmcs::HmcsLock<P>,

@@ -9,19 +9,38 @@
 //!  tail == null   unlocked
 //!  tail == n      locked; n is the last in the queue, and the holder if nobody waits
 //! ```
-//! (The first holder of a queue has granted=0: nobody granted it anything.)
+//! (The first holder of a queue has granted=0: nobody granted it anything, unless it does so itself by
+//! [`McsTuning::GRANTS_ITSELF`].)
 //!
 //! Fairness: first come, first served, from the swap of `tail` on; a wait is at most the holds of those
 //! in front. A waiter that is off the processor holds up all behind it.
 //! Source: Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
 //! multiprocessors", ACM TOCS 9(1), 1991, Figure 5.
 
+use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::cohort::CohortDetecting;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
+use crate::tuning::Standard;
+
+/// The switches of [`McsLock`].
+pub trait McsTuning: Send + Sync + 'static {
+    /// Whether who finds nobody before it writes a grant into its own node, where nobody will look.
+    const GRANTS_ITSELF: bool = false;
+}
+
+impl McsTuning for Standard {}
+
+/// What Linux' MCS lock did until January 2014 (5faeb8adb956): the baseline for leaving it out.
+#[derive(Debug)]
+pub struct SelfGranted;
+
+impl McsTuning for SelfGranted {
+    const GRANTS_ITSELF: bool = true;
+}
 
 /// A place in the queue, from `lock` to `unlock`.
 #[repr(C)]
@@ -48,14 +67,15 @@ impl<P: Platform> Default for Node<P> {
 
 /// See the [module](self).
 #[repr(transparent)]
-pub struct McsLock<P: Platform> {
+pub struct McsLock<P: Platform, T: McsTuning = Standard> {
     tail: P::Ptr<Node<P>>,
+    tuning: PhantomData<T>,
 }
 
-impl<P: Platform> McsLock<P> {
+impl<P: Platform, T: McsTuning> McsLock<P, T> {
     /// An unlocked lock, in `const`.
     pub const fn new() -> Self {
-        Self { tail: Atomic::ZERO }
+        Self { tail: Atomic::ZERO, tuning: PhantomData }
     }
 
     /// Acquires; what the predecessor has left in `granted`, 0 if there was none.
@@ -67,7 +87,19 @@ impl<P: Platform> McsLock<P> {
         // find us in `tail`; Acquire pairs with the Release in `unlock`'s compare-exchange, and
         // makes the predecessor's initialised node visible before we write into it.
         let predecessor = self.tail.swap(ptr::from_ref(node).cast_mut(), AcqRel);
-        if predecessor.is_null() { 0 } else { Self::lock_slow(node, predecessor) }
+        if !predecessor.is_null() {
+            return Self::lock_slow(node, predecessor);
+        }
+        Self::note_first(node);
+        0
+    }
+
+    /// The caller has found nobody before it.
+    #[inline(always)]
+    fn note_first(node: &Node<P>) {
+        if T::GRANTS_ITSELF {
+            node.granted.store(1, Relaxed);
+        }
     }
 
     #[cold]
@@ -103,15 +135,15 @@ impl<P: Platform> McsLock<P> {
     }
 }
 
-impl<P: Platform> Default for McsLock<P> {
+impl<P: Platform, T: McsTuning> Default for McsLock<P, T> {
     fn default() -> Self {
-        Self { tail: Atomic::new(ptr::null_mut()) }
+        Self { tail: Atomic::new(ptr::null_mut()), tuning: PhantomData }
     }
 }
 
 // SAFETY: a node acquires if it found `tail` null or was granted by the one holder before it; the
 // orderings are argued at each access.
-unsafe impl<P: Platform> RawLock for McsLock<P> {
+unsafe impl<P: Platform, T: McsTuning> RawLock for McsLock<P, T> {
     type Node = Node<P>;
 
     #[inline]
@@ -138,7 +170,7 @@ unsafe impl<P: Platform> RawLock for McsLock<P> {
 }
 
 // SAFETY: as above; the exchange acquires only from null.
-unsafe impl<P: Platform> RawTryLock for McsLock<P> {
+unsafe impl<P: Platform, T: McsTuning> RawTryLock for McsLock<P, T> {
     #[inline]
     unsafe fn try_lock(&self, node: &Node<P>) -> bool {
         if !self.tail.load(Relaxed).is_null() {
@@ -148,7 +180,11 @@ unsafe impl<P: Platform> RawTryLock for McsLock<P> {
         node.granted.store(0, Relaxed);
         let me = ptr::from_ref(node).cast_mut();
         // Ordering: AcqRel as in `lock_granted`; Relaxed on failure, where nothing is read through the value.
-        self.tail.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok()
+        let is_first = self.tail.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok();
+        if is_first {
+            Self::note_first(node);
+        }
+        is_first
     }
 
     #[inline]
@@ -158,7 +194,7 @@ unsafe impl<P: Platform> RawTryLock for McsLock<P> {
 }
 
 // SAFETY: who has linked itself in waits for its grant, and cannot leave before; it finds 1 and the word.
-unsafe impl<P: Platform> CohortDetecting for McsLock<P> {
+unsafe impl<P: Platform, T: McsTuning> CohortDetecting for McsLock<P, T> {
     #[inline]
     unsafe fn lock_receiving(&self, node: &Node<P>) -> u32 {
         self.lock_granted(node).saturating_sub(1)
@@ -241,6 +277,25 @@ mod tests {
             assert!(lock.try_lock(&b));
             lock.unlock(&b);
         }
+    }
+
+    #[test]
+    fn a_first_holder_grants_itself_the_lock_if_it_is_to() {
+        fn granted<T: McsTuning>() -> [u32; 2] {
+            let lock = McsLock::<Native, T>::new();
+            let node = Node::<Native>::new();
+            // SAFETY: one thread, the node outlives the acquisitions, and unlock follows each.
+            unsafe {
+                lock.lock(&node);
+                let after_lock = node.granted.load(Relaxed);
+                lock.unlock(&node);
+                assert!(lock.try_lock(&node));
+                let after_try = node.granted.load(Relaxed);
+                lock.unlock(&node);
+                [after_lock, after_try]
+            }
+        }
+        assert_eq!((granted::<Standard>(), granted::<SelfGranted>()), ([0; 2], [1; 2]));
     }
 
     #[test]
