@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nearlock_lab::band::PARAMETERS;
 use nearlock_lab::mechanisms::MECHANISMS;
-use nearlock_lab::published::Table;
+use nearlock_lab::published::{RowKey, Table};
 use support::{assert_fits, assert_refused, keys, nearlock, sorted};
 
 const REPRODUCE: &str = "reproduce cna-locktorture --quick --seeds 1 --set simulation.warm-up-ns=20000 \
@@ -17,7 +17,8 @@ const REPRODUCE: &str = "reproduce cna-locktorture --quick --seeds 1 --set simul
 fn class(cell: &serde_json::Value) -> &'static str {
     let table = Table::named("cna-locktorture").expect("a table");
     let threads = cell["row"]["threads"].as_u64().expect("a number");
-    table.class(cell["variant"].as_str().expect("a name"), threads as usize).name()
+    let row = RowKey::of_threads(threads as usize);
+    table.class(cell["variant"].as_str().expect("a name"), &row).name()
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn mechanisms_have_rows_of_their_own() {
     let csv = nearlock(&format!("{REPRODUCE} --mechanisms --format csv"));
     assert_eq!(csv.code, 0, "{}", csv.err);
     let mut lines = csv.out.lines();
-    assert_eq!(lines.next(), Some("table,variation,variant,threads,simulated,published,error"));
+    assert_eq!(lines.next(), Some("table,variation,variant,threads,simulated,published,error,row"));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     let (as_it_is, changed) = rows.split_at(30);
     assert!(as_it_is.iter().all(|row| row[1].is_empty()), "{as_it_is:?}");

@@ -1,13 +1,23 @@
 //! Tables that others have published: measurements on machines that one does not own.
 //!
-//! A table is a file of comma-separated values in `published/`, compiled in, and a description here:
-//! which lock stands for which column, and which of its cells were used to choose the simulator's
-//! parameters. The class of a cell is decided here and nowhere else.
+//! A table is a file of comma-separated values in `published/`, compiled in, and a description in
+//! `catalogue.rs`: what names its rows, which simulations a row and a column stand for, how their figures become
+//! the table's, and which of its cells were used to choose the simulator's parameters. The class of a cell is
+//! decided there and nowhere else. Cells that the publication does not have are left empty in the file: they are
+//! simulated, and held against nothing.
 
+mod catalogue;
+mod effect;
+mod row;
+mod setup;
 mod statements;
 
 use serde::{Serialize, Serializer};
 
+pub use catalogue::TABLES;
+pub use effect::{Effect, insignificant};
+pub use row::{KeyValue, RowKey, Rows, THREADS};
+pub use setup::{Column, Setup};
 pub use statements::Statement;
 
 /// How far a cell is a test of the simulator.
@@ -52,43 +62,47 @@ pub struct Variant {
     column: &'static str,
 }
 
+/// Some cells of a variant.
+#[derive(Debug)]
+struct Cells {
+    /// Name of the variant.
+    variant: &'static str,
+    /// The rows.
+    rows: Rows,
+}
+
 /// Cells that were looked at while a structural choice was made.
 #[derive(Debug)]
 pub struct SeenCells {
     /// Name of the variant.
     pub variant: &'static str,
     /// The rows.
-    pub threads: &'static [usize],
+    pub rows: Rows,
     /// Which choice it was.
     pub choice: &'static str,
 }
 
-const LOCKTORTURE_CHOICES: &str = "simulation.placement and simulation.start, machine.smt-speed, that \
-    machine.cross-socket-scale is left at 1, ticks of the timer, machine.node-count, the mean over seeds (the whole table); \
-    machine.queued-grab-fraction, that an atomic may lose its line while it works, machine.same-socket-scale, and \
-    how locktorture.section-ns and think-ns divide their sum (8, 36 and 142 threads)";
-
-const LOCKTORTURE_ROWS: &[usize] = &[1, 2, 4, 8, 16, 32, 36, 72, 108, 142];
-
 /// How a simulated figure becomes one of a table.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Scale {
     /// By the unit's worth: a simulated operation per microsecond is so many.
-    PerOpPerUs(f64),
+    Times(f64),
     /// Divided by that of the first variant, which is 1 by definition and counts in no mean error.
     RelativeToFirst,
+    /// In per cent more than the lock that this gives for the row, alone in its place.
+    PercentOver(fn(&RowKey) -> &'static str),
 }
 
-/// A published table: one row per number of threads, one column per variant.
+/// A published table: a row for each number of threads or other case, a column for each variant.
 #[derive(Debug)]
 pub struct Table {
     /// Its name on the command line.
     pub name: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// Machine description that stands for the machine it was measured on.
+    /// Machine description that stands for the machine it was measured on, unless a row names another.
     pub machine: &'static str,
-    /// The workload.
+    /// The workload, unless a row names another.
     pub workload: &'static str,
     /// What was measured.
     pub metric: &'static str,
@@ -102,69 +116,16 @@ pub struct Table {
     pub statements: &'static [Statement],
     /// Greatest mean of the cells' absolute errors with which the table counts as reproduced; 0.1 is 10 %.
     pub mean_error_max: f64,
-    /// Cells that were fitted: variant and rows.
-    fitted: &'static [(&'static str, &'static [usize])],
+    /// The columns of the file that name a row.
+    pub keys: &'static [&'static str],
+    /// What a row asks for beyond the table's machine and workload, and the variant's lock.
+    adjust: fn(&RowKey, &mut Setup),
+    /// Cells that were fitted.
+    fitted: &'static [Cells],
     /// Cells that were seen.
     seen: &'static [SeenCells],
     text: &'static str,
 }
-
-/// All tables.
-pub const TABLES: &[Table] = &[
-    Table {
-        name: "cna-locktorture",
-        source: "Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, cover letter, December 2020",
-        machine: "haswell-ex-4s",
-        workload: "locktorture",
-        metric: "ops",
-        unit: "1e7 ops in 30 s",
-        scale: Scale::PerOpPerUs(30.0 * 1e6 / 1e7),
-        variants: &[
-            Variant { name: "stock", lock: "qspinlock", column: "stock" },
-            Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
-            Variant { name: "cna", lock: "cna-v13", column: "cna" },
-        ],
-        statements: statements::LOCKTORTURE,
-        mean_error_max: 0.08,
-        fitted: &[("stock", &[1])],
-        seen: &[
-            SeenCells {
-                variant: "stock",
-                threads: &[2, 4, 8, 16, 32, 36, 72, 108, 142],
-                choice: LOCKTORTURE_CHOICES,
-            },
-            SeenCells { variant: "cna-wo-sro", threads: LOCKTORTURE_ROWS, choice: LOCKTORTURE_CHOICES },
-            SeenCells { variant: "cna", threads: LOCKTORTURE_ROWS, choice: LOCKTORTURE_CHOICES },
-        ],
-        text: include_str!("../published/cna_locktorture.csv"),
-    },
-    Table {
-        name: "cna-context1",
-        source: "kernel test robot on v12 of the same series, November 2020; \
-             with shuffle reduction: Kogan on v13",
-        machine: "cascadelake-2s",
-        workload: "context1",
-        metric: "throughput",
-        unit: "relative to stock",
-        scale: Scale::RelativeToFirst,
-        variants: &[
-            Variant { name: "stock", lock: "qspinlock", column: "stock" },
-            Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
-            Variant { name: "cna", lock: "cna-v13", column: "cna" },
-        ],
-        statements: statements::CONTEXT1,
-        mean_error_max: 0.04,
-        fitted: &[],
-        seen: &[
-            SeenCells { variant: "cna-wo-sro", threads: &[56], choice: CONTEXT1_CHOICES },
-            SeenCells { variant: "cna", threads: &[56], choice: CONTEXT1_CHOICES },
-        ],
-        text: include_str!("../published/cna_context1.csv"),
-    },
-];
-
-const CONTEXT1_CHOICES: &str = "that a hop is one section, and context1.locks, section-ns, lines, think-ns and \
-    partners; machine.node-count (chosen knowing that without it `cna` came out ahead of stock)";
 
 /// What stands in one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -178,10 +139,10 @@ pub struct Value {
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Number of threads.
-    pub threads: usize,
-    /// By variant.
-    pub values: Vec<Value>,
+    /// What names it.
+    pub key: RowKey,
+    /// By variant; `None` is not in the document.
+    pub values: Vec<Option<Value>>,
 }
 
 impl Table {
@@ -200,16 +161,15 @@ impl Table {
 
     /// Whether the figures of this variant are 1 by definition.
     pub fn is_by_definition(&self, variant: &str) -> bool {
-        self.scale == Scale::RelativeToFirst && self.variants[0].name == variant
+        matches!(self.scale, Scale::RelativeToFirst) && self.variants[0].name == variant
     }
 
     /// The class of the cell in this row and column. One that is 1 by definition could not but fit.
-    pub fn class(&self, variant: &str, threads: usize) -> Class {
-        if self.is_by_definition(variant)
-            || self.fitted.iter().any(|&(name, rows)| name == variant && rows.contains(&threads))
-        {
+    pub fn class(&self, variant: &str, row: &RowKey) -> Class {
+        let is = |name: &str, rows: Rows| name == variant && rows.contain(row);
+        if self.is_by_definition(variant) || self.fitted.iter().any(|cells| is(cells.variant, cells.rows)) {
             Class::Fitted
-        } else if self.seen.iter().any(|cells| cells.variant == variant && cells.threads.contains(&threads)) {
+        } else if self.seen.iter().any(|cells| is(cells.variant, cells.rows)) {
             Class::Seen
         } else {
             Class::Predicted
@@ -221,6 +181,70 @@ impl Table {
         self.seen
     }
 
+    /// The figures that a row needs.
+    pub fn columns(&self) -> Vec<Column> {
+        let variants = (0..self.variants.len()).map(Column::Variant);
+        variants.chain(matches!(self.scale, Scale::PercentOver(_)).then_some(Column::Base)).collect()
+    }
+
+    /// The simulations behind one of them.
+    pub fn setup(&self, row: &RowKey, column: Column) -> Setup {
+        let lock = match (column, self.scale) {
+            (Column::Base, Scale::PercentOver(base)) => base(row),
+            (Column::Base, _) => self.variants[0].lock,
+            (Column::Variant(index), _) => self.variants[index].lock,
+        };
+        let mut setup = Setup {
+            machine: self.machine,
+            workload: self.workload,
+            lock,
+            settings: Vec::new(),
+            threads: row.threads().into_iter().collect(),
+        };
+        (self.adjust)(row, &mut setup);
+        setup
+    }
+
+    /// The names of its machines.
+    pub fn machines(&self) -> String {
+        self.names(|setup| setup.machine)
+    }
+
+    /// The names of its workloads.
+    pub fn workloads(&self) -> String {
+        self.names(|setup| setup.workload)
+    }
+
+    fn names(&self, of: impl Fn(&Setup) -> &'static str) -> String {
+        let mut names = Vec::new();
+        for row in self.rows() {
+            let name = of(&self.setup(&row.key, Column::Variant(0)));
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.join(", ")
+    }
+
+    /// How many times the one figure the other stands for: their ratio, or that of what they are per cent more
+    /// than.
+    pub fn ratio(&self, of: f64, to: f64) -> f64 {
+        match self.scale {
+            Scale::Times(_) | Scale::RelativeToFirst => of / to,
+            Scale::PercentOver(_) => (100.0 + of) / (100.0 + to),
+        }
+    }
+
+    /// By how much a simulated figure is off what was published: by which part of it, or where figures are per cent
+    /// more than something, of what they are more.
+    pub fn error(&self, simulated: f64, published: f64) -> f64 {
+        let whole = match self.scale {
+            Scale::Times(_) | Scale::RelativeToFirst => published,
+            Scale::PercentOver(_) => 100.0 + published,
+        };
+        (simulated - published) / whole
+    }
+
     /// The rows, in the order of the publication.
     pub fn rows(&self) -> Vec<Row> {
         self.parse().expect("the tables are compiled in, and a test has parsed each")
@@ -229,92 +253,32 @@ impl Table {
     fn parse(&self) -> Result<Vec<Row>, String> {
         let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(self.text.as_bytes());
         let headers = reader.headers().map_err(|error| error.to_string())?.clone();
-        let number = |record: &csv::StringRecord, column: &str| -> Result<Option<f64>, String> {
-            let Some(index) = headers.iter().position(|header| header == column) else {
-                return Ok(None);
-            };
-            record[index].parse().map(Some).map_err(|error| format!("{column}: {error}"))
+        let column = |name: &str| headers.iter().position(|header| header == name);
+        let number = |record: &csv::StringRecord, index: usize| match &record[index] {
+            "" => Ok(None),
+            text => text.parse::<f64>().map(Some).map_err(|error| format!("{}: {error}", &headers[index])),
         };
         let mut rows = Vec::new();
         for record in reader.records() {
             let record = record.map_err(|error| error.to_string())?;
-            let threads = number(&record, "threads")?.ok_or("no column `threads`")?;
-            let values = self.variants.iter().map(|variant| {
-                let mean = number(&record, variant.column)?.ok_or("a variant has no column")?;
-                Ok(Value { mean, sd: number(&record, &format!("{}_sd", variant.column))? })
+            let key = |&key: &&'static str| {
+                let index = column(key).ok_or_else(|| format!("no column `{key}`"))?;
+                Ok::<_, String>((key, KeyValue::of(&record[index])))
+            };
+            let value = |variant: &Variant| {
+                let index = column(variant.column).ok_or("a variant has no column")?;
+                let sd = column(&format!("{}_sd", variant.column));
+                let sd = sd.map(|index| number(&record, index)).transpose()?.flatten();
+                Ok::<_, String>(number(&record, index)?.map(|mean| Value { mean, sd }))
+            };
+            rows.push(Row {
+                key: RowKey::new(self.keys.iter().map(key).collect::<Result<_, _>>()?),
+                values: self.variants.iter().map(value).collect::<Result<_, _>>()?,
             });
-            rows.push(Row { threads: threads as usize, values: values.collect::<Result<_, String>>()? });
         }
         Ok(rows)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::names;
-
-    #[test]
-    fn every_table_parses_and_names_what_exists() {
-        for table in TABLES {
-            let rows = table.parse().unwrap();
-            assert!(!rows.is_empty());
-            assert!(rows.is_sorted_by_key(|row| row.threads));
-            let machine = names::machine(table.machine).unwrap();
-            assert!(rows.iter().all(|row| (1..=machine.cpus()).contains(&row.threads)));
-            names::workload(table.workload).unwrap();
-            for variant in table.variants {
-                names::lock(variant.lock).unwrap();
-            }
-            let exists = |variant: &str, threads: usize| {
-                table.variants.iter().any(|v| v.name == variant) && rows.iter().any(|r| r.threads == threads)
-            };
-            for &(variant, fitted) in table.fitted {
-                assert!(fitted.iter().all(|&threads| exists(variant, threads)));
-            }
-            for cells in table.seen {
-                assert!(cells.threads.iter().all(|&threads| exists(cells.variant, threads)));
-                assert!(!cells.choice.is_empty());
-            }
-        }
-    }
-
-    #[test]
-    fn cells_are_what_the_cover_letter_says() {
-        let table = Table::named("cna-locktorture").unwrap();
-        let rows = table.rows();
-        assert_eq!(rows.len(), 10);
-        assert_eq!(rows[0].values[0], Value { mean: 2.707, sd: Some(0.127) });
-        assert_eq!(rows[9].threads, 142);
-        assert_eq!(rows[9].values[2], Value { mean: 10.424, sd: Some(0.222) });
-    }
-
-    #[test]
-    fn the_loss_of_context1_is_what_the_robot_said() {
-        let table = Table::named("cna-context1").unwrap();
-        let rows = table.rows();
-        let means: Vec<f64> = rows[0].values.iter().map(|value| value.mean).collect();
-        assert_eq!((rows.len(), rows[0].threads, means), (1, 56, vec![1.0, 0.826, 0.99]));
-        assert!((rows[0].values[1].mean - 3070.0 / 3715.0).abs() < 0.001);
-        assert!(table.is_by_definition("stock") && !table.is_by_definition("cna"));
-        let others = TABLES.iter().filter(|table| table.scale != Scale::RelativeToFirst);
-        assert!(others.into_iter().all(|table| !table.is_by_definition(table.variants[0].name)));
-    }
-
-    #[test]
-    fn only_what_was_named_beforehand_is_fitted() {
-        let table = Table::named("cna-locktorture").unwrap();
-        let fitted: Vec<_> = table
-            .rows()
-            .iter()
-            .flat_map(|row| table.variants.iter().map(|variant| (variant.name, row.threads)))
-            .filter(|&(variant, threads)| table.class(variant, threads) == Class::Fitted)
-            .collect();
-        assert_eq!(fitted, [("stock", 1)]);
-    }
-
-    #[test]
-    fn an_unknown_table_is_an_error_that_lists_them() {
-        assert!(Table::named("cna").unwrap_err().to_string().contains("cna-locktorture"));
-    }
-}
+pub(crate) mod tests;

@@ -38,7 +38,7 @@ that no real machine has.";
 
 const MECHANISMS_OF: &str = "\
 --mechanisms does the same with each of these, but for changes to what is so already, and shows the errors of all \
-cells under each change. CSV then has the columns table, variation, variant, threads, simulated, published and error; \
+cells under each change. CSV then has the columns table, variation, variant, threads, simulated, published, error and row; \
 JSON has one more key, variation. It is `NAME.KEY=VALUE`; empty or null for the table as it is.";
 
 /// What stands below the flags.

@@ -65,7 +65,8 @@ fn machines() -> anyhow::Result<String> {
 fn tables() -> String {
     let rows = TABLES.iter().map(|table| {
         let variants: Vec<_> = table.variants.iter().map(|variant| variant.name).collect();
-        [table.name, table.machine, table.workload, &variants.join(", "), table.source].map(str::to_owned)
+        let (machines, workloads) = (table.machines(), table.workloads());
+        [table.name, &machines, &workloads, &variants.join(", "), table.source].map(str::to_owned)
     });
     list_table(&["table", "machine", "workload", "variants", "source"], 4, rows)
 }

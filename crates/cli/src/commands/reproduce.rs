@@ -82,9 +82,9 @@ fn write_files(out: &OutDir, reproduction: &Reproduction, reproduced: &Reproduce
 /// Reproduces one table, showing its rows as they come if the format is text. `None` if a lock failed,
 /// which has then been reported.
 pub fn one(reproduction: &Reproduction, format: Format) -> anyhow::Result<Option<Reproduced>> {
-    let mut view = View { format, bar: progress::simulations(0), written: Ok(()) };
+    let mut view = View { table: reproduction.table, format, bar: progress::simulations(0), written: Ok(()) };
     if format == Format::Text {
-        report::text::table_head(&mut io::stdout().lock(), reproduction)?;
+        report::reproduced::table_head(&mut io::stdout().lock(), reproduction)?;
     }
     let reproduced = reproduction.run(&mut view);
     view.bar.finish_and_clear();
@@ -93,7 +93,8 @@ pub fn one(reproduction: &Reproduction, format: Format) -> anyhow::Result<Option
         Ok(reproduced) => {
             if format == Format::Text {
                 let mut out = io::stdout().lock();
-                report::text::table_summary(&mut out, reproduction.table, &reproduced.cells)?;
+                report::reproduced::table_summary(&mut out, reproduction.table, &reproduced.cells)?;
+                report::reproduced::effects(&mut out, &reproduced)?;
                 report::variations::statements(&mut out, &reproduced, reproduction.vary)?;
                 if reproduction.vary == Vary::Mechanisms {
                     report::variations::mechanisms(&mut out, &reproduced)?;
@@ -111,6 +112,7 @@ pub fn one(reproduction: &Reproduction, format: Format) -> anyhow::Result<Option
 
 /// Shows progress, and in text the rows.
 struct View {
+    table: &'static Table,
     format: Format,
     bar: ProgressBar,
     written: io::Result<()>,
@@ -126,7 +128,7 @@ impl Watcher for View {
         if self.format == Format::Text {
             self.written = self.bar.suspend(|| {
                 let mut out = io::stdout().lock();
-                report::text::table_row(&mut out, cells)?;
+                report::reproduced::table_row(&mut out, self.table, cells)?;
                 out.flush()
             });
         }

@@ -27,22 +27,22 @@ struct FlatCell<'a> {
     variant: &'a str,
     metric: &'a str,
     unit: &'a str,
-    published: f64,
+    published: Option<f64>,
     published_sd: Option<f64>,
     simulated: f64,
     low: Option<f64>,
     high: Option<f64>,
-    error: f64,
+    error: Option<f64>,
     class: &'a str,
 }
 
-/// The cells of tables; the row is written `threads=142`.
+/// The cells of tables; the row is written `threads=142`, or `nodes=8 users=10-100`. What is not in the document is empty.
 pub fn cells(out: &mut impl Write, cells: &[&Cell]) -> io::Result<()> {
     let flat: Vec<_> = cells
         .iter()
         .map(|cell| FlatCell {
             table: cell.table,
-            row: format!("threads={}", cell.row.threads),
+            row: cell.row.assignments(),
             variant: cell.variant,
             metric: cell.metric,
             unit: cell.unit,

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod csv;
 pub mod json;
 pub mod measure;
+pub mod reproduced;
 pub mod text;
 pub mod validate;
 pub mod variations;

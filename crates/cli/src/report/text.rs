@@ -1,11 +1,8 @@
 //! Text for people, at most [`WIDTH`] columns wide.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
-use nearlock_lab::published::{Class, Table};
-use nearlock_lab::reproduce::{Cell, Reproduction, Vary, largest_error, mean_error, within_band};
 use nearlock_lab::simulate::Simulated;
 use nearlock_lab::torture::{Counts, NumaNodes, Plan, Tortured, Verdict, Waiting};
 use nearlock_lab::{LockEvent, Subject};
@@ -128,115 +125,6 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
     render(&grid)
 }
 
-/// Mark of a cell's class.
-fn mark(class: Class) -> char {
-    match class {
-        Class::Fitted => '*',
-        Class::Seen => '~',
-        Class::Predicted => ' ',
-    }
-}
-
-/// Columns of a variant's name where each has a line.
-const VARIANT_WIDTH: usize = 12;
-
-/// Title and header of a reproduced table.
-pub fn table_head(out: &mut impl Write, reproduction: &Reproduction) -> io::Result<()> {
-    let table = reproduction.table;
-    paragraph(
-        out,
-        &format!(
-            "{}: {} on {}, {}. PUBLISHED: {}",
-            table.name, table.workload, table.machine, table.unit, table.source
-        ),
-    )?;
-    if let Some(set) = super::set(reproduction.set) {
-        paragraph(out, &set)?;
-    }
-    if reproduction.vary == Vary::Band {
-        return writeln!(
-            out,
-            "\nthreads  {:<VARIANT_WIDTH$}   publ. simul.  err %     low   high  publ/sim.",
-            "variant"
-        );
-    }
-    let names = table.variants.iter().map(|variant| format!("  {:^20} ", variant.name));
-    let speedups = table.variants.iter().skip(1).map(|variant| format!("  {:>9}", variant.name));
-    writeln!(out, "\n{:>7}{}{}", "", names.collect::<String>(), speedups.collect::<String>())?;
-    let columns = "   publ. simul.  err % ".repeat(table.variants.len());
-    let speedups = "  publ/sim.".repeat(table.variants.len() - 1);
-    writeln!(out, "threads{columns}{speedups}")
-}
-
-/// One row of it: published beside simulated, then how much faster than the first variant. Cells with a
-/// band have a line each.
-pub fn table_row(out: &mut impl Write, cells: &[Cell]) -> io::Result<()> {
-    let Some(base) = cells.first() else { return Ok(()) };
-    let speedup = |cell: &Cell| {
-        let (published, simulated) = (cell.published / base.published, cell.simulated / base.simulated);
-        format!("  {published:>4.2}/{simulated:>4.2}")
-    };
-    if cells.iter().any(|cell| cell.low.is_some()) {
-        for cell in cells {
-            let first = std::ptr::eq(cell, base);
-            let threads = if first { base.row.threads.to_string() } else { String::new() };
-            let speedup = if first { String::new() } else { speedup(cell) };
-            writeln!(
-                out,
-                "{threads:>7}  {:<VARIANT_WIDTH$}{}{}{speedup}",
-                cell.variant,
-                figures(cell),
-                band(cell)
-            )?;
-        }
-        return Ok(());
-    }
-    let figures: String = cells.iter().map(figures).collect();
-    let speedups: String = cells.iter().skip(1).map(speedup).collect();
-    writeln!(out, "{:>7}{figures}{speedups}", base.row.threads)
-}
-
-/// Published, simulated, and the error with its mark.
-fn figures(cell: &Cell) -> String {
-    let (error, mark) = (cell.error * 100.0, mark(cell.class));
-    format!("  {:>6.3} {:>6.3} {error:>+6.1}{mark}", cell.published, cell.simulated)
-}
-
-/// Low and high.
-fn band(cell: &Cell) -> String {
-    let end = |end: Option<f64>| end.map_or_else(|| "-".to_owned(), |end| format!("{end:.3}"));
-    format!("  {:>6} {:>6}", end(cell.low), end(cell.high))
-}
-
-/// Mean absolute errors: of all cells, by variant, by class.
-pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Result<()> {
-    let predicted =
-        if cells.iter().any(|cell| cell.class == Class::Predicted) { "unmarked: predicted   " } else { "" };
-    let base = table.variants[0].name;
-    writeln!(out, "\n* fitted   ~ seen   {predicted}publ/sim.: times as many as {base}")?;
-    let shown = |of: &dyn Fn(&Cell) -> bool| match mean_error(cells, of) {
-        Some(error) => format!("{:.1} % ({} cells)", error.mean * 100.0, error.cells),
-        None => "no cells".to_owned(),
-    };
-    writeln!(out, "mean absolute error, simulated against published: {}", shown(&|_| true))?;
-    let variants =
-        table.variants.iter().map(|v| format!("{} {}", v.name, shown(&|cell| cell.variant == v.name)));
-    writeln!(out, "  by variant: {}", variants.collect::<Vec<_>>().join(", "))?;
-    let classes = Class::ALL.map(|class| format!("{} {}", class.name(), shown(&|cell| cell.class == class)));
-    writeln!(out, "  by class:   {}", classes.join(", "))?;
-    let Some(worst) = largest_error(cells) else { return Ok(()) };
-    let (variant, threads, error) = (worst.variant, worst.row.threads, worst.error * 100.0);
-    writeln!(out, "  worst cell: {variant} at {threads} threads, {error:+.1} %")?;
-    if let (within, of @ 1..) = within_band(cells) {
-        writeln!(out, "  published within low to high: {within} of {of} cells")?;
-    }
-    let choices: BTreeSet<_> = table.seen().iter().map(|cells| cells.choice).collect();
-    for choice in choices {
-        writeln!(out, "{}", wrapped(&format!("seen while choosing: {choice}"), "  "))?;
-    }
-    Ok(())
-}
-
 /// The counts of a lock under torture, in locktorture's words.
 pub fn counts(lock: &Subject, counts: &Counts) -> String {
     format!(
@@ -294,8 +182,6 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, verdict: Verdict) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_lab::published::TABLES;
-    use nearlock_lab::reproduce::{Effort, RowKey};
 
     fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
         let mut out = Vec::new();
@@ -317,71 +203,5 @@ mod tests {
         assert!(wrapped.lines().count() == 4 && wrapped.lines().all(|line| line.starts_with("    waiter")));
         assert_eq!(wrapped.split_whitespace().count(), 40);
         assert_eq!(text(|out| paragraph(out, "\n\nline")), "\n\nline\n");
-    }
-
-    /// Every cell of a table, simulated as badly as can be.
-    fn cells(table: &'static Table, band: Option<(f64, f64)>) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        for row in table.rows() {
-            cells.extend(table.variants.iter().zip(&row.values).map(|(variant, value)| Cell {
-                table: table.name,
-                row: RowKey { threads: row.threads },
-                variant: variant.name,
-                metric: table.metric,
-                unit: table.unit,
-                published: value.mean,
-                published_sd: value.sd,
-                simulated: 0.001,
-                low: band.map(|(low, _)| low),
-                high: band.map(|(_, high)| high),
-                error: -0.9999,
-                class: table.class(variant.name, row.threads),
-            }));
-        }
-        cells
-    }
-
-    fn reproduced(reproduction: &Reproduction, cells: &[Cell]) -> String {
-        let table = reproduction.table;
-        let mut shown = text(|out| table_head(out, reproduction));
-        for row in cells.chunks(table.variants.len()) {
-            shown += &text(|out| table_row(out, row));
-        }
-        shown + &text(|out| table_summary(out, table, cells))
-    }
-
-    #[test]
-    fn a_reproduced_table_fits_whatever_its_errors() {
-        let table = &TABLES[0];
-        let reproduction =
-            Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Nothing };
-        let shown = reproduced(&reproduction, &cells(table, None));
-        assert_fits(&shown);
-        assert!(shown.contains("  2.707  0.001 -100.0*"), "{shown}");
-        let cells = cells(table, None);
-        let fitted = cells.iter().filter(|cell| cell.class == Class::Fitted).count();
-        assert!(shown.contains(&format!("fitted 100.0 % ({fitted} cells)")), "{shown}");
-        assert!(shown.contains("predicted no cells") && !shown.contains("unmarked"), "{shown}");
-        assert_eq!(shown.matches("seen while choosing: ").count(), 1, "{shown}");
-        assert!(!shown.contains("low"), "{shown}");
-    }
-
-    #[test]
-    fn a_band_is_two_more_columns() {
-        let table = &TABLES[0];
-        let reproduction =
-            Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Band };
-        let shown = reproduced(&reproduction, &cells(table, Some((0.001, 10.45))));
-        assert_fits(&shown);
-        let lines: Vec<_> = shown.lines().collect();
-        let head = lines.iter().position(|line| line.starts_with("threads")).expect("a header");
-        assert_eq!(lines[head], "threads  variant        publ. simul.  err %     low   high  publ/sim.");
-        assert_eq!(lines[head + 1], "      1  stock          2.707  0.001 -100.0*   0.001 10.450");
-        assert_eq!(lines[head + 2], "         cna-wo-sro     2.693  0.001 -100.0~   0.001 10.450  0.99/1.00");
-        // Two cells are above 10.45.
-        assert!(shown.contains("published within low to high: 28 of 30 cells"), "{shown}");
-        for variant in table.variants {
-            assert!(variant.name.len() <= VARIANT_WIDTH);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use nearlock_lab::published::Table;
+use nearlock_lab::published::{RowKey, Table};
 use nearlock_lab::reproduce::{Cell, Reproduced, Vary, Verdict, mean_error};
 use serde::Serialize;
 
@@ -51,38 +51,45 @@ pub fn mechanisms(out: &mut impl Write, reproduced: &Reproduced) -> io::Result<(
     )?;
     let settings = varied.iter().map(|varied| varied.setting.as_str());
     let name_width = settings.chain([AS_IT_IS]).map(str::len).max().unwrap_or(0);
-    let room = (WIDTH - name_width) / ERROR_WIDTH - 1;
+    let width = label_width(table);
+    let room = (WIDTH - name_width - ERROR_WIDTH) / width;
     for variant in table.variants.iter().filter(|variant| !table.is_by_definition(variant.name)) {
-        let threads = shown(table, room);
-        let head: String = threads.iter().map(|threads| format!("{threads:>ERROR_WIDTH$}")).collect();
+        let rows = shown(table, room);
+        let head: String =
+            rows.iter().map(|row| format!(" {:>width$}", row.label(), width = width - 1)).collect();
         writeln!(out, "\n{:<name_width$}{:>ERROR_WIDTH$}{head}", variant.name, "mean")?;
         let all = varied.iter().map(|varied| (varied.setting.as_str(), &varied.cells));
         for (name, cells) in [(AS_IT_IS, cells)].into_iter().chain(all) {
-            writeln!(out, "{name:<name_width$}{}", errors(cells, variant.name, &threads))?;
+            writeln!(out, "{name:<name_width$}{}", errors(cells, variant.name, &rows, width))?;
         }
     }
     Ok(())
 }
 
+/// Columns of a row's errors: of an error, or of the row's name and a space.
+fn label_width(table: &Table) -> usize {
+    table.rows().iter().map(|row| row.key.label().len() + 1).fold(ERROR_WIDTH, usize::max)
+}
+
 /// As many rows of the table as there is room for, the last among them.
-fn shown(table: &Table, room: usize) -> Vec<usize> {
-    let rows: Vec<usize> = table.rows().iter().map(|row| row.threads).collect();
+fn shown(table: &Table, room: usize) -> Vec<RowKey> {
+    let rows: Vec<RowKey> = table.rows().into_iter().map(|row| row.key).collect();
     let step = rows.len().div_ceil(room.max(1)).max(1);
-    let mut shown: Vec<usize> = rows.into_iter().rev().step_by(step).collect();
+    let mut shown: Vec<RowKey> = rows.into_iter().rev().step_by(step).collect();
     shown.reverse();
     shown
 }
 
 /// Mean and single errors of a variant.
-fn errors(cells: &[Cell], variant: &str, threads: &[usize]) -> String {
+fn errors(cells: &[Cell], variant: &str, rows: &[RowKey], width: usize) -> String {
     let mean = mean_error(cells, |cell| cell.variant == variant).map_or(f64::NAN, |error| error.mean);
     let mut line = format!("{:>ERROR_WIDTH$.1}", mean * 100.0);
-    for &threads in threads {
-        let cell = cells.iter().find(|cell| cell.variant == variant && cell.row.threads == threads);
-        line += &match cell.map(|cell| cell.error * 100.0) {
-            None => format!("{:>ERROR_WIDTH$}", "-"),
-            Some(error) if error.abs() < 99.95 => format!("{error:>+ERROR_WIDTH$.1}"),
-            Some(error) => format!("{error:>+ERROR_WIDTH$.0}"),
+    for row in rows {
+        let cell = cells.iter().find(|cell| cell.variant == variant && cell.row == *row);
+        line += &match cell.and_then(|cell| cell.error).map(|error| error * 100.0) {
+            None => format!("{:>width$}", "-"),
+            Some(error) if error.abs() < 99.95 => format!("{error:>+width$.1}"),
+            Some(error) => format!("{error:>+width$.0}"),
         };
     }
     line
@@ -115,10 +122,12 @@ struct FlatRow<'a> {
     table: &'a str,
     variation: Option<&'a str>,
     variant: &'a str,
-    threads: usize,
+    /// Empty where the row is not a number of threads.
+    threads: Option<usize>,
     simulated: f64,
-    published: f64,
-    error: f64,
+    published: Option<f64>,
+    error: Option<f64>,
+    row: String,
 }
 
 /// All cells with all changes, a row each; the change is empty for the table as it is.
@@ -127,7 +136,8 @@ pub fn csv(out: &mut impl Write, results: &[Reproduced]) -> io::Result<()> {
         table: cell.table,
         variation,
         variant: cell.variant,
-        threads: cell.row.threads,
+        threads: cell.row.threads(),
+        row: cell.row.assignments(),
         simulated: cell.simulated,
         published: cell.published,
         error: cell.error,
@@ -138,31 +148,18 @@ pub fn csv(out: &mut impl Write, results: &[Reproduced]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_lab::reproduce::{RowKey, Varied};
+    use nearlock_lab::published::Row;
+    use nearlock_lab::reproduce::Varied;
 
     /// The published figures, those of `stock` times `factor`, as if simulated.
     fn cells(table: &'static Table, factor: f64) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        for row in table.rows() {
-            cells.extend(table.variants.iter().zip(&row.values).map(|(variant, value)| {
-                let factor = if variant.name == "stock" { factor } else { 1.0 };
-                Cell {
-                    table: table.name,
-                    row: RowKey { threads: row.threads },
-                    variant: variant.name,
-                    metric: table.metric,
-                    unit: table.unit,
-                    published: value.mean,
-                    published_sd: value.sd,
-                    simulated: value.mean * factor,
-                    low: None,
-                    high: None,
-                    error: factor - 1.0,
-                    class: table.class(variant.name, row.threads),
-                }
-            }));
-        }
-        cells
+        let cell = |row: &Row, variant: usize| {
+            let factor = if table.variants[variant].name == "stock" { factor } else { 1.0 };
+            let mean = row.values[variant].expect("a figure").mean;
+            Cell { error: Some(factor - 1.0), ..Cell::new(table, row, variant, mean * factor) }
+        };
+        let rows = table.rows();
+        rows.iter().flat_map(|row| (0..table.variants.len()).map(move |variant| cell(row, variant))).collect()
     }
 
     fn reproduced(table: &str, factor: f64, varied: &[(&str, f64)]) -> Reproduced {
@@ -224,8 +221,8 @@ mod tests {
     fn rows_for_which_there_is_no_room_are_left_out_but_not_the_last() {
         let table = Table::named("cna-locktorture").expect("a table");
         assert_eq!(shown(table, 10).len(), 10);
-        assert_eq!(shown(table, 9), [2, 8, 32, 72, 142]);
-        assert_eq!(shown(table, 0), [142]);
+        assert_eq!(shown(table, 9), [2, 8, 32, 72, 142].map(RowKey::of_threads));
+        assert_eq!(shown(table, 0), [RowKey::of_threads(142)]);
         let long = format!("machine.{}=1", "x".repeat(50));
         text(|out| mechanisms(out, &reproduced("cna-locktorture", 1.0, &[(&long, 1.0)])));
     }

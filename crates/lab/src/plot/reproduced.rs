@@ -34,7 +34,8 @@ pub fn reproduced(
     if cells.is_empty() {
         return Ok(None);
     }
-    let title = format!("{}: PUBLISHED and SIMULATED, {} on {}", table.name, table.workload, table.machine);
+    let title =
+        format!("{}: PUBLISHED and SIMULATED, {} on {}", table.name, table.workloads(), table.machines());
     let mut paragraphs = vec![machine_line(machine), format!("Published: {}.", table.source)];
     paragraphs.extend_from_slice(notes);
     let width = Y_NAME_WIDTH + table.variants.len() as u32 * PANEL_WIDTH + MARGIN as u32;
@@ -150,14 +151,14 @@ fn panel(
         y_name: if variant == 0 { table.unit } else { "" },
         right: MARGIN,
     };
-    let threads: Vec<usize> = cells.iter().map(|cell| cell.row.threads).collect();
+    let threads: Vec<usize> = cells.iter().filter_map(|cell| cell.row.threads()).collect();
     let greatest = cells.iter().flat_map(|cell| {
-        let published = cell.published + cell.published_sd.unwrap_or(0.0);
+        let published = cell.published.unwrap_or(0.0) + cell.published_sd.unwrap_or(0.0);
         [published, cell.simulated, cell.high.unwrap_or(0.0)]
     });
     let y = Axis::from_zero(greatest.fold(0.0, f64::max));
     let panel = Panel::draw(part, &frame, Axis::threads(&threads, TICK_ROOM), y)?;
-    let at = |cell: &Cell, y: f64| panel.pixel(cell.row.threads as f64, y);
+    let at = |cell: &Cell, y: f64| panel.pixel(cell.row.threads().unwrap_or(0) as f64, y);
     let of = |name: &'static str| cells.iter().filter(move |cell| cell.variant == name);
     let color = marks::color(variant);
     let ends = |end: fn(&Cell) -> Option<f64>| -> Vec<(i32, i32)> {
@@ -177,9 +178,9 @@ fn panel(
         marks::marker(whole, at(cell, cell.simulated), shape, inside, color)?;
     }
     for cell in of(name) {
-        let deviation =
-            cell.published_sd.map(|sd| (at(cell, cell.published - sd).1, at(cell, cell.published + sd).1));
-        published(whole, at(cell, cell.published), deviation)?;
+        let Some(mean) = cell.published else { continue };
+        let deviation = cell.published_sd.map(|sd| (at(cell, mean - sd).1, at(cell, mean + sd).1));
+        published(whole, at(cell, mean), deviation)?;
     }
     Ok(())
 }
@@ -194,16 +195,16 @@ mod tests {
     fn cells(table: &'static Table, band: Option<f64>) -> Vec<Cell> {
         let cell = |variant, threads: usize| Cell {
             table: table.name,
-            row: RowKey { threads },
+            row: RowKey::of_threads(threads),
             variant,
             metric: table.metric,
             unit: table.unit,
-            published: 5.0,
+            published: Some(5.0),
             published_sd: Some(0.2),
             simulated: 5.5,
             low: band.map(|width| 5.5 - width),
             high: band.map(|width| 5.5 + width),
-            error: 0.1,
+            error: Some(0.1),
             class: if threads == 1 { Class::Fitted } else { Class::Seen },
         };
         table.variants.iter().flat_map(|variant| [1, 8, 142].map(|n| cell(variant.name, n))).collect()

@@ -1,16 +1,11 @@
 //! What a reproduction came to.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use super::mean;
-use crate::published::{Class, Statement, Table};
-
-/// Names a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RowKey {
-    /// Number of threads.
-    pub threads: usize,
-}
+use crate::published::{Class, Effect, Row, RowKey, Scale, Statement, Table, Value, insignificant};
 
 /// One cell, published beside simulated.
 #[derive(Clone, Debug, Serialize)]
@@ -25,8 +20,8 @@ pub struct Cell {
     pub metric: &'static str,
     /// In which unit.
     pub unit: &'static str,
-    /// The published mean.
-    pub published: f64,
+    /// The published mean; `None` is not in the document.
+    pub published: Option<f64>,
     /// Its standard deviation, where published.
     pub published_sd: Option<f64>,
     /// The mean over the seeds.
@@ -36,13 +31,39 @@ pub struct Cell {
     pub low: Option<f64>,
     /// Its upper end, the greatest of them.
     pub high: Option<f64>,
-    /// (simulated - published) / published.
-    pub error: f64,
+    /// (simulated - published) / published. Of figures that are per cent more than something, that of what they are
+    /// more: 10 % instead of 0 % is an error of 0.1. `None` where nothing was published.
+    pub error: Option<f64>,
     /// How far the cell is a test.
     pub class: Class,
 }
 
 impl Cell {
+    /// With this figure simulated, without a band.
+    pub fn new(table: &Table, row: &Row, variant: usize, simulated: f64) -> Self {
+        let published = row.values[variant];
+        let name = table.variants[variant].name;
+        Self {
+            table: table.name,
+            row: row.key.clone(),
+            variant: name,
+            metric: table.metric,
+            unit: table.unit,
+            published: published.map(|value| value.mean),
+            published_sd: published.and_then(|value| value.sd),
+            simulated,
+            low: None,
+            high: None,
+            error: published.map(|value| table.error(simulated, value.mean)),
+            class: table.class(name, &row.key),
+        }
+    }
+
+    /// What was published.
+    fn value(&self) -> Option<Value> {
+        self.published.map(|mean| Value { mean, sd: self.published_sd })
+    }
+
     /// Whether it is 1 because all others are measured by it. Then it counts in no mean.
     fn is_by_definition(&self) -> bool {
         Table::named(self.table).is_ok_and(|table| table.is_by_definition(self.variant))
@@ -85,24 +106,66 @@ impl Reproduced {
     /// Statements about cells that were not simulated are left out.
     pub fn verdicts(&self) -> Vec<Verdict<'_>> {
         let of = |statement: &'static Statement| {
-            let holds = holds(statement, &self.cells)?;
-            let differs = |varied: &&Varied| holds_otherwise(statement, holds, &varied.cells);
+            let holds = self.holds(statement, &self.cells)?;
+            let differs = |varied: &&Varied| {
+                self.holds(statement, &varied.cells).is_some_and(|otherwise| otherwise != holds)
+            };
             let otherwise = self.varied.iter().filter(differs).map(|varied| varied.setting.as_str());
             Some(Verdict { statement, holds, otherwise: otherwise.collect() })
         };
         self.table.statements.iter().filter_map(of).collect()
     }
+
+    fn holds(&self, statement: &Statement, cells: &[Cell]) -> Option<bool> {
+        statement.holds(self.table, |variant, row| {
+            let cell = cells.iter().find(|cell| cell.variant == variant && cell.row == *row);
+            cell.map(|cell| cell.simulated)
+        })
+    }
+
+    /// What each variant does, published and simulated: compared with the first, or where figures are per cent more
+    /// than something, with that. Rows of which not both are published are left out.
+    pub fn effects(&self) -> Vec<EffectRow> {
+        let mut effects = Vec::new();
+        for row in self.cells.chunks(self.table.variants.len()) {
+            let (base, others) = match self.table.scale {
+                Scale::PercentOver(_) => (None, row),
+                Scale::Times(_) | Scale::RelativeToFirst => (Some(&row[0]), &row[1..]),
+            };
+            effects.extend(others.iter().filter_map(|cell| self.effect(base, cell)));
+        }
+        effects
+    }
+
+    fn effect(&self, base: Option<&Cell>, cell: &Cell) -> Option<EffectRow> {
+        const NOTHING_MORE: Value = Value { mean: 0.0, sd: None };
+        let of = cell.value()?;
+        let to = base.map_or(Some(NOTHING_MORE), Cell::value)?;
+        let insignificant = insignificant(of, to);
+        let simulated = self.table.ratio(cell.simulated, base.map_or(0.0, |base| base.simulated));
+        Some(EffectRow {
+            row: cell.row.clone(),
+            variant: cell.variant,
+            published: Effect::of(self.table.ratio(of.mean, to.mean), insignificant),
+            simulated: Effect::of(simulated, insignificant),
+            class: cell.class,
+        })
+    }
 }
 
-fn holds(statement: &Statement, cells: &[Cell]) -> Option<bool> {
-    statement.holds(|variant, threads| {
-        let cell = cells.iter().find(|cell| cell.variant == variant && cell.row.threads == threads);
-        cell.map(|cell| cell.simulated)
-    })
-}
-
-fn holds_otherwise(statement: &Statement, central: bool, cells: &[Cell]) -> bool {
-    holds(statement, cells).is_some_and(|holds| holds != central)
+/// Whether a difference counts, published and simulated.
+#[derive(Clone, Debug)]
+pub struct EffectRow {
+    /// Where.
+    pub row: RowKey,
+    /// Which variant makes the difference.
+    pub variant: &'static str,
+    /// What was published.
+    pub published: Effect,
+    /// What the simulated figures say, with the same margin.
+    pub simulated: Effect,
+    /// The class of the variant's cell.
+    pub class: Class,
 }
 
 /// The mean of the absolute errors of some cells.
@@ -118,7 +181,7 @@ pub struct MeanError {
 /// if there are none.
 pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanError> {
     let counted = cells.iter().filter(|cell| of(cell) && !cell.is_by_definition());
-    let errors: Vec<f64> = counted.map(|cell| cell.error.abs()).collect();
+    let errors: Vec<f64> = counted.filter_map(|cell| cell.error).map(f64::abs).collect();
     (!errors.is_empty()).then(|| MeanError { cells: errors.len(), mean: mean(&errors) })
 }
 
@@ -126,13 +189,15 @@ pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanErro
 /// are 1 by definition are left out.
 pub fn within_band(cells: &[Cell]) -> (usize, usize) {
     let counted = cells.iter().filter(|cell| !cell.is_by_definition());
-    let bands = counted.filter_map(|cell| Some((cell.low?..=cell.high?).contains(&cell.published)));
+    let bands = counted.filter_map(|cell| Some((cell.low?..=cell.high?).contains(&cell.published?)));
     bands.fold((0, 0), |(within, all), is_within| (within + usize::from(is_within), all + 1))
 }
 
 /// The cell that fits worst.
 pub fn largest_error(cells: &[Cell]) -> Option<&Cell> {
-    cells.iter().max_by(|a, b| a.error.abs().total_cmp(&b.error.abs()))
+    let published = cells.iter().filter(|cell| cell.error.is_some());
+    published
+        .max_by(|a, b| a.error.map(f64::abs).partial_cmp(&b.error.map(f64::abs)).unwrap_or(Ordering::Equal))
 }
 
 /// Whether the cells keep to the table's bound.

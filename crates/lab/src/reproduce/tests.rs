@@ -1,6 +1,7 @@
 use super::*;
-use crate::published::{Class, TABLES};
+use crate::published::{self, Class, Column, Effect, TABLES};
 use crate::simulate::Simulated;
+use crate::sweep::Outcome;
 
 fn simulated(ops_per_us: f64) -> Outcome {
     Ok(Simulated {
@@ -20,12 +21,17 @@ fn simulated(ops_per_us: f64) -> Outcome {
     })
 }
 
+/// Shorter than the effort's.
+fn window(warm_up_ns: u64, window_ns: u64) -> [String; 2] {
+    [format!("simulation.warm-up-ns={warm_up_ns}"), format!("simulation.window-ns={window_ns}")]
+}
+
 #[derive(Default)]
 struct Rows(Vec<usize>);
 impl Watcher for Rows {
     fn simulated(&mut self, _done: usize, _total: usize) {}
     fn row(&mut self, cells: &[Cell]) -> ControlFlow<()> {
-        self.0.push(cells[0].row.threads);
+        self.0.push(cells[0].row.threads().unwrap());
         ControlFlow::Continue(())
     }
 }
@@ -42,13 +48,10 @@ fn rows_come_in_order_and_complete() {
     let rows = &table.rows()[..2];
     let places = [(0, 0), (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)].map(|(row, variant)| Place {
         row,
-        variant,
+        column: Column::Variant(variant),
         variation: 0,
     });
-    let mut progress = Progress::new(table, rows, Vary::Nothing);
-    for place in places {
-        progress.values.entry(place).or_insert((0, Vec::new())).0 += 1;
-    }
+    let mut progress = Progress::new(table, rows, Vary::Nothing, &places);
     let mut shown = Rows::default();
     for index in [4, 5, 6, 0, 2, 3] {
         assert!(progress.take(places[index], &simulated(1.0), &mut shown).is_continue());
@@ -59,13 +62,13 @@ fn rows_come_in_order_and_complete() {
     assert_eq!(progress.cells.len(), 6);
     let cell = &progress.cells[0];
     assert_eq!((cell.variant, cell.simulated, cell.class), ("stock", 4.5, Class::Fitted));
-    assert!((cell.error - (4.5 - 2.707) / 2.707).abs() < 1e-12);
+    assert!((cell.error.unwrap() - (4.5 - 2.707) / 2.707).abs() < 1e-12);
     let fitted = mean_error(&progress.cells, |cell| cell.class == Class::Fitted).unwrap();
-    assert_eq!(fitted, MeanError { cells: 1, mean: cell.error });
+    assert_eq!(fitted, MeanError { cells: 1, mean: cell.error.unwrap() });
     assert_eq!(mean_error(&progress.cells, |_| false), None);
     assert_eq!((cell.low, cell.high, within_band(&progress.cells)), (None, None, (0, 0)));
     let largest = largest_error(&progress.cells).unwrap();
-    assert_eq!((largest.variant, largest.row.threads), ("stock", 1));
+    assert_eq!((largest.variant, largest.row.threads()), ("stock", Some(1)));
 }
 
 #[test]
@@ -78,10 +81,10 @@ fn a_simulation_of_the_table_takes_each_seed_once() {
         vary: Vary::Nothing,
     };
     let rows = TABLES[0].rows();
-    let Planned { simulations, places, .. } =
-        reproduction.plan(&rows, Configuration::new(Group::ALL)).unwrap();
+    let Planned { simulations, places, commands, .. } = reproduction.plan(&rows).unwrap();
     assert_eq!(simulations.len(), 10 * 3 * 2);
     assert!(places.is_sorted());
+    assert_eq!((places.len(), commands.len()), (simulations.len(), simulations.len()));
     assert_eq!(simulations[1].seed, 2);
     assert_eq!(simulations[2].lock.name, "cna-v13-no-sro");
 }
@@ -91,11 +94,10 @@ fn variations_move_one_parameter_each_and_take_fewer_seeds() {
     let reproduction =
         Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Band };
     let rows = &TABLES[0].rows()[..1];
-    let planned = reproduction.plan(rows, Configuration::new(Group::ALL)).unwrap();
-    assert_eq!(planned.configurations.len(), 9);
+    let planned = reproduction.plan(rows).unwrap();
+    assert_eq!(planned.varied.len(), 8);
     assert_eq!(planned.simulations.len(), 3 * (16 + 8 * 8));
-    assert!(planned.configurations[0].texts().is_empty());
-    assert_eq!(planned.configurations[3].texts(), ["machine.grab-fraction=0.3"]);
+    assert_eq!(planned.varied[2], "machine.grab-fraction=0.3");
     let varied = planned.places.iter().position(|place| place.variation == 3).unwrap();
     let models = [0, varied].map(|index| &planned.simulations[index].machine.model);
     assert_eq!(models.map(|model| model.grab_fraction), [0.5, 0.3]);
@@ -104,14 +106,15 @@ fn variations_move_one_parameter_each_and_take_fewer_seeds() {
 
 #[test]
 fn a_band_holds_its_cell_and_is_wider() {
-    let reproduction =
-        Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: Some(1), set: &[], vary: Vary::Band };
-    let mut central = Configuration::new(Group::ALL);
-    central.set("simulation.warm-up-ns=50000").unwrap();
-    central.set("simulation.window-ns=200000").unwrap();
+    let reproduction = Reproduction {
+        table: &TABLES[0],
+        effort: Effort::Quick,
+        seeds: Some(1),
+        set: &window(50_000, 200_000),
+        vary: Vary::Band,
+    };
     let mut shown = Rows::default();
-    let Reproduced { cells, varied, .. } =
-        reproduction.rows(&TABLES[0].rows()[..4], central, &mut shown).unwrap();
+    let Reproduced { cells, varied, .. } = reproduction.rows(&TABLES[0].rows()[..4], &mut shown).unwrap();
     assert_eq!((cells.len(), shown.0), (12, vec![1, 2, 4, 8]));
     for cell in &cells {
         let (low, high) = (cell.low.unwrap(), cell.high.unwrap());
@@ -133,11 +136,14 @@ fn a_band_holds_its_cell_and_is_wider() {
 fn a_published_figure_is_within_the_band_or_not() {
     let table = &TABLES[0];
     let rows = &table.rows()[..1];
-    let mut progress = Progress::new(table, rows, Vary::Band);
+    let mut progress = Progress::new(table, rows, Vary::Band, &[]);
     // Published are 2.707, 2.693 and 2.718.
     for (variant, figures) in [[0.91, 0.8, 0.9], [0.8, 0.7, 0.85], [0.9, 0.95, 0.91]].iter().enumerate() {
         for (variation, &figure) in figures.iter().enumerate() {
-            progress.values.insert(Place { row: 0, variant, variation }, (0, vec![figure * 3.0]));
+            progress.values.insert(
+                Place { row: 0, column: Column::Variant(variant), variation },
+                (0, vec![figure * 3.0]),
+            );
         }
     }
     let cells: Vec<_> = (0..3).map(|variant| progress.cell(0, variant)).collect();
@@ -152,10 +158,12 @@ fn a_published_figure_is_within_the_band_or_not() {
 fn a_relative_table_divides_by_its_first_variant() {
     let table = Table::named("cna-context1").unwrap();
     let rows = &table.rows();
-    let mut progress = Progress::new(table, rows, Vary::Band);
+    let mut progress = Progress::new(table, rows, Vary::Band, &[]);
     for (variant, figures) in [[2.0, 4.0], [1.7, 3.2], [1.9, 3.9]].iter().enumerate() {
         for (variation, &figure) in figures.iter().enumerate() {
-            progress.values.insert(Place { row: 0, variant, variation }, (0, vec![figure]));
+            progress
+                .values
+                .insert(Place { row: 0, column: Column::Variant(variant), variation }, (0, vec![figure]));
         }
     }
     let cells: Vec<_> = (0..3).map(|variant| progress.cell(0, variant)).collect();
@@ -174,18 +182,15 @@ fn mechanisms_change_the_cells_one_by_one_and_make_no_band() {
         table: &TABLES[0],
         effort: Effort::Quick,
         seeds: Some(1),
-        set: &[],
+        set: &window(20_000, 100_000),
         vary: Vary::Mechanisms,
     };
-    let mut central = Configuration::new(Group::ALL);
-    central.set("simulation.warm-up-ns=20000").unwrap();
-    central.set("simulation.window-ns=100000").unwrap();
     let rows = &TABLES[0].rows()[3..4];
-    let Reproduced { cells, varied, .. } = reproduction.rows(rows, central, &mut Rows::default()).unwrap();
+    let Reproduced { cells, varied, .. } = reproduction.rows(rows, &mut Rows::default()).unwrap();
     assert!(varied.len() >= 15);
     for cell in cells.iter().chain(varied.iter().flat_map(|varied| &varied.cells)) {
-        assert_eq!((cell.low, cell.high, cell.row.threads), (None, None, 8));
-        assert!((cell.simulated / cell.published - 1.0 - cell.error).abs() < 1e-9);
+        assert_eq!((cell.low, cell.high, cell.row.threads()), (None, None, Some(8)));
+        assert!((cell.simulated / cell.published.unwrap() - 1.0 - cell.error.unwrap()).abs() < 1e-9);
     }
     let buffer = varied.iter().find(|varied| varied.setting == "machine.store-buffer-entries=1").unwrap();
     assert!(buffer.cells[0].simulated < 0.9 * cells[0].simulated, "{buffer:?}");
@@ -194,10 +199,11 @@ fn mechanisms_change_the_cells_one_by_one_and_make_no_band() {
 /// All published figures, those of `stock` times `factor`.
 fn of_published(table: &'static Table, factor: f64) -> Vec<Cell> {
     let rows = table.rows();
-    let progress = Progress::new(table, &rows, Vary::Nothing);
+    let progress = Progress::new(table, &rows, Vary::Nothing, &[]);
     let places = (0..rows.len()).flat_map(|row| (0..3).map(move |variant| (row, variant)));
-    let figure =
-        |row: usize, variant: usize| rows[row].values[variant].mean * if variant == 0 { factor } else { 1.0 };
+    let figure = |row: usize, variant: usize| {
+        rows[row].values[variant].unwrap().mean * if variant == 0 { factor } else { 1.0 }
+    };
     places.map(|(row, variant)| progress.cell_of(row, variant, figure(row, variant))).collect()
 }
 
@@ -228,6 +234,79 @@ fn verdicts_say_with_which_variations_a_statement_does_not_hold() {
     assert_eq!(verdicts(1.4, [("a.b=1", 1.4), ("a.b=2", 1.0)])[ahead], (false, vec!["a.b=2".to_owned()]));
     // What was not simulated is not judged.
     let mut some = Reproduced { table, cells: of_published(table, 1.0), varied: vec![] };
-    some.cells.retain(|cell| cell.row.threads <= 2);
+    some.cells.retain(|cell| cell.row.threads() <= Some(2));
     assert_eq!(some.verdicts().len(), 1);
+}
+
+#[test]
+fn an_effect_counts_where_it_exceeds_its_error() {
+    let table = Table::named("cna-locktorture").unwrap();
+    let effects = |factor: f64| -> Vec<(Option<usize>, &str, Effect, Effect)> {
+        let reproduced = Reproduced { table, cells: of_published(table, factor), varied: vec![] };
+        let effects = reproduced.effects();
+        effects.iter().map(|e| (e.row.threads(), e.variant, e.published, e.simulated)).collect()
+    };
+    let as_published = effects(1.0);
+    assert_eq!(as_published.len(), 20);
+    assert!(as_published.iter().all(|(_, _, published, simulated)| published == simulated));
+    assert_eq!(as_published[0], (Some(1), "cna-wo-sro", Effect::None, Effect::None));
+    assert_eq!(as_published[19], (Some(142), "cna", Effect::Gain, Effect::Gain));
+    // Stock times 1.2 is ahead where it was alike.
+    assert_eq!(effects(1.2)[0], (Some(1), "cna-wo-sro", Effect::None, Effect::Loss));
+}
+
+/// A table whose rows are no numbers of threads, and whose figures are compared with a lock that has no column.
+fn of_changes() -> &'static Table {
+    let table = published::tests::of_changes();
+    Box::leak(Box::new(table))
+}
+
+#[test]
+fn a_row_of_several_numbers_of_threads_is_their_mean() {
+    let table = of_changes();
+    let reproduction =
+        Reproduction { table, effort: Effort::Full, seeds: None, set: &[], vary: Vary::Nothing };
+    let rows = table.rows();
+    let planned = reproduction.plan(&rows[1..]).unwrap();
+    // 32 seeds of two numbers of threads, of two variants and of what they are compared with.
+    assert_eq!(planned.simulations.len(), 3 * 2 * 16);
+    let threads = |index: usize| planned.simulations[index].threads;
+    assert_eq!((threads(0), threads(15), threads(16), threads(31)), (2, 2, 4, 4));
+    assert_eq!(planned.simulations[95].lock.name, "ticket");
+    assert_eq!(planned.simulations[0].machine.sockets, 4);
+    assert_eq!(planned.places[95].column, Column::Base);
+}
+
+#[test]
+fn figures_can_be_per_cent_more_than_another_lock() {
+    let table = of_changes();
+    let rows = table.rows();
+    let mut progress = Progress::new(table, &rows, Vary::Nothing, &[]);
+    let columns = [Column::Variant(0), Column::Variant(1), Column::Base];
+    for (column, figure) in columns.into_iter().zip([1.0, 2.2, 2.0]) {
+        for row in [0, 1] {
+            progress.values.insert(Place { row, column, variation: 0 }, (0, vec![figure]));
+        }
+    }
+    let cells: Vec<_> =
+        [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(row, variant)| progress.cell(row, variant)).into();
+    let close = |figure: Option<f64>, expected: f64| (figure.unwrap() - expected).abs() < 1e-9;
+    assert!(close(Some(cells[0].simulated), -50.0) && close(cells[0].error, -42.0 / 92.0), "{cells:?}");
+    assert!(close(Some(cells[1].simulated), 10.0) && close(cells[1].error, -6.3 / 116.3), "{cells:?}");
+    // Not in the document: simulated all the same, and held against nothing.
+    assert_eq!((cells[2].published, cells[2].error), (None, None));
+    assert!(close(Some(cells[2].simulated), -50.0));
+    assert_eq!(mean_error(&cells, |_| true).unwrap().cells, 3);
+    assert_eq!(largest_error(&cells).unwrap().row, rows[1].key);
+    let reproduced = Reproduced { table, cells, varied: vec![] };
+    let effects: Vec<_> =
+        reproduced.effects().iter().map(|e| (e.variant, e.published, e.simulated)).collect();
+    assert_eq!(
+        effects,
+        [
+            ("one", Effect::Loss, Effect::Loss),
+            ("two", Effect::Gain, Effect::Gain),
+            ("two", Effect::Loss, Effect::Gain)
+        ]
+    );
 }

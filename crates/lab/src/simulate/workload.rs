@@ -117,6 +117,13 @@ impl Workload {
         }
     }
 
+    /// The most threads that it can have on this machine.
+    pub fn threads_max(&self, machine: &MachineSpec) -> usize {
+        match self {
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => machine.cpus(),
+        }
+    }
+
     /// Which of the workload's locks a thread takes, from 0.
     pub(super) fn lock_of(&self, thread: usize) -> usize {
         match self {

@@ -1,0 +1,73 @@
+//! All tables: which lock stands for which column, how a row becomes simulations, and the class of each cell.
+
+use super::row::THREADS;
+use super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
+
+const LOCKTORTURE_CHOICES: &str = "simulation.placement and simulation.start, machine.smt-speed, that \
+    machine.cross-socket-scale is left at 1, ticks of the timer, machine.node-count, the mean over seeds (the whole table); \
+    machine.queued-grab-fraction, that an atomic may lose its line while it works, machine.same-socket-scale, and \
+    how locktorture.section-ns and think-ns divide their sum (8, 36 and 142 threads)";
+
+/// All tables.
+pub const TABLES: &[Table] = &[
+    Table {
+        name: "cna-locktorture",
+        source: "Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, cover letter, December 2020",
+        machine: "haswell-ex-4s",
+        workload: "locktorture",
+        metric: "ops",
+        unit: "1e7 ops in 30 s",
+        scale: Scale::Times(30.0 * 1e6 / 1e7),
+        keys: &[THREADS],
+        adjust: as_it_is,
+        variants: &[
+            Variant { name: "stock", lock: "qspinlock", column: "stock" },
+            Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
+            Variant { name: "cna", lock: "cna-v13", column: "cna" },
+        ],
+        statements: statements::LOCKTORTURE,
+        mean_error_max: 0.08,
+        fitted: &[Cells { variant: "stock", rows: Rows::Threads(&[1]) }],
+        seen: &[
+            SeenCells {
+                variant: "stock",
+                rows: Rows::Threads(&[2, 4, 8, 16, 32, 36, 72, 108, 142]),
+                choice: LOCKTORTURE_CHOICES,
+            },
+            SeenCells { variant: "cna-wo-sro", rows: Rows::ALL, choice: LOCKTORTURE_CHOICES },
+            SeenCells { variant: "cna", rows: Rows::ALL, choice: LOCKTORTURE_CHOICES },
+        ],
+        text: include_str!("../../published/cna_locktorture.csv"),
+    },
+    Table {
+        name: "cna-context1",
+        source: "kernel test robot on v12 of the same series, November 2020; \
+             with shuffle reduction: Kogan on v13",
+        machine: "cascadelake-2s",
+        workload: "context1",
+        metric: "throughput",
+        unit: "relative to stock",
+        scale: Scale::RelativeToFirst,
+        keys: &[THREADS],
+        adjust: as_it_is,
+        variants: &[
+            Variant { name: "stock", lock: "qspinlock", column: "stock" },
+            Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
+            Variant { name: "cna", lock: "cna-v13", column: "cna" },
+        ],
+        statements: statements::CONTEXT1,
+        mean_error_max: 0.04,
+        fitted: &[],
+        seen: &[
+            SeenCells { variant: "cna-wo-sro", rows: Rows::Threads(&[56]), choice: CONTEXT1_CHOICES },
+            SeenCells { variant: "cna", rows: Rows::Threads(&[56]), choice: CONTEXT1_CHOICES },
+        ],
+        text: include_str!("../../published/cna_context1.csv"),
+    },
+];
+
+const CONTEXT1_CHOICES: &str = "that a hop is one section, and context1.locks, section-ns, lines, think-ns and \
+    partners; machine.node-count (chosen knowing that without it `cna` came out ahead of stock)";
+
+/// A row asks for nothing more.
+fn as_it_is(_row: &RowKey, _setup: &mut Setup) {}

@@ -1,0 +1,145 @@
+use super::*;
+use crate::names;
+use crate::settings::{Configuration, Group};
+
+#[test]
+fn every_table_parses_and_names_what_exists() {
+    for table in TABLES {
+        let rows = table.parse().unwrap();
+        assert!(!rows.is_empty());
+        let keys: Vec<_> = rows.iter().map(|row| row.key.clone()).collect();
+        for row in &rows {
+            for column in table.columns() {
+                let setup = table.setup(&row.key, column);
+                let machine = names::machine(setup.machine).unwrap();
+                let workload = names::workload(setup.workload).unwrap();
+                names::lock(setup.lock).unwrap();
+                assert!(!setup.threads.is_empty());
+                let mut configuration = Configuration::new(Group::ALL);
+                for setting in &setup.settings {
+                    configuration.set(setting).unwrap();
+                }
+                let mut set = machine.clone();
+                configuration.configure_machine(&mut set).unwrap();
+                let most = (workload.of)(&configuration).threads_max(&set);
+                assert!(setup.threads.iter().all(|threads| (1..=most).contains(threads)));
+            }
+        }
+        let exists = |variant: &str, rows: Rows| {
+            table.variants.iter().any(|v| v.name == variant) && rows.all_name_one_of(&keys)
+        };
+        assert!(table.fitted.iter().all(|cells| exists(cells.variant, cells.rows)), "{}", table.name);
+        for cells in table.seen {
+            assert!(exists(cells.variant, cells.rows) && !cells.choice.is_empty(), "{}", table.name);
+        }
+    }
+}
+
+#[test]
+fn rows_of_threads_are_sorted_and_no_row_comes_twice() {
+    for table in TABLES {
+        let rows = table.rows();
+        assert!(rows.is_sorted_by_key(|row| row.key.threads()));
+        for (index, row) in rows.iter().enumerate() {
+            assert!(!rows[..index].iter().any(|other| other.key == row.key), "{}", row.key);
+        }
+    }
+}
+
+fn published(row: &Row, variant: usize) -> Value {
+    row.values[variant].unwrap()
+}
+
+#[test]
+fn cells_are_what_the_cover_letter_says() {
+    let table = Table::named("cna-locktorture").unwrap();
+    let rows = table.rows();
+    assert_eq!(rows.len(), 10);
+    assert_eq!(published(&rows[0], 0), Value { mean: 2.707, sd: Some(0.127) });
+    assert_eq!(rows[9].key, RowKey::of_threads(142));
+    assert_eq!(published(&rows[9], 2), Value { mean: 10.424, sd: Some(0.222) });
+}
+
+#[test]
+fn the_loss_of_context1_is_what_the_robot_said() {
+    let table = Table::named("cna-context1").unwrap();
+    let rows = table.rows();
+    let means: Vec<f64> = (0..3).map(|variant| published(&rows[0], variant).mean).collect();
+    assert_eq!((rows.len(), rows[0].key.threads(), means), (1, Some(56), vec![1.0, 0.826, 0.99]));
+    assert!((published(&rows[0], 1).mean - 3070.0 / 3715.0).abs() < 0.001);
+    assert!(table.is_by_definition("stock") && !table.is_by_definition("cna"));
+    let others = TABLES.iter().filter(|table| !matches!(table.scale, Scale::RelativeToFirst));
+    assert!(others.into_iter().all(|table| !table.is_by_definition(table.variants[0].name)));
+}
+
+#[test]
+fn only_what_was_named_beforehand_is_fitted() {
+    let fitted = |table: &Table| -> Vec<(&str, String)> {
+        let cells = table
+            .rows()
+            .into_iter()
+            .flat_map(|row| table.variants.iter().map(move |v| (v.name, row.key.clone())));
+        cells
+            .filter(|(variant, row)| table.class(variant, row) == Class::Fitted)
+            .map(|(variant, row)| (variant, row.label()))
+            .collect()
+    };
+    assert_eq!(fitted(Table::named("cna-locktorture").unwrap()), [("stock", "1".to_owned())]);
+}
+
+/// A table whose rows have two keys and whose figures are compared with a lock that has no column.
+pub(crate) fn of_changes() -> Table {
+    Table {
+        name: "changes",
+        source: "",
+        machine: "haswell-ex-4s",
+        workload: "locktorture",
+        metric: "throughput",
+        unit: "%",
+        scale: Scale::PercentOver(|row| if row.is("case", "a") { "ttas" } else { "ticket" }),
+        variants: &[
+            Variant { name: "one", lock: "mcs", column: "one" },
+            Variant { name: "two", lock: "clh", column: "two" },
+        ],
+        statements: &[],
+        mean_error_max: 0.1,
+        keys: &["case", "sockets"],
+        adjust: |row, setup| {
+            setup.settings.push(format!("machine.nodes={}", row.number("sockets")));
+            setup.threads = vec![2, 4];
+        },
+        fitted: &[Cells { variant: "one", rows: Rows::With(&[&[("case", "a"), ("sockets", "2")]]) }],
+        seen: &[],
+        text: "case,sockets,one,two,two_sd\na,2,-8,16.3,0.5\nb,4,,-50,\n",
+    }
+}
+
+#[test]
+fn what_is_not_in_the_document_stays_empty() {
+    let rows = of_changes().rows();
+    assert_eq!(rows[0].values[1], Some(Value { mean: 16.3, sd: Some(0.5) }));
+    assert_eq!(rows[1].values, [None, Some(Value { mean: -50.0, sd: None })]);
+    let bad = Table { text: "case,sockets,one,two\na,2,many,1\n", ..of_changes() };
+    assert!(bad.parse().unwrap_err().starts_with("one: "));
+    let bad = Table { text: "case,one,two\na,1,1\n", ..of_changes() };
+    assert_eq!(bad.parse().unwrap_err(), "no column `sockets`");
+}
+
+#[test]
+fn a_row_says_what_is_simulated_for_it() {
+    let table = of_changes();
+    let rows = table.rows();
+    assert_eq!(table.columns(), [Column::Variant(0), Column::Variant(1), Column::Base]);
+    let setups: Vec<_> =
+        table.columns().into_iter().map(|column| table.setup(&rows[1].key, column)).collect();
+    assert_eq!(setups.iter().map(|setup| setup.lock).collect::<Vec<_>>(), ["mcs", "clh", "ticket"]);
+    assert!(setups.iter().all(|setup| setup.settings == ["machine.nodes=4"] && setup.threads == [2, 4]));
+    assert_eq!(table.class("one", &rows[0].key), Class::Fitted);
+    assert_eq!(table.class("one", &rows[1].key), Class::Predicted);
+    assert!((table.ratio(8.0, -10.0) - 1.2).abs() < 1e-12);
+}
+
+#[test]
+fn an_unknown_table_is_an_error_that_lists_them() {
+    assert!(Table::named("cna").unwrap_err().to_string().contains("cna-locktorture"));
+}
