@@ -3,7 +3,7 @@
 
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
-use crate::linux::{cna, cna_v13, osq, qspinlock};
+use crate::linux::{cna, cna_v13, qspinlock, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::schedule::Schedule;
@@ -20,7 +20,6 @@ pub trait EveryCapability:
     + LocalNodes<qspinlock::Node<Self, ()>>
     + LocalNodes<cna::Node<Self>>
     + LocalNodes<cna_v13::Node<Self>>
-    + LocalNodes<osq::Node<Self>>
 {
 }
 
@@ -34,7 +33,6 @@ impl<P> EveryCapability for P where
         + LocalNodes<qspinlock::Node<Self, ()>>
         + LocalNodes<cna::Node<Self>>
         + LocalNodes<cna_v13::Node<Self>>
-        + LocalNodes<osq::Node<Self>>
 {
 }
 
@@ -267,6 +265,22 @@ subjects! {
         "CNA, the NUMA-aware qspinlock of the published tables", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
     "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna::NoShuffleReduction>,
         "cna-v13 without the shuffle reduction", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
+    "rwsem-xadd" Linux [rw] rwsem_xadd::RwsemXadd<P>,
+        "Linux' reader-writer semaphore of 2013, with all of the series of October 2013", Unbounded, &[];
+    "rwsem-xadd-base" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::Base>,
+        "rwsem-xadd without the series: Linux 3.10", Unbounded, &[];
+    "rwsem-xadd-preread" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::PreRead>,
+        "rwsem-xadd-base whose writers and wakers read before they write", Unbounded, &[];
+    "rwsem-xadd-spin" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::Spins>,
+        "rwsem-xadd-base whose writers spin before they queue", Unbounded, &[];
+    "rwsem-xadd-single-waker" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::SingleWaker>,
+        "rwsem-xadd-base of which one release wakes at a time", Unbounded, &[];
+    "rwsem-xadd-preread-spin" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::PreReadSpin>,
+        "rwsem-xadd without the single waker", Unbounded, &[];
+    "rwsem-xadd-preread-spin-queued" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::PreReadSpinQueued>,
+        "rwsem-xadd-preread-spin whose writers spin in the queue", Unbounded, &[];
+    "rwsem-xadd-owner-known" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::OwnerKnown>,
+        "rwsem-xadd whose writers spin only for writers: the kernel since July 2014", Unbounded, &[];
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

@@ -227,6 +227,11 @@ impl<P: Platform> WaitList<P> {
         self.first.load(Relaxed)
     }
 
+    /// Whether this waiter has waited longest.
+    pub fn is_first(&self, waiter: &Waiter<P>) -> bool {
+        ptr::eq(self.first(), waiter)
+    }
+
     /// Who comes after this waiter; null if nobody does.
     ///
     /// # Safety
@@ -273,6 +278,54 @@ impl<P: Platform> WaitList<P> {
                 true => self.last.store(previous, Relaxed),
                 false => (*next).previous.store(previous, Relaxed),
             }
+        }
+    }
+}
+
+/// Waiters that have been taken out of their queue, and are to be granted the lock, in order of [`push`](Self::push).
+///
+/// Two passes: what a grant changes in the lock is changed for all of them before the first of them runs, which may
+/// release the lock at once.
+#[must_use = "they wait for the grant"]
+#[derive(Debug)]
+pub struct Chosen<P: Platform> {
+    first: *mut Waiter<P>,
+    last: *mut Waiter<P>,
+}
+
+impl<P: Platform> Chosen<P> {
+    /// None yet.
+    pub const NOBODY: Self = Self { first: ptr::null_mut(), last: ptr::null_mut() };
+
+    /// Adds a waiter.
+    ///
+    /// # Safety
+    ///
+    /// The caller has taken the waiter out of its queue, under its lock; the waiter stays until it is granted the lock.
+    pub unsafe fn push(&mut self, waiter: *mut Waiter<P>) {
+        // SAFETY: neither has been granted anything yet, so both are alive.
+        unsafe {
+            (*waiter).next.store(ptr::null_mut(), Relaxed);
+            match self.last.is_null() {
+                true => self.first = waiter,
+                false => (*self.last).next.store(waiter, Relaxed),
+            }
+        }
+        self.last = waiter;
+    }
+}
+
+impl<P: Park> Chosen<P> {
+    /// Grants the lock to each of them, and calls those that sleep.
+    pub fn grant(self) {
+        let mut waiter = self.first;
+        while !waiter.is_null() {
+            // SAFETY: it stays until it is granted the lock, which is the last that is done to it.
+            let (next, call) = unsafe { ((*waiter).next.load(Relaxed), Waiter::grant(waiter)) };
+            if let Some(call) = call {
+                call.make();
+            }
+            waiter = next;
         }
     }
 }

@@ -69,6 +69,8 @@ pub(crate) fn assert_no_null<T>(word: &T) {
 pub trait Counter: Default + Send + Sync + 'static {
     /// What the threads do in their sections.
     fn add_one(&self);
+    /// What readers do in theirs: how many of the other sections there have been. Reports one that goes on.
+    fn look(&self) -> u32;
     /// How many sections there have been. For the first thread, after it has joined the others.
     fn get(&self) -> u32;
 }
@@ -93,8 +95,6 @@ pub struct Thread {
     /// Whether it moves to another NUMA node between one question where it is and the next: to the neighbour under
     /// loom (node 0 and 1, 2 and 3, ...), to any under Shuttle.
     pub migrates: bool,
-    /// Whether it spins on for as long as it takes.
-    pub is_patient: bool,
     /// What locks call it; 0: they have not asked yet.
     pub number: u32,
     /// Whether it is urgent at first; [`Priority::set_priority`](nearlock_core::platform::Priority::set_priority)

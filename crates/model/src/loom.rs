@@ -143,6 +143,11 @@ impl Counter for LoomCounter {
         checking(Check::Sections, || self.0.with_mut(|count| unsafe { *count += 1 }));
     }
 
+    fn look(&self) -> u32 {
+        // SAFETY: as above.
+        checking(Check::Sections, || self.0.with(|count| unsafe { *count }))
+    }
+
     fn get(&self) -> u32 {
         // SAFETY: as above.
         self.0.with(|count| unsafe { *count })

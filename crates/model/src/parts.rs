@@ -1,6 +1,5 @@
-//! Models of the parts of core that are no locks: the parking token, waiters, fences, and the optimistic spin queue.
+//! Models of the parts of core that are no locks: the parking token, waiters, and fences.
 
-pub mod osq;
 mod waiters;
 
 use std::sync::Arc;
@@ -16,16 +15,12 @@ use crate::model::Model;
 
 pub use waiters::waiters;
 
-/// A name, and its models.
-type Part = (&'static str, fn() -> Vec<Model>);
-
-/// All parts.
-pub const PARTS: &[Part] =
-    &[("parker", parker), ("waiters", waiters), ("strong-fences", fences), ("osq", osq::models)];
-
-/// The models of all of them.
+/// All of them.
 pub fn models() -> Vec<Model> {
-    PARTS.iter().flat_map(|(_, models)| models()).collect()
+    let mut models = parker();
+    models.extend(waiters());
+    models.extend(fences());
+    models
 }
 
 /// Two places, and data that only tokens hand over.

@@ -228,6 +228,14 @@ impl Counter for ShuttleCounter {
         self.busy.set(false);
     }
 
+    fn look(&self) -> u32 {
+        let count = self.count.get();
+        assert!(!self.busy.get(), "a reader's section while another goes on");
+        point();
+        assert!(!self.busy.get() && self.count.get() == count, "a section during a reader's");
+        count
+    }
+
     fn get(&self) -> u32 {
         self.count.get()
     }

@@ -12,9 +12,9 @@ use nearlock_core::linux::qspinlock::{
     WholeWord,
 };
 use nearlock_core::platform::LocalNodes;
-use nearlock_core::raw::RawTryLock;
+use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{Family, LockVisitor, Subject};
+use nearlock_core::subjects::{Family, LockVisitor, RwLockVisitor, Subject};
 use nearlock_core::tuning::Standard;
 
 use crate::engine::Engine;
@@ -22,6 +22,7 @@ use crate::exclusion::{counting, held_at_first, on_numa_nodes, one_node_for_two_
 use crate::loom::Loom;
 use crate::model::Model;
 use crate::parts;
+use crate::readers::{Act, acting, read_at_first, written_at_first};
 use crate::staged::{
     Queue, Stage, queue_at_work, queued_against_nameless, queued_against_pending, without_node,
 };
@@ -34,12 +35,14 @@ pub fn all_models() -> Vec<Model> {
 /// The models of a lock of core's list: those that any lock has, and those of its own states.
 pub fn models_of(subject: &Subject) -> Vec<Model> {
     let mut models = subject.visit::<Loom, _>(Common { name: subject.name, bounds: Bounds::of(subject) });
+    models.extend(subject.visit_rw::<Loom, _>(Readers { name: subject.name }).unwrap_or_default());
     models.extend(own_models(subject.name));
     models
 }
 
 /// At most so many preemptions in the models that any lock has; `None`: any number.
 struct Bounds {
+    one_section_each: Option<usize>,
     trying: Option<usize>,
     two_sections_each: usize,
     three_threads: usize,
@@ -49,13 +52,32 @@ struct Bounds {
 impl Bounds {
     /// What some seconds allow.
     fn of(subject: &Subject) -> Self {
+        if subject.is_rw || subject.is_timed {
+            // Waiters that sleep in a queue take many steps.
+            return Self {
+                one_section_each: Some(3),
+                trying: Some(2),
+                two_sections_each: 2,
+                three_threads: 1,
+                two_locks: 1,
+            };
+        }
+        let one_section_each = None;
         match subject.family {
             // Newcomers that steal, and waiters that sleep, multiply what can happen.
-            Family::Linux if competes(subject.name) => {
-                Self { trying: Some(3), two_sections_each: 2, three_threads: 1, two_locks: 1 }
+            Family::Linux if competes(subject.name) => Self {
+                one_section_each,
+                trying: Some(3),
+                two_sections_each: 2,
+                three_threads: 1,
+                two_locks: 1,
+            },
+            Family::Linux => {
+                Self { one_section_each, trying: None, two_sections_each: 3, three_threads: 3, two_locks: 2 }
             }
-            Family::Linux => Self { trying: None, two_sections_each: 3, three_threads: 3, two_locks: 2 },
-            _ => Self { trying: None, two_sections_each: 3, three_threads: 2, two_locks: 3 },
+            _ => {
+                Self { one_section_each, trying: None, two_sections_each: 3, three_threads: 2, two_locks: 3 }
+            }
         }
     }
 }
@@ -70,11 +92,35 @@ impl LockVisitor<Loom> for Common<'_> {
     fn visit<L: RawTryLock>(self) -> Vec<Model> {
         let Self { name, bounds } = self;
         vec![
-            counting::<Loom, L>(name, 2, 1, None),
+            counting::<Loom, L>(name, 2, 1, bounds.one_section_each),
             trying::<Loom, L>(name, bounds.trying),
             counting::<Loom, L>(name, 2, 2, Some(bounds.two_sections_each)),
             counting::<Loom, L>(name, 3, 1, Some(bounds.three_threads)),
             one_node_for_two_locks::<Loom, L>(name, Some(bounds.two_locks)),
+        ]
+    }
+}
+
+/// What readers and writers do with a lock.
+struct Readers<'a> {
+    name: &'a str,
+}
+
+impl RwLockVisitor<Loom> for Readers<'_> {
+    type Output = Vec<Model>;
+    fn visit<L: RawRwLock>(self) -> Vec<Model> {
+        use Act::{Downgrade, Read, TryRead, TryWrite, Write};
+        let name = self.name;
+        vec![
+            acting::<Loom, L>(name, &[&[Write], &[Read]], Some(3)),
+            acting::<Loom, L>(name, &[&[TryWrite, TryRead], &[Read]], Some(3)),
+            acting::<Loom, L>(name, &[&[TryRead, TryWrite], &[Write]], Some(2)),
+            acting::<Loom, L>(name, &[&[Downgrade], &[Read], &[Write]], Some(1)),
+            acting::<Loom, L>(name, &[&[Write, Read], &[Read, Write]], Some(1)),
+            written_at_first::<Loom, L>(name, &[&[Read], &[Read]], Some(2)),
+            written_at_first::<Loom, L>(name, &[&[Read], &[Write]], Some(2)),
+            read_at_first::<Loom, L>(name, &[&[Write], &[Read]], Some(2)),
+            read_at_first::<Loom, L>(name, &[&[Write], &[Write]], Some(1)),
         ]
     }
 }

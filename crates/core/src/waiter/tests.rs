@@ -94,6 +94,23 @@ fn a_list_is_a_queue_from_which_anybody_may_go() {
 }
 
 #[test]
+fn the_chosen_are_granted_in_their_order_and_may_be_gone_at_once() {
+    Chosen::<OneThread>::NOBODY.grant();
+    let waiters: Vec<Place> = (0..3).map(|_| Place::default()).collect();
+    let mut chosen = Chosen::NOBODY;
+    // SAFETY: they are in no queue, and stay.
+    [2, 0, 1].into_iter().for_each(|name| unsafe { chosen.push((&raw const waiters[name]).cast_mut()) });
+    let order: Vec<_> = core::iter::successors(Some(chosen.first), |waiter| {
+        // SAFETY: they stay.
+        Some(unsafe { &**waiter }.next.load(Relaxed)).filter(|next| !next.is_null())
+    })
+    .collect();
+    assert!(order.iter().zip([2, 0, 1]).all(|(at, name)| ptr::eq(*at, &raw const waiters[name])));
+    chosen.grant();
+    assert!(waiters.iter().all(|waiter| waiter.rest() == Signal::Granted));
+}
+
+#[test]
 fn spinning_on_an_owner_ends_for_each_of_its_reasons() {
     let word: <OneThread as Platform>::U32 = Atomic::new(1);
     let owner = ThreadId::new(7).unwrap();
