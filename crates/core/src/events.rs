@@ -33,6 +33,8 @@ events! {
     WaitHead "pv_wait_head" "A head of the queue that slept."
     KickWaiter "pv_kick_waiter" "A hand-over that woke the next waiter."
     KickUnlock "pv_kick_unlock" "An unlock that woke the head."
+    OsqLeave "osq_leave" "A spinner that left its queue, or was about to."
+    OsqGranted "osq_granted" "One of these that was granted its turn just then, and stayed."
     LocalPass "lock_local_pass" "Handed over within a NUMA node, past the waiters of others."
     PassLimit "lock_pass_limit" "Left a NUMA node that has waiters, having been handed over there often enough."
     CnaSplice "cna_splice" "A waiter moved from the main to the secondary queue."

@@ -73,6 +73,7 @@ pub trait Schedule: Platform {
 
     /// Spins until `done` holds of the word, and returns the value seen; or until there is reason to stop. The
     /// load that satisfies `done` has ordering `order`.
+    #[track_caller]
     fn spin_on_owner<V: Copy>(
         spin: &mut Spin,
         word: &impl Atomic<V>,
@@ -88,10 +89,11 @@ pub trait Schedule: Platform {
             if Self::owner_state(owner) == OwnerState::Asleep {
                 return Err(Stop::OwnerSleeps);
             }
+            let turn = spin.turns;
             if Self::should_give_way(spin) {
                 return Err(Stop::GiveWay);
             }
-            Self::cpu_relax(spin.turns);
+            Self::cpu_relax(turn);
         }
     }
 }

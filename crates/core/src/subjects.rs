@@ -3,7 +3,7 @@
 
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
-use crate::linux::{cna, cna_v13, qspinlock, rwsem_xadd};
+use crate::linux::{cna, cna_v13, osq, qspinlock, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::schedule::Schedule;
@@ -20,6 +20,7 @@ pub trait EveryCapability:
     + LocalNodes<qspinlock::Node<Self, ()>>
     + LocalNodes<cna::Node<Self>>
     + LocalNodes<cna_v13::Node<Self>>
+    + LocalNodes<osq::Node<Self>>
 {
 }
 
@@ -33,6 +34,7 @@ impl<P> EveryCapability for P where
         + LocalNodes<qspinlock::Node<Self, ()>>
         + LocalNodes<cna::Node<Self>>
         + LocalNodes<cna_v13::Node<Self>>
+        + LocalNodes<osq::Node<Self>>
 {
 }
 

@@ -95,6 +95,8 @@ pub struct Thread {
     /// Whether it moves to another NUMA node between one question where it is and the next: to the neighbour under
     /// loom (node 0 and 1, 2 and 3, ...), to any under Shuttle.
     pub migrates: bool,
+    /// Whether it spins on for as long as it takes.
+    pub is_patient: bool,
     /// What locks call it; 0: they have not asked yet.
     pub number: u32,
     /// Whether it is urgent at first; [`Priority::set_priority`](nearlock_core::platform::Priority::set_priority)

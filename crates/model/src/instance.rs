@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::linux::{cna, cna_v13, qspinlock};
+use nearlock_core::linux::{cna, cna_v13, osq, qspinlock};
 use nearlock_core::platform::{LentNode, LocalNodes, NodeId};
 use nearlock_core::settings::Setting;
 
@@ -16,6 +16,7 @@ pub struct Instance<E: Engine> {
     pub(crate) qspin: Nodes<qspinlock::Node<E, ()>>,
     pub(crate) cna: Nodes<cna::Node<E>>,
     pub(crate) cna_v13: Nodes<cna_v13::Node<E>>,
+    pub(crate) osq: Nodes<osq::Node<E>>,
     pub(crate) now_ns: Cell<u64>,
     /// How many threads without a slot have asked for their number.
     slotless: Cell<u32>,
@@ -32,6 +33,7 @@ impl<E: Engine> Default for Instance<E> {
             qspin: Nodes::default(),
             cna: Nodes::default(),
             cna_v13: Nodes::default(),
+            osq: Nodes::default(),
             now_ns: Cell::default(),
             slotless: Cell::default(),
             asleep: RefCell::default(),
@@ -49,6 +51,7 @@ impl<E: Engine> Instance<E> {
         self.qspin.make(nodes);
         self.cna.make(nodes);
         self.cna_v13.make(nodes);
+        self.osq.make(nodes);
         self.now_ns.set(0);
         self.slotless.set(0);
         self.asleep.borrow_mut().clear();
@@ -172,7 +175,7 @@ macro_rules! capabilities {
             }
             fn should_give_way(spin: &mut nearlock_core::schedule::Spin) -> bool {
                 spin.turns += 1;
-                Self::has_spun(spin.turns)
+                !Self::thread().is_patient && Self::has_spun(spin.turns)
             }
         }
 
@@ -185,6 +188,7 @@ macro_rules! capabilities {
         $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::qspinlock::Node<$engine, ()>, qspin);
         $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::cna::Node<$engine>, cna);
         $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::cna_v13::Node<$engine>, cna_v13);
+        $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::osq::Node<$engine>, osq);
     };
     (@nodes $engine:ty, $node:ty, $table:ident) => {
         // SAFETY: each slot has a node per level in its table, and each level is lent once at a time; the nodes stay

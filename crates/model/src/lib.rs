@@ -16,8 +16,8 @@
 //!
 //! # What is shown
 //!
-//! Of each working lock of core's list, and of the parts that are no locks, the parking token, waiters and strong fences
-//! (`cargo test -p nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
+//! Of each working lock of core's list, and of the parts that are no locks, the parking token, waiters, strong fences
+//! and the optimistic spin queue (`cargo test -p nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
 //!
 //! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's writes
 //!    unseen by the next: each section writes to a cell that nothing else protects.
@@ -51,6 +51,8 @@
 //! | three newcomers behind a head (CNA's version 13) | 4 | 1 |
 //! | a newcomer that comes twice, the second time from another NUMA node: held by another thread (CNA) | 4 | 1 |
 //! | the same, held by the head (CNA's version 13) | 3 | 2 |
+//! | the optimistic spin queue: each comes once; twice | 2 or 3; 2 | any number or 2; 3 |
+//! | the same, staged: some leave, and others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |
 //!
 //! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by
 //! itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere.
@@ -68,6 +70,7 @@
 //! | newcomers behind a head (the same) | 6 or 7 | 1 or 2 | 300 |
 //! | staged queues (CNA) | 6 to 8 | 1 or 2 | 300 |
 //! | the parking token; waiters | 2 or 3 | | 500 |
+//! | the optimistic spin queue, left at random | 4 or 8 | | 500 |
 //! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |
 //!
 //! No execution lets two sections overlap, leaves a sleeper asleep, or does not end; and the schedules of a lock have

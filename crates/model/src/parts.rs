@@ -1,5 +1,6 @@
-//! Models of the parts of core that are no locks: the parking token, waiters, and fences.
+//! Models of the parts of core that are no locks: the parking token, waiters, fences, and the optimistic spin queue.
 
+pub mod osq;
 mod waiters;
 
 use std::sync::Arc;
@@ -15,12 +16,16 @@ use crate::model::Model;
 
 pub use waiters::waiters;
 
-/// All of them.
+/// A name, and its models.
+type Part = (&'static str, fn() -> Vec<Model>);
+
+/// All parts.
+pub const PARTS: &[Part] =
+    &[("parker", parker), ("waiters", waiters), ("strong-fences", fences), ("osq", osq::models)];
+
+/// The models of all of them.
 pub fn models() -> Vec<Model> {
-    let mut models = parker();
-    models.extend(waiters());
-    models.extend(fences());
-    models
+    PARTS.iter().flat_map(|(_, models)| models()).collect()
 }
 
 /// Two places, and data that only tokens hand over.

@@ -15,7 +15,7 @@ use nearlock_core::tuning::Standard;
 use nearlock_model::engine::Engine;
 use nearlock_model::exclusion::held_at_first;
 use nearlock_model::model::Model;
-use nearlock_model::parts::{parker, waiters};
+use nearlock_model::parts::{osq, parker, waiters};
 use nearlock_model::shuttle::Shuttle;
 use nearlock_model::shuttle::adversary::{Contest, overtaken};
 use nearlock_model::shuttle::crowd::crowd;
@@ -177,6 +177,12 @@ fn the_pending_path_of_qspinlock_holds() {
     pending_path::<Fifo, WholeWord>("qspinlock-whole-word", &[Pending, NoNode]);
     pending_path::<Cna, Standard>("cna", &[Pending, NoNode]);
     pending_path::<Fifo, Preemptible>("qspinlock-preemptible", &[Stealing, KickUnlock, KickWaiter, NoNode]);
+}
+
+#[test]
+fn spinners_leave_their_queue_at_random() {
+    let models = osq::crowds().into_iter().map(|model| (model, 500)).collect::<Vec<_>>();
+    check_all("osq", &models, &[LockEvent::OsqLeave, LockEvent::OsqGranted]);
 }
 
 #[test]

@@ -3,5 +3,6 @@
 pub mod cna;
 pub mod cna_v13;
 pub mod mcs_spinlock;
+pub mod osq;
 pub mod qspinlock;
 pub mod rwsem_xadd;

@@ -11,13 +11,14 @@ use nearlock_model::document;
 use nearlock_model::evidence::Evidence;
 use nearlock_model::model::{Depth, Model};
 use nearlock_model::mutate::record;
+use nearlock_model::parts::PARTS;
 use nearlock_model::subjects::{all_models, models_of};
 
 /// Runs the models and drops each ordering in turn. The document goes to stdout, the steps to stderr.
 #[derive(Debug, Parser)]
 #[command(name = "orderings")]
 struct Cli {
-    /// Only the models of these locks, within their own bounds, and no document: the steps go to stdout.
+    /// Only the models of these locks, or parts of core that are none, within their own bounds, and no document: the steps go to stdout.
     #[arg(long, value_delimiter = ',', value_name = "LOCK", value_parser = PossibleValuesParser::new(names()))]
     locks: Vec<String>,
     /// Only run the models as they are, within their own bounds, and drop nothing.
@@ -35,9 +36,14 @@ struct Cli {
     consequences_max: u64,
 }
 
-/// The locks that have models.
+/// The locks and parts that have models.
 fn names() -> impl Iterator<Item = &'static str> {
-    Subject::working().map(|subject| subject.name)
+    Subject::working().map(|subject| subject.name).chain(PARTS.iter().map(|(name, _)| *name))
+}
+
+fn models_called(name: &str) -> Vec<Model> {
+    let part = || PARTS.iter().find(|part| part.0 == name).map(|part| part.1());
+    Subject::named(name).map(models_of).or_else(part).unwrap_or_default()
 }
 
 fn main() -> Result<ExitCode> {
@@ -59,8 +65,7 @@ fn main() -> Result<ExitCode> {
 
 /// Of a few locks: what holds, and which of their orderings they need by themselves.
 fn of_locks(cli: &Cli) -> ExitCode {
-    let models: Vec<_> =
-        cli.locks.iter().filter_map(|name| Subject::named(name)).flat_map(models_of).collect();
+    let models: Vec<_> = cli.locks.iter().flat_map(|name| models_called(name)).collect();
     if cli.run_only {
         return run(&models);
     }

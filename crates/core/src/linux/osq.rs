@@ -1,0 +1,432 @@
+//! Optimistic spin queue: of those who would spin for a sleeping lock, one does; the others wait for their turn in an
+//! MCS queue, which they may leave at any time.
+//!
+//! ```text
+//!  tail  0: nobody | the name of the last node: bits 16-17 level | 18-31 slot + 1
+//!
+//!  [spinner] --next--> [waiter 1] --next--> [waiter 2] <-- tail
+//!            <-previous-          <-previous-
+//!
+//!  tail  0 -> n        enters, and has its turn at once             `enter`
+//!        p -> n        enters behind p                              `enter`
+//!        n -> 0        the spinner leaves, and is the last          `release`
+//!        n -> p        a waiter leaves, and is the last             `settle`
+//!
+//!  A waiter x between p and n leaves in three steps:
+//!   A  p.next  x -> 0      then p can neither end its turn nor leave: somebody is behind it, nobody knows who
+//!   B  x.next  n -> 0      then n cannot do step A of its own        (or x is the last: tail x -> p, and done)
+//!   C  n.previous = p, p.next = n
+//! ```
+//! 1. Whoever is behind a node, as its swap of the tail says or step C, keeps it from leaving until it has linked
+//!    itself there, or step C or the tail names another. So p is in the queue from A to C, and n from B on.
+//! 2. The spinner grants n only after it has swapped n out of its own `next`: so either it grants n, or n's step A
+//!    succeeds. Hence n, if A fails for good, will find itself granted, and `leave` says so. For the same reason B is a swap: of
+//!    two that read n there, one could go on with a waiter that has left.
+//! 3. A link is written by whoever is behind, before it waits, or by step C; those are ordered by taking the link out.
+//!
+//! A waiter may look at the `next` of one that has left, whose node may be another lock's by then: the word has four
+//! bytes in every node that a platform lends, and never this waiter's name (slot and level are in use by it).
+//!
+//! A waiter waits for its neighbours in steps A and B, at any length if they have no processor; it yields then.
+//!
+//! Fairness: first come, first served, among those who stay. Whoever has no node does not get a turn.
+//! Source: the algorithm of Linux' `kernel/locking/osq_lock.c` (Zijlstra, Low, 2014; heeding a predecessor that does
+//! not run: Pan Xinhui, 2016), from a description in own words.
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use super::qspinlock::{self, Tail};
+use crate::events::LockEvent;
+use crate::native::Native;
+use crate::platform::{Atomic, LentNode, LocalNodes, Platform, ZeroNode};
+use crate::schedule::{Schedule, Spin, Stop, ThreadId};
+
+/// No node's name.
+const NOBODY: u32 = 0;
+
+/// A place in the queue. Neighbours are named as in the tail.
+#[repr(C)]
+pub struct Node<P: Platform> {
+    /// 1 once the owner has its turn.
+    granted: P::U32,
+    /// Who is in front. Written by the owner when it enters, then by step C of whoever is in front.
+    previous: P::U32,
+    /// Who is behind, as far as it has linked itself in.
+    next: P::U32,
+    /// The owner's thread.
+    thread: P::U32,
+    /// That of who is in front: a hint.
+    previous_thread: P::U32,
+}
+
+// What others may still look at has four bytes in the other nodes that platforms lend.
+const _: () = assert!(offset_of!(Node<Native>, next) == offset_of!(qspinlock::Node<Native, ()>, granted));
+
+// SAFETY: words of zero bits are valid.
+unsafe impl<P: Platform> ZeroNode for Node<P> {}
+
+impl<P: Platform> Default for Node<P> {
+    fn default() -> Self {
+        Self {
+            granted: Atomic::new(0),
+            previous: Atomic::new(NOBODY),
+            next: Atomic::new(NOBODY),
+            thread: Atomic::new(0),
+            previous_thread: Atomic::new(0),
+        }
+    }
+}
+
+/// See the [module](self). Four bytes; all zero: nobody spins.
+#[repr(transparent)]
+pub struct Osq<P: Platform> {
+    tail: P::U32,
+}
+
+impl<P: Platform> Osq<P> {
+    /// A queue without a spinner, in `const`.
+    pub const fn new() -> Self {
+        Self { tail: Atomic::ZERO }
+    }
+
+    /// Whether somebody spins, or waits to. Stale by the time it is known, and orders nothing.
+    pub fn has_spinner(&self) -> bool {
+        self.tail.load(Relaxed) != NOBODY
+    }
+}
+
+impl<P: Platform> Default for Osq<P> {
+    fn default() -> Self {
+        Self { tail: Atomic::new(NOBODY) }
+    }
+}
+
+impl<P: Schedule + LocalNodes<Node<P>>> Osq<P> {
+    /// Waits for the caller's turn, does `f` then, and ends the turn. `None`: the caller should spin no longer, as
+    /// `spin` says, or because the thread in front does not run; or it has no node. `f` may not unwind.
+    ///
+    /// What happened in one turn happens before what happens in the next.
+    pub fn with_turn<R>(&self, me: ThreadId, spin: &mut Spin, f: impl FnOnce(&mut Spin) -> R) -> Option<R> {
+        P::with_node(|lent| {
+            let Some(lent) = lent else {
+                P::count(LockEvent::NoNode);
+                return None;
+            };
+            // SAFETY: just lent, for the length of this closure; entered once, and then left or released.
+            unsafe {
+                if !self.enter(&lent, me) && !self.wait(&lent, spin) {
+                    return None;
+                }
+                let r = f(spin);
+                self.release(&lent);
+                Some(r)
+            }
+        })
+    }
+
+    /// Enters the queue; true if it was empty: the caller has its turn. Safety: the node is lent to the caller.
+    #[doc(hidden)] // public, as the next three, for models that start in the middle of a queue
+    pub unsafe fn enter(&self, lent: &LentNode<Node<P>>, me: ThreadId) -> bool {
+        let name = Tail::encode(lent.id).bits();
+        // SAFETY: lent nodes live as long as the platform; so below.
+        let node = unsafe { &*lent.node };
+        node.granted.store(0, Relaxed);
+        node.next.store(NOBODY, Relaxed);
+        node.thread.store(me.get(), Relaxed);
+        // Ordering: AcqRel. Release publishes the stores above to whoever finds us in the tail. Acquire, pairs with the
+        // Releases in `release`, `settle` and here: the last turn happens before ours, and whoever is in front
+        // has made its node before we write into it.
+        let previous = self.tail.swap(name, AcqRel);
+        if previous == NOBODY {
+            return true;
+        }
+        // SAFETY: it stays in the queue until we have linked ourselves in (invariant 1).
+        let before = unsafe { Self::named(previous) };
+        node.previous.store(previous, Relaxed);
+        node.previous_thread.store(before.thread.load(Relaxed), Relaxed);
+        // Ordering: Release, pairs with the Acquires of `next` in `release` and `settle`: our node is made before
+        // they write into it.
+        before.next.store(name, Release);
+        false
+    }
+
+    /// Waits for the caller's turn, or leaves the queue; false then. Safety: the caller has entered by this node, and has not
+    /// left.
+    #[doc(hidden)]
+    pub unsafe fn wait(&self, lent: &LentNode<Node<P>>, spin: &mut Spin) -> bool {
+        // SAFETY: as in `enter`.
+        let node = unsafe { &*lent.node };
+        loop {
+            let owner = node.previous_thread.load(Relaxed);
+            let thread = ThreadId::new(owner).expect("threads have names");
+            // Ordering: Acquire, pairs with the Release in `release`: the last turn happens before ours.
+            match P::spin_on_owner(spin, &node.granted, Acquire, thread, |granted| granted != 0) {
+                Ok(_) => return true,
+                // Somebody else is in front by now.
+                Err(Stop::OwnerSleeps) if node.previous_thread.load(Relaxed) != owner => {}
+                // SAFETY: the caller's.
+                Err(_) => return unsafe { self.leave(lent) },
+            }
+        }
+    }
+
+    /// Leaves the queue. True if the caller has been granted its turn meanwhile, and so has not left. Safety: as
+    /// [`wait`](Self::wait).
+    #[doc(hidden)]
+    #[cold]
+    pub unsafe fn leave(&self, lent: &LentNode<Node<P>>) -> bool {
+        P::count(LockEvent::OsqLeave);
+        let name = Tail::encode(lent.id).bits();
+        // SAFETY: as in `enter`.
+        let node = unsafe { &*lent.node };
+        // A. Who is in front may be leaving too, and change meanwhile.
+        let mut turn = 0;
+        let (previous, before) = loop {
+            let previous = node.previous.load(Relaxed);
+            // SAFETY: nodes live as long as the platform; it may be another lock's by now.
+            let before = unsafe { Self::named(previous) };
+            // Ordering: Acquire on success, pairs with the Release in C: the link that we take out comes before whatever is
+            // written there after we have left. Relaxed on failure, where it is only tried again.
+            if before.next.load(Relaxed) == name
+                && before.next.compare_exchange(name, NOBODY, Acquire, Relaxed).is_ok()
+            {
+                break (previous, before);
+            }
+            // Ordering: Acquire, pairs with the Release in `release`, as in `wait`.
+            if node.granted.load(Acquire) != 0 {
+                P::count(LockEvent::OsqGranted);
+                return true;
+            }
+            P::cpu_relax(turn);
+            turn = turn.saturating_add(1);
+        };
+        // B
+        let Some(next) = self.settle(name, node, previous) else { return false };
+        // C
+        // SAFETY: in the queue, and cannot leave before it has seen what we write now (invariant 1).
+        let after = unsafe { Self::named(next) };
+        after.previous_thread.store(node.previous_thread.load(Relaxed), Relaxed);
+        after.previous.store(previous, Relaxed);
+        // Ordering: Release, pairs with the Acquires of `next` in `leave`, `release` and `settle`: the store
+        // above comes before any later step C.
+        before.next.store(next, Release);
+        false
+    }
+
+    /// Step B: takes out who is behind; `None` if nobody is, and then the tail is `previous`.
+    fn settle(&self, name: u32, node: &Node<P>, previous: u32) -> Option<u32> {
+        let mut turn = 0;
+        loop {
+            // Ordering: AcqRel. Release, pairs with the Acquire in `enter`: our step A comes before the link of whoever
+            // finds `previous` there. Acquire, pairs with the Release here of whoever has left from behind us: its
+            // link comes before our node's next use. Relaxed on failure, where nothing is read through the value.
+            if self.tail.load(Relaxed) == name
+                && self.tail.compare_exchange(name, previous, AcqRel, Relaxed).is_ok()
+            {
+                return None;
+            }
+            if node.next.load(Relaxed) != NOBODY {
+                // Ordering: Acquire, pairs with the Releases of the links in `enter` and step C: the node of whoever is
+                // behind is made before we write into it.
+                let next = node.next.swap(NOBODY, Acquire);
+                if next != NOBODY {
+                    return Some(next);
+                }
+            }
+            P::cpu_relax(turn);
+            turn = turn.saturating_add(1);
+        }
+    }
+
+    /// Ends the caller's turn. Safety: it has it, by this node.
+    #[doc(hidden)]
+    pub unsafe fn release(&self, lent: &LentNode<Node<P>>) {
+        let name = Tail::encode(lent.id).bits();
+        // Ordering: AcqRel on success. Release, pairs with the Acquire in `enter`: our turn happens before the next.
+        // Acquire, as in `settle`. Relaxed on failure, where nothing is read through the value.
+        if self.tail.compare_exchange(name, NOBODY, AcqRel, Relaxed).is_ok() {
+            return;
+        }
+        // SAFETY: as in `enter`.
+        let node = unsafe { &*lent.node };
+        // Ordering: Acquire, as in `settle`.
+        let next = match node.next.swap(NOBODY, Acquire) {
+            NOBODY => self.settle(name, node, NOBODY),
+            next => Some(next),
+        };
+        if let Some(next) = next {
+            // SAFETY: its step A can succeed no more, so it waits for this (invariant 2).
+            let after = unsafe { Self::named(next) };
+            // Ordering: Release, pairs with the Acquires of `granted` in `wait` and `leave`: our turn happens before
+            // theirs.
+            after.granted.store(1, Release);
+        }
+    }
+
+    /// The node of this name. Safety: some node has it.
+    unsafe fn named<'a>(name: u32) -> &'a Node<P> {
+        let id = Tail::decode(name).expect("a link names somebody");
+        // SAFETY: nodes live as long as the platform.
+        unsafe { &*P::node(id) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::NodeId;
+    use crate::schedule::OwnerState;
+    use crate::testing::{OneThread, SPINS, events_of, meanwhile, others_are_done, set_owner_state};
+    use std::sync::Arc;
+    use std::vec::Vec;
+
+    type Queue = Osq<OneThread>;
+    type Place = LentNode<Node<OneThread>>;
+
+    const _: () = assert!(size_of::<Osq<Native>>() == 4 && size_of::<Node<Native>>() == 20);
+
+    fn place(slot: u32) -> Place {
+        let id = NodeId { slot, level: 0 };
+        LentNode { id, node: OneThread::node(id) }
+    }
+
+    fn thread(slot: u32) -> ThreadId {
+        ThreadId::new(slot + 1).unwrap()
+    }
+
+    fn node(slot: u32) -> &'static Node<OneThread> {
+        // SAFETY: nodes live as long as the thread of the test.
+        unsafe { &*place(slot).node }
+    }
+
+    /// A queue of the threads in these slots, the first of which has its turn.
+    fn queue_of(slots: &[u32]) -> Arc<Queue> {
+        let queue = Arc::new(Queue::new());
+        for (i, slot) in slots.iter().enumerate() {
+            // SAFETY: each enters once.
+            assert_eq!(unsafe { queue.enter(&place(*slot), thread(*slot)) }, i == 0);
+        }
+        queue
+    }
+
+    /// Names of those in the queue, from the last to the first, by `previous`; checked against `next`.
+    fn order(queue: &Queue, first: u32) -> Vec<u32> {
+        let slot_of = |name: u32| Tail::decode(name).unwrap().slot;
+        let mut slots = Vec::from([slot_of(queue.tail.load(Relaxed))]);
+        assert_eq!(node(slots[0]).next.load(Relaxed), NOBODY);
+        while *slots.last().unwrap() != first {
+            let last = *slots.last().unwrap();
+            let previous = slot_of(node(last).previous.load(Relaxed));
+            assert_eq!(slot_of(node(previous).next.load(Relaxed)), last);
+            assert_eq!(node(last).previous_thread.load(Relaxed), previous + 1);
+            slots.push(previous);
+        }
+        slots
+    }
+
+    #[test]
+    fn alone_it_is_its_turn_at_once() {
+        let queue = Queue::default();
+        let turn = queue.with_turn(thread(0), &mut Spin::default(), |_| queue.has_spinner());
+        assert_eq!(turn, Some(true));
+        assert!(!queue.has_spinner());
+    }
+
+    #[test]
+    fn without_a_node_there_is_no_turn() {
+        let queue = Queue::new();
+        OneThread::without_nodes(|| {
+            assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), |_| ()), None);
+        });
+        assert_eq!(events_of(LockEvent::NoNode), 1);
+        assert!(!queue.has_spinner());
+    }
+
+    #[test]
+    fn turns_come_in_order() {
+        let queue = queue_of(&[1, 2, 3]);
+        assert_eq!(order(&queue, 1), [3, 2, 1]);
+        for slot in [1, 2, 3] {
+            assert!(slot == 1 || node(slot).granted.load(Relaxed) == 1);
+            assert!(slot == 3 || node(slot + 1).granted.load(Relaxed) == 0);
+            // SAFETY: it has its turn.
+            unsafe { queue.release(&place(slot)) };
+        }
+        assert!(!queue.has_spinner());
+    }
+
+    #[test]
+    fn a_turn_that_comes_in_time_is_taken() {
+        let queue = queue_of(&[5]);
+        let theirs = queue.clone();
+        // SAFETY: it has its turn.
+        meanwhile(move || unsafe { theirs.release(&place(5)) });
+        assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), |spin| spin.turns), Some(1));
+        assert!(others_are_done() && !queue.has_spinner());
+    }
+
+    #[test]
+    fn whoever_has_spun_enough_leaves() {
+        let queue = queue_of(&[5, 6]);
+        let mut spin = Spin::default();
+        assert_eq!(queue.with_turn(thread(0), &mut spin, |_| ()), None);
+        assert!(spin.turns > SPINS);
+        assert_eq!(order(&queue, 5), [6, 5]);
+        assert_eq!((events_of(LockEvent::OsqLeave), events_of(LockEvent::OsqGranted)), (1, 0));
+    }
+
+    #[test]
+    fn a_waiter_leaves_from_between_two() {
+        let queue = queue_of(&[1, 2, 3, 4]);
+        // SAFETY: they wait; so below.
+        unsafe {
+            assert!(!queue.leave(&place(2)));
+            assert_eq!(order(&queue, 1), [4, 3, 1]);
+            assert!(!queue.leave(&place(3)));
+            assert_eq!(order(&queue, 1), [4, 1]);
+            assert!(!queue.leave(&place(4)));
+            assert_eq!(order(&queue, 1), [1]);
+            queue.release(&place(1));
+        }
+        assert!(!queue.has_spinner());
+    }
+
+    #[test]
+    fn whoever_is_granted_as_it_leaves_has_its_turn() {
+        let queue = queue_of(&[1, 2]);
+        // SAFETY: in their turns.
+        unsafe {
+            queue.release(&place(1));
+            assert!(queue.leave(&place(2)));
+            assert_eq!(events_of(LockEvent::OsqGranted), 1);
+            queue.release(&place(2));
+        }
+        assert!(!queue.has_spinner());
+    }
+
+    #[test]
+    fn a_predecessor_that_does_not_run_is_not_waited_for() {
+        let queue = queue_of(&[5, 6]);
+        set_owner_state(thread(6), OwnerState::Asleep);
+        let mut spin = Spin::default();
+        assert_eq!(queue.with_turn(thread(0), &mut spin, |_| ()), None);
+        assert!(spin.turns < SPINS);
+    }
+
+    #[test]
+    fn one_that_has_left_does_not_count() {
+        let queue = queue_of(&[5, 6]);
+        let theirs = queue.clone();
+        // SAFETY: they wait, or have their turn.
+        meanwhile(move || unsafe {
+            assert!(!theirs.leave(&place(6)));
+            set_owner_state(thread(6), OwnerState::Asleep);
+        });
+        let theirs = queue.clone();
+        // SAFETY: as above.
+        meanwhile(move || unsafe { theirs.release(&place(5)) });
+        assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), |_| ()), Some(()));
+        assert!(others_are_done());
+    }
+}
