@@ -2,8 +2,11 @@
 //! how threads are made, timed or reported. The same source runs natively and simulated.
 
 pub mod context1;
+pub mod gate;
+pub mod jobs;
 pub mod locktorture;
 mod observer;
 pub mod sections;
 
+pub use gate::{Exclusive, Gate, Readers};
 pub use observer::Observer;

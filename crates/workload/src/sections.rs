@@ -50,6 +50,11 @@ impl Spell {
         value.wrapping_add(worked).wrapping_sub(black_box(worked))
     }
 
+    /// One of so many equal parts.
+    pub(crate) fn divided(self, parts: u64) -> Self {
+        Self { ns: self.ns / parts, turns: self.turns / parts }
+    }
+
     /// Half to one and a half of it, as `random` says.
     pub(crate) fn vary(self, random: u32) -> Self {
         let part = |whole: u64| whole / 2 + ((u128::from(whole) * u128::from(random)) >> 32) as u64;

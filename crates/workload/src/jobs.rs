@@ -1,0 +1,301 @@
+//! Jobs: users that run one job after another, some of which take kernel locks. The frame of AIM7, exim and the
+//! page-fault and mapping benchmarks, whose constants are in [`profiles`].
+//!
+//! ```text
+//! user:  loop {  list of 100 jobs, shuffled; each is one of two kinds  }
+//!
+//! quiet job:    steps {  compute;  give way;  perhaps sleep  }
+//! locking job:  rounds {  sections {  compute;  one of K locks, at random
+//!                                     lock, for a reader or a writer
+//!                                     lines: read, or read and write; the first at both ends
+//!                                     work of the section; perhaps sleep
+//!                                     unlock  }
+//!                         give way;  perhaps sleep  }
+//! both:         once in each step or round, a short section of one spinlock that everybody shares
+//! ```
+//! The population is closed: a user begins its next job when it has finished one. A locking job's round stands for a
+//! system call or a few, such as a fork with the child's exit: the child's part is done by the same user, since its
+//! parent waits for it. The spinlock stands for what else does not scale in a kernel; it is a ticket lock, as those
+//! of Linux were until 2015.
+//!
+//! A writer reads the first line when it enters and writes it, one more, when it leaves, so that any two that overlap
+//! lose an update: at the end it must be the number of writers' sections. A reader must find it unchanged.
+//! Source: what AIM7 does, from `README.aim7` and the workfiles of the re-aim sources.
+
+pub mod profiles;
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::classic::ticket::TicketLock;
+use nearlock_core::platform::{Atomic, Platform, Work};
+use nearlock_core::raw::RawLock;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::locktorture::OwnLine;
+use crate::sections::Spell;
+use crate::{Gate, Observer};
+
+/// Jobs of a user's list, as many as re-aim gives each unless told otherwise.
+pub const LIST: usize = 100;
+
+/// More lines than any section touches.
+pub const LINES_MAX: usize = 16;
+
+/// A lock and what it protects, each on cache lines of its own.
+#[repr(C)]
+pub struct Guarded<P: Platform, G> {
+    gate: OwnLine<G>,
+    lines: [OwnLine<P::U64>; LINES_MAX],
+}
+
+impl<P: Platform, G: Gate> Default for Guarded<P, G> {
+    fn default() -> Self {
+        Self { gate: OwnLine(G::default()), lines: core::array::from_fn(|_| OwnLine(Atomic::new(0))) }
+    }
+}
+
+impl<P: Platform, G> Guarded<P, G> {
+    /// How many writers' sections left their mark. Exact once all users have ended.
+    pub fn written(&self) -> u64 {
+        self.lines[0].0.load(Relaxed)
+    }
+}
+
+/// What else all users share: a spinlock and the line that it protects.
+#[repr(C)]
+pub struct Rest<P: Platform> {
+    spinlock: OwnLine<TicketLock<P>>,
+    line: OwnLine<P::U64>,
+}
+
+impl<P: Platform> Default for Rest<P> {
+    fn default() -> Self {
+        Self { spinlock: OwnLine(TicketLock::default()), line: OwnLine(Atomic::new(0)) }
+    }
+}
+
+impl<P: Platform> Rest<P> {
+    /// How many sections of the spinlock left their mark. Exact once all users have ended.
+    pub fn sections(&self) -> u64 {
+        self.line.0.load(Relaxed)
+    }
+}
+
+/// What jobs consist of. Every length but that of the sections is drawn anew each time, from half to one and a half
+/// of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// Of 100 jobs, how many take the locks.
+    pub locking_percent: u64,
+    /// Rounds of a locking job.
+    pub rounds: u64,
+    /// Work of a round outside of its sections.
+    pub round: Spell,
+    /// Sections of a round.
+    pub sections: u64,
+    /// Work inside a writer's section, beside its lines.
+    pub section: Spell,
+    /// Work inside a reader's.
+    pub read_section: Spell,
+    /// Of 100 writers' sections, how many sleep inside.
+    pub sleep_inside_percent: u64,
+    /// For how long, in ns.
+    pub sleep_inside_ns: u64,
+    /// Lines that a section touches: 1 to [`LINES_MAX`].
+    pub lines: usize,
+    /// Of 100 sections, how many only read.
+    pub read_percent: u64,
+    /// Steps of a quiet job.
+    pub steps: u64,
+    /// Work of a step.
+    pub step: Spell,
+    /// Of 100 steps and rounds, how many end asleep.
+    pub sleep_percent: u64,
+    /// For how long, in ns.
+    pub sleep_ns: u64,
+    /// Work inside a section of the spinlock; nothing at all: there are none.
+    pub spinlock: Spell,
+}
+
+/// What a user found, beside what its observer did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Sections of writers.
+    pub writes: u64,
+    /// Sections of readers.
+    pub reads: u64,
+    /// Sections of the spinlock.
+    pub spins: u64,
+    /// Readers' sections within which a writer wrote.
+    pub torn: u64,
+}
+
+/// One user.
+pub struct User<'a, P: Platform, G: Gate> {
+    guarded: &'a [Guarded<P, G>],
+    rest: &'a Rest<P>,
+    node: &'a G::Node,
+    params: Params,
+    list: [bool; LIST],
+    tally: Tally,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl<'a, P: Work, G: Gate> User<'a, P, G> {
+    /// A user whose draws follow from `seed`. The node is exclusively its own.
+    ///
+    /// # Panics
+    ///
+    /// If there are no locks, no lines or more than [`LINES_MAX`], or jobs without steps or rounds.
+    pub fn new(
+        guarded: &'a [Guarded<P, G>],
+        rest: &'a Rest<P>,
+        node: &'a mut G::Node,
+        params: Params,
+        seed: u64,
+    ) -> Self {
+        assert!(!guarded.is_empty(), "no locks");
+        assert!((1..=LINES_MAX).contains(&params.lines), "{} lines", params.lines);
+        assert!(params.steps > 0 && params.rounds > 0, "jobs of nothing");
+        let list = core::array::from_fn(|job| (job as u64) < params.locking_percent);
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Self { guarded, rest, node, params, list, tally: Tally::default(), rng }
+    }
+
+    /// Runs jobs until the observer has had enough, which is asked after each step and round. Begins somewhere in a
+    /// list, as users do that have been there for a while.
+    pub fn run(&mut self, observer: &mut impl Observer) -> Tally {
+        self.shuffle();
+        let mut next = self.below(LIST as u64) as usize;
+        loop {
+            let goes_on = if self.list[next] { self.locking(observer) } else { self.quiet(observer) };
+            if !goes_on {
+                return self.tally;
+            }
+            next += 1;
+            if next == LIST {
+                next = 0;
+                self.shuffle();
+            }
+        }
+    }
+
+    /// Source: Fisher and Yates.
+    fn shuffle(&mut self) {
+        for last in (1..LIST).rev() {
+            let other = self.below(last as u64 + 1) as usize;
+            self.list.swap(last, other);
+        }
+    }
+
+    fn quiet(&mut self, observer: &mut impl Observer) -> bool {
+        let steps = self.params.steps;
+        (0..steps).all(|_| {
+            self.pass(self.params.step);
+            self.end_of_turn(observer, 1.0 / steps as f64)
+        })
+    }
+
+    fn locking(&mut self, observer: &mut impl Observer) -> bool {
+        let Params { rounds, sections, .. } = self.params;
+        (0..rounds).all(|_| {
+            for _ in 0..sections {
+                self.pass(self.params.round.divided(sections));
+                self.section(observer);
+            }
+            self.end_of_turn(observer, 1.0 / rounds as f64)
+        })
+    }
+
+    /// What comes after each step and round. Whether to go on.
+    fn end_of_turn(&mut self, observer: &mut impl Observer, share_of_job: f64) -> bool {
+        if self.params.spinlock != Spell::default() {
+            self.spinlock();
+        }
+        observer.progressed(share_of_job);
+        self.sleep(self.params.sleep_percent, self.params.sleep_ns);
+        observer.goes_on()
+    }
+
+    fn section(&mut self, observer: &mut impl Observer) {
+        let lock = self.below(self.guarded.len() as u64) as usize;
+        let is_reader = self.below(100) < self.params.read_percent;
+        observer.turns_to(lock);
+        observer.waiting();
+        if is_reader {
+            self.read(&self.guarded[lock], observer);
+        } else {
+            self.write(&self.guarded[lock], observer);
+        }
+    }
+
+    fn write(&mut self, Guarded { gate, lines }: &Guarded<P, G>, observer: &mut impl Observer) {
+        // SAFETY: the node was borrowed exclusively, so it is this user's own and stays in place.
+        unsafe { gate.0.lock(self.node) };
+        observer.acquired();
+        // Relaxed: the lock orders its holders.
+        let n = lines[0].0.load(Relaxed);
+        for line in &lines[1..self.params.lines] {
+            line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
+        }
+        self.params.section.pass::<P>();
+        self.sleep(self.params.sleep_inside_percent, self.params.sleep_inside_ns);
+        lines[0].0.store(n + 1, Relaxed);
+        observer.releasing();
+        // SAFETY: locked above with this node.
+        unsafe { gate.0.unlock(self.node) };
+        self.tally.writes += 1;
+    }
+
+    fn read(&mut self, Guarded { gate, lines }: &Guarded<P, G>, observer: &mut impl Observer) {
+        // SAFETY: as in `write`.
+        unsafe { gate.0.lock_shared(self.node) };
+        observer.acquired_shared();
+        // Relaxed: the lock orders readers after writers.
+        let n = lines[0].0.load(Relaxed);
+        for line in &lines[1..self.params.lines] {
+            line.0.load(Relaxed);
+        }
+        self.params.read_section.pass::<P>();
+        self.tally.torn += u64::from(lines[0].0.load(Relaxed) != n);
+        // SAFETY: locked above with this node.
+        unsafe { gate.0.unlock_shared(self.node) };
+        self.tally.reads += 1;
+    }
+
+    fn spinlock(&mut self) {
+        let Rest { spinlock, line } = self.rest;
+        // SAFETY: a ticket lock has no node, and is released below.
+        unsafe { spinlock.0.lock(&()) };
+        // Relaxed: the lock orders its holders.
+        let n = line.0.load(Relaxed);
+        self.params.spinlock.pass::<P>();
+        line.0.store(n + 1, Relaxed);
+        // SAFETY: locked above.
+        unsafe { spinlock.0.unlock(&()) };
+        self.tally.spins += 1;
+    }
+
+    /// Perhaps.
+    fn sleep(&mut self, percent: u64, ns: u64) {
+        if percent > 0 && self.below(100) < percent {
+            P::sleep_ns(Spell { ns, turns: 0 }.vary(self.draw()).ns);
+        }
+    }
+
+    fn pass(&mut self, spell: Spell) {
+        spell.vary(self.draw()).pass::<P>();
+    }
+
+    fn draw(&mut self) -> u32 {
+        (self.rng.next_u64() >> 32) as u32
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.rng.next_u64() % n
+    }
+}
+
+#[cfg(test)]
+mod tests;

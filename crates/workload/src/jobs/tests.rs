@@ -1,0 +1,201 @@
+use super::*;
+use crate::{Exclusive, Readers};
+use nearlock_core::classic::mcs::McsLock;
+use nearlock_core::controls::Busted;
+use nearlock_core::raw::{RawRwLock, RawTryLock};
+use nearlock_os::Os;
+
+/// Goes on for so many steps and rounds.
+#[derive(Default)]
+struct Turns {
+    left: u64,
+    jobs: f64,
+    waits: u64,
+    acquisitions: u64,
+    lock: usize,
+}
+
+impl Observer for Turns {
+    fn turns_to(&mut self, lock: usize) {
+        self.lock = lock;
+    }
+    fn waiting(&mut self) {
+        self.waits += 1;
+    }
+    fn acquired(&mut self) {
+        self.acquisitions += 1;
+    }
+    fn acquired_shared(&mut self) {
+        self.acquisitions += 1;
+    }
+    fn progressed(&mut self, jobs: f64) {
+        self.jobs += jobs;
+    }
+    fn goes_on(&mut self) -> bool {
+        self.left -= 1;
+        self.left > 0
+    }
+}
+
+fn spell(turns: u64) -> Spell {
+    Spell { ns: 0, turns }
+}
+
+const SHORT: Params = Params {
+    locking_percent: 50,
+    rounds: 3,
+    round: Spell { ns: 0, turns: 100 },
+    sections: 5,
+    section: Spell { ns: 0, turns: 20 },
+    read_section: Spell { ns: 0, turns: 20 },
+    sleep_inside_percent: 0,
+    sleep_inside_ns: 0,
+    lines: 3,
+    read_percent: 20,
+    steps: 4,
+    step: Spell { ns: 0, turns: 100 },
+    sleep_percent: 0,
+    sleep_ns: 0,
+    spinlock: Spell { ns: 0, turns: 10 },
+};
+
+/// What users found, and what their sections left: of the locks' writers, and of the spinlock.
+fn users<G: Gate>(users: u64, turns: u64, locks: usize, params: Params) -> (Tally, u64, u64) {
+    let guarded: Vec<Guarded<Os, G>> = (0..locks).map(|_| Guarded::default()).collect();
+    let rest = Rest::<Os>::default();
+    let mut all = Tally::default();
+    std::thread::scope(|scope| {
+        let begun: Vec<_> = (0..users)
+            .map(|seed| {
+                let (guarded, rest) = (&guarded, &rest);
+                scope.spawn(move || {
+                    let mut node = G::Node::default();
+                    let mut observer = Turns { left: turns, ..Turns::default() };
+                    let tally = User::new(guarded, rest, &mut node, params, seed).run(&mut observer);
+                    assert_eq!(tally.reads + tally.writes, observer.acquisitions);
+                    assert_eq!(observer.waits, observer.acquisitions);
+                    assert!(observer.lock < locks);
+                    tally
+                })
+            })
+            .collect();
+        for user in begun {
+            let tally = user.join().expect("no user panics");
+            all.writes += tally.writes;
+            all.reads += tally.reads;
+            all.spins += tally.spins;
+            all.torn += tally.torn;
+        }
+    });
+    (all, guarded.iter().map(Guarded::written).sum(), rest.sections())
+}
+
+#[test]
+fn every_section_leaves_its_mark() {
+    let (tally, written, spins) = users::<Exclusive<McsLock<Os>>>(3, 200, 2, SHORT);
+    assert_eq!((written, spins), (tally.writes, tally.spins));
+    assert_eq!((tally.spins, tally.torn), (600, 0));
+    // A fifth of the sections only reads.
+    assert!(tally.reads > 0 && tally.reads < tally.writes, "{tally:?}");
+}
+
+#[test]
+fn users_sleep_within_sections_and_between_them() {
+    let params = Params {
+        sleep_inside_percent: 20,
+        sleep_inside_ns: 1_000,
+        sleep_percent: 20,
+        sleep_ns: 1_000,
+        spinlock: Spell::default(),
+        ..SHORT
+    };
+    let (tally, written, spins) = users::<Exclusive<McsLock<Os>>>(3, 50, 1, params);
+    assert_eq!((written, spins, tally.spins), (tally.writes, 0, 0));
+}
+
+#[test]
+fn sections_that_overlap_lose_updates() {
+    // Long sections, so that a thread is taken off its processor within one if there is only one.
+    let params = Params { locking_percent: 100, section: spell(200_000), read_percent: 0, ..SHORT };
+    let lost = (0..100).any(|_| {
+        let (tally, written, _) = users::<Exclusive<Busted<Os>>>(3, 4, 1, params);
+        written < tally.writes
+    });
+    assert!(lost);
+}
+
+/// Writers exclude each other, and readers nobody.
+#[derive(Default)]
+struct Torn(McsLock<Os>);
+
+// SAFETY: it does not keep its promise to readers: a control.
+unsafe impl RawLock for Torn {
+    type Node = <McsLock<Os> as RawLock>::Node;
+    unsafe fn lock(&self, node: &Self::Node) {
+        // SAFETY: the caller's; so below.
+        unsafe { self.0.lock(node) };
+    }
+    unsafe fn unlock(&self, node: &Self::Node) {
+        // SAFETY: as above.
+        unsafe { self.0.unlock(node) };
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Torn {
+    unsafe fn try_lock(&self, node: &Self::Node) -> bool {
+        // SAFETY: as above.
+        unsafe { self.0.try_lock(node) }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawRwLock for Torn {
+    unsafe fn lock_shared(&self, _node: &Self::Node) {}
+    unsafe fn try_lock_shared(&self, _node: &Self::Node) -> bool {
+        true
+    }
+    unsafe fn unlock_shared(&self, _node: &Self::Node) {}
+    unsafe fn downgrade(&self, node: &Self::Node) {
+        // SAFETY: as above.
+        unsafe { self.0.unlock(node) };
+    }
+}
+
+#[test]
+fn readers_that_overlap_writers_see_it() {
+    let params = Params {
+        locking_percent: 100,
+        read_percent: 50,
+        read_section: spell(200_000),
+        section: spell(1_000),
+        ..SHORT
+    };
+    let torn = (0..100).any(|_| users::<Readers<Torn>>(3, 4, 1, params).0.torn > 0);
+    assert!(torn);
+}
+
+#[test]
+fn turns_add_up_to_jobs() {
+    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::<Os>::default());
+    for locking_percent in [0, 30, 100] {
+        let params = Params { locking_percent, steps: 4, rounds: 3, ..SHORT };
+        let mut node = Default::default();
+        // Lists of 100 jobs, of which so many have three rounds and the others four steps.
+        let turns = locking_percent * 3 + (100 - locking_percent) * 4;
+        let mut observer = Turns { left: 20 * turns, ..Turns::default() };
+        let mut user = User::new(&guarded, &rest, &mut node, params, 1);
+        let tally = user.run(&mut observer);
+        // Beginning within a list moves this by less than a list.
+        assert!((observer.jobs - 2000.0).abs() < 20.0, "{locking_percent}: {}", observer.jobs);
+        assert_eq!(tally.spins, 20 * turns);
+    }
+}
+
+#[test]
+#[should_panic(expected = "0 lines")]
+fn a_section_without_lines_is_refused() {
+    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::<Os>::default());
+    let mut node = Default::default();
+    User::new(&guarded, &rest, &mut node, Params { lines: 0, ..SHORT }, 1);
+}
