@@ -18,7 +18,7 @@ fn everything_is_listed() {
             "locks",
             vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"],
         ),
-        ("workloads", vec!["locktorture", "sections", "context1"]),
+        ("workloads", vec!["locktorture", "sections", "context1", "aim7-high-systime", "exim", "mmap"]),
         ("machines", vec!["haswell-ex-4s", "westmere-ex-8s", "epyc-rome-2s", "graviton3", "144"]),
         ("tables", vec!["cna-locktorture", "haswell-ex-4s", "cna-wo-sro", "cna-context1", "cascadelake-2s"]),
         (
@@ -32,6 +32,7 @@ fn everything_is_listed() {
                 "machine.smt=2",
                 "locktorture.short-holds=v5.10",
                 "context1.think-ns=",
+                "aim7-high-systime.locking-percent=27    (0 to 100 %)",
                 "simulation.window-ns=",
             ],
         ),

@@ -19,7 +19,7 @@ fn success(args: &str) -> String {
 fn json_has_the_documented_keys() {
     let out = success(&format!("{SIMULATE} --lock qspinlock,cna-v13 --threads 1,8 --seeds 2 --format json"));
     let documented = "machine workload lock threads seed ops_per_us jain wait_ns_p50 wait_ns_p99 wait_ns_max \
-                      line_transfers_per_op remote_transfers_per_op local_handover_share";
+                      line_transfers_per_op remote_transfers_per_op local_handover_share jobs_per_minute";
     assert_eq!(keys(&out), sorted(documented));
     let rows: Vec<serde_json::Value> = serde_json::from_str(&out).expect("JSON");
     let cells: Vec<_> =
@@ -28,6 +28,21 @@ fn json_has_the_documented_keys() {
     assert_eq!(cells[..4], expected);
     assert_eq!(cells.len(), 8);
     assert!(rows.iter().all(|row| row["ops_per_us"].as_f64().is_some_and(|ops| ops > 0.1)));
+}
+
+#[test]
+fn users_with_jobs_do_so_many_in_a_minute() {
+    let args = "simulate --machine westmere-ex-8s --workload aim7-high-systime --lock mcs --threads 8 \
+                --set simulation.warm-up-ns=200000 --set simulation.window-ns=5000000";
+    let out = success(&format!("{args} --format json"));
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&out).expect("JSON");
+    // A job takes 4.8 ms, and eight users hardly meet.
+    let jobs = rows[0]["jobs_per_minute"].as_f64().expect("a number");
+    assert!((70_000.0..130_000.0).contains(&jobs), "{jobs}");
+    let text = success(args);
+    assert!(text.contains(&format!(" {jobs:.0}\n")) && text.contains("jobs/min"), "{text}");
+    let csv = success(&format!("{SIMULATE} --lock mcs --threads 2 --format csv"));
+    assert!(csv.trim_end().ends_with(','), "there are no jobs: {csv}");
 }
 
 #[test]

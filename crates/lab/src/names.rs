@@ -2,6 +2,7 @@
 
 use nearlock_core::subjects::{SUBJECTS, Subject};
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
+use nearlock_workload::jobs::profiles::Profile;
 use strsim::osa_distance;
 
 use crate::settings::Configuration;
@@ -16,6 +17,17 @@ pub struct Workload {
     pub summary: &'static str,
     /// With the parameters of a configuration.
     pub of: fn(&Configuration) -> simulate::Workload,
+}
+
+/// Users with the jobs of one profile.
+macro_rules! jobs {
+    ($profile:ident, $summary:literal) => {
+        Workload {
+            name: Profile::$profile.name(),
+            summary: $summary,
+            of: |c| simulate::Workload::Jobs(Profile::$profile, c.jobs[Profile::$profile as usize]),
+        }
+    };
 }
 
 /// All workloads.
@@ -36,6 +48,18 @@ pub const WORKLOADS: &[Workload] = &[
                   UnixBench's pipe-based context switching",
         of: |c| simulate::Workload::Context1(c.context1.clone()),
     },
+    jobs!(Alltests, "AIM7 with all its tests, as users with jobs, some of which take kernel locks"),
+    jobs!(Custom, "AIM7's pipes, files and forks"),
+    jobs!(Disk, "AIM7's files"),
+    jobs!(HighSystime, "AIM7's system calls without disk: forks, programs, memory, pipes"),
+    jobs!(Shared, "AIM7's shared system: two fifths arithmetic, some disk, some forks"),
+    jobs!(Short, "AIM7's short tests"),
+    jobs!(Fserver, "AIM7's file server: directories whose holders sometimes sleep"),
+    jobs!(NewFserver, "AIM7's file server that waits less for its disk"),
+    jobs!(Compute, "AIM7's arithmetic, the control"),
+    jobs!(Exim, "a mail server that forks for each connection and message; a client for each core"),
+    jobs!(PageFault, "threads of one process that touch new pages, as readers, and map, as writers"),
+    jobs!(Mmap, "threads of one process that map and unmap: writers only"),
 ];
 
 /// A name that stands for nothing.
@@ -152,7 +176,7 @@ mod tests {
             assert_eq!(of(&Configuration::new(&[])).name(), *name);
             assert!(workload(name).is_ok());
         }
-        assert!(workload("exim").unwrap_err().to_string().contains("locktorture"));
+        assert!(workload("frob").unwrap_err().to_string().contains("locktorture"));
         let message = machine("haswell-4s").unwrap_err().to_string();
         assert!(message.contains("haswell-ex-4s") && message.ends_with("machine file"), "{message}");
     }

@@ -1,15 +1,16 @@
 //! One simulated cell: a workload over a lock, by some threads, on a machine.
 
 mod context1;
+mod jobs;
 mod journal;
 mod starvation;
 mod workload;
 
 use std::rc::Rc;
 
-use nearlock_core::raw::RawTryLock;
+use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, Subject};
+use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject};
 use nearlock_sim::checker::Violation;
 pub use nearlock_sim::placement::Placement;
 use nearlock_sim::spec::MachineSpec;
@@ -96,6 +97,8 @@ pub struct Simulated {
     pub remote_transfers_per_op: f64,
     /// Share of acquisitions whose predecessor ran on the same NUMA node.
     pub local_handover_share: f64,
+    /// Jobs that all users together do in a minute of virtual time; `None` where there are none.
+    pub jobs_per_minute: Option<f64>,
 }
 
 /// A checker's verdict on a run. It names the seed that repeats it.
@@ -137,6 +140,9 @@ pub enum Fault {
         /// For how long, in ns.
         idle_ns: u64,
     },
+    /// A reader saw what a writer did.
+    #[error("exclusion violated: a writer wrote while a reader held it")]
+    TornRead,
     /// Somebody waits far too long, though the lock promises a bound.
     #[error("starvation: thread {thread} has waited for {waited_ns} ns")]
     Starvation {
@@ -166,7 +172,9 @@ impl From<Violation> for Fault {
 ///
 /// If there are no threads, or more than the machine has CPUs.
 pub fn simulate(simulation: &Simulation) -> Result<Simulated, Failure> {
-    simulation.lock.visit::<Sim, _>(Run(simulation))
+    let with_readers =
+        simulation.workload.has_readers().then(|| simulation.lock.visit_rw::<Sim, _>(Run(simulation)));
+    with_readers.flatten().unwrap_or_else(|| simulation.lock.visit::<Sim, _>(Run(simulation)))
 }
 
 /// Moments between two looks of the checkers at threads that only wait, in ns of virtual time.
@@ -178,18 +186,38 @@ impl LockVisitor<Sim> for Run<'_> {
     type Output = Result<Simulated, Failure>;
 
     fn visit<L: RawTryLock>(self) -> Self::Output {
+        self.run(|simulation, machine, journal, seeds| {
+            simulation.workload.spawn::<L>(machine, simulation, journal, seeds);
+        })
+    }
+}
+
+impl RwLockVisitor<Sim> for Run<'_> {
+    type Output = Result<Simulated, Failure>;
+
+    fn visit<L: RawRwLock>(self) -> Self::Output {
+        self.run(|simulation, machine, journal, seeds| {
+            simulation.workload.spawn_shared::<L>(machine, simulation, journal, seeds);
+        })
+    }
+}
+
+impl Run<'_> {
+    /// Runs what `spawn` puts on a machine.
+    fn run(
+        &self,
+        spawn: impl FnOnce(&Simulation, &Machine, &Rc<Journal>, &mut Xoshiro256PlusPlus),
+    ) -> Result<Simulated, Failure> {
         let simulation = self.0;
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(simulation.seed);
         let machine = Machine::new(&simulation.machine, seeds.next_u64());
         machine.set_settings(simulation.settings);
         let journal = Rc::new(Journal::new(simulation));
-        simulation.workload.spawn::<L>(&machine, simulation, &journal, &mut seeds);
+        spawn(simulation, &machine, &journal, &mut seeds);
         self.drive(&machine, &journal)?;
         Ok(journal.report(simulation, machine.counters()))
     }
-}
 
-impl Run<'_> {
     /// Lets the machine run to its end, under the eyes of the checkers.
     fn drive(&self, machine: &Machine, journal: &Journal) -> Result<(), Failure> {
         let limits = self.0.limits;
@@ -200,22 +228,23 @@ impl Run<'_> {
             until_ns = if until_ns < end_ns { next_ns.min(end_ns) } else { next_ns };
             let pause = machine.run_until(until_ns);
             let at_ns = machine.now_ns();
-            if let Some((at_ns, violation)) = journal.checker.violation() {
+            if let Some((at_ns, violation)) = journal.violation() {
                 return Err(self.failure(at_ns, violation.into()));
             }
             match pause {
+                Pause::Finished if journal.is_torn() => return Err(self.failure(at_ns, Fault::TornRead)),
                 Pause::Finished => return Ok(()),
                 Pause::Deadlock(waiting) => return Err(self.failure(at_ns, Fault::Deadlock { waiting })),
                 Pause::Time => {}
             }
-            let idle_ns = until_ns.saturating_sub(journal.checker.last_acquired_ns());
+            let idle_ns = until_ns.saturating_sub(journal.last_alive_ns());
             if idle_ns > limits.livelock_ns {
                 return Err(self.failure(until_ns, Fault::Livelock { idle_ns }));
             }
             if until_ns == end_ns {
                 journal.note_open_waits(until_ns);
             }
-            journal.checker.check_waits(until_ns);
+            journal.check_waits(until_ns);
         }
     }
 

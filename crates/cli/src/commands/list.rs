@@ -73,9 +73,13 @@ fn tables() -> String {
 
 fn settings() -> anyhow::Result<String> {
     let mut lines = Vec::new();
-    for row in settings::all(&names::machine(MACHINE)?) {
+    let all = settings::all(&names::machine(MACHINE)?);
+    for (index, row) in all.iter().enumerate() {
         lines.push(format!("{}={}    ({})", row.name, row.default, row.range));
-        lines.push(wrapped(row.summary, "    "));
+        // What is the same of several workloads is said once.
+        if all.get(index + 1).is_none_or(|next| next.summary != row.summary) {
+            lines.push(wrapped(row.summary, "    "));
+        }
     }
     Ok(lines.join("\n"))
 }

@@ -81,11 +81,11 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     let workload = names::workload(&args.workload)?;
     let mut machine = names::machine(&args.machine)?;
     configuration.configure_machine(&mut machine)?;
-    let cpus = machine.cpus();
-    if let Some(&threads) = args.threads.iter().find(|&&threads| threads > cpus) {
+    let made = (workload.of)(configuration);
+    let (cpus, most) = (machine.cpus(), made.threads_max(&machine));
+    if let Some(&threads) = args.threads.iter().find(|&&threads| threads > most) {
         return Err(TooManyThreads { threads, machine: machine.name, cpus }.into());
     }
-    let made = (workload.of)(configuration);
     let group = made.group();
     if let Some(&threads) = args.threads.iter().find(|threads| !threads.is_multiple_of(group)) {
         return Err(OddThreads { threads, workload: args.workload.clone(), group }.into());

@@ -97,12 +97,17 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
 }
 
 fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String {
-    let mut grid = grid(&[
+    let with_jobs = rows.iter().any(|row| row.jobs_per_minute.is_some());
+    let mut heads = vec![
         "lock", "threads", "seed", "ops/us", "jain", "wait p50", "p99", "max", "lines/op", "remote", "local",
-    ]);
+    ];
+    if with_jobs {
+        heads.push("jobs/min");
+    }
+    let mut grid = grid(&heads);
     grid.set_content_arrangement(ContentArrangement::Disabled);
     for row in rows {
-        grid.add_row([
+        let mut cells = vec![
             row.lock.clone(),
             row.threads.to_string(),
             seed(row.seed.to_string()),
@@ -114,7 +119,11 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
             format!("{:.2}", row.line_transfers_per_op),
             format!("{:.2}", row.remote_transfers_per_op),
             format!("{:.2}", row.local_handover_share),
-        ]);
+        ];
+        if with_jobs {
+            cells.push(row.jobs_per_minute.map_or_else(|| "-".to_owned(), |jobs| format!("{jobs:.0}")));
+        }
+        grid.add_row(cells);
     }
     for column in grid.column_iter_mut() {
         column.set_padding((0, 1));

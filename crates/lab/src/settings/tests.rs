@@ -1,5 +1,8 @@
 use super::*;
 use nearlock_core::settings::{NumaLocality, NumaMode};
+use nearlock_workload::locktorture::ShortHolds;
+
+use crate::simulate::Partners;
 
 fn refused(text: &str) -> String {
     Configuration::new(Group::ALL).set(text).unwrap_err().to_string()
@@ -81,7 +84,7 @@ fn a_group_that_does_not_count_here_is_unknown_here() {
 fn the_list_is_complete_and_every_default_can_be_set() {
     let machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
     let rows = all(&machine);
-    assert!(rows.len() > Setting::COUNT + NUMBERS.len() + 1);
+    assert!(rows.len() > Setting::COUNT + numbers().count() + 1);
     let mut configuration = Configuration::new(Group::ALL);
     for row in rows {
         configuration.set(&format!("{}={}", row.name, row.default)).unwrap();

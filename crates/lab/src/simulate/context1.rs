@@ -92,7 +92,7 @@ impl Context1 {
             .chunks(2)
             .map(|pair| Rc::new(machine.place(spec.socket_of_cpu(pair[0]), Pair::<Sim>::default())))
             .collect();
-        seat_on::<L, _>(&cpus, machine, simulation, journal, seeds, |mut seat| {
+        seat_on::<L::Node, _>(&cpus, machine, simulation, journal, seeds, |mut seat| {
             let shared = Rc::clone(&shared[self.lock_of(seat.thread)]);
             let pair = Rc::clone(&pairs[seat.thread / 2]);
             let side = if seat.thread.is_multiple_of(2) { Side::First } else { Side::Second };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use hdrhistogram::Histogram;
 use nearlock_core::platform::Clock;
-use nearlock_sim::checker::Checker;
+use nearlock_sim::checker::{Checker, Violation};
 use nearlock_sim::{Counters, Machine, Sim};
 use nearlock_workload::Observer;
 
@@ -15,18 +15,26 @@ use super::{Simulated, Simulation, starvation};
 /// Of the histogram of waits: values are exact to 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
+const MINUTE_NS: f64 = 60e9;
+
 /// Longer waits count as this long: 100 s, of virtual time.
 const WAIT_NS_MAX: u64 = 100_000_000_000;
 
 /// What is noted of a run, by all its threads.
 pub(super) struct Journal {
-    pub checker: Checker,
+    /// Of each of the locks that a thread takes one after the other; workloads whose threads have one lock each have
+    /// one for all.
+    checkers: Vec<Checker>,
     window_ns: Range<u64>,
     noted: RefCell<Noted>,
 }
 
 struct Noted {
     acquired: Vec<u64>,
+    /// Of jobs.
+    progress: f64,
+    last_progress_ns: u64,
+    torn: u64,
     wait_ns: Histogram<u64>,
     /// Of whoever acquired last, by lock.
     last_node: Vec<usize>,
@@ -40,13 +48,18 @@ impl Journal {
         let limits = simulation.limits;
         let lock_of: Vec<usize> =
             (0..simulation.threads).map(|thread| simulation.workload.lock_of(thread)).collect();
-        let locks = lock_of.iter().max().map_or(0, |last| last + 1);
+        let of_each = simulation.workload.locks_of_each();
+        let locks = lock_of.iter().max().map_or(0, |last| last + 1) + of_each - 1;
+        let bound_ns = starvation::bound_ns(simulation);
         let wait_ns = Histogram::new_with_max(WAIT_NS_MAX, SIGNIFICANT_DIGITS).expect("within its limits");
         Self {
-            checker: Checker::new(lock_of, starvation::bound_ns(simulation)),
+            checkers: (0..of_each).map(|_| Checker::new(lock_of.clone(), bound_ns)).collect(),
             window_ns: limits.warm_up_ns..limits.warm_up_ns + limits.window_ns,
             noted: RefCell::new(Noted {
                 acquired: vec![0; simulation.threads],
+                progress: 0.0,
+                last_progress_ns: 0,
+                torn: 0,
                 wait_ns,
                 last_node: vec![usize::MAX; locks],
                 local_handovers: 0,
@@ -56,11 +69,12 @@ impl Journal {
         }
     }
 
-    fn acquired(&self, thread: usize, node: usize) {
+    fn acquired(&self, thread: usize, node: usize, lock: usize) {
         let now_ns = Sim::now_ns();
-        let waited_ns = self.checker.acquired(thread, now_ns);
+        let checker = &self.checkers[lock];
+        let waited_ns = checker.acquired(thread, now_ns);
         let noted = &mut *self.noted.borrow_mut();
-        let last_node = std::mem::replace(&mut noted.last_node[self.checker.lock_of(thread)], node);
+        let last_node = std::mem::replace(&mut noted.last_node[lock + checker.lock_of(thread)], node);
         if now_ns < self.window_ns.start {
             return;
         }
@@ -74,10 +88,47 @@ impl Journal {
         noted.local_handovers += u64::from(last_node == node);
     }
 
+    fn progressed(&self, jobs: f64) {
+        let now_ns = Sim::now_ns();
+        let noted = &mut *self.noted.borrow_mut();
+        noted.last_progress_ns = now_ns;
+        if self.window_ns.contains(&now_ns) {
+            noted.progress += jobs;
+        }
+    }
+
+    /// Readers have seen so many writers.
+    pub fn note_torn(&self, times: u64) {
+        self.noted.borrow_mut().torn += times;
+    }
+
+    /// Whether any reader has seen a writer.
+    pub fn is_torn(&self) -> bool {
+        self.noted.borrow().torn > 0
+    }
+
+    /// What a lock did first that it must not do, and when.
+    pub fn violation(&self) -> Option<(u64, Violation)> {
+        self.checkers.iter().find_map(Checker::violation)
+    }
+
+    /// When something happened last that shows that the threads get on, in ns.
+    pub fn last_alive_ns(&self) -> u64 {
+        let acquired_ns = self.checkers.iter().map(Checker::last_acquired_ns).max().unwrap_or(0);
+        acquired_ns.max(self.noted.borrow().last_progress_ns)
+    }
+
+    /// Looks at those that wait at present.
+    pub fn check_waits(&self, now_ns: u64) {
+        for checker in &self.checkers {
+            checker.check_waits(now_ns);
+        }
+    }
+
     /// A wait counts, for as long as it lasts within the window, even if it does not end there.
     pub fn note_open_waits(&self, now_ns: u64) {
         let noted = &mut *self.noted.borrow_mut();
-        for since_ns in self.checker.waiting_since() {
+        for since_ns in self.checkers.iter().flat_map(Checker::waiting_since) {
             noted.wait_ns.saturating_record(now_ns - since_ns.max(self.window_ns.start));
         }
     }
@@ -106,6 +157,7 @@ impl Journal {
             line_transfers_per_op: per_op(begin.line_transfers, end.line_transfers),
             remote_transfers_per_op: per_op(begin.remote_transfers, end.remote_transfers),
             local_handover_share: ratio(noted.local_handovers as f64),
+            jobs_per_minute: simulation.workload.has_jobs().then_some(noted.progress / window_ns * MINUTE_NS),
         }
     }
 }
@@ -115,24 +167,41 @@ pub(super) struct Scribe {
     journal: Rc<Journal>,
     thread: usize,
     node: usize,
+    /// Which of its locks the thread is at.
+    lock: usize,
 }
 
 impl Scribe {
     /// Of this thread, which runs on this NUMA node.
     pub fn new(journal: &Rc<Journal>, thread: usize, node: usize) -> Self {
-        Self { journal: Rc::clone(journal), thread, node }
+        Self { journal: Rc::clone(journal), thread, node, lock: 0 }
+    }
+
+    fn checker(&self) -> &Checker {
+        &self.journal.checkers[self.lock]
     }
 }
 
 impl Observer for Scribe {
+    fn turns_to(&mut self, lock: usize) {
+        self.lock = lock;
+    }
     fn waiting(&mut self) {
-        self.journal.checker.waiting(self.thread, Sim::now_ns());
+        self.checker().waiting(self.thread, Sim::now_ns());
     }
     fn acquired(&mut self) {
-        self.journal.acquired(self.thread, self.node);
+        self.journal.acquired(self.thread, self.node, self.lock);
+    }
+    // As if it left at once: it must find no writer; others may come. What a writer does meanwhile it sees itself.
+    fn acquired_shared(&mut self) {
+        self.acquired();
+        self.releasing();
     }
     fn releasing(&mut self) {
-        self.journal.checker.releasing(self.thread, Sim::now_ns());
+        self.checker().releasing(self.thread, Sim::now_ns());
+    }
+    fn progressed(&mut self, jobs: f64) {
+        self.journal.progressed(jobs);
     }
     fn goes_on(&mut self) -> bool {
         Sim::now_ns() < self.journal.window_ns.end

@@ -1,4 +1,6 @@
 use nearlock_core::settings::{NumaLocality, NumaMode};
+use nearlock_core::subjects::{Family, SUBJECTS};
+use nearlock_workload::jobs::profiles::{Constants, Profile};
 
 use super::*;
 
@@ -238,5 +240,71 @@ fn partners_run_on_one_socket_unless_anywhere() {
     };
     for placement in [Placement::Random, Placement::Filled] {
         assert!(remote(Partners::Socket, placement) < remote(Partners::Anywhere, placement));
+    }
+}
+
+/// Users of a profile, changed.
+fn users(profile: Profile, change: impl FnOnce(&mut Constants)) -> Workload {
+    let mut constants = profile.constants();
+    change(&mut constants);
+    Workload::Jobs(profile, constants)
+}
+
+#[test]
+fn users_of_every_profile_do_jobs_and_repeat() {
+    for profile in Profile::ALL {
+        let mut cell = cell("mcs", 24);
+        cell.workload = users(profile, |_| {});
+        let first = simulate(&cell).unwrap();
+        assert_eq!(simulate(&cell).unwrap(), first);
+        assert!(first.jobs_per_minute > Some(1000.0), "{first:?}");
+        assert_eq!(first.workload, profile.name());
+    }
+    assert_eq!(simulate(&cell("mcs", 2)).unwrap().jobs_per_minute, None);
+}
+
+#[test]
+fn jobs_are_as_many_as_their_lengths_allow() {
+    let mut cell = cell("mcs", 4);
+    cell.limits.window_ns = 40_000_000;
+    cell.workload = users(Profile::HighSystime, |c| {
+        (c.locking_percent, c.steps, c.step_ns, c.spinlock_ns) = (0, 10, 10_000, 0);
+    });
+    cell.machine.model.tick_hz = 0.0;
+    // Four users, 0.1 ms a job.
+    let jobs = simulate(&cell).unwrap().jobs_per_minute.unwrap();
+    assert!((jobs / 2_400_000.0 - 1.0).abs() < 0.03, "{jobs}");
+    // Those that sleep as long as they work do half.
+    cell.workload = users(Profile::HighSystime, |c| {
+        (c.locking_percent, c.steps, c.step_ns, c.spinlock_ns) = (0, 10, 10_000, 0);
+        (c.sleep_percent, c.sleep_ns) = (100, 10_000);
+    });
+    let asleep = simulate(&cell).unwrap().jobs_per_minute.unwrap();
+    assert!(asleep < 0.55 * jobs, "{asleep} {jobs}");
+}
+
+#[test]
+fn each_of_a_profiles_locks_excludes() {
+    let mut cell = cell("lock-busted", 24);
+    cell.workload = users(Profile::Fserver, |c| c.locking_percent = 100);
+    assert!(matches!(simulate(&cell).unwrap_err().fault, Fault::Exclusion { .. }));
+    cell.lock = Subject::named("ticket").unwrap();
+    simulate(&cell).unwrap();
+}
+
+#[test]
+fn readers_meet_no_writer_and_are_together_where_the_lock_lets_them() {
+    let rw: Vec<_> = SUBJECTS.iter().filter(|lock| lock.is_rw).collect();
+    assert!(!rw.is_empty());
+    for lock in rw {
+        let mut cell = cell(lock.name, 24);
+        cell.workload = users(Profile::PageFault, |_| {});
+        match simulate(&cell) {
+            Ok(simulated) => {
+                assert!(lock.family != Family::Control, "{} is broken", lock.name);
+                assert!(simulated.jobs_per_minute > Some(0.0));
+            }
+            Err(failure) => assert!(lock.family == Family::Control, "{failure}"),
+        }
     }
 }

@@ -3,16 +3,19 @@
 
 use std::rc::Rc;
 
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_sim::placement::shuffle;
 use nearlock_sim::spec::{Access, MachineSpec};
 use nearlock_sim::{LINE, Machine, Placed, Sim};
+use nearlock_workload::jobs::profiles::{Constants, Profile};
 use nearlock_workload::locktorture::{self, LongHolds, OwnLine, ShortHolds};
 use nearlock_workload::sections::{self, Overhead, Spell};
+use nearlock_workload::{Exclusive, Readers};
 use rand_core::Rng;
 
 use super::Simulation;
 pub use super::context1::{Context1, Partners};
+use super::jobs;
 use super::journal::{Journal, Scribe};
 
 /// A scheduler tick of the simulated kernels, in ns: 1000 Hz, the default x86-64 configuration.
@@ -30,6 +33,8 @@ pub enum Workload {
     Sections(Sections),
     /// Pairs of threads that wake each other in turn.
     Context1(Context1),
+    /// Users with jobs; each is a thread.
+    Jobs(Profile, Constants),
 }
 
 /// In which order the threads of a simulation begin.
@@ -106,13 +111,14 @@ impl Workload {
             Self::Locktorture(_) => "locktorture",
             Self::Sections(_) => "sections",
             Self::Context1(_) => "context1",
+            Self::Jobs(profile, _) => profile.name(),
         }
     }
 
     /// Threads come in groups of so many: their number must be a multiple of this.
     pub fn group(&self) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) => 1,
+            Self::Locktorture(_) | Self::Sections(_) | Self::Jobs(..) => 1,
             Self::Context1(_) => 2,
         }
     }
@@ -120,16 +126,34 @@ impl Workload {
     /// The most threads that it can have on this machine.
     pub fn threads_max(&self, machine: &MachineSpec) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => machine.cpus(),
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::Jobs(..) => machine.cpus(),
         }
     }
 
-    /// Which of the workload's locks a thread takes, from 0.
+    /// Which of the workload's locks a thread takes, from 0: the first, unless it says which.
     pub(super) fn lock_of(&self, thread: usize) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) => 0,
+            Self::Locktorture(_) | Self::Sections(_) | Self::Jobs(..) => 0,
             Self::Context1(context1) => context1.lock_of(thread),
         }
+    }
+
+    /// How many locks each thread takes, one after the other.
+    pub(super) fn locks_of_each(&self) -> usize {
+        match self {
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => 1,
+            Self::Jobs(_, constants) => constants.locks as usize,
+        }
+    }
+
+    /// Whether it has readers.
+    pub(super) fn has_readers(&self) -> bool {
+        matches!(self, Self::Jobs(_, constants) if constants.read_percent > 0)
+    }
+
+    /// Whether its threads are users with jobs.
+    pub(super) fn has_jobs(&self) -> bool {
+        matches!(self, Self::Jobs(..))
     }
 
     /// What a section and the way to the next take at most, in ns, with a score of transfers.
@@ -139,6 +163,7 @@ impl Workload {
             Self::Locktorture(torture) => torture.section_ns + torture.think_ns + locktorture::SHORT_HOLD_NS,
             Self::Sections(sections) => sections.section_ns + 2 * sections.think_ns,
             Self::Context1(context1) => context1.section_ns_max(machine),
+            Self::Jobs(_, constants) => jobs::section_ns_max(constants, machine),
         };
         work_ns + 20 * farthest_ns as u64
     }
@@ -147,7 +172,7 @@ impl Workload {
     pub(super) fn left_out_ns(&self, threads: usize) -> f64 {
         match self {
             Self::Locktorture(_) => LongHolds::MEAN_NS / threads as f64,
-            Self::Sections(_) | Self::Context1(_) => 0.0,
+            Self::Sections(_) | Self::Context1(_) | Self::Jobs(..) => 0.0,
         }
     }
 
@@ -163,39 +188,58 @@ impl Workload {
             Self::Locktorture(torture) => torture.spawn::<L>(machine, simulation, journal, seeds),
             Self::Sections(sections) => sections.spawn::<L>(machine, simulation, journal, seeds),
             Self::Context1(context1) => context1.spawn::<L>(machine, simulation, journal, seeds),
+            Self::Jobs(_, constants) => {
+                jobs::spawn::<Exclusive<L>>(constants, machine, simulation, journal, seeds);
+            }
+        }
+    }
+
+    /// The same with a lock that has readers, whom only some workloads let share it.
+    pub(super) fn spawn_shared<L: RawRwLock>(
+        &self,
+        machine: &Machine,
+        simulation: &Simulation,
+        journal: &Rc<Journal>,
+        seeds: &mut impl Rng,
+    ) {
+        match self {
+            Self::Jobs(_, constants) => {
+                jobs::spawn::<Readers<L>>(constants, machine, simulation, journal, seeds);
+            }
+            _ => self.spawn::<L>(machine, simulation, journal, seeds),
         }
     }
 }
 
 /// What a thread begins with.
-pub(super) struct Seat<L: RawLock> {
+pub(super) struct Seat<N> {
     pub thread: usize,
-    pub queue_node: Placed<OwnLine<L::Node>>,
+    pub queue_node: Placed<OwnLine<N>>,
     pub scribe: Scribe,
     pub seed: u64,
 }
 
 /// Puts the threads on the CPUs that the seed draws. `body` makes of its seat what a thread does.
-fn seat<L: RawLock, B: FnOnce() + 'static>(
+fn seat<N: Default, B: FnOnce() + 'static>(
     machine: &Machine,
     simulation: &Simulation,
     journal: &Rc<Journal>,
     seeds: &mut impl Rng,
-    body: impl FnMut(Seat<L>) -> B,
+    body: impl FnMut(Seat<N>) -> B,
 ) {
     let Simulation { machine: spec, threads, placement, .. } = simulation;
     let cpus = placement.cpus(spec, *threads, seeds.next_u64());
-    seat_on::<L, B>(&cpus, machine, simulation, journal, seeds, body);
+    seat_on::<N, B>(&cpus, machine, simulation, journal, seeds, body);
 }
 
 /// Puts a thread on each of these CPUs.
-pub(super) fn seat_on<L: RawLock, B: FnOnce() + 'static>(
+pub(super) fn seat_on<N: Default, B: FnOnce() + 'static>(
     cpus: &[usize],
     machine: &Machine,
     simulation: &Simulation,
     journal: &Rc<Journal>,
     seeds: &mut impl Rng,
-    mut body: impl FnMut(Seat<L>) -> B,
+    mut body: impl FnMut(Seat<N>) -> B,
 ) {
     let spec = &simulation.machine;
     let mut turns: Vec<usize> = (0..cpus.len()).collect();
@@ -204,7 +248,7 @@ pub(super) fn seat_on<L: RawLock, B: FnOnce() + 'static>(
     }
     for (thread, (&cpu, turn)) in cpus.iter().zip(turns).enumerate() {
         let node = spec.numa_node_of_cpu(cpu);
-        let queue_node = machine.place(node, OwnLine(L::Node::default()));
+        let queue_node = machine.place(node, OwnLine(N::default()));
         let scribe = Scribe::new(journal, thread, node);
         let body = body(Seat { thread, queue_node, scribe, seed: seeds.next_u64() });
         machine.spawn(cpu, START_NS * turn as u64, body);
@@ -236,7 +280,7 @@ impl Locktorture {
             Statistics::Padded => LINE / size_of::<locktorture::Stats<Sim>>(),
         };
         let stats = Rc::new(machine.place_slice(0, threads * step, locktorture::Stats::<Sim>::default));
-        seat::<L, _>(machine, simulation, journal, seeds, |mut seat| {
+        seat::<L::Node, _>(machine, simulation, journal, seeds, |mut seat| {
             let (shared, stats, params) = (Rc::clone(&shared), Rc::clone(&stats), params.clone());
             move || {
                 let (stats, node) = (&stats[seat.thread * step], &mut seat.queue_node.0);
@@ -262,7 +306,7 @@ impl Sections {
             overhead: Overhead { section_ps: self.section_overhead_ps, think_ps: self.think_overhead_ps },
         };
         let shared = Rc::new(machine.place(0, sections::Shared::<Sim, L>::default()));
-        seat::<L, _>(machine, simulation, journal, seeds, |mut seat| {
+        seat::<L::Node, _>(machine, simulation, journal, seeds, |mut seat| {
             let shared = Rc::clone(&shared);
             move || {
                 let node = &mut seat.queue_node.0;

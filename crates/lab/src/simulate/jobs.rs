@@ -1,0 +1,69 @@
+//! Users with jobs, as a simulation makes them.
+
+use std::rc::Rc;
+
+use nearlock_sim::spec::{Access, MachineSpec};
+use nearlock_sim::{Machine, Sim};
+use nearlock_workload::Gate;
+use nearlock_workload::jobs::profiles::Constants;
+use nearlock_workload::jobs::{Guarded, Params, Rest, User};
+use nearlock_workload::sections::Spell;
+use rand_core::Rng;
+
+use super::Simulation;
+use super::journal::Journal;
+use super::workload::seat_on;
+
+/// What a section and the way to the next take at most, in ns, but for a score of transfers. A job without sections is
+/// no way to the next: who does not ask for a lock does not wait.
+pub(super) fn section_ns_max(constants: &Constants, machine: &MachineSpec) -> u64 {
+    let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
+    let inside_ns = constants.section_ns.max(constants.read_section_ns);
+    let asleep_ns = if constants.sleep_inside_percent > 0 { 2 * constants.sleep_inside_ns } else { 0 };
+    inside_ns + asleep_ns + (constants.lines as f64 * farthest_ns) as u64
+}
+
+fn params(constants: &Constants) -> Params {
+    let spell = |ns| Spell { ns, turns: 0 };
+    Params {
+        locking_percent: constants.locking_percent,
+        rounds: constants.rounds,
+        round: spell(constants.round_ns),
+        sections: constants.sections,
+        section: spell(constants.section_ns),
+        read_section: spell(constants.read_section_ns),
+        sleep_inside_percent: constants.sleep_inside_percent,
+        sleep_inside_ns: constants.sleep_inside_ns,
+        lines: constants.lines as usize,
+        read_percent: constants.read_percent,
+        steps: constants.steps,
+        step: spell(constants.step_ns),
+        sleep_percent: constants.sleep_percent,
+        sleep_ns: constants.sleep_ns,
+        spinlock: spell(constants.spinlock_ns),
+    }
+}
+
+/// Puts them on the machine: the users on the CPUs that the seed draws.
+pub(super) fn spawn<G: Gate>(
+    constants: &Constants,
+    machine: &Machine,
+    simulation: &Simulation,
+    journal: &Rc<Journal>,
+    seeds: &mut impl Rng,
+) {
+    let Simulation { machine: spec, threads, placement, .. } = simulation;
+    let cpus = placement.cpus(spec, *threads, seeds.next_u64());
+    let params = params(constants);
+    let guarded = machine.place_slice(0, constants.locks as usize, Guarded::<Sim, G>::default);
+    let shared = Rc::new((guarded, machine.place(spec.sockets - 1, Rest::<Sim>::default())));
+    seat_on::<G::Node, _>(&cpus, machine, simulation, journal, seeds, |mut seat| {
+        let (shared, journal) = (Rc::clone(&shared), Rc::clone(journal));
+        move || {
+            let (guarded, rest) = &*shared;
+            let node = &mut seat.queue_node.0;
+            let tally = User::<Sim, G>::new(guarded, rest, node, params, seat.seed).run(&mut seat.scribe);
+            journal.note_torn(tally.torn);
+        }
+    });
+}
