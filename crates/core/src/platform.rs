@@ -203,6 +203,10 @@ pub trait Work: Clock {
     fn sleep_ns(ns: u64);
     /// Leaves the processor to whoever else is ready, if anybody is.
     fn preempt();
+    /// Leaves the processor to others if they should have it by now: what a kernel does when it returns to user mode.
+    /// Natively the operating system does so anywhere.
+    #[inline(always)]
+    fn may_give_way() {}
 }
 
 /// Settings that may change while locks are in use. They belong to the platform instance (natively

@@ -19,8 +19,9 @@ use crate::events::{Event, EventQueue};
 use crate::jitter::Jitter;
 use crate::line::Line;
 use crate::parking::Parking;
+use crate::scheduler::Cpus;
 use crate::spec::{LoadOfModified, MachineSpec, NodeCount, OwnershipOverlap};
-use crate::task::{Sibling, State, Task};
+use crate::task::{State, Task};
 use crate::ticks::Ticks;
 
 /// What is counted over a run.
@@ -51,6 +52,8 @@ pub struct Engine {
     /// Events after this moment are left for later.
     horizon_ps: u64,
     halted: bool,
+    /// Virtual time as it is seen between two runs: that of the horizon, if nothing has happened up to it.
+    pub paused_ps: u64,
     /// The task that runs, or ran last.
     pub current: u32,
     /// The task for which the event loop ran last, and what has come of it.
@@ -69,10 +72,10 @@ pub struct Engine {
     pub load_of_modified: LoadOfModified,
     pub node_count: NodeCount,
     pub buffer_entries: usize,
-    smt_speed: f64,
-    threads_per_core: usize,
-    ticks: Ticks,
+    pub smt_speed: f64,
+    pub ticks: Ticks,
     pub same_socket_bypasses: usize,
+    pub cpus: Cpus,
 }
 
 impl Engine {
@@ -81,6 +84,7 @@ impl Engine {
             now_ps: 0,
             horizon_ps: 0,
             halted: false,
+            paused_ps: 0,
             current: 0,
             waiting: 0,
             step: Step::Empty,
@@ -98,9 +102,9 @@ impl Engine {
             node_count: spec.model.node_count,
             buffer_entries: spec.model.store_buffer_entries,
             smt_speed: spec.model.smt_speed,
-            threads_per_core: spec.smt,
             ticks: Ticks::new(&spec.model),
             same_socket_bypasses: spec.model.same_socket_bypasses,
+            cpus: Cpus::new(spec),
         }
     }
 
@@ -109,30 +113,6 @@ impl Engine {
         let lines = self.arena.used() / crate::arena::LINE;
         assert!(lines < EventQueue::IDS, "more lines than the simulator can name");
         self.lines.resize_with(lines, || Line::new(home));
-    }
-
-    pub fn core_of_cpu(&self, cpu: usize) -> u16 {
-        (cpu / self.threads_per_core) as u16
-    }
-
-    /// Gives a new task its random numbers, and notes whom it shares its core with.
-    pub fn settle(&mut self, task: &mut Task) {
-        task.random = self.jitter.seed();
-        task.next_tick_ps = self.ticks.first_ps(self.jitter.number());
-        let core = task.core;
-        for sibling in self.tasks.iter_mut().filter(|other| other.core == core) {
-            for one in [&mut *sibling, &mut *task] {
-                one.sibling = Sibling::Busy;
-                one.slowdown = 1.0 / self.smt_speed;
-            }
-        }
-    }
-
-    pub fn add_task(&mut self, task: Task, start_ps: u64) -> u32 {
-        let id = self.tasks.len() as u32;
-        self.tasks.push(task);
-        self.events.schedule(start_ps, Event::Resume(id));
-        id
     }
 
     pub fn current_task(&mut self) -> &mut Task {
@@ -150,6 +130,12 @@ impl Engine {
         self.horizon_ps = 0;
     }
 
+    /// A run has come to a stop.
+    pub fn pause(&mut self, step: Step) {
+        let reached = step == Step::Horizon && !self.halted;
+        self.paused_ps = if reached { self.horizon_ps } else { self.now_ps };
+    }
+
     /// Does one thing after the other, until a task is to run.
     pub fn run(&mut self) -> Step {
         loop {
@@ -160,10 +146,20 @@ impl Engine {
             self.now_ps = at;
             self.counters.events += 1;
             let task = match event {
+                Event::Resume(task) | Event::Look(task)
+                    if self.tasks[task as usize].stale_events > 0 && self.is_stale(task, event) =>
+                {
+                    None
+                }
                 Event::Resume(task) => self.resume(task),
                 Event::Timeout(task) => self.time_out(task),
                 Event::Done(line) => self.done(line),
                 Event::Look(task) => self.look(task),
+                Event::Arrive(task) => self.arrive(task),
+                Event::Tick(cpu) => {
+                    self.tick(cpu);
+                    None
+                }
                 Event::Grab(line) => {
                     self.grab(line);
                     None
@@ -194,10 +190,14 @@ impl Engine {
     pub fn is_interrupted(&mut self, id: u32, then: Event) -> bool {
         let task = &mut self.tasks[id as usize];
         task.state = State::Ready;
+        if task.must_leave && self.leave_at_last(id, then) {
+            return true;
+        }
+        let task = &mut self.tasks[id as usize];
         let Some(then_ps) = self.ticks.interrupted_until_ps(&mut task.next_tick_ps, self.now_ps) else {
             return false;
         };
-        self.events.schedule(then_ps, then);
+        self.schedule_due(id, then_ps, then);
         true
     }
 
@@ -211,7 +211,7 @@ impl Engine {
             self.now_ps = then;
             return true;
         }
-        self.events.schedule(then, Event::Resume(self.current));
+        self.schedule_due(self.current, then, Event::Resume(self.current));
         false
     }
 

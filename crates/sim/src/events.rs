@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 pub enum Event {
     /// A task goes on.
     Resume(u32),
-    /// A task has waited for a line long enough.
+    /// A task has waited for a line long enough, or slept; or it begins.
     Timeout(u32),
     /// A task looks at the word on which it waits.
     Look(u32),
@@ -18,11 +18,15 @@ pub enum Event {
     Done(u32),
     /// A line that was read is free for the next request.
     Free(u32),
+    /// A task has been switched to.
+    Arrive(u32),
+    /// The timer interrupts a CPU for which tasks wait; or the task that has the CPU is to be taken off it.
+    Tick(u32),
 }
 
 /// Events by time; those of the same time in the order in which they were scheduled.
 ///
-/// An event is one number: 64 bits of time, 40 of sequence, 3 of kind, 21 of task or line.
+/// An event is one number: 64 bits of time, 40 of sequence, 3 of kind, 21 of task, line or CPU.
 ///
 /// Most threads wait for a line and have no event, and what is scheduled is due soon: so those that
 /// come first are kept sorted, in an array that is short enough for a linear search. The others, if any, are in a heap.
@@ -60,6 +64,8 @@ impl EventQueue {
             Event::Done(id) => (3, id),
             Event::Free(id) => (4, id),
             Event::Look(id) => (5, id),
+            Event::Arrive(id) => (6, id),
+            Event::Tick(id) => (7, id),
         };
         self.scheduled += 1;
         let low = self.scheduled << (ID_BITS + KIND_BITS) | kind << ID_BITS | u64::from(id);
@@ -136,7 +142,9 @@ impl EventQueue {
             2 => Event::Grab(id),
             3 => Event::Done(id),
             4 => Event::Free(id),
-            _ => Event::Look(id),
+            5 => Event::Look(id),
+            6 => Event::Arrive(id),
+            _ => Event::Tick(id),
         };
         Some((time_of(key), event))
     }
@@ -160,6 +168,8 @@ mod tests {
             (20, Event::Done(3)),
             (10, Event::Grab(2)),
             (40, Event::Look(7)),
+            (50, Event::Tick(8)),
+            (50, Event::Arrive(9)),
             (u64::MAX, Event::Timeout(0)),
         ] {
             queue.schedule(at, event);
@@ -175,6 +185,8 @@ mod tests {
                 (20, Event::Done(3)),
                 (30, Event::Free(1)),
                 (40, Event::Look(7)),
+                (50, Event::Tick(8)),
+                (50, Event::Arrive(9)),
                 (u64::MAX, Event::Timeout(0)),
             ]
         );

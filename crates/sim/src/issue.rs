@@ -178,10 +178,16 @@ impl Engine {
     /// Drains a buffer to which a line has come, and lets its task go on if that is what it waits for.
     pub fn drain_on(&mut self, id: u32) -> Option<u32> {
         self.drain(id);
-        let task = &self.tasks[id as usize];
-        match task.state {
-            State::Drain(at_most) if task.buffer.len() <= at_most => self.resume(id),
-            State::DrainToLook if task.buffer.is_empty() => self.look(id),
+        let Task { cpu, state, ref buffer, .. } = self.tasks[id as usize];
+        match state {
+            State::Drain(at_most) if buffer.len() <= at_most => self.resume(id),
+            State::DrainToLook if buffer.is_empty() => self.look(id),
+            State::Parked { .. } | State::Asleep { .. } | State::Leaving | State::Ended
+                if buffer.is_empty() && self.cpus.at(cpu).running == Some(id) =>
+            {
+                self.release(cpu);
+                None
+            }
             _ => None,
         }
     }

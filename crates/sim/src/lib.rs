@@ -12,6 +12,9 @@
 //!   parking     the futex                                fences   membarrier
 //!   ticks       interrupts by the timer
 //!   stores      the store buffer of a task
+//! scheduler   which task has which CPU: run queues, turns, idle CPUs, spinning on owners
+//! nodes       the queue nodes of the CPUs
+//! account     where the time of tasks goes
 //! platform    Sim: the platform that locks are instantiated with
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
@@ -24,6 +27,7 @@
 //! The same seed gives the same run, in every process.
 
 mod access;
+pub mod account;
 mod arena;
 pub mod checker;
 mod costs;
@@ -34,9 +38,11 @@ mod issue;
 mod jitter;
 mod line;
 mod machine;
+mod nodes;
 mod parking;
 pub mod placement;
 mod platform;
+mod scheduler;
 mod service;
 pub mod spec;
 mod stores;

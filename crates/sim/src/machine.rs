@@ -9,11 +9,13 @@ use nearlock_core::platform::NodeId;
 use nearlock_core::settings::Setting;
 
 use crate::access::Access;
+use crate::account::Times;
 use crate::arena::{Arena, LINE, Placed};
 use crate::engine::{Counters, Engine, Step};
 use crate::issue::Performed;
+use crate::nodes::{Lent, Nodes};
 use crate::spec::{CORES_MAX, MachineSpec, NodeCount};
-use crate::task::{Body, Record, State, Task};
+use crate::task::{Body, Record, Task};
 
 /// Bytes of simulated memory. Only what is used costs anything.
 const MEMORY: usize = 64 << 20;
@@ -27,8 +29,7 @@ thread_local! {
 pub(crate) struct Inner {
     pub engine: RefCell<Engine>,
     arena: Rc<Arena>,
-    /// Where the queue nodes of each CPU lie.
-    nodes: Vec<usize>,
+    nodes: RefCell<Nodes>,
     socket_of_cpu: Vec<u32>,
     domain_of_cpu: Vec<u32>,
     settings: Cell<[u64; Setting::COUNT]>,
@@ -58,13 +59,9 @@ impl Machine {
         debug_assert!(spec.cores() <= CORES_MAX);
         let arena = Arena::new(MEMORY);
         let mut engine = Engine::new(spec, Rc::clone(&arena), seed);
-        let line = std::alloc::Layout::from_size_align(LINE, LINE).expect("a line is a layout");
-        let mut nodes = Vec::with_capacity(spec.cpus());
+        let mut nodes = Nodes::new();
         for cpu in 0..spec.cpus() {
-            nodes.push(arena.take(line));
-            for _ in 1..NodeId::NESTING {
-                arena.take(line);
-            }
+            nodes.add_cpu(&arena);
             engine.cover_new_lines(spec.socket_of_cpu(cpu) as u8);
         }
         let socket_of_cpu = (0..spec.cpus()).map(|cpu| spec.socket_of_cpu(cpu) as u32).collect();
@@ -74,7 +71,7 @@ impl Machine {
             inner: Rc::new(Inner {
                 engine: RefCell::new(engine),
                 arena,
-                nodes,
+                nodes: RefCell::new(nodes),
                 socket_of_cpu,
                 domain_of_cpu,
                 settings: Cell::new(Setting::DEFAULTS),
@@ -102,22 +99,18 @@ impl Machine {
         placed
     }
 
-    /// Adds a task that begins at `start_ns` on `cpu`, which no other task may run on.
+    /// Adds a task that begins at `start_ns` on `cpu`, or waits there for its turn if others have the CPU by then.
+    /// Returns its number: tasks are counted from 0.
     ///
     /// # Panics
     ///
-    /// If another task runs there. If `body` panics, the panic comes out of [`Machine::run_until`].
-    pub fn spawn(&self, cpu: usize, start_ns: u64, body: impl FnOnce() + 'static) {
-        let mut engine = self.inner.engine.borrow_mut();
+    /// If there is no such CPU. If `body` panics, the panic comes out of [`Machine::run_until`].
+    pub fn spawn(&self, cpu: usize, start_ns: u64, body: impl FnOnce() + 'static) -> usize {
         assert!(cpu < self.inner.socket_of_cpu.len(), "CPU {cpu} of {}", self.inner.socket_of_cpu.len());
-        assert!(engine.tasks.iter().all(|task| task.cpu as usize != cpu), "CPU {cpu} has a task already");
-        let core = engine.core_of_cpu(cpu);
-        let id = engine.tasks.len();
+        let id = self.inner.engine.borrow_mut().add_task(cpu as u32, start_ns * 1000) as usize;
         let entered = move |yielder| with(|inner| inner.engine.borrow_mut().tasks[id].entered(yielder));
-        let mut task = Task::new(cpu as u32, core);
-        engine.settle(&mut task);
         self.bodies.borrow_mut().push(Body::new(entered, body));
-        engine.add_task(task, start_ns * 1000);
+        id
     }
 
     /// Lets virtual time run up to `until_ns`, unless something else ends the run before.
@@ -134,17 +127,19 @@ impl Machine {
                     let has_ended = bodies[task as usize].resume();
                     let engine = &mut *self.inner.engine.borrow_mut();
                     if has_ended {
-                        engine.tasks[task as usize].state = State::Ended;
+                        engine.end(task);
                         step = engine.run();
                     } else {
                         step = engine.step;
                     }
                 }
-                Step::Horizon => return Pause::Time,
-                Step::Empty => {
-                    return match self.inner.engine.borrow().unfinished() {
-                        0 => Pause::Finished,
-                        waiting => Pause::Deadlock(waiting),
+                Step::Horizon | Step::Empty => {
+                    let engine = &mut *self.inner.engine.borrow_mut();
+                    engine.pause(step);
+                    return match (step, engine.unfinished()) {
+                        (Step::Horizon, _) => Pause::Time,
+                        (_, 0) => Pause::Finished,
+                        (_, waiting) => Pause::Deadlock(waiting),
                     };
                 }
             }
@@ -159,6 +154,30 @@ impl Machine {
     /// What has been counted so far.
     pub fn counters(&self) -> Counters {
         self.inner.engine.borrow().counters
+    }
+
+    /// Where the time of a task has gone so far.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such task.
+    pub fn times_of(&self, task: usize) -> Times {
+        let engine = self.inner.engine.borrow();
+        engine.times(task..task + 1, engine.paused_ps)
+    }
+
+    /// Where the time of all tasks together has gone so far.
+    pub fn times(&self) -> Times {
+        let engine = self.inner.engine.borrow();
+        engine.times(0..engine.tasks.len(), engine.paused_ps)
+    }
+
+    /// Where the time of all tasks of the calling task's machine has gone so far.
+    pub fn current_times() -> Times {
+        with(|inner| {
+            let engine = inner.engine.borrow();
+            engine.times(0..engine.tasks.len(), engine.now_ps)
+        })
     }
 
     /// Ends the present call of [`Machine::run_until`] as soon as the calling task waits for anything.
@@ -235,9 +254,21 @@ pub(crate) fn wait_for_change(address: *const u8, turns: Option<u32>) {
     }
 }
 
-/// Puts the running task to sleep on the word at `address`, unless `is_expected` finds by then that the word
-/// has changed.
-pub(crate) fn park(address: *const u8, is_expected: impl FnOnce() -> bool) {
+/// As [`wait_for_change`], also until task `owner` leaves its CPU or the running task's CPU is wanted by others.
+pub(crate) fn wait_for_owner(address: *const u8, owner: u32) {
+    let must_wait = with(|inner| {
+        let engine = &mut *inner.engine.borrow_mut();
+        engine.wait_for_owner(inner.offset_of(address), owner) && !engine.comes_back()
+    });
+    if must_wait {
+        let_others_run();
+    }
+    with(|inner| inner.engine.borrow_mut().stop_watching());
+}
+
+/// Puts the running task to sleep on the word at `address`, at most until the moment given, unless `is_expected`
+/// finds by then that the word has changed.
+pub(crate) fn park(address: *const u8, until_ps: u64, is_expected: impl FnOnce() -> bool) {
     spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
     let offset = with(|inner| {
         let offset = inner.offset_of(address);
@@ -245,12 +276,15 @@ pub(crate) fn park(address: *const u8, is_expected: impl FnOnce() -> bool) {
         offset
     });
     if !is_expected() {
-        with(|inner| inner.engine.borrow_mut().withdraw_park(offset));
+        with(|inner| {
+            let engine = &mut *inner.engine.borrow_mut();
+            engine.withdraw_park(offset, engine.current);
+        });
         return;
     }
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
-        engine.park(offset) && !engine.comes_back()
+        engine.park(offset, until_ps) && !engine.comes_back()
     });
     if must_wait {
         let_others_run();
@@ -271,6 +305,17 @@ pub(crate) fn spend_ps(ps: u64) {
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
         !engine.spend(ps) && !engine.comes_back()
+    });
+    if must_wait {
+        let_others_run();
+    }
+}
+
+/// Does what may take the running task off its CPU: `leaves` says whether it has.
+pub(crate) fn leave_if(leaves: impl FnOnce(&mut Engine) -> bool) {
+    let must_wait = with(|inner| {
+        let engine = &mut *inner.engine.borrow_mut();
+        leaves(engine) && !engine.comes_back()
     });
     if must_wait {
         let_others_run();
@@ -345,8 +390,29 @@ impl Inner {
         self.task(|task| task.records.push(record));
     }
 
+    /// Lends the running task a set of queue nodes; `None` if there are too many.
+    pub fn lend_nodes(&self) -> Option<u32> {
+        let cpu = self.task(|task| task.cpu);
+        let nodes = &mut *self.nodes.borrow_mut();
+        let set = match nodes.lend(cpu) {
+            Lent::Set(set) => set,
+            Lent::None => {
+                let set = nodes.lend_new(&self.arena)?;
+                self.engine.borrow_mut().cover_new_lines(self.socket_of_cpu(cpu) as u8);
+                set
+            }
+        };
+        self.task(|task| task.nodes = set);
+        Some(set)
+    }
+
+    /// The running task has no queue node in use any more.
+    pub fn give_back_nodes(&self, set: u32) {
+        self.nodes.borrow_mut().give_back(set);
+    }
+
     /// The memory of a queue node.
     pub fn node(&self, id: NodeId) -> *mut u8 {
-        self.arena.at(self.nodes[id.slot as usize] + id.level as usize * LINE)
+        self.arena.at(self.nodes.borrow().offset(id))
     }
 }

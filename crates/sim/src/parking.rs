@@ -14,19 +14,13 @@ use crate::task::State;
 pub struct Parking {
     /// Tasks that sleep on a word, or are about to, by its offset; oldest first.
     sleepers: BTreeMap<u32, Vec<u32>>,
-    wake_latency_ps: u64,
     /// What a call costs the caller.
     pub call_ps: u64,
 }
 
 impl Parking {
     pub fn new(model: &ModelParameters) -> Self {
-        let ps = |ns: f64| (ns * 1000.0) as u64;
-        Self {
-            sleepers: BTreeMap::new(),
-            wake_latency_ps: ps(model.wake_latency_ns),
-            call_ps: ps(model.futex_call_ns),
-        }
+        Self { sleepers: BTreeMap::new(), call_ps: (model.futex_call_ns * 1000.0) as u64 }
     }
 }
 
@@ -37,20 +31,20 @@ impl Engine {
         self.parking.sleepers.entry(offset).or_default().push(task);
     }
 
-    /// The current task does not sleep after all: the word has changed.
-    pub fn withdraw_park(&mut self, offset: u32) {
-        let task = self.current;
+    /// A task does not sleep on a word after all, or no longer: the word has changed, or the time is over.
+    pub fn withdraw_park(&mut self, offset: u32, task: u32) {
         if let Some(sleepers) = self.parking.sleepers.get_mut(&offset) {
             sleepers.retain(|sleeper| *sleeper != task);
         }
     }
 
-    /// The current task sleeps from now on: suspend it. False if it has been woken since it announced itself.
-    pub fn park(&mut self, offset: u32) -> bool {
+    /// The current task sleeps from now on, at most until the moment given: suspend it. False if it has been woken
+    /// since it announced itself.
+    pub fn park(&mut self, offset: u32, until_ps: u64) -> bool {
         let task = self.current;
         let sleeps = self.parking.sleepers.get(&offset).is_some_and(|sleepers| sleepers.contains(&task));
         if sleeps {
-            self.current_task().state = State::Parked;
+            self.sleep_on(offset, until_ps.max(self.now_ps));
         }
         sleeps
     }
@@ -58,12 +52,13 @@ impl Engine {
     /// Wakes the first `n` of those that sleep on the word at `offset`.
     pub fn unpark(&mut self, offset: u32, n: u32) {
         let Some(sleepers) = self.parking.sleepers.get_mut(&offset) else { return };
-        let wakes_ps = self.now_ps + self.parking.wake_latency_ps;
-        for task in sleepers.drain(..sleepers.len().min(n as usize)) {
+        let woken: Vec<u32> = sleepers.drain(..sleepers.len().min(n as usize)).collect();
+        let arrives_ps = self.now_ps + self.cpus.wake_latency_ps;
+        for task in woken {
             // One that is still about to sleep finds itself woken.
-            if self.tasks[task as usize].state == State::Parked {
-                self.tasks[task as usize].state = State::Ready;
-                self.events.schedule(wakes_ps, Event::Resume(task));
+            let sleeps = matches!(self.tasks[task as usize].state, State::Parked { .. });
+            if sleeps && self.wake(task) {
+                self.events.schedule(arrives_ps, Event::Arrive(task));
             }
         }
     }

@@ -9,15 +9,17 @@ use nearlock_core::platform::{
     AsymFence, Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority,
     Random, Settings, SplitWord, Topology, Work, ZeroNode,
 };
-use nearlock_core::schedule::{OwnerState, Schedule, Spin, ThreadId};
+use nearlock_core::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 
 use crate::access::{Access, Operation};
 use crate::arena::LINE;
+use crate::engine::Engine;
 use crate::fences;
-use crate::machine::{park, perform, spend_ps, unpark, wait_for_change, with};
+use crate::machine::{
+    Inner, leave_if, park, perform, spend_ps, unpark, wait_for_change, wait_for_owner, with,
+};
 use crate::spec::NodeCount;
-use crate::task::State;
 
 /// The simulated machine that runs on the calling thread.
 ///
@@ -239,7 +241,7 @@ unsafe impl Platform for Sim {
 
 impl Park for Sim {
     fn park(word: &Word<u32>, expected: u32) {
-        park(ptr::from_ref(word).cast(), || word.load(Ordering::Relaxed) == expected);
+        park(ptr::from_ref(word).cast(), u64::MAX, || word.load(Ordering::Relaxed) == expected);
     }
     fn unpark(word: *const Word<u32>, n: u32) {
         unpark(word.cast(), n);
@@ -248,26 +250,53 @@ impl Park for Sim {
 
 impl ParkTimeout for Sim {
     fn park_until(word: &Word<u32>, expected: u32, until_ns: u64) {
-        while Self::now_ns() < until_ns && word.load(Ordering::Relaxed) == expected {
-            spend_ps((until_ns - Self::now_ns()).min(1_000) * 1_000);
+        if Self::now_ns() < until_ns {
+            let until_ps = until_ns.saturating_mul(1_000);
+            park(ptr::from_ref(word).cast(), until_ps, || word.load(Ordering::Relaxed) == expected);
         }
     }
 }
 
-/// Exact: every task has a CPU, and runs unless it sleeps.
+/// Exact. A task that is being switched to does not run yet, and a CPU is wanted as soon as its `need_resched` is set.
 impl Schedule for Sim {
     fn thread_id() -> ThreadId {
         ThreadId::new(with(|inner| inner.engine.borrow().current) + 1).expect("not 0")
     }
     fn owner_state(thread: ThreadId) -> OwnerState {
-        let state = with(|inner| inner.engine.borrow().tasks[thread.get() as usize - 1].state);
-        match state {
-            State::Parked | State::Ended => OwnerState::Asleep,
-            _ => OwnerState::Running,
-        }
+        let runs = with(|inner| inner.engine.borrow().is_running(thread.get() - 1));
+        if runs { OwnerState::Running } else { OwnerState::Asleep }
     }
     fn should_give_way(_spin: &mut Spin) -> bool {
-        false
+        with(|inner| inner.engine.borrow().is_wanted())
+    }
+
+    /// The waiter is set aside until the line changes, the owner leaves its CPU, or its own CPU is wanted.
+    fn spin_on_owner<V: Copy>(
+        spin: &mut Spin,
+        word: &impl Atomic<V>,
+        order: Ordering,
+        owner: ThreadId,
+        done: impl Fn(V) -> bool,
+    ) -> Result<V, Stop> {
+        let mut waited = false;
+        let result = loop {
+            let v = word.load(order);
+            if done(v) {
+                break Ok(v);
+            }
+            if Self::owner_state(owner) == OwnerState::Asleep {
+                break Err(Stop::OwnerSleeps);
+            }
+            if Self::should_give_way(spin) {
+                break Err(Stop::GiveWay);
+            }
+            waited = true;
+            wait_for_owner(ptr::from_ref(word).cast(), owner.get() - 1);
+        };
+        if waited {
+            leave_loop();
+        }
+        result
     }
 }
 
@@ -342,10 +371,17 @@ impl Work for Sim {
         spend_ps((ps as f64 * slowdown) as u64);
     }
     fn sleep_ns(ns: u64) {
-        spend_ps(ns * 1000);
+        leave_if(|engine| {
+            engine.sleep(ns.saturating_mul(1000));
+            true
+        });
     }
-    /// Every task has its CPU for itself.
-    fn preempt() {}
+    fn preempt() {
+        leave_if(Engine::yield_cpu);
+    }
+    fn may_give_way() {
+        leave_if(Engine::offer);
+    }
 }
 
 /// Notes how many nodes of the CPU are lent; unless that is free, in the last word of the line of its first node, by a
@@ -371,17 +407,23 @@ fn count_nodes(slot: u32, lent: u32) {
     }
 }
 
-// SAFETY: the nodes of a CPU belong to the one task on it, and `depth` counts those that it has lent.
+// SAFETY: a set of nodes is lent to one task at a time, from its first node in use to the last that it gives back; and
+// `depth` counts those that are in use.
 unsafe impl<N: ZeroNode> LocalNodes<N> for Sim {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
-        let (slot, level) = with(|inner| inner.task(|task| (task.cpu, task.depth)));
+        let (had, level) = with(|inner| inner.task(|task| (task.nodes, task.depth)));
         if level == NodeId::NESTING {
             return f(None);
         }
+        let lent = if level == 0 { with(Inner::lend_nodes) } else { Some(had) };
+        let Some(slot) = lent else { return f(None) };
         count_nodes(slot, level + 1);
         let id = NodeId { slot, level };
         let result = f(Some(LentNode { id, node: Self::node(id) }));
         count_nodes(slot, level);
+        if level == 0 {
+            with(|inner| inner.give_back_nodes(slot));
+        }
         result
     }
 

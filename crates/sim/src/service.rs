@@ -126,7 +126,7 @@ impl Engine {
         let is_free = free_ps <= self.now_ps;
         let is_wanted = !line.queue.is_empty();
         self.tasks[task as usize].answer = self.read(&access, task);
-        self.events.schedule(done_ps, Event::Resume(task));
+        self.schedule_due(task, done_ps, Event::Resume(task));
         if is_free {
             self.begin_next(index);
         } else if is_wanted {

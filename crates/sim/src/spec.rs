@@ -55,7 +55,9 @@ use serde::Deserialize;
 
 pub use error::SpecError;
 pub use measured::{Measured, MeasuredFigure};
-pub use model::{LoadOfModified, ModelParameters, NodeCount, OwnershipOverlap};
+pub use model::{
+    Balance, LoadOfModified, ModelParameters, NodeCount, OwnershipOverlap, Preemption, WakePlacement,
+};
 pub use resolve::{CORES_MAX, DOMAINS_MAX};
 pub use settings::MachineSetting;
 

@@ -1,4 +1,4 @@
-//! A simulated thread: a coroutine, its CPU, its store buffer.
+//! A simulated thread: a coroutine, the CPU on which it runs or ran last, its store buffer.
 
 use std::ptr;
 
@@ -6,6 +6,7 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::access::Access;
+use crate::account::Account;
 use crate::stores::StoreBuffer;
 
 /// Bytes of stack of a task. Locks and workloads are shallow; a page fault behind it ends the process.
@@ -24,10 +25,30 @@ pub enum State {
     DrainToLook,
     /// It waits for a line to change, at most until the moment given, in ps.
     Line { line: u32, until_ps: u64 },
-    /// It sleeps on a word, until another wakes it.
-    Parked,
+    /// It sleeps on a word, until another wakes it, or at most until the moment given, in ps.
+    Parked { until_ps: u64 },
+    /// It sleeps until the moment given, in ps; or it begins then.
+    Asleep { until_ps: u64 },
+    /// It waits for a CPU.
+    Waiting,
+    /// It has a CPU, which is switched to it.
+    Arriving,
+    /// It gives way to others, as soon as its stores are visible.
+    Leaving,
     /// It has ended.
     Ended,
+}
+
+/// How a task goes on that gets a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Return {
+    /// It runs.
+    #[default]
+    Resume,
+    /// It has still to compute for so long, in ps.
+    Compute(u64),
+    /// It looks at the word on which it waits.
+    Look,
 }
 
 /// What the other hardware threads of a task's core do.
@@ -78,16 +99,36 @@ pub struct Task {
     pub slowdown: f64,
     /// When the timer interrupts its CPU next.
     pub next_tick_ps: u64,
+    /// The moment of the event by which it goes on, in ps, and whether it looks then.
+    pub due_ps: u64,
+    pub looks_when_due: bool,
+    /// Events by which it would have gone on if it had not been taken off its CPU; they mean nothing.
+    pub stale_events: u32,
+    /// Whether it is to be taken off its CPU as soon as its access is done.
+    pub must_leave: bool,
+    pub going_on: Return,
+    /// CPU time that it has had, as the queues count it, in ps.
+    pub runtime_ps: u64,
+    /// The word on which it is parked.
+    pub parked_on: u32,
+    /// The task that it watches, and gives up waiting for a line when that task leaves its CPU or when others need its
+    /// own CPU.
+    pub watches: Option<u32>,
+    /// How many watch it.
+    pub watchers: u32,
+    pub account: Account,
+    /// The set of queue nodes that it has, while it has some in use.
+    pub nodes: u32,
 }
 
 impl Task {
     /// A task that has not begun.
-    pub fn new(cpu: u32, core: u16) -> Self {
+    pub fn new(cpu: u32, core: u16, start_ps: u64) -> Self {
         Self {
             yielder: ptr::null(),
             cpu,
             core,
-            state: State::Ready,
+            state: State::Asleep { until_ps: start_ps },
             answer: 0,
             buffer: StoreBuffer::default(),
             draining: false,
@@ -102,6 +143,17 @@ impl Task {
             sibling: Sibling::Idle,
             slowdown: 1.0,
             next_tick_ps: u64::MAX,
+            due_ps: 0,
+            looks_when_due: false,
+            stale_events: 0,
+            must_leave: false,
+            going_on: Return::Resume,
+            runtime_ps: 0,
+            parked_on: 0,
+            watches: None,
+            watchers: 0,
+            account: Account::default(),
+            nodes: 0,
         }
     }
 

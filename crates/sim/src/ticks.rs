@@ -16,7 +16,7 @@ pub struct Ticks {
 }
 
 /// The moment of a tick that never comes.
-const NEVER: u64 = u64::MAX;
+pub const NEVER: u64 = u64::MAX;
 
 impl Ticks {
     pub fn new(model: &ModelParameters) -> Self {
@@ -48,6 +48,35 @@ impl Ticks {
         let since_ps = (now_ps - *next_ps) % self.period_ps;
         *next_ps = now_ps - since_ps + self.period_ps;
         (since_ps < self.length_ps).then(|| now_ps - since_ps + self.length_ps)
+    }
+
+    /// The last tick up to `now_ps` of a CPU whose first is `first_ps`; its first if none has been.
+    pub fn last_ps(&self, first_ps: u64, now_ps: u64) -> u64 {
+        match now_ps.checked_sub(first_ps) {
+            Some(since_ps) => now_ps - since_ps % self.period_ps,
+            // So is one that never comes.
+            None => first_ps,
+        }
+    }
+
+    /// The next tick after `now_ps` of a CPU whose first is `first_ps`.
+    pub fn after_ps(&self, first_ps: u64, now_ps: u64) -> u64 {
+        let last_ps = self.last_ps(first_ps, now_ps);
+        if last_ps > now_ps { last_ps } else { last_ps.saturating_add(self.period_ps) }
+    }
+
+    /// The end of the interrupt of a CPU whose first tick is `first_ps`, if it is interrupted at `now_ps`.
+    pub fn end_of_interrupt_ps(&self, first_ps: u64, now_ps: u64) -> Option<u64> {
+        let last_ps = self.last_ps(first_ps, now_ps);
+        let is_within = last_ps <= now_ps && now_ps - last_ps < self.length_ps;
+        is_within.then(|| last_ps + self.length_ps)
+    }
+
+    /// What is left to compute at `now_ps` of what would end at `then_ps`, the next tick of the CPU behind that being
+    /// `next_ps`.
+    pub fn left_ps(&self, first_ps: u64, next_ps: u64, now_ps: u64, then_ps: u64) -> u64 {
+        let interrupts = next_ps.saturating_sub(self.after_ps(first_ps, now_ps)) / self.period_ps;
+        (then_ps - now_ps).saturating_sub(interrupts * self.length_ps)
     }
 }
 
@@ -85,9 +114,35 @@ mod tests {
     }
 
     #[test]
+    fn a_tick_is_found_from_the_first_one() {
+        let ticks = ticks(1e6, 100.0);
+        assert_eq!((ticks.last_ps(500_000, 499_999), ticks.after_ps(500_000, 499_999)), (500_000, 500_000));
+        assert_eq!((ticks.last_ps(500_000, 500_000), ticks.after_ps(500_000, 500_000)), (500_000, 1_500_000));
+        assert_eq!(
+            (ticks.last_ps(500_000, 2_499_999), ticks.after_ps(500_000, 2_499_999)),
+            (1_500_000, 2_500_000)
+        );
+        let end_ps = |now_ps| ticks.end_of_interrupt_ps(500_000, now_ps);
+        assert_eq!((end_ps(499_999), end_ps(500_000), end_ps(600_000)), (None, Some(600_000), None));
+    }
+
+    #[test]
+    fn what_is_left_to_compute_is_without_the_interrupts_to_come() {
+        let ticks = ticks(1e6, 100.0);
+        let mut next_ps = 500_000;
+        let then_ps = ticks.computed_ps(&mut next_ps, 2_000_000);
+        assert_eq!((then_ps, next_ps), (2_200_000, 2_500_000));
+        assert_eq!(ticks.left_ps(500_000, next_ps, 600_000, then_ps), 1_500_000, "one interrupt is over");
+        assert_eq!(ticks.left_ps(500_000, next_ps, 400_000, then_ps), 1_600_000, "none is");
+        assert_eq!(ticks.left_ps(500_000, next_ps, 2_200_000, then_ps), 0);
+    }
+
+    #[test]
     fn without_a_rate_there_is_no_tick() {
         let none = ticks(0.0, 2000.0);
         assert_eq!(none.first_ps(7), NEVER);
         assert_eq!(none.computed_ps(&mut none.first_ps(7), 1 << 60), 1 << 60);
+        assert_eq!((none.last_ps(NEVER, 7), none.after_ps(NEVER, 7)), (NEVER, NEVER));
+        assert_eq!(none.left_ps(NEVER, NEVER, 7, 9), 2);
     }
 }

@@ -21,9 +21,10 @@ impl Engine {
         let mut waiters = std::mem::take(&mut line.waiters);
         let turn = self.costs.pause_ps.max(1);
         for task in waiters.drain(..) {
-            self.tasks[task as usize].state = State::Ready;
-            let notices = self.now_ps + self.jitter.below(turn);
-            self.events.schedule(notices, Event::Look(task));
+            let notices_ps = self.now_ps + self.jitter.below(turn);
+            let waiter = &mut self.tasks[task as usize];
+            (waiter.state, waiter.due_ps, waiter.looks_when_due) = (State::Ready, notices_ps, true);
+            self.events.schedule(notices_ps, Event::Look(task));
         }
         line.waiters = waiters;
     }
@@ -47,14 +48,28 @@ impl Engine {
         true
     }
 
+    /// A moment has come until which a task wanted to wait: not if it was woken before, and waits for something
+    /// else by now.
     pub fn time_out(&mut self, task: u32) -> Option<u32> {
-        // Not if it was woken before, and waits for something else by now.
-        let State::Line { line, until_ps } = self.tasks[task as usize].state else { return None };
-        if until_ps != self.now_ps {
-            return None;
+        let state = self.tasks[task as usize].state;
+        match state {
+            State::Line { line, until_ps } if until_ps == self.now_ps => {
+                self.lines[line as usize].waiters.retain(|waiter| *waiter != task);
+                self.look(task)
+            }
+            State::Asleep { until_ps } if until_ps == self.now_ps => self.wake_by_timer(task),
+            State::Parked { until_ps } if until_ps == self.now_ps => {
+                let offset = self.tasks[task as usize].parked_on;
+                self.withdraw_park(offset, task);
+                self.wake_by_timer(task)
+            }
+            _ => None,
         }
-        self.lines[line as usize].waiters.retain(|waiter| *waiter != task);
-        self.look(task)
+    }
+
+    /// The interrupt of its timer has woken an idle CPU by now.
+    fn wake_by_timer(&mut self, task: u32) -> Option<u32> {
+        if self.wake(task) { self.arrive(task) } else { None }
     }
 
     /// Issues the load once more that has found nothing yet, as the task would do. It need not run for that, and

@@ -226,13 +226,14 @@ impl<'a> Book<'a> {
             "from a call that wakes a sleeper on another CPU until that runs, less such a call",
         );
         page.or_default("wake_latency_ns", wake, &mut model.wake_latency_ns);
-        page.add(
-            "context_switch_ns",
+        let switch = page.add(
+            "model.context_switch_ns",
             // A hand-over has two calls: one wakes the other, and one goes to sleep.
             &less(&self.switch, 2.0 * call_ns),
             Nature::Typical,
             "from a thread that goes to sleep to the next on the same CPU",
         );
+        page.or_default("context_switch_ns", switch, &mut model.context_switch_ns);
         let meaning = "membarrier that interrupts one other CPU";
         let fence = page.add("model.heavy_fence_ns", &self.heavy_fence, Nature::Typical, meaning);
         page.or_default("heavy_fence_ns", fence, &mut model.heavy_fence_ns);

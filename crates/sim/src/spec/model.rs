@@ -37,6 +37,40 @@ pub enum NodeCount {
     Free,
 }
 
+/// Where a CPU can be taken from a task that would go on.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preemption {
+    /// Only where the task offers it: what runs is a kernel without preemption, in which a waiting task gets the CPU
+    /// at the next return to user mode or look at `need_resched`.
+    #[default]
+    Voluntary,
+    /// Wherever it is: what runs is a program in user space. The end of an access to memory is waited for.
+    Anywhere,
+}
+
+/// Which CPU a task gets that is woken.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum WakePlacement {
+    /// The one on which it ran last.
+    Previous,
+    /// The one on which it ran last if that is idle, else an idle one that shares a cache with it, else that one.
+    #[default]
+    Idle,
+}
+
+/// Whether waiting tasks go to CPUs that have nothing to do.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Balance {
+    /// Never: a task stays where it waits.
+    Off,
+    /// A CPU that becomes idle takes a waiting task, and at ticks a CPU for which tasks wait gives one to an idle CPU.
+    #[default]
+    Idle,
+}
+
 /// Parameters of the simulator's model: properties that no table of latencies gives.
 ///
 /// The defaults, which [`ModelParameters::default`] holds, are assumptions unless a source is named.
@@ -91,6 +125,17 @@ pub struct ModelParameters {
     /// From the end of the call that wakes a sleeper to the moment at which the sleeper runs, in nanoseconds.
     /// Default 3500: a hand-over by futex from core to core there took 3630.
     pub wake_latency_ns: f64,
+    /// From the moment at which a task leaves a CPU to the moment at which the next one runs there, in nanoseconds.
+    /// Default 1000: a switch of two threads through a pipe on one CPU took 1070 ns in a public measurement, calls of
+    /// the pipe included (<https://ddumbying.vercel.app/experiments/ctx-switch-overhead>).
+    pub context_switch_ns: f64,
+    /// Where a CPU can be taken from a task. Default `"voluntary"`: a kernel without preemption, as distributions for
+    /// servers have it.
+    pub preemption: Preemption,
+    /// Which CPU a woken task gets. Default `"idle"`: as Linux, which looks no farther than the last-level cache.
+    pub wake_placement: WakePlacement,
+    /// Whether waiting tasks go to idle CPUs. Default `"idle"`: as Linux.
+    pub balance: Balance,
     /// What a heavy fence costs the caller, besides waiting for others' stores, in nanoseconds. Default 1600: a
     /// `membarrier` there that interrupts one other processor.
     pub heavy_fence_ns: f64,
@@ -123,6 +168,10 @@ impl Default for ModelParameters {
             spin_exit_ns: 0.0,
             futex_call_ns: 130.0,
             wake_latency_ns: 3500.0,
+            context_switch_ns: 1000.0,
+            preemption: Preemption::Voluntary,
+            wake_placement: WakePlacement::Idle,
+            balance: Balance::Idle,
             heavy_fence_ns: 1600.0,
             tick_hz: 1000.0,
             tick_ns: 2000.0,

@@ -1,12 +1,12 @@
 //! `machine.KEY=VALUE`: what of a machine can be changed without another file.
 
 mod numbers;
+mod words;
 
 use super::resolve::{self, Counts, Problem, SMT_MAX};
-use super::{
-    LoadOfModified, MachineSpec, ModelParameters, NodeCount, OwnershipOverlap, Provenance, SpecError,
-};
+use super::{MachineSpec, ModelParameters, Provenance, SpecError};
 use numbers::{NUMBERS, Number};
+use words::WORDS;
 
 /// A setting of a machine, for lists: `machine.NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,20 +27,11 @@ const STORE_BUFFER_ENTRIES_MAX: usize = 1024;
 /// Many more would leave other sockets without the line for good.
 const BYPASSES_MAX: usize = 1000;
 
-/// Settings that are counts or words, with their summaries.
+/// Settings that are counts, with their summaries.
 const OTHERS: &[(&str, &str)] = &[
     ("nodes", "Use only the first sockets (NUMA nodes); also called `sockets`."),
     ("cores-per-socket", "Cores of each socket: whole cache domains, or part of one."),
     ("smt", "Hardware threads of each core."),
-    ("ownership-overlap", "Whether buffered stores ask for their lines ahead of their turn."),
-    (
-        "load-of-modified",
-        "Whether a load of a line that another core has modified shares it, or takes it over.",
-    ),
-    (
-        "node-count",
-        "Where a CPU counts its queue nodes in use: in its first node, as Linux does, or nowhere.",
-    ),
     (
         "store-buffer-entries",
         "Stores that a hardware thread can hold back; 1 blocks at each until it is done.",
@@ -87,16 +78,11 @@ pub(super) fn changed_model_keys(spec: &MachineSpec) -> Vec<(&'static str, Strin
             changed.push((key, format!("{value:?}")));
         }
     }
-    if spec.model.ownership_overlap != plain.model.ownership_overlap {
-        let word = overlap_name(spec.model.ownership_overlap);
-        changed.push(("ownership_overlap", format!("\"{word}\"")));
-    }
-    if spec.model.node_count != plain.model.node_count {
-        changed.push(("node_count", format!("\"{}\"", count_name(spec.model.node_count))));
-    }
-    if spec.model.load_of_modified != plain.model.load_of_modified {
-        let word = load_name(spec.model.load_of_modified);
-        changed.push(("load_of_modified", format!("\"{word}\"")));
+    for word in WORDS {
+        let value = word.of(&spec.model);
+        if value != word.of(&plain.model) {
+            changed.push((word.file_key, format!("\"{value}\"")));
+        }
     }
     if spec.model.store_buffer_entries != plain.model.store_buffer_entries {
         changed.push(("store_buffer_entries", spec.model.store_buffer_entries.to_string()));
@@ -118,13 +104,10 @@ impl MachineSpec {
             "nodes" | "sockets" => changed.set_sockets(value),
             "cores-per-socket" => changed.set_cores_per_socket(value),
             "smt" => changed.set_smt(value),
-            "ownership-overlap" => changed.set_ownership_overlap(value),
-            "load-of-modified" => changed.set_load_of_modified(value),
-            "node-count" => changed.set_node_count(value),
             "store-buffer-entries" => changed.set_store_buffer_entries(value),
             "same-socket-bypasses" => changed.set_same_socket_bypasses(value),
-            _ => match NUMBERS.iter().find(|number| number.name == name) {
-                Some(number) => changed.set_number(number, value),
+            _ => match changed.set_listed(&name, value) {
+                Some(result) => result,
                 None => {
                     return Err(SpecError::UnknownSetting { key: key.to_owned(), known: setting_names() });
                 }
@@ -150,7 +133,14 @@ impl MachineSpec {
             range: range_of(number),
             summary: number.summary,
         });
-        others.chain(numbers).collect()
+        let words = WORDS.iter().map(|word| MachineSetting {
+            name: word.name,
+            unit: "",
+            value: word.of(&self.model).to_owned(),
+            range: word.words.join(", "),
+            summary: word.summary,
+        });
+        others.chain(words).chain(numbers).collect()
     }
 
     /// Value and range of a setting that is not one number.
@@ -159,14 +149,6 @@ impl MachineSpec {
             "nodes" => (self.sockets.to_string(), format!("1 to {}", self.sockets)),
             "cores-per-socket" => (self.cores_per_socket.to_string(), self.cores_per_socket_range()),
             "smt" => (self.smt.to_string(), format!("1 to {SMT_MAX}")),
-            "ownership-overlap" => {
-                let word = overlap_name(self.model.ownership_overlap);
-                (word.to_owned(), "none, prefetch".to_owned())
-            }
-            "node-count" => (count_name(self.model.node_count).to_owned(), "in-node, free".to_owned()),
-            "load-of-modified" => {
-                (load_name(self.model.load_of_modified).to_owned(), "share, take-over".to_owned())
-            }
             "same-socket-bypasses" => {
                 (self.model.same_socket_bypasses.to_string(), format!("0 to {BYPASSES_MAX}"))
             }
@@ -212,31 +194,13 @@ impl MachineSpec {
         self.check_counts()
     }
 
-    fn set_ownership_overlap(&mut self, value: &str) -> Result<(), String> {
-        self.model.ownership_overlap = match value {
-            "none" => OwnershipOverlap::None,
-            "prefetch" => OwnershipOverlap::Prefetch,
-            _ => return Err("must be none or prefetch".to_owned()),
-        };
-        Ok(())
-    }
-
-    fn set_node_count(&mut self, value: &str) -> Result<(), String> {
-        self.model.node_count = match value {
-            "in-node" => NodeCount::InNode,
-            "free" => NodeCount::Free,
-            _ => return Err("must be in-node or free".to_owned()),
-        };
-        Ok(())
-    }
-
-    fn set_load_of_modified(&mut self, value: &str) -> Result<(), String> {
-        self.model.load_of_modified = match value {
-            "share" => LoadOfModified::Share,
-            "take-over" => LoadOfModified::TakeOver,
-            _ => return Err("must be share or take-over".to_owned()),
-        };
-        Ok(())
+    /// Changes a setting that is a word or a number; `None` if there is none of that name.
+    fn set_listed(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
+        if let Some(word) = WORDS.iter().find(|word| word.name == name) {
+            return Some(word.parse(&mut self.model, value));
+        }
+        let number = NUMBERS.iter().find(|number| number.name == name)?;
+        Some(self.set_number(number, value))
     }
 
     fn set_store_buffer_entries(&mut self, value: &str) -> Result<(), String> {
@@ -268,27 +232,6 @@ impl MachineSpec {
     }
 }
 
-fn overlap_name(overlap: OwnershipOverlap) -> &'static str {
-    match overlap {
-        OwnershipOverlap::None => "none",
-        OwnershipOverlap::Prefetch => "prefetch",
-    }
-}
-
-fn count_name(count: NodeCount) -> &'static str {
-    match count {
-        NodeCount::InNode => "in-node",
-        NodeCount::Free => "free",
-    }
-}
-
-fn load_name(load: LoadOfModified) -> &'static str {
-    match load {
-        LoadOfModified::Share => "share",
-        LoadOfModified::TakeOver => "take-over",
-    }
-}
-
 /// Interrupts must leave time to work.
 fn check_ticks(spec: &MachineSpec) -> Result<(), Problem> {
     let ModelParameters { tick_hz, tick_ns, .. } = spec.model;
@@ -302,7 +245,9 @@ fn check_ticks(spec: &MachineSpec) -> Result<(), Problem> {
 
 /// Names of all settings.
 fn setting_names() -> Vec<&'static str> {
-    OTHERS.iter().map(|&(name, _)| name).chain(NUMBERS.iter().map(|number| number.name)).collect()
+    let others = OTHERS.iter().map(|&(name, _)| name);
+    let words = WORDS.iter().map(|word| word.name);
+    others.chain(words).chain(NUMBERS.iter().map(|number| number.name)).collect()
 }
 
 fn range_of(number: &Number) -> String {

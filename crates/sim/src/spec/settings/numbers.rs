@@ -151,6 +151,15 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.wake_latency_ns,
     },
     Number {
+        name: "context-switch-ns",
+        file_key: "model.context_switch_ns",
+        unit: "ns",
+        low: 0.0,
+        high: FUTEX_MAX_NS,
+        summary: "From one task's leaving a CPU to the next one's running there.",
+        field: |spec| &mut spec.model.context_switch_ns,
+    },
+    Number {
         name: "heavy-fence-ns",
         file_key: "model.heavy_fence_ns",
         unit: "ns",

@@ -1,0 +1,202 @@
+//! When a task has to give way to others: at the end of its turn, or for one that has run much less.
+
+use crate::account::Phase;
+use crate::engine::Engine;
+use crate::events::Event;
+use crate::spec::Preemption;
+use crate::task::{Return, State};
+use crate::ticks::NEVER;
+
+impl Engine {
+    /// Has the scheduler look at a CPU's next tick, if that may matter: somebody waits, and the task that runs has not
+    /// been told yet to give way, or another CPU could take who waits.
+    pub(super) fn arm_tick(&mut self, cpu: u32) {
+        let somebody_is_idle = self.somebody_is_idle();
+        let at = self.cpus.at(cpu);
+        let matters = !at.queue.is_empty() && (!at.need_resched || somebody_is_idle);
+        if !matters || at.tick_ps != NEVER {
+            return;
+        }
+        let first_ps = self.first_tick_of(cpu);
+        let tick_ps = self.ticks.after_ps(first_ps, self.now_ps);
+        if tick_ps != NEVER {
+            self.cpus.at(cpu).tick_ps = tick_ps;
+            self.events.schedule(tick_ps, Event::Tick(cpu));
+        }
+    }
+
+    /// The timer interrupts a CPU for which tasks wait; or the task that has it is to be taken off it.
+    pub fn tick(&mut self, cpu: u32) {
+        if self.cpus.at(cpu).tick_ps != self.now_ps {
+            return self.take_off(cpu);
+        }
+        self.cpus.at(cpu).tick_ps = NEVER;
+        if self.cpus.at(cpu).queue.is_empty() {
+            return;
+        }
+        self.count_runtime(cpu);
+        self.push_away(cpu);
+        if self.is_turn_over(cpu) {
+            self.set_need_resched(cpu);
+        }
+        self.arm_tick(cpu);
+    }
+
+    /// Whether the task that runs on a CPU has had its turn, or is ahead of who waits by a turn.
+    fn is_turn_over(&self, cpu: u32) -> bool {
+        let (at, turns) = (&self.cpus.all[cpu as usize], &self.cpus.turns);
+        let (Some(id), Some(first_ps)) = (at.running, at.queue.first_ps()) else { return false };
+        let slice_ps = turns.slice_ps(at.queue.len() + 1);
+        let ahead_ps = self.tasks[id as usize].runtime_ps.saturating_sub(first_ps);
+        at.turn_ps > slice_ps || at.turn_ps >= turns.granularity_ps && ahead_ps > slice_ps
+    }
+
+    /// A task has been woken into the queue of a CPU: takes the CPU from one that has run much more.
+    pub(super) fn preempt_for(&mut self, cpu: u32, woken: u32) {
+        let Some(running) = self.cpus.at(cpu).running else { return };
+        let runtime_ps = |id: u32| self.tasks[id as usize].runtime_ps;
+        let ahead_ps = runtime_ps(running).saturating_sub(runtime_ps(woken));
+        if ahead_ps > self.cpus.turns.wake_granularity_ps {
+            self.set_need_resched(cpu);
+        }
+    }
+
+    fn set_need_resched(&mut self, cpu: u32) {
+        if std::mem::replace(&mut self.cpus.at(cpu).need_resched, true) {
+            return;
+        }
+        self.demand(cpu);
+        if let Some(id) = self.cpus.at(cpu).running
+            && self.tasks[id as usize].watches.is_some()
+        {
+            self.stir(id);
+        }
+    }
+
+    /// Where tasks can be taken off their CPU anywhere, does so with the one that runs here: from the event loop, since it may be
+    /// running at this very moment.
+    pub(super) fn demand(&mut self, cpu: u32) {
+        if self.cpus.preemption == Preemption::Anywhere {
+            self.events.schedule(self.now_ps, Event::Tick(cpu));
+        }
+    }
+
+    /// Takes the task that runs off its CPU, if it should give way; at the end of an interrupt if there is one.
+    fn take_off(&mut self, cpu: u32) {
+        let first_ps = self.first_tick_of(cpu);
+        let at = self.cpus.at(cpu);
+        let (Some(id), true) = (at.running, at.need_resched) else { return };
+        if let Some(end_ps) = self.ticks.end_of_interrupt_ps(first_ps, self.now_ps) {
+            return self.events.schedule(end_ps, Event::Tick(cpu));
+        }
+        let task = &self.tasks[id as usize];
+        match task.state {
+            State::Memory | State::Drain(_) | State::DrainToLook => {
+                self.tasks[id as usize].must_leave = true;
+                return;
+            }
+            State::Ready | State::Line { .. } => {}
+            // It leaves anyway, or has not come yet.
+            _ => return,
+        }
+        if !self.has_to_go(cpu) {
+            return;
+        }
+        let going_on = match self.tasks[id as usize].state {
+            State::Line { line, .. } => {
+                self.lines[line as usize].waiters.retain(|waiter| *waiter != id);
+                Return::Look
+            }
+            _ => self.interrupt(id, first_ps),
+        };
+        self.give_way(id, going_on);
+    }
+
+    /// Takes back the event by which a task would go on. Returns how it goes on later.
+    fn interrupt(&mut self, id: u32, first_tick_ps: u64) -> Return {
+        let now_ps = self.now_ps;
+        let task = &mut self.tasks[id as usize];
+        task.stale_events += 1;
+        let due_ps = std::mem::replace(&mut task.due_ps, NEVER);
+        if task.looks_when_due {
+            return Return::Look;
+        }
+        Return::Compute(self.ticks.left_ps(first_tick_ps, task.next_tick_ps, now_ps, due_ps))
+    }
+
+    /// Whether an event by which a task was to go on has been taken back.
+    #[cold]
+    pub fn is_stale(&mut self, id: u32, event: Event) -> bool {
+        let now_ps = self.now_ps;
+        let task = &mut self.tasks[id as usize];
+        let is_due = task.due_ps == now_ps && task.looks_when_due == matches!(event, Event::Look(_));
+        if is_due {
+            // One of the same moment is as good, but only one.
+            task.due_ps = NEVER;
+        } else {
+            task.stale_events -= 1;
+        }
+        !is_due
+    }
+
+    /// Takes a task off its CPU that would go on by `then`, its access being done.
+    #[cold]
+    pub fn leave_at_last(&mut self, id: u32, then: Event) -> bool {
+        self.tasks[id as usize].must_leave = false;
+        let cpu = self.tasks[id as usize].cpu;
+        if !self.has_to_go(cpu) {
+            return false;
+        }
+        let going_on = if matches!(then, Event::Look(_)) { Return::Look } else { Return::Resume };
+        self.give_way(id, going_on);
+        true
+    }
+
+    /// Whether the task that runs on a CPU has run more than one that waits. If not, it has another turn.
+    fn has_to_go(&mut self, cpu: u32) -> bool {
+        self.count_runtime(cpu);
+        let at = &mut self.cpus.all[cpu as usize];
+        let Some(id) = at.running else { return false };
+        let goes = at.queue.first_ps().is_some_and(|first_ps| first_ps < self.tasks[id as usize].runtime_ps);
+        if !goes {
+            (at.need_resched, at.turn_ps) = (false, 0);
+            self.arm_tick(cpu);
+        }
+        goes
+    }
+
+    /// Takes a task off its CPU that is ready to go on.
+    fn give_way(&mut self, id: u32, going_on: Return) {
+        let task = &mut self.tasks[id as usize];
+        (task.state, task.going_on) = (State::Leaving, going_on);
+        self.leave(id, Phase::Waiting);
+    }
+
+    /// Whether the current task's CPU is wanted by others.
+    pub fn is_wanted(&self) -> bool {
+        let cpu = self.tasks[self.current as usize].cpu;
+        self.cpus.all[cpu as usize].need_resched
+    }
+
+    /// The current task offers its CPU to others. Whether it has to suspend itself.
+    pub fn offer(&mut self) -> bool {
+        let (id, cpu) = (self.current, self.current_task().cpu);
+        if !self.is_wanted() || !self.has_to_go(cpu) {
+            return false;
+        }
+        self.give_way(id, Return::Resume);
+        true
+    }
+
+    /// The current task gives its CPU to another that is ready, if there is one. Whether it has to suspend itself.
+    pub fn yield_cpu(&mut self) -> bool {
+        let (id, cpu) = (self.current, self.current_task().cpu);
+        self.count_runtime(cpu);
+        let Some(first_ps) = self.cpus.at(cpu).queue.first_ps() else { return false };
+        // Behind the first.
+        let task = self.current_task();
+        task.runtime_ps = task.runtime_ps.max(first_ps);
+        self.give_way(id, Return::Resume);
+        true
+    }
+}
