@@ -51,6 +51,11 @@ events! {
     RwsemRlock "rwsem_rlock" "A reader that got the lock in the queue."
     RwsemWlock "rwsem_wlock" "A writer that got the lock in the queue."
     RwsemWakeSkipped "rwsem_wake_skipped" "A release that left the waking to another one."
+    MutexOptLock "mutex_opt_lock" "Got a mutex by spinning, without a place in its queue."
+    MutexAtOnce "mutex_lock_at_once" "Got a mutex in its queue, before sleeping."
+    MutexAfterSleep "mutex_lock_after_sleep" "Got a mutex in its queue, after having slept."
+    MutexSleep "mutex_sleep" "Slept in the queue of a mutex."
+    MutexWake "mutex_wake" "An unlock that woke the first of the queue."
 }
 
 impl LockEvent {
