@@ -56,6 +56,7 @@ events! {
     MutexAfterSleep "mutex_lock_after_sleep" "Got a mutex in its queue, after having slept."
     MutexSleep "mutex_sleep" "Slept in the queue of a mutex."
     MutexWake "mutex_wake" "An unlock that woke the first of the queue."
+    MutexHandOver "mutex_handoff" "An unlock that handed a mutex over to the first of the queue."
 }
 
 impl LockEvent {

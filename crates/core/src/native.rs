@@ -30,6 +30,10 @@ pub trait Wait: Send + Sync + 'static {
 
     /// Called after the look number `turn` (from 0) at what is waited for.
     fn turn(turn: u32);
+
+    /// Called before the thread sleeps in a lock.
+    #[inline(always)]
+    fn before_sleep() {}
 }
 
 /// Waits by the processor's pause instruction alone. For threads that have a processor each: a

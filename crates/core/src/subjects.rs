@@ -3,7 +3,7 @@
 
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
-use crate::linux::{cna, cna_v13, counter_mutex, osq, qspinlock, rwsem_xadd};
+use crate::linux::{cna, cna_v13, mutex, osq, qspinlock, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::schedule::Schedule;
@@ -222,6 +222,8 @@ const CNA_V13_SETTINGS: &[Setting] = &[
     Setting::CnaV13PriorityWaiters,
 ];
 
+const MUTEX_SETTINGS: &[Setting] = &[Setting::SpinBudgetNs];
+
 subjects! {
     "tas" Classic tas::TasLock<P>,
         "test-and-set: one word, and every look at it is a swap", Unbounded, &[];
@@ -267,35 +269,6 @@ subjects! {
         "CNA, the NUMA-aware qspinlock of the published tables", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
     "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna::NoShuffleReduction>,
         "cna-v13 without the shuffle reduction", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
-    "linux-counter-mutex" Linux [timed] counter_mutex::CounterMutex<P>,
-        "Linux' mutex until 4.8, of 3.7.10 with both pre-reads: waiters spin, then sleep", Unbounded, &[];
-    "linux-counter-mutex-no-preread" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::NoPreRead>,
-        "linux-counter-mutex that swaps before it reads: 3.7.10 as it was", Unbounded, &[];
-    "linux-counter-mutex-spinner-preread" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::SpinnerPreRead>,
-        "linux-counter-mutex with the pre-read of spinners only", Unbounded, &[];
-    "linux-counter-mutex-waiter-preread" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::WaiterPreRead>,
-        "linux-counter-mutex with the pre-read of waiters only", Unbounded, &[];
-    "linux-counter-mutex-marked-preread" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::MarkedPreRead>,
-        "linux-counter-mutex whose waiters leave the swap out at -1 only", Unbounded, &[];
-    "linux-counter-mutex-exchange" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::Exchange>,
-        "linux-counter-mutex for processors that cannot count", Unbounded, &[];
-    "linux-counter-mutex-unlock-first" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::UnlockFirst>,
-        "linux-counter-mutex whose unlock does not wait for the queue's lock", Unbounded, &[];
-    "linux-counter-mutex-queue" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::InTurns<P>>,
-        "linux-counter-mutex whose spinners queue for each turn: 3.10", Unbounded, &[];
-    "linux-counter-mutex-queue-held" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::OneSpins<P>>,
-        "linux-counter-mutex whose spinners queue once", Unbounded, &[];
-    "linux-counter-mutex-no-spin" Linux [timed]
-        counter_mutex::CounterMutex<P, counter_mutex::Nobody>,
-        "linux-counter-mutex whose waiters sleep at once", Unbounded, &[];
     "rwsem-xadd" Linux [rw] rwsem_xadd::RwsemXadd<P>,
         "Linux' reader-writer semaphore of 2013, with all of the series of October 2013", Unbounded, &[];
     "rwsem-xadd-base" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::Base>,
@@ -312,6 +285,19 @@ subjects! {
         "rwsem-xadd-preread-spin whose writers spin in the queue", Unbounded, &[];
     "rwsem-xadd-owner-known" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::OwnerKnown>,
         "rwsem-xadd whose writers spin only for writers: the kernel since July 2014", Unbounded, &[];
+    "linux-mutex" Linux [timed] mutex::LinuxMutex<P>,
+        "Linux' mutex since 4.9: one waiter at a time spins, the others sleep, and are handed it", Unbounded,
+        MUTEX_SETTINGS;
+    "linux-mutex-no-handoff" Linux [timed] mutex::LinuxMutex<P, mutex::NoHandOver>,
+        "linux-mutex that is never handed over: others may take it for ever", Unbounded, MUTEX_SETTINGS;
+    "linux-mutex-no-waiter-spin" Linux [timed] mutex::LinuxMutex<P, mutex::SleepyWaiter>,
+        "linux-mutex whose waiters do not spin any more once they have slept", Unbounded, MUTEX_SETTINGS;
+    "linux-mutex-no-osq" Linux [timed] mutex::LinuxMutex<P, mutex::NoSpinnerQueue>,
+        "linux-mutex whose newcomers all spin on its word", Unbounded, MUTEX_SETTINGS;
+    "linux-mutex-heedless" Linux [timed] mutex::LinuxMutex<P, mutex::HeedlessSpinning>,
+        "linux-mutex whose waiters spin whether the owner sleeps or not", Unbounded, MUTEX_SETTINGS;
+    "linux-mutex-no-spin" Linux [timed] mutex::LinuxMutex<P, mutex::NoSpinning>,
+        "linux-mutex whose waiters sleep at once", Unbounded, &[];
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

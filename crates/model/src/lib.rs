@@ -9,6 +9,7 @@
 //! | [`model`] | a program to be checked, and its bounds |
 //! | [`exclusion`] | models that every lock can have |
 //! | [`readers`] | models that every lock with readers can have |
+//! | [`timed`] | models that every lock whose waiters may give up can have |
 //! | [`staged`] | models that start in the middle of a queue |
 //! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
 //! | [`mutate`], [`evidence`] | is every ordering needed? |
@@ -116,3 +117,4 @@ pub mod shuttle;
 pub mod source;
 pub mod staged;
 pub mod subjects;
+pub mod timed;

@@ -1,6 +1,7 @@
 //! Which models each lock of core's list has.
 
 mod cna;
+mod mutex;
 
 use nearlock_core::classic::cohort::CohortLock;
 use nearlock_core::classic::hmcs::HmcsLock;
@@ -12,9 +13,9 @@ use nearlock_core::linux::qspinlock::{
     WholeWord,
 };
 use nearlock_core::platform::LocalNodes;
-use nearlock_core::raw::{RawRwLock, RawTryLock};
+use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{Family, LockVisitor, RwLockVisitor, Subject};
+use nearlock_core::subjects::{Family, LockVisitor, RwLockVisitor, Subject, TimedLockVisitor};
 use nearlock_core::tuning::Standard;
 
 use crate::engine::Engine;
@@ -26,6 +27,7 @@ use crate::readers::{Act, acting, read_at_first, written_at_first};
 use crate::staged::{
     Queue, Stage, queue_at_work, queued_against_nameless, queued_against_pending, without_node,
 };
+use crate::timed;
 
 /// All models: of each working lock of core's list, and of the parts of core that are no locks.
 pub fn all_models() -> Vec<Model> {
@@ -36,6 +38,7 @@ pub fn all_models() -> Vec<Model> {
 pub fn models_of(subject: &Subject) -> Vec<Model> {
     let mut models = subject.visit::<Loom, _>(Common { name: subject.name, bounds: Bounds::of(subject) });
     models.extend(subject.visit_rw::<Loom, _>(Readers { name: subject.name }).unwrap_or_default());
+    models.extend(subject.visit_timed::<Loom, _>(Timed { name: subject.name }).unwrap_or_default());
     models.extend(own_models(subject.name));
     models
 }
@@ -125,6 +128,26 @@ impl RwLockVisitor<Loom> for Readers<'_> {
     }
 }
 
+/// Waiters that give up.
+struct Timed<'a> {
+    name: &'a str,
+}
+
+impl TimedLockVisitor<Loom> for Timed<'_> {
+    type Output = Vec<Model>;
+    fn visit<L: RawTimedLock<Platform = Loom>>(self) -> Vec<Model> {
+        match is_variant(self.name) {
+            true => timed::few::<Loom, L>(self.name),
+            false => timed::models::<Loom, L>(self.name),
+        }
+    }
+}
+
+/// Whether the lock differs by a switch from another that has more models.
+fn is_variant(name: &str) -> bool {
+    ["linux-mutex-", "linux-counter-mutex-"].iter().any(|base| name.starts_with(base))
+}
+
 /// Whether the lock has the switches for preempted waiters.
 fn competes(name: &str) -> bool {
     ["-park", "-steal", "-preemptible"].iter().any(|switch| name.contains(switch))
@@ -158,6 +181,8 @@ fn own_models(name: &str) -> Vec<Model> {
         "cna-v13-no-sro" => {
             both(qspin::<CnaV13<NoShuffleReduction>, Standard>(name), cna::v13::<NoShuffleReduction>(name))
         }
+        "linux-mutex" => mutex::spinning::<Standard>(name),
+        "linux-mutex-no-spin" => mutex::sleeping(name),
         _ => Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nearlock_core::classic::ttas::TtasLock;
-use nearlock_core::controls::{AfterYou, Busted, Lifo, LostWakeup};
+use nearlock_core::controls::{AfterYou, Busted, Lifo, LostCancel, LostWakeup};
 use nearlock_core::events::LockEvent;
 use nearlock_core::platform::{Atomic, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
@@ -14,6 +14,7 @@ use nearlock_model::exclusion::counting;
 use nearlock_model::loom::{Loom, LoomU32};
 use nearlock_model::model::{Depth, Model};
 use nearlock_model::mutate::{Half, Mutant, failure_of};
+use nearlock_model::timed;
 
 fn mutants(models: &[Model]) -> Vec<Mutant> {
     Evidence::gather(models, Depth::default(), |_| ()).mutants
@@ -53,6 +54,17 @@ fn an_unfair_lock_excludes_all_the_same() {
 fn a_deadlock_is_reported() {
     let how = failure::<LostWakeup<Loom>>("lock-lost-wakeup");
     assert!(how == "an execution without end", "{how}");
+}
+
+/// It shows only where the one that gives up has just been woken, and another sleeps behind it.
+#[test]
+fn a_wake_up_that_is_lost_to_one_that_gives_up_is_reported() {
+    let models = timed::models::<Loom, LostCancel<Loom>>("lock-lost-cancel");
+    let failures: Vec<_> = models.iter().filter_map(|model| failure_of(model, None)).collect();
+    assert!(
+        !failures.is_empty() && failures.iter().all(|how| how == "an execution without end"),
+        "{failures:?}"
+    );
 }
 
 #[test]

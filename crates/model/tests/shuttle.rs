@@ -8,9 +8,9 @@ use nearlock_core::linux::cna::Cna;
 use nearlock_core::linux::cna_v13::CnaV13;
 use nearlock_core::linux::qspinlock::{Fifo, Preemptible, QSpinLock, QSpinTuning, WholeWord};
 use nearlock_core::platform::LocalNodes;
-use nearlock_core::raw::RawTryLock;
+use nearlock_core::raw::{RawTimedLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
+use nearlock_core::subjects::{Fairness, LockVisitor, Subject, TimedLockVisitor};
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::Engine;
 use nearlock_model::exclusion::held_at_first;
@@ -24,6 +24,8 @@ use nearlock_model::staged::{
     without_node,
 };
 
+use nearlock_model::timed;
+
 /// Threads, how often each of them goes to the lock, and how many schedules there are of each kind.
 const CROWDS: [(u32, u32, usize); 3] = [(4, 5, 1_200), (8, 4, 400), (16, 3, 120)];
 
@@ -34,6 +36,8 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
     const NESTED: [LockEvent; 5] = [Slowpath, UseNode2, UseNode3, UseNode4, NoNode];
     const SLEEPS: [LockEvent; 2] = [WaitNode, KickWaiter];
     const HEAD_SLEEPS: [LockEvent; 2] = [WaitHead, KickUnlock];
+    const MUTEX: [LockEvent; 5] = [Slowpath, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexWake];
+    const SPINS: [LockEvent; 3] = [MutexOptLock, OsqLeave, OsqGranted];
     const SORTS: [LockEvent; 4] = [CnaSplice, CnaFlush, CnaTailSplice, CnaTailUpdateFailed];
     let parts: &[&[LockEvent]] = match name {
         "hmcs" | "cohort" => &[&[LocalPass, PassLimit]],
@@ -44,6 +48,10 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "qspinlock-preemptible-late" => &[&NESTED, &SLEEPS, &HEAD_SLEEPS, &[Stealing]],
         "qspinlock-preemptible-head" => &[&NESTED, &SLEEPS, &[WaitEarly, Stealing]],
         "cna" | "cna-v13" | "cna-v13-no-sro" => &[&NESTED, &SORTS, &[Pending]],
+        "linux-mutex" | "linux-mutex-no-waiter-spin" => &[&MUTEX, &SPINS, &[MutexHandOver]],
+        "linux-mutex-no-handoff" => &[&MUTEX, &SPINS],
+        "linux-mutex-no-osq" | "linux-mutex-heedless" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
+        "linux-mutex-no-spin" => &[&MUTEX, &[MutexHandOver]],
         "cna-preemptible" => &[&NESTED, &SORTS, &SLEEPS, &HEAD_SLEEPS, &[WaitEarly, Stealing]],
         _ => &[],
     };
@@ -88,6 +96,27 @@ fn every_working_lock_holds_in_a_crowd() {
     thread::scope(|scope| (0..workers).for_each(|_| _ = scope.spawn(work)));
 }
 
+/// As [`CROWDS`], of threads that may give up.
+const IMPATIENT_CROWDS: [(u32, u32, usize); 2] = [(4, 6, 400), (8, 4, 100)];
+
+struct ImpatientCrowds(&'static Subject);
+
+impl TimedLockVisitor<Shuttle> for ImpatientCrowds {
+    type Output = ();
+    fn visit<L: RawTimedLock<Platform = Shuttle>>(self) {
+        for (threads, rounds, schedules) in IMPATIENT_CROWDS {
+            timed::crowd::<L>(self.0.name, threads, rounds).check(schedules);
+        }
+    }
+}
+
+#[test]
+fn nobody_who_gives_up_takes_the_lock_along() {
+    for subject in Subject::working() {
+        subject.visit_timed::<Shuttle, _>(ImpatientCrowds(subject));
+    }
+}
+
 /// Others go on for long; each schedule is against one waiter.
 const CONTEST: Contest = Contest { others: 3, rounds: 60, schedules: 10, seed: 4 };
 
@@ -107,6 +136,18 @@ fn a_fair_lock_lets_nobody_starve() {
         eprintln!("{}: overtaken {most} times", subject.name);
         assert!(most < 20, "{}: overtaken {most} times", subject.name);
     }
+}
+
+/// The waiter takes its steps while others hold the mutex: it sleeps, is woken in vain, and is handed the mutex then.
+#[test]
+fn a_mutex_that_is_handed_over_lets_nobody_starve() {
+    for name in ["linux-mutex", "linux-mutex-no-waiter-spin", "linux-mutex-no-osq", "linux-mutex-no-spin"] {
+        let most = Subject::named(name).unwrap().visit::<Shuttle, _>(Overtaken);
+        eprintln!("{name}: overtaken {most} times");
+        assert!(most < 20, "{name}: overtaken {most} times");
+    }
+    let most = Subject::named("linux-mutex-no-handoff").unwrap().visit::<Shuttle, _>(Overtaken);
+    assert!(most > 50, "without hand-over: overtaken {most} times only");
 }
 
 #[test]

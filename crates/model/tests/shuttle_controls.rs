@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use nearlock_core::controls::{AfterYou, Busted, LostWakeup};
+use nearlock_core::controls::{AfterYou, Busted, LostCancel, LostWakeup};
 use nearlock_core::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
 use nearlock_model::engine::{Counter, Engine, Thread};
@@ -17,6 +17,7 @@ use nearlock_model::mutate::failure_of;
 use nearlock_model::parts::dekker;
 use nearlock_model::shuttle::check::Failure;
 use nearlock_model::shuttle::{Shuttle, ShuttleU32};
+use nearlock_model::timed;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
 const SCHEDULES: usize = 200;
@@ -46,6 +47,13 @@ fn a_lock_that_excludes_nobody_is_caught() {
 fn waiters_that_spin_for_ever_are_reported() {
     let how = found_out::<LostWakeup<Shuttle>>(3, 1);
     assert!(how.contains("exceeded max_steps"), "{how}");
+}
+
+#[test]
+fn a_wake_up_that_is_lost_to_one_that_gives_up_is_a_deadlock() {
+    let model = timed::crowd::<LostCancel<Shuttle>>("lock-lost-cancel", 4, 6);
+    let failure = model.failure(random()).expect("some schedule loses it");
+    assert!(failure.message.contains("deadlock"), "{}", failure.message);
 }
 
 #[test]

@@ -69,6 +69,7 @@ unsafe impl<W: Wait> Platform for Os<W> {
 impl<W: Wait> Park for Os<W> {
     #[inline]
     fn park(word: &AtomicU32, expected: u32) {
+        W::before_sleep();
         thread::asleep(|| {
             sys::futex_wait(word, expected, None);
         });
@@ -81,6 +82,7 @@ impl<W: Wait> Park for Os<W> {
 
 impl<W: Wait> ParkTimeout for Os<W> {
     fn park_until(word: &AtomicU32, expected: u32, until_ns: u64) {
+        W::before_sleep();
         let left = Duration::from_nanos(until_ns.saturating_sub(sys::now_ns()));
         thread::asleep(|| {
             sys::futex_wait(word, expected, Some(left));

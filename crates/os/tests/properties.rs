@@ -104,16 +104,26 @@ thread_local! {
     static WAITS: RefCell<Option<(usize, Sender<Said>)>> = const { RefCell::new(None) };
 }
 
-/// Says that the thread waits, at its first look in vain. By then it is in the queue of a lock that is first come,
-/// first served.
+/// Says that the thread waits, at its first look in vain, or before it sleeps. By then it is in the queue of a lock that
+/// is first come, first served.
 struct SaySo;
 
-impl Wait for SaySo {
-    fn turn(turn: u32) {
+impl SaySo {
+    fn say() {
         if let Some((thread, told)) = WAITS.take() {
             // Nobody listens any more when the others have failed.
             let _ = told.send((thread, Seen::Waits));
         }
+    }
+}
+
+impl Wait for SaySo {
+    fn before_sleep() {
+        Self::say();
+    }
+
+    fn turn(turn: u32) {
+        Self::say();
         // There may be many of us, and one CPU.
         if turn < 16 { thread::yield_now() } else { thread::sleep(Duration::from_micros(20)) }
     }

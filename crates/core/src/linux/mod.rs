@@ -2,8 +2,8 @@
 
 pub mod cna;
 pub mod cna_v13;
-pub mod counter_mutex;
 pub mod mcs_spinlock;
+pub mod mutex;
 pub mod osq;
 pub mod qspinlock;
 pub mod rwsem_xadd;

@@ -1,0 +1,495 @@
+//! Owner mutex: Linux' mutex since 4.9, whose word says who holds it. Waiters spin one at a time while the owner runs,
+//! sleep in a queue when it does not, and are handed the mutex if others keep taking it.
+//!
+//! ```text
+//! word       bits 3-30 owner: a thread's id, or 0 | 2 PICKUP | 1 HANDOFF | 0 WAITERS
+//! spinners   the queue of those who spin (`osq`)
+//! wait_lock  protects the queue of sleepers, `waiters`
+//!
+//!  0 -> t              lock, nobody there
+//!  w -> t|w            lock of a free mutex with waiters, by anybody                `try_take`
+//!  t|w -> t|w|h        the first waiter has slept, and failed: it must be handed over   `try_take`
+//!  t|w -> w            unlock; with w, wakes the first                              `unlock`
+//!  t|w|h -> f|w|p      unlock: hands over to f, the first, and wakes it              `unlock_slow`
+//!  t|h -> 0            unlock: whoever was to have it has given up, and was the last    `unlock_slow`
+//!  f|w|p -> f|w        f picks it up                                                `try_take`
+//!  * -> *|w            the first comes into the queue                               `enqueue`
+//!  * -> *&!(w|h|p)     the last leaves the queue                                    `leave`
+//! ```
+//! WAITERS: the queue is not empty. HANDOFF: only beside an owner and WAITERS. PICKUP: the owner named has not picked it up
+//! yet; only beside WAITERS, and never with HANDOFF.
+//!
+//! 1. The owner field goes from 0 to a name by whoever is named; from a name to 0, or to another name with PICKUP, by the
+//!    holder alone. Without PICKUP, who is named holds the mutex.
+//! 2. HANDOFF is set in the very step that sees an owner. An owner that sees it does not free the mutex.
+//! 3. WAITERS changes under `wait_lock` only, with the queue; who takes a free mutex leaves it. So whoever unlocks
+//!    while somebody is in the queue comes to `wait_lock`, and wakes the first.
+//! 4. A waiter gives up only after it has tried in vain under `wait_lock`. So it has not been handed over to, which
+//!    is done there; and there is an owner, whose unlock will wake the next. HANDOFF may stay, for whoever
+//!    is the first by then.
+//!
+//! `unlock` comes to `wait_lock` after others may hold the mutex: **whoever frees a mutex must know that every `unlock` has
+//! returned**, and not just that it has been the last to lock it. (So a mutex must not protect the count of references to
+//! what it lies in.)
+//!
+//! Not recursive: a thread that locks it again waits for itself.
+//!
+//! Fairness: newcomers and spinners overtake the queue as long as its first has not slept and been woken. From its next try
+//! on the mutex goes to it at the next unlock: others have it at most once more. Waiter k has k such rounds to wait. There is
+//! no bound in time, and none without [`MutexTuning::HAND_OVER`].
+//! Source: Linux' `kernel/locking/mutex.c` (Zijlstra, 2016; Molnar, 2006; spinning: Zijlstra, Low, Long), from a description
+//! in own words.
+
+use core::marker::PhantomData;
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::osq::{self, Osq};
+use crate::classic::ttas::TtasLock;
+use crate::events::LockEvent;
+use crate::platform::{Atomic, AtomicInt, LocalNodes, ParkTimeout, Platform};
+use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
+use crate::tuning::Standard;
+use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+
+/// The bit of a queue that is not empty.
+pub const WAITERS: u32 = 1;
+/// The bit of a first waiter that is to be handed over to.
+pub const HANDOFF: u32 = 1 << 1;
+/// The bit of an owner that has been handed over to, and has not noticed.
+pub const PICKUP: u32 = 1 << 2;
+const FLAGS: u32 = WAITERS | HANDOFF | PICKUP;
+const OWNER_SHIFT: u32 = 3;
+
+const _: () = assert!(FLAGS >> OWNER_SHIFT == 0 && OWNER_SHIFT + ThreadId::BITS <= u32::BITS);
+
+const fn owned_by(thread: ThreadId) -> u32 {
+    thread.get() << OWNER_SHIFT
+}
+
+/// Whom the word names.
+const fn owner_of(word: u32) -> Option<ThreadId> {
+    ThreadId::new(word >> OWNER_SHIFT)
+}
+
+/// When a waiter spins rather than sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spinning {
+    /// Never: it sleeps at once.
+    Never,
+    /// As long as the owner is not known to sleep.
+    UnlessOwnerSleeps,
+    /// Whatever the owner does. If it sleeps, spinning costs a processor that the owner may need.
+    Always,
+}
+
+/// The switches of [`LinuxMutex`].
+pub trait MutexTuning: Send + Sync + 'static {
+    /// When a waiter spins. Each time for as long as the platform allows: natively `spin.budget-ns`.
+    const SPINNING: Spinning = Spinning::UnlessOwnerSleeps;
+    /// Whether newcomers that spin do so one at a time, and the others wait in a queue of their own ([`osq`]).
+    const SPINNER_QUEUE: bool = true;
+    /// Whether the first of the sleepers spins too when it has been woken in vain, besides the first of the spinners.
+    const WAITER_SPINS: bool = true;
+    /// Whether the first of the sleepers is handed the mutex when it has been woken in vain. If not, others may take it
+    /// for ever; if so, the mutex is idle then until that one runs.
+    const HAND_OVER: bool = true;
+    /// Whether a newcomer that has spun for long enough yields before it queues. As in the kernel, where the
+    /// scheduler says when it is enough: others shall run first, and the mutex not be taken by one that does not.
+    const YIELDS_BEFORE_QUEUE: bool = false;
+}
+
+impl MutexTuning for Standard {}
+
+/// Waiters sleep at once.
+#[derive(Debug)]
+pub struct NoSpinning;
+
+impl MutexTuning for NoSpinning {
+    const SPINNING: Spinning = Spinning::Never;
+}
+
+/// Waiters spin even if the owner sleeps.
+#[derive(Debug)]
+pub struct HeedlessSpinning;
+
+impl MutexTuning for HeedlessSpinning {
+    const SPINNING: Spinning = Spinning::Always;
+}
+
+/// All newcomers spin on the word.
+#[derive(Debug)]
+pub struct NoSpinnerQueue;
+
+impl MutexTuning for NoSpinnerQueue {
+    const SPINNER_QUEUE: bool = false;
+}
+
+/// Newcomers spin, and the first of the sleepers does not.
+#[derive(Debug)]
+pub struct SleepyWaiter;
+
+impl MutexTuning for SleepyWaiter {
+    const WAITER_SPINS: bool = false;
+}
+
+/// The mutex is never handed over.
+#[derive(Debug)]
+pub struct NoHandOver;
+
+impl MutexTuning for NoHandOver {
+    const HAND_OVER: bool = false;
+}
+
+/// Newcomers yield when they have spun for long enough.
+#[derive(Debug)]
+pub struct YieldsBeforeQueue;
+
+impl MutexTuning for YieldsBeforeQueue {
+    const YIELDS_BEFORE_QUEUE: bool = true;
+}
+
+/// What one who tries asks for if the mutex is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Nothing,
+    /// That it be handed over. For the first waiter, under `wait_lock`.
+    HandOver,
+}
+
+/// See the [module](self). 32 bytes natively; all zero: unlocked.
+#[repr(C)]
+pub struct LinuxMutex<P: Platform, T: MutexTuning = Standard, W: WaitLock = TtasLock<P>> {
+    word: P::U32,
+    spinners: Osq<P>,
+    wait_lock: W,
+    waiters: WaitList<P>,
+    switches: PhantomData<T>,
+}
+
+impl<P: Platform, T: MutexTuning, W: WaitLock> LinuxMutex<P, T, W> {
+    /// An unlocked mutex, in `const`.
+    pub const fn new() -> Self {
+        Self {
+            word: Atomic::ZERO,
+            spinners: Osq::new(),
+            wait_lock: W::FREE,
+            waiters: WaitList::new(),
+            switches: PhantomData,
+        }
+    }
+
+    /// The word: for tests, to look at.
+    #[doc(hidden)]
+    pub fn word(&self) -> &P::U32 {
+        &self.word
+    }
+}
+
+impl<P: Platform, T: MutexTuning, W: WaitLock> Default for LinuxMutex<P, T, W> {
+    fn default() -> Self {
+        Self {
+            word: Atomic::new(0),
+            spinners: Osq::default(),
+            wait_lock: W::default(),
+            waiters: WaitList::default(),
+            switches: PhantomData,
+        }
+    }
+}
+
+impl<P, T: MutexTuning, W: WaitLock> LinuxMutex<P, T, W>
+where
+    P: ParkTimeout + Schedule + LocalNodes<osq::Node<P>>,
+{
+    /// Takes the mutex if it is free, or has been handed over to the caller. The word if not.
+    fn try_take(&self, me: ThreadId, wish: Wish) -> Result<(), u32> {
+        let mut word = self.word.load(Relaxed);
+        loop {
+            let taken = match owner_of(word) {
+                // t|w -> t|w; picked up.
+                Some(owner) if owner == me && word & PICKUP != 0 => word & !PICKUP,
+                Some(_) if wish == Wish::HandOver && word & (HANDOFF | PICKUP) == 0 => {
+                    // t|w -> t|w|h. Not a bit set by itself: the mutex could have become free (invariant 2). Relaxed: asks,
+                    // and publishes nothing.
+                    match self.word.compare_exchange(word, word | HANDOFF, Relaxed, Relaxed) {
+                        Ok(_) => return Err(word | HANDOFF),
+                        Err(seen) => {
+                            word = seen;
+                            continue;
+                        }
+                    }
+                }
+                Some(_) => return Err(word),
+                None => {
+                    debug_assert!(word & (HANDOFF | PICKUP) == 0, "free, and to be handed over");
+                    word | owned_by(me)
+                }
+            };
+            // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow`: the last section happens before ours.
+            // Relaxed on failure, where it is only tried again.
+            match self.word.compare_exchange(word, taken, Acquire, Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// Whether spinning may be worth it.
+    fn is_worth_spinning(&self) -> bool {
+        match T::SPINNING {
+            Spinning::Never => false,
+            Spinning::UnlessOwnerSleeps => owner_of(self.word.load(Relaxed))
+                .is_none_or(|owner| P::owner_state(owner) != OwnerState::Asleep),
+            Spinning::Always => true,
+        }
+    }
+
+    /// Spins until the mutex has another owner, or none.
+    fn watch(&self, spin: &mut Spin, owner: ThreadId) -> Result<(), Stop> {
+        let has_changed = |word| owner_of(word) != Some(owner);
+        match T::SPINNING {
+            Spinning::Never | Spinning::UnlessOwnerSleeps => {
+                P::spin_on_owner(spin, &self.word, Relaxed, owner, has_changed).map(drop)
+            }
+            Spinning::Always => {
+                while !has_changed(self.word.load(Relaxed)) {
+                    let turn = spin.turns;
+                    if P::should_give_way(spin) {
+                        return Err(Stop::GiveWay);
+                    }
+                    P::cpu_relax(turn);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Spins as long as it may be worth it. Whether the caller has the mutex.
+    fn spin(&self, me: ThreadId, spin: &mut Spin) -> bool {
+        loop {
+            let owner = match self.try_take(me, Wish::Nothing) {
+                Ok(()) => return true,
+                Err(word) => owner_of(word),
+            };
+            if owner.is_some_and(|owner| self.watch(spin, owner).is_err()) {
+                return false;
+            }
+        }
+    }
+
+    fn spin_as_newcomer(&self, me: ThreadId) -> bool {
+        if !self.is_worth_spinning() {
+            return false;
+        }
+        let mut spin = Spin::default();
+        let is_mine = match T::SPINNER_QUEUE {
+            true => self.spinners.with_turn(me, &mut spin, |spin| self.spin(me, spin)) == Some(true),
+            false => self.spin(me, &mut spin),
+        };
+        if is_mine {
+            P::count(LockEvent::MutexOptLock);
+        } else if T::YIELDS_BEFORE_QUEUE {
+            P::cpu_relax(u32::MAX);
+        }
+        is_mine
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, me: ThreadId, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        P::count(LockEvent::Slowpath);
+        P::in_slow_path(|| {
+            if self.try_take(me, Wish::Nothing).is_ok() || self.spin_as_newcomer(me) {
+                return Ok(());
+            }
+            P::with_record(|waiter: &Waiter<P>| {
+                limit.watch(waiter, || {
+                    if self.enqueue(me, waiter) {
+                        P::count(LockEvent::MutexAtOnce);
+                        return Ok(());
+                    }
+                    self.wait(me, waiter, limit)
+                })
+            })
+        })
+    }
+
+    /// Puts the waiter into the queue, unless the mutex can be had: true then, and it is in no queue.
+    fn enqueue(&self, me: ThreadId, waiter: &Waiter<P>) -> bool {
+        waiter.note.store(me.get(), Relaxed);
+        self.wait_lock.locked(|| {
+            if self.try_take(me, Wish::Nothing).is_ok() {
+                return true;
+            }
+            let is_first = self.waiters.is_empty();
+            // SAFETY: under `wait_lock`; it is in no list, and stays where it is until `leave`.
+            unsafe { self.waiters.push(waiter) };
+            if is_first {
+                // * -> *|w. Relaxed: an unlock that sees it comes to `wait_lock`, which orders; one that does not comes
+                // before the next try in the order of the word.
+                self.word.fetch_or(WAITERS, Relaxed);
+            }
+            let is_mine = is_first && self.try_take(me, Wish::Nothing).is_ok();
+            if is_mine {
+                // SAFETY: under `wait_lock`, and just pushed.
+                unsafe { self.leave(waiter) };
+            }
+            is_mine
+        })
+    }
+
+    /// Waits in the queue; the waiter is in it, and in none afterwards.
+    fn wait(&self, me: ThreadId, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        loop {
+            P::count(LockEvent::MutexSleep);
+            let gave_up = waiter.rest_within(limit).err();
+            let (is_mine, is_first) = self.wait_lock.locked(|| {
+                let is_first = self.waiters.first().cast_const() == ptr::from_ref(waiter);
+                let wish = match is_first && T::HAND_OVER && gave_up.is_none() {
+                    true => Wish::HandOver,
+                    false => Wish::Nothing,
+                };
+                let is_mine = self.try_take(me, wish).is_ok();
+                if is_mine || gave_up.is_some() {
+                    // SAFETY: under `wait_lock`, in the queue.
+                    unsafe { self.leave(waiter) };
+                }
+                (is_mine, is_first)
+            });
+            match gave_up {
+                _ if is_mine => {}
+                Some(gave_up) => return Err(gave_up),
+                None if is_first && self.spin_as_waiter(me) => self.wait_lock.locked(|| {
+                    // SAFETY: under `wait_lock`, in the queue.
+                    unsafe { self.leave(waiter) };
+                }),
+                None => continue,
+            }
+            P::count(LockEvent::MutexAfterSleep);
+            return Ok(());
+        }
+    }
+
+    fn spin_as_waiter(&self, me: ThreadId) -> bool {
+        T::WAITER_SPINS && self.is_worth_spinning() && self.spin(me, &mut Spin::default())
+    }
+
+    /// Takes the waiter out of the queue, with the flags if it was the last.
+    ///
+    /// Safety: the caller holds `wait_lock`; the waiter is in the queue.
+    unsafe fn leave(&self, waiter: &Waiter<P>) {
+        // SAFETY: the caller's.
+        unsafe { self.waiters.remove(waiter) };
+        if self.waiters.is_empty() {
+            // * -> *&!(w|h|p). Relaxed: nothing is published.
+            self.word.fetch_and(!FLAGS, Relaxed);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self, mut word: u32) {
+        P::in_slow_path(|| {
+            while word & HANDOFF == 0 {
+                // t|w -> w
+                // Ordering: Release, as in `unlock`. Relaxed on failure, where it is only tried again.
+                match self.word.compare_exchange(word, word & FLAGS, Release, Relaxed) {
+                    Ok(_) if word & WAITERS == 0 => return,
+                    Ok(_) => break,
+                    Err(seen) => word = seen,
+                }
+            }
+            let call = self.wait_lock.locked(|| {
+                let first = self.waiters.first();
+                // SAFETY: waiters in the queue are alive while `wait_lock` is held.
+                let first = unsafe { first.as_ref() };
+                if word & HANDOFF != 0 {
+                    self.hand_over(first);
+                }
+                first.and_then(Waiter::wake)
+            });
+            if let Some(call) = call {
+                P::count(LockEvent::MutexWake);
+                call.make();
+            }
+        });
+    }
+
+    /// t|w|h -> f|w|p, or t|h -> 0. By the holder, under `wait_lock`. Nobody else writes the word now: with HANDOFF there is
+    /// nothing to be changed without `wait_lock`.
+    fn hand_over(&self, first: Option<&Waiter<P>>) {
+        P::count(LockEvent::MutexHandOver);
+        let handed = first.map_or(0, |first| first.note.load(Relaxed) << OWNER_SHIFT | WAITERS | PICKUP);
+        // Ordering: Release, pairs with the Acquire in `try_take`: our section happens before that of the first.
+        self.word.store(handed, Release);
+    }
+}
+
+// SAFETY: the word goes from no owner, or from one that hands over, to one that takes it or picks it up (invariant 1);
+// Release and Acquire on the word order the sections.
+unsafe impl<P, T: MutexTuning, W: WaitLock> RawLock for LinuxMutex<P, T, W>
+where
+    P: ParkTimeout + Schedule + LocalNodes<osq::Node<P>>,
+{
+    type Node = ();
+
+    #[inline]
+    unsafe fn lock(&self, node: &()) {
+        // SAFETY: the caller's.
+        let locked = unsafe { self.lock_within(node, &Limit::NONE) };
+        debug_assert!(locked.is_ok(), "gave up without a limit");
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        // The owner is read and not asked for: a thread's id may have changed. Relaxed: the holder alone changes it.
+        let word = self.word.load(Relaxed);
+        // t -> 0
+        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens before the next.
+        // Relaxed on failure, where it is only tried again.
+        if word & FLAGS != 0 || self.word.compare_exchange(word, 0, Release, Relaxed).is_err() {
+            self.unlock_slow(self.word.load(Relaxed));
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P, T: MutexTuning, W: WaitLock> RawTryLock for LinuxMutex<P, T, W>
+where
+    P: ParkTimeout + Schedule + LocalNodes<osq::Node<P>>,
+{
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.try_take(P::thread_id(), Wish::Nothing).is_ok()
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        owner_of(self.word.load(Relaxed)).is_some()
+    }
+}
+
+// SAFETY: as above; who gives up has failed to take it.
+unsafe impl<P, T: MutexTuning, W: WaitLock> RawTimedLock for LinuxMutex<P, T, W>
+where
+    P: ParkTimeout + Schedule + LocalNodes<osq::Node<P>>,
+{
+    type Platform = P;
+
+    #[inline]
+    unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        let me = P::thread_id();
+        // 0 -> t
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_slow`: the last section happens before ours.
+        // Relaxed on failure, where nothing is read through the value.
+        match self.word.compare_exchange(0, owned_by(me), Acquire, Relaxed) {
+            Ok(_) => Ok(()),
+            Err(_) => self.lock_slow(me, limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

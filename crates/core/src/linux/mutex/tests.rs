@@ -1,0 +1,307 @@
+use super::*;
+use crate::linux::qspinlock::QSpinLock;
+use crate::native::Native;
+use crate::testing::{
+    NOW_NS, OneThread, THREAD_ID, UNPARKED, events_of, meanwhile, others_are_done, set_owner_state,
+};
+use crate::waiter::{Cancellation, Signal};
+use std::boxed::Box;
+
+const _: () = assert!(size_of::<LinuxMutex<Native>>() == 32);
+
+type Mutex<T = Standard> = LinuxMutex<OneThread, T>;
+type Sleeper = Waiter<OneThread>;
+
+/// The only thread, and two that tests make up.
+const ME: ThreadId = ThreadId::new(1).unwrap();
+const OTHER: ThreadId = ThreadId::new(2).unwrap();
+const THIRD: ThreadId = ThreadId::new(3).unwrap();
+
+fn word<T: MutexTuning>(mutex: &Mutex<T>) -> u32 {
+    mutex.word.load(Relaxed)
+}
+
+/// A mutex that another thread has locked.
+fn locked_by_other<T: MutexTuning>() -> &'static Mutex<T> {
+    let mutex: &Mutex<T> = Box::leak(Box::default());
+    assert!(mutex.try_take(OTHER, Wish::Nothing).is_ok());
+    mutex
+}
+
+/// A waiter in the queue, of this thread.
+fn queued<T: MutexTuning>(mutex: &Mutex<T>, thread: ThreadId) -> &'static Sleeper {
+    let waiter: &Sleeper = Box::leak(Box::default());
+    assert!(!mutex.enqueue(thread, waiter));
+    waiter
+}
+
+fn unlock<T: MutexTuning>(mutex: &Mutex<T>) {
+    // SAFETY: callers hold it, or the thread does that they stand for.
+    unsafe { mutex.unlock(&()) };
+}
+
+fn lock<T: MutexTuning>(mutex: &Mutex<T>) {
+    // SAFETY: callers unlock it, or leak it.
+    unsafe { mutex.lock(&()) };
+}
+
+/// What the waiter does when it has been woken, once.
+fn look<T: MutexTuning>(mutex: &Mutex<T>, thread: ThreadId, waiter: &Sleeper) -> bool {
+    mutex.wait_lock.locked(|| {
+        let is_mine = mutex.try_take(thread, Wish::HandOver).is_ok();
+        if is_mine {
+            // SAFETY: under `wait_lock`, in the queue.
+            unsafe { mutex.leave(waiter) };
+        }
+        is_mine
+    })
+}
+
+#[test]
+fn the_word_names_the_owner() {
+    let mutex = Mutex::<Standard>::default();
+    lock(&mutex);
+    assert_eq!((word(&mutex), mutex.is_locked()), (owned_by(ME), true));
+    // SAFETY: not acquired.
+    assert!(!unsafe { mutex.try_lock(&()) });
+    unlock(&mutex);
+    assert_eq!((word(&mutex), mutex.is_locked()), (0, false));
+    assert_eq!(events_of(LockEvent::Slowpath), 0);
+}
+
+#[test]
+fn a_mutex_that_becomes_free_while_we_spin_is_taken() {
+    let mutex = locked_by_other::<Standard>();
+    meanwhile(|| unlock(mutex));
+    lock(mutex);
+    assert_eq!(word(mutex), owned_by(ME));
+    assert_eq!((events_of(LockEvent::MutexOptLock), events_of(LockEvent::MutexSleep)), (1, 0));
+    unlock(mutex);
+}
+
+#[test]
+fn nobody_spins_for_an_owner_that_sleeps() {
+    let mutex = locked_by_other::<Standard>();
+    set_owner_state(OTHER, OwnerState::Asleep);
+    meanwhile(|| {
+        assert_eq!(word(mutex), owned_by(OTHER) | WAITERS);
+        unlock(mutex);
+    });
+    lock(mutex);
+    assert_eq!(events_of(LockEvent::MutexAfterSleep), 1);
+    assert_eq!(word(mutex), owned_by(ME), "the last to leave the queue takes the flag with it");
+    unlock(mutex);
+    assert_eq!(word(mutex), 0);
+}
+
+#[test]
+fn without_heed_one_spins_on() {
+    let mutex = locked_by_other::<HeedlessSpinning>();
+    set_owner_state(OTHER, OwnerState::Asleep);
+    meanwhile(|| unlock(mutex));
+    lock(mutex);
+    assert_eq!(events_of(LockEvent::MutexOptLock), 1);
+}
+
+#[test]
+fn each_switch_lets_others_in() {
+    fn goes_by<T: MutexTuning>() {
+        let mutex = locked_by_other::<T>();
+        meanwhile(|| unlock(mutex));
+        lock(mutex);
+        unlock(mutex);
+        assert!(others_are_done() && word(mutex) == 0);
+    }
+    goes_by::<NoSpinning>();
+    goes_by::<HeedlessSpinning>();
+    goes_by::<NoSpinnerQueue>();
+    goes_by::<SleepyWaiter>();
+    goes_by::<NoHandOver>();
+    goes_by::<YieldsBeforeQueue>();
+}
+
+#[test]
+fn who_takes_a_free_mutex_leaves_the_mark_of_waiters() {
+    let mutex = locked_by_other::<Standard>();
+    let waiter = queued(mutex, THIRD);
+    unlock(mutex);
+    assert_eq!(word(mutex), WAITERS);
+    lock(mutex);
+    assert_eq!(word(mutex), owned_by(ME) | WAITERS);
+    unlock(mutex);
+    assert!(look(mutex, THIRD, waiter));
+    assert_eq!(word(mutex), owned_by(THIRD));
+}
+
+#[test]
+fn a_waiter_that_was_woken_in_vain_is_handed_the_mutex() {
+    let mutex = locked_by_other::<Standard>();
+    let waiter = queued(mutex, THIRD);
+    unlock(mutex);
+    lock(mutex);
+    assert_eq!(waiter.rest(), Signal::Woken);
+    assert!(!look(mutex, THIRD, waiter));
+    assert_eq!(word(mutex), owned_by(ME) | WAITERS | HANDOFF);
+    unlock(mutex);
+    assert_eq!(word(mutex), owned_by(THIRD) | WAITERS | PICKUP);
+    assert_eq!(events_of(LockEvent::MutexHandOver), 1);
+    // SAFETY: not acquired.
+    assert!(!unsafe { mutex.try_lock(&()) }, "it is the waiter's");
+    assert!(mutex.try_take(THIRD, Wish::Nothing).is_ok());
+    assert_eq!(word(mutex), owned_by(THIRD) | WAITERS);
+}
+
+#[test]
+fn without_hand_over_nothing_is_asked_for() {
+    let mutex = locked_by_other::<NoHandOver>();
+    // The first wake-up comes while others hold it again.
+    meanwhile(|| {
+        unlock(mutex);
+        assert!(mutex.try_take(OTHER, Wish::Nothing).is_ok());
+    });
+    // Neither does the waiter's spinning end it.
+    for _ in 0..3 {
+        meanwhile(|| assert_eq!(word(mutex), owned_by(OTHER) | WAITERS));
+    }
+    meanwhile(|| unlock(mutex));
+    set_owner_state(OTHER, OwnerState::Asleep);
+    lock(mutex);
+    assert_eq!(events_of(LockEvent::MutexHandOver), 0);
+}
+
+/// Fixed in the kernel in January 2017: there the holder's own name was all that a hand-over left.
+#[test]
+fn whoever_holds_it_does_not_get_it_again() {
+    let mutex = locked_by_other::<Standard>();
+    let waiter = queued(mutex, OTHER);
+    _ = waiter.wake();
+    assert!(!look(mutex, OTHER, waiter), "woken for no reason");
+    assert_eq!(word(mutex), owned_by(OTHER) | WAITERS | HANDOFF);
+}
+
+#[test]
+fn who_gives_up_takes_the_flags_along_if_it_is_the_last() {
+    let mutex = locked_by_other::<Standard>();
+    set_owner_state(OTHER, OwnerState::Asleep);
+    NOW_NS.set(10);
+    // SAFETY: not acquired.
+    assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(30)) }, Err(GaveUp::TimedOut));
+    assert_eq!((word(mutex), NOW_NS.get()), (owned_by(OTHER), 30));
+    let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
+    // It is woken in vain, and asks for the hand-over; then it is cancelled.
+    meanwhile(|| mutex.wait_lock.locked(|| wake_first(mutex)));
+    meanwhile(|| {
+        assert_eq!(word(mutex), owned_by(OTHER) | WAITERS | HANDOFF);
+        cancellation.cancel();
+    });
+    let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+    // SAFETY: as above.
+    assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(GaveUp::Cancelled));
+    assert_eq!(word(mutex), owned_by(OTHER));
+    assert!(mutex.waiters.is_empty() && others_are_done());
+    unlock(mutex);
+    assert_eq!(word(mutex), 0);
+}
+
+fn wake_first(mutex: &Mutex) {
+    // SAFETY: under `wait_lock`.
+    _ = unsafe { &*mutex.waiters.first() }.wake();
+}
+
+#[test]
+fn what_one_has_asked_for_goes_to_whoever_is_first_then() {
+    let mutex = locked_by_other::<Standard>();
+    let (asks, next) = (queued(mutex, ME), queued(mutex, THIRD));
+    assert!(!look(mutex, ME, asks));
+    // SAFETY: in the queue.
+    mutex.wait_lock.locked(|| unsafe { mutex.leave(asks) });
+    assert_eq!(word(mutex), owned_by(OTHER) | WAITERS | HANDOFF);
+    unlock(mutex);
+    assert_eq!(word(mutex), owned_by(THIRD) | WAITERS | PICKUP);
+    assert!(look(mutex, THIRD, next));
+    assert_eq!(word(mutex), owned_by(THIRD));
+}
+
+#[test]
+fn a_hand_over_to_nobody_frees_the_mutex() {
+    let mutex = locked_by_other::<Standard>();
+    let waiter = queued(mutex, THIRD);
+    assert!(!look(mutex, THIRD, waiter));
+    let seen = word(mutex);
+    // It gives up after the holder has looked.
+    // SAFETY: in the queue.
+    mutex.wait_lock.locked(|| unsafe { mutex.leave(waiter) });
+    mutex.unlock_slow(seen);
+    assert_eq!(word(mutex), 0);
+}
+
+#[test]
+fn who_gives_up_and_finds_the_mutex_free_has_it() {
+    let mutex = locked_by_other::<Standard>();
+    set_owner_state(OTHER, OwnerState::Asleep);
+    let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
+    meanwhile(|| {
+        cancellation.cancel();
+        unlock(mutex);
+    });
+    let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+    // SAFETY: unlocked below.
+    assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Ok(()));
+    unlock(mutex);
+    assert_eq!(word(mutex), 0);
+}
+
+#[test]
+fn the_first_waiter_spins_and_picks_up() {
+    let mutex = locked_by_other::<Standard>();
+    set_owner_state(OTHER, OwnerState::Asleep);
+    // Woken while it is held by one that runs.
+    meanwhile(|| {
+        unlock(mutex);
+        assert!(mutex.try_take(THIRD, Wish::Nothing).is_ok());
+    });
+    meanwhile(|| {
+        assert_eq!(word(mutex), owned_by(THIRD) | WAITERS | HANDOFF);
+        unlock(mutex);
+    });
+    lock(mutex);
+    assert_eq!((events_of(LockEvent::MutexSleep), events_of(LockEvent::MutexHandOver)), (1, 1));
+    assert_eq!(word(mutex), owned_by(ME));
+}
+
+#[test]
+fn a_sleeper_is_called_after_the_queue_is_free_again() {
+    let mutex = locked_by_other::<NoSpinning>();
+    meanwhile(|| {
+        unlock(mutex);
+        assert!(UNPARKED.get().is_some_and(|(_, count)| count == 1));
+    });
+    lock(mutex);
+    assert_eq!(events_of(LockEvent::MutexWake), 1);
+}
+
+/// While its local data is being destroyed, a thread may come to have another name.
+#[test]
+fn unlock_does_not_ask_who_it_is() {
+    let mutex = Mutex::<Standard>::default();
+    lock(&mutex);
+    THREAD_ID.set(OTHER);
+    unlock(&mutex);
+    THREAD_ID.set(ME);
+    assert_eq!(word(&mutex), 0);
+}
+
+#[test]
+fn any_spin_lock_may_protect_the_queue() {
+    let mutex = LinuxMutex::<OneThread, Standard, QSpinLock<OneThread>>::new();
+    lock_and_unlock(&mutex);
+    assert!(!mutex.is_locked());
+}
+
+fn lock_and_unlock(mutex: &impl RawLock<Node = ()>) {
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe {
+        mutex.lock(&());
+        mutex.unlock(&());
+    }
+}

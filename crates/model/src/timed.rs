@@ -1,0 +1,255 @@
+//! Models that every lock whose waiters may give up can have. Nobody who stays is forgotten, whoever gives up meanwhile;
+//! what is handed over to one that gives up is not lost; and the lock is free at last.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use nearlock_core::platform::Clock;
+use nearlock_core::raw::RawTimedLock;
+use nearlock_core::waiter::{Cancellation, GaveUp, Limit};
+
+use crate::engine::{Counter, Engine, Handle};
+use crate::exclusion::{Guarded, in_slot};
+use crate::model::Model;
+use crate::shuttle::Shuttle;
+
+impl<E: Engine, L: RawTimedLock<Platform = E>> Guarded<E, L> {
+    /// As [`section`](Self::section), if the lock is acquired within the limit.
+    pub fn section_within(&self, limit: &Limit<'_, E>) -> Result<(), GaveUp> {
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        unsafe { self.lock.lock_within(&node, limit) }?;
+        self.count.add_one();
+        // SAFETY: locked above with this node.
+        unsafe { self.lock.unlock(&node) };
+        Ok(())
+    }
+}
+
+/// What a thread of a model does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Takes the lock, however long that takes.
+    Lock,
+    /// Takes it if it is free.
+    TryLock,
+    /// Takes it if that takes no time.
+    AtOnce,
+    /// Takes it within a time, which passes while it sleeps.
+    InTime,
+    /// Takes it unless it is cancelled.
+    UnlessCancelled,
+    /// Cancels that.
+    Cancel,
+}
+
+/// The time of [`Act::InTime`], in ns.
+const TIME_NS: u64 = 1;
+
+struct Shared<E: Engine, L> {
+    guarded: Guarded<E, L>,
+    cancellation: Cancellation<E>,
+    sections: AtomicU32,
+}
+
+impl<E: Engine, L: RawTimedLock<Platform = E>> Shared<E, L> {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            guarded: Guarded::default(),
+            cancellation: Cancellation::default(),
+            sections: AtomicU32::new(0),
+        })
+    }
+
+    fn within(&self, limit: &Limit<'_, E>, reason: GaveUp) -> bool {
+        let result = self.guarded.section_within(limit);
+        assert!(result.is_ok() || result == Err(reason), "{result:?}");
+        result.is_ok()
+    }
+
+    /// Whether it was a section.
+    fn act(&self, act: Act) -> bool {
+        match act {
+            Act::Lock => {
+                self.guarded.section();
+                true
+            }
+            Act::TryLock => self.guarded.try_section(),
+            Act::AtOnce => self.within(&Limit::until(0), GaveUp::TimedOut),
+            Act::InTime => self.within(&Limit::until(E::now_ns() + TIME_NS), GaveUp::TimedOut),
+            Act::UnlessCancelled => {
+                let limit = Limit { until_ns: None, cancellation: Some(&self.cancellation) };
+                self.within(&limit, GaveUp::Cancelled)
+            }
+            Act::Cancel => {
+                self.cancellation.cancel();
+                false
+            }
+        }
+    }
+
+    fn act_all(&self, acts: &[Act]) {
+        let sections = acts.iter().filter(|act| self.act(**act)).count();
+        self.sections.fetch_add(sections as u32, Relaxed);
+    }
+
+    fn finish(&self) {
+        assert_eq!(self.guarded.count.get(), self.sections.load(Relaxed));
+        assert!(self.guarded.try_section(), "the lock is free at last");
+    }
+}
+
+/// What the first thread, which holds the lock when the others come, does before its list.
+#[derive(Clone, Copy, Debug)]
+pub enum First {
+    /// Releases it.
+    Releases,
+    /// Cancels what a waiter may wait by, and releases it then.
+    CancelsAndReleases,
+}
+
+/// The first thread holds the lock when the others come. It releases it, and does what the first list says; the others what
+/// theirs say.
+pub fn held_at_first<E: Engine, L: RawTimedLock<Platform = E>>(
+    name: &str,
+    first: First,
+    acts: &'static [&'static [Act]],
+    preemptions: Option<usize>,
+) -> Model<E> {
+    let lists: Vec<_> = acts.iter().map(|acts| format!("{acts:?}")).collect();
+    let title = format!("{name}: held at first; {first:?} {}", lists.join(" "));
+    Model::new(title, acts.len() as u32, preemptions, move || {
+        let shared = Shared::<E, L>::new();
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        unsafe { shared.guarded.lock.lock(&node) };
+        let others: Vec<_> = (1..)
+            .zip(&acts[1..])
+            .map(|(slot, acts)| {
+                let shared = shared.clone();
+                E::spawn(in_slot(slot), move || shared.act_all(acts))
+            })
+            .collect();
+        shared.guarded.count.add_one();
+        shared.sections.fetch_add(1, Relaxed);
+        if matches!(first, First::CancelsAndReleases) {
+            shared.cancellation.cancel();
+        }
+        // SAFETY: locked above with this node.
+        unsafe { shared.guarded.lock.unlock(&node) };
+        shared.act_all(acts[0]);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        shared.finish();
+    })
+}
+
+/// How long a waiter of a crowd waits at most, in ns: from no time to some sleeps.
+const LIMITS_NS: [u64; 4] = [0, 500, 5_000, 50_000];
+/// One in so many turns at the lock is a plain acquisition; of the others, one in so many has a cancellation.
+const PLAIN: u32 = 3;
+const CANCELLABLE: u32 = 2;
+/// One in so many turns cancels another's.
+const CANCELS: u32 = 3;
+
+/// The cancellations that are to be had, by thread.
+type Cancellations = Mutex<Vec<Option<Arc<Cancellation<Shuttle>>>>>;
+
+struct Crowd<L> {
+    guarded: Guarded<Shuttle, L>,
+    cancellations: Cancellations,
+    sections: AtomicU32,
+}
+
+impl<L: RawTimedLock<Platform = Shuttle>> Crowd<L> {
+    /// A section with some limit, if it is kept.
+    fn section(&self, slot: u32) {
+        if Shuttle::below(PLAIN) == 0 {
+            self.guarded.section();
+        } else {
+            let cancellation = (Shuttle::below(CANCELLABLE) == 0).then(Arc::<Cancellation<_>>::default);
+            self.cancellations.lock().unwrap()[slot as usize].clone_from(&cancellation);
+            let limit_ns = LIMITS_NS[Shuttle::below(LIMITS_NS.len() as u32) as usize];
+            let until_ns = match &cancellation {
+                Some(_) if limit_ns == 0 => None,
+                _ => Some(Shuttle::now_ns() + limit_ns),
+            };
+            let limit = Limit { until_ns, cancellation: cancellation.as_deref() };
+            let result = self.guarded.section_within(&limit);
+            self.cancellations.lock().unwrap()[slot as usize] = None;
+            if result.is_err() {
+                return;
+            }
+        }
+        self.sections.fetch_add(1, Relaxed);
+    }
+
+    /// Cancels somebody's wait, if the one chosen has one.
+    fn cancel(&self) {
+        let chosen = {
+            let cancellations = self.cancellations.lock().unwrap();
+            cancellations[Shuttle::below(cancellations.len() as u32) as usize].clone()
+        };
+        if let Some(cancellation) = chosen {
+            cancellation.cancel();
+        }
+    }
+}
+
+/// `threads` threads that go `rounds` times to the lock, within all kinds of limits, or cancel what others wait by.
+pub fn crowd<L: RawTimedLock<Platform = Shuttle>>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
+    let title = format!("{name}: {threads} threads that may give up, {rounds} rounds each");
+    Model::new(title, threads, None, move || {
+        let crowd = Arc::new(Crowd::<L> {
+            guarded: Guarded::default(),
+            cancellations: Mutex::new(vec![None; threads as usize]),
+            sections: AtomicU32::new(0),
+        });
+        let work = move |crowd: &Crowd<L>, slot| {
+            for _ in 0..rounds {
+                match Shuttle::below(CANCELS) {
+                    0 => crowd.cancel(),
+                    _ => crowd.section(slot),
+                }
+            }
+        };
+        let others: Vec<_> = (1..threads)
+            .map(|slot| {
+                let crowd = crowd.clone();
+                Shuttle::spawn(in_slot(slot), move || work(&crowd, slot))
+            })
+            .collect();
+        work(&crowd, 0);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(crowd.guarded.count.get(), crowd.sections.load(Relaxed));
+        assert!(crowd.guarded.try_section(), "the lock is free at last");
+    })
+}
+
+/// Those that a checker which tries everything can do: each with a waiter that gives up, or is about to.
+pub fn models<E: Engine, L: RawTimedLock<Platform = E>>(name: &str) -> Vec<Model<E>> {
+    use Act::{Cancel, InTime, Lock, TryLock, UnlessCancelled};
+    use First::{CancelsAndReleases, Releases};
+    let model = |first, acts, preemptions| held_at_first::<E, L>(name, first, acts, Some(preemptions));
+    let mut models = few::<E, L>(name);
+    models.extend([
+        model(Releases, &[&[TryLock], &[InTime]], 2),
+        model(Releases, &[&[Cancel], &[UnlessCancelled]], 3),
+        model(CancelsAndReleases, &[&[TryLock], &[UnlessCancelled]], 2),
+        model(CancelsAndReleases, &[&[], &[UnlessCancelled], &[Lock]], 1),
+    ]);
+    models
+}
+
+/// A few of them, for a lock that shares its source with one that has them all.
+pub fn few<E: Engine, L: RawTimedLock<Platform = E>>(name: &str) -> Vec<Model<E>> {
+    use Act::{AtOnce, InTime, Lock, UnlessCancelled};
+    use First::{CancelsAndReleases, Releases};
+    let model = |first, acts, preemptions| held_at_first::<E, L>(name, first, acts, Some(preemptions));
+    vec![
+        model(Releases, &[&[], &[AtOnce]], 2),
+        model(Releases, &[&[], &[InTime]], 2),
+        model(CancelsAndReleases, &[&[], &[UnlessCancelled]], 2),
+        model(Releases, &[&[], &[InTime], &[Lock]], 1),
+    ]
+}
