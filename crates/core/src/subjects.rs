@@ -3,7 +3,7 @@
 
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
-use crate::linux::{cna, cna_v13, mutex, osq, qspinlock, rwsem_xadd};
+use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::schedule::Schedule;
@@ -269,6 +269,35 @@ subjects! {
         "CNA, the NUMA-aware qspinlock of the published tables", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
     "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna::NoShuffleReduction>,
         "cna-v13 without the shuffle reduction", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
+    "linux-counter-mutex" Linux [timed] counter_mutex::CounterMutex<P>,
+        "Linux' mutex until 4.8, of 3.7.10 with both pre-reads: waiters spin, then sleep", Unbounded, &[];
+    "linux-counter-mutex-no-preread" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::NoPreRead>,
+        "linux-counter-mutex that swaps before it reads: 3.7.10 as it was", Unbounded, &[];
+    "linux-counter-mutex-spinner-preread" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::SpinnerPreRead>,
+        "linux-counter-mutex with the pre-read of spinners only", Unbounded, &[];
+    "linux-counter-mutex-waiter-preread" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::WaiterPreRead>,
+        "linux-counter-mutex with the pre-read of waiters only", Unbounded, &[];
+    "linux-counter-mutex-marked-preread" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::MarkedPreRead>,
+        "linux-counter-mutex whose waiters leave the swap out at -1 only", Unbounded, &[];
+    "linux-counter-mutex-exchange" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::Exchange>,
+        "linux-counter-mutex for processors that cannot count", Unbounded, &[];
+    "linux-counter-mutex-unlock-first" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::UnlockFirst>,
+        "linux-counter-mutex whose unlock does not wait for the queue's lock", Unbounded, &[];
+    "linux-counter-mutex-queue" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::InTurns<P>>,
+        "linux-counter-mutex whose spinners queue for each turn: 3.10", Unbounded, &[];
+    "linux-counter-mutex-queue-held" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::OneSpins<P>>,
+        "linux-counter-mutex whose spinners queue once", Unbounded, &[];
+    "linux-counter-mutex-no-spin" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::Nobody>,
+        "linux-counter-mutex whose waiters sleep at once", Unbounded, &[];
     "rwsem-xadd" Linux [rw] rwsem_xadd::RwsemXadd<P>,
         "Linux' reader-writer semaphore of 2013, with all of the series of October 2013", Unbounded, &[];
     "rwsem-xadd-base" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::Base>,

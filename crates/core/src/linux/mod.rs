@@ -2,6 +2,7 @@
 
 pub mod cna;
 pub mod cna_v13;
+pub mod counter_mutex;
 pub mod mcs_spinlock;
 pub mod mutex;
 pub mod osq;

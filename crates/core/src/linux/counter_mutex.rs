@@ -1,0 +1,465 @@
+//! Counter mutex: Linux' mutex from 2.6.16 to 4.8, which counts down to lock and up to unlock; spins while the owner
+//! runs, and sleeps in a queue when it does not.
+//!
+//! ```text
+//! count      1 free | 0 held | below 0 held, and somebody may sleep          (the word is count - 1)
+//! wait_lock  protects the queue
+//! waiters    the queue of sleepers, first and last
+//! owner      who holds the mutex; 0: nobody, or not said yet. A hint
+//!
+//! count, decrement flavour
+//!   1 -> 0      lock, nobody there
+//!   n -> n-1    lock that fails: the mark of a waiter, if count was 0           `take_fast`
+//!   0 -> 1      unlock, no mark
+//!   n -> n+1    unlock of a marked count; then * -> 1                           `unlock_slow`
+//! exchange flavour
+//!   1 -> 0      lock, nobody there
+//!   n -> 0, then * -> -1    lock that fails; from 1 it has the mutex after all  `take_fast`
+//!   n -> 1      unlock; if n was not 0, wakes
+//! both
+//!   1 -> 0      try_lock, and spinners                                          `try_take`
+//!   * -> -1     waiters; from 1 it has the mutex                                `take_marking`
+//!  -n -> 0      who has it so, and leaves nobody in the queue                   `look`
+//! ```
+//! 1. Only the step that makes count 0, or -1 from 1, takes the mutex. Only its holder makes it 1.
+//! 2. If there is a waiter, none of which is awake, count is below 0 or an unlock is about to wake the first: a waiter marks
+//!    count, or sees it marked, under `wait_lock`, before it sleeps. Who takes a free count away from a waiter that has been
+//!    woken takes the mark with it, so that the woken one marks again before it sleeps again, or gives up.
+//! 3. A mark is taken off by the holder only, who then comes to `wait_lock`, or holds it. So a look at count under
+//!    `wait_lock` that finds it marked is as good as an exchange: whoever unlocks will find the waiter in the queue.
+//! 4. Who gives up leaves count as it is. A mark too many costs one slow unlock; a 0 in its place could undo an unlock
+//!    that is under way, and the mutex would be lost.
+//!
+//! `unlock` looks at the mutex after others may hold it: whoever frees a mutex must know that every `unlock` has returned.
+//!
+//! Fairness: none. The first of the queue is woken and has to compete with spinners and newcomers, each time anew.
+//! Source: Molnar's mutex of 2006, with Zijlstra's spinning of 2009, as of Linux 3.7; Long's pre-reads and queue of spinners
+//! of 2013; from a description in own words.
+
+mod spinners;
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::classic::ticket::TicketLock;
+use crate::events::LockEvent;
+use crate::platform::{Atomic, AtomicInt, ParkTimeout, Platform, Priority};
+use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::schedule::{OwnerState, Schedule, Spin, ThreadId};
+use crate::tuning::Standard;
+use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+
+pub use spinners::{Crowd, InTurns, Nobody, OneSpins, Spinners, Turn};
+
+/// The word of a mutex whose count is 1.
+const FREE: u32 = word_of(1);
+const HELD: u32 = word_of(0);
+const MARKED: u32 = word_of(-1);
+/// Counts below this are set to -1 again: a mutex that is held for long is counted down by everyone who comes and gives up,
+/// and must not become free by that.
+const LEAST_COUNT: i32 = -(1 << 30);
+
+const _: () = assert!(FREE == 0 && count_of(MARKED) == -1);
+// Whoever has counted down and not looked yet is a thread.
+const _: () = assert!((LEAST_COUNT as i64) - (1 << ThreadId::BITS) > i32::MIN as i64);
+
+const fn word_of(count: i32) -> u32 {
+    (count as u32).wrapping_sub(1)
+}
+
+const fn count_of(word: u32) -> i32 {
+    word.wrapping_add(1) as i32
+}
+
+/// How a mutex is taken and released at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastPath {
+    /// Counts down and up. Linux on x86.
+    Decrement,
+    /// Swaps 0 and 1 in. Linux on processors without a counting instruction.
+    Exchange,
+}
+
+/// What makes a waiter leave out the exchange by which it tries to take the mutex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreRead {
+    /// Nothing: it does not look.
+    Off,
+    /// It sees -1. For any processor.
+    Marked,
+    /// It sees a count below 0. On x86, where failed attempts make it less than -1.
+    Negative,
+}
+
+/// The switches of [`CounterMutex`]: those of Linux 3.7.10 on x86, with both pre-reads of the patch of April 2013.
+pub trait CounterMutexTuning: Send + Sync + 'static {
+    /// How it is taken and released at once.
+    const FAST_PATH: FastPath = FastPath::Decrement;
+    /// Whether a waiter reads before it swaps. What it spares is the line's way to the waiter and back, which the holder
+    /// needs to unlock. Costs a read where the mutex is free.
+    const PRE_READ: PreRead = PreRead::Negative;
+    /// Whether a spinner reads before its compare-exchange, for the same reason.
+    const SPINNER_PRE_READ: bool = true;
+    /// Whether the slow unlock makes count 1 before it takes `wait_lock`, as from Linux 3.15 on. If not, nobody can take the
+    /// mutex as long as others are before the unlock at `wait_lock`. (The exchange flavour has made it 1 already.)
+    const UNLOCKS_FIRST: bool = false;
+    /// Whether an unlock wakes after it has dropped `wait_lock`, as from Linux 4.6 on.
+    const WAKES_LAST: bool = false;
+}
+
+impl CounterMutexTuning for Standard {}
+
+/// No pre-read: Linux 3.7.10.
+#[derive(Debug)]
+pub struct NoPreRead;
+
+impl CounterMutexTuning for NoPreRead {
+    const PRE_READ: PreRead = PreRead::Off;
+    const SPINNER_PRE_READ: bool = false;
+}
+
+/// The pre-read of spinners only.
+#[derive(Debug)]
+pub struct SpinnerPreRead;
+
+impl CounterMutexTuning for SpinnerPreRead {
+    const PRE_READ: PreRead = PreRead::Off;
+}
+
+/// The pre-read of waiters only.
+#[derive(Debug)]
+pub struct WaiterPreRead;
+
+impl CounterMutexTuning for WaiterPreRead {
+    const SPINNER_PRE_READ: bool = false;
+}
+
+/// The pre-reads in the form for any processor.
+#[derive(Debug)]
+pub struct MarkedPreRead;
+
+impl CounterMutexTuning for MarkedPreRead {
+    const PRE_READ: PreRead = PreRead::Marked;
+}
+
+/// The exchange flavour, with pre-reads.
+#[derive(Debug)]
+pub struct Exchange;
+
+impl CounterMutexTuning for Exchange {
+    const FAST_PATH: FastPath = FastPath::Exchange;
+    const PRE_READ: PreRead = PreRead::Marked;
+}
+
+/// Unlocks without having to wait for `wait_lock`, and wakes without holding it: Linux 4.6, but for its queue of spinners.
+#[derive(Debug)]
+pub struct UnlockFirst;
+
+impl CounterMutexTuning for UnlockFirst {
+    const UNLOCKS_FIRST: bool = true;
+    const WAKES_LAST: bool = true;
+}
+
+/// See the [module](self). 32 bytes, and a pointer with a queue of spinners.
+#[repr(C)]
+pub struct CounterMutex<
+    P: Platform,
+    S: Spinners<P> = Crowd,
+    T: CounterMutexTuning = Standard,
+    W: WaitLock = TicketLock<P>,
+> {
+    word: P::U32,
+    wait_lock: W,
+    waiters: WaitList<P>,
+    owner: P::U32,
+    spinners: S,
+    tuning: PhantomData<T>,
+}
+
+impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMutex<P, S, T, W> {
+    /// An unlocked mutex, in `const`.
+    pub const fn new() -> Self {
+        Self {
+            word: Atomic::ZERO,
+            wait_lock: W::FREE,
+            waiters: WaitList::new(),
+            owner: Atomic::ZERO,
+            spinners: S::NONE,
+            tuning: PhantomData,
+        }
+    }
+
+    /// Takes a free mutex; if it is not free, leaves a mark.
+    #[inline(always)]
+    fn take_fast(&self) -> bool {
+        match T::FAST_PATH {
+            // Ordering: Acquire, pairs with the Releases in `release_fast` and `unlock_slow`: the previous section happens
+            // before ours.
+            FastPath::Decrement => self.word.fetch_sub(1, Acquire) == FREE,
+            // The 0 may have replaced a mark.
+            // Ordering: Acquire, as above, both times.
+            FastPath::Exchange => self.word.swap(HELD, Acquire) == FREE || self.swap_mark(),
+        }
+    }
+
+    /// Makes a held mutex free; false if there is a mark: then somebody may sleep, and with [`FastPath::Decrement`] it is
+    /// still held.
+    #[inline(always)]
+    fn release_fast(&self) -> bool {
+        match T::FAST_PATH {
+            // Ordering: Release, pairs with the Acquires that take the mutex: our section happens before the next.
+            FastPath::Decrement => self.word.fetch_add(1, Release) == HELD,
+            // Ordering: Release, as above.
+            FastPath::Exchange => self.word.swap(FREE, Release) == HELD,
+        }
+    }
+
+    /// * -> -1. Whether that took the mutex.
+    #[inline]
+    fn swap_mark(&self) -> bool {
+        // Ordering: Acquire, as in `take_fast`.
+        self.word.swap(MARKED, Acquire) == FREE
+    }
+
+    /// 1 -> 0.
+    #[inline]
+    fn try_take(&self) -> bool {
+        // Ordering: Acquire, as in `take_fast`; Relaxed on failure, where nothing is read through the value.
+        self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+    }
+
+    /// One attempt of a waiter, after which count is marked. Under `wait_lock`.
+    fn take_marking(&self) -> bool {
+        // Relaxed: invariant 3.
+        let is_marked = match T::PRE_READ {
+            PreRead::Off => false,
+            PreRead::Marked => self.word.load(Relaxed) == MARKED,
+            PreRead::Negative => (LEAST_COUNT..0).contains(&count_of(self.word.load(Relaxed))),
+        };
+        !is_marked && self.swap_mark()
+    }
+}
+
+impl<P, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMutex<P, S, T, W>
+where
+    P: ParkTimeout + Schedule + Priority,
+{
+    #[inline(always)]
+    fn set_owner(&self) {
+        // Relaxed: a hint, which only the holder writes.
+        self.owner.store(P::thread_id().get(), Relaxed);
+    }
+
+    /// Safety: as [`RawLock::lock`], if it succeeds; count has been marked by the caller.
+    #[cold]
+    #[inline(never)]
+    #[doc(hidden)] // public for tests of another fast path
+    pub unsafe fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        P::count(LockEvent::Slowpath);
+        P::in_slow_path(|| {
+            if self.spin() {
+                P::count(LockEvent::MutexOptLock);
+                return Ok(());
+            }
+            P::with_record(|waiter| limit.watch(waiter, || self.wait(waiter, limit)))
+        })
+    }
+
+    /// Spins as long as the owner runs. Whether that has brought the mutex.
+    fn spin(&self) -> bool {
+        let mut spin = Spin::default();
+        let has_taken = self.spinners.spin(
+            || {
+                let owner = ThreadId::new(self.owner.load(Relaxed));
+                owner.is_none_or(|owner| P::owner_state(owner) != OwnerState::Asleep)
+            },
+            || self.turn(&mut spin),
+        );
+        if has_taken {
+            self.set_owner();
+        }
+        has_taken
+    }
+
+    /// One turn of a spinner: waits for the owner to say that it leaves, and tries.
+    fn turn(&self, spin: &mut Spin) -> Turn {
+        let owner = ThreadId::new(self.owner.load(Relaxed));
+        if let Some(owner) = owner {
+            let gone = P::spin_on_owner(spin, &self.owner, Relaxed, owner, |v| v != owner.get());
+            // Another owner has come instead: contention is high, and so this spinner sleeps.
+            if gone != Ok(0) {
+                return Turn::Stop;
+            }
+        }
+        if (!T::SPINNER_PRE_READ || self.word.load(Relaxed) == FREE) && self.try_take() {
+            return Turn::Taken;
+        }
+        // Somebody may have been taken its processor away just before it says that it is the owner. An urgent
+        // thread would keep it from that, if they share one.
+        if owner.is_none() && (P::should_give_way(spin) || P::is_priority()) {
+            return Turn::Stop;
+        }
+        Turn::Again
+    }
+
+    /// Waits in the queue.
+    fn wait(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        let at_once = self.wait_lock.locked(|| {
+            // SAFETY: under `wait_lock`; `look` takes it out before we return.
+            unsafe { self.waiters.push(waiter) };
+            // One attempt before the loop, and one in it.
+            self.take_marking().then(|| self.enter(waiter)).or_else(|| self.look(waiter, limit))
+        });
+        if let Some(outcome) = at_once {
+            outcome.inspect(|()| P::count(LockEvent::MutexAtOnce))?;
+            return Ok(());
+        }
+        loop {
+            P::count(LockEvent::MutexSleep);
+            // Whatever ended it: only a failed attempt under `wait_lock` is a reason to give up.
+            let _ = waiter.rest_within(limit);
+            if let Some(outcome) = self.wait_lock.locked(|| self.look(waiter, limit)) {
+                outcome.inspect(|()| P::count(LockEvent::MutexAfterSleep))?;
+                return Ok(());
+            }
+        }
+    }
+
+    /// A waiter looks whether it can have the mutex, and if not, whether it gives up. Under `wait_lock`.
+    fn look(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Option<Result<(), GaveUp>> {
+        if self.take_marking() {
+            return Some(self.enter(waiter));
+        }
+        let gave_up = limit.is_reached()?;
+        // SAFETY: under `wait_lock`, and in the queue.
+        unsafe { self.waiters.remove(waiter) };
+        Some(Err(gave_up))
+    }
+
+    /// A waiter that has taken the mutex leaves the queue. Under `wait_lock`.
+    fn enter(&self, waiter: &Waiter<P>) -> Result<(), GaveUp> {
+        // SAFETY: under `wait_lock`, and in the queue.
+        unsafe { self.waiters.remove(waiter) };
+        self.set_owner();
+        if self.waiters.is_empty() {
+            // Relaxed: we hold the mutex. Who has marked count meanwhile comes to `wait_lock`, and will do so again.
+            self.word.store(HELD, Relaxed);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self) {
+        let is_held = T::FAST_PATH == FastPath::Decrement;
+        if is_held && T::UNLOCKS_FIRST {
+            self.release();
+        }
+        let call = self.wait_lock.locked(|| {
+            if is_held && !T::UNLOCKS_FIRST {
+                self.release();
+            }
+            let first = self.waiters.first();
+            if first.is_null() {
+                return None;
+            }
+            P::count(LockEvent::MutexWake);
+            // SAFETY: in the queue, under `wait_lock`.
+            let call = unsafe { &*first }.wake()?;
+            if T::WAKES_LAST {
+                return Some(call);
+            }
+            call.make();
+            None
+        });
+        if let Some(call) = call {
+            call.make();
+        }
+    }
+
+    /// * -> 1, by the holder.
+    fn release(&self) {
+        // Ordering: Release, as in `release_fast`.
+        self.word.store(FREE, Release);
+    }
+}
+
+impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> Default for CounterMutex<P, S, T, W> {
+    fn default() -> Self {
+        Self {
+            word: Atomic::new(FREE),
+            wait_lock: W::default(),
+            waiters: WaitList::default(),
+            owner: Atomic::new(0),
+            spinners: S::default(),
+            tuning: PhantomData,
+        }
+    }
+}
+
+// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+unsafe impl<P, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> RawLock for CounterMutex<P, S, T, W>
+where
+    P: ParkTimeout + Schedule + Priority,
+{
+    type Node = ();
+
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        if self.take_fast() {
+            return self.set_owner();
+        }
+        // SAFETY: the caller's.
+        let locked = unsafe { self.lock_slow(&Limit::NONE) };
+        debug_assert!(locked.is_ok(), "without a limit nobody gives up");
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        self.owner.store(0, Relaxed);
+        if !self.release_fast() {
+            self.unlock_slow();
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> RawTryLock for CounterMutex<P, S, T, W>
+where
+    P: ParkTimeout + Schedule + Priority,
+{
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let has_taken = self.try_take();
+        if has_taken {
+            self.set_owner();
+        }
+        has_taken
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.word.load(Relaxed) != FREE
+    }
+}
+
+// SAFETY: as above; invariants 2 and 4.
+unsafe impl<P, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> RawTimedLock for CounterMutex<P, S, T, W>
+where
+    P: ParkTimeout + Schedule + Priority,
+{
+    type Platform = P;
+
+    #[inline]
+    unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        if self.take_fast() {
+            self.set_owner();
+            return Ok(());
+        }
+        // SAFETY: the caller's.
+        unsafe { self.lock_slow(limit) }
+    }
+}
+
+#[cfg(test)]
+mod tests;
