@@ -24,6 +24,11 @@ pub trait Atomic<V: Copy>: Send + Sync + Sized {
     fn load(&self, order: Ordering) -> V;
     /// As in `core`.
     fn store(&self, v: V, order: Ordering);
+    /// Stores a hint, Relaxed: others may store to the word at the same time, and whichever comes last stays.
+    #[inline(always)]
+    fn store_hint(&self, v: V) {
+        self.store(v, Ordering::Relaxed);
+    }
     /// As in `core`.
     fn swap(&self, v: V, order: Ordering) -> V;
     /// As in `core`.

@@ -3,7 +3,7 @@
 
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
-use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem_xadd};
+use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::schedule::Schedule;
@@ -299,21 +299,21 @@ subjects! {
         counter_mutex::CounterMutex<P, counter_mutex::Nobody>,
         "linux-counter-mutex whose waiters sleep at once", Unbounded, &[];
     "rwsem-xadd" Linux [rw] rwsem_xadd::RwsemXadd<P>,
-        "Linux' reader-writer semaphore of 2013, with all of the series of October 2013", Unbounded, &[];
+        "Linux' reader-writer semaphore of 2013, with all of the series of October 2013", Unbounded, MUTEX_SETTINGS;
     "rwsem-xadd-base" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::Base>,
         "rwsem-xadd without the series: Linux 3.10", Unbounded, &[];
     "rwsem-xadd-preread" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::PreRead>,
         "rwsem-xadd-base whose writers and wakers read before they write", Unbounded, &[];
     "rwsem-xadd-spin" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::Spins>,
-        "rwsem-xadd-base whose writers spin before they queue", Unbounded, &[];
+        "rwsem-xadd-base whose writers spin before they queue", Unbounded, MUTEX_SETTINGS;
     "rwsem-xadd-single-waker" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::SingleWaker>,
         "rwsem-xadd-base of which one release wakes at a time", Unbounded, &[];
     "rwsem-xadd-preread-spin" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::PreReadSpin>,
-        "rwsem-xadd without the single waker", Unbounded, &[];
+        "rwsem-xadd without the single waker", Unbounded, MUTEX_SETTINGS;
     "rwsem-xadd-preread-spin-queued" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::PreReadSpinQueued>,
-        "rwsem-xadd-preread-spin whose writers spin in the queue", Unbounded, &[];
+        "rwsem-xadd-preread-spin whose writers spin in the queue", Unbounded, MUTEX_SETTINGS;
     "rwsem-xadd-owner-known" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::OwnerKnown>,
-        "rwsem-xadd whose writers spin only for writers: the kernel since July 2014", Unbounded, &[];
+        "rwsem-xadd whose writers spin only for writers: the kernel since July 2014", Unbounded, MUTEX_SETTINGS;
     "linux-mutex" Linux [timed] mutex::LinuxMutex<P>,
         "Linux' mutex since 4.9: one waiter at a time spins, the others sleep, and are handed it", Unbounded,
         MUTEX_SETTINGS;
@@ -327,6 +327,18 @@ subjects! {
         "linux-mutex whose waiters spin whether the owner sleeps or not", Unbounded, MUTEX_SETTINGS;
     "linux-mutex-no-spin" Linux [timed] mutex::LinuxMutex<P, mutex::NoSpinning>,
         "linux-mutex whose waiters sleep at once", Unbounded, &[];
+    "rwsem" Linux [rw timed] rwsem::Rwsem<P>,
+        "Linux' reader-writer semaphore since 5.11: spinning writers, and a hand-over after 4 ms", Unbounded, MUTEX_SETTINGS;
+    "rwsem-no-spin" Linux [rw timed] rwsem::Rwsem<P, rwsem::NoSpin>,
+        "rwsem whose writers sleep at once", Unbounded, &[];
+    "rwsem-no-handoff" Linux [rw timed] rwsem::Rwsem<P, rwsem::NoHandoff>,
+        "rwsem whose waiters may be overtaken for ever", Unbounded, MUTEX_SETTINGS;
+    "rwsem-leading-readers" Linux [rw timed] rwsem::Rwsem<P, rwsem::LeadingReaders>,
+        "rwsem whose readers come in up to the next writer only", Unbounded, MUTEX_SETTINGS;
+    "rwsem-no-reader-steal" Linux [rw timed] rwsem::Rwsem<P, rwsem::NoReaderSteal>,
+        "rwsem whose readers queue wherever somebody sleeps", Unbounded, MUTEX_SETTINGS;
+    "rwsem-reader-spin" Linux [rw timed] rwsem::Rwsem<P, rwsem::SpinningReaders>,
+        "rwsem whose readers spin too: Linux 5.3 to 5.9", Unbounded, MUTEX_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

@@ -58,9 +58,9 @@ impl Bounds {
         if subject.is_rw || subject.is_timed {
             // Waiters that sleep in a queue take many steps.
             return Self {
-                one_section_each: Some(3),
-                trying: Some(2),
-                two_sections_each: 2,
+                one_section_each: Some(2),
+                trying: Some(1),
+                two_sections_each: 1,
                 three_threads: 1,
                 two_locks: 1,
             };
@@ -145,7 +145,7 @@ impl TimedLockVisitor<Loom> for Timed<'_> {
 
 /// Whether the lock differs by a switch from another that has more models.
 fn is_variant(name: &str) -> bool {
-    ["linux-mutex-", "linux-counter-mutex-"].iter().any(|base| name.starts_with(base))
+    ["linux-mutex-", "linux-counter-mutex-", "rwsem-"].iter().any(|base| name.starts_with(base))
 }
 
 /// Whether the lock has the switches for preempted waiters.

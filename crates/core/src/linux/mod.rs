@@ -7,4 +7,5 @@ pub mod mcs_spinlock;
 pub mod mutex;
 pub mod osq;
 pub mod qspinlock;
+pub mod rwsem;
 pub mod rwsem_xadd;

@@ -69,6 +69,10 @@ macro_rules! word {
                 // prolongs the release sequence, so that a Relaxed store does not hide an older Release.
                 word.swap(v, order);
             }
+            /// In the order of execution, as the others: either may be the last there too.
+            fn store_hint(&self, v: $value) {
+                self.word().swap(v, Relaxed);
+            }
             #[track_caller]
             fn swap(&self, v: $value, order: Ordering) -> $value {
                 self.word().swap(v, effective(order, "swap", Location::caller()))

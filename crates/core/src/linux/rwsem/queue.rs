@@ -1,0 +1,400 @@
+//! The queue: who waits in it, who leaves it, and who is let in.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::spin::Owner;
+use super::{HANDOFF, HELD, READER, READERS, Rwsem, RwsemPlatform, RwsemTuning, WAITERS, WRITER};
+use crate::events::LockEvent;
+use crate::platform::{Atomic, AtomicInt, Park};
+use crate::schedule::{Spin, ThreadId};
+use crate::waiter::{Call, Chosen, GaveUp, Limit, Signal, WaitLock, Waiter};
+
+/// What [`Waiter::note`] says of a waiter: that it writes.
+pub(super) const WRITES: u32 = 1;
+/// That nobody may overtake it: HANDOFF has been set on its behalf.
+pub(super) const MARKED: u32 = 1 << 1;
+/// That it need not have waited for long to ask for that.
+const URGENT: u32 = 1 << 2;
+/// That it has been taken out of the queue, and will be granted the lock.
+pub(super) const CHOSEN: u32 = 1 << 3;
+
+/// Whom a waker may wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whom {
+    /// Whoever is first.
+    Any,
+    /// Readers, if they are first.
+    Readers,
+    /// The same, by a caller that holds the lock as a reader, so that no writer can take it meanwhile.
+    FellowReaders,
+}
+
+/// What is to be done after `wait_lock` has been released.
+#[must_use = "somebody waits for it"]
+pub(super) struct Wakes<P: Park> {
+    call: Option<Call<P>>,
+    chosen: Chosen<P>,
+}
+
+impl<P: Park> Wakes<P> {
+    const NONE: Self = Self { call: None, chosen: Chosen::NOBODY };
+
+    pub(super) fn make(self) {
+        if let Some(call) = self.call {
+            call.make();
+        }
+        self.chosen.grant();
+    }
+}
+
+/// What came of a queued writer's attempt.
+enum Attempt<P: Park> {
+    Taken,
+    GaveUp(GaveUp, Wakes<P>),
+    Failed,
+    /// Nobody can overtake any more.
+    FailedMarked,
+}
+
+impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
+    /// A reader whose attempt, which is in the count, has found this.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn lock_shared_slow(&self, count: u64, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        P::in_slow_path(|| {
+            let mut spin = Spin::default();
+            if T::READER_SPIN && self.may_spin(&mut spin) {
+                // Relaxed: nothing is published.
+                self.count.fetch_sub(READER, Relaxed);
+                if self.spin(P::thread_id(), spin, || self.try_shared_ahead_of_queue()) {
+                    if self.count.load(Relaxed) & WAITERS != 0 {
+                        self.wake(Whom::FellowReaders);
+                    }
+                    return Ok(());
+                }
+                return P::with_record(|me| self.queue_reader(me, 0, limit));
+            }
+            // Readers that come one after the other must not keep it from a writer that sleeps.
+            let is_alone = count & READERS == READER;
+            let goes_on = !is_alone && self.owner() == Owner::Readers;
+            if T::READER_STEAL && count & (WRITER | HANDOFF) == 0 && !goes_on {
+                self.note_readers();
+                P::count(LockEvent::RwsemRlockSteal);
+                if is_alone && count & WAITERS != 0 {
+                    self.wake(Whom::FellowReaders);
+                }
+                return Ok(());
+            }
+            P::with_record(|me| self.queue_reader(me, READER, limit))
+        })
+    }
+
+    /// `counted`: what there is of the caller in the count.
+    fn queue_reader(&self, me: &Waiter<P>, counted: u64, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.prepare(me, 0);
+        let wakes = self.wait_lock.locked(|| {
+            let is_first = self.list.is_empty();
+            // Ordering: Acquire, pairs with the Release in `unlock`: the writer has gone meanwhile, and its section happens
+            // before ours.
+            if is_first && counted != 0 && self.count.load(Acquire) & WRITER == 0 {
+                return None;
+            }
+            let change = if is_first { WAITERS } else { 0 }.wrapping_sub(counted);
+            // SAFETY: under wait_lock; the record stays until we are granted the lock, or leave.
+            unsafe { self.list.push(me) };
+            Some(self.wake_of(self.count.fetch_add(change, Relaxed).wrapping_add(change)))
+        });
+        let Some(wakes) = wakes else {
+            self.note_readers();
+            P::count(LockEvent::RwsemRlockFast);
+            return Ok(());
+        };
+        wakes.make();
+        P::count(LockEvent::RwsemSleepReader);
+        let rested = limit.watch(me, || {
+            loop {
+                match me.rest_within(limit) {
+                    Ok(Signal::Granted) => return Ok(()),
+                    Ok(Signal::Woken) => {}
+                    Err(why) => return self.give_up_reading(me, why),
+                }
+            }
+        });
+        P::count(if rested.is_ok() { LockEvent::RwsemRlock } else { LockEvent::RwsemRlockFail });
+        rested
+    }
+
+    fn give_up_reading(&self, me: &Waiter<P>, why: GaveUp) -> Result<(), GaveUp> {
+        let left = self.wait_lock.locked(|| {
+            let is_chosen = me.note.load(Relaxed) & CHOSEN != 0;
+            // SAFETY: under wait_lock, and in the list unless chosen.
+            (!is_chosen).then(|| unsafe { self.leave(me) })
+        });
+        match left {
+            Some(wakes) => {
+                wakes.make();
+                Err(why)
+            }
+            None => {
+                // The grant is on its way.
+                while me.rest() != Signal::Granted {}
+                Ok(())
+            }
+        }
+    }
+
+    /// A writer whose attempt has failed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        P::in_slow_path(|| {
+            let (writer, mut spin) = (P::thread_id(), Spin::default());
+            if T::WRITER_SPIN {
+                if !self.may_spin(&mut spin) {
+                    P::count(LockEvent::RwsemOptNospin);
+                } else if self.spin(writer, spin, || self.try_ahead_of_queue(writer)) {
+                    return Ok(());
+                }
+            }
+            P::with_record(|me| self.queue_writer(me, writer, limit))
+        })
+    }
+
+    fn queue_writer(&self, me: &Waiter<P>, writer: ThreadId, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.prepare(me, WRITES);
+        let wakes = self.wait_lock.locked(|| {
+            let is_first = self.list.is_empty();
+            // SAFETY: under wait_lock; the record stays until we have removed it.
+            unsafe { self.list.push(me) };
+            if is_first {
+                // Relaxed: our attempt comes after it.
+                self.count.fetch_or(WAITERS, Relaxed);
+                return Wakes::NONE;
+            }
+            self.wake_of(self.count.load(Relaxed))
+        });
+        wakes.make();
+        limit.watch(me, || {
+            let mut spin = Spin::default();
+            loop {
+                match self.wait_lock.locked(|| self.attempt(me, writer, limit)) {
+                    Attempt::Taken => {
+                        P::count(LockEvent::RwsemWlock);
+                        return Ok(());
+                    }
+                    Attempt::GaveUp(why, wakes) => {
+                        P::count(LockEvent::RwsemWlockFail);
+                        wakes.make();
+                        return Err(why);
+                    }
+                    Attempt::FailedMarked if T::HANDOFF_SPIN && self.owner_goes(&mut spin) => {}
+                    Attempt::Failed | Attempt::FailedMarked => {
+                        P::count(LockEvent::RwsemSleepWriter);
+                        // Whatever ends the rest: the next attempt comes first.
+                        let _ = me.rest_within(limit);
+                    }
+                }
+            }
+        })
+    }
+
+    /// Spins until the owner has gone; false if there is reason to stop.
+    fn owner_goes(&self, spin: &mut Spin) -> bool {
+        let has_gone = self.owner_after_spin(spin) == Owner::Nobody && !P::should_give_way(spin);
+        if has_gone {
+            P::cpu_relax(spin.turns);
+        }
+        has_gone
+    }
+
+    /// Under `wait_lock`.
+    fn attempt(&self, me: &Waiter<P>, writer: ThreadId, limit: &Limit<'_, P>) -> Attempt<P> {
+        if self.try_queued(me, writer) {
+            return Attempt::Taken;
+        }
+        if let Some(why) = limit.is_reached() {
+            // SAFETY: under wait_lock, and in the list.
+            return Attempt::GaveUp(why, unsafe { self.leave(me) });
+        }
+        match me.note.load(Relaxed) & MARKED {
+            0 => Attempt::Failed,
+            _ => Attempt::FailedMarked,
+        }
+    }
+
+    /// By a queued writer, under `wait_lock`.
+    fn try_queued(&self, me: &Waiter<P>, writer: ThreadId) -> bool {
+        // SAFETY: in the list, so alive: it is not empty.
+        let first = unsafe { &*self.list.first() };
+        let is_first = self.list.is_first(me);
+        let mut count = self.count.load(Relaxed);
+        loop {
+            let is_handed_over = count & HANDOFF != 0;
+            if is_handed_over && !is_first && first.note.load(Relaxed) & MARKED != 0 {
+                return false;
+            }
+            let new = if count & HELD != 0 {
+                if is_handed_over || !Self::may_insist(me) {
+                    return false;
+                }
+                count | HANDOFF
+            } else {
+                // SAFETY: we are in the list, under its lock.
+                let is_alone = is_first && unsafe { self.list.after(me) }.is_null();
+                let waiters = if is_alone { 0 } else { WAITERS };
+                count & !(HANDOFF | WAITERS) | waiters | WRITER
+            };
+            // 0,*,1,0 -> 0,0,*,1 or *,0,1,* -> *,1,1,*
+            // Ordering: Acquire, pairs with the Releases of those that held it before.
+            match self.count.compare_exchange(count, new, Acquire, Relaxed) {
+                Ok(_) if new & HANDOFF != 0 => {
+                    P::count(LockEvent::RwsemWlockHandoff);
+                    Self::mark(first);
+                    return false;
+                }
+                Ok(_) => break,
+                Err(now) => count = now,
+            }
+        }
+        self.note_writer(writer);
+        // SAFETY: as above.
+        unsafe { self.list.remove(me) };
+        true
+    }
+
+    /// What the record says of a waiter that is about to queue.
+    fn prepare(&self, me: &Waiter<P>, note: u32) {
+        let urgent = if P::is_priority() { URGENT } else { 0 };
+        me.note.store(note | urgent, Relaxed);
+        if let Some(handoff_ns) = T::HANDOFF_NS {
+            me.time_ns.store(P::now_ns().saturating_add(handoff_ns), Relaxed);
+        }
+    }
+
+    /// Whether this waiter has waited for so long that the first one should not be overtaken any more.
+    fn is_overdue(waiter: &Waiter<P>) -> bool {
+        T::HANDOFF_NS.is_some() && P::now_ns() >= waiter.time_ns.load(Relaxed)
+    }
+
+    fn may_insist(me: &Waiter<P>) -> bool {
+        T::HANDOFF_NS.is_some() && (me.note.load(Relaxed) & URGENT != 0 || Self::is_overdue(me))
+    }
+
+    /// Under `wait_lock`.
+    fn mark(first: &Waiter<P>) {
+        first.note.store(first.note.load(Relaxed) | MARKED, Relaxed);
+    }
+
+    /// Takes a waiter that gives up out of the queue.
+    ///
+    /// Safety: the caller holds `wait_lock`; the waiter is in the list.
+    unsafe fn leave(&self, me: &Waiter<P>) -> Wakes<P> {
+        let was_first = self.list.is_first(me);
+        // SAFETY: the caller's.
+        unsafe { self.list.remove(me) };
+        if self.list.is_empty() {
+            // Relaxed: nothing is published.
+            self.count.fetch_and(!(HANDOFF | WAITERS), Relaxed);
+            return Wakes::NONE;
+        }
+        // It may have been woken, and HANDOFF been set for it: the next must learn of both.
+        if was_first { self.wake_first(Whom::Any) } else { Wakes::NONE }
+    }
+
+    /// Wakes after a release.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wake(&self, whom: Whom) {
+        P::in_slow_path(|| {
+            let wakes = self
+                .wait_lock
+                .locked(|| if self.list.is_empty() { Wakes::NONE } else { self.wake_first(whom) });
+            wakes.make();
+        });
+    }
+
+    /// Wakes those that a newcomer finds asleep though they need not be, by what it has left in the count. Under
+    /// `wait_lock`; somebody waits.
+    fn wake_of(&self, count: u64) -> Wakes<P> {
+        if count & WRITER != 0 {
+            return Wakes::NONE;
+        }
+        if count & READERS != 0 {
+            return self.wake_first(Whom::Readers);
+        }
+        self.readers_have_gone();
+        self.wake_first(Whom::Any)
+    }
+
+    /// Under `wait_lock`; somebody waits.
+    fn wake_first(&self, whom: Whom) -> Wakes<P> {
+        // SAFETY: in the list, so alive.
+        let first = unsafe { &*self.list.first() };
+        if first.note.load(Relaxed) & WRITES != 0 {
+            let call = (whom == Whom::Any).then(|| {
+                P::count(LockEvent::RwsemWakeWriter);
+                first.wake()
+            });
+            return Wakes { call: call.flatten(), ..Wakes::NONE };
+        }
+        let counted = if whom == Whom::FellowReaders { 0 } else { READER };
+        if counted != 0 && !self.admit(first) {
+            return Wakes::NONE;
+        }
+        self.note_readers();
+        let (readers, chosen) = self.choose_readers();
+        let mut change = (readers * READER).wrapping_sub(counted);
+        if self.list.is_empty() {
+            change = change.wrapping_sub(WAITERS);
+        }
+        // Relaxed: it changes under wait_lock only. Readers are in, so nobody need be made to stand back for them.
+        change = change.wrapping_sub(self.count.load(Relaxed) & HANDOFF);
+        // Relaxed: that writers have gone is known from `admit`, or from holding the lock.
+        self.count.fetch_add(change, Relaxed);
+        Wakes { call: None, chosen }
+    }
+
+    /// Counts the first reader in, unless somebody writes: then that one's release will wake.
+    fn admit(&self, first: &Waiter<P>) -> bool {
+        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section is visible to us, and by the grant
+        // to the readers.
+        let count = self.count.fetch_add(READER, Acquire);
+        if count & WRITER == 0 {
+            return true;
+        }
+        let mut back = READER.wrapping_neg();
+        if Self::is_overdue(first) {
+            if count & HANDOFF == 0 {
+                P::count(LockEvent::RwsemRlockHandoff);
+                back = back.wrapping_add(HANDOFF);
+            }
+            Self::mark(first);
+        }
+        // Relaxed: nothing is published.
+        self.count.fetch_add(back, Relaxed);
+        false
+    }
+
+    /// Takes readers out of the queue; how many they are.
+    fn choose_readers(&self) -> (u64, Chosen<P>) {
+        let (mut readers, mut chosen) = (0, Chosen::NOBODY);
+        let mut at = self.list.first();
+        while !at.is_null() && readers < T::WAKE_READERS_MAX {
+            // SAFETY: in the list, so alive, and under its lock; taken out, they stay until they are granted.
+            unsafe {
+                let (next, note) = (self.list.after(at), (*at).note.load(Relaxed));
+                if note & WRITES == 0 {
+                    self.list.remove(at);
+                    (*at).note.store(note | CHOSEN, Relaxed);
+                    chosen.push(at);
+                    P::count(LockEvent::RwsemWakeReader);
+                    readers += 1;
+                } else if !T::READERS_PAST_WRITERS {
+                    break;
+                }
+                at = next;
+            }
+        }
+        (readers, chosen)
+    }
+}

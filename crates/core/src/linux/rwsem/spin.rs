@@ -1,0 +1,166 @@
+//! Those who spin instead of queueing, one at a time.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::{
+    HANDOFF, HELD, NOT_FOR_SPINNERS, OWNED_BY_READERS, OWNER_SHIFT, READER, Rwsem, RwsemPlatform,
+    RwsemTuning, WRITER,
+};
+use crate::events::LockEvent;
+use crate::platform::{Atomic, AtomicInt};
+use crate::schedule::{OwnerState, Spin, ThreadId};
+use crate::waiter::WaitLock;
+
+/// How many looks a spinner takes for each look at the clock, while readers have it. Source: Linux 5.3. More make it
+/// spin for longer than it should, fewer cost time.
+const LOOKS_PER_CLOCK: u32 = 1 << 4;
+
+/// Who has it, by what the owner word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Nobody,
+    Writer(ThreadId),
+    Readers,
+    /// There is no sense in spinning.
+    NotForSpinners,
+}
+
+impl Owner {
+    fn of(word: u32) -> Self {
+        if word & NOT_FOR_SPINNERS != 0 {
+            return Self::NotForSpinners;
+        }
+        if word & OWNED_BY_READERS != 0 {
+            return Self::Readers;
+        }
+        ThreadId::new(word >> OWNER_SHIFT).map_or(Self::Nobody, Self::Writer)
+    }
+
+    fn is_writer(self) -> bool {
+        matches!(self, Self::Writer(_))
+    }
+}
+
+impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
+    pub(super) fn owner(&self) -> Owner {
+        Owner::of(self.owner.load(Relaxed) & !NOT_FOR_SPINNERS)
+    }
+
+    pub(super) fn may_spin(&self, spin: &mut Spin) -> bool {
+        !P::should_give_way(spin)
+            && match Owner::of(self.owner.load(Relaxed)) {
+                Owner::Writer(owner) => P::owner_state(owner) != OwnerState::Asleep,
+                Owner::NotForSpinners => false,
+                Owner::Readers => T::READER_OWNED_SPIN.is_some(),
+                Owner::Nobody => true,
+            }
+    }
+
+    /// Spins until `attempt` succeeds, or there is reason to stop: then false.
+    pub(super) fn spin(&self, me: ThreadId, mut spin: Spin, attempt: impl Fn() -> bool) -> bool {
+        let taken = self.spinners.with_turn(me, &mut spin, |spin| self.spin_in_turn(spin, attempt));
+        let succeeded = taken == Some(true);
+        P::count(if succeeded { LockEvent::RwsemOptLock } else { LockEvent::RwsemOptFail });
+        succeeded
+    }
+
+    fn spin_in_turn(&self, spin: &mut Spin, attempt: impl Fn() -> bool) -> bool {
+        let (mut before, mut until_ns, mut looks) = (Owner::Nobody, 0, 0_u32);
+        loop {
+            let owner = self.owner_after_spin(spin);
+            if owner == Owner::NotForSpinners {
+                return false;
+            }
+            if attempt() {
+                return true;
+            }
+            if owner == Owner::Readers {
+                if before != Owner::Readers {
+                    let Some(until) = self.reader_spin_until_ns() else { return false };
+                    (until_ns, looks) = (until, 0);
+                }
+                looks += 1;
+                if looks.is_multiple_of(LOOKS_PER_CLOCK) && P::now_ns() > until_ns {
+                    self.readers_stay();
+                    return false;
+                }
+            }
+            // Whoever is urgent does not spin for somebody of whom it does not know whether it runs.
+            let may_not_run = !owner.is_writer() && !before.is_writer();
+            if P::should_give_way(spin) || may_not_run && P::is_priority() {
+                return false;
+            }
+            before = owner;
+            P::cpu_relax(spin.turns);
+        }
+    }
+
+    /// Spins as long as the same writer has it, and runs; who has it then.
+    pub(super) fn owner_after_spin(&self, spin: &mut Spin) -> Owner {
+        let word = self.owner.load(Relaxed);
+        let Owner::Writer(owner) = Owner::of(word) else { return Owner::of(word) };
+        match P::spin_on_owner(spin, &self.owner, Relaxed, owner, |now| now != word) {
+            Ok(now) => Owner::of(now),
+            Err(_) => Owner::NotForSpinners,
+        }
+    }
+
+    /// Until when to spin for readers, if at all.
+    fn reader_spin_until_ns(&self) -> Option<u64> {
+        let spin = T::READER_OWNED_SPIN?;
+        let readers = (self.count.load(Relaxed) / READER).min(spin.readers_max);
+        Some(P::now_ns().saturating_add(spin.base_ns + readers * spin.each_ns))
+    }
+
+    /// Says that readers have it for too long to be spun for, if they still do.
+    pub(super) fn readers_stay(&self) {
+        let mut owner = self.owner.load(Relaxed);
+        while owner & OWNED_BY_READERS != 0 && owner & NOT_FOR_SPINNERS == 0 {
+            match self.owner.compare_exchange(owner, owner | NOT_FOR_SPINNERS, Relaxed, Relaxed) {
+                Ok(_) => return,
+                Err(now) => owner = now,
+            }
+        }
+    }
+
+    /// Takes that back.
+    pub(super) fn readers_have_gone(&self) {
+        if self.owner.load(Relaxed) & NOT_FOR_SPINNERS != 0 {
+            self.owner.fetch_and(!NOT_FOR_SPINNERS, Relaxed);
+        }
+    }
+
+    /// By a writer that is in no queue.
+    pub(super) fn try_ahead_of_queue(&self, me: ThreadId) -> bool {
+        let mut count = self.count.load(Relaxed);
+        while count & (HELD | HANDOFF) == 0 {
+            // 0,0,*,0 -> 0,0,*,1
+            // Ordering: Acquire, pairs with the Releases of those that held it before.
+            match self.count.compare_exchange(count, count | WRITER, Acquire, Relaxed) {
+                Ok(_) => {
+                    self.note_writer(me);
+                    return true;
+                }
+                Err(now) => count = now,
+            }
+        }
+        false
+    }
+
+    /// By a reader that is in no queue.
+    pub(super) fn try_shared_ahead_of_queue(&self) -> bool {
+        let mut count = self.count.load(Relaxed);
+        while count & (WRITER | HANDOFF) == 0 {
+            // Ordering: Acquire, pairs with the Releases in `unlock` and `downgrade`.
+            match self.count.compare_exchange(count, count + READER, Acquire, Relaxed) {
+                Ok(_) => {
+                    self.note_readers();
+                    P::count(LockEvent::RwsemRlockSteal);
+                    return true;
+                }
+                Err(now) => count = now,
+            }
+        }
+        false
+    }
+}
