@@ -81,6 +81,18 @@ fn numbers() {
         ("reproduce --seeds 0".to_owned(), vec!["--seeds", "1 to 10000"]),
         ("torture mcs --nwriters 0".to_owned(), vec!["--nwriters", "'0'", "1 or more"]),
         ("torture mcs --nwriters 100000".to_owned(), vec!["--nwriters 100000", "1 to 8192"]),
+        ("torture lock-busted-rw --nreaders 8192".to_owned(), vec!["--nreaders 8192", "0 to 81"]),
+        ("torture mcs,ttas --nreaders 2".to_owned(), vec!["--nreaders: none has readers", "lock-busted-rw"]),
+        (
+            "torture mcs --cancel-storm".to_owned(),
+            vec!["--cancel-storm: waiters can give up", "lock-lost-cancel"],
+        ),
+        ("torture mcs --cancellations 5".to_owned(), vec!["--cancellations: waiters can give up"]),
+        ("torture lock-lost-cancel --cancellations 0".to_owned(), vec!["--cancellations", "'0'"]),
+        (
+            "torture lock-lost-cancel --cancel-storm --nwriters 1".to_owned(),
+            vec!["nobody waits for lock-lost-cancel with one thread", "--nwriters 2"],
+        ),
         ("torture mcs --shutdown-secs 0".to_owned(), vec!["--shutdown-secs", "'0'"]),
         ("torture mcs --numa-nodes 0".to_owned(), vec!["--numa-nodes", "'0'"]),
         ("torture mcs --priority-percent 101".to_owned(), vec!["--priority-percent", "100"]),

@@ -85,8 +85,8 @@ fn a_hang_is_a_failure_and_nobody_waits_for_it() {
 fn json_and_csv_have_every_event() {
     let run = nearlock("torture cna-v13,ttas --shutdown-secs 1 --hang-secs 120 --format json");
     assert_eq!(run.code, 0, "{}", run.err);
-    let documented =
-        "lock verdict nwriters numa_nodes wait seconds total max min fail wait_ns_max events problems";
+    let documented = "lock verdict nwriters nreaders numa_nodes wait seconds total max min fail reads_total reads_max reads_min \
+         reads_fail refused timed_out cancelled downgraded wait_ns_max events problems";
     assert_eq!(keys(&run.out), sorted(documented));
     let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");
     assert!(rows[0]["events"]["lock_slowpath"].is_u64() && rows[1]["events"]["cna_flush"] == 0);
@@ -102,4 +102,35 @@ fn json_and_csv_have_every_event() {
         lines[0]
     );
     assert_eq!(lines[0].split(',').count(), lines[1].split(',').count());
+}
+
+#[test]
+fn readers_have_a_line_of_their_own() {
+    let run =
+        nearlock("torture lock-busted-rw,mcs --shutdown-secs 3 --nwriters 3 --nreaders 2 --hang-secs 120");
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert_fits(&run.out);
+    let lines: Vec<_> = run.out.lines().filter(|line| line.contains("-torture: ")).collect();
+    let [writes, reads, mcs] = lines[..] else { panic!("{}", run.out) };
+    assert!(
+        writes.starts_with("lock-busted-rw-torture: Writes:  Total: ") && writes.ends_with("  FAILURE"),
+        "{writes}"
+    );
+    assert!(
+        reads.starts_with("lock-busted-rw-torture: Reads :  Total: ") && reads.contains("Max/Min: "),
+        "{reads}"
+    );
+    assert!(mcs.ends_with("  SUCCESS"), "{mcs}");
+    assert!(run.out.contains(" nwriters_stress=3 nreaders_stress=0..2 "), "{}", run.out);
+    assert!(run.out.contains(", downgraded "), "{}", run.out);
+}
+
+#[test]
+fn a_wake_up_lost_in_a_storm_of_cancellations_is_found_out() {
+    let run =
+        nearlock("torture lock-lost-cancel --nwriters 8 --cancellations 1000000 --hang-secs 2 --format json");
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.err.contains("hang: no acquisition for "), "{}", run.err);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");
+    assert!(rows[0]["cancelled"].as_u64() > Some(0) && rows[0]["nreaders"] == 0, "{}", run.out);
 }

@@ -350,7 +350,7 @@ subjects! {
     "lock-busted-rw" Control [rw] controls::BustedRw<P>,
         "lets readers in beside a writer", Unbounded, &[];
     "lock-lost-cancel" Control [timed] controls::LostCancel<P>,
-        "deadlocks: a waiter that gives up just when it is woken wakes nobody in its stead", Unbounded, &[];
+        "deadlocks: a waiter that is woken and gives up wakes nobody in its stead", Unbounded, &[];
 }
 
 impl Subject {

@@ -65,7 +65,7 @@ impl Mode {
 }
 
 /// Most threads; as many as the torture test's writers, for the same reason.
-pub const THREADS_MAX: usize = crate::torture::WRITERS_MAX;
+pub const THREADS_MAX: usize = crate::torture::THREADS_MAX;
 
 /// How long the holder works once the other waits, unless something else is asked for, in ns. Longer than a
 /// waiter needs to be in the queue, and shorter than it pauses before it yields.

@@ -1,16 +1,20 @@
 //! The torture test: locktorture on this machine, over any lock.
 //!
-//! Each writer runs [`locktorture`](nearlock_workload::locktorture) with today's short holds. Three things
-//! are added to the original: a counter that is not atomic and must not lose an update, a watch for
-//! standstill, and *phases*. A lock has paths that only a full queue reaches and paths that only a queue
-//! that runs empty reaches, so how many writers take part, and how long they think between
+//! Each writer and reader runs [`locktorture`](nearlock_workload::locktorture) with today's holds for [its kind](kind) of
+//! lock. Added to the original are a counter that is not atomic, must not lose an update, and must not change while
+//! readers look at it; a watch for standstill; other ways to acquire, where a lock has any (trying, within a short limit,
+//! downgrading); a [storm](Storm) of cancellations; and *phases*. A lock has paths that only a full queue reaches and paths that only a queue
+//! that runs empty reaches, so how many threads take part, and how long they think between
 //! acquisitions, changes several times a second at random. Totals are therefore no benchmark.
-//! Unless told otherwise there are twice as many writers as CPUs, but at least four: see [`WRITERS_LEAST`].
+//! How many there are unless told otherwise: see [`Plan::crew`].
 //!
 //! Judged are exclusion and progress. Fairness is not: look at Max/Min and at the longest wait.
 
 mod pace;
 mod run;
+mod storm;
+mod thread;
+mod ways;
 
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -19,8 +23,9 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::native::Spin;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_core::subjects::Subject;
+use nearlock_os::SpinThenYield;
 use nearlock_os::topology::Machine;
-use nearlock_os::{Os, SpinThenYield};
+use nearlock_workload::locktorture::Kind;
 use serde::Serialize;
 
 /// How waiting threads pass the time.
@@ -71,18 +76,45 @@ impl NumaNodes {
     }
 }
 
-/// Most writers. A thread takes four mappings (two stacks, each with a guard page), Linux allows a process
+/// Most writers and readers. A thread takes four mappings (two stacks, each with a guard page), Linux allows a process
 /// 65530 of them unless told otherwise (`vm.max_map_count`), and a thread that cannot have its own aborts the
 /// process.
-pub const WRITERS_MAX: usize = 8192;
+pub const THREADS_MAX: usize = 8192;
 
 /// Fewest writers if nobody says how many, so that every path of CNA is taken also on one CPU: one who holds
 /// the lock, and for CNA to sort a head, a waiter to be moved, and one behind it.
 pub const WRITERS_LEAST: usize = 4;
 
-/// How many writers there are if nobody says: twice as many as CPUs, but at least [`WRITERS_LEAST`].
-pub fn writers_by_default() -> usize {
-    WRITERS_LEAST.max(2 * available_parallelism().map_or(1, usize::from)).min(WRITERS_MAX)
+/// Writers and readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crew {
+    /// How many writers.
+    pub writers: usize,
+    /// How many readers; none if the lock has none.
+    pub readers: usize,
+}
+
+impl Crew {
+    /// All of them.
+    pub fn threads(self) -> usize {
+        self.writers + self.readers
+    }
+}
+
+/// What the kernel's test would take the lock for.
+pub fn kind(lock: &Subject) -> Kind {
+    match (lock.is_rw, lock.is_timed) {
+        (true, _) => Kind::RwSem,
+        (false, true) => Kind::Mutex,
+        (false, false) => Kind::Spin,
+    }
+}
+
+/// A storm of cancellations: see [`Plan::storm`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storm {
+    /// After how many cancelled waits the run ends; `None`: when its time is over.
+    pub cancellations: Option<u64>,
 }
 
 /// The values of lock settings that the torture test begins with: the defaults, but CNA sorts one queue in
@@ -99,8 +131,13 @@ pub fn settings() -> [u64; Setting::COUNT] {
 /// What is to be done to a lock.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Number of writers, 1 to [`WRITERS_MAX`].
-    pub writers: usize,
+    /// Number of writers, 1 or more, if that is said. At most [`THREADS_MAX`] with the readers.
+    pub writers: Option<usize>,
+    /// Number of readers of a lock that has them, if that is said.
+    pub readers: Option<usize>,
+    /// Whether waiters that can give up are cancelled all the time, each by a cancellation of its own. All threads then
+    /// come in rounds, at the end of which everybody has had the lock or given up.
+    pub storm: Option<Storm>,
     /// Where they count as running.
     pub numa_nodes: NumaNodes,
     /// How they wait.
@@ -121,21 +158,68 @@ pub struct Plan {
     pub settings: [u64; Setting::COUNT],
 }
 
+impl Plan {
+    /// How many threads there are for this lock. If nobody says: twice as many writers as CPUs, but at least
+    /// [`WRITERS_LEAST`]; of a lock with readers as many of both as CPUs, but at least two, or as many readers as
+    /// writers if their number is said.
+    pub fn crew(&self, lock: &Subject) -> Crew {
+        let cpus = available_parallelism().map_or(1, usize::from);
+        let alone = WRITERS_LEAST.max(2 * cpus).min(THREADS_MAX / 2);
+        let each = WRITERS_LEAST.max(2 * cpus).min(THREADS_MAX) / 2;
+        match (lock.is_rw, self.writers, self.readers) {
+            (false, writers, _) => Crew { writers: writers.unwrap_or(alone), readers: 0 },
+            (true, None, None) => Crew { writers: each, readers: each },
+            (true, Some(writers), None) => Crew { writers, readers: writers },
+            (true, writers, Some(readers)) => Crew { writers: writers.unwrap_or(alone), readers },
+        }
+    }
+}
+
 /// What was counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Of the writers.
+    pub writes: Counts,
+    /// Of the readers.
+    pub reads: Counts,
+}
+
+/// What was counted of the writers, or of the readers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Acquisitions of all writers.
+    /// Acquisitions of all of them.
     pub total: u64,
-    /// Those of the writer that has most.
+    /// Those of the one that has most.
     pub max: u64,
-    /// Those of the writer that has fewest.
+    /// Those of the one that has fewest.
     pub min: u64,
-    /// How often a writer saw another hold the lock.
+    /// How often one saw that another held the lock who must not.
     pub failures: u64,
 }
 
+/// Acquisitions that came to nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Tried only, and the lock was not free.
+    pub refused: u64,
+    /// Given up because their time had passed.
+    pub timed_out: u64,
+    /// Given up because they were cancelled.
+    pub cancelled: u64,
+}
+
+impl std::iter::Sum for GivenUp {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            refused: sum.refused + one.refused,
+            timed_out: sum.timed_out + one.timed_out,
+            cancelled: sum.cancelled + one.cancelled,
+        })
+    }
+}
+
 impl Counts {
-    /// Whether one writer has more than twice as many acquisitions as another: locktorture's `???`.
+    /// Whether one has more than twice as many acquisitions as another: locktorture's `???`.
     pub fn is_uneven(&self) -> bool {
         self.max / 2 > self.min
     }
@@ -144,8 +228,8 @@ impl Counts {
 /// Something that a working lock does not do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// Two writers held the lock at the same time.
-    #[error("exclusion violated: {failures} times a writer saw another hold the lock")]
+    /// Two held the lock at the same time, and not both as readers.
+    #[error("exclusion violated: {failures} times the lock was seen held by another at the same time")]
     Exclusion {
         /// How often it was seen.
         failures: u64,
@@ -159,20 +243,30 @@ pub enum Problem {
         total: u64,
     },
     /// Nobody gets the lock.
-    #[error("hang: no acquisition for {idle:.1?}; {waiting} of {writers} writers wait for the lock")]
+    #[error("hang: no acquisition for {idle:.1?}; {waiting} of {threads} threads wait for the lock")]
     Hang {
         /// For how long.
         idle: Duration,
         /// How many wait.
         waiting: usize,
         /// How many there are.
-        writers: usize,
+        threads: usize,
     },
-    /// A writer died.
-    #[error("{writers} writers panicked")]
+    /// Waits are to be cancelled, and none was.
+    #[error("calm: no wait was cancelled for {idle:.1?}; there have been {cancelled} of {wanted}")]
+    Calm {
+        /// For how long.
+        idle: Duration,
+        /// How many were cancelled before.
+        cancelled: u64,
+        /// How many were to be.
+        wanted: u64,
+    },
+    /// A thread died.
+    #[error("{threads} threads panicked")]
     Panicked {
         /// How many.
-        writers: usize,
+        threads: usize,
     },
 }
 
@@ -201,8 +295,14 @@ impl Verdict {
 pub struct Tortured {
     /// The lock.
     pub lock: &'static Subject,
+    /// How many threads did it.
+    pub crew: Crew,
     /// What was counted.
-    pub counts: Counts,
+    pub totals: Totals,
+    /// What came to nothing.
+    pub given_up: GivenUp,
+    /// Exclusive sections that went on as shared ones.
+    pub downgraded: u64,
     /// How long it was tortured, in s.
     pub seconds: f64,
     /// The longest wait of an acquisition, in ns; those that never ended included.
@@ -238,12 +338,12 @@ impl Tortured {
 #[derive(Debug, thiserror::Error)]
 pub enum TortureError {
     /// No more threads.
-    #[error("cannot start writer {writer} of {writers}: {source}; try fewer with --nwriters")]
+    #[error("cannot start thread {thread} of {threads}: {source}; try fewer with --nwriters and --nreaders")]
     Spawn {
         /// Which could not be started, from 0.
-        writer: usize,
+        thread: usize,
         /// How many were asked for.
-        writers: usize,
+        threads: usize,
         /// Why.
         source: std::io::Error,
     },
@@ -253,97 +353,25 @@ pub enum TortureError {
 }
 
 /// Tortures one lock; `interim` is told what was counted so far, as often as the plan says. Sets the
-/// process' lock settings. After a hang, writers may be left behind that wait for ever.
+/// process' lock settings. After a hang, threads may be left behind that wait for ever.
 ///
 /// # Errors
 ///
-/// If the writers cannot be started, or a setting is out of its limits.
+/// If the threads cannot be started, or a setting is out of its limits.
 pub fn torture(
     lock: &'static Subject,
     plan: &Plan,
-    interim: &mut dyn FnMut(&Counts),
+    interim: &mut dyn FnMut(&Totals),
 ) -> Result<Tortured, TortureError> {
     for &setting in Setting::ALL {
         nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
     }
+    let visitor = run::Visitor { lock, plan, interim };
     match plan.waiting {
-        Waiting::Spin => lock.visit::<Os<Spin>, _>(run::Visitor { lock, plan, interim }),
-        Waiting::Yield => lock.visit::<Os<SpinThenYield>, _>(run::Visitor { lock, plan, interim }),
+        Waiting::Spin => visitor.visit_all::<Spin>(),
+        Waiting::Yield => visitor.visit_all::<SpinThenYield>(),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::names;
-
-    fn plan() -> Plan {
-        Plan {
-            writers: 4,
-            numa_nodes: NumaNodes::Synthetic(2),
-            waiting: Waiting::Yield,
-            duration: Duration::from_millis(200),
-            stat_interval: Duration::from_millis(50),
-            stutter: Duration::ZERO,
-            long_hold_ms: 0,
-            priority_percent: 10,
-            hang: Duration::from_secs(60),
-            settings: settings(),
-        }
-    }
-
-    #[test]
-    fn nodes_are_those_that_the_settings_make() {
-        let by = |mode: NumaMode, locality: NumaLocality| {
-            let mut settings = Setting::DEFAULTS;
-            settings[Setting::NumaMode as usize] = mode as u64;
-            settings[Setting::NumaLocality as usize] = locality as u64;
-            settings[Setting::NumaSyntheticNodes as usize] = 5;
-            NumaNodes::by(&settings)
-        };
-        assert_eq!(by(NumaMode::Off, NumaLocality::Synthetic), NumaNodes::Real(1));
-        assert_eq!(by(NumaMode::Auto, NumaLocality::Synthetic), NumaNodes::Slots(5));
-        assert!(by(NumaMode::Auto, NumaLocality::Node).count() >= 2);
-        assert!(by(NumaMode::On, NumaLocality::LastLevelCache).count() >= 1);
-    }
-
-    #[test]
-    fn every_working_lock_passes() {
-        for lock in Subject::working() {
-            let mut reports = 0;
-            let tortured = torture(lock, &plan(), &mut |_| reports += 1).unwrap();
-            assert_eq!(tortured.problems, [], "{}", lock.name);
-            assert!(tortured.counts.total > 0 && tortured.counts.max >= tortured.counts.min);
-            assert!(reports > 0);
-            let seen = tortured.events_seen().filter(|(event, _)| event.name().starts_with("cna_")).count();
-            let cna_events = if lock.name.starts_with("cna") { 4 } else { 0 };
-            assert_eq!(seen + tortured.paths_not_taken().count(), cna_events, "{}", lock.name);
-        }
-    }
-
-    #[test]
-    fn stutter_and_one_writer_pass() {
-        let stutter = Duration::from_millis(30);
-        let plan = Plan { writers: 1, stutter, waiting: Waiting::Spin, long_hold_ms: 1, ..plan() };
-        let tortured = torture(names::lock("qspinlock").unwrap(), &plan, &mut |_| ()).unwrap();
-        assert_eq!(tortured.problems, []);
-        assert!(!tortured.counts.is_uneven());
-    }
-
-    #[test]
-    fn a_lock_that_excludes_nobody_is_found_out() {
-        let plan = Plan { duration: Duration::from_secs(2), ..plan() };
-        let tortured = torture(names::lock("lock-busted").unwrap(), &plan, &mut |_| ()).unwrap();
-        assert_eq!(tortured.verdict(), Verdict::Failure);
-        assert!(matches!(tortured.problems[0], Problem::Exclusion { .. }), "{:?}", tortured.problems);
-    }
-
-    #[test]
-    fn a_lock_that_wakes_nobody_is_found_out() {
-        // Two writers must have met by then, also on a busy machine.
-        let plan = Plan { duration: Duration::from_secs(5), hang: Duration::from_secs(1), ..plan() };
-        let tortured = torture(names::lock("lock-lost-wakeup").unwrap(), &plan, &mut |_| ()).unwrap();
-        assert!(matches!(tortured.problems[..], [Problem::Hang { .. }]), "{:?}", tortured.problems);
-        assert!(tortured.wait_ns_max > 1_000_000);
-    }
-}
+mod tests;

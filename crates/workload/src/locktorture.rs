@@ -1,4 +1,4 @@
-//! locktorture: the kernel's torture test of one lock, its spin lock writers.
+//! locktorture: the kernel's torture test of one lock.
 //!
 //! ```text
 //! loop {  1 in 2^20: sleep a tick
@@ -12,6 +12,24 @@
 //!         write_held = 0
 //!         unlock  }                             (W: number of writers)
 //! ```
+//! These are the writers of a spin lock. Those of a sleeping lock hold it for [longer](Kind), and never for 2 us. A
+//! lock with readers has R of them too:
+//!
+//! ```text
+//! loop {  1 in 2^20: sleep a tick
+//!         lock shared
+//!         read_held += 1                        (a writer counts a failure unless it is 0)
+//!         write_held set?  count a failure
+//!         acquired += 1
+//!         1 in R * 2000 * long_hold:     busy for twice long_hold
+//!         or 1 in R * 1000 * long_hold:  busy for half of long_hold
+//!         1 in R * 20000:                offer the processor
+//!         read_held -= 1
+//!         unlock shared  }
+//! ```
+//! The kernel's readers hold an rwsem for half of `long_hold` whenever they do not hold it for longer. With its 100 ms a
+//! lock would change hands a few times a second; here such holds are as rare as their length demands.
+//!
 //! Source: the draws, the order of the accesses and the layout of the statistics follow Linux'
 //! `kernel/locking/locktorture.c`, from a description in own words; the constants of two eras differ
 //! ([`ShortHolds`]).
@@ -28,6 +46,8 @@ use crate::Observer;
 /// How often a writer holds the lock for 2 us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShortHolds {
+    /// Never: writers of sleeping locks.
+    Never,
     /// Once in 4 W sections: kernels up to the 5.10 of the published CNA table.
     V5_10,
     /// Once in 400 W sections: kernels of today.
@@ -35,10 +55,11 @@ pub enum ShortHolds {
 }
 
 impl ShortHolds {
-    fn divisor(self) -> u64 {
+    fn divisor(self) -> Option<u64> {
         match self {
-            ShortHolds::V5_10 => 4,
-            ShortHolds::Today => 400,
+            ShortHolds::Never => None,
+            ShortHolds::V5_10 => Some(4),
+            ShortHolds::Today => Some(400),
         }
     }
 }
@@ -46,10 +67,12 @@ impl ShortHolds {
 /// What happens to the rare long holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LongHolds {
-    /// They are made. The value is their length in milliseconds, 1 or more.
+    /// They are made.
     Made {
-        /// Length of one hold.
+        /// What the user calls a long hold, in ms, 1 or more: how rare they are follows from it.
         ms: u64,
+        /// How many times as long a hold is.
+        times: u64,
     },
     /// They are left out. Where only their mean counts, [`LongHolds::MEAN_NS`] divided by the number of
     /// writers is to be added to each operation: 100 ms once in 200,000 W sections.
@@ -62,10 +85,43 @@ impl LongHolds {
     pub const MEAN_NS: f64 = 500.0;
 }
 
+/// What the kernel's test takes a lock for. The kinds differ in how long it is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A spin lock: short holds, and now and then a long one.
+    Spin,
+    /// A mutex: long holds are five times as long.
+    Mutex,
+    /// A sleeping lock with readers: long holds are ten times as long, those of readers twice.
+    RwSem,
+}
+
+impl Kind {
+    /// Which short holds its writers make, of today's kernels.
+    pub fn short_holds(self) -> ShortHolds {
+        match self {
+            Kind::Spin => ShortHolds::Today,
+            Kind::Mutex | Kind::RwSem => ShortHolds::Never,
+        }
+    }
+
+    /// How many times `long_hold` its writers hold it.
+    pub fn long_write_times(self) -> u64 {
+        match self {
+            Kind::Spin => 1,
+            Kind::Mutex => 5,
+            Kind::RwSem => 10,
+        }
+    }
+}
+
+/// How many times `long_hold` readers hold a lock.
+pub const LONG_READ_TIMES: u64 = 2;
+
 /// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Number of writers, W above.
+    /// Number of threads of the same sort: W above for writers, R for readers.
     pub writers: u64,
     /// How often short holds happen.
     pub short_holds: ShortHolds,
@@ -127,14 +183,93 @@ impl<P: Platform> Stats<P> {
     }
 }
 
-/// One writer.
-pub struct Writer<'a, P: Platform, L: RawLock> {
+/// How many readers hold the lock. Zero bytes: none.
+#[repr(C)]
+pub struct ReadHeld<P: Platform>(OwnLine<P::U32>);
+
+impl<P: Platform> Default for ReadHeld<P> {
+    fn default() -> Self {
+        Self(OwnLine(Atomic::new(0)))
+    }
+}
+
+impl<P: Platform, L> Shared<P, L> {
+    /// Does `section` as a reader. Whether no writer was seen to hold the lock.
+    pub fn read(&self, read_held: &ReadHeld<P>, section: impl FnOnce()) -> bool {
+        let ReadHeld(OwnLine(count)) = read_held;
+        count.fetch_add(1, Relaxed);
+        let without_writer = self.write_held.0.load(Relaxed) == 0;
+        section();
+        count.fetch_sub(1, Relaxed);
+        without_writer
+    }
+}
+
+/// A thread's hand on the lock: by which operations it acquires and releases. It watches, too.
+pub trait Hand<L: RawLock>: Observer {
+    /// Acquires the lock: shared, if the thread is a reader. False if it gave up; then the section is left out.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::lock`], if it returns true.
+    unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool;
+
+    /// Releases the lock.
+    ///
+    /// # Safety
+    ///
+    /// The thread has acquired it by [`acquire`](Self::acquire) with this node.
+    unsafe fn release(&mut self, lock: &L, node: &L::Node);
+}
+
+/// Locks and unlocks.
+struct Plain<'a, O>(&'a mut O);
+
+impl<O: Observer> Observer for Plain<'_, O> {
+    #[inline(always)]
+    fn waiting(&mut self) {
+        self.0.waiting();
+    }
+    #[inline(always)]
+    fn acquired(&mut self) {
+        self.0.acquired();
+    }
+    #[inline(always)]
+    fn releasing(&mut self) {
+        self.0.releasing();
+    }
+    #[inline(always)]
+    fn goes_on(&mut self) -> bool {
+        self.0.goes_on()
+    }
+}
+
+impl<L: RawLock, O: Observer> Hand<L> for Plain<'_, O> {
+    #[inline(always)]
+    unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool {
+        // SAFETY: the caller's; so below.
+        unsafe { lock.lock(node) };
+        true
+    }
+    #[inline(always)]
+    unsafe fn release(&mut self, lock: &L, node: &L::Node) {
+        // SAFETY: as above.
+        unsafe { lock.unlock(node) };
+    }
+}
+
+/// One thread, a writer or a reader.
+struct Torturer<'a, P: Platform, L: RawLock> {
     shared: &'a Shared<P, L>,
+    read_held: Option<&'a ReadHeld<P>>,
     stats: &'a Stats<P>,
     node: &'a L::Node,
     params: &'a Params,
     rng: Xoshiro256PlusPlus,
 }
+
+/// One writer.
+pub struct Writer<'a, P: Platform, L: RawLock>(Torturer<'a, P, L>);
 
 impl<'a, P: Work + Priority, L: RawLock> Writer<'a, P, L> {
     /// A writer whose draws follow from `seed`. The node is exclusively its own, the statistics are
@@ -146,11 +281,59 @@ impl<'a, P: Work + Priority, L: RawLock> Writer<'a, P, L> {
         params: &'a Params,
         seed: u64,
     ) -> Self {
-        Self { shared, stats, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Self(Torturer { shared, read_held: None, stats, node, params, rng })
+    }
+
+    /// The same beside readers.
+    pub fn with_readers(mut self, read_held: &'a ReadHeld<P>) -> Self {
+        self.0.read_held = Some(read_held);
+        self
     }
 
     /// Acquires, holds and releases until the observer has had enough.
     pub fn run(&mut self, observer: &mut impl Observer) {
+        self.run_by(&mut Plain(observer));
+    }
+
+    /// The same, by other operations than to lock and unlock.
+    pub fn run_by(&mut self, hand: &mut impl Hand<L>) {
+        self.0.run(hand, Torturer::write);
+    }
+}
+
+/// One reader.
+pub struct Reader<'a, P: Platform, L: RawLock> {
+    torturer: Torturer<'a, P, L>,
+    read_held: &'a ReadHeld<P>,
+}
+
+impl<'a, P: Work + Priority, L: RawLock> Reader<'a, P, L> {
+    /// A reader whose draws follow from `seed`. The node is exclusively its own, the statistics are written by it
+    /// alone; the parameters say how many readers there are.
+    pub fn new(
+        shared: &'a Shared<P, L>,
+        read_held: &'a ReadHeld<P>,
+        stats: &'a Stats<P>,
+        node: &'a mut L::Node,
+        params: &'a Params,
+        seed: u64,
+    ) -> Self {
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let torturer = Torturer { shared, read_held: Some(read_held), stats, node, params, rng };
+        Self { torturer, read_held }
+    }
+
+    /// Acquires, holds and releases until the hand has had enough.
+    pub fn run_by(&mut self, hand: &mut impl Hand<L>) {
+        let read_held = self.read_held;
+        self.torturer.run(hand, |torturer| torturer.read(read_held));
+    }
+}
+
+impl<P: Work + Priority, L: RawLock> Torturer<'_, P, L> {
+    #[inline(always)]
+    fn run(&mut self, hand: &mut impl Hand<L>, section: impl Fn(&mut Self)) {
         loop {
             if self.one_in(1 << 20) {
                 P::sleep_ns(self.params.tick_ns);
@@ -161,45 +344,78 @@ impl<'a, P: Work + Priority, L: RawLock> Writer<'a, P, L> {
                 let urgent = self.rng.next_u64() % 100 < self.params.priority_percent;
                 P::set_priority(urgent);
             }
-            observer.waiting();
-            // SAFETY: the node was borrowed exclusively, so it is this writer's own and stays in place.
-            unsafe { self.shared.lock.0.lock(self.node) };
-            observer.acquired();
-            self.section();
-            observer.releasing();
-            // SAFETY: locked above with this node.
-            unsafe { self.shared.lock.0.unlock(self.node) };
-            if !observer.goes_on() {
+            hand.waiting();
+            // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
+            if unsafe { hand.acquire(&self.shared.lock.0, self.node) } {
+                hand.acquired();
+                section(self);
+                hand.releasing();
+                // SAFETY: acquired above with this node.
+                unsafe { hand.release(&self.shared.lock.0, self.node) };
+            }
+            if !hand.goes_on() {
                 return;
             }
         }
     }
 
-    fn section(&mut self) {
+    fn write(&mut self) {
         let write_held = &self.shared.write_held.0;
-        if write_held.load(Relaxed) != 0 {
+        let others_write = write_held.load(Relaxed) != 0;
+        if others_write || self.read_held.is_some_and(|held| held.0.0.load(Relaxed) != 0) {
             self.stats.failures.fetch_add(1, Relaxed);
         }
         write_held.store(1, Relaxed);
-        let acquired = self.stats.acquired.load(Relaxed);
-        self.stats.acquired.store(acquired + 1, Relaxed);
-        let section_ns = self.vary(self.params.section_ns, 10);
-        P::compute_ns(section_ns);
+        self.count();
         self.delay();
         write_held.store(0, Relaxed);
     }
 
+    fn read(&mut self, read_held: &ReadHeld<P>) {
+        let (shared, stats) = (self.shared, self.stats);
+        let without_writer = shared.read(read_held, || {
+            self.count();
+            self.read_delay();
+        });
+        if !without_writer {
+            stats.failures.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn count(&mut self) {
+        let acquired = self.stats.acquired.load(Relaxed);
+        self.stats.acquired.store(acquired + 1, Relaxed);
+        let section_ns = self.vary(self.params.section_ns, 10);
+        P::compute_ns(section_ns);
+    }
+
     fn delay(&mut self) {
         let writers = self.params.writers;
-        if let LongHolds::Made { ms } = self.params.long_holds
+        if let LongHolds::Made { ms, times } = self.params.long_holds
             && self.one_in(writers * 2_000 * ms)
         {
-            P::busy_ns(ms * 1_000_000);
+            P::busy_ns(ms * times * 1_000_000);
         }
-        if self.one_in(writers * self.params.short_holds.divisor()) {
+        if let Some(divisor) = self.params.short_holds.divisor()
+            && self.one_in(writers * divisor)
+        {
             P::busy_ns(SHORT_HOLD_NS);
         }
         if self.one_in(writers * 20_000) {
+            P::preempt();
+        }
+    }
+
+    fn read_delay(&mut self) {
+        let readers = self.params.writers;
+        if let LongHolds::Made { ms, times } = self.params.long_holds {
+            if self.one_in(readers * 2_000 * ms) {
+                P::busy_ns(ms * times * 1_000_000);
+            } else if self.one_in(readers * 1_000 * ms) {
+                P::busy_ns(ms * 500_000);
+            }
+        }
+        if self.one_in(readers * 20_000) {
             P::preempt();
         }
     }

@@ -8,12 +8,16 @@ const EXAMPLES: &str = "\
 Examples:
   nearlock torture all
   nearlock torture cna,qspinlock --nwriters 64 --shutdown-secs 60 --stat-interval 5
+  nearlock torture all --nwriters 16 --nreaders 16 --cancel-storm
   nearlock torture lock-busted          (ends in FAILURE: that is what it is for)
 
-Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer got the lock more
-than twice as often as another (no failure), !!! after Fail that a writer saw another hold the lock.
-How many writers take part, and how they pass the time between acquisitions, changes every 50 or
-150 ms at random, so that queues run full and empty: totals are no benchmark. Unless set,
+Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer (or reader) got
+the lock more than twice as often as another (no failure), !!! after Fail that somebody saw the lock
+held by another who must not. How many threads take part, and how they pass the time between
+acquisitions, changes every 50 or 150 ms at random, so that queues run full and empty: totals are no
+benchmark. Locks with readers are also tried and downgraded, waiters that can give up also have
+short limits, and with --cancel-storm are cancelled: then all threads come in rounds, and at the end
+of each everybody must have had the lock or given up. Unless set,
 cna.shuffle-reduction and cna-v13.shuffle-reduction are 2 and cna-v13.threshold-ns is 1000000, so that
 every path of CNA is taken often. One that was not is named after NOT TAKEN: the run says nothing
 about it.";
@@ -25,26 +29,35 @@ pub struct TortureArgs {
     /// Locks (`nearlock list locks`), or `all`: those that mean to work.
     #[arg(value_name = "LOCK,...|all", value_delimiter = ',', required = true)]
     pub locks: Vec<String>,
-    /// Number of writers, up to 8192; unless given twice the CPUs, but at least 4, so that every path of
-    /// CNA can be taken.
+    /// Number of writers, up to 8192 with the readers; unless given twice the CPUs, but at least 4, so that
+    /// every path of CNA can be taken, and half as many if neither is given and the lock has readers.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub nwriters: Option<usize>,
+    /// Number of readers of locks that have them; unless given as many as writers.
+    #[arg(long, value_name = "N")]
+    pub nreaders: Option<usize>,
+    /// Cancel those who wait all the time, where waiters can give up.
+    #[arg(long)]
+    pub cancel_storm: bool,
+    /// The same, until so many waits were cancelled; --shutdown-secs counts for other locks only.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub cancellations: Option<u64>,
     /// How long to torture each lock, in s.
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub shutdown_secs: u64,
     /// Report to standard error every so many s; 0: never.
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub stat_interval: u64,
-    /// All writers run for so many s, then pause as long, and so on; 0: they never pause (the kernel: 5).
+    /// All threads run for so many s, then pause as long, and so on; 0: they never pause (the kernel: 5).
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub stutter: u64,
     /// Length of the rare long holds, in ms; 0: none.
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(..=60_000))]
     pub long_hold: u64,
-    /// How waiting writers pass the time.
+    /// How waiting threads pass the time.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub wait: WaitPolicy,
-    /// Number of made-up NUMA nodes, to which the writers belong in turn; unless given those that the settings
+    /// Number of made-up NUMA nodes, to which the threads belong in turn; unless given those that the settings
     /// `numa.*` say: the machine's own, or two made-up ones if it has only one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub numa_nodes: Option<u32>,

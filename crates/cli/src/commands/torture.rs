@@ -4,18 +4,33 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use nearlock_lab::settings::{Configuration, Group};
-use nearlock_lab::torture::{self, NumaNodes, Plan, Tortured, Verdict, WRITERS_MAX, Waiting};
-use nearlock_lab::{Subject, names};
+use nearlock_lab::torture::{self, NumaNodes, Plan, Storm, THREADS_MAX, Tortured, Verdict, Waiting};
+use nearlock_lab::{SUBJECTS, Subject, names};
 
 use crate::Ending;
 use crate::args::{Format, TortureArgs, WaitPolicy};
 use crate::report;
 
-/// More writers than a process can have threads.
+/// Numbers of threads that cannot be.
 #[derive(Debug, thiserror::Error)]
-#[error("--nwriters {writers}: 1 to {WRITERS_MAX} are possible")]
-struct TooManyWriters {
-    writers: usize,
+enum BadCrew {
+    /// More threads than a process can have.
+    #[error("--nwriters {writers}: 1 to {THREADS_MAX} are possible")]
+    TooManyWriters { writers: usize },
+    #[error("--nreaders {readers}: with {writers} writers 0 to {} are possible", THREADS_MAX - writers)]
+    TooManyReaders { readers: usize, writers: usize },
+    /// Somebody must hold the lock that the others wait for.
+    #[error("--cancel-storm: nobody waits for {lock} with one thread; say --nwriters 2 or more")]
+    NobodyWaits { lock: &'static str },
+}
+
+/// A flag that would have no effect on any of the locks.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag}: {what} of these locks; there are: {}", there_are.join(", "))]
+struct IdleFlag {
+    flag: &'static str,
+    what: &'static str,
+    there_are: Vec<&'static str>,
 }
 
 /// A setting that would have no effect.
@@ -31,8 +46,8 @@ struct IdleSetting {
 
 /// Tortures what was asked for.
 pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
-    let plan = plan(args)?;
     let locks = locks(&args.locks)?;
+    let plan = plan(args, &locks)?;
     let mut all = Vec::new();
     for lock in locks {
         let tortured = one(lock, &plan, args.format)?;
@@ -43,7 +58,7 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
     match args.format {
         Format::Text => {
             let verdict = if failed { Verdict::Failure } else { Verdict::Success };
-            report::text::torture_end(&mut out, &plan, verdict)?;
+            report::text::torture_end(&mut out, &plan, &all, verdict)?;
         }
         Format::Json => report::json::tortured(&mut out, &plan, &all)?,
         Format::Csv => report::csv::tortured(&mut out, &plan, &all)?,
@@ -53,8 +68,8 @@ pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
 
 /// Tortures one lock, and shows its line if the format is text. Problems go to standard error.
 pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Result<Tortured> {
-    let tortured = torture::torture(lock, plan, &mut |counts| {
-        report::say(report::text::counts(lock, counts));
+    let tortured = torture::torture(lock, plan, &mut |totals| {
+        report::say(report::text::totals(lock, totals));
     })?;
     if format == Format::Text {
         let mut out = io::stdout().lock();
@@ -70,7 +85,9 @@ pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Resul
 /// The defaults of the command, as the tour uses them, for this long.
 pub fn default_plan(duration: Duration) -> Plan {
     Plan {
-        writers: torture::writers_by_default(),
+        writers: None,
+        readers: None,
+        storm: None,
         numa_nodes: NumaNodes::by(&torture::settings()),
         waiting: Waiting::Yield,
         duration,
@@ -83,7 +100,7 @@ pub fn default_plan(duration: Duration) -> Plan {
     }
 }
 
-fn plan(args: &TortureArgs) -> anyhow::Result<Plan> {
+fn plan(args: &TortureArgs, locks: &[&'static Subject]) -> anyhow::Result<Plan> {
     let mut configuration = Configuration::new(&[Group::Lock]);
     configuration.locks = torture::settings();
     for setting in &args.set {
@@ -94,12 +111,11 @@ fn plan(args: &TortureArgs) -> anyhow::Result<Plan> {
         None => NumaNodes::by(&configuration.locks),
     };
     let default = default_plan(Duration::from_secs(args.shutdown_secs));
-    let writers = args.nwriters.unwrap_or(default.writers);
-    if writers > WRITERS_MAX {
-        return Err(TooManyWriters { writers }.into());
-    }
-    Ok(Plan {
-        writers,
+    let storm = args.cancel_storm || args.cancellations.is_some();
+    let plan = Plan {
+        writers: args.nwriters,
+        readers: args.nreaders,
+        storm: storm.then_some(Storm { cancellations: args.cancellations }),
         numa_nodes,
         waiting: match args.wait {
             WaitPolicy::Spin => Waiting::Spin,
@@ -112,10 +128,43 @@ fn plan(args: &TortureArgs) -> anyhow::Result<Plan> {
         hang: Duration::from_secs(args.hang_secs),
         settings: configuration.locks,
         ..default
-    })
+    };
+    check(&plan, locks)?;
+    Ok(plan)
 }
 
-/// Writers claim made-up nodes, so that the settings `numa.*` would say nothing.
+/// Whether there can be so many threads, and whether what was asked for has an effect.
+fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
+    for lock in locks {
+        let crew = plan.crew(lock);
+        if crew.writers > THREADS_MAX {
+            return Err(BadCrew::TooManyWriters { writers: crew.writers }.into());
+        }
+        if crew.readers > THREADS_MAX - crew.writers {
+            return Err(BadCrew::TooManyReaders { readers: crew.readers, writers: crew.writers }.into());
+        }
+        if plan.storm.is_some() && lock.is_timed && crew.threads() < 2 {
+            return Err(BadCrew::NobodyWaits { lock: lock.name }.into());
+        }
+    }
+    let idle = |flag, what, has: fn(&Subject) -> bool| match locks.iter().any(|lock| has(lock)) {
+        true => Ok(()),
+        false => {
+            let there_are = SUBJECTS.iter().filter(|lock| has(lock)).map(|lock| lock.name).collect();
+            Err(IdleFlag { flag, what, there_are })
+        }
+    };
+    if plan.readers.is_some() {
+        idle("--nreaders", "none has readers", |lock| lock.is_rw)?;
+    }
+    if let Some(storm) = plan.storm {
+        let flag = if storm.cancellations.is_some() { "--cancellations" } else { "--cancel-storm" };
+        idle(flag, "waiters can give up at none", |lock| lock.is_timed)?;
+    }
+    Ok(())
+}
+
+/// Threads claim made-up nodes, so that the settings `numa.*` would say nothing.
 fn made_up_nodes(nodes: u32, configuration: &Configuration) -> Result<NumaNodes, IdleSetting> {
     let mut settings = configuration.texts().iter();
     match settings.find(|text| text.starts_with("numa.")) {

@@ -27,7 +27,7 @@ pub fn run() -> anyhow::Result<Ending> {
     say(&format!(
         "\n1. MEASURED, on this machine: Linux' queued spinlock and its NUMA-aware successor under torture, \
          {} writers for {} s each. Fail: 0 is what counts; totals are no benchmark.",
-        plan.writers,
+        plan.crew(names::lock(LOCKS[0])?).writers,
         TORTURE.as_secs()
     ))?;
     for name in LOCKS {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use nearlock_lab::LockEvent;
 use nearlock_lab::reproduce::Cell;
-use nearlock_lab::torture::{Plan, Tortured, Waiting};
+use nearlock_lab::torture::{Plan, Tortured, Totals, Waiting};
 use serde::Serialize;
 
 /// Rows without objects in them.
@@ -64,6 +64,7 @@ pub struct TortureRow {
     lock: &'static str,
     verdict: &'static str,
     nwriters: usize,
+    nreaders: usize,
     numa_nodes: u32,
     wait: &'static str,
     seconds: f64,
@@ -71,26 +72,44 @@ pub struct TortureRow {
     max: u64,
     min: u64,
     fail: u64,
+    reads_total: u64,
+    reads_max: u64,
+    reads_min: u64,
+    reads_fail: u64,
+    refused: u64,
+    timed_out: u64,
+    cancelled: u64,
+    downgraded: u64,
     wait_ns_max: u64,
 }
 
 impl TortureRow {
     /// The row of one lock.
     pub fn new(plan: &Plan, tortured: &Tortured) -> Self {
+        let (Totals { writes, reads }, given_up) = (tortured.totals, tortured.given_up);
         Self {
             lock: tortured.lock.name,
             verdict: tortured.verdict().name(),
-            nwriters: plan.writers,
+            nwriters: tortured.crew.writers,
+            nreaders: tortured.crew.readers,
             numa_nodes: plan.numa_nodes.count(),
             wait: match plan.waiting {
                 Waiting::Spin => "spin",
                 Waiting::Yield => "yield",
             },
             seconds: tortured.seconds,
-            total: tortured.counts.total,
-            max: tortured.counts.max,
-            min: tortured.counts.min,
-            fail: tortured.counts.failures,
+            total: writes.total,
+            max: writes.max,
+            min: writes.min,
+            fail: writes.failures,
+            reads_total: reads.total,
+            reads_max: reads.max,
+            reads_min: reads.min,
+            reads_fail: reads.failures,
+            refused: given_up.refused,
+            timed_out: given_up.timed_out,
+            cancelled: given_up.cancelled,
+            downgraded: tortured.downgraded,
             wait_ns_max: tortured.wait_ns_max,
         }
     }

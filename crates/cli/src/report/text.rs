@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
 use nearlock_lab::simulate::Simulated;
-use nearlock_lab::torture::{Counts, NumaNodes, Plan, Tortured, Verdict, Waiting};
+use nearlock_lab::torture::{Counts, GivenUp, NumaNodes, Plan, Storm, Tortured, Totals, Verdict, Waiting};
 use nearlock_lab::{LockEvent, Subject};
 
 /// Columns of a line.
@@ -134,10 +134,10 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
     render(&grid)
 }
 
-/// The counts of a lock under torture, in locktorture's words.
-pub fn counts(lock: &Subject, counts: &Counts) -> String {
+/// What was counted of the writers, or of the readers, in locktorture's words.
+fn counts(lock: &Subject, whose: &str, counts: &Counts) -> String {
     format!(
-        "{}-torture: Writes:  Total: {}  Max/Min: {}/{}{}  Fail: {}{}",
+        "{}-torture: {whose}:  Total: {}  Max/Min: {}/{}{}  Fail: {}{}",
         lock.name,
         counts.total,
         counts.max,
@@ -148,15 +148,33 @@ pub fn counts(lock: &Subject, counts: &Counts) -> String {
     )
 }
 
-/// The line of a lock, and beneath it what else was counted.
+/// The counts of a lock under torture: a line, or two if it has readers.
+pub fn totals(lock: &Subject, totals: &Totals) -> String {
+    let writes = counts(lock, "Writes", &totals.writes);
+    if lock.is_rw { format!("{writes}\n{}", counts(lock, "Reads ", &totals.reads)) } else { writes }
+}
+
+/// The lines of a lock, the first of which has its verdict, and beneath them what else was counted.
 pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
-    // As in the original, any failure is marked, not only those that a writer saw.
-    let mark = if tortured.problems.is_empty() || tortured.counts.failures > 0 { "" } else { " !!!" };
-    let verdict = tortured.verdict().name();
-    writeln!(out, "{}{mark}  {verdict}", counts(tortured.lock, &tortured.counts))?;
-    let wait_ms = tortured.wait_ns_max as f64 / 1e6;
-    let events = tortured.events_seen().map(|(event, count)| format!(", {} {count}", event.name()));
-    let mut detail = format!("longest wait {wait_ms:.1} ms{}", events.collect::<String>());
+    let Totals { writes, reads } = &tortured.totals;
+    // As in the original, any failure is marked, not only those that a thread saw.
+    let mark = if tortured.problems.is_empty() || writes.failures > 0 { "" } else { " !!!" };
+    let (lock, verdict) = (tortured.lock, tortured.verdict().name());
+    writeln!(out, "{}{mark}  {verdict}", counts(lock, "Writes", writes))?;
+    if lock.is_rw {
+        writeln!(out, "{}", counts(lock, "Reads ", reads))?;
+    }
+    let mut detail = format!("longest wait {:.1} ms", tortured.wait_ns_max as f64 / 1e6);
+    let GivenUp { refused, timed_out, cancelled } = tortured.given_up;
+    let ways = [
+        ("refused", refused),
+        ("timed out", timed_out),
+        ("cancelled", cancelled),
+        ("downgraded", tortured.downgraded),
+    ];
+    let ways = ways.into_iter().filter(|(_, count)| *count > 0);
+    let events = tortured.events_seen().map(|(event, count)| (event.name(), count));
+    detail.extend(ways.chain(events).map(|(name, count)| format!(", {name} {count}")));
     let not_taken: Vec<_> = tortured.paths_not_taken().map(LockEvent::name).collect();
     if !not_taken.is_empty() {
         detail += &format!(", NOT TAKEN: {}", not_taken.join(", "));
@@ -164,8 +182,15 @@ pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
     writeln!(out, "{}", wrapped(&detail, "    "))
 }
 
+/// A number that is the same for all locks, or from the least to the greatest.
+fn span(numbers: impl Iterator<Item = usize>) -> String {
+    let (least, greatest) =
+        numbers.fold((usize::MAX, 0), |(least, greatest), n| (least.min(n), greatest.max(n)));
+    if least >= greatest { greatest.to_string() } else { format!("{least}..{greatest}") }
+}
+
 /// The last line of a torture test.
-pub fn torture_end(out: &mut impl Write, plan: &Plan, verdict: Verdict) -> io::Result<()> {
+pub fn torture_end(out: &mut impl Write, plan: &Plan, all: &[Tortured], verdict: Verdict) -> io::Result<()> {
     let numa_nodes = match plan.numa_nodes {
         NumaNodes::Real(nodes) => format!("{nodes}"),
         NumaNodes::Synthetic(nodes) | NumaNodes::Slots(nodes) => format!("{nodes}(synthetic)"),
@@ -174,11 +199,17 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, verdict: Verdict) -> io::R
         Waiting::Spin => "spin",
         Waiting::Yield => "yield",
     };
+    let storm = match plan.storm {
+        None => "off".to_owned(),
+        Some(Storm { cancellations: None }) => "on".to_owned(),
+        Some(Storm { cancellations: Some(wanted) }) => wanted.to_string(),
+    };
     let text = format!(
-        "--- End of test: {}: nwriters_stress={} numa_nodes={numa_nodes} wait={wait} shutdown_secs={} \
-         stat_interval={} stutter={} long_hold={} priority_percent={}",
+        "--- End of test: {}: nwriters_stress={} nreaders_stress={} numa_nodes={numa_nodes} wait={wait} \
+         shutdown_secs={} stat_interval={} stutter={} long_hold={} priority_percent={} cancel_storm={storm}",
         verdict.name(),
-        plan.writers,
+        span(all.iter().map(|tortured| tortured.crew.writers)),
+        span(all.iter().map(|tortured| tortured.crew.readers)),
         plan.duration.as_secs(),
         plan.stat_interval.as_secs(),
         plan.stutter.as_secs(),

@@ -1,4 +1,4 @@
-//! A waiter that gives up when it has just been woken, and tells nobody.
+//! A waiter that was woken for the lock, gives up, and tells nobody.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -7,8 +7,8 @@ use crate::platform::{Atomic, ParkTimeout, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
 
-/// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one gives up before it
-/// looks, those behind it sleep on although the lock is free.
+/// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one finds its time over, it
+/// gives up without a look at the lock, and those behind it sleep on although that is free.
 ///
 /// ```text
 /// word   0 unlocked   1 locked
@@ -30,15 +30,20 @@ impl<P: Platform> Default for LostCancel<P> {
 }
 
 impl<P: ParkTimeout> LostCancel<P> {
-    /// Whether the lock was had; if not, the waiter is in the queue.
+    /// Whether the lock was had, and the waiter is in no queue; if not, it is in the queue.
     fn try_or_queue(&self, waiter: &Waiter<P>) -> bool {
         self.wait_lock.locked(|| {
             // SAFETY: the node is (), and the caller of `lock_within` keeps the promises.
             let free = unsafe { self.try_lock(&()) };
-            if !free {
+            let queued = waiter.note.load(Relaxed) == QUEUED;
+            if !free && !queued {
                 waiter.note.store(QUEUED, Relaxed);
                 // SAFETY: under `wait_lock`; it is in no queue, and stays until it has been taken out.
                 unsafe { self.waiters.push(waiter) };
+            }
+            if free && queued {
+                // SAFETY: under `wait_lock`, and the note says that it is in the queue.
+                unsafe { self.waiters.remove(waiter) };
             }
             free
         })
@@ -112,15 +117,11 @@ unsafe impl<P: ParkTimeout> RawTimedLock for LostCancel<P> {
         P::with_record(|waiter: &Waiter<P>| {
             limit.watch(waiter, || {
                 while !self.try_or_queue(waiter) {
-                    loop {
-                        if let Err(gave_up) = waiter.rest_within(limit) {
-                            self.leave(waiter);
-                            return Err(gave_up);
-                        }
-                        // A canceller wakes too, and takes nobody out.
-                        if self.wait_lock.locked(|| waiter.note.load(Relaxed)) != QUEUED {
-                            break;
-                        }
+                    // The limit is looked at before the lock, even by a waiter that was woken because that is free.
+                    let rested = waiter.rest_within(limit);
+                    if let Some(gave_up) = rested.err().or_else(|| limit.is_reached()) {
+                        self.leave(waiter);
+                        return Err(gave_up);
                     }
                 }
                 Ok(())

@@ -53,7 +53,7 @@ fn pick(shifts: Range<u32>, below: &mut impl FnMut(u32) -> u32) -> u8 {
     (shifts.start + below(shifts.len() as u32)) as u8
 }
 
-/// One phase. Writers are numbered from 0 to one less than [`WRITERS_MAX`](super::WRITERS_MAX).
+/// One phase. Writers are numbered from 0 to one less than [`THREADS_MAX`](super::WRITERS_MAX).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
     /// The first writer that takes part; the others follow it, round the last.
@@ -64,7 +64,7 @@ pub struct Phase {
     think: Think,
 }
 
-const _: () = assert!(super::WRITERS_MAX <= u16::MAX as usize);
+const _: () = assert!(super::THREADS_MAX <= u16::MAX as usize);
 
 impl Phase {
     /// Everybody takes part, without thinking.

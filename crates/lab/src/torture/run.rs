@@ -1,42 +1,47 @@
-//! One run: the writers, what watches them, and the verdict.
+//! One run: the threads, what watches them, and the verdict.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::Wait;
-use nearlock_core::platform::{Clock, Platform, Random, Work};
-use nearlock_core::raw::{RawLock, RawTryLock};
-use nearlock_core::subjects::{LockVisitor, Subject};
+use nearlock_core::platform::{Clock, Park};
+use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor};
 use nearlock_os::Os;
-use nearlock_workload::Observer;
-use nearlock_workload::locktorture::{LongHolds, OwnLine, Params, Shared, ShortHolds, Stats, Writer};
+use nearlock_workload::locktorture::{
+    LONG_READ_TIMES, LongHolds, OwnLine, Params, ReadHeld, Reader, Shared, ShortHolds, Stats, Writer,
+};
 
-use super::pace::{Next, PHASE, Pace, Phase, SLEEP_ONE_IN, Think};
-use super::{Counts, NumaNodes, Plan, Problem, TortureError, Tortured};
+use super::pace::{Next, PHASE, Pace, Phase};
+use super::storm::Storm;
+use super::thread::{Role, Torturer, Watch};
+use super::ways::{self, Ways};
+use super::{Counts, Crew, GivenUp, NumaNodes, Plan, Problem, TortureError, Tortured, Totals};
 
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(10);
-/// Of a writer: the locks keep nothing large on it.
+/// Of a thread: the locks keep nothing large on it.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// A counter that only the holder of the lock touches, and in two steps, a load and a store: if the lock fails
+/// A counter that only the holder of the lock writes, and in two steps, a load and a store: if the lock fails
 /// to exclude, an increment between them is lost. Relaxed suffices, as the lock orders its holders; atomic it is
 /// for the locks that fail to. Built for ThreadSanitizer (`nearlock_visible_words`) the accesses are plain, so that
 /// it also sees a lock that excludes, but does not order its holders.
 #[derive(Default)]
-struct Canary(AtomicU64);
+pub struct Canary(AtomicU64);
 
 impl Canary {
     /// # Safety
     ///
-    /// The caller holds the lock, or nobody does nor will. (What a lock that excludes nobody makes of this is for
+    /// The caller holds the lock, shared or not, or nobody does nor will. (What a lock that excludes nobody makes of this is for
     /// ThreadSanitizer to report.)
-    unsafe fn read(&self) -> u64 {
+    pub unsafe fn read(&self) -> u64 {
         if cfg!(nearlock_visible_words) {
             // SAFETY: the word is alive, and by our own condition nobody writes to it.
             return unsafe { self.0.as_ptr().read() };
@@ -45,8 +50,8 @@ impl Canary {
     }
     /// # Safety
     ///
-    /// The caller holds the lock. (As above.)
-    unsafe fn write(&self, value: u64) {
+    /// The caller holds the lock exclusively. (As above.)
+    pub unsafe fn write(&self, value: u64) {
         if cfg!(nearlock_visible_words) {
             // SAFETY: the word is alive, and by our own condition nobody else uses it.
             return unsafe { self.0.as_ptr().write(value) };
@@ -55,73 +60,19 @@ impl Canary {
     }
 }
 
-/// What is known of one writer's waits.
-#[derive(Default)]
-struct Watch {
-    /// Since when it waits, in ns of the platform's clock; 0: it does not.
-    waiting_since_ns: AtomicU64,
-    wait_ns_max: AtomicU64,
-}
-
-/// Everything that the writers share.
-struct Run<P: Platform, L> {
-    shared: Shared<P, L>,
+/// Everything that the threads share. The writers come first among them, then the readers.
+pub struct Run<P: Park, L, O> {
+    pub shared: Shared<P, L>,
+    pub read_held: ReadHeld<P>,
     stats: Vec<Stats<P>>,
-    watches: Vec<OwnLine<Watch>>,
-    canary: OwnLine<Canary>,
-    pace: Pace,
-    params: Params,
-}
-
-/// Watches one writer from within.
-struct Witness<'a, P: Platform, L> {
-    run: &'a Run<P, L>,
-    writer: usize,
-    waiting_since_ns: u64,
-    wait_ns_max: u64,
-    canary: u64,
-}
-
-impl<P: Work + Random, L: RawLock> Observer for Witness<'_, P, L> {
-    fn waiting(&mut self) {
-        self.waiting_since_ns = P::now_ns().max(1);
-        self.watch().waiting_since_ns.store(self.waiting_since_ns, Relaxed);
-    }
-
-    fn acquired(&mut self) {
-        let wait_ns = P::now_ns().saturating_sub(self.waiting_since_ns);
-        self.watch().waiting_since_ns.store(0, Relaxed);
-        if wait_ns > self.wait_ns_max {
-            self.wait_ns_max = wait_ns;
-            self.watch().wait_ns_max.store(wait_ns, Relaxed);
-        }
-        // Read at the beginning of the section and written at its end, so that any overlap shows.
-        // SAFETY: the lock was acquired.
-        self.canary = unsafe { self.run.canary.0.read() };
-    }
-
-    fn releasing(&mut self) {
-        // SAFETY: the lock is held.
-        unsafe { self.run.canary.0.write(self.canary + 1) };
-    }
-
-    fn goes_on(&mut self) -> bool {
-        match self.run.pace.next(self.writer) {
-            Next::Stop => false,
-            Next::Go(think) => {
-                match think {
-                    Think::Not => {}
-                    Think::Busy { shift } => P::busy_ns(below::<P>(1 << shift)),
-                    Think::Sleep { shift } => {
-                        if below::<P>(SLEEP_ONE_IN.into()) == 0 {
-                            P::sleep_ns(below::<P>(1 << shift));
-                        }
-                    }
-                }
-                true
-            }
-        }
-    }
+    pub watches: Vec<OwnLine<Watch>>,
+    pub canary: OwnLine<Canary>,
+    pub pace: Pace,
+    pub storm: Option<Storm<P>>,
+    crew: Crew,
+    write_params: Params,
+    read_params: Params,
+    ways: PhantomData<O>,
 }
 
 /// Another number each time, in every process: each run of a torture test should be another.
@@ -129,35 +80,37 @@ fn entropy() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-fn below<P: Random>(n: u64) -> u64 {
-    u64::from(P::random_u32()) % n
-}
-
-impl<P: Platform, L> Witness<'_, P, L> {
-    fn watch(&self) -> &Watch {
-        &self.run.watches[self.writer].0
-    }
-}
-
 /// Runs the plan over the lock type that it is given.
 pub struct Visitor<'a> {
     pub lock: &'static Subject,
     pub plan: &'a Plan,
-    pub interim: &'a mut dyn FnMut(&Counts),
+    pub interim: &'a mut dyn FnMut(&Totals),
 }
 
-impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
-    type Output = Result<Tortured, TortureError>;
+impl Visitor<'_> {
+    /// By all the ways that the lock has.
+    pub fn visit_all<W: Wait>(self) -> Result<Tortured, TortureError> {
+        let lock = self.lock;
+        let tortured = match (lock.is_rw, lock.is_timed) {
+            (false, false) => Some(lock.visit::<Os<W>, _>(self)),
+            (false, true) => lock.visit_timed::<Os<W>, _>(self),
+            (true, false) => lock.visit_rw::<Os<W>, _>(self),
+            (true, true) => lock.visit_timed_rw::<Os<W>, _>(self),
+        };
+        tortured.expect("a lock is visited as what the list says it is")
+    }
 
-    fn visit<L: RawTryLock>(self) -> Self::Output {
-        let run = Arc::new(Run::<Os<W>, L>::new(self.plan));
+    /// By these ways.
+    pub fn torture<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>>(self) -> Result<Tortured, TortureError> {
+        let run = Arc::new(Run::<Os<W>, L, O>::new(self.lock, self.plan));
         let events_before = nearlock_os::events();
+        let canceller = run.start_canceller()?;
         let handles = start(&run, self.plan)?;
         let began = Instant::now();
-        let mut monitor = Monitor::new(&run, self.plan, &handles);
+        let mut monitor = Monitor::new(self.lock, &run, self.plan, &handles);
         let mut problems = Vec::new();
         problems.extend(monitor.run(self.interim));
-        run.pace.stop();
+        run.stop();
         if problems.is_empty() {
             problems.extend(monitor.wait_for_the_end());
         }
@@ -166,95 +119,197 @@ impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
         if problems.is_empty() {
             problems.extend(join(handles));
         }
+        problems.extend(canceller.and_then(|canceller| join(vec![canceller])));
         problems.extend(run.lost_exclusion(problems.is_empty()));
         let mut events = nearlock_os::events();
         for (count, before) in events.iter_mut().zip(events_before) {
             *count -= before;
         }
         let _: [u64; LockEvent::COUNT] = events;
-        Ok(Tortured { lock: self.lock, counts: run.counts(), seconds, wait_ns_max, events, problems })
+        let (crew, totals, given_up) = (run.crew, run.totals(), run.given_up());
+        let downgraded = run.watches.iter().map(|watch| watch.0.downgraded()).sum();
+        let lock = self.lock;
+        Ok(Tortured { lock, crew, totals, given_up, downgraded, seconds, wait_ns_max, events, problems })
     }
 }
 
-/// Starts the writers, who pause until the pace is set.
-fn start<W: Wait, L: RawLock>(
-    run: &Arc<Run<Os<W>, L>>,
+impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
+    type Output = Result<Tortured, TortureError>;
+    fn visit<L: RawTryLock>(self) -> Self::Output {
+        self.torture::<W, L, ways::Plain>()
+    }
+}
+
+impl<W: Wait> RwLockVisitor<Os<W>> for Visitor<'_> {
+    type Output = Result<Tortured, TortureError>;
+    fn visit<L: RawRwLock>(self) -> Self::Output {
+        self.torture::<W, L, ways::Shared>()
+    }
+}
+
+impl<W: Wait> TimedLockVisitor<Os<W>> for Visitor<'_> {
+    type Output = Result<Tortured, TortureError>;
+    fn visit<L: RawTimedLock<Platform = Os<W>>>(self) -> Self::Output {
+        self.torture::<W, L, ways::Timed>()
+    }
+}
+
+impl<W: Wait> TimedRwLockVisitor<Os<W>> for Visitor<'_> {
+    type Output = Result<Tortured, TortureError>;
+    fn visit<L: RawTimedRwLock<Platform = Os<W>>>(self) -> Self::Output {
+        self.torture::<W, L, ways::TimedShared>()
+    }
+}
+
+/// Starts the threads, who pause until the pace is set.
+fn start<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>>(
+    run: &Arc<Run<Os<W>, L, O>>,
     plan: &Plan,
 ) -> Result<Vec<JoinHandle<()>>, TortureError> {
-    let mut handles = Vec::with_capacity(plan.writers);
-    for writer in 0..plan.writers {
+    let threads = run.crew.threads();
+    let mut handles = Vec::with_capacity(threads);
+    for thread in 0..threads {
         let numa_node = match plan.numa_nodes {
             NumaNodes::Real(_) | NumaNodes::Slots(_) => None,
-            NumaNodes::Synthetic(nodes) => Some((writer % nodes as usize) as u32),
+            NumaNodes::Synthetic(nodes) => Some((thread % nodes as usize) as u32),
+        };
+        let (role, name) = match thread.checked_sub(run.crew.writers) {
+            None => (Role::Writer, format!("writer {thread}")),
+            Some(reader) => (Role::Reader, format!("reader {reader}")),
         };
         let shared = Arc::clone(run);
-        let builder = std::thread::Builder::new().name(format!("writer {writer}")).stack_size(STACK_BYTES);
-        let started = builder.spawn(move || {
+        let started = Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
             nearlock_os::set_numa_node(numa_node);
-            shared.write(writer);
+            shared.live(thread, role);
         });
         match started {
             Ok(handle) => handles.push(handle),
             Err(source) => {
-                run.pace.stop();
+                run.stop();
                 // They are paused still, so they end at once.
                 let _ = join(handles);
-                return Err(TortureError::Spawn { writer, writers: plan.writers, source });
+                return Err(TortureError::Spawn { thread, threads, source });
             }
         }
     }
     Ok(handles)
 }
 
-/// Waits for writers that are known to end.
+/// Waits for threads that are known to end.
 fn join(handles: Vec<JoinHandle<()>>) -> Option<Problem> {
-    let writers = handles.into_iter().filter_map(|handle| handle.join().err()).count();
-    (writers > 0).then_some(Problem::Panicked { writers })
+    let threads = handles.into_iter().filter_map(|handle| handle.join().err()).count();
+    (threads > 0).then_some(Problem::Panicked { threads })
 }
 
-impl<P: Platform, L: RawLock> Run<P, L> {
-    fn new(plan: &Plan) -> Self {
-        let long_holds = match plan.long_hold_ms {
+fn params(threads: usize, short_holds: ShortHolds, long_holds: LongHolds, plan: &Plan) -> Params {
+    Params {
+        writers: threads as u64,
+        short_holds,
+        long_holds,
+        section_ns: 0,
+        think_ns: 0,
+        // A scheduler tick at 250 Hz, most distributions' choice.
+        tick_ns: 4_000_000,
+        priority_percent: plan.priority_percent,
+    }
+}
+
+impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Run<Os<W>, L, O> {
+    fn new(lock: &Subject, plan: &Plan) -> Self {
+        let (kind, crew) = (super::kind(lock), plan.crew(lock));
+        let long_holds = |times| match plan.long_hold_ms {
             0 => LongHolds::LeftOut,
-            ms => LongHolds::Made { ms },
+            ms => LongHolds::Made { ms, times },
         };
+        let threads = crew.threads();
         Self {
             shared: Shared::default(),
-            stats: (0..plan.writers).map(|_| Stats::default()).collect(),
-            watches: (0..plan.writers).map(|_| OwnLine::default()).collect(),
+            read_held: ReadHeld::default(),
+            stats: (0..threads).map(|_| Stats::default()).collect(),
+            watches: (0..threads).map(|_| OwnLine::default()).collect(),
             canary: OwnLine::default(),
-            pace: Pace::new(plan.writers),
-            params: Params {
-                writers: plan.writers as u64,
-                short_holds: ShortHolds::Today,
-                long_holds,
-                section_ns: 0,
-                think_ns: 0,
-                // A scheduler tick at 250 Hz, most distributions' choice.
-                tick_ns: 4_000_000,
-                priority_percent: plan.priority_percent,
-            },
+            pace: Pace::new(threads),
+            storm: (plan.storm.is_some() && O::TIMED).then(|| Storm::new(threads)),
+            crew,
+            write_params: params(crew.writers, kind.short_holds(), long_holds(kind.long_write_times()), plan),
+            read_params: params(crew.readers, ShortHolds::Never, long_holds(LONG_READ_TIMES), plan),
+            ways: PhantomData,
         }
     }
 
-    fn counts(&self) -> Counts {
-        let acquired = || self.stats.iter().map(Stats::acquired);
-        Counts {
-            total: acquired().sum(),
-            max: acquired().max().unwrap_or(0),
-            min: acquired().min().unwrap_or(0),
-            failures: self.stats.iter().map(Stats::failures).sum(),
+    /// The life of one thread.
+    fn live(&self, thread: usize, role: Role) {
+        if self.pace.next(thread) == Next::Stop {
+            return;
+        }
+        let (mut node, stats) = (L::Node::default(), &self.stats[thread]);
+        let mut hand = Torturer::new(self, thread, role);
+        match role {
+            Role::Writer => Writer::new(&self.shared, stats, &mut node, &self.write_params, entropy())
+                .with_readers(&self.read_held)
+                .run_by(&mut hand),
+            Role::Reader => {
+                let (shared, read_held, params) = (&self.shared, &self.read_held, &self.read_params);
+                Reader::new(shared, read_held, stats, &mut node, params, entropy()).run_by(&mut hand);
+            }
         }
     }
 
-    /// What exclusion violated left behind; whether writers still run decides whether the canary counts.
+    /// Starts who cancels, if there is a storm.
+    fn start_canceller(self: &Arc<Self>) -> Result<Option<JoinHandle<()>>, TortureError> {
+        if self.storm.is_none() {
+            return Ok(None);
+        }
+        let run = Arc::clone(self);
+        let rage = move || {
+            let waits = |thread: usize| run.watches[thread].0.cancellable.load(Relaxed) != 0;
+            run.storm.iter().for_each(|storm| storm.rage(waits));
+        };
+        let started = Builder::new().name("canceller".to_owned()).spawn(rage);
+        started.map(Some).map_err(|source| TortureError::Spawn {
+            thread: 0,
+            threads: self.crew.threads(),
+            source,
+        })
+    }
+
+    fn stop(&self) {
+        self.pace.stop();
+        self.storm.iter().for_each(Storm::end);
+    }
+}
+
+impl<P: Park, L: RawLock, O> Run<P, L, O> {
+    fn totals(&self) -> Totals {
+        let (writers, readers) = self.stats.split_at(self.crew.writers);
+        let (write_watches, read_watches) = self.watches.split_at(self.crew.writers);
+        let of = |stats: &[Stats<P>], watches: &[OwnLine<Watch>]| {
+            let acquired = || stats.iter().map(Stats::acquired);
+            let seen = watches.iter().map(|watch| watch.0.failures.load(Relaxed));
+            Counts {
+                total: acquired().sum(),
+                max: acquired().max().unwrap_or(0),
+                min: acquired().min().unwrap_or(0),
+                failures: stats.iter().map(Stats::failures).chain(seen).sum(),
+            }
+        };
+        Totals { writes: of(writers, write_watches), reads: of(readers, read_watches) }
+    }
+
+    fn given_up(&self) -> GivenUp {
+        self.watches.iter().map(|watch| watch.0.given_up()).sum()
+    }
+
+    /// What exclusion violated left behind; whether threads still run decides whether the canary counts.
     fn lost_exclusion(&self, all_have_ended: bool) -> Vec<Problem> {
-        let Counts { total, failures, .. } = self.counts();
+        let totals = self.totals();
+        let failures = totals.writes.failures + totals.reads.failures;
         let mut problems = Vec::new();
         if failures > 0 {
             problems.push(Problem::Exclusion { failures });
         }
         if all_have_ended {
+            let total = totals.writes.total;
             // SAFETY: nobody is left to hold the lock.
             let lost = total.abs_diff(unsafe { self.canary.0.read() });
             problems.extend((lost > 0).then_some(Problem::LostUpdates { lost, total }));
@@ -267,7 +322,7 @@ impl<P: Platform, L: RawLock> Run<P, L> {
     }
 }
 
-impl<P: Clock, L: RawLock> Run<P, L> {
+impl<P: Clock + Park, L: RawLock, O> Run<P, L, O> {
     fn wait_ns_max(&self) -> u64 {
         let now_ns = P::now_ns();
         let longest = |watch: &OwnLine<Watch>| {
@@ -281,41 +336,44 @@ impl<P: Clock, L: RawLock> Run<P, L> {
     }
 }
 
-impl<W: Wait, L: RawLock> Run<Os<W>, L> {
-    /// The life of one writer.
-    fn write(&self, writer: usize) {
-        if self.pace.next(writer) == Next::Stop {
-            return;
-        }
-        let mut node = L::Node::default();
-        let mut witness = Witness { run: self, writer, waiting_since_ns: 0, wait_ns_max: 0, canary: 0 };
-        Writer::new(&self.shared, &self.stats[writer], &mut node, &self.params, entropy()).run(&mut witness);
-    }
-}
-
 /// Looks at a run from outside: changes phases, reports, and notices a standstill.
-struct Monitor<'a, P: Platform, L> {
-    run: &'a Run<P, L>,
+struct Monitor<'a, W: Wait, L, O> {
+    lock: &'static Subject,
+    run: &'a Run<Os<W>, L, O>,
     plan: &'a Plan,
     handles: &'a [JoinHandle<()>],
-    /// Acquisitions and ended writers at the last change of either.
+    /// Acquisitions and ended threads at the last change of either.
     progress: (u64, usize),
     since: Instant,
+    /// Cancelled waiters at the last change.
+    cancelled: u64,
+    cancelled_since: Instant,
 }
 
-impl<'a, P: Platform, L: RawLock> Monitor<'a, P, L> {
-    fn new(run: &'a Run<P, L>, plan: &'a Plan, handles: &'a [JoinHandle<()>]) -> Self {
-        Self { run, plan, handles, progress: (0, 0), since: Instant::now() }
+impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Monitor<'a, W, L, O> {
+    fn new(
+        lock: &'static Subject,
+        run: &'a Run<Os<W>, L, O>,
+        plan: &'a Plan,
+        handles: &'a [JoinHandle<()>],
+    ) -> Self {
+        let now = Instant::now();
+        Self { lock, run, plan, handles, progress: (0, 0), since: now, cancelled: 0, cancelled_since: now }
     }
 
-    /// Runs the writers through their phases, for as long as the plan says.
-    fn run(&mut self, interim: &mut dyn FnMut(&Counts)) -> Option<Problem> {
+    /// Runs the threads through their phases, for as long as the plan says.
+    fn run(&mut self, interim: &mut dyn FnMut(&Totals)) -> Option<Problem> {
         let began = Instant::now();
         let mut next_phase = Duration::ZERO;
         let mut next_report = self.plan.stat_interval;
         loop {
             let elapsed = began.elapsed();
-            if elapsed >= self.plan.duration {
+            let left = match self.cancellations_wanted() {
+                None => self.plan.duration.saturating_sub(elapsed),
+                Some(wanted) if self.run.given_up().cancelled < wanted => LOOK,
+                Some(_) => Duration::ZERO,
+            };
+            if left.is_zero() {
                 return None;
             }
             if elapsed >= next_phase {
@@ -324,22 +382,27 @@ impl<'a, P: Platform, L: RawLock> Monitor<'a, P, L> {
                 next_phase = elapsed + length;
             }
             if !self.plan.stat_interval.is_zero() && elapsed >= next_report {
-                interim(&self.run.counts());
+                interim(&self.run.totals());
                 next_report += self.plan.stat_interval;
             }
-            std::thread::sleep(LOOK.min(self.plan.duration - elapsed));
-            // No writer ends before it is told to.
+            std::thread::sleep(LOOK.min(left));
+            // No thread ends before it is told to.
             let ended = self.ended();
             if ended > 0 {
-                return Some(Problem::Panicked { writers: ended });
+                return Some(Problem::Panicked { threads: ended });
             }
-            if let Some(problem) = self.hang() {
+            if let Some(problem) = self.hang().or_else(|| self.calm()) {
                 return Some(problem);
             }
         }
     }
 
-    /// Waits until every writer has seen that the run is over.
+    /// How many cancellations end the run, if not time does.
+    fn cancellations_wanted(&self) -> Option<u64> {
+        self.run.storm.as_ref().and(self.plan.storm).and_then(|storm| storm.cancellations)
+    }
+
+    /// Waits until every thread has seen that the run is over.
     fn wait_for_the_end(&mut self) -> Option<Problem> {
         self.since = Instant::now();
         while self.ended() < self.handles.len() {
@@ -356,26 +419,50 @@ impl<'a, P: Platform, L: RawLock> Monitor<'a, P, L> {
         if stutter > 0 && elapsed.as_nanos() / stutter % 2 == 1 {
             // Nobody can be expected to make progress.
             self.since = Instant::now();
+            self.cancelled_since = self.since;
             return (Phase::pause(), PHASE);
         }
-        Phase::draw(self.plan.writers, || entropy() as u32)
+        let threads = self.run.crew.threads();
+        match self.run.storm {
+            // Its rounds are phases enough.
+            Some(_) => (Phase::full(threads), PHASE),
+            None => Phase::draw(threads, || entropy() as u32),
+        }
     }
 
     fn ended(&self) -> usize {
         self.handles.iter().filter(|handle| handle.is_finished()).count()
     }
 
+    /// For how long nothing may happen.
+    fn patience(&self) -> Duration {
+        let times = super::kind(self.lock).long_write_times().max(LONG_READ_TIMES);
+        let long_hold = Duration::from_millis(self.plan.long_hold_ms.saturating_mul(times));
+        self.plan.hang.max(long_hold.saturating_mul(3))
+    }
+
     /// Whether nothing has happened for too long.
     fn hang(&mut self) -> Option<Problem> {
-        let progress = (self.run.counts().total, self.ended());
+        let totals = self.run.totals();
+        let progress = (totals.writes.total + totals.reads.total, self.ended());
         if progress != self.progress {
             self.progress = progress;
             self.since = Instant::now();
         }
         let idle = self.since.elapsed();
-        let long_hold = Duration::from_millis(self.plan.long_hold_ms);
-        let limit = self.plan.hang.max(long_hold.saturating_mul(3));
-        let (waiting, writers) = (self.run.waiting(), self.handles.len());
-        (idle >= limit).then_some(Problem::Hang { idle, waiting, writers })
+        let (waiting, threads) = (self.run.waiting(), self.handles.len());
+        (idle >= self.patience()).then_some(Problem::Hang { idle, waiting, threads })
+    }
+
+    /// Whether a storm that is to cancel so many cancels nobody any more.
+    fn calm(&mut self) -> Option<Problem> {
+        let wanted = self.cancellations_wanted()?;
+        let cancelled = self.run.given_up().cancelled;
+        if cancelled != self.cancelled {
+            self.cancelled = cancelled;
+            self.cancelled_since = Instant::now();
+        }
+        let idle = self.cancelled_since.elapsed();
+        (idle >= self.patience()).then_some(Problem::Calm { idle, cancelled, wanted })
     }
 }

@@ -1,0 +1,78 @@
+//! Verdicts.
+
+mod ways;
+
+use super::*;
+use crate::names;
+
+fn plan() -> Plan {
+    Plan {
+        writers: Some(4),
+        readers: None,
+        storm: None,
+        numa_nodes: NumaNodes::Synthetic(2),
+        waiting: Waiting::Yield,
+        duration: Duration::from_millis(200),
+        stat_interval: Duration::from_millis(50),
+        stutter: Duration::ZERO,
+        long_hold_ms: 0,
+        priority_percent: 10,
+        hang: Duration::from_secs(60),
+        settings: settings(),
+    }
+}
+
+#[test]
+fn nodes_are_those_that_the_settings_make() {
+    let by = |mode: NumaMode, locality: NumaLocality| {
+        let mut settings = Setting::DEFAULTS;
+        settings[Setting::NumaMode as usize] = mode as u64;
+        settings[Setting::NumaLocality as usize] = locality as u64;
+        settings[Setting::NumaSyntheticNodes as usize] = 5;
+        NumaNodes::by(&settings)
+    };
+    assert_eq!(by(NumaMode::Off, NumaLocality::Synthetic), NumaNodes::Real(1));
+    assert_eq!(by(NumaMode::Auto, NumaLocality::Synthetic), NumaNodes::Slots(5));
+    assert!(by(NumaMode::Auto, NumaLocality::Node).count() >= 2);
+    assert!(by(NumaMode::On, NumaLocality::LastLevelCache).count() >= 1);
+}
+
+#[test]
+fn every_working_lock_passes() {
+    for lock in Subject::working() {
+        let mut reports = 0;
+        let tortured = torture(lock, &plan(), &mut |_| reports += 1).unwrap();
+        assert_eq!(tortured.problems, [], "{}", lock.name);
+        assert!(tortured.totals.writes.total > 0 && tortured.totals.writes.max >= tortured.totals.writes.min);
+        assert!(reports > 0);
+        let seen = tortured.events_seen().filter(|(event, _)| event.name().starts_with("cna_")).count();
+        let cna_events = if lock.name.starts_with("cna") { 4 } else { 0 };
+        assert_eq!(seen + tortured.paths_not_taken().count(), cna_events, "{}", lock.name);
+    }
+}
+
+#[test]
+fn stutter_and_one_writer_pass() {
+    let stutter = Duration::from_millis(30);
+    let plan = Plan { writers: Some(1), stutter, waiting: Waiting::Spin, long_hold_ms: 1, ..plan() };
+    let tortured = torture(names::lock("qspinlock").unwrap(), &plan, &mut |_| ()).unwrap();
+    assert_eq!(tortured.problems, []);
+    assert!(!tortured.totals.writes.is_uneven());
+}
+
+#[test]
+fn a_lock_that_excludes_nobody_is_found_out() {
+    let plan = Plan { duration: Duration::from_secs(2), ..plan() };
+    let tortured = torture(names::lock("lock-busted").unwrap(), &plan, &mut |_| ()).unwrap();
+    assert_eq!(tortured.verdict(), Verdict::Failure);
+    assert!(matches!(tortured.problems[0], Problem::Exclusion { .. }), "{:?}", tortured.problems);
+}
+
+#[test]
+fn a_lock_that_wakes_nobody_is_found_out() {
+    // Two writers must have met by then, also on a busy machine.
+    let plan = Plan { duration: Duration::from_secs(5), hang: Duration::from_secs(1), ..plan() };
+    let tortured = torture(names::lock("lock-lost-wakeup").unwrap(), &plan, &mut |_| ()).unwrap();
+    assert!(matches!(tortured.problems[..], [Problem::Hang { .. }]), "{:?}", tortured.problems);
+    assert!(tortured.wait_ns_max > 1_000_000);
+}

@@ -1,0 +1,237 @@
+//! Locks with readers, and with waiters that give up.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::classic::ttas::TtasLock;
+use nearlock_core::native::Wait;
+use nearlock_core::platform::Platform;
+use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use nearlock_core::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+use nearlock_os::Os;
+
+use super::super::run::Visitor;
+use super::super::ways::{TimedShared, Ways};
+use super::*;
+
+const WRITER: u32 = 1;
+const READER: u32 = 2;
+const QUEUED: u32 = 1;
+
+/// The simplest lock that can do all: whoever leaves wakes everybody who waits.
+struct Simple<W: Wait> {
+    /// Bit 0: a writer; the others: number of readers. Written under `wait_lock`.
+    word: AtomicU32,
+    wait_lock: TtasLock<Os<W>>,
+    waiters: WaitList<Os<W>>,
+}
+
+impl<W: Wait> Default for Simple<W> {
+    fn default() -> Self {
+        Self { word: AtomicU32::new(0), wait_lock: TtasLock::default(), waiters: WaitList::default() }
+    }
+}
+
+impl<W: Wait> Simple<W> {
+    /// Under `wait_lock`.
+    fn enter(&self, how: u32) -> bool {
+        let word = self.word.load(Relaxed);
+        let excluded = if how == WRITER { word != 0 } else { word & WRITER != 0 };
+        if !excluded {
+            self.word.store(word + how, Relaxed);
+        }
+        !excluded
+    }
+
+    fn enter_or_queue(&self, how: u32, waiter: &Waiter<Os<W>>) -> bool {
+        self.wait_lock.locked(|| {
+            let entered = self.enter(how);
+            if !entered && waiter.note.swap(QUEUED, Relaxed) != QUEUED {
+                // SAFETY: under the lock, in no queue, and stays until it has been taken out.
+                unsafe { self.waiters.push(waiter) };
+            }
+            entered
+        })
+    }
+
+    fn wait(&self, how: u32, limit: &Limit<'_, Os<W>>) -> Result<(), GaveUp> {
+        <Os<W>>::with_record(|waiter: &Waiter<Os<W>>| {
+            limit.watch(waiter, || {
+                let mut outcome = Ok(());
+                while outcome.is_ok() && !self.enter_or_queue(how, waiter) {
+                    outcome = waiter.rest_within(limit).map(|_| ());
+                }
+                self.wait_lock.locked(|| {
+                    if waiter.note.load(Relaxed) == QUEUED {
+                        // SAFETY: under the lock, and in the queue.
+                        unsafe { self.waiters.remove(waiter) };
+                    }
+                });
+                outcome
+            })
+        })
+    }
+
+    fn leave(&self, change: impl FnOnce(u32) -> u32) {
+        self.wait_lock.locked(|| {
+            self.word.store(change(self.word.load(Relaxed)), Relaxed);
+            while !self.waiters.is_empty() {
+                // SAFETY: in the queue, and under the lock, so alive.
+                let waiter = unsafe { &*self.waiters.first() };
+                // SAFETY: as above.
+                unsafe { self.waiters.remove(waiter) };
+                waiter.note.store(0, Relaxed);
+                if let Some(call) = waiter.wake() {
+                    call.make();
+                }
+            }
+        });
+    }
+}
+
+// SAFETY: `enter` admits by the word, and `wait_lock` orders those who change it; so below.
+unsafe impl<W: Wait> RawLock for Simple<W> {
+    type Node = ();
+    unsafe fn lock(&self, _node: &()) {
+        self.wait(WRITER, &Limit::NONE).unwrap();
+    }
+    unsafe fn unlock(&self, _node: &()) {
+        self.leave(|word| word - WRITER);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<W: Wait> RawTryLock for Simple<W> {
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.wait_lock.locked(|| self.enter(WRITER))
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<W: Wait> RawRwLock for Simple<W> {
+    unsafe fn lock_shared(&self, _node: &()) {
+        self.wait(READER, &Limit::NONE).unwrap();
+    }
+    unsafe fn try_lock_shared(&self, _node: &()) -> bool {
+        self.wait_lock.locked(|| self.enter(READER))
+    }
+    unsafe fn unlock_shared(&self, _node: &()) {
+        self.leave(|word| word - READER);
+    }
+    unsafe fn downgrade(&self, _node: &()) {
+        self.leave(|word| word - WRITER + READER);
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<W: Wait> RawTimedLock for Simple<W> {
+    type Platform = Os<W>;
+    unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, Os<W>>) -> Result<(), GaveUp> {
+        self.wait(WRITER, limit)
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<W: Wait> RawTimedRwLock for Simple<W> {
+    unsafe fn lock_shared_within(&self, _node: &(), limit: &Limit<'_, Os<W>>) -> Result<(), GaveUp> {
+        self.wait(READER, limit)
+    }
+}
+
+/// Cannot give up, and says that it can.
+struct Deaf;
+
+impl<W: Wait> Ways<Os<W>, Simple<W>> for Deaf {
+    const TIMED: bool = true;
+    const SHARED: bool = false;
+}
+
+type Yielding = nearlock_os::SpinThenYield;
+
+/// A row of the list that says of a lock that it can do all.
+fn able() -> &'static Subject {
+    let mut able = *names::lock("lock-busted-rw").unwrap();
+    (able.name, able.is_timed) = ("able", true);
+    Box::leak(Box::new(able))
+}
+
+fn torture_simple<O: Ways<Os<Yielding>, Simple<Yielding>>>(plan: &Plan) -> Tortured {
+    let visitor = Visitor { lock: able(), plan, interim: &mut |_| () };
+    visitor.torture::<Yielding, Simple<Yielding>, O>().unwrap()
+}
+
+#[test]
+fn a_lock_with_all_ways_is_tortured_in_all_of_them() {
+    let plan = Plan { writers: Some(3), readers: Some(5), duration: Duration::from_secs(2), ..plan() };
+    let tortured = torture_simple::<TimedShared>(&plan);
+    assert_eq!(tortured.problems, []);
+    let Totals { writes, reads } = tortured.totals;
+    assert!(writes.total > 0 && reads.total > 0, "{tortured:?}");
+    assert!(tortured.downgraded > 0 && tortured.given_up.refused > 0, "{tortured:?}");
+    assert_eq!((tortured.given_up.cancelled, tortured.crew), (0, Crew { writers: 3, readers: 5 }));
+}
+
+#[test]
+fn a_storm_ends_when_so_many_waits_were_cancelled() {
+    let storm = Some(Storm { cancellations: Some(200) });
+    let plan = Plan { writers: Some(4), readers: Some(4), storm, duration: Duration::ZERO, ..plan() };
+    let tortured = torture_simple::<TimedShared>(&plan);
+    assert_eq!(tortured.problems, []);
+    assert!(tortured.given_up.cancelled >= 200 && tortured.given_up.timed_out > 0, "{tortured:?}");
+}
+
+#[test]
+fn a_storm_ends_with_its_time_and_obeys_stutter() {
+    let (storm, stutter) = (Some(Storm { cancellations: None }), Duration::from_millis(30));
+    let plan = Plan { storm, stutter, ..plan() };
+    let tortured = torture_simple::<TimedShared>(&plan);
+    assert_eq!(tortured.problems, []);
+    assert_eq!(tortured.crew, Crew { writers: 4, readers: 4 }, "as many readers as writers");
+}
+
+#[test]
+fn a_storm_that_cancels_nobody_is_a_failure() {
+    let storm = Some(Storm { cancellations: Some(1) });
+    let plan = Plan { storm, hang: Duration::from_millis(500), ..plan() };
+    let tortured = torture_simple::<Deaf>(&plan);
+    assert!(
+        matches!(tortured.problems[..], [Problem::Calm { cancelled: 0, wanted: 1, .. }]),
+        "{:?}",
+        tortured.problems
+    );
+}
+
+#[test]
+fn readers_beside_a_writer_are_found_out() {
+    let plan = Plan { duration: Duration::from_secs(5), ..plan() };
+    let tortured = torture(names::lock("lock-busted-rw").unwrap(), &plan, &mut |_| ()).unwrap();
+    assert!(matches!(tortured.problems[..], [Problem::Exclusion { .. }]), "{:?}", tortured.problems);
+    assert!(tortured.totals.reads.failures > 0);
+}
+
+#[test]
+fn a_wake_up_lost_with_a_waiter_that_gave_up_is_found_out() {
+    let storm = Some(Storm { cancellations: Some(1_000_000) });
+    let plan = Plan { writers: Some(8), storm, hang: Duration::from_secs(2), ..plan() };
+    let tortured = torture(names::lock("lock-lost-cancel").unwrap(), &plan, &mut |_| ()).unwrap();
+    let [Problem::Hang { waiting, threads: 8, .. }] = tortured.problems[..] else {
+        panic!("{:?}", tortured.problems)
+    };
+    assert!(waiting > 0 && tortured.given_up.cancelled > 0);
+}
+
+#[test]
+fn there_are_as_many_threads_as_the_kernel_has() {
+    let of = |lock, writers, readers| {
+        let crew = Plan { writers, readers, ..plan() }.crew(names::lock(lock).unwrap());
+        (crew.writers, crew.readers)
+    };
+    assert_eq!(of("mcs", Some(5), Some(7)), (5, 0), "it has no readers");
+    assert_eq!(of("lock-busted-rw", Some(5), Some(7)), (5, 7));
+    assert_eq!(of("lock-busted-rw", Some(5), Some(0)), (5, 0));
+    assert_eq!(of("lock-busted-rw", Some(5), None), (5, 5));
+    let (writers, _) = of("mcs", None, None);
+    assert!(writers >= WRITERS_LEAST);
+    assert_eq!(of("lock-busted-rw", None, None), (writers / 2, writers / 2));
+    assert_eq!(of("lock-busted-rw", None, Some(7)), (writers, 7));
+}

@@ -1,0 +1,247 @@
+//! One thread of a run: what it does to the lock, and what it sees.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::native::Wait;
+use nearlock_core::platform::{Clock, Random, Work};
+use nearlock_core::raw::RawTryLock;
+use nearlock_core::waiter::{Cancellation, GaveUp, Limit};
+use nearlock_os::Os;
+use nearlock_workload::Observer;
+use nearlock_workload::locktorture::Hand;
+
+use super::GivenUp;
+use super::pace::{Next, SLEEP_ONE_IN, Think};
+use super::run::Run;
+use super::storm::UNLIMITED_ONE_IN;
+use super::ways::Ways;
+
+/// One acquisition in so many is tried only, where a lock has other ways than to lock it.
+const TRIED_ONE_IN: u64 = 16;
+/// One acquisition in so many has a limit, where waiters can give up.
+const LIMITED_ONE_IN: u64 = 8;
+/// A limit is at most 2^n ns away, where n is one of these, each as often: from less than a section to many sleeps.
+const LIMIT_SHIFTS: std::ops::Range<u64> = 8..21;
+/// One exclusive section in so many goes on as a shared one.
+const DOWNGRADED_ONE_IN: u64 = 8;
+/// In a storm, of the waiters that can be cancelled, one in so many has a limit in time too.
+const STORM_TIMED_ONE_IN: u64 = 4;
+
+/// What others may know of a thread. It alone writes.
+#[derive(Default)]
+pub struct Watch {
+    /// Since when it waits, in ns of the platform's clock; 0: it does not.
+    pub waiting_since_ns: AtomicU64,
+    /// The longest wait of an acquisition, in ns.
+    pub wait_ns_max: AtomicU64,
+    /// Whether it waits by its cancellation: 1, or 0.
+    pub cancellable: AtomicU64,
+    /// How often a reader saw what is protected change, or a downgraded writer saw another.
+    pub failures: AtomicU64,
+    refused: AtomicU64,
+    timed_out: AtomicU64,
+    cancelled: AtomicU64,
+    downgraded: AtomicU64,
+}
+
+impl Watch {
+    /// What was given up, and how often.
+    pub fn given_up(&self) -> GivenUp {
+        let of = |count: &AtomicU64| count.load(Relaxed);
+        GivenUp { refused: of(&self.refused), timed_out: of(&self.timed_out), cancelled: of(&self.cancelled) }
+    }
+
+    /// How many sections went on as shared ones.
+    pub fn downgraded(&self) -> u64 {
+        self.downgraded.load(Relaxed)
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Relaxed) + 1, Relaxed);
+}
+
+fn below<P: Random>(n: u64) -> u64 {
+    u64::from(P::random_u32()) % n
+}
+
+/// What a thread does with the lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Writer,
+    Reader,
+}
+
+/// A thread, to itself.
+pub struct Torturer<'a, W: Wait, L, O> {
+    run: &'a Run<Os<W>, L, O>,
+    thread: usize,
+    role: Role,
+    waiting_since_ns: u64,
+    wait_ns_max: u64,
+    canary: u64,
+}
+
+impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
+    pub fn new(run: &'a Run<Os<W>, L, O>, thread: usize, role: Role) -> Self {
+        Self { run, thread, role, waiting_since_ns: 0, wait_ns_max: 0, canary: 0 }
+    }
+
+    fn watch(&self) -> &'a Watch {
+        &self.run.watches[self.thread].0
+    }
+
+    /// Within what limit to wait; `None`: for ever.
+    fn limit(&self) -> Option<(Option<u64>, Option<Arc<Cancellation<Os<W>>>>)> {
+        let within = || {
+            let shift = LIMIT_SHIFTS.start + below::<Os<W>>(LIMIT_SHIFTS.end - LIMIT_SHIFTS.start);
+            self.waiting_since_ns + below::<Os<W>>(1 << shift)
+        };
+        match &self.run.storm {
+            _ if !O::TIMED => None,
+            None => (below::<Os<W>>(LIMITED_ONE_IN) == 0).then(|| (Some(within()), None)),
+            Some(_) if below::<Os<W>>(UNLIMITED_ONE_IN) == 0 => None,
+            Some(storm) => {
+                let timed = below::<Os<W>>(STORM_TIMED_ONE_IN) == 0;
+                Some((timed.then(within), Some(storm.cancellation(self.thread))))
+            }
+        }
+    }
+
+    /// Safety: as `RawTryLock::try_lock`.
+    unsafe fn try_lock(&self, lock: &L, node: &L::Node) -> bool {
+        // SAFETY: the caller's.
+        let acquired = unsafe {
+            match self.role {
+                Role::Writer => lock.try_lock(node),
+                Role::Reader => O::try_lock_shared(lock, node),
+            }
+        };
+        if !acquired {
+            count(&self.watch().refused);
+        }
+        acquired
+    }
+
+    /// Safety: as `RawTimedLock::lock_within`.
+    unsafe fn lock_within(&self, lock: &L, node: &L::Node, limit: &Limit<'_, Os<W>>) -> bool {
+        let watch = self.watch();
+        watch.cancellable.store(u64::from(limit.cancellation.is_some()), Relaxed);
+        // SAFETY: the caller's.
+        let outcome = unsafe {
+            match self.role {
+                Role::Writer => O::lock_within(lock, node, limit),
+                Role::Reader => O::lock_shared_within(lock, node, limit),
+            }
+        };
+        watch.cancellable.store(0, Relaxed);
+        match outcome {
+            Ok(()) => {}
+            Err(GaveUp::TimedOut) => count(&watch.timed_out),
+            Err(GaveUp::Cancelled) => count(&watch.cancelled),
+        }
+        outcome.is_ok()
+    }
+}
+
+impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Hand<L> for Torturer<'_, W, L, O> {
+    unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool {
+        // SAFETY: the caller's; so below.
+        let acquired = unsafe {
+            if (O::TIMED || O::SHARED) && below::<Os<W>>(TRIED_ONE_IN) == 0 {
+                self.try_lock(lock, node)
+            } else if let Some((until_ns, cancellation)) = self.limit() {
+                self.lock_within(lock, node, &Limit { until_ns, cancellation: cancellation.as_deref() })
+            } else {
+                match self.role {
+                    Role::Writer => lock.lock(node),
+                    Role::Reader => O::lock_shared(lock, node),
+                }
+                true
+            }
+        };
+        if !acquired {
+            self.watch().waiting_since_ns.store(0, Relaxed);
+        }
+        acquired
+    }
+
+    unsafe fn release(&mut self, lock: &L, node: &L::Node) {
+        // SAFETY: the caller's; so below.
+        unsafe {
+            if self.role == Role::Writer && !(O::SHARED && below::<Os<W>>(DOWNGRADED_ONE_IN) == 0) {
+                return lock.unlock(node);
+            }
+            if self.role == Role::Writer {
+                O::downgrade(lock, node);
+                count(&self.watch().downgraded);
+                // SAFETY: held shared.
+                let before = self.run.canary.0.read();
+                // SAFETY: as above.
+                let after = || self.run.canary.0.read();
+                let mut unchanged = true;
+                let alone = self.run.shared.read(&self.run.read_held, || unchanged = after() == before);
+                if !(alone && unchanged) {
+                    count(&self.watch().failures);
+                }
+            }
+            O::unlock_shared(lock, node);
+        }
+    }
+}
+
+impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Observer for Torturer<'_, W, L, O> {
+    fn waiting(&mut self) {
+        self.waiting_since_ns = Os::<W>::now_ns().max(1);
+        self.watch().waiting_since_ns.store(self.waiting_since_ns, Relaxed);
+    }
+
+    fn acquired(&mut self) {
+        let wait_ns = Os::<W>::now_ns().saturating_sub(self.waiting_since_ns);
+        self.watch().waiting_since_ns.store(0, Relaxed);
+        if wait_ns > self.wait_ns_max {
+            self.wait_ns_max = wait_ns;
+            self.watch().wait_ns_max.store(wait_ns, Relaxed);
+        }
+        // Read at the beginning of the section and written at its end, so that any overlap shows.
+        // SAFETY: the lock was acquired.
+        self.canary = unsafe { self.run.canary.0.read() };
+        if let Some(storm) = &self.run.storm {
+            storm.hold();
+        }
+    }
+
+    fn releasing(&mut self) {
+        // SAFETY: the lock is held, by a writer exclusively.
+        unsafe {
+            match self.role {
+                Role::Writer => self.run.canary.0.write(self.canary + 1),
+                Role::Reader if self.run.canary.0.read() != self.canary => count(&self.watch().failures),
+                Role::Reader => {}
+            }
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        if self.run.storm.as_ref().is_some_and(|storm| !storm.goes_on()) {
+            return false;
+        }
+        match self.run.pace.next(self.thread) {
+            Next::Stop => false,
+            Next::Go(think) => {
+                match think {
+                    Think::Not => {}
+                    Think::Busy { shift } => Os::<W>::busy_ns(below::<Os<W>>(1 << shift)),
+                    Think::Sleep { shift } => {
+                        if below::<Os<W>>(SLEEP_ONE_IN.into()) == 0 {
+                            Os::<W>::sleep_ns(below::<Os<W>>(1 << shift));
+                        }
+                    }
+                }
+                true
+            }
+        }
+    }
+}

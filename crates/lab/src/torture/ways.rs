@@ -1,0 +1,114 @@
+//! What a thread can do with a lock, whatever the lock can.
+
+use nearlock_core::platform::Platform;
+use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use nearlock_core::waiter::{GaveUp, Limit};
+
+/// The operations of a lock of type `L`. One that cannot be given up is waited for; one without readers takes them for
+/// writers.
+///
+/// Safety: each operation has the conditions, and keeps the promises, of the one of `nearlock_core::raw` whose name it
+/// has.
+pub trait Ways<P: Platform, L: RawTryLock>: Send + Sync + 'static {
+    /// Whether waiters can give up.
+    const TIMED: bool;
+    /// Whether there are readers.
+    const SHARED: bool;
+
+    /// See `RawTimedLock`.
+    unsafe fn lock_within(lock: &L, node: &L::Node, _limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        // SAFETY: the caller's; so everywhere below.
+        unsafe { lock.lock(node) };
+        Ok(())
+    }
+    /// See `RawTimedRwLock`.
+    unsafe fn lock_shared_within(lock: &L, node: &L::Node, _limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        // SAFETY: as above.
+        unsafe { Self::lock_shared(lock, node) };
+        Ok(())
+    }
+    /// See `RawRwLock`.
+    unsafe fn lock_shared(lock: &L, node: &L::Node) {
+        // SAFETY: as above.
+        unsafe { lock.lock(node) };
+    }
+    /// See `RawRwLock`.
+    unsafe fn try_lock_shared(lock: &L, node: &L::Node) -> bool {
+        // SAFETY: as above.
+        unsafe { lock.try_lock(node) }
+    }
+    /// See `RawRwLock`.
+    unsafe fn unlock_shared(lock: &L, node: &L::Node) {
+        // SAFETY: as above.
+        unsafe { lock.unlock(node) };
+    }
+    /// See `RawRwLock`.
+    unsafe fn downgrade(_lock: &L, _node: &L::Node) {}
+}
+
+/// Locking, trying and unlocking only.
+pub struct Plain;
+/// A lock whose waiters may give up.
+pub struct Timed;
+/// A lock with readers.
+pub struct Shared;
+/// Both.
+pub struct TimedShared;
+
+/// The operations of readers, as the lock has them.
+macro_rules! readers {
+    () => {
+        const SHARED: bool = true;
+        unsafe fn lock_shared(lock: &L, node: &L::Node) {
+            // SAFETY: the caller's; so below.
+            unsafe { lock.lock_shared(node) };
+        }
+        unsafe fn try_lock_shared(lock: &L, node: &L::Node) -> bool {
+            // SAFETY: as above.
+            unsafe { lock.try_lock_shared(node) }
+        }
+        unsafe fn unlock_shared(lock: &L, node: &L::Node) {
+            // SAFETY: as above.
+            unsafe { lock.unlock_shared(node) };
+        }
+        unsafe fn downgrade(lock: &L, node: &L::Node) {
+            // SAFETY: as above.
+            unsafe { lock.downgrade(node) };
+        }
+    };
+}
+
+/// The operation of a waiter that may give up, as the lock has it.
+macro_rules! limits {
+    () => {
+        const TIMED: bool = true;
+        unsafe fn lock_within(lock: &L, node: &L::Node, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+            // SAFETY: the caller's.
+            unsafe { lock.lock_within(node, limit) }
+        }
+    };
+}
+
+impl<P: Platform, L: RawTryLock> Ways<P, L> for Plain {
+    const TIMED: bool = false;
+    const SHARED: bool = false;
+}
+
+impl<P: Platform, L: RawTimedLock<Platform = P>> Ways<P, L> for Timed {
+    const SHARED: bool = false;
+    limits!();
+}
+
+impl<P: Platform, L: RawRwLock> Ways<P, L> for Shared {
+    const TIMED: bool = false;
+    readers!();
+}
+
+impl<P: Platform, L: RawTimedRwLock<Platform = P>> Ways<P, L> for TimedShared {
+    limits!();
+    readers!();
+    unsafe fn lock_shared_within(lock: &L, node: &L::Node, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        // SAFETY: the caller's.
+        unsafe { lock.lock_shared_within(node, limit) }
+    }
+}
