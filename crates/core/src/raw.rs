@@ -91,6 +91,22 @@ pub unsafe trait RawRwLock: RawTryLock {
     /// The caller holds the lock, acquired shared with this `node`.
     unsafe fn unlock_shared(&self, node: &Self::Node);
 
+    /// Whether a writer holds the lock. Stale by the time it is known, and orders nothing.
+    ///
+    /// Locks that can tell from a look at their word do so; this default takes the lock shared for a moment, so that it
+    /// may take writers that wait for one that holds.
+    fn is_locked_exclusive(&self) -> bool {
+        let node = Self::Node::default();
+        // SAFETY: the node is fresh, and lives until the lock is released.
+        unsafe {
+            let without_writer = self.try_lock_shared(&node);
+            if without_writer {
+                self.unlock_shared(&node);
+            }
+            !without_writer && self.is_locked()
+        }
+    }
+
     /// Makes the caller's exclusive acquisition a shared one, with no other writer in between.
     ///
     /// # Safety

@@ -20,6 +20,8 @@
 //!
 //! A waiter may be woken for no reason: by a canceller, or by a late call to one that lay here before.
 
+mod cancellation;
+
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -28,6 +30,8 @@ use crate::classic::ttas::TtasLock;
 use crate::linux::qspinlock::{self, QSpinLock, QSpinTuning, QueuePolicy};
 use crate::platform::{Atomic, AtomicInt, LocalNodes, Park, ParkTimeout, Platform};
 use crate::raw::RawTryLock;
+
+pub use cancellation::Cancellation;
 
 const WOKEN: u32 = 1;
 const GRANTED: u32 = 1 << 1;
@@ -359,68 +363,10 @@ impl<P: ParkTimeout> Limit<'_, P> {
 
     /// Does `f`, during which a cancellation wakes `waiter`.
     pub fn watch<R>(&self, waiter: &Waiter<P>, f: impl FnOnce() -> R) -> R {
-        let Some(cancellation) = self.cancellation else { return f() };
-        /// Panics do not happen in locks; but whatever happens, nobody may keep a pointer to the waiter.
-        struct Watched<'a, P: ParkTimeout>(&'a Cancellation<P>);
-        impl<P: ParkTimeout> Drop for Watched<'_, P> {
-            fn drop(&mut self) {
-                self.0.watch(ptr::null());
-            }
+        match self.cancellation {
+            None => f(),
+            Some(cancellation) => cancellation.watch(waiter, f),
         }
-        cancellation.watch(waiter);
-        let _watched = Watched(cancellation);
-        f()
-    }
-}
-
-/// Ends the wait of a thread from another one: user space's signal. At most one thread at a time waits by it.
-///
-/// Once cancelled it stays so: every wait by it ends, at the moment when it would sleep, with [`GaveUp::Cancelled`].
-pub struct Cancellation<P: Platform> {
-    lock: TtasLock<P>,
-    cancelled: P::U32,
-    /// Who waits by it. Under `lock`.
-    waiter: P::Ptr<Waiter<P>>,
-}
-
-impl<P: Platform> Default for Cancellation<P> {
-    fn default() -> Self {
-        Self { lock: TtasLock::default(), cancelled: Atomic::new(0), waiter: Atomic::new(ptr::null_mut()) }
-    }
-}
-
-impl<P: Platform> Cancellation<P> {
-    /// Whether it has been cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `cancel`: what the canceller did before is visible to whoever
-        // gives up for it.
-        self.cancelled.load(Acquire) != 0
-    }
-}
-
-impl<P: Park> Cancellation<P> {
-    /// Ends the present wait by it, and every later one.
-    pub fn cancel(&self) {
-        // Ordering: Release, pairs with the Acquire in `is_cancelled`.
-        self.cancelled.store(1, Release);
-        let call = self.lock.locked(|| {
-            let waiter = self.waiter.load(Relaxed);
-            // SAFETY: a thread that waits keeps its waiter until it has taken it out of here, under the lock.
-            (!waiter.is_null()).then(|| unsafe { &*waiter }.wake()).flatten()
-        });
-        if let Some(call) = call {
-            call.make();
-        }
-    }
-
-    fn watch(&self, waiter: *const Waiter<P>) {
-        self.lock.locked(|| {
-            debug_assert!(
-                waiter.is_null() || self.waiter.load(Relaxed).is_null(),
-                "two threads wait by one cancellation"
-            );
-            self.waiter.store(waiter.cast_mut(), Relaxed);
-        });
     }
 }
 

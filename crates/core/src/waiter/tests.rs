@@ -63,6 +63,44 @@ fn a_cancellation_wakes_whoever_waits_by_it_and_stays() {
 }
 
 #[test]
+fn a_cancellation_wakes_all_who_wait_by_it_and_nobody_else() {
+    static CANCELLATION: Cancellation<OneThread> = Cancellation::new();
+    let limit = Limit { until_ns: None, cancellation: Some(&CANCELLATION) };
+    let [first, second, third]: &[Place; 3] = leaked(Default::default());
+    let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+    limit.watch(first, || {
+        limit.watch(second, || {
+            limit.watch(third, || CANCELLATION.cancel());
+            assert_eq!([first, second, third].map(woken), [true; 3]);
+            CANCELLATION.cancel();
+        });
+        assert_eq!([first, second, third].map(woken), [true, true, false]);
+    });
+    CANCELLATION.cancel();
+    assert_eq!([first, second, third].map(woken), [false; 3]);
+}
+
+#[test]
+fn who_waits_by_a_cancellation_may_leave_in_any_order() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let cancellation = Cancellation::<OneThread>::default();
+        let limit = Limit { until_ns: None, cancellation: Some(&cancellation) };
+        let waiters: [Place; 3] = Default::default();
+        let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+        // As threads would, each in its own time: by hand.
+        cancellation.enter_for_test(&waiters, |leave| {
+            for (gone, &who) in order.iter().enumerate() {
+                leave(who);
+                cancellation.cancel();
+                let expected = [0, 1, 2].map(|waiter| !order[..=gone].contains(&waiter));
+                assert_eq!([0, 1, 2].map(|waiter| woken(&waiters[waiter])), expected, "{order:?}");
+            }
+        });
+        assert!(limit.is_reached().is_some());
+    }
+}
+
+#[test]
 fn a_list_is_a_queue_from_which_anybody_may_go() {
     let waiters: Vec<Place> = (0..4).map(|_| Place::default()).collect();
     let names = |list: &WaitList<OneThread>| {

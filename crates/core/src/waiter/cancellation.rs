@@ -1,0 +1,156 @@
+//! Ending waits from outside.
+//!
+//! ```text
+//! first --> Watch of one who waits --> Watch of another --> null        (each knows the one before it, too)
+//! ```
+//! A watch lies in the stack frame of a thread that waits, and is in the list exactly while it does. Everything here but
+//! `cancelled` is read and written under `lock`.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::{Call, WaitLock, Waiter};
+use crate::classic::ttas::TtasLock;
+use crate::platform::{Atomic, Park, Platform};
+
+/// Ends waits from another thread: user space's signal. Any number of threads may wait by it.
+///
+/// Once cancelled it stays so: every wait by it ends, at the moment when it would sleep, with
+/// [`GaveUp::Cancelled`](super::GaveUp::Cancelled). Zero bytes: not cancelled.
+pub struct Cancellation<P: Platform> {
+    lock: TtasLock<P>,
+    cancelled: P::U32,
+    first: P::Ptr<Watch<P>>,
+}
+
+/// One thread that waits.
+struct Watch<P: Platform> {
+    waiter: P::Ptr<Waiter<P>>,
+    next: P::Ptr<Watch<P>>,
+    previous: P::Ptr<Watch<P>>,
+}
+
+impl<P: Platform> Default for Watch<P> {
+    fn default() -> Self {
+        let nobody = || Atomic::new(ptr::null_mut());
+        Self { waiter: Atomic::new(ptr::null_mut()), next: nobody(), previous: nobody() }
+    }
+}
+
+impl<P: Platform> Default for Cancellation<P> {
+    fn default() -> Self {
+        Self { lock: TtasLock::default(), cancelled: Atomic::new(0), first: Atomic::new(ptr::null_mut()) }
+    }
+}
+
+impl<P: Platform> Cancellation<P> {
+    /// Not cancelled, in `const`.
+    pub const fn new() -> Self {
+        Self { lock: TtasLock::new(), cancelled: Atomic::ZERO, first: Atomic::ZERO }
+    }
+
+    /// Whether it has been cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        // Ordering: Acquire, pairs with the Release in `cancel`: what the canceller did before is visible to whoever
+        // gives up for it.
+        self.cancelled.load(Acquire) != 0
+    }
+
+    /// Safety: under `lock`; the watch is in no list, and stays until it has been taken out of this one.
+    unsafe fn enter(&self, watch: &Watch<P>) {
+        let next = self.first.load(Relaxed);
+        let this = ptr::from_ref(watch).cast_mut();
+        watch.next.store(next, Relaxed);
+        watch.previous.store(ptr::null_mut(), Relaxed);
+        if !next.is_null() {
+            // SAFETY: in the list, so alive.
+            unsafe { &*next }.previous.store(this, Relaxed);
+        }
+        self.first.store(this, Relaxed);
+    }
+
+    /// Safety: under `lock`, and the watch is in this list.
+    unsafe fn leave(&self, watch: &Watch<P>) {
+        let (previous, next) = (watch.previous.load(Relaxed), watch.next.load(Relaxed));
+        // SAFETY: neighbours are in the list, so alive.
+        unsafe {
+            match previous.is_null() {
+                true => self.first.store(next, Relaxed),
+                false => (*previous).next.store(next, Relaxed),
+            }
+            if !next.is_null() {
+                (*next).previous.store(previous, Relaxed);
+            }
+        }
+    }
+}
+
+/// Takes the watch out of the list. Panics do not happen in locks; but whatever happens, nobody may keep a pointer to it.
+struct Watched<'a, P: Platform> {
+    cancellation: &'a Cancellation<P>,
+    watch: &'a Watch<P>,
+}
+
+impl<P: Platform> Drop for Watched<'_, P> {
+    fn drop(&mut self) {
+        // SAFETY: entered by whoever made this.
+        self.cancellation.lock.locked(|| unsafe { self.cancellation.leave(self.watch) });
+    }
+}
+
+impl<P: Park> Cancellation<P> {
+    /// Ends all present waits by it, and every later one.
+    pub fn cancel(&self) {
+        // Ordering: Release, pairs with the Acquire in `is_cancelled`.
+        self.cancelled.store(1, Release);
+        let last = self.lock.locked(|| {
+            let mut owed: Option<Call<P>> = None;
+            let mut at = self.first.load(Relaxed);
+            while !at.is_null() {
+                // SAFETY: a thread that waits keeps its watch and its waiter until it has taken the watch out, under the
+                // lock.
+                let (watch, waiter) = unsafe { (&*at, &*(*at).waiter.load(Relaxed)) };
+                if let Some(call) = waiter.wake()
+                    && let Some(before) = owed.replace(call)
+                {
+                    before.make();
+                }
+                at = watch.next.load(Relaxed);
+            }
+            owed
+        });
+        if let Some(call) = last {
+            call.make();
+        }
+    }
+
+    /// Does `f`, during which a cancellation wakes `waiter`.
+    pub(super) fn watch<R>(&self, waiter: &Waiter<P>, f: impl FnOnce() -> R) -> R {
+        P::with_record(|watch: &Watch<P>| {
+            watch.waiter.store(ptr::from_ref(waiter).cast_mut(), Relaxed);
+            // SAFETY: a fresh record, which stays where it is until `_watched` has taken it out.
+            self.lock.locked(|| unsafe { self.enter(watch) });
+            let _watched = Watched { cancellation: self, watch };
+            f()
+        })
+    }
+}
+
+#[cfg(test)]
+impl<P: Park> Cancellation<P> {
+    /// Has these wait; each of them leaves when told.
+    pub(super) fn enter_for_test<const N: usize>(
+        &self,
+        waiters: &[Waiter<P>; N],
+        f: impl FnOnce(&dyn Fn(usize)),
+    ) {
+        let watches: [Watch<P>; N] = core::array::from_fn(|_| Watch::default());
+        for (watch, waiter) in watches.iter().zip(waiters) {
+            watch.waiter.store(ptr::from_ref(waiter).cast_mut(), Relaxed);
+            // SAFETY: one thread; they stay where they are, and all leave before the end.
+            unsafe { self.enter(watch) };
+        }
+        // SAFETY: as above.
+        f(&|who| unsafe { self.leave(&watches[who]) });
+    }
+}
