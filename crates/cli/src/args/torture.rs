@@ -36,7 +36,8 @@ pub struct TortureArgs {
     /// Number of readers of locks that have them; unless given as many as writers.
     #[arg(long, value_name = "N")]
     pub nreaders: Option<usize>,
-    /// Cancel those who wait all the time, where waiters can give up.
+    /// Cancel those who wait all the time, where waiters can give up. In three of four phases waiters then
+    /// sleep without spinning, whatever spin.budget-ns is.
     #[arg(long)]
     pub cancel_storm: bool,
     /// The same, until so many waits were cancelled; --shutdown-secs counts for other locks only.

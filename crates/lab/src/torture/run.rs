@@ -12,6 +12,7 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::native::Wait;
 use nearlock_core::platform::{Clock, Park};
 use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use nearlock_core::settings::Setting;
 use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor};
 use nearlock_os::Os;
 use nearlock_workload::locktorture::{
@@ -26,6 +27,8 @@ use super::{Counts, Crew, GivenUp, NumaNodes, Plan, Problem, TortureError, Tortu
 
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(10);
+/// In a storm waiters spin in one phase of so many, and sleep at once in the others: it is sleepers that can be cancelled.
+const SPINNING_ONE_IN: u64 = 4;
 /// Of a thread: the locks keep nothing large on it.
 const STACK_BYTES: usize = 256 * 1024;
 
@@ -425,7 +428,13 @@ impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Monitor<'a, W, L, O> {
         let threads = self.run.crew.threads();
         match self.run.storm {
             // Its rounds are phases enough.
-            Some(_) => (Phase::full(threads), PHASE),
+            Some(_) => {
+                let spins = entropy().is_multiple_of(SPINNING_ONE_IN);
+                let budget_ns = self.plan.settings[Setting::SpinBudgetNs as usize];
+                let set = nearlock_os::set_setting(Setting::SpinBudgetNs, if spins { budget_ns } else { 0 });
+                debug_assert!(set.is_ok(), "0 and what it was are within the limits");
+                (Phase::full(threads), PHASE)
+            }
             None => Phase::draw(threads, || entropy() as u32),
         }
     }

@@ -74,6 +74,12 @@ pub enum Role {
     Reader,
 }
 
+/// What the limit of a wait is made of.
+struct Patience<W: Wait> {
+    until_ns: Option<u64>,
+    cancellation: Option<Arc<Cancellation<Os<W>>>>,
+}
+
 /// A thread, to itself.
 pub struct Torturer<'a, W: Wait, L, O> {
     run: &'a Run<Os<W>, L, O>,
@@ -94,19 +100,24 @@ impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
     }
 
     /// Within what limit to wait; `None`: for ever.
-    fn limit(&self) -> Option<(Option<u64>, Option<Arc<Cancellation<Os<W>>>>)> {
+    fn patience(&self) -> Option<Patience<W>> {
         let within = || {
             let shift = LIMIT_SHIFTS.start + below::<Os<W>>(LIMIT_SHIFTS.end - LIMIT_SHIFTS.start);
             self.waiting_since_ns + below::<Os<W>>(1 << shift)
         };
         match &self.run.storm {
             _ if !O::TIMED => None,
-            None => (below::<Os<W>>(LIMITED_ONE_IN) == 0).then(|| (Some(within()), None)),
-            Some(_) if below::<Os<W>>(UNLIMITED_ONE_IN) == 0 => None,
-            Some(storm) => {
-                let timed = below::<Os<W>>(STORM_TIMED_ONE_IN) == 0;
-                Some((timed.then(within), Some(storm.cancellation(self.thread))))
+            None if below::<Os<W>>(LIMITED_ONE_IN) == 0 => {
+                Some(Patience { until_ns: Some(within()), cancellation: None })
             }
+            Some(storm) if below::<Os<W>>(UNLIMITED_ONE_IN) != 0 => {
+                let timed = below::<Os<W>>(STORM_TIMED_ONE_IN) == 0;
+                Some(Patience {
+                    until_ns: timed.then(within),
+                    cancellation: Some(storm.cancellation(self.thread)),
+                })
+            }
+            _ => None,
         }
     }
 
@@ -152,7 +163,7 @@ impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Hand<L> for Torturer<'_, W, L, O
         let acquired = unsafe {
             if (O::TIMED || O::SHARED) && below::<Os<W>>(TRIED_ONE_IN) == 0 {
                 self.try_lock(lock, node)
-            } else if let Some((until_ns, cancellation)) = self.limit() {
+            } else if let Some(Patience { until_ns, cancellation }) = self.patience() {
                 self.lock_within(lock, node, &Limit { until_ns, cancellation: cancellation.as_deref() })
             } else {
                 match self.role {
