@@ -23,14 +23,27 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// CPUs for `threads` threads, drawn by `seed`.
-    ///
-    /// # Panics
-    ///
-    /// If there are more threads than CPUs.
+    /// CPUs for `threads` threads, drawn by `seed`. More threads than CPUs come in rounds: each CPU has the same number of
+    /// them, but for one more on some, which are anywhere; on the first with [`Near`](Self::Near).
     pub fn cpus(self, spec: &MachineSpec, threads: usize, seed: u64) -> Vec<usize> {
-        assert!(threads <= spec.cpus(), "{threads} threads, but {} CPUs", spec.cpus());
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        if threads <= spec.cpus() {
+            return self.round(spec, threads, &mut rng);
+        }
+        let mut cpus = Vec::with_capacity(threads.next_multiple_of(spec.cpus()));
+        while cpus.len() < threads {
+            let mut round = self.round(spec, spec.cpus(), &mut rng);
+            if threads - cpus.len() < spec.cpus() && self != Self::Near {
+                shuffle(&mut round, &mut rng);
+            }
+            cpus.append(&mut round);
+        }
+        cpus.truncate(threads);
+        cpus
+    }
+
+    /// CPUs for threads that have one each.
+    fn round(self, spec: &MachineSpec, threads: usize, rng: &mut impl Rng) -> Vec<usize> {
         let mut sockets: Vec<usize> = (0..spec.sockets).collect();
         let sockets_used = match self {
             Self::Filled => threads.div_ceil(spec.cores_per_socket * spec.smt) + 1,
@@ -38,7 +51,7 @@ impl Placement {
             Self::Random | Self::Near => spec.sockets,
         };
         if sockets_used < spec.sockets {
-            shuffle(&mut sockets, &mut rng);
+            shuffle(&mut sockets, rng);
             sockets.truncate(sockets_used);
         }
         let mut cpus = Vec::with_capacity(spec.cpus());
@@ -48,7 +61,7 @@ impl Placement {
             };
             let mut round: Vec<usize> = (0..spec.cpus()).filter(usable).collect();
             if self != Self::Near {
-                shuffle(&mut round, &mut rng);
+                shuffle(&mut round, rng);
             }
             cpus.append(&mut round);
         }
@@ -104,6 +117,19 @@ mod tests {
         let all = Placement::Near.cpus(&spec, spec.cpus(), 1);
         assert_eq!(distinct(all.iter().copied()), spec.cpus());
         assert_eq!(all[spec.cores()], 1, "the second thread of the first core");
+    }
+
+    #[test]
+    fn more_threads_than_cpus_are_spread_evenly() {
+        let spec = haswell();
+        for placement in [Placement::Filled, Placement::Gathered, Placement::Random, Placement::Near] {
+            let cpus = placement.cpus(&spec, 2 * 144 + 40, 7);
+            let on = |cpu: usize| cpus.iter().filter(|&&other| other == cpu).count();
+            assert!((0..144).all(|cpu| (2..=3).contains(&on(cpu))), "{placement:?}");
+            let sockets = distinct(cpus[2 * 144..].iter().map(|&cpu| spec.socket_of_cpu(cpu)));
+            let first_cores = if placement == Placement::Near { 3 } else { 4 };
+            assert_eq!(sockets, first_cores, "{placement:?}");
+        }
     }
 
     #[test]
