@@ -18,7 +18,7 @@ fn unknown_names() {
         ("simulate --machine haswell-ex-4s --lock zzz --threads 2", "there are: tas, "),
         ("simulate --machine haswell --lock mcs --threads 2", "did you mean `haswell-ex-4s`?"),
         ("simulate --machine pdp-11 --lock mcs --threads 2", "there are: westmere-ex-8s, "),
-        (&format!("{SIMULATE} --workload exim"), "there are: locktorture"),
+        (&format!("{SIMULATE} --workload frob"), "there are: locktorture"),
         ("reproduce cna-locktortur", "did you mean `cna-locktorture`?"),
         ("reproduce frob", "there are: cna-locktorture"),
         ("torture msc", "did you mean `mcs`?"),

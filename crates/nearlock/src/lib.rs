@@ -1,6 +1,6 @@
-//! Spin locks whose throughput does not collapse on machines with many processors.
+//! Locks whose throughput does not collapse on machines with many processors.
 //!
-//! They guard data as `std`'s and `parking_lot`'s mutexes do, without poisoning:
+//! They guard data as `std`'s and `parking_lot`'s do, without poisoning:
 //!
 //! ```
 //! use nearlock::linux::SpinLock;
@@ -22,7 +22,8 @@
 //! | a few instructions to a few microseconds | any | [`linux::SpinLock`] |
 //! | the same | run on several NUMA nodes | [`linux::CnaLock`] |
 //! | the same, and must have their turns in order | have a processor each | [`linux::FifoSpinLock`] |
-//! | longer, or they wait for something | any | a mutex: `std::sync::Mutex` |
+//! | longer, or they wait for something | any | [`linux::Mutex`] |
+//! | the same, and mostly read | any | [`linux::RwSem`] |
 //!
 //! The others are for comparison, and for special needs:
 //!
@@ -31,6 +32,9 @@
 //! | [`linux::SpinLock`] | 4 | queues, in a node of its thread, and sleeps after a while | newcomers overtake a queue whose first is asleep |
 //! | [`linux::FifoSpinLock`] | 4 | queues, in a node of its thread | first come, first served |
 //! | [`linux::CnaLock`] | 4 | as `SpinLock`, but those near by go first | as `SpinLock`; and the others are overtaken for a threshold (1 ms) at a time |
+//! | [`linux::Mutex`] | 32 | spins while the holder runs, one at a time, or sleeps in a queue on its stack | newcomers overtake the queue until its first has been woken in vain |
+//! | [`linux::RwSem`] | 40 | the same; readers sleep | nobody overtakes who has waited for 4 ms, and is first |
+//! | [`linux::CounterMutex`] | 32 | spins with all the others while the holder runs, then sleeps | none: a wait has no bound |
 //! | [`classic::McsLock`] | a pointer | queues, in a node of a pool or on its stack | first come, first served |
 //! | [`classic::ClhLock`] | a pointer | the same | the same |
 //! | [`classic::TtasLock`] | 4 | watches the word, with all the others | none: a wait has no bound |
@@ -41,7 +45,8 @@
 //!
 //! # What spinning means
 //!
-//! A waiter pauses for 128 turns, a few microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep;
+//! This is about the spin locks, that is all but [`linux::Mutex`], [`linux::RwSem`] and [`linux::CounterMutex`]. A waiter
+//! pauses for 128 turns, a few microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep;
 //! with the others it never sleeps, but offers its processor to other threads at every further turn
 //! ([`SpinThenYield`](nearlock_os::SpinThenYield)).
 //!
@@ -66,13 +71,14 @@
 //!
 //! # Generic code
 //!
-//! All are mutexes of [`lock_api`] 0.5 (re-exported) over the raw locks of [`raw`]. With the feature `lock_api_04`,
-//! raw locks whose guards hold nothing are raw mutexes of `lock_api` 0.4 too. [`MutexGuard::map`] narrows a guard to a
-//! part of the data; see [`linux::MappedSpinLockGuard`]. There are no timed locks: a waiter cannot leave the queue.
+//! All are mutexes or reader-writer locks of [`lock_api`] 0.5 (re-exported) over the raw locks of [`raw`]. With the feature `lock_api_04`,
+//! raw locks whose guards hold nothing are those of `lock_api` 0.4 too. [`MutexGuard::map`] narrows a guard to a
+//! part of the data; see [`linux::MappedSpinLockGuard`]. Waiters of the sleeping locks can leave the queue: they are timed (`try_lock_for`,
+//! `try_read_until`, ...), and can be cancelled ([`Cancellation`]). Those of spin locks cannot.
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `lock_api_04` | [`raw::Nodeless`] implements `RawMutex` of `lock_api` 0.4 |
+//! | `lock_api_04` | [`raw::Nodeless`] implements `RawMutex`, `RawRwLock` and their timed forms of `lock_api` 0.4 |
 //! | `arc_lock` | `lock_arc` and guards that keep the lock alive |
 //! | `serde` | locks are serialized as what they protect |
 //!
@@ -123,11 +129,71 @@ macro_rules! guarded {
     };
 }
 
+/// A reader-writer lock over a raw lock, and its guards.
+macro_rules! guarded_rw {
+    ($(#[$doc:meta])* $lock:ident, $read:ident, $write:ident, $mapped_read:ident, $mapped_write:ident = $raw:ty;) => {
+        $(#[$doc])*
+        pub type $lock<T> = crate::lock_api::RwLock<$raw, T>;
+
+        #[doc = concat!("Shared access to what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
+        ///
+        /// ```
+        #[doc = concat!("use ", module_path!(), "::{", stringify!($lock), ", ", stringify!($read), "};")]
+        ///
+        #[doc = concat!("fn letters(words: &", stringify!($read), "<'_, Vec<&str>>) -> usize {")]
+        ///     words.iter().map(|word| word.len()).sum()
+        /// }
+        ///
+        #[doc = concat!("let words = ", stringify!($lock), "::new(vec![\"lock\", \"waiter\"]);")]
+        /// assert_eq!(letters(&words.read()), 10);
+        /// ```
+        pub type $read<'a, T> = crate::lock_api::RwLockReadGuard<'a, $raw, T>;
+
+        #[doc = concat!("Exclusive access to what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
+        ///
+        /// ```
+        #[doc = concat!("use ", module_path!(), "::{", stringify!($lock), ", ", stringify!($write), "};")]
+        ///
+        #[doc = concat!("let words = ", stringify!($lock), "::new(vec![\"lock\"]);")]
+        /// let mut writes = words.write();
+        /// writes.push("waiter");
+        #[doc = concat!("let reads = ", stringify!($write), "::downgrade(writes); // no other writer in between")]
+        /// assert_eq!(reads.len(), 2);
+        /// ```
+        pub type $write<'a, T> = crate::lock_api::RwLockWriteGuard<'a, $raw, T>;
+
+        #[doc = concat!("Shared access to a part of what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
+        ///
+        /// ```
+        #[doc = concat!("use ", module_path!(), "::{", stringify!($lock), ", ", stringify!($read), "};")]
+        ///
+        #[doc = concat!("let pair = ", stringify!($lock), "::new((1, 2));")]
+        #[doc = concat!("let first = ", stringify!($read), "::map(pair.read(), |pair| &pair.0);")]
+        /// assert_eq!(*first, 1);
+        /// ```
+        pub type $mapped_read<'a, T> = crate::lock_api::MappedRwLockReadGuard<'a, $raw, T>;
+
+        #[doc = concat!("Exclusive access to a part of what a [`", stringify!($lock), "`] protects. Unlocks when it is dropped.")]
+        ///
+        /// ```
+        #[doc = concat!("use ", module_path!(), "::{", stringify!($lock), ", ", stringify!($write), "};")]
+        ///
+        #[doc = concat!("let pair = ", stringify!($lock), "::new((1, 2));")]
+        #[doc = concat!("*", stringify!($write), "::map(pair.write(), |pair| &mut pair.0) = 3;")]
+        /// assert_eq!(pair.into_inner(), (3, 2));
+        /// ```
+        pub type $mapped_write<'a, T> = crate::lock_api::MappedRwLockWriteGuard<'a, $raw, T>;
+    };
+}
+
+mod cancellation;
 pub mod classic;
 pub mod linux;
 mod pool;
 pub mod process;
 pub mod raw;
+
+pub use cancellation::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
 
 /// The examples of the README are compiled and run.
 #[cfg(doctest)]

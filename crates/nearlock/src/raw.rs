@@ -2,7 +2,7 @@
 //!
 //! | the lock's acquisitions | adapter | its guards hold |
 //! |---|---|---|
-//! | need nothing from the caller | [`Nodeless`] | nothing; it implements `lock_api` 0.4 too (feature `lock_api_04`) |
+//! | need nothing from the caller | [`Nodeless`] | nothing; it implements `lock_api` 0.4 too (feature `lock_api_04`), and is a timed lock or one with readers if the lock is |
 //! | bring a queue node | [`Pooled`] | a node of the thread's pool |
 //!
 //! Code that is generic over the raw lock takes these types; so does a mutex with guards over another lock:
@@ -32,11 +32,17 @@
 //! guard that cannot leave its thread cannot be held across an `.await` of a task that moves between threads,
 //! and a spinning waiter must not wait for a task that has been put aside.
 
+mod shared;
+mod timed;
+
 use nearlock_core::classic::{clh, cohort, mcs, tas, ttas};
+use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Spinners};
+use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
+use nearlock_core::linux::rwsem::{Rwsem, RwsemTuning};
 use nearlock_core::platform::Platform;
 
-pub use nearlock_core::raw::{RawLock, RawTryLock};
+pub use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 
 use crate::lock_api::{GuardNoSend, RawMutex};
 pub use crate::pool::{Pooled, PooledNode};
@@ -56,7 +62,7 @@ pub unsafe trait Unlocked: RawLock {
 /// A line for each lock: its type parameters, and the type.
 macro_rules! unlocked {
     ($([$($parameter:tt)*] $lock:ty;)*) => {
-        // SAFETY: it consists of words that point to nodes of acquisitions, if to anything.
+        // SAFETY: it consists of words that point to nodes of acquisitions or to waiters, if to anything.
         $(unsafe impl<$($parameter)*> Unlocked for $lock
         where
             Self: RawLock,
@@ -66,7 +72,7 @@ macro_rules! unlocked {
     };
 }
 
-// Not the ticket lock: with more than 2^16 threads it does not exclude. Nor HMCS: its global queue points to nodes in
+// Not the ticket lock: with more than 2^16 threads it does not exclude; nor as the lock of a queue. Nor HMCS: its global queue points to nodes in
 // the lock itself.
 unlocked! {
     [P: Platform] clh::ClhLock<P>;
@@ -75,9 +81,13 @@ unlocked! {
     [P: Platform] tas::TasLock<P>;
     [P: Platform, T: ttas::TtasTuning] ttas::TtasLock<P, T>;
     [P: Platform, Q: QueuePolicy<P>, T: QSpinTuning] QSpinLock<P, Q, T>;
+    [P: Platform, T: MutexTuning] LinuxMutex<P, T, ttas::TtasLock<P>>;
+    [P: Platform, S: Spinners<P>, T: CounterMutexTuning] CounterMutex<P, S, T, ttas::TtasLock<P>>;
+    [P: Platform, T: RwsemTuning] Rwsem<P, T, ttas::TtasLock<P>>;
 }
 
-/// Makes a lock whose acquisitions need no node a mutex of [`lock_api`], of the same size.
+/// Makes a lock whose acquisitions need no node a mutex of [`lock_api`], of the same size; and a reader-writer lock of it,
+/// if there are readers.
 ///
 /// See the [module](self) for an example.
 #[derive(Default)]

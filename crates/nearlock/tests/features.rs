@@ -3,9 +3,10 @@
 #![cfg(all(feature = "lock_api_04", feature = "arc_lock", feature = "serde"))]
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use nearlock::classic::{McsLock, RawTtasLock};
-use nearlock::linux::{RawCnaLock, RawSpinLock, SpinLock};
+use nearlock::linux::{RawCnaLock, RawMutex, RawRwSem, RawSpinLock, RwSem, SpinLock};
 use nearlock::lock_api_04;
 use nearlock::raw::Nodeless;
 
@@ -40,10 +41,34 @@ fn code_for_lock_api_04_takes_our_raw_locks() {
     }
     static SPIN: Counter<RawSpinLock> = Counter::new();
     static CNA: Counter<RawCnaLock> = Counter::new();
+    static MUTEX: Counter<RawMutex> = Counter::new();
     static TTAS: Counter<Nodeless<RawTtasLock>> = Counter::new();
     check(&SPIN);
     check(&CNA);
+    check(&MUTEX);
     check(&TTAS);
+}
+
+#[test]
+fn timed_code_for_lock_api_04_takes_our_raw_locks() {
+    let mutex = lock_api_04::Mutex::<RawMutex, _>::new(1);
+    let guard = mutex.try_lock_for(Duration::ZERO).expect("is free");
+    assert!(
+        mutex.try_lock_for(Duration::from_millis(1)).is_none()
+            && mutex.try_lock_until(Instant::now()).is_none()
+    );
+    drop(guard);
+    let table = lock_api_04::RwLock::<RawRwSem, _>::new(1);
+    let (first, second) =
+        (table.try_read_for(Duration::ZERO).unwrap(), table.try_read_until(Instant::now()).unwrap());
+    assert!(table.is_locked() && !table.is_locked_exclusive() && table.try_write().is_none());
+    assert!(table.try_write_for(Duration::from_millis(1)).is_none());
+    drop((first, second));
+    let mut write = table.try_write_until(Instant::now()).expect("is free");
+    *write += 1;
+    assert!(table.is_locked_exclusive() && table.try_read().is_none());
+    assert_eq!(*lock_api_04::RwLockWriteGuard::downgrade(write), 2);
+    assert!(!table.is_locked());
 }
 
 #[test]
@@ -54,6 +79,11 @@ fn a_guard_may_keep_its_lock_alive() {
     drop(spin);
     assert_eq!(*guard, 1);
     let mcs = Arc::new(McsLock::new(2));
+    let table = Arc::new(RwSem::new(3));
+    let (first, second) = (table.read_arc(), table.try_read_arc().expect("readers are there together"));
+    assert!(table.try_write_arc().is_none());
+    drop(table);
+    assert_eq!((*first, *second), (3, 3));
     let guard = mcs.try_lock_arc().expect("is free");
     assert!(mcs.try_lock_arc().is_none());
     drop(mcs);

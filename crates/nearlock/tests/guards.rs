@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use nearlock::classic::{ClhLock, LockWith, McsLock, RawCohortLock, RawTasLock, TtasLock};
-use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
+use nearlock::linux::{CnaLock, CounterMutex, FifoSpinLock, Mutex as LinuxMutex, SpinLock};
 use nearlock::lock_api::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 use nearlock::process::set_numa_node;
 use nearlock::raw::{Nodeless, Pooled};
@@ -28,6 +28,8 @@ macro_rules! for_each_lock {
         for_each_lock!(@ spin_lock SpinLock, $($test)*);
         for_each_lock!(@ fifo_spin_lock FifoSpinLock, $($test)*);
         for_each_lock!(@ cna_lock CnaLock, $($test)*);
+        for_each_lock!(@ linux_mutex LinuxMutex, $($test)*);
+        for_each_lock!(@ counter_mutex CounterMutex, $($test)*);
         for_each_lock!(@ mcs_lock McsLock, $($test)*);
         for_each_lock!(@ clh_lock ClhLock, $($test)*);
         for_each_lock!(@ cohort_lock CohortLock, $($test)*);

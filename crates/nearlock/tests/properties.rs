@@ -3,10 +3,12 @@
 //! One operation at a time: what happens at the same time is for the models of `nearlock-model`.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use nearlock::classic::{ClhLock, LockWith, McsLock, TtasLock};
-use nearlock::linux::{CnaLock, SpinLock};
+use nearlock::linux::{CnaLock, CounterMutex, Mutex as LinuxMutex, SpinLock};
 use nearlock::lock_api::{Mutex, MutexGuard, RawMutex};
+use nearlock::{Cancellation, LockCancellable};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestCaseResult;
@@ -182,6 +184,22 @@ proptest! {
     #[test]
     fn cna_lock_does_as_the_reference(steps in steps()) {
         check(&steps, |lock: &CnaLock<u32>, amount| Some(add(&mut *lock.try_lock()?, amount)))?;
+    }
+
+    #[test]
+    fn mutex_does_as_the_reference(steps in steps()) {
+        check(&steps, |lock: &LinuxMutex<u32>, amount| {
+            Some(add(&mut *lock.try_lock_for(Duration::ZERO)?, amount))
+        })?;
+    }
+
+    #[test]
+    fn counter_mutex_does_as_the_reference(steps in steps()) {
+        check(&steps, |lock: &CounterMutex<u32>, amount| {
+            let cancelled = Cancellation::new();
+            cancelled.cancel();
+            Some(add(&mut *lock.lock_cancellable(&cancelled).ok()?, amount))
+        })?;
     }
 
     #[test]

@@ -233,6 +233,10 @@ unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawRwLock for Rwsem<P
         }
     }
 
+    fn is_locked_exclusive(&self) -> bool {
+        self.count.load(Relaxed) & WRITER != 0
+    }
+
     #[inline]
     unsafe fn downgrade(&self, _node: &()) {
         self.note_readers();
