@@ -34,7 +34,7 @@ const TESTS: &[&str] = &["nearlock-core", "nearlock-os"];
 /// are claimed and not the machine's own, so that a machine with one shows the same.
 const TORTURES: &[&[&str]] = &[
     &["all", "--nwriters", "3", "--numa-nodes", "2"],
-    &["all", "--nwriters", "24", "--numa-nodes", "3", "--priority-percent", "5"],
+    &["all", "--nwriters", "24", "--numa-nodes", "3", "--priority-percent", "5", "--cancel-storm"],
 ];
 
 /// What all tortures are told besides. The machine may be busy: nothing is hung that soon.
