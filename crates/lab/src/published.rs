@@ -89,6 +89,8 @@ pub enum Scale {
     Times(f64),
     /// Divided by that of the first variant, which is 1 by definition and counts in no mean error.
     RelativeToFirst,
+    /// As it is: jobs per minute.
+    JobsPerMinute,
     /// In per cent more than the lock that this gives for the row, alone in its place.
     PercentOver(fn(&RowKey) -> &'static str),
 }
@@ -230,7 +232,7 @@ impl Table {
     /// than.
     pub fn ratio(&self, of: f64, to: f64) -> f64 {
         match self.scale {
-            Scale::Times(_) | Scale::RelativeToFirst => of / to,
+            Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst => of / to,
             Scale::PercentOver(_) => (100.0 + of) / (100.0 + to),
         }
     }
@@ -239,7 +241,7 @@ impl Table {
     /// more than something, of what they are more.
     pub fn error(&self, simulated: f64, published: f64) -> f64 {
         let whole = match self.scale {
-            Scale::Times(_) | Scale::RelativeToFirst => published,
+            Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst => published,
             Scale::PercentOver(_) => 100.0 + published,
         };
         (simulated - published) / whole

@@ -1,5 +1,7 @@
 //! All tables: which lock stands for which column, how a row becomes simulations, and the class of each cell.
 
+mod kernel;
+
 use super::row::THREADS;
 use super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
 
@@ -64,6 +66,9 @@ pub const TABLES: &[Table] = &[
         ],
         text: include_str!("../../published/cna_context1.csv"),
     },
+    kernel::MUTEX_HIGH_SYSTIME,
+    kernel::RWSEM_SERIES,
+    kernel::RWSEM_SPIN_FIRST,
 ];
 
 const CONTEXT1_CHOICES: &str = "that a hop is one section, and context1.locks, section-ns, lines, think-ns and \

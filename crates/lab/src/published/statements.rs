@@ -24,6 +24,8 @@ enum Compared {
     Variants { of: &'static [&'static str], to: &'static str, rows: Rows },
     /// Each of these variants, at one number of threads with itself at another.
     Threads { variants: &'static [&'static str], of: usize, to: usize },
+    /// Each of these variants with what its figures are per cent more than, in each of these rows.
+    Base { of: &'static [&'static str], rows: Rows },
 }
 
 /// What is expected of the one cell divided by the other. 0.02 is 2 %.
@@ -37,14 +39,19 @@ enum Expected {
     NotBelow(f64),
     /// Within so much of 1.
     Alike(f64),
+    /// Greater than 1 by the one to the other.
+    Between(f64, f64),
 }
 
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (words, share) = match self {
+        if let Expected::Between(low, high) = self {
+            return write!(f, "by {:.0} to {:.0} %", low * 100.0, high * 100.0);
+        }
+        let (words, share) = match *self {
             Expected::Above(share) | Expected::Below(share) => ("by more than", share),
             Expected::NotBelow(share) => ("by no more than", share),
-            Expected::Alike(share) => ("within", share),
+            Expected::Alike(share) | Expected::Between(share, _) => ("within", share),
         };
         write!(f, "{words} {:.0} %", share * 100.0)
     }
@@ -57,6 +64,7 @@ impl Expected {
             Expected::Below(share) => ratio < 1.0 - share,
             Expected::NotBelow(share) => ratio >= 1.0 - share,
             Expected::Alike(share) => (ratio - 1.0).abs() <= share,
+            Expected::Between(low, high) => (1.0 + low..=1.0 + high).contains(&ratio),
         }
     }
 }
@@ -77,25 +85,27 @@ impl Statement {
     pub fn holds(&self, table: &Table, figure: impl Fn(&str, &RowKey) -> Option<f64>) -> Option<bool> {
         let figure = |(variant, row): Place| figure(variant, &row);
         self.pairs(table).into_iter().try_fold(true, |holds, (of, to)| {
-            let ratio = table.ratio(figure(of)?, figure(to)?);
-            Some(holds && self.expected.holds(ratio))
+            let to = to.map_or(Some(0.0), figure)?;
+            Some(holds && self.expected.holds(table.ratio(figure(of)?, to)))
         })
     }
 
-    /// The cells that it compares.
-    fn pairs(&self, table: &Table) -> Vec<(Place, Place)> {
+    /// The cells that it compares; the second is missing where it is what figures are per cent more than.
+    fn pairs(&self, table: &Table) -> Vec<(Place, Option<Place>)> {
+        let keys = |rows: Rows| -> Vec<RowKey> {
+            table.rows().into_iter().map(|row| row.key).filter(|key| rows.contain(key)).collect()
+        };
         match self.compared {
             Compared::Variants { of, to, rows } => {
-                let keys: Vec<RowKey> =
-                    table.rows().into_iter().map(|row| row.key).filter(|key| rows.contain(key)).collect();
-                let pairs = of
-                    .iter()
-                    .flat_map(|&of| keys.iter().map(move |key| ((of, key.clone()), (to, key.clone()))));
-                pairs.collect()
+                let pair = |of, key: RowKey| ((of, key.clone()), Some((to, key)));
+                of.iter().flat_map(|&of| keys(rows).into_iter().map(move |key| pair(of, key))).collect()
             }
             Compared::Threads { variants, of, to } => {
                 let at = |variant, threads| (variant, RowKey::of_threads(threads));
-                variants.iter().map(|&variant| (at(variant, of), at(variant, to))).collect()
+                variants.iter().map(|&variant| (at(variant, of), Some(at(variant, to)))).collect()
+            }
+            Compared::Base { of, rows } => {
+                of.iter().flat_map(|&of| keys(rows).into_iter().map(move |key| ((of, key), None))).collect()
             }
         }
     }
@@ -152,10 +162,77 @@ pub(super) const CONTEXT1: &[Statement] = &[
     },
 ];
 
+const MANY_USERS_AT_1_AND_2: Rows = Rows::With(&[
+    &[("users", "1100-2000"), ("nodes", "1")],
+    &[("users", "1100-2000"), ("nodes", "2")],
+    &[("users", "200-1000"), ("nodes", "1")],
+    &[("users", "200-1000"), ("nodes", "2")],
+]);
+
+/// Of AIM7's high_systime with the counter mutex.
+pub(super) const MUTEX_HIGH_SYSTIME: &[Statement] = &[
+    Statement {
+        text: "at 8 nodes the patch is a gain",
+        compared: Compared::Variants {
+            of: &["with"],
+            to: "without",
+            rows: Rows::With(&[&[("users", "1100-2000"), ("nodes", "8")], &[("users", "200-1000"), ("nodes", "8")]]),
+        },
+        expected: Expected::Above(0.05),
+    },
+    Statement {
+        text: "the patch has practically no impact on 1 and 2 nodes",
+        compared: Compared::Variants { of: &["with"], to: "without", rows: MANY_USERS_AT_1_AND_2 },
+        expected: Expected::Alike(0.05),
+    },
+    Statement {
+        text: "at 10 to 100 users with and without are alike",
+        compared: Compared::Variants {
+            of: &["with"],
+            to: "without",
+            rows: Rows::With(&[&[("users", "10-100")]]),
+        },
+        expected: Expected::Alike(0.01),
+    },
+];
+
+const MIXES: Rows = Rows::With(&[
+    &[("workload", "aim7-alltests")],
+    &[("workload", "aim7-custom")],
+    &[("workload", "aim7-disk")],
+    &[("workload", "aim7-high-systime")],
+    &[("workload", "aim7-shared")],
+    &[("workload", "aim7-short")],
+]);
+
+/// Of the series of the rwsem.
+pub(super) const RWSEM_SERIES: &[Statement] = &[
+    Statement {
+        text: "shared and high_systime lose when the mutex becomes an rwsem without the series",
+        compared: Compared::Base {
+            of: &["rwsem"],
+            rows: Rows::With(&[&[("workload", "aim7-high-systime")], &[("workload", "aim7-shared")]]),
+        },
+        expected: Expected::Below(0.05),
+    },
+    Statement {
+        text: "with the series all mixes gain instead",
+        compared: Compared::Base { of: &["preread+spin"], rows: MIXES },
+        expected: Expected::Above(0.05),
+    },
+];
+
+/// Of its fifth version.
+pub(super) const RWSEM_SPIN_FIRST: &[Statement] = &[Statement {
+    text: "spinning before the queue makes AIM7 faster",
+    compared: Compared::Base { of: &["spin-first"], rows: MIXES },
+    expected: Expected::Between(0.02, 0.08),
+}];
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::published::{TABLES, Value, insignificant};
+    use crate::published::{Scale, TABLES, Value, insignificant};
 
     /// What was published there, if it was.
     fn value(table: &Table, (variant, key): &Place) -> Option<Value> {
@@ -167,7 +244,9 @@ mod tests {
     fn values(table: &Table, statement: &Statement) -> Vec<(Value, Value)> {
         let pairs = statement.pairs(table);
         assert!(!pairs.is_empty(), "{statement}");
-        pairs.iter().filter_map(|(of, to)| value(table, of).zip(value(table, to))).collect()
+        const BASE: Value = Value { mean: 0.0, sd: None };
+        let to = |to: &Option<Place>| to.as_ref().map_or(Some(BASE), |to| value(table, to));
+        pairs.iter().filter_map(|(of, base)| value(table, of).zip(to(base))).collect()
     }
 
     #[test]
@@ -193,7 +272,9 @@ mod tests {
                 let (Expected::Above(margin)
                 | Expected::Below(margin)
                 | Expected::NotBelow(margin)
-                | Expected::Alike(margin)) = statement.expected;
+                | Expected::Alike(margin)
+                // A range that is published says itself how much counts.
+                | Expected::Between(_, margin)) = statement.expected;
                 for (of, to) in values(table, statement) {
                     assert!(margin >= insignificant(of, to), "{statement}: {}", insignificant(of, to));
                 }
@@ -213,24 +294,33 @@ mod tests {
     #[test]
     fn each_can_fail() {
         for table in TABLES {
-            // What was not published is taken to be alike.
-            let mean = |place: &Place| value(table, place).map_or(1.0, |value| value.mean);
             for statement in table.statements {
+                // What was not published is taken to be alike, or in the middle of the range that is.
+                let middle = match statement.expected {
+                    Expected::Between(low, high) => 50.0 * (low + high),
+                    _ => 1.0,
+                };
+                let mean = |place: &Place| value(table, place).map_or(middle, |value| value.mean);
                 assert!(with(table, statement, mean), "{statement}");
                 let pairs = statement.pairs(table);
                 let swapped = with(table, statement, |place| {
-                    let other = pairs.iter().find_map(|(of, to)| match place {
-                        place if place == of => Some(to),
-                        place if place == to => Some(of),
+                    let other = pairs.iter().find_map(|(of, to)| match (place, to) {
+                        (place, Some(to)) if place == of => Some(mean(to)),
+                        (place, Some(to)) if place == to => Some(mean(of)),
+                        (place, None) if place == of => Some(-mean(of)),
                         _ => None,
                     });
-                    mean(other.unwrap_or(place))
+                    other.unwrap_or_else(|| mean(place))
                 });
                 let higher = with(table, statement, |place| {
-                    mean(place) * if pairs.iter().any(|(of, _)| of == place) { 1.08 } else { 1.0 }
+                    let is_of = pairs.iter().any(|(of, _)| of == place);
+                    match table.scale {
+                        Scale::PercentOver(_) => mean(place) + if is_of { 8.0 } else { 0.0 },
+                        _ => mean(place) * if is_of { 1.08 } else { 1.0 },
+                    }
                 });
                 let fails = match statement.expected {
-                    Expected::Alike(_) => !higher,
+                    Expected::Alike(_) | Expected::Between(..) => !higher,
                     _ => !swapped,
                 };
                 assert!(fails, "{statement}");
@@ -247,6 +337,8 @@ mod tests {
             (Expected::NotBelow(0.03), 2.0, 0.5),
             (Expected::Alike(0.05), 1.04, 1.06),
             (Expected::Alike(0.05), 0.96, 0.94),
+            (Expected::Between(0.02, 0.08), 1.03, 1.01),
+            (Expected::Between(0.02, 0.08), 1.07, 1.09),
         ] {
             assert!(expected.holds(true_of) && !expected.holds(false_of), "{expected:?}");
         }

@@ -85,6 +85,11 @@ fn only_what_was_named_beforehand_is_fitted() {
             .collect()
     };
     assert_eq!(fitted(Table::named("cna-locktorture").unwrap()), [("stock", "1".to_owned())]);
+    assert_eq!(
+        fitted(Table::named("mutex-high-systime").unwrap()),
+        ["8", "2", "1"].map(|nodes| ("without", format!("1100-2000/{nodes}/off")))
+    );
+    assert_eq!(fitted(Table::named("rwsem-series").unwrap()), [("preread+spin", "exim".to_owned())]);
 }
 
 /// A table whose rows have two keys and whose figures are compared with a lock that has no column.

@@ -43,7 +43,10 @@ impl<'a> Progress<'a> {
         *missing -= 1;
         figures.push(match self.table.scale {
             Scale::Times(worth) => simulated.ops_per_us * worth,
-            Scale::RelativeToFirst | Scale::PercentOver(_) => simulated.ops_per_us,
+            Scale::JobsPerMinute => simulated.jobs_per_minute.unwrap_or(f64::NAN),
+            Scale::RelativeToFirst | Scale::PercentOver(_) => {
+                simulated.jobs_per_minute.unwrap_or(simulated.ops_per_us)
+            }
         });
         while self.row < self.rows.len() && self.is_complete(self.row) {
             let cells: Vec<Cell> =
@@ -71,7 +74,7 @@ impl<'a> Progress<'a> {
         };
         let this = means(Column::Variant(variant));
         match self.table.scale {
-            Scale::Times(_) => this.collect(),
+            Scale::Times(_) | Scale::JobsPerMinute => this.collect(),
             Scale::RelativeToFirst => {
                 this.zip(means(Column::Variant(0))).map(|(this, base)| this / base).collect()
             }

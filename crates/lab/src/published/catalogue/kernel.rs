@@ -1,0 +1,120 @@
+//! Tables of sleeping locks of Linux, of 2013: AIM7 and exim on Westmere.
+
+use nearlock_workload::jobs::profiles::Profile;
+
+use super::super::{Cells, RowKey, Rows, Scale, Setup, Table, Variant, statements};
+
+/// Users of AIM7 where a publication does not give them.
+const USERS: usize = 80;
+
+/// Numbers of users, as a range of a table stands for them: in steps of 10 up to 100, and else of 100.
+fn users(range: &str) -> Vec<usize> {
+    let ends = range.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    let (from, to): (usize, usize) = ends.expect("a range of users");
+    (from..=to).step_by(if to <= 100 { 10 } else { 100 }).collect()
+}
+
+/// Nodes and hyperthreading, as the publication restricted the machine.
+fn restricted(row: &RowKey, setup: &mut Setup) {
+    let smt = if row.is("hyperthreading", "on") { 2 } else { 1 };
+    setup.settings.extend([format!("machine.nodes={}", row.number("nodes")), format!("machine.smt={smt}")]);
+}
+
+fn high_systime(row: &RowKey, setup: &mut Setup) {
+    restricted(row, setup);
+    setup.threads = users(&row.get("users").map(ToString::to_string).unwrap_or_default());
+}
+
+/// The row names the workload: exim with a client for each core of the smaller machine, or a mix of AIM7.
+fn by_workload(row: &RowKey, setup: &mut Setup) {
+    let name = row.get("workload").map(ToString::to_string).unwrap_or_default();
+    let profile = Profile::ALL.into_iter().find(|profile| profile.name() == name).expect("a profile");
+    setup.workload = profile.name();
+    setup.threads = vec![USERS];
+    if profile == Profile::Exim {
+        setup.machine = "westmere-ex-4s";
+        setup.threads = vec![40];
+    }
+}
+
+const MUTEX: &[Variant] = &[
+    Variant { name: "without", lock: "linux-counter-mutex-no-preread", column: "without" },
+    Variant { name: "with", lock: "linux-counter-mutex", column: "with" },
+];
+
+pub(super) const MUTEX_HIGH_SYSTIME: Table = Table {
+    name: "mutex-high-systime",
+    source: "Long, \"mutex: Make more scalable by doing less atomic operations\", linux-kernel, April 2013",
+    machine: "westmere-ex-8s",
+    workload: "aim7-high-systime",
+    metric: "jobs",
+    unit: "mean jobs per minute",
+    scale: Scale::JobsPerMinute,
+    keys: &["users", "nodes", "hyperthreading"],
+    adjust: high_systime,
+    variants: MUTEX,
+    statements: statements::MUTEX_HIGH_SYSTIME,
+    mean_error_max: 0.15,
+    fitted: &[Cells {
+        variant: "without",
+        rows: Rows::With(&[
+            &[("users", "1100-2000"), ("nodes", "1"), ("hyperthreading", "off")],
+            &[("users", "1100-2000"), ("nodes", "2"), ("hyperthreading", "off")],
+            &[("users", "1100-2000"), ("nodes", "8"), ("hyperthreading", "off")],
+        ]),
+    }],
+    seen: &[],
+    text: include_str!("../../../published/mutex_high_systime.csv"),
+};
+
+pub(super) const RWSEM_SERIES: Table = Table {
+    name: "rwsem-series",
+    source: "Chen, \"rwsem performance optimizations\", patch series v8, cover letter, October 2013",
+    machine: "westmere-ex-8s",
+    workload: "exim",
+    metric: "throughput",
+    unit: "% more than before",
+    scale: Scale::PercentOver(|row| if row.is("workload", "exim") { "rwsem-xadd-base" } else { "linux-counter-mutex" }),
+    keys: &["workload"],
+    adjust: by_workload,
+    variants: &[
+        Variant { name: "rwsem", lock: "rwsem-xadd-base", column: "rwsem" },
+        Variant { name: "preread+spin", lock: "rwsem-xadd-preread-spin", column: "series_without_waker" },
+        Variant { name: "+single-waker", lock: "rwsem-xadd", column: "series" },
+    ],
+    statements: statements::RWSEM_SERIES,
+    mean_error_max: 0.15,
+    fitted: &[Cells { variant: "preread+spin", rows: Rows::With(&[&[("workload", "exim")]]) }],
+    seen: &[],
+    text: include_str!("../../../published/rwsem_series.csv"),
+};
+
+pub(super) const RWSEM_SPIN_FIRST: Table = Table {
+    name: "rwsem-spin-first",
+    source: "the change log of version 5 in the same letter",
+    machine: "westmere-ex-8s",
+    workload: "exim",
+    metric: "throughput",
+    unit: "% more than spinning in the queue",
+    scale: Scale::PercentOver(|_| "rwsem-xadd-preread-spin-queued"),
+    keys: &["workload"],
+    adjust: by_workload,
+    variants: &[Variant { name: "spin-first", lock: "rwsem-xadd-preread-spin", column: "before_queue" }],
+    statements: statements::RWSEM_SPIN_FIRST,
+    mean_error_max: 0.15,
+    fitted: &[],
+    seen: &[],
+    text: include_str!("../../../published/rwsem_spin_first.csv"),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_users_are_those_that_aim7_steps_through() {
+        assert_eq!((users("1100-2000").len(), users("200-1000").len(), users("10-100").len()), (10, 9, 10));
+        assert_eq!(users("10-100")[..2], [10, 20]);
+        assert_eq!(users("1100-2000")[9], 2000);
+    }
+}
