@@ -55,8 +55,8 @@ pub struct Simulation {
     pub placement: Placement,
     /// In which order the threads begin.
     pub start: Start,
-    /// Number of threads, each on a CPU of its own; 1 up to the machine's CPUs, and a multiple of the
-    /// workload's [group](Workload::group).
+    /// Number of threads: a multiple of the workload's [group](Workload::group), at most its
+    /// [`threads_max`](Workload::threads_max). Each has a CPU of its own if there are enough.
     pub threads: usize,
     /// Draws placement, jitter and the workload's random numbers.
     pub seed: u64,
@@ -170,7 +170,7 @@ impl From<Violation> for Fault {
 ///
 /// # Panics
 ///
-/// If there are no threads, or more than the machine has CPUs.
+/// If there are no threads, or more than the workload can have.
 pub fn simulate(simulation: &Simulation) -> Result<Simulated, Failure> {
     let with_readers =
         simulation.workload.has_readers().then(|| simulation.lock.visit_rw::<Sim, _>(Run(simulation)));

@@ -214,6 +214,7 @@ impl<'a, P: Work, G: Gate> User<'a, P, G> {
             self.spinlock();
         }
         observer.progressed(share_of_job);
+        P::may_give_way();
         self.sleep(self.params.sleep_percent, self.params.sleep_ns);
         observer.goes_on()
     }

@@ -176,7 +176,10 @@ pub(super) const MUTEX_HIGH_SYSTIME: &[Statement] = &[
         compared: Compared::Variants {
             of: &["with"],
             to: "without",
-            rows: Rows::With(&[&[("users", "1100-2000"), ("nodes", "8")], &[("users", "200-1000"), ("nodes", "8")]]),
+            rows: Rows::With(&[
+                &[("users", "1100-2000"), ("nodes", "8")],
+                &[("users", "200-1000"), ("nodes", "8")],
+            ]),
         },
         expected: Expected::Above(0.05),
     },

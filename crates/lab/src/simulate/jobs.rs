@@ -14,6 +14,9 @@ use super::Simulation;
 use super::journal::Journal;
 use super::workload::seat_on;
 
+/// More users than any publication has; as many as a qspinlock can name.
+pub(super) const USERS_MAX: usize = 10_000;
+
 /// What a section and the way to the next take at most, in ns, but for a score of transfers. A job without sections is
 /// no way to the next: who does not ask for a lock does not wait.
 pub(super) fn section_ns_max(constants: &Constants, machine: &MachineSpec) -> u64 {
@@ -44,7 +47,8 @@ fn params(constants: &Constants) -> Params {
     }
 }
 
-/// Puts them on the machine: the users on the CPUs that the seed draws.
+/// Puts them on the machine: the users on the CPUs that the seed draws, or one after the other on all CPUs if they are
+/// more.
 pub(super) fn spawn<G: Gate>(
     constants: &Constants,
     machine: &Machine,
@@ -53,7 +57,8 @@ pub(super) fn spawn<G: Gate>(
     seeds: &mut impl Rng,
 ) {
     let Simulation { machine: spec, threads, placement, .. } = simulation;
-    let cpus = placement.cpus(spec, *threads, seeds.next_u64());
+    let some = placement.cpus(spec, spec.cpus().min(*threads), seeds.next_u64());
+    let cpus: Vec<usize> = some.iter().copied().cycle().take(*threads).collect();
     let params = params(constants);
     let guarded = machine.place_slice(0, constants.locks as usize, Guarded::<Sim, G>::default);
     let shared = Rc::new((guarded, machine.place(spec.sockets - 1, Rest::<Sim>::default())));

@@ -14,6 +14,10 @@ pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
     if limit_ns > 0 && simulation.lock.fairness != Fairness::Unbounded {
         return limit_ns;
     }
+    if *threads > machine.cpus() {
+        // Who has no CPU waits for that too, and no lock promises anything about it.
+        return u64::MAX;
+    }
     // Interrupted as often as it can be: ticks leave at least half of the time.
     let section_ns = 2 * workload.section_ns_max(machine) + machine.model.tick_ns as u64;
     let threads = *threads as u64;

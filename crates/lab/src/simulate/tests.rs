@@ -284,6 +284,21 @@ fn jobs_are_as_many_as_their_lengths_allow() {
 }
 
 #[test]
+fn users_may_be_more_than_cpus_and_then_share_them() {
+    let jobs = |users: usize| {
+        let mut cell = cell("mcs", users);
+        cell.machine.sockets = 1;
+        cell.machine.smt = 1;
+        cell.limits.window_ns = 40_000_000;
+        cell.workload = self::users(Profile::Compute, |c| (c.locking_percent, c.spinlock_ns) = (0, 0));
+        simulate(&cell).unwrap().jobs_per_minute.unwrap()
+    };
+    // All 18 cores are busy with 18 users, and with 100.
+    let (each_its_own, shared) = (jobs(18), jobs(100));
+    assert!((shared / each_its_own - 1.0).abs() < 0.1, "{each_its_own} {shared}");
+}
+
+#[test]
 fn each_of_a_profiles_locks_excludes() {
     let mut cell = cell("lock-busted", 24);
     cell.workload = users(Profile::Fserver, |c| c.locking_percent = 100);

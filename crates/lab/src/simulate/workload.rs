@@ -126,7 +126,8 @@ impl Workload {
     /// The most threads that it can have on this machine.
     pub fn threads_max(&self, machine: &MachineSpec) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::Jobs(..) => machine.cpus(),
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => machine.cpus(),
+            Self::Jobs(..) => jobs::USERS_MAX,
         }
     }
 

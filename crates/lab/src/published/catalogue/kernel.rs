@@ -4,8 +4,8 @@ use nearlock_workload::jobs::profiles::Profile;
 
 use super::super::{Cells, RowKey, Rows, Scale, Setup, Table, Variant, statements};
 
-/// Users of AIM7 where a publication does not give them.
-const USERS: usize = 80;
+/// Users of AIM7 where a publication does not give them: ten to each CPU.
+const USERS: usize = 800;
 
 /// Numbers of users, as a range of a table stands for them: in steps of 10 up to 100, and else of 100.
 fn users(range: &str) -> Vec<usize> {
@@ -74,7 +74,9 @@ pub(super) const RWSEM_SERIES: Table = Table {
     workload: "exim",
     metric: "throughput",
     unit: "% more than before",
-    scale: Scale::PercentOver(|row| if row.is("workload", "exim") { "rwsem-xadd-base" } else { "linux-counter-mutex" }),
+    scale: Scale::PercentOver(|row| {
+        if row.is("workload", "exim") { "rwsem-xadd-base" } else { "linux-counter-mutex" }
+    }),
     keys: &["workload"],
     adjust: by_workload,
     variants: &[
