@@ -19,7 +19,7 @@ fn success(args: &str) -> String {
 fn json_has_the_documented_keys() {
     let out = success(&format!("{SIMULATE} --lock qspinlock,cna-v13 --threads 1,8 --seeds 2 --format json"));
     let documented = "machine workload lock threads seed ops_per_us jain wait_ns_p50 wait_ns_p99 wait_ns_max \
-                      line_transfers_per_op remote_transfers_per_op local_handover_share jobs_per_minute";
+                      line_transfers_per_op remote_transfers_per_op local_handover_share slow_path_share jobs_per_minute";
     assert_eq!(keys(&out), sorted(documented));
     let rows: Vec<serde_json::Value> = serde_json::from_str(&out).expect("JSON");
     let cells: Vec<_> =

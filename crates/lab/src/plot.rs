@@ -7,6 +7,7 @@
 //! | `panel` | a frame with its axes, and how values lie on them |
 //! | `marks` | colours, markers and labels |
 
+mod listed;
 mod marks;
 mod panel;
 mod reproduced;

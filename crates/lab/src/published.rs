@@ -91,6 +91,8 @@ pub enum Scale {
     RelativeToFirst,
     /// As it is: jobs per minute.
     JobsPerMinute,
+    /// The share of CPU time in slow paths, in per cent. Errors are differences of shares: 3 % instead of 1 % is 0.02.
+    SlowPathPercent,
     /// In per cent more than the lock that this gives for the row, alone in its place.
     PercentOver(fn(&RowKey) -> &'static str),
 }
@@ -232,7 +234,9 @@ impl Table {
     /// than.
     pub fn ratio(&self, of: f64, to: f64) -> f64 {
         match self.scale {
-            Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst => of / to,
+            Scale::Times(_) | Scale::JobsPerMinute | Scale::SlowPathPercent | Scale::RelativeToFirst => {
+                of / to
+            }
             Scale::PercentOver(_) => (100.0 + of) / (100.0 + to),
         }
     }
@@ -242,6 +246,7 @@ impl Table {
     pub fn error(&self, simulated: f64, published: f64) -> f64 {
         let whole = match self.scale {
             Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst => published,
+            Scale::SlowPathPercent => 100.0,
             Scale::PercentOver(_) => 100.0 + published,
         };
         (simulated - published) / whole

@@ -97,6 +97,9 @@ pub struct Simulated {
     pub remote_transfers_per_op: f64,
     /// Share of acquisitions whose predecessor ran on the same NUMA node.
     pub local_handover_share: f64,
+    /// Share of the threads' CPU time that they spent in slow paths of locks, as a profiler would show it: 0.1 is
+    /// 10 %. Of locks that mark theirs.
+    pub slow_path_share: f64,
     /// Jobs that all users together do in a minute of virtual time; `None` where there are none.
     pub jobs_per_minute: Option<f64>,
 }
@@ -215,7 +218,7 @@ impl Run<'_> {
         let journal = Rc::new(Journal::new(simulation));
         spawn(simulation, &machine, &journal, &mut seeds);
         self.drive(&machine, &journal)?;
-        Ok(journal.report(simulation, machine.counters()))
+        Ok(journal.report(simulation, (machine.counters(), machine.times())))
     }
 
     /// Lets the machine run to its end, under the eyes of the checkers.

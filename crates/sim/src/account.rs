@@ -11,6 +11,9 @@ use crate::machine::with;
 /// Regions that can be told from one another. Region 0 is whatever no task has marked.
 pub const REGIONS: usize = 8;
 
+/// The region of what locks mark as their slow paths ([`Platform::in_slow_path`](nearlock_core::platform::Platform::in_slow_path)).
+pub const SLOW_PATH: usize = REGIONS - 1;
+
 /// Times in ns and counts of a task, or of all tasks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {

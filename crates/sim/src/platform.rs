@@ -13,6 +13,7 @@ use nearlock_core::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 
 use crate::access::{Access, Operation};
+use crate::account;
 use crate::arena::LINE;
 use crate::engine::Engine;
 use crate::fences;
@@ -209,6 +210,11 @@ unsafe impl Platform for Sim {
 
     fn cpu_relax(_turn: u32) {
         spend_ps(with(|inner| inner.pause_ps()));
+    }
+
+    fn in_slow_path<R>(f: impl FnOnce() -> R) -> R {
+        let _inside = account::enter(account::SLOW_PATH);
+        f()
     }
 
     fn fence(order: Ordering) {

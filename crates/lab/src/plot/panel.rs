@@ -34,12 +34,26 @@ const TICKS_MAX: f64 = 6.0;
 impl Axis {
     /// From zero to beyond `high`, with round ticks.
     pub(super) fn from_zero(high: f64) -> Self {
-        let high = if high > 0.0 && high.is_finite() { high * 1.04 } else { 1.0 };
-        let magnitude = 10_f64.powf((high / TICKS_MAX).log10().floor());
+        Self::between(0.0, high)
+    }
+
+    /// From zero, or beyond `low` where that is less, to beyond `high`, with round ticks.
+    pub(super) fn between(low: f64, high: f64) -> Self {
+        let high = if high > low && high.is_finite() { high * 1.04 } else { 1.0 };
+        let low = if low < 0.0 && low.is_finite() { low * 1.04 } else { 0.0 };
+        let span = high - low;
+        let magnitude = 10_f64.powf((span / TICKS_MAX).log10().floor());
         let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * magnitude);
-        let step = steps.into_iter().find(|step| high / step <= TICKS_MAX).unwrap_or(steps[3]);
-        let ticks = (0..).map(|n| f64::from(n) * step).take_while(|&tick| tick <= high).collect();
-        Self { scale: Scale::Linear, low: 0.0, high, ticks, label: |value| format!("{}", round(value)) }
+        let step = steps.into_iter().find(|step| span / step <= TICKS_MAX).unwrap_or(steps[3]);
+        let first = (low / step).ceil() as i32;
+        let ticks = (first..).map(|n| f64::from(n) * step).take_while(|&tick| tick <= high).collect();
+        Self { scale: Scale::Linear, low, high, ticks, label: |value| format!("{}", round(value)) }
+    }
+
+    /// So many lines, the first of which is 0: without ticks.
+    pub(super) fn lines(lines: usize) -> Self {
+        let high = lines as f64 - 0.5;
+        Self { scale: Scale::Linear, low: -0.5, high, ticks: vec![], label: |_| String::new() }
     }
 
     /// Numbers of threads, at equal distance where they double. Ticks are those numbers that leave `room` for
@@ -208,6 +222,15 @@ mod tests {
             assert_eq!(labels.join(" "), ticks, "{high}");
             assert!(high.is_nan() || axis.high >= high);
         }
+    }
+
+    #[test]
+    fn an_axis_reaches_below_zero_where_it_must() {
+        let axis = Axis::between(-8.0, 20.0);
+        let labels: Vec<_> = axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect();
+        assert_eq!(labels.join(" "), "-5 0 5 10 15 20");
+        let lines = Axis::lines(3);
+        assert_eq!([0.0, 1.0, 2.0].map(|line| lines.map(&line, (0, 300))), [50, 150, 250]);
     }
 
     #[test]

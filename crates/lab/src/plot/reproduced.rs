@@ -3,6 +3,7 @@
 use nearlock_sim::spec::MachineSpec;
 use plotters::style::{Color, RGBColor};
 
+use super::listed;
 use super::marks::{self, Inside, Shape};
 use super::panel::{Axis, Frame, Panel};
 use super::{
@@ -38,14 +39,22 @@ pub fn reproduced(
         format!("{}: PUBLISHED and SIMULATED, {} on {}", table.name, table.workloads(), table.machines());
     let mut paragraphs = vec![machine_line(machine), format!("Published: {}.", table.source)];
     paragraphs.extend_from_slice(notes);
-    let width = Y_NAME_WIDTH + table.variants.len() as u32 * PANEL_WIDTH + MARGIN as u32;
+    let by_threads = cells[0].row.threads().is_some();
+    let (width, panels_height) = if by_threads {
+        (Y_NAME_WIDTH + table.variants.len() as u32 * PANEL_WIDTH + MARGIN as u32, PANEL_HEIGHT)
+    } else {
+        listed::size(table, cells)
+    };
     let head = Head::new(title, &paragraphs, width);
     let legend = legend(cells, table.variants[0].name);
-    let height = head.height() + (LINE * 3) as u32 + PANEL_HEIGHT + MARGIN as u32;
+    let height = head.height() + (LINE * 3) as u32 + panels_height + MARGIN as u32;
     let svg = picture((width, height), |area| {
         head.draw(area)?;
         draw_legend(area, &legend, head.height() as i32 + LINE)?;
         let mut rest = area.split_vertically(head.height() + (LINE * 3) as u32).1;
+        if !by_threads {
+            return listed::draw(area, &rest, table, cells);
+        }
         for index in 0..table.variants.len() {
             let wide = PANEL_WIDTH + if index == 0 { Y_NAME_WIDTH } else { 0 };
             let (part, right) = rest.split_horizontally(wide);
@@ -58,7 +67,7 @@ pub fn reproduced(
 }
 
 /// How the marker of a simulated cell looks.
-fn look(class: Class) -> (Shape, Inside) {
+pub(super) fn look(class: Class) -> (Shape, Inside) {
     match class {
         Class::Fitted => (Shape::Square, Inside::Filled),
         Class::Seen => (Shape::Diamond, Inside::Hollow),
@@ -86,7 +95,7 @@ fn legend(cells: &[Cell], first: &str) -> Vec<(Sample, String)> {
     if cells.iter().any(|cell| cell.low.is_some()) {
         samples.push((Sample::Band, "simulated, sensitive parameters varied".to_owned()));
     }
-    if cells.iter().any(|cell| cell.variant != first) {
+    if cells.iter().any(|cell| cell.variant != first && cell.row.threads().is_some()) {
         samples.push((Sample::First, format!("{first}, simulated")));
     }
     samples
@@ -126,7 +135,7 @@ fn draw_legend(area: &Area, samples: &[(Sample, String)], top: i32) -> Result<()
 }
 
 /// Draws a published figure, with a bar where its deviation is known.
-fn published(area: &Area, at: (i32, i32), deviation: Option<(i32, i32)>) -> Result<(), PlotError> {
+pub(super) fn published(area: &Area, at: (i32, i32), deviation: Option<(i32, i32)>) -> Result<(), PlotError> {
     if let Some(ends) = deviation {
         marks::bar(area, at.0, ends, DARK)?;
     }
@@ -225,6 +234,22 @@ mod tests {
         }
         assert!(picture.contains("simulated, seen") && !picture.contains("simulated, predicted"));
         assert!(!picture.contains("sensitive parameters varied"));
+    }
+
+    #[test]
+    fn rows_that_are_no_numbers_of_threads_have_a_line_each() {
+        let table = Table::named("rwsem-series").unwrap();
+        let rows = table.rows();
+        let cells: Vec<Cell> = rows
+            .iter()
+            .flat_map(|row| (0..table.variants.len()).map(move |variant| Cell::new(table, row, variant, 3.0)))
+            .collect();
+        let machine = names::machine(table.machine).unwrap();
+        let picture = reproduced(table, &cells, &machine, &[]).unwrap().unwrap();
+        for row in &rows {
+            assert!(picture.contains(&row.key.to_string()), "{}", row.key);
+        }
+        assert!(picture.contains("% more than before") && !picture.contains(">threads<"));
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub const TABLES: &[Table] = &[
         text: include_str!("../../published/cna_context1.csv"),
     },
     kernel::MUTEX_HIGH_SYSTIME,
+    kernel::MUTEX_SLOWPATH_SHARE,
     kernel::RWSEM_SERIES,
     kernel::RWSEM_SPIN_FIRST,
 ];

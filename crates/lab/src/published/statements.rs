@@ -199,6 +199,17 @@ pub(super) const MUTEX_HIGH_SYSTIME: &[Statement] = &[
     },
 ];
 
+/// Of what a profiler showed of it.
+pub(super) const MUTEX_SLOWPATH_SHARE: &[Statement] = &[Statement {
+    text: "the patch cuts the time in the slow path at 4 and 8 nodes",
+    compared: Compared::Variants {
+        of: &["with"],
+        to: "without",
+        rows: Rows::With(&[&[("nodes", "4")], &[("nodes", "8")]]),
+    },
+    expected: Expected::Below(0.05),
+}];
+
 const MIXES: Rows = Rows::With(&[
     &[("workload", "aim7-alltests")],
     &[("workload", "aim7-custom")],

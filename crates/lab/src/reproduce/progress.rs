@@ -44,6 +44,7 @@ impl<'a> Progress<'a> {
         figures.push(match self.table.scale {
             Scale::Times(worth) => simulated.ops_per_us * worth,
             Scale::JobsPerMinute => simulated.jobs_per_minute.unwrap_or(f64::NAN),
+            Scale::SlowPathPercent => 100.0 * simulated.slow_path_share,
             Scale::RelativeToFirst | Scale::PercentOver(_) => {
                 simulated.jobs_per_minute.unwrap_or(simulated.ops_per_us)
             }
@@ -74,7 +75,7 @@ impl<'a> Progress<'a> {
         };
         let this = means(Column::Variant(variant));
         match self.table.scale {
-            Scale::Times(_) | Scale::JobsPerMinute => this.collect(),
+            Scale::Times(_) | Scale::JobsPerMinute | Scale::SlowPathPercent => this.collect(),
             Scale::RelativeToFirst => {
                 this.zip(means(Column::Variant(0))).map(|(this, base)| this / base).collect()
             }

@@ -130,7 +130,7 @@ impl Reproduced {
         for row in self.cells.chunks(self.table.variants.len()) {
             let (base, others) = match self.table.scale {
                 Scale::PercentOver(_) => (None, row),
-                Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst => (Some(&row[0]), &row[1..]),
+                _ => (Some(&row[0]), &row[1..]),
             };
             effects.extend(others.iter().filter_map(|cell| self.effect(base, cell)));
         }

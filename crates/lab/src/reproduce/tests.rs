@@ -18,6 +18,7 @@ fn simulated(ops_per_us: f64) -> Outcome {
         line_transfers_per_op: 0.0,
         remote_transfers_per_op: 0.0,
         local_handover_share: 0.0,
+        slow_path_share: 0.0,
         jobs_per_minute: None,
     })
 }

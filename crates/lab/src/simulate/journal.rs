@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use hdrhistogram::Histogram;
 use nearlock_core::platform::Clock;
+use nearlock_sim::account::{SLOW_PATH, Times};
 use nearlock_sim::checker::{Checker, Violation};
 use nearlock_sim::{Counters, Machine, Sim};
 use nearlock_workload::Observer;
@@ -39,8 +40,13 @@ struct Noted {
     /// Of whoever acquired last, by lock.
     last_node: Vec<usize>,
     local_handovers: u64,
-    at_begin: Option<Counters>,
-    at_end: Option<Counters>,
+    at_begin: Option<(Counters, Times)>,
+    at_end: Option<(Counters, Times)>,
+}
+
+/// What the machine has counted so far.
+fn so_far() -> (Counters, Times) {
+    (Machine::current_counters(), Machine::current_times())
 }
 
 impl Journal {
@@ -78,9 +84,9 @@ impl Journal {
         if now_ns < self.window_ns.start {
             return;
         }
-        noted.at_begin.get_or_insert_with(Machine::current_counters);
+        noted.at_begin.get_or_insert_with(so_far);
         if now_ns >= self.window_ns.end {
-            noted.at_end.get_or_insert_with(Machine::current_counters);
+            noted.at_end.get_or_insert_with(so_far);
             return;
         }
         noted.acquired[thread] += 1;
@@ -133,7 +139,7 @@ impl Journal {
         }
     }
 
-    pub fn report(&self, simulation: &Simulation, after: Counters) -> Simulated {
+    pub fn report(&self, simulation: &Simulation, after: (Counters, Times)) -> Simulated {
         let noted = self.noted.borrow();
         // At least one, so that a window in which nobody acquired gives zeros.
         let operations = noted.acquired.iter().sum::<u64>() as f64;
@@ -141,7 +147,8 @@ impl Journal {
         let window_ns = (self.window_ns.end - self.window_ns.start) as f64;
         let ns_per_op = window_ns / operations + simulation.workload.left_out_ns(simulation.threads);
         let squares = noted.acquired.iter().map(|n| (*n as f64).powi(2)).sum::<f64>();
-        let (begin, end) = (noted.at_begin.unwrap_or(after), noted.at_end.unwrap_or(after));
+        let ((begin, times_before), (end, times)) =
+            (noted.at_begin.unwrap_or(after), noted.at_end.unwrap_or(after));
         let per_op = |a: u64, b: u64| ratio((b - a) as f64);
         Simulated {
             machine: simulation.machine.name.clone(),
@@ -157,6 +164,7 @@ impl Journal {
             line_transfers_per_op: per_op(begin.line_transfers, end.line_transfers),
             remote_transfers_per_op: per_op(begin.remote_transfers, end.remote_transfers),
             local_handover_share: ratio(noted.local_handovers as f64),
+            slow_path_share: times.since(&times_before).share_of(SLOW_PATH),
             jobs_per_minute: simulation.workload.has_jobs().then_some(noted.progress / window_ns * MINUTE_NS),
         }
     }

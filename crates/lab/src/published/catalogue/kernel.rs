@@ -67,6 +67,25 @@ pub(super) const MUTEX_HIGH_SYSTIME: Table = Table {
     text: include_str!("../../../published/mutex_high_systime.csv"),
 };
 
+/// As above, at 1500 users and without hyperthreading.
+fn at_1500_users(row: &RowKey, setup: &mut Setup) {
+    restricted(row, setup);
+    setup.threads = vec![1500];
+}
+
+pub(super) const MUTEX_SLOWPATH_SHARE: Table = Table {
+    name: "mutex-slowpath-share",
+    metric: "CPU time in the mutex's slow path",
+    unit: "% of CPU time",
+    scale: Scale::SlowPathPercent,
+    keys: &["nodes"],
+    adjust: at_1500_users,
+    statements: statements::MUTEX_SLOWPATH_SHARE,
+    fitted: &[],
+    text: include_str!("../../../published/mutex_slowpath_share.csv"),
+    ..MUTEX_HIGH_SYSTIME
+};
+
 pub(super) const RWSEM_SERIES: Table = Table {
     name: "rwsem-series",
     source: "Chen, \"rwsem performance optimizations\", patch series v8, cover letter, October 2013",
