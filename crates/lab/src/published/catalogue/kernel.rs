@@ -94,7 +94,7 @@ pub(super) const RWSEM_SERIES: Table = Table {
     metric: "throughput",
     unit: "% more than before",
     scale: Scale::PercentOver(|row| {
-        if row.is("workload", "exim") { "rwsem-xadd-base" } else { "linux-counter-mutex" }
+        if row.is("workload", "exim") { "rwsem-xadd-base" } else { "linux-counter-mutex-queue" }
     }),
     keys: &["workload"],
     adjust: by_workload,
