@@ -23,9 +23,11 @@ A cell is the mean over seeds, which draw where the threads run: 32 seeds up to 
 36, 8 above (--quick: 16, 6 and 3, and half the window). `error` in JSON and CSV is (simulated -
 published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's parameters were chosen
 with it, `seen` if it was looked at while the model's structure was chosen, and otherwise
-`predicted`: of the model as it is, whatever --set has changed. Of both tables every cell is
-fitted or seen: none is a prediction. In a table relative to stock that is 1: it is marked fitted,
-and counts in no mean.
+`predicted`: of the model as it is, whatever --set has changed. Of the two tables of CNA every cell
+is fitted or seen: none is a prediction. In a table relative to stock that is 1: it is marked
+fitted, and counts in no mean. Where figures are per cent more than something, the error is of what
+they are more; where they are shares of CPU time, it is their difference. What is not in the document
+is simulated, and has no error.
 
 What the publication says in words is held against the simulated figures, and with --band or
 --mechanisms against those with each change alone.";
