@@ -270,31 +270,31 @@ subjects! {
     "cna-v13-no-sro" Linux cna_v13::CnaV13Lock<P, cna::NoShuffleReduction>,
         "cna-v13 without the shuffle reduction", Threshold(CnaV13ThresholdNs), CNA_V13_SETTINGS;
     "linux-counter-mutex" Linux [timed] counter_mutex::CounterMutex<P>,
-        "Linux' mutex until 4.8, of 3.7.10 with both pre-reads: waiters spin, then sleep", Unbounded, &[];
+        "Linux' mutex until 4.8, of 3.7.10 with both pre-reads: waiters spin, then sleep", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-no-preread" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::NoPreRead>,
-        "linux-counter-mutex that swaps before it reads: 3.7.10 as it was", Unbounded, &[];
+        "linux-counter-mutex that swaps before it reads: 3.7.10 as it was", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-spinner-preread" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::SpinnerPreRead>,
-        "linux-counter-mutex with the pre-read of spinners only", Unbounded, &[];
+        "linux-counter-mutex with the pre-read of spinners only", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-waiter-preread" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::WaiterPreRead>,
-        "linux-counter-mutex with the pre-read of waiters only", Unbounded, &[];
+        "linux-counter-mutex with the pre-read of waiters only", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-marked-preread" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::MarkedPreRead>,
-        "linux-counter-mutex whose waiters leave the swap out at -1 only", Unbounded, &[];
+        "linux-counter-mutex whose waiters leave the swap out at -1 only", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-exchange" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::Exchange>,
-        "linux-counter-mutex for processors that cannot count", Unbounded, &[];
+        "linux-counter-mutex for processors that cannot count", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-unlock-first" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::Crowd, counter_mutex::UnlockFirst>,
-        "linux-counter-mutex whose unlock does not wait for the queue's lock", Unbounded, &[];
+        "linux-counter-mutex whose unlock does not wait for the queue's lock", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-queue" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::InTurns<P>>,
-        "linux-counter-mutex whose spinners queue for each turn: 3.10", Unbounded, &[];
+        "linux-counter-mutex whose spinners queue for each turn: 3.10", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-queue-held" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::OneSpins<P>>,
-        "linux-counter-mutex whose spinners queue once", Unbounded, &[];
+        "linux-counter-mutex whose spinners queue once", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-no-spin" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::Nobody>,
         "linux-counter-mutex whose waiters sleep at once", Unbounded, &[];

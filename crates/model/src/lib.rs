@@ -26,7 +26,7 @@
 //!    can try it. (A waiter that nobody will ever wake shows as an execution without end.)
 //! 3. **No ordering is too strong.** Each half of an ordering in the sources, of operations and fences, is dropped in
 //!    turn, and a model fails each time. Exceptions would need a reason of a short list
-//!    ([`evidence::Reason`]); as of now there is none.
+//!    ([`evidence::Reason`]); [`evidence::SURVIVORS`] names them.
 //! 4. **No ordering is left out.** Each that stands in the sources is exercised by some model.
 //! 5. **The models are about something.** A model names the events (a splice, a failed tail update, ...) that
 //!    some execution of it must have reached.

@@ -1,6 +1,7 @@
 //! Which models each lock of core's list has.
 
 mod cna;
+mod counter_mutex;
 mod mutex;
 
 use nearlock_core::classic::cohort::CohortLock;
@@ -8,6 +9,7 @@ use nearlock_core::classic::hmcs::HmcsLock;
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13;
+use nearlock_core::linux::counter_mutex::{Crowd, Exchange, InTurns, OneSpins, UnlockFirst};
 use nearlock_core::linux::qspinlock::{
     Fifo, Node, ParkOnly, Preemptible, QSpinLock, QSpinTuning, StealHybrid, StealOnce, WaitLate, WakefulHead,
     WholeWord,
@@ -159,6 +161,12 @@ fn own_models(name: &str) -> Vec<Model> {
     match name {
         "cohort" => numa_lock::<CohortLock<Loom>>(name, || Loom::set(Setting::CohortLocalPassLimit, 0)),
         "hmcs" => numa_lock::<HmcsLock<Loom>>(name, || Loom::set(Setting::HmcsLocalPassLimit, 0)),
+        "linux-counter-mutex" => counter_mutex::spinning::<Crowd>(name),
+        "linux-counter-mutex-queue" => counter_mutex::spinning::<InTurns<Loom>>(name),
+        "linux-counter-mutex-queue-held" => counter_mutex::spinning::<OneSpins<Loom>>(name),
+        "linux-counter-mutex-no-spin" => counter_mutex::sleeping::<Standard>(name),
+        "linux-counter-mutex-exchange" => counter_mutex::sleeping::<Exchange>(name),
+        "linux-counter-mutex-unlock-first" => counter_mutex::sleeping::<UnlockFirst>(name),
         "qspinlock" => qspin::<Fifo, Standard>(name),
         "qspinlock-whole-word" => qspin::<Fifo, WholeWord>(name),
         "qspinlock-steal-once" => competing::<Fifo, StealOnce>(name, 1, &[Stealing]),

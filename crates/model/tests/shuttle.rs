@@ -52,6 +52,8 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "linux-mutex-no-handoff" => &[&MUTEX, &SPINS],
         "linux-mutex-no-osq" | "linux-mutex-heedless" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
         "linux-mutex-no-spin" => &[&MUTEX, &[MutexHandOver]],
+        "linux-counter-mutex-no-spin" => &[&MUTEX],
+        name if name.starts_with("linux-counter-mutex") => &[&MUTEX, &[MutexOptLock]],
         "cna-preemptible" => &[&NESTED, &SORTS, &SLEEPS, &HEAD_SLEEPS, &[WaitEarly, Stealing]],
         _ => &[],
     };

@@ -1,0 +1,34 @@
+//! Models of the counter mutex.
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Nobody, Spinners};
+
+use crate::exclusion::held_at_first;
+use crate::loom::Loom;
+use crate::model::Model;
+
+/// Waiters that spin. One that fails takes two preemptions to go to sleep.
+pub fn spinning<S: Spinners<Loom>>(name: &str) -> Vec<Model> {
+    use LockEvent::{MutexAfterSleep, MutexAtOnce, MutexOptLock, MutexSleep, MutexWake};
+    vec![
+        held_at_first::<Loom, CounterMutex<Loom, S>>(name, 2, Some(4)).reaching(&[
+            MutexOptLock,
+            MutexAtOnce,
+            MutexSleep,
+            MutexAfterSleep,
+            MutexWake,
+        ]),
+        held_at_first::<Loom, CounterMutex<Loom, S>>(name, 3, Some(1)).reaching(&[MutexOptLock]),
+    ]
+}
+
+/// Waiters that do not spin, so that the queue is all there is.
+pub fn sleeping<T: CounterMutexTuning>(name: &str) -> Vec<Model> {
+    use LockEvent::{MutexAfterSleep, MutexAtOnce, MutexSleep, MutexWake};
+    vec![held_at_first::<Loom, CounterMutex<Loom, Nobody, T>>(name, 3, Some(2)).reaching(&[
+        MutexAtOnce,
+        MutexSleep,
+        MutexAfterSleep,
+        MutexWake,
+    ])]
+}
