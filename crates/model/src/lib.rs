@@ -52,6 +52,7 @@
 //! | three newcomers behind a head (CNA's version 13) | 4 | 1 |
 //! | a newcomer that comes twice, the second time from another NUMA node: held by another thread (CNA) | 4 | 1 |
 //! | the same, held by the head (CNA's version 13) | 3 | 2 |
+//! | held at first by one that may cancel; a waiter that may give up, and one that stays (locks with limits) | 2; 3 | 2 or 3; 1 or 2 |
 //! | the optimistic spin queue: each comes once; twice | 2 or 3; 2 | any number or 2; 3 |
 //! | the same, staged: some leave, and others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |
 //!
@@ -71,6 +72,8 @@
 //! | newcomers behind a head (the same) | 6 or 7 | 1 or 2 | 300 |
 //! | staged queues (CNA) | 6 to 8 | 1 or 2 | 300 |
 //! | the parking token; waiters | 2 or 3 | | 500 |
+//! | [`crowd`](timed::crowd) of threads that give up, and cancel each other (locks with limits) | 4 | 6 | 400 |
+//! | the same | 8 | 4 | 100 |
 //! | the optimistic spin queue, left at random | 4 or 8 | | 500 |
 //! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |
 //!

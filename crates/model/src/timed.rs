@@ -228,28 +228,27 @@ pub fn crowd<L: RawTimedLock<Platform = Shuttle>>(name: &str, threads: u32, roun
 
 /// Those that a checker which tries everything can do: each with a waiter that gives up, or is about to.
 pub fn models<E: Engine, L: RawTimedLock<Platform = E>>(name: &str) -> Vec<Model<E>> {
-    use Act::{Cancel, InTime, Lock, TryLock, UnlessCancelled};
+    use Act::{AtOnce, Cancel, InTime, Lock, TryLock, UnlessCancelled};
     use First::{CancelsAndReleases, Releases};
     let model = |first, acts, preemptions| held_at_first::<E, L>(name, first, acts, Some(preemptions));
-    let mut models = few::<E, L>(name);
-    models.extend([
+    vec![
+        model(Releases, &[&[], &[AtOnce]], 2),
         model(Releases, &[&[TryLock], &[InTime]], 2),
         model(Releases, &[&[Cancel], &[UnlessCancelled]], 3),
         model(CancelsAndReleases, &[&[TryLock], &[UnlessCancelled]], 2),
+        model(Releases, &[&[], &[InTime], &[Lock]], 2),
         model(CancelsAndReleases, &[&[], &[UnlessCancelled], &[Lock]], 1),
-    ]);
-    models
+    ]
 }
 
 /// A few of them, for a lock that shares its source with one that has them all.
 pub fn few<E: Engine, L: RawTimedLock<Platform = E>>(name: &str) -> Vec<Model<E>> {
-    use Act::{AtOnce, InTime, Lock, UnlessCancelled};
+    use Act::{AtOnce, InTime, UnlessCancelled};
     use First::{CancelsAndReleases, Releases};
     let model = |first, acts, preemptions| held_at_first::<E, L>(name, first, acts, Some(preemptions));
     vec![
         model(Releases, &[&[], &[AtOnce]], 2),
         model(Releases, &[&[], &[InTime]], 2),
         model(CancelsAndReleases, &[&[], &[UnlessCancelled]], 2),
-        model(Releases, &[&[], &[InTime], &[Lock]], 1),
     ]
 }

@@ -227,7 +227,7 @@ where
                     word | owned_by(me)
                 }
             };
-            // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow`: the last section happens before ours.
+            // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_slow`: the last section happens before ours.
             // Relaxed on failure, where it is only tried again.
             match self.word.compare_exchange(word, taken, Acquire, Relaxed) {
                 Ok(_) => return Ok(()),
@@ -422,8 +422,8 @@ where
     fn hand_over(&self, first: Option<&Waiter<P>>) {
         P::count(LockEvent::MutexHandOver);
         let handed = first.map_or(0, |first| first.note.load(Relaxed) << OWNER_SHIFT | WAITERS | PICKUP);
-        // Ordering: Release, pairs with the Acquire in `try_take`: our section happens before that of the first.
-        self.word.store(handed, Release);
+        // Relaxed: the first comes to `wait_lock` before its section, to look or to leave the queue, and we hold it.
+        self.word.store(handed, Relaxed);
     }
 }
 

@@ -16,8 +16,8 @@ fn held<T: MutexTuning>(name: &str, acts: &'static [&'static [Act]], preemptions
 /// Those with spinners, who give way after two looks.
 pub fn spinning<T: MutexTuning>(name: &str) -> Vec<Model> {
     vec![
-        held::<T>(name, &[&[Lock], &[Lock]], 4).reaching(&[MutexOptLock, MutexAfterSleep, MutexWake]),
-        held::<T>(name, &[&[], &[Lock], &[Lock]], 2).reaching(&[MutexOptLock]),
+        held::<T>(name, &[&[Lock], &[Lock]], 3).reaching(&[MutexOptLock, MutexAfterSleep, MutexWake]),
+        held::<T>(name, &[&[], &[Lock], &[Lock]], 1).reaching(&[MutexOptLock]),
     ]
 }
 

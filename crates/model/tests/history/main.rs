@@ -6,10 +6,12 @@
 
 mod cna;
 mod mcs;
+mod mutex;
 mod order;
 mod policy;
 mod qspinlock;
 mod starvation;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -114,6 +116,7 @@ fn every_row_of_the_document_has_its_test() {
     let sources = [
         include_str!("cna.rs"),
         include_str!("mcs.rs"),
+        include_str!("mutex.rs"),
         include_str!("qspinlock.rs"),
         include_str!("starvation.rs"),
     ];

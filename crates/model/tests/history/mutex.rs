@@ -1,0 +1,173 @@
+//! The owner mutex, and its queue of spinners.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{self, Relaxed};
+
+use nearlock_core::linux::mutex::{HANDOFF, LinuxMutex, MutexTuning, NoSpinning, PICKUP, Spinning, WAITERS};
+use nearlock_core::linux::osq::Osq;
+use nearlock_core::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId};
+use nearlock_core::raw::{RawLock, RawTimedLock};
+use nearlock_core::schedule::Schedule;
+use nearlock_core::waiter::{GaveUp, Limit};
+use nearlock_model::engine::{Engine, Thread};
+use nearlock_model::exclusion::counting;
+use nearlock_model::loom::{Loom, LoomU32};
+use nearlock_model::model::Model;
+use nearlock_model::mutate::Half;
+use nearlock_model::parts::osq;
+
+use crate::words::{Kind, Same, Words, nodes};
+use crate::{NO_END, Place, STORES, caught, caught_without};
+
+type Mutex<K> = LinuxMutex<Words<K>, NoSpinning>;
+
+const NAME: &str = "linux-mutex-no-spin";
+const OWNER_SHIFT: u32 = 3;
+
+/// The owner in a word of the mutex. Other words of these models are smaller than any that has one.
+fn owner(word: u32) -> u32 {
+    word >> OWNER_SHIFT
+}
+
+#[test]
+fn mutex_locked_again_by_its_holder() {
+    /// There is no PICKUP: a mutex that has been handed over to a thread looks like one that it holds.
+    struct NoPickup;
+    fn without(word: u32) -> u32 {
+        if owner(word) == 0 { word } else { word & !PICKUP }
+    }
+    fn seen(word: u32) -> u32 {
+        if owner(word) == Loom::thread_id().get() { word | PICKUP } else { word }
+    }
+    impl Kind for NoPickup {
+        fn load(word: &LoomU32, order: Ordering) -> u32 {
+            seen(word.load(order))
+        }
+        fn store(word: &LoomU32, v: u32, order: Ordering) {
+            word.store(without(v), order);
+        }
+        fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
+            let new = if owner(old) == 0 { new } else { new & !PICKUP };
+            word.compare_exchange(without(old), new, ok, err).map(seen).map_err(seen)
+        }
+    }
+    fn again<K: Kind>() -> Model {
+        Model::new(format!("{NAME}: locked again"), 1, None, || {
+            let mutex = Mutex::<K>::default();
+            // SAFETY: unlocked below, and not locked by others.
+            let result = unsafe {
+                mutex.lock(&());
+                let result = mutex.lock_within(&(), &Limit::until(1));
+                mutex.unlock(&());
+                result
+            };
+            assert!(result == Err(GaveUp::TimedOut), "the holder gets it again");
+        })
+    }
+    let test = "mutex_locked_again_by_its_holder";
+    caught(test, &again::<Same>(), &again::<NoPickup>(), "the holder gets it again");
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "a debug assertion catches it")]
+fn mutex_handoff_asked_of_a_free_mutex() {
+    /// HANDOFF is set by itself, whatever the word is by then.
+    struct SetsBit;
+    impl Kind for SetsBit {
+        fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
+            if owner(old) != 0 && new == old | HANDOFF {
+                word.fetch_or(HANDOFF, Relaxed);
+                return Ok(old);
+            }
+            word.compare_exchange(old, new, ok, err)
+        }
+    }
+    let model = |name| counting::<Loom, Mutex<Same>>(name, 2, 2, Some(3));
+    let bug = |name| counting::<Loom, Mutex<SetsBit>>(name, 2, 2, Some(3));
+    let how = "free, and to be handed over";
+    caught("mutex_handoff_asked_of_a_free_mutex", &model(NAME), &bug(NAME), how);
+}
+
+#[test]
+fn mutex_mark_of_waiters_lost() {
+    /// Who takes a free mutex takes the mark of the waiters off.
+    struct Forgets;
+    impl Kind for Forgets {
+        fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
+            let takes = owner(old) == 0 && owner(new) != 0;
+            word.compare_exchange(old, if takes { new & !WAITERS } else { new }, ok, err)
+        }
+    }
+    /// A hand-over would make good for it.
+    struct SleepsOnly;
+    impl MutexTuning for SleepsOnly {
+        const SPINNING: Spinning = Spinning::Never;
+        const HAND_OVER: bool = false;
+    }
+    fn model<K: Kind>() -> Model {
+        counting::<Loom, LinuxMutex<Words<K>, SleepsOnly>>("linux-mutex, never handed over", 2, 2, Some(2))
+    }
+    caught("mutex_mark_of_waiters_lost", &model::<Same>(), &model::<Forgets>(), NO_END);
+}
+
+const OSQ: &str = "linux/osq.rs";
+
+/// The model of the spin queue that is called so.
+fn osq_model(situation: &str) -> Model {
+    let called = |model: &Model| model.name == format!("osq: {situation}");
+    osq::models().into_iter().find(called).expect("a model of the spin queue")
+}
+
+#[test]
+fn osq_node_not_initialised() {
+    let place = Place { file: OSQ, function: "enter", operation: "swap" };
+    let model = osq_model("2 threads, 2 visits each");
+    caught_without("osq_node_not_initialised", Half::Release, place, &model, STORES);
+}
+
+#[test]
+fn osq_link_before_previous() {
+    let place = Place { file: OSQ, function: "enter", operation: "store" };
+    let model = osq_model("one returns, one stays");
+    caught_without("osq_link_before_previous", Half::Release, place, &model, STORES);
+}
+
+#[test]
+fn osq_successor_read_and_not_taken_out() {
+    /// Who takes the next out of its link only reads it.
+    struct Reads;
+    impl Kind for Reads {
+        fn swap(word: &LoomU32, v: u32, order: Ordering) -> u32 {
+            if v == 0 { word.load(order) } else { word.swap(v, order) }
+        }
+    }
+    fn two_leave<K: Kind>() -> Model {
+        Model::new("osq: two leave at once", 3, Some(2), || {
+            let (queue, nodes) = (Arc::new(Osq::<Words<K>>::default()), nodes::<K>(3));
+            let place = |slot| {
+                let id = NodeId { slot, level: 0 };
+                LentNode { id, node: Words::<K>::node(id) }
+            };
+            // SAFETY: each slot is one thread's, which enters once, and leaves or releases.
+            unsafe { (0..3).for_each(|slot| _ = queue.enter(&place(slot), Loom::thread_id())) };
+            let others = [1, 2].map(|slot| {
+                let (queue, nodes) = (queue.clone(), nodes.clone());
+                Loom::spawn(Thread { slot: Some(slot), ..Thread::default() }, move || {
+                    // SAFETY: as above.
+                    unsafe {
+                        if queue.leave(&place(slot)) {
+                            queue.release(&place(slot));
+                        }
+                    }
+                    drop(nodes);
+                })
+            });
+            // SAFETY: as above.
+            unsafe { queue.release(&place(0)) };
+            others.into_iter().for_each(|other| other.join().unwrap());
+            assert!(!queue.has_spinner(), "the queue is empty at last");
+        })
+    }
+    let test = "osq_successor_read_and_not_taken_out";
+    caught(test, &two_leave::<Same>(), &two_leave::<Reads>(), "the queue is empty at last");
+}
