@@ -1,14 +1,17 @@
 //! How long a mutex must live. Miri runs these (`.ci/deep miri`), and must find the fault of the ignored one.
 
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread;
 
-use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning};
-use nearlock_core::raw::RawLock;
+use nearlock_core::classic::ttas::TtasLock;
+use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
+use nearlock_core::raw::{RawLock, RawTryLock};
+use nearlock_core::waiter::WaitLock;
 use nearlock_os::Os;
 
-const ROUNDS: u32 = if cfg!(miri) { 8 } else { 200 };
+const ROUNDS: u32 = if cfg!(miri) { 4 } else { 200 };
 
 /// A mutex without spinners, so that its sleepers are in the queue.
 type Mutex = LinuxMutex<Os, NoSpinning>;
@@ -30,39 +33,100 @@ fn a_mutex_may_go_when_every_unlock_has_returned() {
     }
 }
 
-/// Threads that hold references.
-const HOLDERS: u32 = 3;
-
-/// A mutex, and how many references to it there are no more.
-struct Counted {
-    mutex: *const Mutex,
-    gone: AtomicU32,
+thread_local! {
+    /// Whether this thread comes late to locks of queues.
+    static DAWDLES: Cell<bool> = const { Cell::new(false) };
 }
 
-// SAFETY: as far as the mutex is alive: that is what goes wrong.
-unsafe impl Sync for Counted {}
+/// Whether the mutex is gone.
+static IS_FREED: AtomicBool = AtomicBool::new(false);
 
-/// A mutex that protects the count of references to itself: who finds that it is the last frees it, though another's
-/// `unlock` may still be about to wake somebody.
+/// A lock for the queue to which a thread that dawdles comes when the mutex is gone: the scheduler could have it so.
+#[derive(Default)]
+struct Late(TtasLock<Os>);
+
+impl WaitLock for Late {
+    const FREE: Self = Self(TtasLock::new());
+}
+
+// SAFETY: is the lock inside; so below.
+unsafe impl RawLock for Late {
+    type Node = ();
+    unsafe fn lock(&self, node: &()) {
+        // Ordering: Acquire, pairs with the Release below.
+        while DAWDLES.get() && !IS_FREED.load(Acquire) {
+            thread::yield_now();
+        }
+        // SAFETY: the caller's; so below.
+        unsafe { self.0.lock(node) };
+    }
+    unsafe fn unlock(&self, node: &()) {
+        // SAFETY: as above.
+        unsafe { self.0.unlock(node) };
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Late {
+    unsafe fn try_lock(&self, node: &()) -> bool {
+        // SAFETY: as above.
+        unsafe { self.0.try_lock(node) }
+    }
+}
+
+type Fragile = LinuxMutex<Os, NoSpinning, Late>;
+
+/// A pointer for other threads.
+#[derive(Clone, Copy)]
+struct Shared(*const Fragile);
+
+// SAFETY: to a mutex, which is alive as long as nobody frees it: that is what goes wrong.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn mutex<'a>(self) -> &'a Fragile {
+        // SAFETY: it is alive when this is called; that it stays so, nobody sees to.
+        unsafe { &*self.0 }
+    }
+}
+
+/// Three threads have a mutex one after the other, and the third frees it, knowing to be the last. But the first has not come
+/// to the end of its `unlock`.
 #[test]
 #[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
 fn freed_by_whoever_has_been_the_last_to_lock_it() {
-    let leave = |counted: &Counted| {
-        // SAFETY: it is alive when this begins, and unlock follows lock; that it is when `unlock` ends, nobody sees to.
+    let shared = Shared(Box::into_raw(Box::new(Fragile::new())));
+    // SAFETY: unlocked by this thread below; so in the threads.
+    unsafe { shared.mutex().lock(&()) };
+    let third = thread::spawn(move || {
+        let shared = shared;
+        // SAFETY: as above; freed by nobody else.
         unsafe {
-            let mutex = &*counted.mutex;
-            mutex.lock(&());
-            // Others come, and queue.
-            (0..4).for_each(|_| thread::yield_now());
-            let gone = counted.gone.fetch_add(1, Relaxed) + 1;
-            mutex.unlock(&());
-            if gone == HOLDERS {
-                drop(Box::from_raw(counted.mutex.cast_mut()));
-            }
+            shared.mutex().lock(&());
+            shared.mutex().unlock(&());
+            drop(Box::from_raw(shared.0.cast_mut()));
         }
-    };
-    for _ in 0..ROUNDS {
-        let counted = Counted { mutex: Box::into_raw(Box::new(Mutex::new())), gone: AtomicU32::new(0) };
-        thread::scope(|scope| (0..HOLDERS).for_each(|_| _ = scope.spawn(|| leave(&counted))));
+        // Ordering: Release, pairs with the Acquire in `lock`: it is free by then.
+        IS_FREED.store(true, Release);
+    });
+    let second = thread::spawn(move || {
+        let shared = shared;
+        while shared.mutex().is_locked() {
+            thread::yield_now();
+        }
+        // It is ahead of the third, which sleeps.
+        // SAFETY: as above.
+        unsafe {
+            shared.mutex().lock(&());
+            shared.mutex().unlock(&());
+        }
+    });
+    while shared.mutex().word().load(Relaxed) & WAITERS == 0 {
+        thread::yield_now();
     }
+    DAWDLES.set(true);
+    // SAFETY: locked above.
+    unsafe { shared.mutex().unlock(&()) };
+    second.join().unwrap();
+    third.join().unwrap();
 }
