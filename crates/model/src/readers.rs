@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::raw::RawRwLock;
+use nearlock_core::platform::{Clock, Priority};
+use nearlock_core::raw::{RawRwLock, RawTimedRwLock};
+use nearlock_core::waiter::{Cancellation, GaveUp, Limit};
 
 use crate::engine::{Counter, Engine, Handle};
 use crate::exclusion::{Guarded, in_slot};
 use crate::model::Model;
+use crate::shuttle::Shuttle;
 
 impl<E: Engine, L: RawRwLock> Guarded<E, L> {
     /// Takes the lock shared, looks at the count and releases it.
@@ -33,6 +36,20 @@ impl<E: Engine, L: RawRwLock> Guarded<E, L> {
         // SAFETY: locked above with this node.
         unsafe { self.lock.unlock_shared(&node) };
         Some(count)
+    }
+
+    /// As [`shared_section`](Self::shared_section), if the lock is acquired within the limit.
+    pub fn shared_section_within(&self, limit: &Limit<'_, E>) -> Result<u32, GaveUp>
+    where
+        L: RawTimedRwLock<Platform = E>,
+    {
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        unsafe { self.lock.lock_shared_within(&node, limit) }?;
+        let count = self.count.look();
+        // SAFETY: locked above with this node.
+        unsafe { self.lock.unlock_shared(&node) };
+        Ok(count)
     }
 
     /// Takes the lock and counts; then, as a reader, looks, with no other writer in between.
@@ -166,6 +183,57 @@ fn held_at_first<E: Engine, L: RawRwLock>(
     })
 }
 
+/// How a reader that may give up waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Until a moment which comes while it sleeps.
+    Time,
+    /// Until the first thread cancels its wait.
+    Cancellation,
+}
+
+/// The first thread writes already when a reader comes that may give up, and others, who do what these lists say.
+pub fn impatient_reader<E: Engine, L: RawTimedRwLock<Platform = E>>(
+    name: &str,
+    patience: Patience,
+    acts: &'static [&'static [Act]],
+    preemptions: Option<usize>,
+) -> Model<E> {
+    let title = format!("{name}: written at first; a reader's {patience:?} | {}", titles(acts));
+    Model::new(title, acts.len() as u32 + 2, preemptions, move || {
+        let shared = Arc::new(Guarded::<E, L>::default());
+        let cancellation = Arc::new(Cancellation::<E>::default());
+        let writes = acts.iter().flat_map(|acts| acts.iter()).filter(|act| **act != Act::Read).count() as u32;
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        unsafe { shared.lock.lock(&node) };
+        let reader = {
+            let (shared, cancellation) = (shared.clone(), cancellation.clone());
+            E::spawn(in_slot(1), move || {
+                let limit = match patience {
+                    Patience::Time => Limit::until(E::now_ns() + 1),
+                    Patience::Cancellation => Limit { until_ns: None, cancellation: Some(&cancellation) },
+                };
+                let _ = shared.shared_section_within(&limit);
+            })
+        };
+        let others = (2..).zip(acts).map(|(slot, acts)| {
+            let shared = shared.clone();
+            E::spawn(in_slot(slot), move || acts.iter().for_each(|act| _ = act.on(&shared)))
+        });
+        let others: Vec<_> = others.collect();
+        shared.count.add_one();
+        if patience == Patience::Cancellation {
+            cancellation.cancel();
+        }
+        // SAFETY: taken above.
+        unsafe { shared.lock.unlock(&node) };
+        reader.join().unwrap();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        finish(&shared, 1 + writes);
+    })
+}
+
 fn titles(acts: &[&[Act]]) -> String {
     let of_thread = |acts: &&[Act]| acts.iter().map(|act| format!("{act:?}")).collect::<Vec<_>>().join(", ");
     acts.iter().map(of_thread).collect::<Vec<_>>().join(" | ")
@@ -175,4 +243,75 @@ fn finish<E: Engine, L: RawRwLock>(shared: &Guarded<E, L>, written: u32) {
     assert_eq!(shared.count.get(), written);
     assert_eq!(shared.try_shared_section(), Some(written), "no writer is left");
     assert!(shared.try_section(), "the lock is free at last");
+}
+
+/// One in so many turns at the lock is urgent.
+const URGENT: u32 = 6;
+/// What threads of a crowd do: readers are more.
+const ACTS: [Act; 7] =
+    [Act::Read, Act::Read, Act::Read, Act::Write, Act::Downgrade, Act::TryRead, Act::TryWrite];
+
+/// `threads` threads that go `rounds` times to the lock, as readers or writers.
+pub fn crowd<L: RawRwLock>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
+    let title = format!("{name}: {threads} readers and writers, {rounds} rounds each");
+    crowd_of::<L>(title, threads, rounds, |guarded, _| {
+        Shuttle::set_priority(Shuttle::below(URGENT) == 0);
+        ACTS[Shuttle::below(ACTS.len() as u32) as usize].on(guarded)
+    })
+}
+
+/// How long a waiter of a crowd waits at most, in ns: from no time to some sleeps.
+const LIMITS_NS: [u64; 4] = [0, 500, 5_000, 50_000];
+
+/// As [`crowd`], of readers and writers that may give up, or cancel the wait of others.
+pub fn impatient_crowd<L>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle>
+where
+    L: RawTimedRwLock<Platform = Shuttle>,
+{
+    let title = format!("{name}: {threads} readers and writers that may give up, {rounds} rounds each");
+    crowd_of::<L>(title, threads, rounds, |guarded, cancellation| {
+        let limit_ns = LIMITS_NS[Shuttle::below(LIMITS_NS.len() as u32) as usize];
+        let cancellation = Some(cancellation).filter(|_| Shuttle::below(2) == 0);
+        let until_ns = Some(Shuttle::now_ns() + limit_ns).filter(|_| limit_ns > 0 || cancellation.is_none());
+        let limit = Limit { until_ns, cancellation };
+        match Shuttle::below(4) {
+            0 => Act::Write.on(guarded),
+            1 => guarded.section_within(&limit).is_ok().into(),
+            _ => {
+                let _ = guarded.shared_section_within(&limit);
+                0
+            }
+        }
+    })
+}
+
+/// Each round is one `turn`, which says how many sections wrote; by the given cancellation nobody else waits, and somebody may
+/// cancel it at any time.
+fn crowd_of<L: RawRwLock>(
+    title: String,
+    threads: u32,
+    rounds: u32,
+    turn: fn(&Guarded<Shuttle, L>, &Cancellation<Shuttle>) -> u32,
+) -> Model<Shuttle> {
+    Model::new(title, threads, None, move || {
+        let shared = Arc::new(Guarded::<Shuttle, L>::default());
+        let written = Arc::new(AtomicU32::new(0));
+        let turns = threads * rounds;
+        let cancellations: Arc<[Cancellation<Shuttle>]> =
+            (0..turns).map(|_| Cancellation::default()).collect();
+        let work = |slot: u32| {
+            let (shared, written, cancellations) = (shared.clone(), written.clone(), cancellations.clone());
+            move || {
+                for round in 0..rounds {
+                    cancellations[Shuttle::below(turns) as usize].cancel();
+                    let count = turn(&shared, &cancellations[(slot * rounds + round) as usize]);
+                    written.fetch_add(count, Relaxed);
+                }
+            }
+        };
+        let others: Vec<_> = (1..threads).map(|slot| Shuttle::spawn(in_slot(slot), work(slot))).collect();
+        work(0)();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        finish(&shared, written.load(Relaxed));
+    })
 }

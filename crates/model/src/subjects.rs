@@ -15,9 +15,11 @@ use nearlock_core::linux::qspinlock::{
     WholeWord,
 };
 use nearlock_core::platform::LocalNodes;
-use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTryLock};
+use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{Family, LockVisitor, RwLockVisitor, Subject, TimedLockVisitor};
+use nearlock_core::subjects::{
+    Family, LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor,
+};
 use nearlock_core::tuning::Standard;
 
 use crate::engine::Engine;
@@ -25,7 +27,7 @@ use crate::exclusion::{counting, held_at_first, on_numa_nodes, one_node_for_two_
 use crate::loom::Loom;
 use crate::model::Model;
 use crate::parts;
-use crate::readers::{Act, acting, read_at_first, written_at_first};
+use crate::readers::{Act, Patience, acting, impatient_reader, read_at_first, written_at_first};
 use crate::staged::{
     Queue, Stage, queue_at_work, queued_against_nameless, queued_against_pending, without_node,
 };
@@ -41,6 +43,7 @@ pub fn models_of(subject: &Subject) -> Vec<Model> {
     let mut models = subject.visit::<Loom, _>(Common { name: subject.name, bounds: Bounds::of(subject) });
     models.extend(subject.visit_rw::<Loom, _>(Readers { name: subject.name }).unwrap_or_default());
     models.extend(subject.visit_timed::<Loom, _>(Timed { name: subject.name }).unwrap_or_default());
+    models.extend(subject.visit_timed_rw::<Loom, _>(TimedReaders { name: subject.name }).unwrap_or_default());
     models.extend(own_models(subject.name));
     models
 }
@@ -142,6 +145,26 @@ impl TimedLockVisitor<Loom> for Timed<'_> {
             true => timed::few::<Loom, L>(self.name),
             false => timed::models::<Loom, L>(self.name),
         }
+    }
+}
+
+/// Readers that give up.
+struct TimedReaders<'a> {
+    name: &'a str,
+}
+
+impl TimedRwLockVisitor<Loom> for TimedReaders<'_> {
+    type Output = Vec<Model>;
+    fn visit<L: RawTimedRwLock<Platform = Loom>>(self) -> Vec<Model> {
+        let model = |patience, acts, preemptions| {
+            impatient_reader::<Loom, L>(self.name, patience, acts, Some(preemptions))
+        };
+        vec![
+            model(Patience::Time, &[], 3),
+            model(Patience::Cancellation, &[], 2),
+            model(Patience::Time, &[&[Act::Write]], 1),
+            model(Patience::Cancellation, &[&[Act::Write]], 1),
+        ]
     }
 }
 

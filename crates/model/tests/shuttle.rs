@@ -8,14 +8,17 @@ use nearlock_core::linux::cna::Cna;
 use nearlock_core::linux::cna_v13::CnaV13;
 use nearlock_core::linux::qspinlock::{Fifo, Preemptible, QSpinLock, QSpinTuning, WholeWord};
 use nearlock_core::platform::LocalNodes;
-use nearlock_core::raw::{RawTimedLock, RawTryLock};
+use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{Fairness, LockVisitor, Subject, TimedLockVisitor};
+use nearlock_core::subjects::{
+    Fairness, LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor,
+};
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::Engine;
 use nearlock_model::exclusion::held_at_first;
 use nearlock_model::model::Model;
 use nearlock_model::parts::{osq, parker, waiters};
+use nearlock_model::readers;
 use nearlock_model::shuttle::Shuttle;
 use nearlock_model::shuttle::adversary::{Contest, overtaken};
 use nearlock_model::shuttle::crowd::crowd;
@@ -38,6 +41,10 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
     const HEAD_SLEEPS: [LockEvent; 2] = [WaitHead, KickUnlock];
     const MUTEX: [LockEvent; 5] = [Slowpath, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexWake];
     const SPINS: [LockEvent; 3] = [MutexOptLock, OsqLeave, OsqGranted];
+    const RWSEM: [LockEvent; 6] =
+        [RwsemSleepReader, RwsemSleepWriter, RwsemWakeReader, RwsemWakeWriter, RwsemRlock, RwsemWlock];
+    const RWSEM_SPINS: [LockEvent; 2] = [RwsemOptLock, RwsemOptFail];
+    const RWSEM_QUEUE: [LockEvent; 3] = [RwsemRlockFast, RwsemRlockHandoff, RwsemWlockHandoff];
     const SORTS: [LockEvent; 4] = [CnaSplice, CnaFlush, CnaTailSplice, CnaTailUpdateFailed];
     let parts: &[&[LockEvent]] = match name {
         "hmcs" | "cohort" => &[&[LocalPass, PassLimit]],
@@ -54,6 +61,13 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "linux-mutex-no-spin" => &[&MUTEX, &[MutexHandOver]],
         "linux-counter-mutex-no-spin" => &[&MUTEX],
         name if name.starts_with("linux-counter-mutex") => &[&MUTEX, &[MutexOptLock]],
+        "rwsem-xadd-base" | "rwsem-xadd-preread" => &[&RWSEM],
+        "rwsem-xadd-single-waker" => &[&RWSEM, &[RwsemWakeSkipped]],
+        "rwsem-xadd" => &[&RWSEM, &RWSEM_SPINS, &[RwsemWakeSkipped]],
+        "rwsem-no-spin" => &[&RWSEM, &RWSEM_QUEUE, &[RwsemRlockSteal]],
+        "rwsem" | "rwsem-leading-readers" => &[&RWSEM, &RWSEM_SPINS, &RWSEM_QUEUE, &[RwsemRlockSteal]],
+        "rwsem-reader-spin" => &[&RWSEM, &RWSEM_SPINS, &[RwsemRlockSteal]],
+        name if name.starts_with("rwsem") => &[&RWSEM, &RWSEM_SPINS],
         "cna-preemptible" => &[&NESTED, &SORTS, &SLEEPS, &HEAD_SLEEPS, &[WaitEarly, Stealing]],
         _ => &[],
     };
@@ -81,7 +95,49 @@ impl LockVisitor<Shuttle> for Crowds {
         let name = self.0.name;
         let models =
             CROWDS.map(|(threads, rounds, schedules)| (crowd::<L>(name, threads, rounds), schedules));
+        // Of locks with readers, see below.
+        let events = if self.0.is_rw { Vec::new() } else { must_reach(name) };
+        check_all(name, &models, &events);
+    }
+}
+
+/// As [`CROWDS`], of readers and writers.
+const MIXED_CROWDS: [(u32, u32, usize); 3] = [(3, 5, 300), (6, 5, 150), (12, 3, 40)];
+
+struct MixedCrowds(&'static Subject);
+
+impl RwLockVisitor<Shuttle> for MixedCrowds {
+    type Output = ();
+    fn visit<L: RawRwLock>(self) {
+        let name = self.0.name;
+        let models = MIXED_CROWDS
+            .map(|(threads, rounds, schedules)| (readers::crowd::<L>(name, threads, rounds), schedules));
         check_all(name, &models, &must_reach(name));
+    }
+}
+
+#[test]
+fn every_working_lock_with_readers_holds_in_a_crowd() {
+    for subject in Subject::working() {
+        subject.visit_rw::<Shuttle, _>(MixedCrowds(subject));
+    }
+}
+
+struct ImpatientMixedCrowds(&'static Subject);
+
+impl TimedRwLockVisitor<Shuttle> for ImpatientMixedCrowds {
+    type Output = ();
+    fn visit<L: RawTimedRwLock<Platform = Shuttle>>(self) {
+        for (threads, rounds, schedules) in IMPATIENT_CROWDS {
+            readers::impatient_crowd::<L>(self.0.name, threads, rounds).check(schedules);
+        }
+    }
+}
+
+#[test]
+fn no_reader_who_gives_up_takes_the_lock_along() {
+    for subject in Subject::working() {
+        subject.visit_timed_rw::<Shuttle, _>(ImpatientMixedCrowds(subject));
     }
 }
 
