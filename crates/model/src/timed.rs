@@ -236,7 +236,7 @@ pub fn models<E: Engine, L: RawTimedLock<Platform = E>>(name: &str) -> Vec<Model
         model(Releases, &[&[TryLock], &[InTime]], 2),
         model(Releases, &[&[Cancel], &[UnlessCancelled]], 3),
         model(CancelsAndReleases, &[&[TryLock], &[UnlessCancelled]], 2),
-        model(Releases, &[&[], &[InTime], &[Lock]], 2),
+        model(Releases, &[&[], &[InTime], &[Lock]], 1),
         model(CancelsAndReleases, &[&[], &[UnlessCancelled], &[Lock]], 1),
     ]
 }
