@@ -76,7 +76,7 @@ impl<E: Engine> Shared<E> {
 type Part<E> = fn(&Shared<E>);
 
 fn model<E: Engine>(name: &str, waiter: Part<E>, others: &'static [Part<E>]) -> Model<E> {
-    Model::new(name, others.len() as u32 + 1, Some(4), move || {
+    Model::new(name, others.len() as u32 + 1, Some(if others.len() > 1 { 2 } else { 4 }), move || {
         let shared = Arc::new(Shared::<E> {
             data: E::Counter::default(),
             waiter: Waiter::default(),
