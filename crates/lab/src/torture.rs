@@ -10,6 +10,8 @@
 //!
 //! Judged are exclusion and progress. Fairness is not: look at Max/Min and at the longest wait.
 
+mod book;
+mod monitor;
 mod pace;
 mod run;
 mod storm;
@@ -366,10 +368,9 @@ pub fn torture(
     for &setting in Setting::ALL {
         nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
     }
-    let visitor = run::Visitor { lock, plan, interim };
     match plan.waiting {
-        Waiting::Spin => visitor.visit_all::<Spin>(),
-        Waiting::Yield => visitor.visit_all::<SpinThenYield>(),
+        Waiting::Spin => run::run::<Spin>(lock, plan, interim, |lives| lives.with(lock)),
+        Waiting::Yield => run::run::<SpinThenYield>(lock, plan, interim, |lives| lives.with(lock)),
     }
 }
 

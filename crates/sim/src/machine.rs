@@ -106,6 +106,10 @@ impl Machine {
     ///
     /// If there is no such CPU. If `body` panics, the panic comes out of [`Machine::run_until`].
     pub fn spawn(&self, cpu: usize, start_ns: u64, body: impl FnOnce() + 'static) -> usize {
+        self.add(cpu, start_ns, Box::new(body))
+    }
+
+    fn add(&self, cpu: usize, start_ns: u64, body: Box<dyn FnOnce()>) -> usize {
         assert!(cpu < self.inner.socket_of_cpu.len(), "CPU {cpu} of {}", self.inner.socket_of_cpu.len());
         let id = self.inner.engine.borrow_mut().add_task(cpu as u32, start_ns * 1000) as usize;
         let entered = move |yielder| with(|inner| inner.engine.borrow_mut().tasks[id].entered(yielder));

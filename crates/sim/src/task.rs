@@ -172,10 +172,7 @@ pub struct Body(Coroutine<(), (), ()>);
 
 impl Body {
     /// `entered` is told the way back to the event loop before `body` runs.
-    pub fn new(
-        entered: impl FnOnce(*const Yielder<(), ()>) + 'static,
-        body: impl FnOnce() + 'static,
-    ) -> Self {
+    pub fn new(entered: impl FnOnce(*const Yielder<(), ()>) + 'static, body: Box<dyn FnOnce()>) -> Self {
         let stack = DefaultStack::new(STACK).expect("memory for a task's stack");
         Self(Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
             entered(ptr::from_ref(yielder));

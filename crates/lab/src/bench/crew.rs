@@ -17,6 +17,9 @@ const LOOK: Duration = Duration::from_micros(200);
 /// off its processors.
 const HANG: Duration = Duration::from_secs(20);
 
+/// What a thread does, who is told its number.
+type Life = Arc<dyn Fn(usize) + Send + Sync>;
+
 #[derive(Default)]
 struct Gate {
     arrived: AtomicUsize,
@@ -35,11 +38,15 @@ pub struct Crew {
 impl Crew {
     /// Makes `threads` threads, and returns when all of them wait for the start. Each then does `life`, which
     /// is told its number.
-    pub fn gather(threads: usize, life: impl Fn(usize) + Clone + Send + 'static) -> Result<Self, BenchError> {
+    pub fn gather(threads: usize, life: impl Fn(usize) + Send + Sync + 'static) -> Result<Self, BenchError> {
+        Self::of(threads, &(Arc::new(life) as Life))
+    }
+
+    fn of(threads: usize, life: &Life) -> Result<Self, BenchError> {
         let gate = Arc::new(Gate::default());
         let mut handles = Vec::with_capacity(threads);
         for thread in 0..threads {
-            let (at_gate, life) = (Arc::clone(&gate), life.clone());
+            let (at_gate, life) = (Arc::clone(&gate), Arc::clone(life));
             let builder = std::thread::Builder::new().name(format!("bench {thread}")).stack_size(STACK_BYTES);
             let started = builder.spawn(move || {
                 at_gate.arrived.fetch_add(1, Relaxed);
@@ -68,7 +75,7 @@ impl Crew {
 
     /// Waits until all have ended, after they were told to. `progress` changes while they still get the lock.
     /// After a hang they are left behind.
-    pub fn end(self, progress: impl Fn() -> u64) -> Result<(), Failure> {
+    pub fn end(self, progress: &dyn Fn() -> u64) -> Result<(), Failure> {
         let _ending = Ending::begin();
         let (mut seen, mut since) = (None, Instant::now());
         loop {
@@ -116,7 +123,7 @@ mod tests {
     fn threads_that_do_nothing_are_left_behind() {
         let number = Arc::new(AtomicU64::new(0));
         let crew = Crew { patience: Duration::from_millis(20), ..until(&number, 1) };
-        let hang = crew.end(|| 0);
+        let hang = crew.end(&|| 0);
         assert!(matches!(hang, Err(Failure::Hang { waiting: 2, .. })), "{hang:?}");
         number.store(1, Relaxed);
     }
@@ -125,7 +132,7 @@ mod tests {
     fn threads_that_get_on_are_waited_for() {
         let number = Arc::new(AtomicU64::new(0));
         let crew = Crew { patience: Duration::from_secs(10), ..until(&number, 100) };
-        assert_eq!(crew.end(|| number.fetch_add(1, Relaxed)), Ok(()));
+        assert_eq!(crew.end(&|| number.fetch_add(1, Relaxed)), Ok(()));
         assert!(number.load(Relaxed) >= 100);
     }
 }

@@ -11,7 +11,6 @@
 //! last holder take it again has no chance to.
 
 use std::io;
-use std::marker::PhantomData;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,9 +39,9 @@ struct Message {
     is_last: AtomicBool,
 }
 
-struct Run<W, L> {
-    lock: OwnLine<L>,
-    waiting: PhantomData<fn() -> W>,
+/// What the two share, but for the lock.
+#[derive(Default)]
+struct Run {
     message: OwnLine<Message>,
     /// The last hand-over that somebody is about to wait for.
     expected: OwnLine<AtomicU64>,
@@ -70,11 +69,11 @@ fn until(word: &AtomicU64, value: u64) {
     <Os<SpinThenYield>>::wait_until(word, Relaxed, |seen| seen >= value);
 }
 
-impl<W: Wait, L: RawLock> Run<W, L> {
+impl Run {
     /// Holds the lock with this node, hands over number `n`, and returns whether it was the last.
     ///
     /// Safety: the caller holds the lock with this node.
-    unsafe fn hand_over(&self, node: &L::Node, n: u64) -> bool {
+    unsafe fn hand_over<W: Wait, L: RawLock>(&self, lock: &L, node: &L::Node, n: u64) -> bool {
         until(&self.expected.0, n);
         self.dwell.pass::<Os<W>>();
         let is_last = self.over.0.load(Relaxed);
@@ -83,16 +82,22 @@ impl<W: Wait, L: RawLock> Run<W, L> {
         number.store(n, Relaxed);
         released_ns.store(<Os<W>>::now_ns(), Relaxed);
         // SAFETY: by our own condition.
-        unsafe { self.lock.0.unlock(node) };
+        unsafe { lock.unlock(node) };
         is_last
     }
 
     /// Takes over number `n`, and returns whether it was the last. Safety: the node is the caller's own, and
     /// not in use.
-    unsafe fn take_over(&self, node: &L::Node, n: u64, outcome: &mut Outcome) -> bool {
+    unsafe fn take_over<W: Wait, L: RawLock>(
+        &self,
+        lock: &L,
+        node: &L::Node,
+        n: u64,
+        outcome: &mut Outcome,
+    ) -> bool {
         self.expected.0.store(n, Relaxed);
         // SAFETY: by our own condition.
-        unsafe { self.lock.0.lock(node) };
+        unsafe { lock.lock(node) };
         let acquired_ns = <Os<W>>::now_ns();
         let message = &self.message.0;
         if message.number.load(Relaxed) != n {
@@ -108,14 +113,14 @@ impl<W: Wait, L: RawLock> Run<W, L> {
     }
 
     /// Thread 0 hands over the even numbers, thread 1 the odd ones.
-    fn work(&self, thread: usize) {
+    fn work<W: Wait, L: RawLock>(&self, lock: &L, thread: usize) {
         let node = L::Node::default();
         let mut outcome = Outcome::default();
         // Hand-overs count from 2: that thread 0 takes the lock at first is number 1.
         let mut n = 1;
         if thread == 0 {
             // SAFETY: our own node. The other thread waits for the word below before it locks.
-            unsafe { self.lock.0.lock(&node) };
+            unsafe { lock.lock(&node) };
             self.happened.0.store(n, Relaxed);
         } else {
             until(&self.happened.0, n);
@@ -125,11 +130,15 @@ impl<W: Wait, L: RawLock> Run<W, L> {
             let takes = (n % 2 == 0) == (thread == 1);
             // SAFETY: the node is our own, and we hold the lock exactly when it is our turn to hand it over.
             let is_last = unsafe {
-                if takes { self.take_over(&node, n, &mut outcome) } else { self.hand_over(&node, n) }
+                if takes {
+                    self.take_over::<W, L>(lock, &node, n, &mut outcome)
+                } else {
+                    self.hand_over::<W, L>(lock, &node, n)
+                }
             };
             if is_last && takes {
                 // SAFETY: just taken.
-                unsafe { self.lock.0.unlock(&node) };
+                unsafe { lock.unlock(&node) };
             }
             if is_last {
                 break;
@@ -146,6 +155,31 @@ impl<W: Wait, L: RawLock> Run<W, L> {
     fn outcome(&self) -> MutexGuard<'_, Outcome> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Lets them hand over to each other for so long.
+    fn end(
+        &self,
+        crew: Crew,
+        cpus: [u32; THREADS],
+        clock_ns: f64,
+        window: Duration,
+    ) -> Result<Result<Sample, Failure>, BenchError> {
+        crew.start();
+        std::thread::sleep(window);
+        self.over.0.store(true, Relaxed);
+        if let Err(hang) = crew.end(&|| self.happened.0.load(Relaxed)) {
+            return Ok(Err(hang));
+        }
+        let outcome = std::mem::take(&mut *self.outcome());
+        if let Some(source) = outcome.unpinned {
+            return Err(BenchError::Pin { cpus, source });
+        }
+        if outcome.overlaps > 0 {
+            return Ok(Err(Failure::Overlaps { times: outcome.overlaps }));
+        }
+        let ns = outcome.waits.quantile(0.5).map(|ns| ns as f64 - clock_ns).filter(|&ns| ns > 0.0);
+        Ok(Ok(Sample { ns_per_op: ns, waits: Some(outcome.waits), ..Sample::default() }))
+    }
 }
 
 /// One run of one lock, by a thread on each of these CPUs, the holder working for `dwell` once the other
@@ -156,36 +190,13 @@ pub fn measure<W: Wait, L: RawLock>(
     clock_ns: f64,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    let run = Arc::new(Run::<W, L> {
-        lock: OwnLine::default(),
-        waiting: PhantomData,
-        message: OwnLine::default(),
-        expected: OwnLine::default(),
-        happened: OwnLine::default(),
-        over: OwnLine::default(),
-        outcome: Mutex::default(),
-        dwell,
-    });
-    let worked = Arc::clone(&run);
+    let run = Arc::new(Run { dwell, ..Run::default() });
+    let (worked, lock) = (Arc::clone(&run), OwnLine(L::default()));
     let crew = Crew::gather(THREADS, move |thread| {
         if let Err(error) = machine::pin(cpus[thread]) {
             worked.outcome().unpinned = Some(error);
         }
-        worked.work(thread);
+        worked.work::<W, L>(&lock.0, thread);
     })?;
-    crew.start();
-    std::thread::sleep(window);
-    run.over.0.store(true, Relaxed);
-    if let Err(hang) = crew.end(|| run.happened.0.load(Relaxed)) {
-        return Ok(Err(hang));
-    }
-    let outcome = std::mem::take(&mut *run.outcome());
-    if let Some(source) = outcome.unpinned {
-        return Err(BenchError::Pin { cpus, source });
-    }
-    if outcome.overlaps > 0 {
-        return Ok(Err(Failure::Overlaps { times: outcome.overlaps }));
-    }
-    let ns = outcome.waits.quantile(0.5).map(|ns| ns as f64 - clock_ns).filter(|&ns| ns > 0.0);
-    Ok(Ok(Sample { ns_per_op: ns, waits: Some(outcome.waits), ..Sample::default() }))
+    run.end(crew, cpus, clock_ns, window)
 }

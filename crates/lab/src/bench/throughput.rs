@@ -6,6 +6,7 @@
 //! The windows are apart because a look at the clock costs as much as an uncontended lock, and half of it
 //! would lie in the section.
 
+use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,8 +35,9 @@ const TIMED: u32 = 1;
 /// The run is over.
 const OVER: u32 = 2;
 
-struct Run<W: Wait, L> {
-    shared: Shared<Os<W>, L>,
+/// What the threads share, but for the lock.
+struct Run<W> {
+    waiting: PhantomData<fn() -> W>,
     /// Read by all after each section, hardly ever written.
     phase: OwnLine<AtomicU32>,
     /// When the timed window began, on the platform's clock.
@@ -46,8 +48,8 @@ struct Run<W: Wait, L> {
 }
 
 /// Watches one thread from within.
-struct Witness<'a, W: Wait, L> {
-    run: &'a Run<W, L>,
+struct Witness<'a, W> {
+    run: &'a Run<W>,
     thread: usize,
     sections: u64,
     /// The phase in which the present wait began, and when.
@@ -57,7 +59,7 @@ struct Witness<'a, W: Wait, L> {
     waits: Waits,
 }
 
-impl<W: Wait, L: RawLock> Observer for Witness<'_, W, L> {
+impl<W: Wait> Observer for Witness<'_, W> {
     #[inline(always)]
     fn waiting(&mut self) {
         self.phase = self.run.phase();
@@ -87,7 +89,7 @@ impl<W: Wait, L: RawLock> Observer for Witness<'_, W, L> {
     }
 }
 
-impl<W: Wait, L: RawLock> Run<W, L> {
+impl<W: Wait> Run<W> {
     #[inline(always)]
     fn phase(&self) -> u32 {
         self.phase.0.load(Relaxed)
@@ -101,7 +103,7 @@ impl<W: Wait, L: RawLock> Run<W, L> {
         <Os<W>>::now_ns().saturating_sub(self.timed_since_ns.load(Relaxed))
     }
 
-    fn work(&self, thread: usize, params: Params) {
+    fn work<L: RawLock>(&self, shared: &Shared<Os<W>, L>, thread: usize, params: Params) {
         let mut node = L::Node::default();
         let mut witness = Witness {
             run: self,
@@ -112,7 +114,7 @@ impl<W: Wait, L: RawLock> Run<W, L> {
             wait_ns: None,
             waits: Waits::default(),
         };
-        Worker::new(&self.shared, &mut node, params, thread as u64).run(&mut witness);
+        Worker::new(shared, &mut node, params, thread as u64).run(&mut witness);
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).add(&witness.waits);
     }
 
@@ -145,6 +147,19 @@ impl<W: Wait, L: RawLock> Run<W, L> {
             waits: None,
         }
     }
+
+    /// Lets them run through the windows. `counter` is what they counted under the lock.
+    fn end(&self, crew: Crew, window: Duration, counter: &dyn Fn() -> u64) -> Result<Sample, Failure> {
+        crew.start();
+        let mut sample = self.lead(window);
+        crew.end(&|| self.total())?;
+        let (total, counter) = (self.total(), counter());
+        if total != counter {
+            return Err(Failure::LostUpdates { lost: total.abs_diff(counter), total });
+        }
+        sample.waits = Some(self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        Ok(sample)
+    }
 }
 
 /// One run of one lock.
@@ -153,24 +168,15 @@ pub fn measure<W: Wait, L: RawLock>(
     params: Params,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    let run = Arc::new(Run::<W, L> {
-        shared: Shared::default(),
+    let run = Arc::new(Run::<W> {
+        waiting: PhantomData,
         phase: OwnLine(AtomicU32::new(RUNNING)),
         timed_since_ns: AtomicU64::new(0),
         sections: (0..threads).map(|_| OwnLine::default()).collect(),
         waits: Mutex::default(),
     });
-    let worked = Arc::clone(&run);
-    let crew = Crew::gather(threads, move |thread| worked.work(thread, params))?;
-    crew.start();
-    let mut sample = run.lead(window);
-    if let Err(hang) = crew.end(|| run.total()) {
-        return Ok(Err(hang));
-    }
-    let (total, counter) = (run.total(), run.shared.counter());
-    if total != counter {
-        return Ok(Err(Failure::LostUpdates { lost: total.abs_diff(counter), total }));
-    }
-    sample.waits = Some(run.waits.lock().unwrap_or_else(PoisonError::into_inner).clone());
-    Ok(Ok(sample))
+    let shared = Arc::new(Shared::<Os<W>, L>::default());
+    let (worked, worked_on) = (Arc::clone(&run), Arc::clone(&shared));
+    let crew = Crew::gather(threads, move |thread| worked.work(&worked_on, thread, params))?;
+    Ok(run.end(crew, window, &|| shared.counter()))
 }

@@ -45,7 +45,7 @@ struct Alarm {
 pub fn wake(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
     let alarm = Alarm::default();
     let rings = u32::try_from(samples).unwrap_or(u32::MAX);
-    let results = on_cpus(&cpus, Rank::Foremost, |who| match who {
+    let results = on_cpus(&cpus, Rank::Foremost, &|who| match who {
         0 => (1..=rings).filter_map(|number| alarm.ring(number, clock_ns)).collect(),
         _ => {
             (1..=rings).for_each(|number| alarm.sleep(number));
@@ -92,7 +92,7 @@ pub fn futex_hand_over(
 ) -> Result<Vec<f64>, MeasureError> {
     const ROUND_TRIPS: u32 = 16;
     let word = AtomicU32::new(0);
-    let results = on_cpus(&cpus, rank, |who| {
+    let results = on_cpus(&cpus, rank, &|who| {
         let sample = |sample: usize| {
             let began = <Os>::now_ns();
             for trip in 0..ROUND_TRIPS {
@@ -117,7 +117,7 @@ pub fn futex_hand_over(
 /// A heavy fence while a thread of ours runs on another CPU, in ns.
 pub fn heavy_fence(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
     let over = AtomicU32::new(0);
-    let results = on_cpus(&cpus, Rank::Foremost, |who| {
+    let results = on_cpus(&cpus, Rank::Foremost, &|who| {
         let mut times = Vec::new();
         if who == 0 {
             for _ in 0..samples {

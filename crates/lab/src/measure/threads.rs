@@ -51,7 +51,7 @@ impl fmt::Display for Priority {
 pub fn on_cpus<T: Send>(
     cpus: &[u32],
     rank: Rank,
-    work: impl Fn(usize) -> T + Sync,
+    work: &(dyn Fn(usize) -> T + Sync),
 ) -> Result<Vec<T>, MeasureError> {
     let (ready, arrivals) = mpsc::channel();
     // Whether all threads are where they should be.
@@ -59,7 +59,7 @@ pub fn on_cpus<T: Send>(
     thread::scope(|scope| {
         let mut threads = Vec::with_capacity(cpus.len());
         for (place, &cpu) in cpus.iter().enumerate() {
-            let (ready, gate, work) = (ready.clone(), &gate, &work);
+            let (ready, gate, work) = (ready.clone(), &gate, work);
             let life = move || {
                 let pinned = pin(cpu);
                 system::raise(rank);
@@ -88,7 +88,7 @@ pub fn on_cpus<T: Send>(
 
 /// As [`on_cpus`], on one.
 pub fn on_cpu<T: Send>(cpu: u32, rank: Rank, work: impl Fn() -> T + Sync) -> Result<T, MeasureError> {
-    let mut results = on_cpus(&[cpu], rank, |_| work())?;
+    let mut results = on_cpus(&[cpu], rank, &|_| work())?;
     results.pop().ok_or_else(|| MeasureError::Spawn { source: io::ErrorKind::Other.into() })
 }
 
@@ -138,7 +138,7 @@ mod tests {
     fn work_is_done_on_each_cpu_in_order() {
         let cpus = Machine::this().allowed;
         let found =
-            on_cpus(&cpus, Rank::Ordinary, |place| (place, Machine::this().allowed)).expect("allowed");
+            on_cpus(&cpus, Rank::Ordinary, &|place| (place, Machine::this().allowed)).expect("allowed");
         let expected: Vec<_> = cpus.iter().enumerate().map(|(place, &cpu)| (place, vec![cpu])).collect();
         assert_eq!(found, expected);
         assert_eq!(on_cpu(cpus[0], Rank::Foremost, || 7).expect("allowed"), 7);
@@ -155,7 +155,7 @@ mod tests {
                 turn.fetch_add(1, SeqCst);
             }
         };
-        on_cpus(cpus, Rank::Foremost, play).expect("allowed");
+        on_cpus(cpus, Rank::Foremost, &play).expect("allowed");
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error_and_no_hang() {
-        let error = on_cpus(&[Machine::this().allowed[0], 1_000_000], Rank::Ordinary, |_| ());
+        let error = on_cpus(&[Machine::this().allowed[0], 1_000_000], Rank::Ordinary, &|_| ());
         assert!(matches!(error, Err(MeasureError::Pin { cpu: 1_000_000, .. })), "{error:?}");
     }
 }

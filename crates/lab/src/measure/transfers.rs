@@ -159,7 +159,7 @@ pub fn measure(cast: &Cast, rounds: usize, clock_ns: f64) -> Result<Samples, Mea
     let homes = [lines(cast.measurer)?, lines(cast.holder)?];
     let stage = Stage { cast, rounds, clock_ns, homes: &homes, ended: OwnLine::default() };
     let cpus: Vec<u32> = [cast.measurer, cast.holder].into_iter().chain(cast.reader).collect();
-    let mut samples = on_cpus(&cpus, Rank::Foremost, |who| stage.play(who))?;
+    let mut samples = on_cpus(&cpus, Rank::Foremost, &|who| stage.play(who))?;
     Ok(samples.swap_remove(MEASURER))
 }
 

@@ -1,5 +1,6 @@
 //! One thread of a run: what it does to the lock, and what it sees.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,11 +11,11 @@ use nearlock_core::raw::RawTryLock;
 use nearlock_core::waiter::{Cancellation, GaveUp, Limit};
 use nearlock_os::Os;
 use nearlock_workload::Observer;
-use nearlock_workload::locktorture::Hand;
+use nearlock_workload::locktorture::{Hand, Shared};
 
 use super::GivenUp;
+use super::book::Book;
 use super::pace::{Next, SLEEP_ONE_IN, Think};
-use super::run::Run;
 use super::storm::UNLIMITED_ONE_IN;
 use super::ways::Ways;
 
@@ -82,21 +83,24 @@ struct Patience<W: Wait> {
 
 /// A thread, to itself.
 pub struct Torturer<'a, W: Wait, L, O> {
-    run: &'a Run<Os<W>, L, O>,
+    book: &'a Book<W>,
+    shared: &'a Shared<Os<W>, L>,
     thread: usize,
     role: Role,
     waiting_since_ns: u64,
     wait_ns_max: u64,
     canary: u64,
+    ways: PhantomData<O>,
 }
 
 impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
-    pub fn new(run: &'a Run<Os<W>, L, O>, thread: usize, role: Role) -> Self {
-        Self { run, thread, role, waiting_since_ns: 0, wait_ns_max: 0, canary: 0 }
+    pub fn new(book: &'a Book<W>, shared: &'a Shared<Os<W>, L>, thread: usize, role: Role) -> Self {
+        let ways = PhantomData;
+        Self { book, shared, thread, role, waiting_since_ns: 0, wait_ns_max: 0, canary: 0, ways }
     }
 
     fn watch(&self) -> &'a Watch {
-        &self.run.watches[self.thread].0
+        &self.book.watches[self.thread].0
     }
 
     /// Within what limit to wait; `None`: for ever.
@@ -105,7 +109,7 @@ impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
             let shift = LIMIT_SHIFTS.start + below::<Os<W>>(LIMIT_SHIFTS.end - LIMIT_SHIFTS.start);
             self.waiting_since_ns + below::<Os<W>>(1 << shift)
         };
-        match &self.run.storm {
+        match &self.book.storm {
             _ if !O::TIMED => None,
             None if below::<Os<W>>(LIMITED_ONE_IN) == 0 => {
                 Some(Patience { until_ns: Some(within()), cancellation: None })
@@ -189,11 +193,11 @@ impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Hand<L> for Torturer<'_, W, L, O
                 O::downgrade(lock, node);
                 count(&self.watch().downgraded);
                 // SAFETY: held shared.
-                let before = self.run.canary.0.read();
+                let before = self.book.canary.0.read();
                 // SAFETY: as above.
-                let after = || self.run.canary.0.read();
+                let after = || self.book.canary.0.read();
                 let mut unchanged = true;
-                let alone = self.run.shared.read(&self.run.read_held, || unchanged = after() == before);
+                let alone = self.shared.read(&self.book.read_held, || unchanged = after() == before);
                 if !(alone && unchanged) {
                     count(&self.watch().failures);
                 }
@@ -218,8 +222,8 @@ impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Observer for Torturer<'_, W, L, 
         }
         // Read at the beginning of the section and written at its end, so that any overlap shows.
         // SAFETY: the lock was acquired.
-        self.canary = unsafe { self.run.canary.0.read() };
-        if let Some(storm) = &self.run.storm {
+        self.canary = unsafe { self.book.canary.0.read() };
+        if let Some(storm) = &self.book.storm {
             storm.hold();
         }
     }
@@ -228,18 +232,18 @@ impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Observer for Torturer<'_, W, L, 
         // SAFETY: the lock is held, by a writer exclusively.
         unsafe {
             match self.role {
-                Role::Writer => self.run.canary.0.write(self.canary + 1),
-                Role::Reader if self.run.canary.0.read() != self.canary => count(&self.watch().failures),
+                Role::Writer => self.book.canary.0.write(self.canary + 1),
+                Role::Reader if self.book.canary.0.read() != self.canary => count(&self.watch().failures),
                 Role::Reader => {}
             }
         }
     }
 
     fn goes_on(&mut self) -> bool {
-        if self.run.storm.as_ref().is_some_and(|storm| !storm.goes_on()) {
+        if self.book.storm.as_ref().is_some_and(|storm| !storm.goes_on()) {
             return false;
         }
-        match self.run.pace.next(self.thread) {
+        match self.book.pace.next(self.thread) {
             Next::Stop => false,
             Next::Go(think) => {
                 match think {

@@ -157,7 +157,7 @@ impl LockVisitor<Platform> for Burst<'_> {
             seed,
             stride: (BETWEEN_LOOKS_NS / (cell.section_ns + cell.think_ns + SECTION_LEAST_NS)).max(1),
         };
-        let shares = on_cpus(cpus, Rank::Foremost, |thread| stage.work(thread))?;
+        let shares = on_cpus(cpus, Rank::Foremost, &|thread| stage.work(thread))?;
         let (total, counter) = (shares.iter().map(|share| share.total).sum::<u64>(), stage.shared.counter());
         if total != counter {
             let failure = Failure::LostUpdates { lost: total.abs_diff(counter), total };

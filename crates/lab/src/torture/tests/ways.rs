@@ -10,7 +10,7 @@ use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTr
 use nearlock_core::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
 use nearlock_os::Os;
 
-use super::super::run::Visitor;
+use super::super::run::run;
 use super::super::ways::{TimedShared, Ways};
 use super::*;
 
@@ -156,8 +156,7 @@ fn able() -> &'static Subject {
 }
 
 fn torture_simple<O: Ways<Os<Yielding>, Simple<Yielding>>>(plan: &Plan) -> Tortured {
-    let visitor = Visitor { lock: able(), plan, interim: &mut |_| () };
-    visitor.torture::<Yielding, Simple<Yielding>, O>().unwrap()
+    run::<Yielding>(able(), plan, &mut |_| (), |lives| lives.by::<Simple<Yielding>, O>()).unwrap()
 }
 
 #[test]

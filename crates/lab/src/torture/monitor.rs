@@ -1,0 +1,154 @@
+//! Who looks at a run from outside.
+
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nearlock_core::native::Wait;
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::Subject;
+use nearlock_workload::locktorture::LONG_READ_TIMES;
+
+use super::book::{Book, entropy};
+use super::pace::{PHASE, Phase};
+use super::{Plan, Problem, Totals};
+
+/// How often the run is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// In a storm waiters spin in one phase of so many, and sleep at once in the others: it is sleepers that can be cancelled.
+const SPINNING_ONE_IN: u64 = 4;
+/// Changes phases, reports, and notices a standstill.
+pub struct Monitor<'a, W: Wait> {
+    lock: &'static Subject,
+    book: &'a Book<W>,
+    plan: &'a Plan,
+    handles: &'a [JoinHandle<()>],
+    /// Acquisitions and ended threads at the last change of either.
+    progress: (u64, usize),
+    since: Instant,
+    /// Cancelled waiters at the last change.
+    cancelled: u64,
+    cancelled_since: Instant,
+}
+
+impl<'a, W: Wait> Monitor<'a, W> {
+    pub fn new(
+        lock: &'static Subject,
+        book: &'a Book<W>,
+        plan: &'a Plan,
+        handles: &'a [JoinHandle<()>],
+    ) -> Self {
+        let now = Instant::now();
+        Self { lock, book, plan, handles, progress: (0, 0), since: now, cancelled: 0, cancelled_since: now }
+    }
+
+    /// Runs the threads through their phases, for as long as the plan says.
+    pub fn run(&mut self, interim: &mut dyn FnMut(&Totals)) -> Option<Problem> {
+        let began = Instant::now();
+        let mut next_phase = Duration::ZERO;
+        let mut next_report = self.plan.stat_interval;
+        loop {
+            let elapsed = began.elapsed();
+            let left = match self.cancellations_wanted() {
+                None => self.plan.duration.saturating_sub(elapsed),
+                Some(wanted) if self.book.given_up().cancelled < wanted => LOOK,
+                Some(_) => Duration::ZERO,
+            };
+            if left.is_zero() {
+                return None;
+            }
+            if elapsed >= next_phase {
+                let (phase, length) = self.phase(elapsed);
+                self.book.pace.set(phase);
+                next_phase = elapsed + length;
+            }
+            if !self.plan.stat_interval.is_zero() && elapsed >= next_report {
+                interim(&self.book.totals());
+                next_report += self.plan.stat_interval;
+            }
+            std::thread::sleep(LOOK.min(left));
+            // No thread ends before it is told to.
+            let ended = self.ended();
+            if ended > 0 {
+                return Some(Problem::Panicked { threads: ended });
+            }
+            if let Some(problem) = self.hang().or_else(|| self.calm()) {
+                return Some(problem);
+            }
+        }
+    }
+
+    /// How many cancellations end the run, if not time does.
+    fn cancellations_wanted(&self) -> Option<u64> {
+        self.book.storm.as_ref().and(self.plan.storm).and_then(|storm| storm.cancellations)
+    }
+
+    /// Waits until every thread has seen that the run is over.
+    pub fn wait_for_the_end(&mut self) -> Option<Problem> {
+        self.since = Instant::now();
+        while self.ended() < self.handles.len() {
+            std::thread::sleep(LOOK / 10);
+            if let Some(problem) = self.hang() {
+                return Some(problem);
+            }
+        }
+        None
+    }
+
+    fn phase(&mut self, elapsed: Duration) -> (Phase, Duration) {
+        let stutter = self.plan.stutter.as_nanos();
+        if stutter > 0 && elapsed.as_nanos() / stutter % 2 == 1 {
+            // Nobody can be expected to make progress.
+            self.since = Instant::now();
+            self.cancelled_since = self.since;
+            return (Phase::pause(), PHASE);
+        }
+        let threads = self.book.crew.threads();
+        match self.book.storm {
+            // Its rounds are phases enough.
+            Some(_) => {
+                let spins = entropy().is_multiple_of(SPINNING_ONE_IN);
+                let budget_ns = self.plan.settings[Setting::SpinBudgetNs as usize];
+                let set = nearlock_os::set_setting(Setting::SpinBudgetNs, if spins { budget_ns } else { 0 });
+                debug_assert!(set.is_ok(), "0 and what it was are within the limits");
+                (Phase::full(threads), PHASE)
+            }
+            None => Phase::draw(threads, || entropy() as u32),
+        }
+    }
+
+    fn ended(&self) -> usize {
+        self.handles.iter().filter(|handle| handle.is_finished()).count()
+    }
+
+    /// For how long nothing may happen.
+    fn patience(&self) -> Duration {
+        let times = super::kind(self.lock).long_write_times().max(LONG_READ_TIMES);
+        let long_hold = Duration::from_millis(self.plan.long_hold_ms.saturating_mul(times));
+        self.plan.hang.max(long_hold.saturating_mul(3))
+    }
+
+    /// Whether nothing has happened for too long.
+    fn hang(&mut self) -> Option<Problem> {
+        let totals = self.book.totals();
+        let progress = (totals.writes.total + totals.reads.total, self.ended());
+        if progress != self.progress {
+            self.progress = progress;
+            self.since = Instant::now();
+        }
+        let idle = self.since.elapsed();
+        let (waiting, threads) = (self.book.waiting(), self.handles.len());
+        (idle >= self.patience()).then_some(Problem::Hang { idle, waiting, threads })
+    }
+
+    /// Whether a storm that is to cancel so many cancels nobody any more.
+    fn calm(&mut self) -> Option<Problem> {
+        let wanted = self.cancellations_wanted()?;
+        let cancelled = self.book.given_up().cancelled;
+        if cancelled != self.cancelled {
+            self.cancelled = cancelled;
+            self.cancelled_since = Instant::now();
+        }
+        let idle = self.cancelled_since.elapsed();
+        (idle >= self.patience()).then_some(Problem::Calm { idle, cancelled, wanted })
+    }
+}
