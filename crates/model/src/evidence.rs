@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::{Depth, Model, Run};
-use crate::mutate::{Half, Mutant, Site, Stores, failure_with, record};
+use crate::mutate::{Fate, Half, Mutant, Outcome, Site, Stores, outcome_of, record};
 
 /// Why an ordering may stand in a lock though no model fails without it. There is no other reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,17 +48,8 @@ pub struct Survivor {
     pub reason: Reason,
 }
 
-/// All survivors there may be.
-pub const SURVIVORS: &[Survivor] = &[
-    // The store that frees a marked mutex comes after an addition to the same word, which releases.
-    Survivor {
-        file: "linux/counter_mutex.rs",
-        function: "release",
-        operation: "store",
-        half: Half::Release,
-        reason: Reason::ReleaseSequence,
-    },
-];
+/// All survivors there may be: none.
+pub const SURVIVORS: &[Survivor] = &[];
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -71,8 +62,11 @@ pub struct Evidence {
 
 impl Evidence {
     /// Runs the models as they are, to this depth, and within their own bounds where it is not reached; then drops each
-    /// half of an ordering that they exercise, and runs those that do, the shortest first, until one fails. That at the
-    /// models' own bounds: what fails there fails deeper down too. `tell` is told of each step as it is done.
+    /// half of an ordering that they exercise, and runs those that do until one fails. First come the models that exercise
+    /// fewest places: those of the lock in whose source the place is, before those of locks that are made of it. That at
+    /// the models' own bounds: what fails there fails deeper down too. `tell` is told of each step as it is done.
+    ///
+    /// What is found does not depend on how fast the machine is: a search is bounded by its executions.
     ///
     /// On one thread: loom maps and unmaps stacks in each execution, which several threads of one process do more slowly
     /// than one (11 s instead of 8, two processors, `orderings --locks qspinlock,cna --run-only`).
@@ -91,18 +85,21 @@ impl Evidence {
             (run, sites)
         };
         let recorded: Vec<_> = models.iter().map(recorded).collect();
-        let mut shortest: Vec<_> = recorded.iter().zip(models).collect();
-        shortest.sort_by_key(|((run, _), _)| run.executions);
+        let mut focused: Vec<_> = recorded.iter().zip(models).collect();
+        focused.sort_by_key(|((run, sites), _)| (sites.len(), run.executions));
         let sites: BTreeSet<Site> = recorded.iter().flat_map(|(_, sites)| sites).copied().collect();
         let verdict = |site: &Site| {
-            let exercising = || shortest.iter().filter(|((_, sites), _)| sites.contains(site));
-            let failing =
-                |model: &Model, stores| Some((model.name.clone(), failure_with(model, Some(*site), stores)?));
-            let caught = exercising()
-                .take_while(|((run, _), _)| run.executions <= depth.consequences_max)
-                .find_map(|(_, model)| failing(model, Stores::AsTheyCome))
-                .or_else(|| exercising().find_map(|(_, model)| failing(model, Stores::Ordered)));
-            let mutant = Mutant { site: *site, caught };
+            let exercising = || focused.iter().filter(|((_, sites), _)| sites.contains(site));
+            let small = exercising().filter(|((run, _), _)| run.executions <= depth.consequences_max);
+            let small: Vec<_> = small.map(|(_, model)| *model).collect();
+            let all = exercising().map(|(_, model)| *model).collect();
+            let fate = match fate_of(site, small, Stores::AsTheyCome, depth.consequences_max as usize) {
+                caught @ Fate::Caught { .. } => caught,
+                Fate::Survives | Fate::Unsettled { .. } => {
+                    fate_of(site, all, Stores::Ordered, EXECUTIONS_MAX)
+                }
+            };
+            let mutant = Mutant { site: *site, fate };
             tell(&mutant);
             mutant
         };
@@ -110,8 +107,42 @@ impl Evidence {
         Self { runs: recorded.into_iter().map(|(run, _)| run).collect(), mutants }
     }
 
+    /// The mutants of which nobody knows.
+    pub fn unsettled(&self) -> impl Iterator<Item = &Mutant> {
+        self.mutants.iter().filter(|mutant| matches!(mutant.fate, Fate::Unsettled { .. }))
+    }
+
     /// The mutants that no model has caught.
     pub fn survivors(&self) -> impl Iterator<Item = &Mutant> {
-        self.mutants.iter().filter(|mutant| mutant.caught.is_none())
+        self.mutants.iter().filter(|mutant| mutant.fate == Fate::Survives)
+    }
+}
+
+/// Executions of one model that are tried on a mutant, at most. Those of most models are a hundredth of that; without an
+/// ordering they may be many times as many.
+const EXECUTIONS_MAX: usize = 100_000;
+
+/// A mutant is tried on all its models for so many executions; then, on those that would have gone on, for more; and so on.
+/// Most fail at once in one of them, and are without end in another.
+const ROUNDS: [usize; 4] = [100, 1_000, 10_000, EXECUTIONS_MAX];
+
+/// What becomes of these models without this half, in so many executions of each at most.
+fn fate_of(site: &Site, models: Vec<&Model>, stores: Stores, executions_max: usize) -> Fate {
+    let mut open = models;
+    let last = ROUNDS.iter().position(|round| *round >= executions_max).unwrap_or(ROUNDS.len() - 1);
+    for round in &ROUNDS[..=last] {
+        let mut unsettled = Vec::new();
+        for model in open {
+            match outcome_of(model, Some(*site), stores, Some(*round.min(&executions_max))) {
+                Outcome::Fails(how) => return Fate::Caught { model: model.name.clone(), how },
+                Outcome::Holds => {}
+                Outcome::Unsettled => unsettled.push(model),
+            }
+        }
+        open = unsettled;
+    }
+    match open.first() {
+        None => Fate::Survives,
+        Some(model) => Fate::Unsettled { model: model.name.clone() },
     }
 }

@@ -65,10 +65,12 @@ impl Model {
     ///
     /// If one of them fails, or does not end.
     pub fn check(&self) {
-        self.check_to(Depth::default());
+        self.search(Depth::default());
     }
 
-    fn check_to(&self, depth: Depth) {
+    /// Tries them to this depth.
+    pub(crate) fn search(&self, depth: Depth) -> Search {
+        let before = Loom::executions();
         let mut builder = ::loom::model::Builder::new();
         builder.preemption_bound = depth.preemptions_of(self);
         builder.max_permutations = depth.executions_max;
@@ -77,6 +79,9 @@ impl Model {
         builder.max_branches = BRANCHES_MAX;
         let body = self.body.clone();
         builder.check(move || body());
+        let executions = Loom::executions() - before;
+        // It stops before the execution of this number.
+        Search { executions, is_cut: depth.executions_max.is_some_and(|max| executions + 1 >= max as u64) }
     }
 
     /// As [`check`](Self::check), to this depth, and says what it took.
@@ -86,12 +91,8 @@ impl Model {
     /// As [`check`](Self::check), and if something that the model should reach has not happened, unless the search was
     /// stopped.
     pub fn run(&self, depth: Depth) -> Run {
-        let (begin, before) = (Instant::now(), Loom::executions());
-        let events = Loom::events();
-        self.check_to(depth);
-        let executions = Loom::executions() - before;
-        // It stops before the execution of this number.
-        let is_cut = depth.executions_max.is_some_and(|max| executions + 1 >= max as u64);
+        let (begin, events) = (Instant::now(), Loom::events());
+        let Search { executions, is_cut } = self.search(depth);
         for ((event, before), after) in LockEvent::ALL.iter().zip(events).zip(Loom::events()) {
             let reached = after > before || is_cut;
             assert!(reached || !self.reaches.contains(event), "{}: no {}", self.name, event.name());
@@ -106,6 +107,14 @@ impl Model {
     }
 }
 
+/// What a search came to.
+pub(crate) struct Search {
+    /// How many executions were tried.
+    pub(crate) executions: u64,
+    /// Whether there would have been more.
+    pub(crate) is_cut: bool,
+}
+
 /// How much further than a model's own bounds to go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
@@ -113,8 +122,8 @@ pub struct Depth {
     pub more_preemptions: usize,
     /// Stop after so many executions; looked at every 20,000.
     pub executions_max: Option<usize>,
-    /// Models of up to so many executions are tried on a mutant without the rule that plain stores to one word are
-    /// ordered ([`Stores`](crate::mutate::Stores)), before any is tried with it.
+    /// Models of up to so many executions are tried on a mutant, for as many, without the rule that plain stores to one
+    /// word are ordered ([`Stores`](crate::mutate::Stores)), before any is tried with it.
     pub consequences_max: u64,
 }
 

@@ -6,6 +6,7 @@
 //! without it. A mutant that no model catches is either an ordering too strong or a model too
 //! weak. No hook stands in the source of a lock.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +14,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::Once;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-use crate::model::{Depth, Model, Run};
+use crate::model::{Depth, Model, Run, Search};
 
 /// One half of an ordering, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,35 +160,63 @@ pub enum Stores {
     AsTheyCome,
 }
 
-/// Runs `model` with `dropped` missing (`None`: as it is), silently. What it failed with, if it did.
-pub fn failure_of(model: &Model, dropped: Option<Site>) -> Option<String> {
-    failure_with(model, dropped, Stores::Ordered)
+/// What came of a model with something missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It failed, and with this.
+    Fails(String),
+    /// It holds in all executions.
+    Holds,
+    /// It holds in as many executions as were allowed, and there are more.
+    Unsettled,
 }
 
-/// As [`failure_of`], under this rule.
-pub fn failure_with(model: &Model, dropped: Option<Site>, stores: Stores) -> Option<String> {
+/// Runs `model` with `dropped` missing (`None`: as it is), silently. What it failed with, if it did.
+pub fn failure_of(model: &Model, dropped: Option<Site>) -> Option<String> {
+    match outcome_of(model, dropped, Stores::Ordered, None) {
+        Outcome::Fails(how) => Some(how),
+        Outcome::Holds | Outcome::Unsettled => None,
+    }
+}
+
+/// As [`failure_of`], under this rule, and for less than so many executions.
+pub fn outcome_of(
+    model: &Model,
+    dropped: Option<Site>,
+    stores: Stores,
+    executions_max: Option<usize>,
+) -> Outcome {
     silence_on_demand();
     DROPPED.set(dropped);
     STORES.set(stores);
     QUIET.set(true);
-    let result = catch_unwind(AssertUnwindSafe(|| model.check()));
+    let depth = Depth { executions_max, ..Depth::default() };
+    let result = catch_unwind(AssertUnwindSafe(|| model.search(depth)));
     QUIET.set(false);
     STORES.set(Stores::Ordered);
     DROPPED.set(None);
-    let payload = result.err()?;
+    match result {
+        Ok(Search { is_cut: true, .. }) => Outcome::Unsettled,
+        Ok(_) => Outcome::Holds,
+        Err(payload) => Outcome::Fails(failure(&*payload)),
+    }
+}
+
+/// What a model has panicked with, in words.
+fn failure(payload: &(dyn Any + Send)) -> String {
     let text = payload
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| payload.downcast_ref::<&str>().copied())
         .unwrap_or("a panic without text");
     let first = text.trim().lines().next().unwrap_or_default().trim();
-    Some(match CHECKING.replace(Check::Other) {
+    match CHECKING.replace(Check::Other) {
         Check::Sections => "two sections that nothing orders".to_owned(),
         Check::Stores => STORES_NOT_ORDERED.to_owned(),
         Check::Other if text.contains(ENDLESS) => "an execution without end".to_owned(),
         Check::Other if text.contains(NOT_YET) => "a word used before it is known to be made".to_owned(),
         Check::Other => first.to_owned(),
-    })
+    }
 }
 
 /// What a mutant fails with under the rule [`Stores::Ordered`] alone.
@@ -209,15 +238,46 @@ const ENDLESS: &str = "exceeded maximum number of branches";
 pub struct Mutant {
     /// What was dropped.
     pub site: Site,
-    /// The model that failed, and with what. `None`: it survived all models of the lock.
-    pub caught: Option<(String, String)>,
+    /// What the models say of it.
+    pub fate: Fate,
+}
+
+/// What models say of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// This one failed, and with this.
+    Caught {
+        /// Its name.
+        model: String,
+        /// In words.
+        how: String,
+    },
+    /// All of them hold.
+    Survives,
+    /// None fails in the executions that were tried, and of this one there are more.
+    Unsettled {
+        /// Its name.
+        model: String,
+    },
+}
+
+impl Mutant {
+    /// The model that failed, and with what.
+    pub fn caught(&self) -> Option<(&str, &str)> {
+        match &self.fate {
+            Fate::Caught { model, how } => Some((model, how)),
+            Fate::Survives | Fate::Unsettled { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for Mutant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.caught {
-            Some((model, how)) => write!(f, "{}: caught by {model}: {how}", self.site),
-            None => write!(f, "{}: SURVIVED", self.site),
+        let Self { site, fate } = self;
+        match fate {
+            Fate::Caught { model, how } => write!(f, "{site}: caught by {model}: {how}"),
+            Fate::Survives => write!(f, "{site}: SURVIVED"),
+            Fate::Unsettled { model } => write!(f, "{site}: UNSETTLED: {model} did not come to its end"),
         }
     }
 }

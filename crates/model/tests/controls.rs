@@ -13,7 +13,7 @@ use nearlock_model::evidence::Evidence;
 use nearlock_model::exclusion::counting;
 use nearlock_model::loom::{Loom, LoomU32};
 use nearlock_model::model::{Depth, Model};
-use nearlock_model::mutate::{Half, Mutant, failure_of};
+use nearlock_model::mutate::{Half, Mutant, Outcome, Stores, failure_of, outcome_of};
 use nearlock_model::timed;
 
 fn mutants(models: &[Model]) -> Vec<Mutant> {
@@ -47,7 +47,7 @@ fn an_unfair_lock_excludes_all_the_same() {
         counting::<Loom, Lifo<Loom>>("lock-lifo", 2, 1, None),
         counting::<Loom, Lifo<Loom>>("lock-lifo", 3, 1, Some(2)),
     ];
-    assert!(mutants(&models).iter().all(|mutant| mutant.caught.is_some()));
+    assert!(mutants(&models).iter().all(|mutant| mutant.caught().is_some()));
 }
 
 #[test]
@@ -99,7 +99,7 @@ unsafe impl RawLock for TooStrong {
 #[test]
 fn a_needless_ordering_survives() {
     let mutants = mutants(&[counting::<Loom, TooStrong>("too-strong", 2, 1, None)]);
-    let survivors: Vec<_> = mutants.iter().filter(|mutant| mutant.caught.is_none()).collect();
+    let survivors: Vec<_> = mutants.iter().filter(|mutant| mutant.caught().is_none()).collect();
     assert_eq!((mutants.len(), survivors.len()), (3, 1));
     let site = survivors[0].site;
     assert!(site.file.ends_with("tests/controls.rs"), "{site}");
@@ -152,7 +152,19 @@ fn a_search_that_was_stopped_says_so() {
     // It may not have reached what it should; evidence is then of the model's own bounds too.
     model.clone().reaching(&[LockEvent::Pending]).run(to(10));
     let mutants = Evidence::gather(&[model], to(1), |_| ()).mutants;
-    assert!(mutants.len() == 2 && mutants.iter().all(|mutant| mutant.caught.is_some()));
+    assert!(mutants.len() == 2 && mutants.iter().all(|mutant| mutant.caught().is_some()));
+}
+
+/// A mutant that no model catches in time has not survived.
+#[test]
+fn a_search_that_was_stopped_settles_nothing() {
+    let model = counting::<Loom, TtasLock<Loom>>("ttas", 2, 2, Some(3));
+    let outcome = |dropped, executions_max| outcome_of(&model, dropped, Stores::Ordered, executions_max);
+    assert_eq!(outcome(None, Some(10)), Outcome::Unsettled);
+    assert_eq!(outcome(None, Some(100_000)), Outcome::Holds);
+    for mutant in mutants(std::slice::from_ref(&model)) {
+        assert!(matches!(outcome(Some(mutant.site), Some(100_000)), Outcome::Fails(_)), "{mutant}");
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn each_asymmetric_fence_is_a_place_of_its_own() {
     let model = dekker::<Loom>("heavy and light, each missing once", heavy, &[light]);
     let evidence = Evidence::gather(&[model], Depth::default(), |_| ());
     assert_eq!(evidence.mutants.len(), 2);
-    assert!(evidence.mutants.iter().all(|m| m.site.half == Half::Whole && m.caught.is_some()));
+    assert!(evidence.mutants.iter().all(|m| m.site.half == Half::Whole && m.caught().is_some()));
 }
 
 fn no_fence() {}
