@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 use nearlock_core::classic::mcs::{McsLock, Node};
+use nearlock_core::linux::mcs_spinlock::SpinnerQueue;
 use nearlock_core::platform::{Atomic, AtomicInt, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
-use nearlock_model::engine::{Engine, Thread};
+use nearlock_model::engine::{Counter, Engine, Thread};
 use nearlock_model::exclusion::counting;
 use nearlock_model::loom::{Loom, LoomPtr, LoomU32, LoomU64};
 use nearlock_model::model::Model;
@@ -67,6 +68,31 @@ fn mcs_barrier_after_the_hand_over() {
 fn mcs_write_barrier_after_the_wait() {
     let bug = two_threads::<Displaced<Wait>>();
     caught("mcs_write_barrier_after_the_wait", &two_threads::<Loom>(), &bug, SECTIONS);
+}
+
+/// Two threads that are the head of a queue of spinners, once each.
+fn two_heads<P: Platform>() -> Model {
+    Model::new("mcs-spinlock: 2 threads", 2, None, || {
+        let shared = Arc::new((SpinnerQueue::<P>::default(), <Loom as Engine>::Counter::default()));
+        let turn = |shared: &(SpinnerQueue<P>, _)| shared.0.as_head(|| Counter::add_one(&shared.1));
+        let of_other = shared.clone();
+        let other = Loom::spawn(Thread { slot: Some(1), ..Thread::default() }, move || turn(&of_other));
+        turn(&shared);
+        other.join().unwrap();
+        assert_eq!(shared.1.get(), 2);
+    })
+}
+
+#[test]
+fn mcs_spinlock_barrier_after_the_hand_over() {
+    let bug = two_heads::<Displaced<HandOver>>();
+    caught("mcs_spinlock_barrier_after_the_hand_over", &two_heads::<Loom>(), &bug, SECTIONS);
+}
+
+#[test]
+fn mcs_spinlock_write_barrier_after_the_wait() {
+    let bug = two_heads::<Displaced<Wait>>();
+    caught("mcs_spinlock_write_barrier_after_the_wait", &two_heads::<Loom>(), &bug, SECTIONS);
 }
 
 /// Whose ordering of `granted`, the only 32-bit word of MCS, is a write barrier after the access.

@@ -1,4 +1,4 @@
-//! The platform of loom with 32-bit words of another kind: bugs that stand in what is done to a word.
+//! The platform of loom with words of another kind: bugs that stand in what is done to a word.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use nearlock_core::linux::osq::Node;
 use nearlock_core::platform::{
-    Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, SplitWord,
+    Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, SplitWord,
 };
 use nearlock_core::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use nearlock_model::loom::{Loom, LoomPtr, LoomU32, LoomU64};
@@ -27,6 +27,13 @@ pub trait Kind: Send + Sync + 'static {
     fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
         word.compare_exchange(old, new, ok, err)
     }
+    /// Of 64 bits; so below.
+    fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+        word.fetch_add(v, order)
+    }
+    fn and_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+        word.fetch_and(v, order)
+    }
 }
 
 /// Nothing does.
@@ -40,10 +47,13 @@ pub struct Words<K>(PhantomData<K>);
 #[repr(transparent)]
 pub struct Word<K>(LoomU32, PhantomData<K>);
 
+/// Its word of 64 bits.
+pub struct Long<K>(LoomU64, PhantomData<K>);
+
 // SAFETY: none: the bug is in here.
 unsafe impl<K: Kind> Platform for Words<K> {
     type U32 = Word<K>;
-    type U64 = LoomU64;
+    type U64 = Long<K>;
     type Ptr<T> = LoomPtr<T>;
 
     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
@@ -95,6 +105,15 @@ impl<K: Kind> Schedule for Words<K> {
     }
     fn should_give_way(spin: &mut Spin) -> bool {
         Loom::should_give_way(spin)
+    }
+}
+
+impl<K: Kind> Priority for Words<K> {
+    fn is_priority() -> bool {
+        Loom::is_priority()
+    }
+    fn set_priority(urgent: bool) {
+        Loom::set_priority(urgent);
     }
 }
 
@@ -168,5 +187,39 @@ impl<K: Kind> SplitWord for Word<K> {
     }
     fn swap_high_half(&self, v: u16, order: Ordering) -> u16 {
         self.0.swap_high_half(v, order)
+    }
+}
+
+impl<K: Kind> Atomic<u64> for Long<K> {
+    const ZERO: Self = panic!("as the word inside");
+    fn new(v: u64) -> Self {
+        Self(LoomU64::new(v), PhantomData)
+    }
+    fn load(&self, order: Ordering) -> u64 {
+        self.0.load(order)
+    }
+    fn store(&self, v: u64, order: Ordering) {
+        self.0.store(v, order);
+    }
+    fn swap(&self, v: u64, order: Ordering) -> u64 {
+        self.0.swap(v, order)
+    }
+    fn compare_exchange(&self, old: u64, new: u64, ok: Ordering, err: Ordering) -> Result<u64, u64> {
+        self.0.compare_exchange(old, new, ok, err)
+    }
+}
+
+impl<K: Kind> AtomicInt<u64> for Long<K> {
+    fn fetch_add(&self, v: u64, order: Ordering) -> u64 {
+        K::add_long(&self.0, v, order)
+    }
+    fn fetch_sub(&self, v: u64, order: Ordering) -> u64 {
+        self.0.fetch_sub(v, order)
+    }
+    fn fetch_and(&self, v: u64, order: Ordering) -> u64 {
+        K::and_long(&self.0, v, order)
+    }
+    fn fetch_or(&self, v: u64, order: Ordering) -> u64 {
+        self.0.fetch_or(v, order)
     }
 }

@@ -1,0 +1,194 @@
+//! The reader-writer semaphores.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{self, AcqRel, Release};
+
+use nearlock_core::linux::rwsem::{NoSpin, Rwsem, RwsemTuning};
+use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd, SingleWaker, WriterSpin, XaddTuning};
+use nearlock_core::platform::{Atomic, AtomicInt, Platform};
+use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTryLock};
+use nearlock_core::waiter::{GaveUp, Limit};
+use nearlock_model::engine::{Engine, Thread};
+use nearlock_model::loom::{Loom, LoomU64};
+use nearlock_model::model::Model;
+use nearlock_model::mutate::Half;
+use nearlock_model::readers::Act::{self, Read, Write};
+use nearlock_model::readers::{acting, written_at_first};
+
+use crate::words::{Kind, Same, Words};
+use crate::{NO_END, Place, SECTIONS, caught, caught_without};
+
+/// A model in which a writer holds the lock when the others come.
+fn written<L: RawRwLock>(name: &str, acts: &'static [&'static [Act]], preemptions: usize) -> Model {
+    written_at_first::<Loom, L>(name, acts, Some(preemptions))
+}
+
+const WRITERS: &[&[Act]] = &[&[Write], &[Write]];
+const BOTH: &[&[Act]] = &[&[Write], &[Read]];
+
+#[test]
+fn rwsem_xadd_wake_up_left_to_nobody() {
+    /// A flag says that a wake-up is pending, and a release that sees it returns.
+    struct Flag;
+    impl XaddTuning for Flag {
+        const TRY_PRE_READ: bool = SingleWaker::TRY_PRE_READ;
+        const WAKE_PRE_READ: bool = SingleWaker::WAKE_PRE_READ;
+        const WRITER_SPIN: WriterSpin = SingleWaker::WRITER_SPIN;
+        fn wake_alone<P: Platform>(waking: &P::U32, wake: impl Fn()) {
+            // Ordering: AcqRel, and Release below: no ordering is what it lacks.
+            if waking.swap(1, AcqRel) == 0 {
+                wake();
+                waking.store(0, Release);
+            }
+        }
+    }
+    fn model<T: XaddTuning>() -> Model {
+        written::<RwsemXadd<Loom, T>>("rwsem-xadd-single-waker", WRITERS, 2)
+    }
+    caught("rwsem_xadd_wake_up_left_to_nobody", &model::<SingleWaker>(), &model::<Flag>(), NO_END);
+}
+
+const XADD_TUNING: &str = "linux/rwsem_xadd/tuning.rs";
+
+#[test]
+fn rwsem_xadd_waker_that_stores() {
+    let place = Place { file: XADD_TUNING, function: "wake_alone", operation: "swap" };
+    let model = written::<RwsemXadd<Loom, SingleWaker>>("rwsem-xadd-single-waker", BOTH, 2);
+    caught_without("rwsem_xadd_waker_that_stores", Half::Acquire, place, &model, NO_END);
+}
+
+#[test]
+fn rwsem_xadd_compared_as_unsigned() {
+    /// To a reader no count is below 0.
+    struct Unsigned;
+    impl Kind for Unsigned {
+        fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+            let old = word.fetch_add(v, order);
+            if v == 1 { old & (u64::MAX >> 1) } else { old }
+        }
+    }
+    fn model<K: Kind>() -> Model {
+        acting::<Loom, RwsemXadd<Words<K>, Base>>("rwsem-xadd-base", &[&[Write], &[Read]], Some(3))
+    }
+    caught("rwsem_xadd_compared_as_unsigned", &model::<Same>(), &model::<Unsigned>(), SECTIONS);
+}
+
+#[test]
+fn rwsem_xadd_attempt_in_the_way() {
+    /// To a reader that takes its attempt back somebody else is always active: it wakes nobody.
+    struct WakesNobody;
+    impl Kind for WakesNobody {
+        fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+            let old = word.fetch_add(v, order);
+            if v == 1_u64.wrapping_neg() { old + 1 } else { old }
+        }
+    }
+    fn model<K: Kind>() -> Model {
+        written::<RwsemXadd<Words<K>, Base>>("rwsem-xadd-base", BOTH, 2)
+    }
+    caught("rwsem_xadd_attempt_in_the_way", &model::<Same>(), &model::<WakesNobody>(), NO_END);
+}
+
+/// One reader in the count of the semaphore of today, and that somebody writes.
+const READER: u64 = 1 << 8;
+const WRITER: u64 = 1;
+const WAITERS: u64 = 1 << 1;
+const HANDOFF: u64 = 1 << 2;
+
+#[test]
+fn rwsem_attempt_in_the_way() {
+    /// To a reader that takes its attempt back somebody writes: it wakes nobody.
+    struct WakesNobody;
+    impl Kind for WakesNobody {
+        fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+            let old = word.fetch_add(v, order);
+            if v == READER.wrapping_neg() { old | WRITER } else { old }
+        }
+    }
+    fn model<K: Kind>() -> Model {
+        written::<Rwsem<Words<K>, NoSpin>>("rwsem-no-spin", BOTH, 2)
+    }
+    caught("rwsem_attempt_in_the_way", &model::<Same>(), &model::<WakesNobody>(), NO_END);
+}
+
+#[test]
+fn rwsem_reader_that_queues_without_acquire() {
+    let place = Place { file: "linux/rwsem/queue.rs", function: "queue_reader", operation: "load" };
+    let model = acting::<Loom, Rwsem<Loom>>("rwsem", &[&[Write], &[Read]], Some(3));
+    caught_without("rwsem_reader_that_queues_without_acquire", Half::Acquire, place, &model, SECTIONS);
+}
+
+/// A semaphore whose writers insist at their first failed attempt.
+struct Insists;
+impl RwsemTuning for Insists {
+    const WRITER_SPIN: bool = false;
+    const HANDOFF_SPIN: bool = false;
+    const HANDOFF_NS: Option<u64> = Some(0);
+}
+
+/// It is read when a writer comes that insists, and then gives up; and `readers` more.
+fn insisting<K: Kind>(readers: u32, until_ns: u64) -> Model {
+    let title = format!("rwsem, insisting: a writer gives up, {readers} more readers");
+    Model::new(title, 2 + readers, Some(2), move || {
+        let lock = Arc::new(Rwsem::<Words<K>, Insists>::default());
+        // SAFETY: released below; so in the other threads.
+        unsafe { lock.lock_shared(&()) };
+        let writer = {
+            let lock = lock.clone();
+            Loom::spawn(Thread { slot: Some(1), ..Thread::default() }, move || {
+                // SAFETY: as above.
+                unsafe {
+                    match lock.lock_within(&(), &Limit::until(until_ns)) {
+                        Ok(()) => lock.unlock(&()),
+                        Err(why) => assert_eq!(why, GaveUp::TimedOut),
+                    }
+                }
+            })
+        };
+        let readers = (2..2 + readers).map(|slot| {
+            let lock = lock.clone();
+            Loom::spawn(Thread { slot: Some(slot), ..Thread::default() }, move || {
+                // SAFETY: as above.
+                unsafe {
+                    lock.lock_shared(&());
+                    lock.unlock_shared(&());
+                }
+            })
+        });
+        let readers: Vec<_> = readers.collect();
+        // SAFETY: taken above.
+        unsafe { lock.unlock_shared(&()) };
+        writer.join().unwrap();
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        // SAFETY: nobody else is there.
+        assert!(unsafe { lock.try_lock(&()) }, "the lock is free at last");
+    })
+}
+
+#[test]
+fn rwsem_handoff_to_who_has_given_up() {
+    /// The last waiter that gives up takes only its own mark off.
+    struct Leaves;
+    impl Kind for Leaves {
+        fn and_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+            word.fetch_and(v | HANDOFF, order)
+        }
+    }
+    let test = "rwsem_handoff_to_who_has_given_up";
+    caught(test, &insisting::<Same>(0, 0), &insisting::<Leaves>(0, 0), "the lock is free at last");
+}
+
+#[test]
+fn rwsem_handoff_taken_off_twice() {
+    /// Who lets readers in takes the bit off once more.
+    struct Twice;
+    impl Kind for Twice {
+        fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+            let takes = [HANDOFF, HANDOFF | WAITERS].map(|bits| bits.wrapping_neg() & (READER - 1));
+            let again = if takes.contains(&(v & (READER - 1))) { HANDOFF } else { 0 };
+            word.fetch_add(v.wrapping_sub(again), order)
+        }
+    }
+    let test = "rwsem_handoff_taken_off_twice";
+    caught(test, &insisting::<Same>(1, 1), &insisting::<Twice>(1, 1), "the lock is free at last");
+}
