@@ -145,21 +145,19 @@ impl<W: Wait> Book<W> {
         self.watches.iter().map(|watch| watch.0.given_up()).sum()
     }
 
-    /// What exclusion violated left behind; whether threads still run decides whether the canary counts.
-    pub fn lost_exclusion(&self, all_have_ended: bool) -> Vec<Problem> {
+    /// Whether somebody has seen another in its section.
+    pub fn lost_exclusion(&self) -> Option<Problem> {
         let totals = self.totals();
         let failures = totals.writes.failures + totals.reads.failures;
-        let mut problems = Vec::new();
-        if failures > 0 {
-            problems.push(Problem::Exclusion { failures });
-        }
-        if all_have_ended {
-            let total = totals.writes.total;
-            // SAFETY: nobody is left to hold the lock.
-            let lost = total.abs_diff(unsafe { self.canary.0.read() });
-            problems.extend((lost > 0).then_some(Problem::LostUpdates { lost, total }));
-        }
-        problems
+        (failures > 0).then_some(Problem::Exclusion { failures })
+    }
+
+    /// Whether the canary has missed sections. For when all threads have ended.
+    pub fn lost_updates(&self) -> Option<Problem> {
+        let total = self.totals().writes.total;
+        // SAFETY: nobody is left to hold the lock.
+        let lost = total.abs_diff(unsafe { self.canary.0.read() });
+        (lost > 0).then_some(Problem::LostUpdates { lost, total })
     }
 
     pub fn waiting(&self) -> usize {

@@ -123,7 +123,11 @@ pub fn run<W: Wait>(
         problems.extend(join(handles));
     }
     problems.extend(canceller.and_then(|canceller| join(vec![canceller])));
-    problems.extend(book.lost_exclusion(problems.is_empty()));
+    let all_have_ended = problems.is_empty();
+    problems.extend(book.lost_exclusion());
+    if all_have_ended {
+        problems.extend(book.lost_updates());
+    }
     let mut events = nearlock_os::events();
     for (count, before) in events.iter_mut().zip(events_before) {
         *count -= before;
