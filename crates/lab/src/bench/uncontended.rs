@@ -36,25 +36,44 @@ fn without_lock<L: RawLock>(_lock: &L, _node: &L::Node) {
 
 /// One run of one lock: the median batch, less the median empty batch.
 pub fn measure<L: RawLock>(window: Duration) -> Sample {
-    // A thread of its own, as some locks cost less in a process that never had two.
-    let ns_per_op = std::thread::scope(|scope| scope.spawn(|| batches::<L>(window)).join());
+    on_thread_of_its_own(window, &|| {
+        let (lock, node) = (L::default(), L::Node::default());
+        Box::new(move |batch| match batch {
+            Batch::Locked => with_lock(&lock, &node),
+            Batch::Empty => without_lock(&lock, &node),
+        })
+    })
+}
+
+/// Which loop to run.
+#[derive(Clone, Copy)]
+enum Batch {
+    Locked,
+    Empty,
+}
+
+/// Runs the loop that it is told to.
+type Loops = Box<dyn Fn(Batch)>;
+
+/// A thread of its own, as some locks cost less in a process that never had two.
+fn on_thread_of_its_own(window: Duration, loops: &(dyn Fn() -> Loops + Sync)) -> Sample {
+    let ns_per_op = std::thread::scope(|scope| scope.spawn(|| batches(window, &loops())).join());
     let ns_per_op = ns_per_op.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     Sample { ns_per_op, ..Sample::default() }
 }
 
 /// In ns per operation; `None` if it is too little to be measured.
-fn batches<L: RawLock>(window: Duration) -> Option<f64> {
-    let (lock, node) = (L::default(), L::Node::default());
-    let batch_ns = |batch: fn(&L, &L::Node)| {
+fn batches(window: Duration, loops: &Loops) -> Option<f64> {
+    let batch_ns = |batch| {
         let began = Instant::now();
-        batch(&lock, &node);
+        loops(batch);
         began.elapsed().as_nanos() as f64
     };
     let began = Instant::now();
     let (mut locked, mut empty) = (Vec::new(), Vec::new());
     while locked.is_empty() || began.elapsed() < window {
-        locked.push(batch_ns(with_lock));
-        empty.push(batch_ns(without_lock));
+        locked.push(batch_ns(Batch::Locked));
+        empty.push(batch_ns(Batch::Empty));
     }
     let ns_per_op = (median(locked)? - median(empty)?) / f64::from(BATCH);
     (ns_per_op > 0.0).then_some(ns_per_op)

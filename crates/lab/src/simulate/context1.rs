@@ -12,7 +12,7 @@ use rand_core::Rng;
 
 use super::Simulation;
 use super::journal::Journal;
-use super::workload::seat_on;
+use super::workload::{queue_node, seat_on};
 
 /// Where the two of a pair run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,18 @@ impl Context1 {
         self.section_ns + 2 * self.think_ns + (asleep_ns + self.lines as f64 * farthest_ns) as u64
     }
 
+    /// The CPUs of the threads, of which each two are a pair.
+    fn cpus(&self, simulation: &Simulation, seeds: &mut impl Rng) -> Vec<usize> {
+        let Simulation { machine: spec, threads, placement, .. } = simulation;
+        let mut cpus = placement.cpus(spec, *threads, seeds.next_u64());
+        match self.partners {
+            // Stable: within a socket the order stays as drawn.
+            Partners::Socket => cpus.sort_by_key(|&cpu| spec.socket_of_cpu(cpu)),
+            Partners::Anywhere => shuffle(&mut cpus, seeds),
+        }
+        cpus
+    }
+
     /// Puts it on the machine, a thread to each CPU that the seed draws.
     pub(super) fn spawn<L: RawLock>(
         &self,
@@ -72,13 +84,7 @@ impl Context1 {
         journal: &Rc<Journal>,
         seeds: &mut impl Rng,
     ) {
-        let Simulation { machine: spec, threads, placement, .. } = simulation;
-        let mut cpus = placement.cpus(spec, *threads, seeds.next_u64());
-        match self.partners {
-            // Stable: within a socket the order stays as drawn.
-            Partners::Socket => cpus.sort_by_key(|&cpu| spec.socket_of_cpu(cpu)),
-            Partners::Anywhere => shuffle(&mut cpus, seeds),
-        }
+        let (spec, cpus) = (&simulation.machine, self.cpus(simulation, seeds));
         let spell = |ns| Spell { ns, turns: 0 };
         let params = Params {
             section: spell(self.section_ns),
@@ -92,15 +98,16 @@ impl Context1 {
             .chunks(2)
             .map(|pair| Rc::new(machine.place(spec.socket_of_cpu(pair[0]), Pair::<Sim>::default())))
             .collect();
-        seat_on::<L::Node, _>(&cpus, machine, simulation, journal, seeds, |mut seat| {
+        seat_on(&cpus, machine, simulation, journal, seeds, &mut |mut seat| {
             let shared = Rc::clone(&shared[self.lock_of(seat.thread)]);
             let pair = Rc::clone(&pairs[seat.thread / 2]);
             let side = if seat.thread.is_multiple_of(2) { Side::First } else { Side::Second };
-            move || {
-                let node = &mut seat.queue_node.0;
+            let mut node = queue_node::<L::Node>(machine, &seat);
+            Box::new(move || {
+                let node = &mut node.0;
                 let mut partner = Partner::<Sim, L>::new(&shared, &pair, side, node, params, seat.seed);
                 partner.run(&mut seat.scribe);
-            }
+            })
         });
     }
 }

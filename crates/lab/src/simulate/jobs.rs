@@ -12,7 +12,7 @@ use rand_core::Rng;
 
 use super::Simulation;
 use super::journal::Journal;
-use super::workload::seat_on;
+use super::workload::{queue_node, seat_on};
 
 /// More users than any publication has; as many as a qspinlock can name.
 pub(super) const USERS_MAX: usize = 10_000;
@@ -62,13 +62,14 @@ pub(super) fn spawn<G: Gate>(
     let params = params(constants);
     let guarded = machine.place_slice(0, constants.locks as usize, Guarded::<Sim, G>::default);
     let shared = Rc::new((guarded, machine.place(spec.sockets - 1, Rest::<Sim>::default())));
-    seat_on::<G::Node, _>(&cpus, machine, simulation, journal, seeds, |mut seat| {
+    seat_on(&cpus, machine, simulation, journal, seeds, &mut |mut seat| {
         let (shared, journal) = (Rc::clone(&shared), Rc::clone(journal));
-        move || {
+        let mut node = queue_node::<G::Node>(machine, &seat);
+        Box::new(move || {
             let (guarded, rest) = &*shared;
-            let node = &mut seat.queue_node.0;
+            let node = &mut node.0;
             let tally = User::<Sim, G>::new(guarded, rest, node, params, seat.seed).run(&mut seat.scribe);
             journal.note_torn(tally.torn);
-        }
+        })
     });
 }

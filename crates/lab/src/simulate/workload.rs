@@ -213,34 +213,38 @@ impl Workload {
 }
 
 /// What a thread begins with.
-pub(super) struct Seat<N> {
+pub(super) struct Seat {
     pub thread: usize,
-    pub queue_node: Placed<OwnLine<N>>,
+    /// Its NUMA node: that of its CPU.
+    pub node: usize,
     pub scribe: Scribe,
     pub seed: u64,
 }
 
-/// Puts the threads on the CPUs that the seed draws. `body` makes of its seat what a thread does.
-fn seat<N: Default, B: FnOnce() + 'static>(
+/// What a thread does, made of its seat.
+pub(super) type Bodies<'a> = dyn FnMut(Seat) -> Box<dyn FnOnce()> + 'a;
+
+/// Puts the threads on the CPUs that the seed draws.
+fn seat(
     machine: &Machine,
     simulation: &Simulation,
     journal: &Rc<Journal>,
     seeds: &mut impl Rng,
-    body: impl FnMut(Seat<N>) -> B,
+    body: &mut Bodies<'_>,
 ) {
     let Simulation { machine: spec, threads, placement, .. } = simulation;
     let cpus = placement.cpus(spec, *threads, seeds.next_u64());
-    seat_on::<N, B>(&cpus, machine, simulation, journal, seeds, body);
+    seat_on(&cpus, machine, simulation, journal, seeds, body);
 }
 
 /// Puts a thread on each of these CPUs.
-pub(super) fn seat_on<N: Default, B: FnOnce() + 'static>(
+pub(super) fn seat_on(
     cpus: &[usize],
     machine: &Machine,
     simulation: &Simulation,
     journal: &Rc<Journal>,
     seeds: &mut impl Rng,
-    mut body: impl FnMut(Seat<N>) -> B,
+    body: &mut Bodies<'_>,
 ) {
     let spec = &simulation.machine;
     let mut turns: Vec<usize> = (0..cpus.len()).collect();
@@ -249,11 +253,15 @@ pub(super) fn seat_on<N: Default, B: FnOnce() + 'static>(
     }
     for (thread, (&cpu, turn)) in cpus.iter().zip(turns).enumerate() {
         let node = spec.numa_node_of_cpu(cpu);
-        let queue_node = machine.place(node, OwnLine(N::default()));
         let scribe = Scribe::new(journal, thread, node);
-        let body = body(Seat { thread, queue_node, scribe, seed: seeds.next_u64() });
+        let body = body(Seat { thread, node, scribe, seed: seeds.next_u64() });
         machine.spawn(cpu, START_NS * turn as u64, body);
     }
+}
+
+/// A queue node on a line of its own.
+pub(super) fn queue_node<N: Default>(machine: &Machine, seat: &Seat) -> Placed<OwnLine<N>> {
+    machine.place(seat.node, OwnLine(N::default()))
 }
 
 impl Locktorture {
@@ -281,13 +289,14 @@ impl Locktorture {
             Statistics::Padded => LINE / size_of::<locktorture::Stats<Sim>>(),
         };
         let stats = Rc::new(machine.place_slice(0, threads * step, locktorture::Stats::<Sim>::default));
-        seat::<L::Node, _>(machine, simulation, journal, seeds, |mut seat| {
+        seat(machine, simulation, journal, seeds, &mut |mut seat| {
             let (shared, stats, params) = (Rc::clone(&shared), Rc::clone(&stats), params.clone());
-            move || {
-                let (stats, node) = (&stats[seat.thread * step], &mut seat.queue_node.0);
+            let mut node = queue_node::<L::Node>(machine, &seat);
+            Box::new(move || {
+                let (stats, node) = (&stats[seat.thread * step], &mut node.0);
                 let mut writer = locktorture::Writer::<Sim, L>::new(&shared, stats, node, &params, seat.seed);
                 writer.run(&mut seat.scribe);
-            }
+            })
         });
     }
 }
@@ -307,12 +316,13 @@ impl Sections {
             overhead: Overhead { section_ps: self.section_overhead_ps, think_ps: self.think_overhead_ps },
         };
         let shared = Rc::new(machine.place(0, sections::Shared::<Sim, L>::default()));
-        seat::<L::Node, _>(machine, simulation, journal, seeds, |mut seat| {
+        seat(machine, simulation, journal, seeds, &mut |mut seat| {
             let shared = Rc::clone(&shared);
-            move || {
-                let node = &mut seat.queue_node.0;
-                sections::Worker::<Sim, L>::new(&shared, node, params, seat.seed).run(&mut seat.scribe);
-            }
+            let mut node = queue_node::<L::Node>(machine, &seat);
+            Box::new(move || {
+                let mut worker = sections::Worker::<Sim, L>::new(&shared, &mut node.0, params, seat.seed);
+                worker.run(&mut seat.scribe);
+            })
         });
     }
 }

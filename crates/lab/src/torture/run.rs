@@ -14,7 +14,7 @@ use nearlock_workload::locktorture::{Reader, Shared, Writer};
 use super::book::{Book, entropy};
 use super::monitor::Monitor;
 use super::pace::Next;
-use super::thread::{Role, Torturer};
+use super::thread::{Role, Torturer, Witness};
 use super::ways::{self, Ways};
 use super::{NumaNodes, Plan, Problem, TortureError, Tortured, Totals};
 
@@ -85,7 +85,7 @@ fn live<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>>(
         return;
     }
     let (mut node, stats) = (L::Node::default(), &book.stats[thread]);
-    let mut hand = Torturer::<W, L, O>::new(book, shared, thread, role);
+    let mut hand = Torturer::<W, L, O>::new(Witness::new(book, thread, role), shared);
     match role {
         Role::Writer => Writer::new(shared, stats, &mut node, &book.write_params, entropy())
             .with_readers(&book.read_held)

@@ -31,7 +31,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Waits until all have arrived. Whether there is a next round.
+    /// Waits until all have arrived, or the storm is over. Whether all have.
     fn arrive(&self) -> bool {
         let mut round = locked(&self.round);
         let mine = round.number;
@@ -44,7 +44,7 @@ impl Rounds {
         while round.number == mine && !round.stopped {
             round = self.next.wait(round).unwrap_or_else(PoisonError::into_inner);
         }
-        !round.stopped
+        round.number != mine
     }
 }
 

@@ -43,7 +43,7 @@ fn every_working_lock_passes() {
         let mut reports = 0;
         let tortured = torture(lock, &plan(), &mut |_| reports += 1).unwrap();
         assert_eq!(tortured.problems, [], "{}", lock.name);
-        assert!(tortured.totals.writes.total > 0 && tortured.totals.writes.max >= tortured.totals.writes.min);
+        assert!(tortured.totals.writes.total > 0, "{}: {tortured:?}", lock.name);
         assert!(reports > 0);
         let seen = tortured.events_seen().filter(|(event, _)| event.name().starts_with("cna_")).count();
         let cna_events = if lock.name.starts_with("cna") { 4 } else { 0 };

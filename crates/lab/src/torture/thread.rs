@@ -81,36 +81,32 @@ struct Patience<W: Wait> {
     cancellation: Option<Arc<Cancellation<Os<W>>>>,
 }
 
-/// A thread, to itself.
-pub struct Torturer<'a, W: Wait, L, O> {
+/// A thread, to itself, whatever the lock.
+pub struct Witness<'a, W: Wait> {
     book: &'a Book<W>,
-    shared: &'a Shared<Os<W>, L>,
     thread: usize,
     role: Role,
     waiting_since_ns: u64,
     wait_ns_max: u64,
     canary: u64,
-    ways: PhantomData<O>,
 }
 
-impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
-    pub fn new(book: &'a Book<W>, shared: &'a Shared<Os<W>, L>, thread: usize, role: Role) -> Self {
-        let ways = PhantomData;
-        Self { book, shared, thread, role, waiting_since_ns: 0, wait_ns_max: 0, canary: 0, ways }
+impl<'a, W: Wait> Witness<'a, W> {
+    pub fn new(book: &'a Book<W>, thread: usize, role: Role) -> Self {
+        Self { book, thread, role, waiting_since_ns: 0, wait_ns_max: 0, canary: 0 }
     }
 
     fn watch(&self) -> &'a Watch {
         &self.book.watches[self.thread].0
     }
 
-    /// Within what limit to wait; `None`: for ever.
+    /// Within what limit to wait, where waiters can give up; `None`: for ever.
     fn patience(&self) -> Option<Patience<W>> {
         let within = || {
             let shift = LIMIT_SHIFTS.start + below::<Os<W>>(LIMIT_SHIFTS.end - LIMIT_SHIFTS.start);
             self.waiting_since_ns + below::<Os<W>>(1 << shift)
         };
         match &self.book.storm {
-            _ if !O::TIMED => None,
             None if below::<Os<W>>(LIMITED_ONE_IN) == 0 => {
                 Some(Patience { until_ns: Some(within()), cancellation: None })
             }
@@ -125,32 +121,9 @@ impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
         }
     }
 
-    /// Safety: as `RawTryLock::try_lock`.
-    unsafe fn try_lock(&self, lock: &L, node: &L::Node) -> bool {
-        // SAFETY: the caller's.
-        let acquired = unsafe {
-            match self.role {
-                Role::Writer => lock.try_lock(node),
-                Role::Reader => O::try_lock_shared(lock, node),
-            }
-        };
-        if !acquired {
-            count(&self.watch().refused);
-        }
-        acquired
-    }
-
-    /// Safety: as `RawTimedLock::lock_within`.
-    unsafe fn lock_within(&self, lock: &L, node: &L::Node, limit: &Limit<'_, Os<W>>) -> bool {
+    /// Notes how a wait ended. Whether it has the lock.
+    fn waited(&self, outcome: Result<(), GaveUp>) -> bool {
         let watch = self.watch();
-        watch.cancellable.store(u64::from(limit.cancellation.is_some()), Relaxed);
-        // SAFETY: the caller's.
-        let outcome = unsafe {
-            match self.role {
-                Role::Writer => O::lock_within(lock, node, limit),
-                Role::Reader => O::lock_shared_within(lock, node, limit),
-            }
-        };
         watch.cancellable.store(0, Relaxed);
         match outcome {
             Ok(()) => {}
@@ -161,53 +134,7 @@ impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
     }
 }
 
-impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Hand<L> for Torturer<'_, W, L, O> {
-    unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool {
-        // SAFETY: the caller's; so below.
-        let acquired = unsafe {
-            if (O::TIMED || O::SHARED) && below::<Os<W>>(TRIED_ONE_IN) == 0 {
-                self.try_lock(lock, node)
-            } else if let Some(Patience { until_ns, cancellation }) = self.patience() {
-                self.lock_within(lock, node, &Limit { until_ns, cancellation: cancellation.as_deref() })
-            } else {
-                match self.role {
-                    Role::Writer => lock.lock(node),
-                    Role::Reader => O::lock_shared(lock, node),
-                }
-                true
-            }
-        };
-        if !acquired {
-            self.watch().waiting_since_ns.store(0, Relaxed);
-        }
-        acquired
-    }
-
-    unsafe fn release(&mut self, lock: &L, node: &L::Node) {
-        // SAFETY: the caller's; so below.
-        unsafe {
-            if self.role == Role::Writer && !(O::SHARED && below::<Os<W>>(DOWNGRADED_ONE_IN) == 0) {
-                return lock.unlock(node);
-            }
-            if self.role == Role::Writer {
-                O::downgrade(lock, node);
-                count(&self.watch().downgraded);
-                // SAFETY: held shared.
-                let before = self.book.canary.0.read();
-                // SAFETY: as above.
-                let after = || self.book.canary.0.read();
-                let mut unchanged = true;
-                let alone = self.shared.read(&self.book.read_held, || unchanged = after() == before);
-                if !(alone && unchanged) {
-                    count(&self.watch().failures);
-                }
-            }
-            O::unlock_shared(lock, node);
-        }
-    }
-}
-
-impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Observer for Torturer<'_, W, L, O> {
+impl<W: Wait> Observer for Witness<'_, W> {
     fn waiting(&mut self) {
         self.waiting_since_ns = Os::<W>::now_ns().max(1);
         self.watch().waiting_since_ns.store(self.waiting_since_ns, Relaxed);
@@ -258,5 +185,113 @@ impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Observer for Torturer<'_, W, L, 
                 true
             }
         }
+    }
+}
+
+/// A thread with a lock.
+pub struct Torturer<'a, W: Wait, L, O> {
+    witness: Witness<'a, W>,
+    shared: &'a Shared<Os<W>, L>,
+    ways: PhantomData<O>,
+}
+
+impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
+    pub fn new(witness: Witness<'a, W>, shared: &'a Shared<Os<W>, L>) -> Self {
+        Self { witness, shared, ways: PhantomData }
+    }
+
+    /// Safety: as `RawTryLock::try_lock`.
+    unsafe fn try_lock(&self, lock: &L, node: &L::Node) -> bool {
+        // SAFETY: the caller's.
+        let acquired = unsafe {
+            match self.witness.role {
+                Role::Writer => lock.try_lock(node),
+                Role::Reader => O::try_lock_shared(lock, node),
+            }
+        };
+        if !acquired {
+            count(&self.witness.watch().refused);
+        }
+        acquired
+    }
+
+    /// Safety: as `RawTimedLock::lock_within`.
+    unsafe fn lock_within(&self, lock: &L, node: &L::Node, limit: &Limit<'_, Os<W>>) -> bool {
+        let cancellable = &self.witness.watch().cancellable;
+        cancellable.store(u64::from(limit.cancellation.is_some()), Relaxed);
+        // SAFETY: the caller's.
+        let outcome = unsafe {
+            match self.witness.role {
+                Role::Writer => O::lock_within(lock, node, limit),
+                Role::Reader => O::lock_shared_within(lock, node, limit),
+            }
+        };
+        self.witness.waited(outcome)
+    }
+}
+
+impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Hand<L> for Torturer<'_, W, L, O> {
+    unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool {
+        // SAFETY: the caller's; so below.
+        let acquired = unsafe {
+            if (O::TIMED || O::SHARED) && below::<Os<W>>(TRIED_ONE_IN) == 0 {
+                self.try_lock(lock, node)
+            } else if let Some(Patience { until_ns, cancellation }) =
+                O::TIMED.then(|| self.witness.patience()).flatten()
+            {
+                self.lock_within(lock, node, &Limit { until_ns, cancellation: cancellation.as_deref() })
+            } else {
+                match self.witness.role {
+                    Role::Writer => lock.lock(node),
+                    Role::Reader => O::lock_shared(lock, node),
+                }
+                true
+            }
+        };
+        if !acquired {
+            self.witness.watch().waiting_since_ns.store(0, Relaxed);
+        }
+        acquired
+    }
+
+    unsafe fn release(&mut self, lock: &L, node: &L::Node) {
+        // SAFETY: the caller's; so below.
+        unsafe {
+            if self.witness.role == Role::Writer && !(O::SHARED && below::<Os<W>>(DOWNGRADED_ONE_IN) == 0) {
+                return lock.unlock(node);
+            }
+            if self.witness.role == Role::Writer {
+                O::downgrade(lock, node);
+                count(&self.witness.watch().downgraded);
+                // SAFETY: held shared.
+                let before = self.witness.book.canary.0.read();
+                // SAFETY: as above.
+                let after = || self.witness.book.canary.0.read();
+                let mut unchanged = true;
+                let alone = self.shared.read(&self.witness.book.read_held, || unchanged = after() == before);
+                if !(alone && unchanged) {
+                    count(&self.witness.watch().failures);
+                }
+            }
+            O::unlock_shared(lock, node);
+        }
+    }
+}
+
+impl<W: Wait, L, O> Observer for Torturer<'_, W, L, O> {
+    fn waiting(&mut self) {
+        self.witness.waiting();
+    }
+
+    fn acquired(&mut self) {
+        self.witness.acquired();
+    }
+
+    fn releasing(&mut self) {
+        self.witness.releasing();
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.witness.goes_on()
     }
 }
