@@ -197,7 +197,7 @@ fn of_system(
     let first = layout.cores[0].cpus[0];
     progress("futex and scheduler");
     book.futex_call = system::futex_call(first, amounts.system, clock_ns)?;
-    book.switch = system::futex_hand_over([first; 2], Rank::Ordinary, amounts.system, clock_ns)?;
+    book.switch = system::futex_hand_over([first; 2], Rank::Batch, amounts.system, clock_ns)?;
     if let Some(other) = layout.cpus().iter().find(|&cpu| cpu != first) {
         // Another core, if there is one, rather than another thread of this core.
         let other = layout.cores.get(1).map_or(other, |core| core.cpus[0]);

@@ -58,7 +58,7 @@ pub use measured::{Measured, MeasuredFigure};
 pub use model::{
     Balance, LoadOfModified, ModelParameters, NodeCount, OwnershipOverlap, Preemption, WakePlacement,
 };
-pub use resolve::{CORES_MAX, DOMAINS_MAX};
+pub use resolve::{CORES_MAX, DOMAINS_MAX, LATENCY_MAX_NS};
 pub use settings::MachineSetting;
 
 /// Bytes of a machine file: a hundred times what ours have. Whoever names something else, which may have no end, is

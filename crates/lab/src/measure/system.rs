@@ -16,7 +16,7 @@ use super::transfers::LongSpin;
 pub fn futex_call(cpu: u32, samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
     const CALLS: u32 = 64;
     let word = AtomicU32::new(0);
-    on_cpu(cpu, Rank::Ordinary, || {
+    on_cpu(cpu, Rank::Batch, || {
         let sample = |_| {
             let began = <Os>::now_ns();
             for _ in 0..CALLS {

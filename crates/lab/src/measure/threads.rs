@@ -11,14 +11,13 @@ use std::thread;
 use super::MeasureError;
 use crate::bench::pin;
 
-/// How a thread that measures is scheduled.
+/// How a thread that measures is scheduled: ahead of ordinary ones in any case, as far as that is permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// Ahead of all other threads, as far as is permitted: for what happens inside processors.
+    /// Takes the CPU at once when it is woken, also from another that measures: for what happens inside processors.
     Foremost,
-    /// As programs are, but ahead of them where that is permitted, and without taking the CPU from each other: for
-    /// what the scheduler has a part in.
-    Ordinary,
+    /// Lets another that measures run on when it is woken: for what the scheduler has a part in.
+    Batch,
 }
 
 /// What was permitted.
@@ -99,14 +98,13 @@ mod system {
     /// Gives the calling thread what is permitted of this rank.
     pub fn raise(rank: Rank) -> Priority {
         let policy = match rank {
-            // Whatever the process was started with.
+            // Also if the process was started in another class.
             Rank::Foremost => libc::SCHED_OTHER,
-            // A batch thread that is woken lets the one run on that is running.
-            Rank::Ordinary => libc::SCHED_BATCH,
+            Rank::Batch => libc::SCHED_BATCH,
         };
         let parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: the parameters are live; 0 is the calling thread. Where it is refused the figure is less exact, and
-        // as good.
+        // Where this or the next is refused, figures are less exact.
+        // SAFETY: the parameters are live during the call; 0 is the calling thread.
         unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
         // SAFETY: has no conditions; 0 is the calling thread.
         match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) } {
@@ -137,8 +135,7 @@ mod tests {
     #[test]
     fn work_is_done_on_each_cpu_in_order() {
         let cpus = Machine::this().allowed;
-        let found =
-            on_cpus(&cpus, Rank::Ordinary, &|place| (place, Machine::this().allowed)).expect("allowed");
+        let found = on_cpus(&cpus, Rank::Batch, &|place| (place, Machine::this().allowed)).expect("allowed");
         let expected: Vec<_> = cpus.iter().enumerate().map(|(place, &cpu)| (place, vec![cpu])).collect();
         assert_eq!(found, expected);
         assert_eq!(on_cpu(cpus[0], Rank::Foremost, || 7).expect("allowed"), 7);
@@ -171,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error_and_no_hang() {
-        let error = on_cpus(&[Machine::this().allowed[0], 1_000_000], Rank::Ordinary, &|_| ());
+        let error = on_cpus(&[Machine::this().allowed[0], 1_000_000], Rank::Batch, &|_| ());
         assert!(matches!(error, Err(MeasureError::Pin { cpu: 1_000_000, .. })), "{error:?}");
     }
 }

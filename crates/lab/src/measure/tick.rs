@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nearlock_core::platform::Clock;
 use nearlock_os::Os;
+use nearlock_sim::spec::LATENCY_MAX_NS;
 
 use super::MeasureError;
 use super::threads::{Rank, on_cpu};
@@ -19,8 +20,8 @@ const RATES_HZ: [u64; 6] = [1000, 500, 300, 250, 200, 100];
 const GAP_MIN_NS: u64 = 500;
 /// And a gap is this many times as long as the median look, at least.
 const GAP_LOOKS: u64 = 8;
-/// Nor longer: then another thread, or the hypervisor, had the CPU. (A machine file may say no more either.)
-const GAP_MAX_NS: u64 = 100_000;
+/// Nor longer than a machine file may say: then another thread, or the hypervisor, had the CPU.
+const GAP_MAX_NS: u64 = LATENCY_MAX_NS as u64;
 /// Parts of a period. Ticks are late by less than two of them.
 const PARTS: u64 = 16;
 /// Of all ticks that there should be so many must be there: some come late, some are hidden in longer gaps.

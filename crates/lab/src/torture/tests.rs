@@ -41,7 +41,14 @@ fn nodes_are_those_that_the_settings_make() {
 fn every_working_lock_passes() {
     for lock in Subject::working() {
         let mut reports = 0;
-        let tortured = torture(lock, &plan(), &mut |_| reports += 1).unwrap();
+        let mut once = || torture(lock, &plan(), &mut |_| reports += 1).unwrap();
+        let mut tortured = once();
+        // On a busy machine 200 ms can go by before the first writer has had a processor.
+        for _ in 0..100 {
+            if tortured.totals.writes.total == 0 && tortured.problems.is_empty() {
+                tortured = once();
+            }
+        }
         assert_eq!(tortured.problems, [], "{}", lock.name);
         assert!(tortured.totals.writes.total > 0, "{}: {tortured:?}", lock.name);
         assert!(reports > 0);

@@ -32,8 +32,7 @@ type Platform = Os<Spin>;
 const BETWEEN_LOOKS_NS: u64 = 16_000;
 /// What a section takes besides its work, at least, in ns.
 const SECTION_LEAST_NS: u64 = 8;
-/// How long the threads sleep after a burst, as a share of its length: so the scheduler owes nothing to others when
-/// the next begins.
+/// How long the threads sleep after a burst, as a share of its length: others, who have to wait during a burst, run then.
 const PAUSE_SHARE: f64 = 0.25;
 
 /// Round trips of the word before it is timed, and timed.

@@ -13,8 +13,8 @@ pub const DOMAINS_MAX: usize = 64;
 pub const CORES_MAX: usize = 256;
 /// Distances that a machine may have; no machine has a tenth of them.
 const DISTANCES_MAX: usize = 100;
-/// A latency above this is a slip of the unit: no line transfer takes 0.1 ms.
-pub(super) const LATENCY_MAX_NS: f64 = 100_000.0;
+/// The longest latency that a machine may have, in ns. More is a slip of the unit: no line transfer takes 0.1 ms.
+pub const LATENCY_MAX_NS: f64 = 100_000.0;
 /// Clock rates outside of this, in GHz, are a slip of the unit (MHz, Hz).
 const GHZ_RANGE: std::ops::RangeInclusive<f64> = 0.01..=20.0;
 
