@@ -38,11 +38,11 @@
 //!
 //! | models | threads | preemptions |
 //! |---|---|---|
-//! | one section each | 2 | any number |
-//! | lock against `try_lock` | 2 | any number; 3 with the switches for preempted waiters |
-//! | two sections each | 2 | 3; with these switches 2 |
-//! | one section each | 3 | 2; qspinlock and CNA 3, with these switches 1 |
-//! | two locks in turn, with one node | 2 | 3; qspinlock and CNA 2, with these switches 1 |
+//! | one section each | 2 | any number; locks with readers or limits 2 |
+//! | lock against `try_lock` | 2 | any number; 3 with the switches for preempted waiters; locks with readers or limits 1 |
+//! | two sections each | 2 | 3; with these switches 2; locks with readers or limits 1 |
+//! | one section each | 3 | 2; qspinlock and CNA 3, with these switches 1; locks with readers or limits 1 |
+//! | two locks in turn, with one node | 2 | 3; qspinlock and CNA 2, with these switches 1; locks with readers or limits 1 |
 //! | one section each, passing within a NUMA node or never (hmcs, cohort) | 2 | 3 |
 //! | the same | 3 | 2 |
 //! | held at first; late pending waiter; no node (qspinlock, CNA) | 3 | 3 |
@@ -52,12 +52,22 @@
 //! | three newcomers behind a head (CNA's version 13) | 4 | 1 |
 //! | a newcomer that comes twice, the second time from another NUMA node: held by another thread (CNA) | 4 | 1 |
 //! | the same, held by the head (CNA's version 13) | 3 | 2 |
-//! | held at first by one that may cancel; a waiter that may give up, and one that stays (locks with limits) | 2; 3 | 2 or 3; 1 or 2 |
+//! | held at first by one that may cancel; a waiter that may give up, and one that stays (locks with limits) | 2; 3 | 2 or 3; 1 |
+//! | a reader and a writer, once each, or trying; twice each (locks with readers) | 2 | 2 or 3; 1 |
+//! | one that downgrades, a reader and a writer (the same) | 3 | 1 |
+//! | written or read at first; two that come (the same) | 3 | 2; a reader's writers 1 |
+//! | written at first; a reader that may give up, and a writer (locks with limits for readers) | 2; 3 | 2 or 3; 1 |
+//! | held at first; waiters that sleep, or that spin before (counter mutex) | 2; 3 | 4; 2 without spinning, 1 with it |
+//! | the same (owner mutex) | 2; 3 | 3, or 2 without spinning; 1 |
+//! | the parking token; waiters; strong fences | 2; 2 or 3; 2 | any number; 4 or 2; 3 |
 //! | the optimistic spin queue: each comes once; twice | 2 or 3; 2 | any number or 2; 3 |
 //! | the same, staged: some leave, and others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |
 //!
 //! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by
-//! itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere.
+//! itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere, in 20,000 executions of a model at
+//! most. Locks that differ from another by a switch have fewer models of waiters that give up. Without an ordering a model
+//! may have any number of executions: it is tried for 100 of them, and then for more, up to 100,000; an ordering that is
+//! neither shown to be needed by then, nor not, counts as a failure ([`mutate::Fate`]).
 //!
 //! Under Shuttle (`tests/shuttle.rs`), of each working lock, in so many schedules at random, and as many of few changes
 //! of priority (PCT):
@@ -72,10 +82,16 @@
 //! | newcomers behind a head (the same) | 6 or 7 | 1 or 2 | 300 |
 //! | staged queues (CNA) | 6 to 8 | 1 or 2 | 300 |
 //! | the parking token; waiters | 2 or 3 | | 500 |
+//! | [`crowd`](readers::crowd) of readers and writers, urgent or not, who downgrade and try (locks with readers) | 3 | 5 | 300 |
+//! | the same | 6 | 5 | 150 |
+//! | the same | 12 | 3 | 40 |
 //! | [`crowd`](timed::crowd) of threads that give up, and cancel each other (locks with limits) | 4 | 6 | 400 |
+//! | the same | 8 | 4 | 100 |
+//! | the same of [readers and writers](readers::impatient_crowd) (locks with limits for readers) | 4 | 6 | 400 |
 //! | the same | 8 | 4 | 100 |
 //! | the optimistic spin queue, left at random | 4 or 8 | | 500 |
 //! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |
+//! | the same, and four times as long (owner mutexes that are handed over) | 4 | 60, 240 | 10, at random only |
 //!
 //! No execution lets two sections overlap, leaves a sleeper asleep, or does not end; and the schedules of a lock have
 //! reached what it can come to (`must_reach` in `tests/shuttle.rs`): queue nodes of all four levels, none left, steals,

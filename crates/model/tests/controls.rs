@@ -66,6 +66,14 @@ fn a_wake_up_that_is_lost_to_one_that_gives_up_is_reported() {
     assert_eq!(failure_of(&model, None).as_deref(), Some("an execution without end"));
 }
 
+/// By what every lock with limits is asked.
+#[test]
+fn a_wake_up_that_is_lost_to_one_that_is_cancelled_is_reported() {
+    let models = timed::models::<Loom, LostCancel<Loom>>("lock-lost-cancel");
+    let how: Vec<_> = models.iter().filter_map(|model| failure_of(model, None)).collect();
+    assert_eq!(how, ["an execution without end"], "one of them loses it");
+}
+
 #[test]
 fn a_livelock_is_reported() {
     let how = failure::<AfterYou<Loom>>("lock-after-you");

@@ -28,7 +28,7 @@ struct Cli {
     #[arg(long, value_name = "N", default_value_t = 1)]
     more_preemptions: usize,
     /// Executions after which a model's search is stopped.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
     executions_max: usize,
     /// Look for what follows from a missing ordering in models of so many executions, before stores that nothing
     /// orders count as a failure.
