@@ -1,11 +1,12 @@
 //! The owner mutex, and its queue of spinners.
 
+use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{self, Relaxed};
+use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
 
 use nearlock_core::linux::mutex::{HANDOFF, LinuxMutex, MutexTuning, NoSpinning, PICKUP, Spinning, WAITERS};
 use nearlock_core::linux::osq::Osq;
-use nearlock_core::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId};
+use nearlock_core::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Platform};
 use nearlock_core::raw::{RawLock, RawTimedLock};
 use nearlock_core::schedule::Schedule;
 use nearlock_core::waiter::{GaveUp, Limit};
@@ -141,33 +142,96 @@ fn osq_successor_read_and_not_taken_out() {
             if v == 0 { word.load(order) } else { word.swap(v, order) }
         }
     }
-    fn two_leave<K: Kind>() -> Model {
-        Model::new("osq: two leave at once", 3, Some(2), || {
-            let (queue, nodes) = (Arc::new(Osq::<Words<K>>::default()), nodes::<K>(3));
-            let place = |slot| {
-                let id = NodeId { slot, level: 0 };
-                LentNode { id, node: Words::<K>::node(id) }
-            };
-            // SAFETY: each slot is one thread's, which enters once, and leaves or releases.
-            unsafe { (0..3).for_each(|slot| _ = queue.enter(&place(slot), Loom::thread_id())) };
-            let others = [1, 2].map(|slot| {
-                let (queue, nodes) = (queue.clone(), nodes.clone());
-                Loom::spawn(Thread { slot: Some(slot), ..Thread::default() }, move || {
-                    // SAFETY: as above.
-                    unsafe {
-                        if queue.leave(&place(slot)) {
-                            queue.release(&place(slot));
-                        }
-                    }
-                    drop(nodes);
-                })
-            });
-            // SAFETY: as above.
-            unsafe { queue.release(&place(0)) };
-            others.into_iter().for_each(|other| other.join().unwrap());
-            assert!(!queue.has_spinner(), "the queue is empty at last");
-        })
-    }
+    let two_leave = ("osq: two leave at once", [true; 2].as_slice());
     let test = "osq_successor_read_and_not_taken_out";
-    caught(test, &two_leave::<Same>(), &two_leave::<Reads>(), "the queue is empty at last");
+    caught(test, &leaving::<Same>(two_leave), &leaving::<Reads>(two_leave), "the queue is empty at last");
+}
+
+#[test]
+fn osq_store_that_an_emulated_swap_overwrites() {
+    /// The processor has no swap and no exchange: they are a load and a store under a lock that plain stores do not take.
+    struct Emulated;
+    fn locked<R>(f: impl FnOnce() -> R) -> R {
+        let lock = EMULATION.with_borrow(|lock| lock.clone().expect("a model has begun"));
+        while lock.swap(1, AcqRel) != 0 {
+            Loom::cpu_relax(0);
+        }
+        let r = f();
+        lock.swap(0, AcqRel);
+        r
+    }
+    /// The newest value: the lock has it seen.
+    fn load(word: &LoomU32) -> u32 {
+        word.fetch_or(0, AcqRel)
+    }
+    /// That is none to the models, which want theirs to be ordered.
+    fn store(word: &LoomU32, v: u32) {
+        word.swap(v, AcqRel);
+    }
+    impl Kind for Emulated {
+        fn swap(word: &LoomU32, v: u32, _order: Ordering) -> u32 {
+            locked(|| {
+                let old = load(word);
+                store(word, v);
+                old
+            })
+        }
+        fn exchange(word: &LoomU32, old: u32, new: u32, _ok: Ordering, _err: Ordering) -> Result<u32, u32> {
+            locked(|| match load(word) {
+                seen if seen == old => {
+                    store(word, new);
+                    Ok(seen)
+                }
+                seen => Err(seen),
+            })
+        }
+    }
+    let one_comes = ("osq: one comes and leaves", [false].as_slice());
+    let test = "osq_store_that_an_emulated_swap_overwrites";
+    caught(test, &leaving::<Same>(one_comes), &leaving::<Emulated>(one_comes), NO_END);
+}
+
+thread_local! {
+    /// Under which exchanges are emulated.
+    static EMULATION: RefCell<Option<Arc<LoomU32>>> = const { RefCell::new(None) };
+}
+
+/// The first of a queue ends its turn. Behind it come some that leave: in the queue from the start are those of whom this
+/// says so.
+fn leaving<K: Kind>((name, are_there): (&str, &'static [bool])) -> Model {
+    let slots = are_there.len() as u32 + 1;
+    Model::new(name, slots, Some(4 - are_there.len()), move || {
+        let (queue, nodes) = (Arc::new(Osq::<Words<K>>::default()), nodes::<K>(slots));
+        EMULATION.set(Some(Arc::new(LoomU32::new(0))));
+        let place = |slot| {
+            let id = NodeId { slot, level: 0 };
+            LentNode { id, node: Words::<K>::node(id) }
+        };
+        // SAFETY: each slot is one thread's, which enters once, and leaves or releases; so below.
+        let enter =
+            move |queue: &Osq<Words<K>>, slot| unsafe { queue.enter(&place(slot), Loom::thread_id()) };
+        assert!(enter(&queue, 0));
+        for (slot, _) in (1..).zip(are_there).filter(|(_, is_there)| **is_there) {
+            assert!(!enter(&queue, slot));
+        }
+        let others = (1..).zip(are_there).map(|(slot, is_there)| {
+            let (queue, nodes) = (queue.clone(), nodes.clone());
+            Loom::spawn(Thread { slot: Some(slot), ..Thread::default() }, move || {
+                let is_first = !is_there && enter(&queue, slot);
+                // SAFETY: as above.
+                unsafe {
+                    if is_first || queue.leave(&place(slot)) {
+                        queue.release(&place(slot));
+                    }
+                }
+                drop(nodes);
+            })
+        });
+        let others: Vec<_> = others.collect();
+        // SAFETY: as above.
+        unsafe { queue.release(&place(0)) };
+        others.into_iter().for_each(|other| other.join().unwrap());
+        EMULATION.set(None);
+        assert!(!queue.has_spinner(), "the queue is empty at last");
+    })
 }
