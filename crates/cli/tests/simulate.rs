@@ -19,7 +19,7 @@ fn success(args: &str) -> String {
 fn json_has_the_documented_keys() {
     let out = success(&format!("{SIMULATE} --lock qspinlock,cna-v13 --threads 1,8 --seeds 2 --format json"));
     let documented = "machine workload lock threads seed ops_per_us jain wait_ns_p50 wait_ns_p99 wait_ns_max \
-                      line_transfers_per_op remote_transfers_per_op local_handover_share slow_path_share jobs_per_minute";
+                      line_transfers_per_op remote_transfers_per_op local_handover_share slow_path_share jobs_per_minute events";
     assert_eq!(keys(&out), sorted(documented));
     let rows: Vec<serde_json::Value> = serde_json::from_str(&out).expect("JSON");
     let cells: Vec<_> =
@@ -28,6 +28,20 @@ fn json_has_the_documented_keys() {
     assert_eq!(cells[..4], expected);
     assert_eq!(cells.len(), 8);
     assert!(rows.iter().all(|row| row["ops_per_us"].as_f64().is_some_and(|ops| ops > 0.1)));
+}
+
+#[test]
+fn json_says_by_which_way_a_mutex_was_had() {
+    let args = "simulate --machine westmere-ex-8s --workload sections --lock linux-counter-mutex --threads 1,40 \
+                --set simulation.warm-up-ns=200000 --set simulation.window-ns=2000000 --format json";
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&success(args)).expect("JSON");
+    assert_eq!(rows[0]["events"], serde_json::json!({}), "one thread has it at once");
+    let count = |event: &str| rows[1]["events"][event].as_u64().unwrap_or(0);
+    let by_slow_path = ["mutex_opt_lock", "mutex_lock_at_once", "mutex_lock_after_sleep"].map(count);
+    assert!(
+        by_slow_path[0] > 0 && by_slow_path.iter().sum::<u64>() <= count("lock_slowpath") + 40,
+        "{rows:?}"
+    );
 }
 
 #[test]

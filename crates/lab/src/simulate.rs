@@ -8,6 +8,7 @@ mod workload;
 
 use std::rc::Rc;
 
+use nearlock_core::events::LockEvent;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject};
@@ -102,6 +103,18 @@ pub struct Simulated {
     pub slow_path_share: f64,
     /// Jobs that all users together do in a minute of virtual time; `None` where there are none.
     pub jobs_per_minute: Option<f64>,
+    /// What the lock's slow paths counted within the window, indexed by [`LockEvent`]. (Not a column: see
+    /// [`events_seen`](Self::events_seen).)
+    #[serde(skip)]
+    pub events: [u64; LockEvent::COUNT],
+}
+
+impl Simulated {
+    /// The events that happened, and how often.
+    pub fn events_seen(&self) -> impl Iterator<Item = (LockEvent, u64)> + '_ {
+        let all = LockEvent::ALL.iter().map(|&event| (event, self.events[event as usize]));
+        all.filter(|(_, count)| *count > 0)
+    }
 }
 
 /// A checker's verdict on a run. It names the seed that repeats it.

@@ -12,6 +12,7 @@
 use std::rc::Rc;
 
 use corosensei::Yielder;
+use nearlock_core::events::LockEvent;
 
 use crate::arena::Arena;
 use crate::costs::Costs;
@@ -25,7 +26,7 @@ use crate::task::{State, Task};
 use crate::ticks::Ticks;
 
 /// What is counted over a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// Lines moved between caches, or from memory.
     pub line_transfers: u64,
@@ -33,6 +34,14 @@ pub struct Counters {
     pub remote_transfers: u64,
     /// Events of the loop.
     pub events: u64,
+    /// What the slow paths of locks counted, indexed by [`LockEvent`].
+    pub lock_events: [u64; LockEvent::COUNT],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { line_transfers: 0, remote_transfers: 0, events: 0, lock_events: [0; LockEvent::COUNT] }
+    }
 }
 
 /// What the loop has come to.

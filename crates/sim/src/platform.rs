@@ -5,6 +5,7 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
+use nearlock_core::events::LockEvent;
 use nearlock_core::platform::{
     AsymFence, Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority,
     Random, Settings, SplitWord, Topology, Work, ZeroNode,
@@ -210,6 +211,10 @@ unsafe impl Platform for Sim {
 
     fn cpu_relax(_turn: u32) {
         spend_ps(with(|inner| inner.pause_ps()));
+    }
+
+    fn count(event: LockEvent) {
+        with(|inner| inner.engine.borrow_mut().counters.lock_events[event as usize] += 1);
     }
 
     fn in_slow_path<R>(f: impl FnOnce() -> R) -> R {

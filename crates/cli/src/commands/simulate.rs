@@ -114,7 +114,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
 fn write(out: &mut impl Write, rows: &[Simulated], format: Format) -> io::Result<()> {
     match format {
         Format::Text => report::text::simulated(out, rows),
-        Format::Json => report::json::array(out, rows),
+        Format::Json => report::json::simulated(out, rows),
         Format::Csv => report::csv::rows(out, rows),
     }
 }

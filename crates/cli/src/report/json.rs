@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use nearlock_lab::LockEvent;
+use nearlock_lab::simulate::Simulated;
 use nearlock_lab::torture::{Plan, Tortured};
 use serde::Serialize;
 
@@ -25,6 +26,20 @@ struct Row<'a> {
     row: TortureRow,
     events: BTreeMap<&'static str, u64>,
     problems: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Cell<'a> {
+    #[serde(flatten)]
+    cell: &'a Simulated,
+    events: BTreeMap<&'static str, u64>,
+}
+
+/// One object per cell, with the events that happened.
+pub fn simulated(out: &mut impl Write, cells: &[Simulated]) -> io::Result<()> {
+    let events = |cell: &Simulated| cell.events_seen().map(|(event, count)| (event.name(), count)).collect();
+    let rows: Vec<_> = cells.iter().map(|cell| Cell { cell, events: events(cell) }).collect();
+    array(out, &rows)
 }
 
 /// One object per lock, with all events.

@@ -1,3 +1,5 @@
+use nearlock_core::events::LockEvent;
+
 use super::*;
 use crate::published::{self, Class, Column, Effect, TABLES};
 use crate::simulate::Simulated;
@@ -20,6 +22,7 @@ fn simulated(ops_per_us: f64) -> Outcome {
         local_handover_share: 0.0,
         slow_path_share: 0.0,
         jobs_per_minute: None,
+        events: [0; LockEvent::COUNT],
     })
 }
 

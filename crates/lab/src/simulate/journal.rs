@@ -1,5 +1,6 @@
 //! What is noted of a run, and what a report makes of it.
 
+use std::array;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -166,6 +167,7 @@ impl Journal {
             local_handover_share: ratio(noted.local_handovers as f64),
             slow_path_share: times.since(&times_before).share_of(SLOW_PATH),
             jobs_per_minute: simulation.workload.has_jobs().then_some(noted.progress / window_ns * MINUTE_NS),
+            events: array::from_fn(|event| end.lock_events[event] - begin.lock_events[event]),
         }
     }
 }
