@@ -63,12 +63,12 @@ fn machines() -> anyhow::Result<String> {
 }
 
 fn tables() -> String {
-    let rows = TABLES.iter().map(|table| {
+    let blocks = TABLES.iter().map(|table| {
         let variants: Vec<_> = table.variants.iter().map(|variant| variant.name).collect();
-        let (machines, workloads) = (table.machines(), table.workloads());
-        [table.name, &machines, &workloads, &variants.join(", "), table.source].map(str::to_owned)
+        let cells = format!("{} on {}: {}", table.workloads(), table.machines(), variants.join(", "));
+        format!("{}\n{}\n{}", table.name, wrapped(&cells, "    "), wrapped(table.source, "    "))
     });
-    list_table(&["table", "machine", "workload", "variants", "source"], 4, rows)
+    blocks.collect::<Vec<_>>().join("\n")
 }
 
 fn settings() -> anyhow::Result<String> {

@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
-use comfy_table::CellAlignment;
 use nearlock_lab::bench::{Calibration, Machine, Mode, Plan, Row};
 use nearlock_lab::torture::Waiting;
 
-use super::text::{grid, paragraph, render};
+use super::text::{figures, paragraph};
 
 /// What was measured where and how, then a table for each situation.
 pub fn text(
@@ -70,8 +69,7 @@ fn table(out: &mut impl Write, mode: Mode, rows: &[&Row]) -> io::Result<()> {
         headers.extend(["p99.9 us", "max us"]);
     }
     headers.push("bytes");
-    let mut grid = grid(&headers);
-    for row in rows {
+    let cells_of = |row: &&Row| {
         let mut cells = vec![row.lock.to_owned(), figure(row.ns_per_op)];
         if mode != Mode::Handover {
             cells.push(figure(row.ops_per_us));
@@ -86,15 +84,9 @@ fn table(out: &mut impl Write, mode: Mode, rows: &[&Row]) -> io::Result<()> {
             cells.extend([us(row.wait_ns_p99_9), us(row.wait_ns_max)]);
         }
         cells.push(row.size_bytes.to_string());
-        grid.add_row(cells);
-    }
-    for column in grid.column_iter_mut() {
-        column.set_padding((0, 1));
-    }
-    for column in grid.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    writeln!(out, "{}", render(&grid))
+        cells
+    };
+    writeln!(out, "{}", figures(&headers, rows.iter().map(cells_of).collect()))
 }
 
 /// To three or four digits, or the unit; `-` for what was not measured.

@@ -1,6 +1,7 @@
 //! Text for people, at most [`WIDTH`] columns wide.
 
 use std::io::{self, Write};
+use std::mem;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
 use nearlock_lab::simulate::Simulated;
@@ -67,6 +68,31 @@ pub fn list_table<const COLUMNS: usize>(
     render(&grid)
 }
 
+/// Figures of what is named in the first column. No cell is broken into lines: a name for which there is no room has
+/// a line of its own.
+pub(super) fn figures(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([headers[column].chars().count()]).max().unwrap_or(0)
+    };
+    let room = WIDTH.saturating_sub((1..headers.len()).map(|column| width(column) + 1).sum());
+    let too_long = |row: &mut Vec<String>| (row[0].chars().count() > room).then(|| mem::take(&mut row[0]));
+    let names: Vec<Option<String>> = rows.iter_mut().map(too_long).collect();
+    let mut grid = grid(headers);
+    grid.set_content_arrangement(ContentArrangement::Disabled);
+    grid.add_rows(rows);
+    for column in grid.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    for column in grid.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let figures = render(&grid);
+    let names = std::iter::once(None).chain(names);
+    let lines = figures.lines().zip(names).flat_map(|(line, name)| name.into_iter().chain([line.to_owned()]));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Digits of a seed too long for its column that are shown: they tell apart as many seeds as a run can have.
 const SEED_DIGITS: usize = 5;
 
@@ -75,7 +101,7 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     writeln!(out, "SIMULATED: {} on {}; waits in ns", first.workload, first.machine)?;
     let whole = simulated_grid(rows, |seed| seed);
-    if whole.lines().all(|line| line.chars().count() <= WIDTH) {
+    if whole.lines().count() == 1 + rows.len() {
         writeln!(out, "{whole}")?;
     } else {
         let short = simulated_grid(rows, |seed| match seed.len().checked_sub(SEED_DIGITS) {
@@ -104,9 +130,7 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
     if with_jobs {
         heads.push("jobs/min");
     }
-    let mut grid = grid(&heads);
-    grid.set_content_arrangement(ContentArrangement::Disabled);
-    for row in rows {
+    let figures_of = |row: &Simulated| {
         let mut cells = vec![
             row.lock.clone(),
             row.threads.to_string(),
@@ -123,15 +147,9 @@ fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String
         if with_jobs {
             cells.push(row.jobs_per_minute.map_or_else(|| "-".to_owned(), |jobs| format!("{jobs:.0}")));
         }
-        grid.add_row(cells);
-    }
-    for column in grid.column_iter_mut() {
-        column.set_padding((0, 1));
-    }
-    for column in grid.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    render(&grid)
+        cells
+    };
+    figures(&heads, rows.iter().map(figures_of).collect())
 }
 
 /// What was counted of the writers, or of the readers, in locktorture's words.
@@ -243,5 +261,20 @@ mod tests {
         assert!(wrapped.lines().count() == 4 && wrapped.lines().all(|line| line.starts_with("    waiter")));
         assert_eq!(wrapped.split_whitespace().count(), 40);
         assert_eq!(text(|out| paragraph(out, "\n\nline")), "\n\nline\n");
+    }
+
+    #[test]
+    fn a_name_for_which_there_is_no_room_has_a_line_of_its_own() {
+        let row = |name: &str, figure: &str| vec![name.to_owned(), figure.to_owned()];
+        let (long, wide) = ("n".repeat(60), "9".repeat(50));
+        let text = figures(&["name", "figure"], vec![row(&long, "1"), row("short", &wide)]);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!((lines.len(), lines[1]), (4, &*long));
+        assert!(
+            lines[2].ends_with(" 1") && lines[3].starts_with("short ") && lines[3].ends_with(&wide),
+            "{text}"
+        );
+        let text = figures(&["name", "figure"], vec![row(&long, "1")]);
+        assert_eq!(text.lines().nth(1).map(|line| line.split_whitespace().count()), Some(2), "{text}");
     }
 }
