@@ -57,8 +57,35 @@ fn the_baseline_can_be_named_and_is_measured_too() {
 }
 
 #[test]
+fn peers_are_measured_beside_the_locks_and_are_baselines() {
+    let rows = rows("--locks mcs --peers all --baseline std-mutex,mcs,std-mutex --threads 2");
+    let found: Vec<_> = rows.iter().map(|row| (&row["baseline"], &row["lock"])).collect();
+    let locks = ["mcs", "std-mutex", "parking-lot-mutex"].map(Value::from);
+    let expected: Vec<_> =
+        [1, 0].iter().flat_map(|&base| locks.iter().map(move |lock| (base, lock))).collect();
+    assert_eq!(found, expected.iter().map(|&(base, lock)| (&locks[base], lock)).collect::<Vec<_>>());
+    for row in &rows {
+        assert!(row["ratio"].is_number() && row["ns_per_op"].is_number(), "{row}");
+    }
+}
+
+#[test]
+fn several_baselines_share_a_table() {
+    let run = nearlock(&format!(
+        "bench --mode uncontended --locks ttas --baseline std-mutex,parking-lot-mutex {QUICK}"
+    ));
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_fits(&run.out);
+    assert!(run.out.contains("ratio 1 ratio 2 rmw/op bytes"), "{}", run.out);
+    assert!(run.out.contains("ratio 2: times as fast as parking-lot-mutex"), "{}", run.out);
+    assert_eq!(run.out.matches("\nttas ").count(), 1, "{}", run.out);
+}
+
+#[test]
 fn uncontended_has_one_thread_and_no_waits() {
-    let rows = rows("--mode uncontended --locks mcs,qspinlock");
+    let rows = rows("--mode uncontended --locks mcs,qspinlock --peers parking-lot-mutex");
+    let atomics: Vec<_> = rows.iter().map(|row| row["rmw_per_op"].as_f64()).collect();
+    assert_eq!(atomics, [Some(2.0), Some(1.0), None]);
     for row in rows {
         assert_eq!((&row["mode"], &row["threads"]), (&"uncontended".into(), &1.into()));
         for key in ["jain", "wait_ns_p99_9", "wait_ns_max", "cpu_ns_per_op"] {
@@ -130,7 +157,7 @@ fn many_threads_in_a_queue_stop_promptly_whatever_they_wait_by() {
 fn slips_are_named() {
     for (args, expected) in [
         ("--locks mcz", "did you mean `mcs`?"),
-        ("--locks mcs --baseline frob", "no lock `frob`"),
+        ("--locks mcs --baseline frob", "no lock or peer `frob`"),
         ("--threads 0", "1 or more"),
         ("--threads 0x", "as in 4x"),
         ("--threads x", "as in 4x"),
@@ -148,7 +175,10 @@ fn slips_are_named() {
         ("--mode handover --think-ns 2", "--think-ns says nothing about --mode handover"),
         ("--set machine.smt=1", "no setting `machine.smt` here"),
         ("--set cna-v13.threshold-ns=1", "1000 to"),
-        ("--peers parking_lot", "--peers"),
+        ("--peers parking-lot", "did you mean `parking-lot-mutex`?"),
+        ("--peers mcs", "`mcs` (it is a lock: name it with --locks)"),
+        ("--locks std-mutex", "`std-mutex` (it is a peer, for `nearlock bench --peers` only)"),
+        ("--baseline mcs,frob", "there are: tas, "),
     ] {
         assert_refused(&format!("bench {args}"), &[expected]);
     }

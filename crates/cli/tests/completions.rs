@@ -59,6 +59,7 @@ fn bash_completes_commands_and_names() {
         ("nearlock simulate --machine hasw", "haswell-ex-4s"),
         ("nearlock simulate --workload lock", "locktorture"),
         ("nearlock bench --baseline ticke", "ticket"),
+        ("nearlock bench --peers parking", "parking-lot-mutex"),
         ("nearlock torture lock-b", "lock-busted"),
         ("nearlock reproduce cna-l", "cna-locktorture"),
     ] {

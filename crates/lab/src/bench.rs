@@ -9,14 +9,19 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `candidate.rs`, `peers.rs` | what can be measured: the locks of the list, and those of others |
 //! | `throughput.rs`, `uncontended.rs`, `handover.rs` | one run of one lock, a file for each mode |
+//! | `atomics.rs` | atomic read-modify-writes, counted |
 //! | `crew.rs`, `wait.rs` | threads that begin together, and that a run ends in time |
 //! | `machine.rs` | the machine: what it is, CPUs, the cost of the clock, the length of work |
 //! | `statistics.rs` | quartiles, Jain's index, histograms of waits |
 
+mod atomics;
+mod candidate;
 mod crew;
 mod handover;
 mod machine;
+mod peers;
 pub(crate) mod statistics;
 mod throughput;
 mod uncontended;
@@ -25,22 +30,19 @@ mod wait;
 use std::fmt;
 use std::time::Duration;
 
-use nearlock_core::native::Wait;
-use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, Subject};
-use nearlock_os::{Os, SpinThenYield};
-use nearlock_workload::sections::Params;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 use crate::torture::Waiting;
+pub use candidate::Candidate;
+use candidate::Run;
 pub(crate) use machine::pin;
 pub use machine::{Calibration, Machine};
+pub use peers::{PEERS, Peer};
 use statistics::Waits;
 pub(crate) use statistics::{Quartiles, median};
-use wait::SpinWhileMeasured;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +107,9 @@ pub struct Plan {
     /// What.
     pub mode: Mode,
     /// Of which locks.
-    pub locks: Vec<&'static Subject>,
-    /// The lock that the others are compared with; one of them.
-    pub baseline: &'static Subject,
+    pub locks: Vec<Candidate>,
+    /// Those of them that all are compared with, with one after the other.
+    pub baselines: Vec<Candidate>,
     /// In which situations.
     pub points: Vec<Point>,
     /// How often, 1 or more.
@@ -240,7 +242,8 @@ pub struct Row {
     pub wait_ns_max: Option<u64>,
     /// CPU time of all threads per operation, in ns.
     pub cpu_ns_per_op: Option<f64>,
-    /// Atomic read-modify-writes per operation. Not counted natively.
+    /// Atomic read-modify-writes of a lock and unlock, counted by running the same source on a simulated machine, in
+    /// [`Mode::Uncontended`]. Nothing counts those of peers.
     pub rmw_per_op: Option<f64>,
     /// Size of the lock itself.
     pub size_bytes: usize,
@@ -260,13 +263,21 @@ pub struct Failed {
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// A row for each situation and lock, without those that failed.
+    /// A row for each situation, baseline and lock, in this order, without locks that failed.
     pub rows: Vec<Row>,
     /// The locks that failed. After a hang nothing else is measured: the threads left behind disturb.
     pub failed: Vec<Failed>,
-    /// The widest middle half of the baseline's speeds over the rounds of a situation, as a share of the
-    /// median. `None` if nothing was measured.
-    pub spread: Option<f64>,
+    /// The widest middle half of a baseline's speeds over the rounds of a situation. `None` if nothing was measured.
+    pub spread: Option<Spread>,
+}
+
+/// How far a baseline's rounds are apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// Which baseline.
+    pub baseline: &'static str,
+    /// Width of the middle half, as a share of the median.
+    pub share: f64,
 }
 
 /// Measures what is planned on this machine; `done` is called after each run of a lock. Sets the process' lock settings.
@@ -291,11 +302,12 @@ pub fn run(
         for _round in 0..plan.rounds {
             for &index in order.draw() {
                 if let Some(of_lock) = &mut samples[index] {
-                    match one(plan, machine, calibration, plan.locks[index], point)? {
+                    let lock = plan.locks[index];
+                    match lock.measure(Run { plan, machine, calibration, point })? {
                         Ok(sample) => of_lock.push(sample),
                         Err(failure) => {
                             let is_hang = matches!(failure, Failure::Hang { .. });
-                            report.failed.push(Failed { lock: plan.locks[index].name, point, failure });
+                            report.failed.push(Failed { lock: lock.name(), point, failure });
                             if is_hang {
                                 return Ok(report);
                             }
@@ -311,23 +323,30 @@ pub fn run(
     Ok(report)
 }
 
-/// The rows of one situation: of each lock without failure, one.
+/// The rows of one situation: for each baseline, one of each lock without failure.
 fn add(report: &mut Report, plan: &Plan, point: Point, samples: &[Option<Vec<Sample>>]) {
-    let baseline = plan.locks.iter().position(|lock| lock.name == plan.baseline.name);
-    let baseline = baseline.and_then(|index| samples[index].as_deref()).unwrap_or(&[]);
-    for (lock, samples) in plan.locks.iter().zip(samples) {
-        if let Some(samples) = samples {
-            report.rows.push(row(plan, lock, point, samples, baseline));
+    let measured = || plan.locks.iter().copied().zip(samples.iter().map(Option::as_deref));
+    for &baseline in &plan.baselines {
+        let of_baseline = measured().find(|(lock, _)| lock.name() == baseline.name());
+        let of_baseline = of_baseline.and_then(|(_, samples)| samples).unwrap_or(&[]);
+        for (lock, samples) in measured() {
+            if let Some(samples) = samples {
+                report.rows.push(row(plan, point, (lock, samples), (baseline, of_baseline)));
+            }
+        }
+        let speeds = of_baseline.iter().filter_map(|sample| Some(1.0 / sample.ns_per_op?));
+        let share = Quartiles::of(speeds).and_then(|speeds| speeds.spread());
+        if let Some(share) = share.filter(|&share| report.spread.is_none_or(|widest| widest.share < share)) {
+            report.spread = Some(Spread { baseline: baseline.name(), share });
         }
     }
-    let speeds = baseline.iter().filter_map(|sample| Some(1.0 / sample.ns_per_op?));
-    let spread = Quartiles::of(speeds).and_then(|speeds| speeds.spread());
-    report.spread = report.spread.into_iter().chain(spread).reduce(f64::max);
 }
 
-fn row(plan: &Plan, lock: &Subject, point: Point, samples: &[Sample], baseline: &[Sample]) -> Row {
-    let ratios = samples.iter().zip(baseline).filter_map(|(sample, baseline)| {
-        let ratio = baseline.ns_per_op? / sample.ns_per_op?;
+type Measured<'a> = (Candidate, &'a [Sample]);
+
+fn row(plan: &Plan, point: Point, (lock, samples): Measured, (baseline, of_baseline): Measured) -> Row {
+    let ratios = samples.iter().zip(of_baseline).filter_map(|(sample, of_baseline)| {
+        let ratio = of_baseline.ns_per_op? / sample.ns_per_op?;
         ratio.is_finite().then_some(ratio)
     });
     let ratio = Quartiles::of(ratios);
@@ -336,8 +355,8 @@ fn row(plan: &Plan, lock: &Subject, point: Point, samples: &[Sample], baseline: 
     samples.iter().filter_map(|sample| sample.waits.as_ref()).for_each(|each| waits.add(each));
     Row {
         mode: plan.mode.name(),
-        lock: lock.name,
-        baseline: plan.baseline.name,
+        lock: lock.name(),
+        baseline: baseline.name(),
         threads: point.threads,
         section_ns: point.section_ns,
         think_ns: point.think_ns,
@@ -352,8 +371,8 @@ fn row(plan: &Plan, lock: &Subject, point: Point, samples: &[Sample], baseline: 
         wait_ns_p99_9: waits.quantile(0.999),
         wait_ns_max: waits.max(),
         cpu_ns_per_op: median(samples.iter().filter_map(|sample| sample.cpu_ns_per_op)),
-        rmw_per_op: None,
-        size_bytes: lock.visit::<Os, _>(Size),
+        rmw_per_op: (plan.mode == Mode::Uncontended).then(|| lock.rmw_per_pair(plan.settings)).flatten(),
+        size_bytes: lock.size_bytes(),
     }
 }
 
@@ -378,60 +397,9 @@ impl Order {
     }
 }
 
-/// The size of a lock.
-struct Size;
-
-impl LockVisitor<Os> for Size {
-    type Output = usize;
-    fn visit<L: RawTryLock>(self) -> usize {
-        size_of::<L>()
-    }
-}
-
-/// One run of one lock.
-fn one(
-    plan: &Plan,
-    machine: &Machine,
-    calibration: &Calibration,
-    lock: &Subject,
-    point: Point,
-) -> Result<Result<Sample, Failure>, BenchError> {
-    let visitor = Visitor { plan, machine, calibration, point };
-    match plan.waiting {
-        Waiting::Spin => lock.visit::<Os<SpinWhileMeasured>, _>(visitor),
-        Waiting::Yield => lock.visit::<Os<SpinThenYield>, _>(visitor),
-    }
-}
-
-struct Visitor<'a> {
-    plan: &'a Plan,
-    machine: &'a Machine,
-    calibration: &'a Calibration,
-    point: Point,
-}
-
 /// The two CPUs of a hand-over.
 fn two_cpus(machine: &Machine) -> Result<[u32; handover::THREADS], BenchError> {
     machine.allowed.first_chunk().copied().ok_or(BenchError::OneCpu)
-}
-
-impl<W: Wait> LockVisitor<Os<W>> for Visitor<'_> {
-    type Output = Result<Result<Sample, Failure>, BenchError>;
-
-    fn visit<L: RawTryLock>(self) -> Self::Output {
-        let Self { plan, machine, calibration, point } = self;
-        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
-        match plan.mode {
-            Mode::Throughput => {
-                let params = Params { section, think, ..Params::default() };
-                throughput::measure::<W, L>(point.threads, params, plan.window)
-            }
-            Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(plan.window))),
-            Mode::Handover => {
-                handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, plan.window)
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! What can be asked for by name: locks, machines, workloads, tables.
+//! What can be asked for by name: locks, peers, machines, workloads, tables.
 
 use nearlock_core::subjects::{SUBJECTS, Subject};
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 use nearlock_workload::jobs::profiles::Profile;
 use strsim::osa_distance;
 
+use crate::bench::{PEERS, Peer};
 use crate::settings::Configuration;
 use crate::simulate;
 
@@ -64,7 +65,7 @@ pub const WORKLOADS: &[Workload] = &[
 
 /// A name that stands for nothing.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no {kind} `{name}`{}; there are: {}", suggestion(name, known), known.join(", "))]
+#[error("there is no {kind} `{name}`{}; there are: {}", remark(kind, name, known), known.join(", "))]
 pub struct UnknownName {
     /// What was asked for: lock, machine, ...
     pub kind: &'static str,
@@ -84,6 +85,19 @@ pub fn lock(name: &str) -> Result<&'static Subject, UnknownName> {
         kind: "lock",
         name: name.to_owned(),
         known: SUBJECTS.iter().map(|subject| subject.name).collect(),
+    })
+}
+
+/// The peer of this name.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn peer(name: &str) -> Result<&'static Peer, UnknownName> {
+    Peer::named(name).ok_or_else(|| UnknownName {
+        kind: "peer",
+        name: name.to_owned(),
+        known: PEERS.iter().map(|peer| peer.name).collect(),
     })
 }
 
@@ -135,6 +149,17 @@ pub fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
+/// What the name stands for elsewhere, or else a [`suggestion`].
+fn remark(kind: &str, name: &str, known: &[&str]) -> String {
+    match kind {
+        "lock" if Peer::named(name).is_some() => {
+            " (it is a peer, for `nearlock bench --peers` only)".to_owned()
+        }
+        "peer" if Subject::named(name).is_some() => " (it is a lock: name it with --locks)".to_owned(),
+        _ => suggestion(name, known),
+    }
+}
+
 /// ` (did you mean ...?)`, or nothing if no known name begins like it or is near.
 pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     let longer = known.iter().find(|known| !name.is_empty() && known.starts_with(name));
@@ -168,6 +193,21 @@ mod tests {
             assert!(!lock(nonsense).unwrap_err().to_string().contains("did you mean"), "{nonsense}");
         }
         assert!(lock("mcs").is_ok());
+    }
+
+    #[test]
+    fn locks_and_peers_are_told_from_each_other() {
+        let message = lock("std-mutex").unwrap_err().to_string();
+        assert!(
+            message.contains("`std-mutex` (it is a peer, for `nearlock bench --peers` only)"),
+            "{message}"
+        );
+        let message = peer("mcs").unwrap_err().to_string();
+        assert!(
+            message.contains("`mcs` (it is a lock: name it with --locks); there are: std-mutex"),
+            "{message}"
+        );
+        assert!(peer("parking-lot-mutex").is_ok());
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub struct Counters {
     pub line_transfers: u64,
     /// Those that crossed sockets.
     pub remote_transfers: u64,
+    /// Atomic read-modify-writes, failed compare-exchanges among them. A sequentially consistent store is one, as on
+    /// x86-64.
+    pub atomics: u64,
     /// Events of the loop.
     pub events: u64,
     /// What the slow paths of locks counted, indexed by [`LockEvent`].
@@ -40,7 +43,13 @@ pub struct Counters {
 
 impl Default for Counters {
     fn default() -> Self {
-        Self { line_transfers: 0, remote_transfers: 0, events: 0, lock_events: [0; LockEvent::COUNT] }
+        Self {
+            line_transfers: 0,
+            remote_transfers: 0,
+            atomics: 0,
+            events: 0,
+            lock_events: [0; LockEvent::COUNT],
+        }
     }
 }
 

@@ -71,6 +71,7 @@ impl Engine {
     fn issue_atomic(&mut self, access: Access) -> Issued {
         let core = self.current_task().core;
         let has_taken_its_time = std::mem::take(&mut self.current_task().atomic_under_way);
+        self.counters.atomics += u64::from(!has_taken_its_time);
         if has_taken_its_time || !self.lines[access.line()].hits(core, access) {
             return self.issue_at_line(access, 0);
         }

@@ -10,13 +10,14 @@ const EXAMPLES: &str = "\
 Examples:
   nearlock bench
   nearlock bench --locks mcs,qspinlock,cna --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
-  nearlock bench --mode uncontended --baseline ttas
+  nearlock bench --mode uncontended --baseline std-mutex,parking-lot-mutex
   taskset -c 0,8 nearlock bench --mode handover        (a hand-over between these two CPUs)
 
 Each lock runs once in each round, in an order drawn anew; a ratio is how many times as fast a lock is
 as the baseline in the same round. Figures are medians over the rounds: believe the ratios and their
 quartiles rather than nanoseconds, and name a lock twice to see what noise does. In JSON and CSV what
-is not measured is null or empty. docs/benchmark.md says how to read the figures.";
+is not measured is null or empty, and each baseline has rows of its own. docs/benchmark.md says how to
+read the figures.";
 
 /// Measures locks against each other on this machine.
 #[derive(Debug, Args)]
@@ -28,6 +29,9 @@ pub struct BenchArgs {
     /// Locks (`nearlock list locks`), or `all`: those that mean to work, as unless given.
     #[arg(long, value_name = "L,L,...", value_delimiter = ',')]
     pub locks: Vec<String>,
+    /// Peers, locks that others wrote (`nearlock list peers`), or `all`, besides the locks.
+    #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
+    pub peers: Vec<String>,
     /// Numbers of threads, or multiples of the CPUs that this process may use, such as 4x; 1,1x,4x
     /// unless given.
     #[arg(long, value_name = "N|Nx,...", value_delimiter = ',')]
@@ -41,9 +45,9 @@ pub struct BenchArgs {
     /// How often each lock is measured in each situation.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = rounds)]
     pub rounds: usize,
-    /// The lock that the others are compared with; the first unless given.
-    #[arg(long, value_name = "L")]
-    pub baseline: Option<String>,
+    /// Locks or peers that all are compared with, with one after the other; the first unless given.
+    #[arg(long, value_name = "L,L,...", value_delimiter = ',')]
+    pub baseline: Vec<String>,
     /// For how long a lock is counted in a round, in ms.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub duration_ms: u64,

@@ -3,7 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use nearlock_lab::bench::{self, BenchError, Calibration, HANDOVER_SECTION_NS, Machine, Mode, Plan, Point};
+use nearlock_lab::bench::{
+    self, BenchError, Calibration, Candidate, HANDOVER_SECTION_NS, Machine, Mode, PEERS, Plan, Point,
+};
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::torture::Waiting;
 use nearlock_lab::{Subject, names};
@@ -55,11 +57,11 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
         Format::Json => report::json::array(&mut out, &measured.rows)?,
         Format::Csv => report::csv::rows(&mut out, &measured.rows)?,
     }
-    if let Some(spread) = measured.spread.filter(|&spread| spread > SPREAD_MAX) {
+    if let Some(spread) = measured.spread.filter(|spread| spread.share > SPREAD_MAX) {
         report::say(format_args!(
             "warning: noisy machine: the middle half of {}'s rounds is {:.0} % wide; take more rounds",
-            plan.baseline.name,
-            spread * 100.0
+            spread.baseline,
+            spread.share * 100.0
         ));
     }
     for failed in &measured.failed {
@@ -92,7 +94,7 @@ fn plan(args: &BenchArgs, machine: &Machine) -> anyhow::Result<Plan> {
     for setting in &args.set {
         configuration.set(setting)?;
     }
-    let (locks, baseline) = locks(args)?;
+    let (locks, baselines) = locks(args)?;
     Ok(Plan {
         mode: match args.mode {
             BenchMode::Throughput => Mode::Throughput,
@@ -100,7 +102,7 @@ fn plan(args: &BenchArgs, machine: &Machine) -> anyhow::Result<Plan> {
             BenchMode::Handover => Mode::Handover,
         },
         locks,
-        baseline,
+        baselines,
         points: points(args, machine)?,
         rounds: args.rounds,
         window: Duration::from_millis(args.duration_ms),
@@ -112,28 +114,39 @@ fn plan(args: &BenchArgs, machine: &Machine) -> anyhow::Result<Plan> {
     })
 }
 
-/// The locks, the baseline among them.
-fn locks(args: &BenchArgs) -> anyhow::Result<(Vec<&'static Subject>, &'static Subject)> {
+/// The locks and peers, and those of them that are baselines. A baseline that is not asked for is measured too.
+fn locks(args: &BenchArgs) -> anyhow::Result<(Vec<Candidate>, Vec<Candidate>)> {
     let mut locks = Vec::new();
+    let working = || Subject::working().map(Candidate::Lock);
     if args.locks.is_empty() {
-        locks.extend(Subject::working());
+        locks.extend(working());
     }
     for name in &args.locks {
-        if name == "all" {
-            locks.extend(Subject::working());
-        } else {
-            locks.push(names::lock(name)?);
+        match name.as_str() {
+            "all" => locks.extend(working()),
+            name => locks.push(Candidate::Lock(names::lock(name)?)),
         }
     }
-    let Some(name) = &args.baseline else {
-        let first = locks[0];
-        return Ok((locks, first));
-    };
-    let baseline = names::lock(name)?;
-    if locks.iter().all(|lock| lock.name != baseline.name) {
-        locks.insert(0, baseline);
+    for name in &args.peers {
+        match name.as_str() {
+            "all" => locks.extend(PEERS.iter().map(Candidate::Peer)),
+            name => locks.push(Candidate::Peer(names::peer(name)?)),
+        }
     }
-    Ok((locks, baseline))
+    let has = |all: &[Candidate], one: Candidate| all.iter().any(|lock| lock.name() == one.name());
+    let mut baselines = Vec::new();
+    for name in &args.baseline {
+        let baseline = Candidate::named(name)?;
+        if !has(&baselines, baseline) {
+            baselines.push(baseline);
+        }
+    }
+    let missing = baselines.iter().copied().filter(|&baseline| !has(&locks, baseline));
+    locks = missing.chain(locks.iter().copied()).collect();
+    if baselines.is_empty() {
+        baselines.push(locks[0]);
+    }
+    Ok((locks, baselines))
 }
 
 /// The situations: all combinations, each once.

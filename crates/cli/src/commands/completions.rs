@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
+use nearlock_lab::bench::PEERS;
 use nearlock_lab::names::WORKLOADS;
 use nearlock_lab::published::TABLES;
 use nearlock_lab::{MachineSpec, SUBJECTS};
@@ -25,11 +26,13 @@ pub fn run(args: &CompletionsArgs) -> anyhow::Result<Ending> {
 fn with_names(command: Command) -> Command {
     let locks: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
     let locks_or_all = [&locks[..], &["all"]].concat();
+    let peers: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
     let workloads = WORKLOADS.iter().map(|workload| workload.name).collect();
     let tables = TABLES.iter().map(|table| table.name).collect();
     [
-        ("bench", "baseline", locks.clone()),
+        ("bench", "baseline", [&locks[..], &peers].concat()),
         ("bench", "locks", locks_or_all.clone()),
+        ("bench", "peers", [&peers[..], &["all"]].concat()),
         ("reproduce", "tables", tables),
         ("simulate", "lock", locks),
         ("simulate", "machine", MachineSpec::builtin_names()),

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use nearlock_lab::bench::PEERS;
 use nearlock_lab::names::{self, WORKLOADS};
 use nearlock_lab::published::TABLES;
 use nearlock_lab::{Family, MachineSpec, SUBJECTS, settings};
@@ -18,6 +19,11 @@ const MACHINE: &str = TABLES[0].machine;
 pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     let table = match args.what {
         Listed::Locks => locks(),
+        Listed::Peers => list_table(
+            &["peer", "what it is"],
+            1,
+            PEERS.iter().map(|peer| [peer.name.into(), peer.summary.into()]),
+        ),
         Listed::Workloads => list_table(
             &["workload", "what it does"],
             1,
@@ -34,6 +40,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
         Listed::Settings => {
             writeln!(out, "\nNAME.KEY=default (limits). Those of machines are as on {MACHINE}.")?;
         }
+        Listed::Peers => writeln!(out, "\nMeasured on this machine only: nearlock bench --peers all")?,
         Listed::Machines => writeln!(out, "\nOr give the path of a machine file.")?,
         _ => {}
     }

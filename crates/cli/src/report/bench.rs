@@ -23,7 +23,7 @@ pub fn text(
         let rows: Vec<&Row> = rows.iter().filter(of_point).collect();
         if !rows.is_empty() {
             writeln!(out, "\n{point}")?;
-            table(out, plan.mode, &rows)?;
+            table(out, plan, &rows)?;
         }
     }
     if rows.is_empty() {
@@ -56,37 +56,59 @@ fn head(out: &mut impl Write, machine: &Machine, calibration: &Calibration, plan
     paragraph(out, &text)
 }
 
-fn table(out: &mut impl Write, mode: Mode, rows: &[&Row]) -> io::Result<()> {
+/// Of the rows of a situation: a line for each lock, with the ratios to all baselines.
+fn table(out: &mut impl Write, plan: &Plan, rows: &[&Row]) -> io::Result<()> {
+    let (mode, baselines) = (plan.mode, plan.baselines.len());
+    let ratios = ratio_names(plan);
     let mut headers = vec!["lock", "ns/op"];
     if mode != Mode::Handover {
         headers.push("ops/us");
     }
-    headers.extend(["ratio", "quartiles"]);
-    if mode == Mode::Throughput {
-        headers.extend(["jain", "cpu ns/op"]);
-    }
-    if mode != Mode::Uncontended {
-        headers.extend(["p99.9 us", "max us"]);
-    }
-    headers.push("bytes");
-    let cells_of = |row: &&Row| {
+    headers.extend(ratios.iter().map(String::as_str));
+    headers.extend(columns_of(mode));
+    let locks = rows.len() / baselines;
+    let cells_of = |index: usize| {
+        let row = rows[index];
         let mut cells = vec![row.lock.to_owned(), figure(row.ns_per_op)];
         if mode != Mode::Handover {
             cells.push(figure(row.ops_per_us));
         }
-        let (low, high) = (figure(row.ratio_low_quartile), figure(row.ratio_high_quartile));
-        cells.extend([figure(row.ratio), format!("{low}-{high}")]);
-        if mode == Mode::Throughput {
-            cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
+        cells.extend(rows[index..].iter().step_by(locks).map(|row| figure(row.ratio)));
+        if baselines == 1 {
+            let (low, high) = (figure(row.ratio_low_quartile), figure(row.ratio_high_quartile));
+            cells.push(format!("{low}-{high}"));
         }
-        if mode != Mode::Uncontended {
-            let us = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1e3));
-            cells.extend([us(row.wait_ns_p99_9), us(row.wait_ns_max)]);
+        let us = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1e3));
+        let waits = || [us(row.wait_ns_p99_9), us(row.wait_ns_max)];
+        match mode {
+            Mode::Throughput => {
+                cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
+                cells.extend(waits());
+            }
+            Mode::Uncontended => cells.push(row.rmw_per_op.map_or("-".to_owned(), |rmw| rmw.to_string())),
+            Mode::Handover => cells.extend(waits()),
         }
         cells.push(row.size_bytes.to_string());
         cells
     };
-    writeln!(out, "{}", figures(&headers, rows.iter().map(cells_of).collect()))
+    writeln!(out, "{}", figures(&headers, (0..locks).map(cells_of).collect()))
+}
+
+/// What the columns of ratios are called.
+fn ratio_names(plan: &Plan) -> Vec<String> {
+    match plan.baselines.len() {
+        1 => ["ratio", "quartiles"].map(str::to_owned).to_vec(),
+        several => (1..=several).map(|number| format!("ratio {number}")).collect(),
+    }
+}
+
+/// The columns behind those.
+fn columns_of(mode: Mode) -> &'static [&'static str] {
+    match mode {
+        Mode::Throughput => &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"],
+        Mode::Uncontended => &["rmw/op", "bytes"],
+        Mode::Handover => &["p99.9 us", "max us", "bytes"],
+    }
 }
 
 /// To three or four digits, or the unit; `-` for what was not measured.
@@ -109,16 +131,31 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
             "ns/op: wall time per section, all threads together; jain: 1 is equal shares; p99.9, max: waits, \
              each of them timed, in a window of its own after the counted one"
         }
-        Mode::Uncontended => "ns/op: lock and unlock by one thread, without the loop around them",
+        Mode::Uncontended => {
+            "ns/op: lock and unlock by one thread, without the loop around them; rmw/op: their atomic \
+             read-modify-writes, not measured but counted by running the same source in the simulator"
+        }
         Mode::Handover => {
             "ns/op: from before the unlock to the waiter's return from lock, less one look at the clock; \
              p99.9, max: the same, with the look"
         }
     };
-    let baseline = plan.baseline.name;
-    let text = format!(
-        "ratio: times as fast as {baseline} in the same round, median and quartiles over the rounds; {what}"
-    );
+    let ratios = match &plan.baselines[..] {
+        [one] => format!(
+            "ratio: times as fast as {} in the same round, median and quartiles over the rounds",
+            one.name()
+        ),
+        several => {
+            let each = several.iter().zip(ratio_names(plan)).map(|(baseline, name)| {
+                format!("{name}: times as fast as {} in the same round", baseline.name())
+            });
+            format!(
+                "{}; medians over the rounds, whose quartiles are in JSON and CSV",
+                each.collect::<Vec<_>>().join("; ")
+            )
+        }
+    };
+    let text = format!("{ratios}; {what}");
     paragraph(out, &text)
 }
 
@@ -126,8 +163,7 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::report::text::WIDTH;
-    use nearlock_lab::bench::Point;
-    use nearlock_lab::names;
+    use nearlock_lab::bench::{Candidate, Point};
     use std::time::Duration;
 
     #[test]
@@ -146,9 +182,33 @@ mod tests {
         assert_eq!(figure(None), "-");
     }
 
+    fn widest_row(mode: Mode, lock: Candidate, point: Point) -> Row {
+        Row {
+            mode: mode.name(),
+            lock: lock.name(),
+            baseline: lock.name(),
+            threads: point.threads,
+            section_ns: point.section_ns,
+            think_ns: point.think_ns,
+            read_percent: None,
+            ns_per_op: Some(123_456_789.0),
+            ops_per_us: Some(1234.567),
+            ratio: Some(1234.56),
+            ratio_low_quartile: Some(0.001_234),
+            ratio_high_quartile: None,
+            rounds: 9,
+            jain: Some(1.0),
+            wait_ns_p99_9: Some(1_234_567_890),
+            wait_ns_max: Some(12_345_678_901),
+            cpu_ns_per_op: Some(123_456_789.0),
+            rmw_per_op: Some(12.5),
+            size_bytes: 8,
+        }
+    }
+
     #[test]
     fn the_widest_figures_fit() {
-        let lock = names::lock("qspinlock-whole-word").expect("is in the list");
+        let lock = Candidate::named("qspinlock-whole-word").expect("is in the list");
         let machine = Machine {
             model: Some("Some Very Long Name of a Processor(R) With Many Cores @ 2.00GHz".to_owned()),
             is_virtual: true,
@@ -167,41 +227,37 @@ mod tests {
             let plan = Plan {
                 mode,
                 locks: vec![lock],
-                baseline: lock,
+                baselines: vec![lock],
                 points: vec![point],
                 rounds: 10_000,
                 window: Duration::from_secs(60),
                 waiting: Waiting::Yield,
                 settings: nearlock_lab::Setting::DEFAULTS,
             };
-            let row = Row {
-                mode: mode.name(),
-                lock: lock.name,
-                baseline: lock.name,
-                threads: point.threads,
-                section_ns: point.section_ns,
-                think_ns: point.think_ns,
-                read_percent: None,
-                ns_per_op: Some(123_456_789.0),
-                ops_per_us: Some(1234.567),
-                ratio: Some(1234.56),
-                ratio_low_quartile: Some(0.001_234),
-                ratio_high_quartile: None,
-                rounds: 9,
-                jain: Some(1.0),
-                wait_ns_p99_9: Some(1_234_567_890),
-                wait_ns_max: Some(12_345_678_901),
-                cpu_ns_per_op: Some(123_456_789.0),
-                rmw_per_op: None,
-                size_bytes: 8,
-            };
+            let row = widest_row(mode, lock, point);
             let mut shown = Vec::new();
-            text(&mut shown, &machine, &Calibration::measure(), &plan, &[row])
+            let calibration = Calibration::measure();
+            text(&mut shown, &machine, &calibration, &plan, std::slice::from_ref(&row))
                 .expect("memory can be written");
-            let shown = String::from_utf8(shown).expect("text");
-            for line in shown.lines() {
+            let plan = Plan { baselines: vec![lock; 2], ..plan };
+            let mut of_two = Vec::new();
+            text(
+                &mut of_two,
+                &machine,
+                &calibration,
+                &plan,
+                &[row.clone(), Row { ratio: Some(0.25), ..row }],
+            )
+            .expect("memory can be written");
+            let [shown, of_two] = [shown, of_two].map(|shown| String::from_utf8(shown).expect("text"));
+            for line in shown.lines().chain(of_two.lines()) {
                 assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
             }
+            assert!(
+                of_two.contains(" 1235   0.250 ") && of_two.contains("ratio 2: times as fast"),
+                "{of_two}"
+            );
+            assert_eq!(shown.contains(" 12.5 "), mode == Mode::Uncontended, "{shown}");
             assert!(shown.contains("NOT OPTIMISED") && shown.contains("0.00123--"), "{shown}");
             assert!(shown.contains("\nqspinlock-whole-word "), "{shown}");
             assert!(shown.contains(" 123456789 ") && shown.contains(&point.to_string()), "{shown}");

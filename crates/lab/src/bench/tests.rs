@@ -1,11 +1,11 @@
 use super::*;
-use crate::names;
+use nearlock_core::subjects::Subject;
 
 fn plan(mode: Mode, locks: &[&str]) -> Plan {
-    let locks: Vec<_> = locks.iter().map(|name| names::lock(name).expect("is in the list")).collect();
+    let locks: Vec<_> = locks.iter().map(|name| Candidate::named(name).expect("is in a list")).collect();
     Plan {
         mode,
-        baseline: locks[0],
+        baselines: vec![locks[0]],
         locks,
         points: vec![match mode {
             Mode::Throughput => Point { threads: 3, section_ns: 20, think_ns: 50 },
@@ -19,6 +19,11 @@ fn plan(mode: Mode, locks: &[&str]) -> Plan {
     }
 }
 
+/// The locks that mean to work, and the peers.
+fn everything() -> Vec<&'static str> {
+    Subject::working().map(|lock| lock.name).chain(PEERS.iter().map(|peer| peer.name)).collect()
+}
+
 fn report(plan: &Plan) -> Report {
     let mut runs = 0;
     let report = run(plan, &Machine::this(), &Calibration::measure(), || runs += 1).expect("can be measured");
@@ -28,7 +33,7 @@ fn report(plan: &Plan) -> Report {
 
 #[test]
 fn every_working_lock_keeps_its_counter() {
-    let all: Vec<_> = Subject::working().map(|lock| lock.name).collect();
+    let all = everything();
     for waiting in [Waiting::Yield, Waiting::Spin] {
         let report = report(&Plan { waiting, ..plan(Mode::Throughput, &all) });
         assert!(report.failed.is_empty(), "{:?}", report.failed);
@@ -53,6 +58,20 @@ fn the_baseline_is_one_times_as_fast_as_itself() {
 }
 
 #[test]
+fn with_several_baselines_each_has_its_rows() {
+    let mut plan = plan(Mode::Uncontended, &["std-mutex", "parking-lot-mutex", "ttas"]);
+    plan.baselines = plan.locks[..2].to_vec();
+    let rows = report(&plan).rows;
+    let found: Vec<_> = rows.iter().map(|row| (row.baseline, row.lock)).collect();
+    let of = |baseline| plan.locks.iter().map(move |lock| (baseline, lock.name()));
+    assert_eq!(found, of("std-mutex").chain(of("parking-lot-mutex")).collect::<Vec<_>>());
+    assert_eq!((rows[0].ratio, rows[4].ratio), (Some(1.0), Some(1.0)));
+    // The same samples, compared with another.
+    assert_eq!(rows[2].ns_per_op, rows[5].ns_per_op);
+    assert_eq!((rows[0].size_bytes, rows[1].size_bytes), (size_of::<std::sync::Mutex<()>>(), 1));
+}
+
+#[test]
 fn threads_in_a_queue_end_although_they_only_spin() {
     let mut plan = plan(Mode::Throughput, &["mcs"]);
     plan.waiting = Waiting::Spin;
@@ -62,7 +81,9 @@ fn threads_in_a_queue_end_although_they_only_spin() {
 
 #[test]
 fn one_thread_alone_has_no_waits() {
-    let report = report(&plan(Mode::Uncontended, &["mcs", "ttas"]));
+    let report = report(&plan(Mode::Uncontended, &["mcs", "ttas", "std-mutex"]));
+    let atomics: Vec<_> = report.rows.iter().map(|row| row.rmw_per_op).collect();
+    assert_eq!(atomics, [Some(2.0), Some(1.0), None]);
     for row in &report.rows {
         assert!(row.ns_per_op > Some(0.0) && row.ops_per_us.is_some() && row.ratio.is_some(), "{row:?}");
         assert_eq!((row.threads, row.wait_ns_max, row.jain, row.cpu_ns_per_op), (1, None, None, None));
@@ -74,7 +95,7 @@ fn hand_overs_are_timed() {
     if Machine::this().allowed.len() < 2 {
         return;
     }
-    let all: Vec<_> = Subject::working().map(|lock| lock.name).collect();
+    let all = everything();
     let report = report(&plan(Mode::Handover, &all));
     assert!(report.failed.is_empty(), "{:?}", report.failed);
     assert_eq!(report.rows.len(), all.len());

@@ -1,0 +1,76 @@
+//! How many atomic read-modify-writes an uncontended lock and unlock make.
+//!
+//! Natively nothing counts them. So one task of a simulated machine, where each access is seen, runs the same source.
+//! What it costs there is of no concern.
+
+use nearlock_core::raw::RawTryLock;
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::{LockVisitor, Subject};
+use nearlock_sim::spec::MachineSpec;
+use nearlock_sim::{Machine, Pause, Sim};
+
+/// The smallest there is: which one does not matter.
+const MACHINE: &str = "cortex-a7-quad";
+/// So many pairs, in case they are not all alike.
+const PAIRS: u32 = 100;
+/// Far longer than they can take, in ns of virtual time.
+const LONGEST_NS: u64 = 1_000_000_000;
+
+/// Puts a lock on a machine.
+struct Place<'a>(&'a Machine);
+
+impl LockVisitor<Sim> for Place<'_> {
+    /// Locks and unlocks it once.
+    type Output = Box<dyn Fn()>;
+
+    fn visit<L: RawTryLock>(self) -> Self::Output {
+        let (lock, node) = (self.0.place(0, L::default()), self.0.place(0, L::Node::default()));
+        // SAFETY: node and lock stay in place, and only the one task that calls this uses them.
+        Box::new(move || unsafe {
+            lock.lock(&node);
+            lock.unlock(&node);
+        })
+    }
+}
+
+/// Read-modify-writes for each lock and unlock by a thread that has the lock for itself; `None` if it does not come to
+/// an end.
+pub fn per_pair(lock: &Subject, settings: [u64; Setting::COUNT]) -> Option<f64> {
+    let machine = Machine::new(&MachineSpec::builtin(MACHINE).expect("is built in"), 1);
+    machine.set_settings(settings);
+    let pair = lock.visit::<Sim, _>(Place(&machine));
+    machine.spawn(0, 0, move || (0..PAIRS).for_each(|_| pair()));
+    let ended = machine.run_until(LONGEST_NS) == Pause::Finished;
+    ended.then(|| machine.counters().atomics as f64 / f64::from(PAIRS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_locks_make_known_numbers_of_them() {
+        for (lock, expected) in [
+            ("tas", 1.0),
+            ("ttas", 1.0),
+            ("ticket", 1.0),
+            ("mcs", 2.0),
+            ("qspinlock", 1.0),
+            ("qspinlock-whole-word", 2.0),
+            ("linux-mutex", 2.0),
+            ("rwsem", 2.0),
+            ("lock-busted", 0.0),
+        ] {
+            let lock = Subject::named(lock).expect("is in the list");
+            assert_eq!(per_pair(lock, Setting::DEFAULTS), Some(expected), "{}", lock.name);
+        }
+    }
+
+    #[test]
+    fn every_working_lock_makes_at_least_one_and_always_as_many() {
+        for lock in Subject::working() {
+            let each = per_pair(lock, Setting::DEFAULTS).expect("it comes to an end");
+            assert!(each >= 1.0 && each.fract() == 0.0, "{}: {each}", lock.name);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What can be measured, and one run of it.
+
+use nearlock_core::native::Wait;
+use nearlock_core::raw::{RawLock, RawTryLock};
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::{LockVisitor, SUBJECTS, Subject};
+use nearlock_os::{Os, SpinThenYield};
+use nearlock_workload::sections::Params;
+
+use super::machine::{Calibration, Machine};
+use super::peers::{PEERS, Peer};
+use super::wait::SpinWhileMeasured;
+use super::{BenchError, Failure, Mode, Plan, Point, Sample};
+use super::{atomics, handover, throughput, two_cpus, uncontended};
+use crate::names::UnknownName;
+use crate::torture::Waiting;
+
+/// A lock of the list, or a peer.
+#[derive(Clone, Copy, Debug)]
+pub enum Candidate {
+    /// Ours.
+    Lock(&'static Subject),
+    /// Somebody else's.
+    Peer(&'static Peer),
+}
+
+impl Candidate {
+    /// The lock or peer of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is neither.
+    pub fn named(name: &str) -> Result<Self, UnknownName> {
+        let lock = Subject::named(name).map(Self::Lock);
+        lock.or_else(|| Peer::named(name).map(Self::Peer)).ok_or_else(|| UnknownName {
+            kind: "lock or peer",
+            name: name.to_owned(),
+            known: SUBJECTS.iter().map(|lock| lock.name).chain(PEERS.iter().map(|peer| peer.name)).collect(),
+        })
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lock(lock) => lock.name,
+            Self::Peer(peer) => peer.name,
+        }
+    }
+
+    /// Its own size, without queue nodes.
+    pub(super) fn size_bytes(self) -> usize {
+        match self {
+            Self::Lock(lock) => lock.visit::<Os, _>(Size),
+            Self::Peer(peer) => peer.size_bytes,
+        }
+    }
+
+    /// Atomic read-modify-writes of an uncontended lock and unlock. Nothing counts those of peers.
+    pub(super) fn rmw_per_pair(self, settings: [u64; Setting::COUNT]) -> Option<f64> {
+        match self {
+            Self::Lock(lock) => atomics::per_pair(lock, settings),
+            Self::Peer(_) => None,
+        }
+    }
+
+    /// Measures it once.
+    pub(super) fn measure(self, run: Run<'_>) -> Outcome {
+        match (self, run.plan.waiting) {
+            (Self::Lock(lock), Waiting::Spin) => lock.visit::<Os<SpinWhileMeasured>, _>(run),
+            (Self::Lock(lock), Waiting::Yield) => lock.visit::<Os<SpinThenYield>, _>(run),
+            (Self::Peer(peer), _) => (peer.measure)(run),
+        }
+    }
+}
+
+/// The size of a lock.
+struct Size;
+
+impl LockVisitor<Os> for Size {
+    type Output = usize;
+    fn visit<L: RawTryLock>(self) -> usize {
+        size_of::<L>()
+    }
+}
+
+/// What one run came to, if it could be made.
+pub(super) type Outcome = Result<Result<Sample, Failure>, BenchError>;
+
+/// One run of one candidate.
+pub(super) struct Run<'a> {
+    pub plan: &'a Plan,
+    pub machine: &'a Machine,
+    pub calibration: &'a Calibration,
+    pub point: Point,
+}
+
+impl<W: Wait> LockVisitor<Os<W>> for Run<'_> {
+    type Output = Outcome;
+    fn visit<L: RawTryLock>(self) -> Outcome {
+        self.of::<W, L>()
+    }
+}
+
+impl Run<'_> {
+    /// With this lock, whose waiters wait like `W`.
+    pub fn of<W: Wait, L: RawLock>(self) -> Outcome {
+        let Self { plan, machine, calibration, point } = self;
+        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
+        match plan.mode {
+            Mode::Throughput => {
+                let params = Params { section, think, ..Params::default() };
+                throughput::measure::<W, L>(point.threads, params, plan.window)
+            }
+            Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(plan.window))),
+            Mode::Handover => {
+                handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, plan.window)
+            }
+        }
+    }
+}
