@@ -172,7 +172,7 @@ fn sites(text: &mut String, evidence: &Evidence, places: &[Place]) -> Result<()>
                     half => format!("{half:?}"),
                 };
                 let (model, how) = mutant.caught().unwrap_or(("none", "survives"));
-                writeln!(text, "| `{function}` | `{code}` | {half} | {model} | {how} |")?;
+                writeln!(text, "| `{function}` | `{code}` | {half} | {} | {} |", cell(model), cell(how))?;
             }
         }
         writeln!(text)?;
@@ -208,6 +208,11 @@ fn survivors_section(text: &mut String, evidence: &Evidence, places: &[Place]) -
     Ok(())
 }
 
+/// In a table a bar would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
 fn models(text: &mut String, runs: &[Run], depth: Depth) -> Result<()> {
     writeln!(text, "## The models\n")?;
     write!(text, "Each to {} preemption more than `cargo test` goes", depth.more_preemptions)?;
@@ -216,7 +221,7 @@ fn models(text: &mut String, runs: &[Run], depth: Depth) -> Result<()> {
     for run in runs {
         let bound = run.preemptions.map_or("any number".to_owned(), |n| format!("at most {n}"));
         let more = if run.is_cut { " +" } else { "" };
-        writeln!(text, "| {} | {bound} | {}{more} |", run.model, run.executions)?;
+        writeln!(text, "| {} | {bound} | {}{more} |", cell(&run.model), run.executions)?;
     }
     Ok(())
 }
