@@ -1,7 +1,8 @@
 //! Where the time goes: CPU time, waiting for a CPU, sleep, and CPU time in regions that a task marks.
 //!
 //! A region is what a profiler would show as the share of a function with all that it calls, spinning included:
-//! time on a CPU, none of it idle. Marking takes no virtual time.
+//! time on a CPU, none of it idle. Only slow paths that locks mark are without the spinning that kernels do in
+//! functions of their own: [`SPINNING`]. Marking takes no virtual time.
 
 use std::ops::Range;
 
@@ -13,6 +14,10 @@ pub const REGIONS: usize = 8;
 
 /// The region of what locks mark as their slow paths ([`Platform::in_slow_path`](nearlock_core::platform::Platform::in_slow_path)).
 pub const SLOW_PATH: usize = REGIONS - 1;
+
+/// The region of spinning inside a slow path: for the owner of the lock, for a spin lock, or in a queue of spinners. In a
+/// kernel these are functions of their own, which a profiler shows apart from the slow path's own time.
+pub const SPINNING: usize = REGIONS - 2;
 
 /// Times in ns and counts of a task, or of all tasks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +79,11 @@ pub struct Inside {
 pub fn enter(region: usize) -> Inside {
     assert!(region < REGIONS, "region {region} of {REGIONS}");
     Inside { outer: with(|inner| inner.engine.borrow_mut().enter_region(region as u8)) }
+}
+
+/// Marks that the calling task spins, if it is in a slow path.
+pub(crate) fn spin() -> Inside {
+    Inside { outer: with(|inner| inner.engine.borrow_mut().spin_in_region()) }
 }
 
 impl Drop for Inside {
@@ -158,6 +168,12 @@ impl Engine {
     fn enter_region(&mut self, region: u8) -> u8 {
         let now_ps = self.now_ps;
         self.current_task().account.enter_region(region, now_ps)
+    }
+
+    /// The current task spins from now on, if it is in a slow path. Returns where it was.
+    fn spin_in_region(&mut self) -> u8 {
+        let region = self.current_task().account.region;
+        if usize::from(region) == SLOW_PATH { self.enter_region(SPINNING as u8) } else { region }
     }
 
     /// The times of some tasks together.

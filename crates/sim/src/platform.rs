@@ -178,6 +178,7 @@ unsafe impl Platform for Sim {
         if done(v) {
             return v;
         }
+        let _spins = account::spin();
         while !done(v) {
             wait_for_change(ptr::from_ref(word).cast(), None);
             v = word.load(order);
@@ -289,6 +290,7 @@ impl Schedule for Sim {
         owner: ThreadId,
         done: impl Fn(V) -> bool,
     ) -> Result<V, Stop> {
+        let _spins = account::spin();
         let mut waited = false;
         let result = loop {
             let v = word.load(order);

@@ -234,6 +234,36 @@ fn regions_count_spinning_but_not_sleeping() {
     assert!((0.05..0.5).contains(&since.share_of(1)), "{since:?}");
 }
 
+#[test]
+fn a_slow_path_is_without_its_spinning_as_a_profiler_shows_it() {
+    let machine = machine();
+    let (owner, flag) = (word(&machine), word(&machine));
+    let (theirs, theirs_too) = (owner.clone(), flag.clone());
+    machine.spawn(0, 0, move || {
+        Sim::busy_ns(50 * US);
+        theirs.store(9, Relaxed);
+        Sim::busy_ns(50 * US);
+        theirs_too.store(1, Relaxed);
+    });
+    machine.spawn(2, 0, move || {
+        Sim::in_slow_path(|| {
+            let first = ThreadId::new(1).unwrap();
+            let found = Sim::spin_on_owner(&mut Spin::default(), &**owner, Relaxed, first, |v| v != 0);
+            assert_eq!(found, Ok(9));
+            Sim::busy_ns(20 * US);
+            Sim::wait_until(&**flag, Relaxed, |v| v == 1);
+        });
+        Sim::wait_until(&**flag, Relaxed, |v| v == 1);
+        Sim::busy_ns(10 * US);
+    });
+    assert_eq!(machine.run_until(MS), Pause::Finished);
+    let times = machine.times_of(1);
+    let [own_ns, spinning_ns] = [account::SLOW_PATH, account::SPINNING].map(|region| times.regions_ns[region]);
+    assert!((20 * US..21 * US).contains(&own_ns), "{times:?}");
+    assert!((79 * US..82 * US).contains(&spinning_ns), "{times:?}");
+    assert!((10 * US..11 * US).contains(&times.regions_ns[0]), "outside of slow paths: {times:?}");
+}
+
 #[repr(C)]
 struct Node(Word);
 
