@@ -258,7 +258,8 @@ fn a_slow_path_is_without_its_spinning_as_a_profiler_shows_it() {
     });
     assert_eq!(machine.run_until(MS), Pause::Finished);
     let times = machine.times_of(1);
-    let [own_ns, spinning_ns] = [account::SLOW_PATH, account::SPINNING].map(|region| times.regions_ns[region]);
+    let [own_ns, spinning_ns] =
+        [account::SLOW_PATH, account::SPINNING].map(|region| times.regions_ns[region]);
     assert!((20 * US..21 * US).contains(&own_ns), "{times:?}");
     assert!((79 * US..82 * US).contains(&spinning_ns), "{times:?}");
     assert!((10 * US..11 * US).contains(&times.regions_ns[0]), "outside of slow paths: {times:?}");

@@ -267,7 +267,7 @@ fn users_of_every_profile_do_jobs_and_repeat() {
 fn jobs_are_as_many_as_their_lengths_allow() {
     let mut cell = cell("mcs", 4);
     cell.limits.window_ns = 40_000_000;
-    cell.workload = users(Profile::HighSystime, |c| {
+    cell.workload = users(Profile::Compute, |c| {
         (c.locking_percent, c.steps, c.step_ns, c.spinlock_ns) = (0, 10, 10_000, 0);
     });
     cell.machine.model.tick_hz = 0.0;
@@ -275,7 +275,7 @@ fn jobs_are_as_many_as_their_lengths_allow() {
     let jobs = simulate(&cell).unwrap().jobs_per_minute.unwrap();
     assert!((jobs / 2_400_000.0 - 1.0).abs() < 0.03, "{jobs}");
     // Those that sleep as long as they work do half.
-    cell.workload = users(Profile::HighSystime, |c| {
+    cell.workload = users(Profile::Compute, |c| {
         (c.locking_percent, c.steps, c.step_ns, c.spinlock_ns) = (0, 10, 10_000, 0);
         (c.sleep_percent, c.sleep_ns) = (100, 10_000);
     });
