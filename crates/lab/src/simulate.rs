@@ -98,8 +98,8 @@ pub struct Simulated {
     pub remote_transfers_per_op: f64,
     /// Share of acquisitions whose predecessor ran on the same NUMA node.
     pub local_handover_share: f64,
-    /// Share of the threads' CPU time that they spent in slow paths of locks, as a profiler would show it: 0.1 is
-    /// 10 %. Of locks that mark theirs.
+    /// Share of the threads' CPU time that they spent in slow paths of locks, spinning for an owner or for a spin lock not
+    /// included, as a profiler would show it: 0.1 is 10 %. Of locks that mark theirs.
     pub slow_path_share: f64,
     /// Jobs that all users together do in a minute of virtual time; `None` where there are none.
     pub jobs_per_minute: Option<f64>,

@@ -32,7 +32,7 @@
 //!   *assumption*. Where one job takes 18 of them within 180 us, a few tasks saturate the mutex, all others sleep in its queue, and
 //!   nothing collapses. 245 in a mean job that forks 5.7 times are 43 to a fork with its exit: some 14 mappings with
 //!   anonymous memory, each of which takes the lock once to share what is there, once for its own and once at the exit.
-//! - Users wait for 65 ms in each job: a hundredth of the rounds ends in a sleep of 26 ms. For what they wait nobody
+//! - Users wait for 65 ms in each job: a tenth of the rounds ends in a sleep of 2.65 ms. For what they wait nobody
 //!   says. But 10 to 100 users show no difference between with and without, so that they keep few of 80 CPUs busy; and on each
 //!   machine 200 to 1000 users do less than 1100 to 2000. Chosen with these rows in view.
 //!
@@ -163,8 +163,8 @@ const HIGH_SYSTIME: Constants = Constants {
     section_ns: 100,
     read_section_ns: 100,
     lines: 1,
-    sleep_percent: 1,
-    sleep_ns: 26_000_000,
+    sleep_percent: 10,
+    sleep_ns: 2_650_000,
     spinlock_ns: 0,
     ..MIX
 };
