@@ -60,13 +60,44 @@ fn the_baseline_can_be_named_and_is_measured_too() {
 fn peers_are_measured_beside_the_locks_and_are_baselines() {
     let rows = rows("--locks mcs --peers all --baseline std-mutex,mcs,std-mutex --threads 2");
     let found: Vec<_> = rows.iter().map(|row| (&row["baseline"], &row["lock"])).collect();
-    let locks = ["mcs", "std-mutex", "parking-lot-mutex"].map(Value::from);
+    let locks =
+        ["mcs", "std-mutex", "parking-lot-mutex", "std-rwlock", "parking-lot-rwlock"].map(Value::from);
     let expected: Vec<_> =
         [1, 0].iter().flat_map(|&base| locks.iter().map(move |lock| (base, lock))).collect();
     assert_eq!(found, expected.iter().map(|&(base, lock)| (&locks[base], lock)).collect::<Vec<_>>());
-    for row in &rows {
-        assert!(row["ratio"].is_number() && row["ns_per_op"].is_number(), "{row}");
-    }
+}
+
+#[test]
+fn readers_are_measured_where_there_are_any() {
+    let found = |rows: Vec<Value>| -> Vec<_> {
+        let of = |row: &Value| (row["read_percent"].as_u64(), row["lock"].as_str().map(str::to_owned));
+        rows.iter().map(of).collect()
+    };
+    let row = |percent, lock: &str| (Some(percent), Some(lock.to_owned()));
+    let mixed = rows("--locks rwsem --peers std-rwlock --threads 2 --read-percent 0,90");
+    let expected = [row(0, "rwsem"), row(0, "std-rwlock"), row(90, "rwsem"), row(90, "std-rwlock")];
+    assert_eq!(found(mixed), expected);
+    let alone = rows("--mode uncontended --peers all --read-percent 100 --baseline std-rwlock");
+    assert_eq!(alone[0]["lock"], "rwsem-xadd", "{}", alone[0]);
+    assert!(
+        alone
+            .iter()
+            .all(|row| row["rmw_per_op"].is_number() != (row["lock"].as_str().unwrap().ends_with("rwlock")))
+    );
+    let alone = found(alone);
+    assert!(alone.contains(&row(100, "parking-lot-rwlock")) && !alone.contains(&row(100, "std-mutex")));
+}
+
+#[test]
+fn a_lock_that_lets_readers_in_beside_a_writer_fails() {
+    let busted =
+        "bench --locks lock-busted-rw --threads 2 --section-ns 50000 --think-ns 50000 --read-percent 50";
+    // Without processors to spare a thread may run alone for long.
+    let mut runs = (0..20).map(|_| nearlock(&format!("{busted} --rounds 1 --duration-ms 500")));
+    let failed = runs.find(|run| run.code != 0).expect("a reader and a writer meet");
+    assert_eq!(failed.code, 1, "{}", failed.err);
+    assert!(failed.err.contains("FAILURE: lock-busted-rw with 2 threads"), "{}", failed.err);
+    assert!(failed.err.contains("readers saw the counter change"), "{}", failed.err);
 }
 
 #[test]
@@ -169,6 +200,14 @@ fn slips_are_named() {
         ("--think-ns soon", "--think-ns"),
         ("--rounds 0", "--rounds"),
         ("--duration-ms 0", "--duration-ms"),
+        ("--read-percent 101", "--read-percent"),
+        (
+            "--read-percent 50 --locks rwsem,mcs",
+            "--read-percent: mcs has no readers; there are: rwsem-xadd, ",
+        ),
+        ("--read-percent 50 --baseline std-mutex", "std-mutex has no readers"),
+        ("--mode uncontended --read-percent 50", "a writer (0) or a reader (100)"),
+        ("--mode handover --read-percent 50", "--read-percent says nothing about --mode handover"),
         ("--mode latency", "throughput, uncontended, handover"),
         ("--mode uncontended --threads 2", "--threads says nothing about --mode uncontended"),
         ("--mode uncontended --section-ns 2", "--section-ns says nothing"),

@@ -82,22 +82,26 @@ pub struct Point {
     pub section_ns: u64,
     /// Work between sections, in ns.
     pub think_ns: u64,
+    /// Of 100 sections, how many only read; `None` if there is no talk of readers. Locks without readers have none.
+    /// In [`Mode::Uncontended`] 0 or 100, and in [`Mode::Handover`] `None`.
+    pub read_percent: Option<u64>,
 }
 
 impl Point {
     /// The one situation of [`Mode::Uncontended`].
-    pub const ALONE: Point = Point { threads: 1, section_ns: 0, think_ns: 0 };
+    pub const ALONE: Point = Point { threads: 1, section_ns: 0, think_ns: 0, read_percent: None };
 
     /// A situation of [`Mode::Handover`].
     pub const fn handover(section_ns: u64) -> Self {
-        Point { threads: handover::THREADS, section_ns, think_ns: 0 }
+        Point { threads: handover::THREADS, section_ns, think_ns: 0, read_percent: None }
     }
 }
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let threads = if self.threads == 1 { "thread" } else { "threads" };
-        write!(f, "{} {threads}, section {} ns, think {} ns", self.threads, self.section_ns, self.think_ns)
+        write!(f, "{} {threads}, section {} ns, think {} ns", self.threads, self.section_ns, self.think_ns)?;
+        self.read_percent.map_or(Ok(()), |percent| write!(f, ", {percent} % of the sections read"))
     }
 }
 
@@ -162,6 +166,12 @@ pub enum Failure {
         /// How many there were.
         total: u64,
     },
+    /// A reader saw what a writer does.
+    #[error("exclusion violated: {times} readers saw the counter change while they held the lock")]
+    TornReads {
+        /// How often.
+        times: u64,
+    },
     /// The lock was acquired while another thread had it.
     #[error("exclusion violated: {times} times the lock was acquired before it was released")]
     Overlaps {
@@ -220,7 +230,7 @@ pub struct Row {
     pub section_ns: u64,
     /// See [`Point`].
     pub think_ns: u64,
-    /// Of 100 acquisitions, how many only read. These locks know no readers.
+    /// See [`Point`].
     pub read_percent: Option<u64>,
     /// Wall time per operation (a section, a lock and unlock, a hand-over), all threads together, in ns.
     pub ns_per_op: Option<f64>,
@@ -360,7 +370,7 @@ fn row(plan: &Plan, point: Point, (lock, samples): Measured, (baseline, of_basel
         threads: point.threads,
         section_ns: point.section_ns,
         think_ns: point.think_ns,
-        read_percent: None,
+        read_percent: point.read_percent,
         ns_per_op: ns_per_op.filter(|ns| ns.is_finite()),
         ops_per_us: ns_per_op.filter(|_| plan.mode != Mode::Handover).map(|ns| 1e3 / ns),
         ratio: ratio.map(|ratio| ratio.median),
@@ -371,7 +381,9 @@ fn row(plan: &Plan, point: Point, (lock, samples): Measured, (baseline, of_basel
         wait_ns_p99_9: waits.quantile(0.999),
         wait_ns_max: waits.max(),
         cpu_ns_per_op: median(samples.iter().filter_map(|sample| sample.cpu_ns_per_op)),
-        rmw_per_op: (plan.mode == Mode::Uncontended).then(|| lock.rmw_per_pair(plan.settings)).flatten(),
+        rmw_per_op: (plan.mode == Mode::Uncontended)
+            .then(|| lock.rmw_per_pair(point, plan.settings))
+            .flatten(),
         size_bytes: lock.size_bytes(),
     }
 }

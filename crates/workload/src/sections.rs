@@ -9,13 +9,14 @@
 //!         unlock  }
 //! ```
 //! The counter is read at the beginning of a section and written at its end, in two steps, so that any two
-//! sections that overlap lose an update: at the end it must be the number of sections.
+//! sections that overlap lose an update: at the end it must be the number of sections. A section that only reads
+//! holds the lock shared, and reads the counter at its beginning and at its end: it must not have changed.
 
 use core::hint::black_box;
 use core::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::platform::{Atomic, Platform, Work};
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::{RawLock, RawRwLock};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -131,29 +132,90 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     /// Acquires, works and releases until the observer has had enough.
     #[inline]
     pub fn run(&mut self, observer: &mut impl Observer) {
-        let Shared { lock, counter } = self.shared;
-        let Overhead { section_ps, think_ps } = self.params.overhead;
         loop {
-            P::compute_ps(think_ps);
-            if self.params.think != Spell::default() {
-                self.params.think.vary((self.rng.next_u64() >> 32) as u32).pass::<P>();
-            }
-            observer.waiting();
-            // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
-            unsafe { lock.0.lock(self.node) };
-            observer.acquired();
-            // Relaxed: the lock orders its holders.
-            let n = counter.0.load(Relaxed);
-            P::compute_ps(section_ps);
-            let n = self.params.section.pass_on::<P>(n);
-            counter.0.store(n + 1, Relaxed);
-            observer.releasing();
-            // SAFETY: locked above with this node.
-            unsafe { lock.0.unlock(self.node) };
+            self.think();
+            self.write(observer);
             if !observer.goes_on() {
                 return;
             }
         }
+    }
+
+    #[inline(always)]
+    fn think(&mut self) {
+        P::compute_ps(self.params.overhead.think_ps);
+        if self.params.think != Spell::default() {
+            self.params.think.vary(self.draw()).pass::<P>();
+        }
+    }
+
+    #[inline(always)]
+    fn draw(&mut self) -> u32 {
+        (self.rng.next_u64() >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn write(&mut self, observer: &mut impl Observer) {
+        let Shared { lock, counter } = self.shared;
+        observer.waiting();
+        // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
+        unsafe { lock.0.lock(self.node) };
+        observer.acquired();
+        // Relaxed: the lock orders its holders.
+        let n = counter.0.load(Relaxed);
+        P::compute_ps(self.params.overhead.section_ps);
+        let n = self.params.section.pass_on::<P>(n);
+        counter.0.store(n + 1, Relaxed);
+        observer.releasing();
+        // SAFETY: locked above with this node.
+        unsafe { lock.0.unlock(self.node) };
+    }
+}
+
+/// What a thread that also reads has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mixed {
+    /// Sections that wrote.
+    pub writes: u64,
+    /// Sections that read, and saw the counter change: a writer was let in beside them.
+    pub torn: u64,
+}
+
+impl<P: Work, L: RawRwLock> Worker<'_, P, L> {
+    /// As [`run`](Self::run), but of 100 sections about `read_percent` only read.
+    #[inline]
+    pub fn run_mixed(&mut self, read_percent: u64, observer: &mut impl Observer) -> Mixed {
+        let mut done = Mixed::default();
+        loop {
+            self.think();
+            if (u64::from(self.draw()) * 100) >> 32 < read_percent {
+                done.torn += u64::from(self.read(observer));
+            } else {
+                self.write(observer);
+                done.writes += 1;
+            }
+            if !observer.goes_on() {
+                return done;
+            }
+        }
+    }
+
+    /// Returns whether the counter changed meanwhile.
+    #[inline(always)]
+    fn read(&mut self, observer: &mut impl Observer) -> bool {
+        let Shared { lock, counter } = self.shared;
+        observer.waiting();
+        // SAFETY: as in `write`.
+        unsafe { lock.0.lock_shared(self.node) };
+        observer.acquired();
+        // Relaxed: the lock orders writers before and after.
+        let n = counter.0.load(Relaxed);
+        P::compute_ps(self.params.overhead.section_ps);
+        let has_changed = self.params.section.pass_on::<P>(n) != counter.0.load(Relaxed);
+        observer.releasing();
+        // SAFETY: locked above with this node.
+        unsafe { lock.0.unlock_shared(self.node) };
+        has_changed
     }
 }
 
@@ -161,7 +223,8 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
 mod tests {
     use super::*;
     use nearlock_core::classic::mcs::McsLock;
-    use nearlock_core::controls::Busted;
+    use nearlock_core::controls::{Busted, BustedRw};
+    use nearlock_core::linux::rwsem::Rwsem;
     use nearlock_os::Os;
     use std::sync::Barrier;
 
@@ -217,6 +280,40 @@ mod tests {
         let params = Params { section: Spell { ns: 0, turns: 200_000 }, ..Params::default() };
         let lost = (0..100).any(|_| sections::<Busted<Os>>(3, 20, params) < 60);
         assert!(lost);
+    }
+
+    /// What some threads do together that read so often.
+    fn mixed<L: RawRwLock>(each: u64, read_percent: u64, params: Params) -> (Mixed, u64) {
+        let (shared, together) = (Shared::<Os, L>::default(), Barrier::new(3));
+        let one = |seed| {
+            let (mut node, mut times) = (L::Node::default(), Times { left: each, calls: [0; 3] });
+            together.wait();
+            let done = Worker::new(&shared, &mut node, params, seed).run_mixed(read_percent, &mut times);
+            assert_eq!(times.calls, [each; 3]);
+            done
+        };
+        let all = std::thread::scope(|scope| {
+            let threads = [0, 1, 2].map(|seed| scope.spawn(move || one(seed)));
+            threads.map(|thread| thread.join().expect("it does not panic"))
+        });
+        let sum = |of: fn(&Mixed) -> u64| all.iter().map(of).sum();
+        (Mixed { writes: sum(|done| done.writes), torn: sum(|done| done.torn) }, shared.counter())
+    }
+
+    #[test]
+    fn readers_leave_no_mark_and_see_no_change() {
+        for (read_percent, few, many) in [(0, 3000, 3000), (90, 200, 400), (100, 0, 0)] {
+            let (done, counter) = mixed::<Rwsem<Os>>(1000, read_percent, Params::default());
+            assert_eq!((done.writes, done.torn), (counter, 0));
+            assert!((few..=many).contains(&done.writes), "{read_percent} %: {done:?}");
+        }
+    }
+
+    #[test]
+    fn readers_beside_a_writer_see_changes() {
+        let params = Params { section: Spell { ns: 0, turns: 200_000 }, ..Params::default() };
+        let torn = (0..100).any(|_| mixed::<BustedRw<Os>>(20, 50, params).0.torn > 0);
+        assert!(torn);
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct BenchArgs {
     /// Lengths of the work between sections, in ns; 0 unless given.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     pub think_ns: Vec<u64>,
+    /// Of 100 sections, how many only read; for locks with readers. With --mode uncontended 0 or 100.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100))]
+    pub read_percent: Vec<u64>,
     /// How often each lock is measured in each situation.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = rounds)]
     pub rounds: usize,

@@ -8,7 +8,7 @@ use nearlock_lab::bench::{
 };
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::torture::Waiting;
-use nearlock_lab::{Subject, names};
+use nearlock_lab::{SUBJECTS, Subject, names};
 
 use crate::Ending;
 use crate::args::{BenchArgs, BenchMode, Format, ThreadCount, WaitPolicy};
@@ -21,6 +21,18 @@ enum UnfitFlag {
     TooManyThreads { threads: usize },
     #[error("{flag} says nothing about --mode {mode}, which has {instead}: leave it out")]
     Meaningless { flag: &'static str, mode: &'static str, instead: &'static str },
+    #[error(
+        "--read-percent {percent}: --mode uncontended measures lock and unlock of a writer (0) or a reader (100)"
+    )]
+    HalfAReader { percent: u64 },
+    #[error("--read-percent: {lock} has no readers; there are: {}", with_readers().join(", "))]
+    NoReaders { lock: &'static str },
+}
+
+/// The names of all that have readers.
+fn with_readers() -> Vec<&'static str> {
+    let all = SUBJECTS.iter().map(Candidate::Lock).chain(PEERS.iter().map(Candidate::Peer));
+    all.filter(|lock| lock.has_readers()).map(Candidate::name).collect()
 }
 
 /// In which numbers of threads throughput is measured unless something else is asked for.
@@ -114,10 +126,13 @@ fn plan(args: &BenchArgs, machine: &Machine) -> anyhow::Result<Plan> {
     })
 }
 
-/// The locks and peers, and those of them that are baselines. A baseline that is not asked for is measured too.
+/// The locks and peers, and those of them that are baselines. A baseline that is not asked for is measured too. Where
+/// sections read, `all` are those with readers.
 fn locks(args: &BenchArgs) -> anyhow::Result<(Vec<Candidate>, Vec<Candidate>)> {
     let mut locks = Vec::new();
-    let working = || Subject::working().map(Candidate::Lock);
+    let must_read = !args.read_percent.is_empty();
+    let fits = |lock: &Candidate| !must_read || lock.has_readers();
+    let working = || Subject::working().map(Candidate::Lock).filter(fits);
     if args.locks.is_empty() {
         locks.extend(working());
     }
@@ -129,7 +144,7 @@ fn locks(args: &BenchArgs) -> anyhow::Result<(Vec<Candidate>, Vec<Candidate>)> {
     }
     for name in &args.peers {
         match name.as_str() {
-            "all" => locks.extend(PEERS.iter().map(Candidate::Peer)),
+            "all" => locks.extend(PEERS.iter().map(Candidate::Peer).filter(fits)),
             name => locks.push(Candidate::Peer(names::peer(name)?)),
         }
     }
@@ -143,6 +158,9 @@ fn locks(args: &BenchArgs) -> anyhow::Result<(Vec<Candidate>, Vec<Candidate>)> {
     }
     let missing = baselines.iter().copied().filter(|&baseline| !has(&locks, baseline));
     locks = missing.chain(locks.iter().copied()).collect();
+    if let Some(lock) = locks.iter().find(|lock| !fits(lock)) {
+        return Err(UnfitFlag::NoReaders { lock: lock.name() }.into());
+    }
     if baselines.is_empty() {
         baselines.push(locks[0]);
     }
@@ -157,6 +175,10 @@ fn points(args: &BenchArgs, machine: &Machine) -> Result<Vec<Point>, UnfitFlag> 
     let threads_given = !args.threads.is_empty();
     let sections_or =
         |default| if args.section_ns.is_empty() { vec![default] } else { args.section_ns.clone() };
+    let read_percents = match &args.read_percent[..] {
+        [] => vec![None],
+        given => given.iter().copied().map(Some).collect(),
+    };
     let mut points = Vec::new();
     match args.mode {
         BenchMode::Throughput => {
@@ -168,7 +190,10 @@ fn points(args: &BenchArgs, machine: &Machine) -> Result<Vec<Point>, UnfitFlag> 
                     return Err(UnfitFlag::TooManyThreads { threads });
                 }
                 for section_ns in sections_or(SECTION_NS) {
-                    points.extend(thinks.iter().map(|&think_ns| Point { threads, section_ns, think_ns }));
+                    for &think_ns in thinks {
+                        let point = |&read_percent| Point { threads, section_ns, think_ns, read_percent };
+                        points.extend(read_percents.iter().map(point));
+                    }
                 }
             }
         }
@@ -176,11 +201,15 @@ fn points(args: &BenchArgs, machine: &Machine) -> Result<Vec<Point>, UnfitFlag> 
             meaningless("--threads", threads_given, "uncontended", "one thread")?;
             meaningless("--section-ns", !args.section_ns.is_empty(), "uncontended", "empty sections")?;
             meaningless("--think-ns", !args.think_ns.is_empty(), "uncontended", "nothing between sections")?;
-            points.push(Point::ALONE);
+            if let Some(&percent) = args.read_percent.iter().find(|percent| ![0, 100].contains(*percent)) {
+                return Err(UnfitFlag::HalfAReader { percent });
+            }
+            points.extend(read_percents.iter().map(|&read_percent| Point { read_percent, ..Point::ALONE }));
         }
         BenchMode::Handover => {
             meaningless("--threads", threads_given, "handover", "two threads")?;
             meaningless("--think-ns", !args.think_ns.is_empty(), "handover", "a waiter at all times")?;
+            meaningless("--read-percent", !args.read_percent.is_empty(), "handover", "writers only")?;
             points.extend(sections_or(HANDOVER_SECTION_NS).into_iter().map(Point::handover));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use nearlock_lab::bench::{Calibration, Machine, Mode, Plan, Row};
+use nearlock_lab::bench::{Calibration, Machine, Mode, Plan, Point, Row};
 use nearlock_lab::torture::Waiting;
 
 use super::text::{figures, paragraph};
@@ -18,7 +18,8 @@ pub fn text(
     head(out, machine, calibration, plan)?;
     for &point in &plan.points {
         let of_point = |row: &&Row| {
-            (row.threads, row.section_ns, row.think_ns) == (point.threads, point.section_ns, point.think_ns)
+            let Row { threads, section_ns, think_ns, read_percent, .. } = **row;
+            Point { threads, section_ns, think_ns, read_percent } == point
         };
         let rows: Vec<&Row> = rows.iter().filter(of_point).collect();
         if !rows.is_empty() {
@@ -163,7 +164,7 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::report::text::WIDTH;
-    use nearlock_lab::bench::{Candidate, Point};
+    use nearlock_lab::bench::Candidate;
     use std::time::Duration;
 
     #[test]
@@ -190,7 +191,7 @@ mod tests {
             threads: point.threads,
             section_ns: point.section_ns,
             think_ns: point.think_ns,
-            read_percent: None,
+            read_percent: point.read_percent,
             ns_per_op: Some(123_456_789.0),
             ops_per_us: Some(1234.567),
             ratio: Some(1234.56),
@@ -220,7 +221,15 @@ mod tests {
             load: None,
         };
         for (mode, point) in [
-            (Mode::Throughput, Point { threads: 8192, section_ns: 100_000_000, think_ns: 100_000_000 }),
+            (
+                Mode::Throughput,
+                Point {
+                    threads: 8192,
+                    section_ns: 100_000_000,
+                    think_ns: 100_000_000,
+                    read_percent: Some(100),
+                },
+            ),
             (Mode::Uncontended, Point::ALONE),
             (Mode::Handover, Point::handover(7)),
         ] {

@@ -3,9 +3,9 @@
 //! Natively nothing counts them. So one task of a simulated machine, where each access is seen, runs the same source.
 //! What it costs there is of no concern.
 
-use nearlock_core::raw::RawTryLock;
+use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, Subject};
+use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject};
 use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{Machine, Pause, Sim};
 
@@ -19,9 +19,11 @@ const LONGEST_NS: u64 = 1_000_000_000;
 /// Puts a lock on a machine.
 struct Place<'a>(&'a Machine);
 
+/// Locks and unlocks once.
+type Pair = Box<dyn Fn()>;
+
 impl LockVisitor<Sim> for Place<'_> {
-    /// Locks and unlocks it once.
-    type Output = Box<dyn Fn()>;
+    type Output = Pair;
 
     fn visit<L: RawTryLock>(self) -> Self::Output {
         let (lock, node) = (self.0.place(0, L::default()), self.0.place(0, L::Node::default()));
@@ -33,12 +35,34 @@ impl LockVisitor<Sim> for Place<'_> {
     }
 }
 
+impl RwLockVisitor<Sim> for Place<'_> {
+    type Output = Pair;
+
+    fn visit<L: RawRwLock>(self) -> Self::Output {
+        let (lock, node) = (self.0.place(0, L::default()), self.0.place(0, L::Node::default()));
+        // SAFETY: as above.
+        Box::new(move || unsafe {
+            lock.lock_shared(&node);
+            lock.unlock_shared(&node);
+        })
+    }
+}
+
 /// Read-modify-writes for each lock and unlock by a thread that has the lock for itself; `None` if it does not come to
 /// an end.
 pub fn per_pair(lock: &Subject, settings: [u64; Setting::COUNT]) -> Option<f64> {
+    count(settings, |place| Some(lock.visit::<Sim, _>(place)))
+}
+
+/// The same for a reader; `None` also if the lock has no readers.
+pub fn per_shared_pair(lock: &Subject, settings: [u64; Setting::COUNT]) -> Option<f64> {
+    count(settings, |place| lock.visit_rw::<Sim, _>(place))
+}
+
+fn count(settings: [u64; Setting::COUNT], pair: impl FnOnce(Place<'_>) -> Option<Pair>) -> Option<f64> {
     let machine = Machine::new(&MachineSpec::builtin(MACHINE).expect("is built in"), 1);
     machine.set_settings(settings);
-    let pair = lock.visit::<Sim, _>(Place(&machine));
+    let pair = pair(Place(&machine))?;
     machine.spawn(0, 0, move || (0..PAIRS).for_each(|_| pair()));
     let ended = machine.run_until(LONGEST_NS) == Pause::Finished;
     ended.then(|| machine.counters().atomics as f64 / f64::from(PAIRS))
@@ -63,6 +87,14 @@ mod tests {
         ] {
             let lock = Subject::named(lock).expect("is in the list");
             assert_eq!(per_pair(lock, Setting::DEFAULTS), Some(expected), "{}", lock.name);
+        }
+    }
+
+    #[test]
+    fn readers_are_counted_where_there_are_any() {
+        for (lock, expected) in [("rwsem", Some(2.0)), ("rwsem-xadd-base", Some(2.0)), ("mcs", None)] {
+            let lock = Subject::named(lock).expect("is in the list");
+            assert_eq!(per_shared_pair(lock, Setting::DEFAULTS), expected, "{}", lock.name);
         }
     }
 

@@ -1,9 +1,9 @@
 //! What can be measured, and one run of it.
 
 use nearlock_core::native::Wait;
-use nearlock_core::raw::{RawLock, RawTryLock};
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, SUBJECTS, Subject};
+use nearlock_core::subjects::{LockVisitor, RwLockVisitor, SUBJECTS, Subject};
 use nearlock_os::{Os, SpinThenYield};
 use nearlock_workload::sections::Params;
 
@@ -47,6 +47,14 @@ impl Candidate {
         }
     }
 
+    /// Whether readers may hold it together.
+    pub fn has_readers(self) -> bool {
+        match self {
+            Self::Lock(lock) => lock.is_rw,
+            Self::Peer(peer) => peer.measure_mixed.is_some(),
+        }
+    }
+
     /// Its own size, without queue nodes.
     pub(super) fn size_bytes(self) -> usize {
         match self {
@@ -56,20 +64,29 @@ impl Candidate {
     }
 
     /// Atomic read-modify-writes of an uncontended lock and unlock. Nothing counts those of peers.
-    pub(super) fn rmw_per_pair(self, settings: [u64; Setting::COUNT]) -> Option<f64> {
-        match self {
-            Self::Lock(lock) => atomics::per_pair(lock, settings),
-            Self::Peer(_) => None,
+    pub(super) fn rmw_per_pair(self, point: Point, settings: [u64; Setting::COUNT]) -> Option<f64> {
+        match (self, point.read_percent) {
+            (Self::Lock(lock), Some(100)) => atomics::per_shared_pair(lock, settings),
+            (Self::Lock(lock), _) => atomics::per_pair(lock, settings),
+            (Self::Peer(_), _) => None,
         }
     }
 
-    /// Measures it once.
+    /// Measures it once, with readers if the situation has any and the lock too.
     pub(super) fn measure(self, run: Run<'_>) -> Outcome {
+        let is_mixed = run.point.read_percent.is_some();
         match (self, run.plan.waiting) {
-            (Self::Lock(lock), Waiting::Spin) => lock.visit::<Os<SpinWhileMeasured>, _>(run),
-            (Self::Lock(lock), Waiting::Yield) => lock.visit::<Os<SpinThenYield>, _>(run),
-            (Self::Peer(peer), _) => (peer.measure)(run),
+            (Self::Lock(lock), Waiting::Spin) => visit::<SpinWhileMeasured>(lock, run),
+            (Self::Lock(lock), Waiting::Yield) => visit::<SpinThenYield>(lock, run),
+            (Self::Peer(peer), _) => (peer.measure_mixed.filter(|_| is_mixed).unwrap_or(peer.measure))(run),
         }
+    }
+}
+
+fn visit<W: Wait>(lock: &Subject, run: Run<'_>) -> Outcome {
+    match run.point.read_percent {
+        Some(_) if lock.is_rw => lock.visit_rw::<Os<W>, _>(run).expect("it has readers"),
+        _ => lock.visit::<Os<W>, _>(run),
     }
 }
 
@@ -101,6 +118,13 @@ impl<W: Wait> LockVisitor<Os<W>> for Run<'_> {
     }
 }
 
+impl<W: Wait> RwLockVisitor<Os<W>> for Run<'_> {
+    type Output = Outcome;
+    fn visit<L: RawRwLock>(self) -> Outcome {
+        self.of_mixed::<W, L>()
+    }
+}
+
 impl Run<'_> {
     /// With this lock, whose waiters wait like `W`.
     pub fn of<W: Wait, L: RawLock>(self) -> Outcome {
@@ -115,6 +139,20 @@ impl Run<'_> {
             Mode::Handover => {
                 handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, plan.window)
             }
+        }
+    }
+    /// The same with readers.
+    pub fn of_mixed<W: Wait, L: RawRwLock>(self) -> Outcome {
+        let Self { plan, calibration, point, .. } = self;
+        let read_percent = point.read_percent.unwrap_or(0);
+        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
+        match plan.mode {
+            Mode::Throughput => {
+                let params = Params { section, think, ..Params::default() };
+                throughput::measure_mixed::<W, L>(point.threads, params, read_percent, plan.window)
+            }
+            Mode::Uncontended if read_percent == 100 => Ok(Ok(uncontended::measure_shared::<L>(plan.window))),
+            Mode::Uncontended | Mode::Handover => self.of::<W, L>(),
         }
     }
 }

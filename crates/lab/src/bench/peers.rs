@@ -1,13 +1,16 @@
 //! Peers: locks that others wrote, to hold ours against. Native only, since their source is not written over a
 //! platform; how they wait is their own affair.
 
+mod rwlocks;
+
 use std::cell::UnsafeCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_os::SpinThenYield;
 
 use super::candidate::{Outcome, Run};
+use rwlocks::{ParkingLotRwLock, StdRwLock};
 
 /// A lock that others wrote.
 #[derive(Debug)]
@@ -19,16 +22,30 @@ pub struct Peer {
     /// The lock itself.
     pub(super) size_bytes: usize,
     pub(super) measure: fn(Run<'_>) -> Outcome,
+    /// With readers, if it has any.
+    pub(super) measure_mixed: Option<fn(Run<'_>) -> Outcome>,
 }
 
 /// All of them.
 pub const PEERS: &[Peer] = &[
     mutex::<StdMutex>("std-mutex", "std::sync::Mutex of the compiler's standard library"),
     mutex::<ParkingLotMutex>("parking-lot-mutex", "parking_lot::Mutex of the crate parking_lot 0.12"),
+    rwlock::<StdRwLock>("std-rwlock", "std::sync::RwLock of the compiler's standard library"),
+    rwlock::<ParkingLotRwLock>("parking-lot-rwlock", "parking_lot::RwLock of the crate parking_lot 0.12"),
 ];
 
 const fn mutex<L: RawLock>(name: &'static str, summary: &'static str) -> Peer {
-    Peer { name, summary, size_bytes: size_of::<L>(), measure: |run| run.of::<SpinThenYield, L>() }
+    Peer {
+        name,
+        summary,
+        size_bytes: size_of::<L>(),
+        measure: |run| run.of::<SpinThenYield, L>(),
+        measure_mixed: None,
+    }
+}
+
+const fn rwlock<L: RawRwLock>(name: &'static str, summary: &'static str) -> Peer {
+    Peer { measure_mixed: Some(|run| run.of_mixed::<SpinThenYield, L>()), ..mutex::<L>(name, summary) }
 }
 
 impl Peer {

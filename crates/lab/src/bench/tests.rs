@@ -8,7 +8,7 @@ fn plan(mode: Mode, locks: &[&str]) -> Plan {
         baselines: vec![locks[0]],
         locks,
         points: vec![match mode {
-            Mode::Throughput => Point { threads: 3, section_ns: 20, think_ns: 50 },
+            Mode::Throughput => Point { threads: 3, section_ns: 20, think_ns: 50, read_percent: None },
             Mode::Uncontended => Point::ALONE,
             Mode::Handover => Point::handover(HANDOVER_SECTION_NS),
         }],
@@ -69,6 +69,32 @@ fn with_several_baselines_each_has_its_rows() {
     // The same samples, compared with another.
     assert_eq!(rows[2].ns_per_op, rows[5].ns_per_op);
     assert_eq!((rows[0].size_bytes, rows[1].size_bytes), (size_of::<std::sync::Mutex<()>>(), 1));
+}
+
+#[test]
+fn every_lock_with_readers_keeps_writers_apart_from_them() {
+    let all: Vec<_> = everything()
+        .into_iter()
+        .filter(|name| Candidate::named(name).is_ok_and(Candidate::has_readers))
+        .collect();
+    for waiting in [Waiting::Yield, Waiting::Spin] {
+        let mut plan = Plan { waiting, ..plan(Mode::Throughput, &all) };
+        plan.points[0].read_percent = Some(70);
+        let report = report(&plan);
+        assert!(report.failed.is_empty(), "{:?}", report.failed);
+        assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), all);
+        assert!(report.rows.iter().all(|row| row.read_percent == Some(70)));
+    }
+}
+
+#[test]
+fn a_reader_alone_is_measured_as_one() {
+    let mut plan = plan(Mode::Uncontended, &["rwsem-xadd", "std-rwlock"]);
+    plan.points = [0, 100].map(|percent| Point { read_percent: Some(percent), ..Point::ALONE }).to_vec();
+    for row in report(&plan).rows {
+        assert!(row.ns_per_op > Some(0.0), "{row:?}");
+        assert_eq!(row.rmw_per_op, (row.lock == "rwsem-xadd").then_some(2.0), "{row:?}");
+    }
 }
 
 #[test]

@@ -9,16 +9,16 @@
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nearlock_core::native::Wait;
 use nearlock_core::platform::Clock;
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_os::Os;
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::OwnLine;
-use nearlock_workload::sections::{Params, Shared, Worker};
+use nearlock_workload::sections::{Mixed, Params, Shared, Worker};
 
 use super::crew::Crew;
 use super::machine::cpu_time_ns;
@@ -44,7 +44,15 @@ struct Run<W> {
     timed_since_ns: AtomicU64,
     /// Sections of each thread.
     sections: Vec<OwnLine<AtomicU64>>,
-    waits: Mutex<Waits>,
+    outcome: Mutex<Outcome>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    waits: Waits,
+    /// Sections that wrote, and sections that read and saw a writer.
+    writes: u64,
+    torn: u64,
 }
 
 /// Watches one thread from within.
@@ -104,8 +112,27 @@ impl<W: Wait> Run<W> {
     }
 
     fn work<L: RawLock>(&self, shared: &Shared<Os<W>, L>, thread: usize, params: Params) {
-        let mut node = L::Node::default();
-        let mut witness = Witness {
+        let (mut node, mut witness) = (L::Node::default(), self.witness(thread));
+        Worker::new(shared, &mut node, params, thread as u64).run(&mut witness);
+        let writes = witness.sections;
+        self.note(&witness, Mixed { writes, torn: 0 });
+    }
+
+    fn work_mixed<L: RawRwLock>(
+        &self,
+        shared: &Shared<Os<W>, L>,
+        thread: usize,
+        params: Params,
+        read_percent: u64,
+    ) {
+        let (mut node, mut witness) = (L::Node::default(), self.witness(thread));
+        let mut worker = Worker::new(shared, &mut node, params, thread as u64);
+        let done = worker.run_mixed(read_percent, &mut witness);
+        self.note(&witness, done);
+    }
+
+    fn witness(&self, thread: usize) -> Witness<'_, W> {
+        Witness {
             run: self,
             thread,
             sections: 0,
@@ -113,9 +140,18 @@ impl<W: Wait> Run<W> {
             since_ns: 0,
             wait_ns: None,
             waits: Waits::default(),
-        };
-        Worker::new(shared, &mut node, params, thread as u64).run(&mut witness);
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner).add(&witness.waits);
+        }
+    }
+
+    fn note(&self, witness: &Witness<'_, W>, Mixed { writes, torn }: Mixed) {
+        let mut all = self.outcome();
+        all.waits.add(&witness.waits);
+        all.writes += writes;
+        all.torn += torn;
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn counts(&self) -> Vec<u64> {
@@ -153,11 +189,14 @@ impl<W: Wait> Run<W> {
         crew.start();
         let mut sample = self.lead(window);
         crew.end(&|| self.total())?;
-        let (total, counter) = (self.total(), counter());
-        if total != counter {
-            return Err(Failure::LostUpdates { lost: total.abs_diff(counter), total });
+        let (Outcome { waits, writes, torn }, counter) = (std::mem::take(&mut *self.outcome()), counter());
+        if writes != counter {
+            return Err(Failure::LostUpdates { lost: writes.abs_diff(counter), total: writes });
         }
-        sample.waits = Some(self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        if torn > 0 {
+            return Err(Failure::TornReads { times: torn });
+        }
+        sample.waits = Some(waits);
         Ok(sample)
     }
 }
@@ -168,15 +207,35 @@ pub fn measure<W: Wait, L: RawLock>(
     params: Params,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
+    with::<W, L>(threads, window, move |run, shared, thread| run.work(shared, thread, params))
+}
+
+/// The same, with threads that only read in so many of 100 sections.
+pub fn measure_mixed<W: Wait, L: RawRwLock>(
+    threads: usize,
+    params: Params,
+    read_percent: u64,
+    window: Duration,
+) -> Result<Result<Sample, Failure>, BenchError> {
+    with::<W, L>(threads, window, move |run, shared, thread| {
+        run.work_mixed(shared, thread, params, read_percent);
+    })
+}
+
+fn with<W: Wait, L: RawLock>(
+    threads: usize,
+    window: Duration,
+    work: impl Fn(&Run<W>, &Shared<Os<W>, L>, usize) + Send + Sync + 'static,
+) -> Result<Result<Sample, Failure>, BenchError> {
     let run = Arc::new(Run::<W> {
         waiting: PhantomData,
         phase: OwnLine(AtomicU32::new(RUNNING)),
         timed_since_ns: AtomicU64::new(0),
         sections: (0..threads).map(|_| OwnLine::default()).collect(),
-        waits: Mutex::default(),
+        outcome: Mutex::default(),
     });
     let shared = Arc::new(Shared::<Os<W>, L>::default());
     let (worked, worked_on) = (Arc::clone(&run), Arc::clone(&shared));
-    let crew = Crew::gather(threads, move |thread| worked.work(&worked_on, thread, params))?;
+    let crew = Crew::gather(threads, move |thread| work(&worked, &worked_on, thread))?;
     Ok(run.end(crew, window, &|| shared.counter()))
 }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use nearlock_core::raw::RawLock;
+use nearlock_core::raw::{RawLock, RawRwLock};
 
 use super::Sample;
 use super::statistics::median;
@@ -26,6 +26,19 @@ fn with_lock<L: RawLock>(lock: &L, node: &L::Node) {
     }
 }
 
+/// As a reader.
+#[inline(never)]
+fn with_lock_shared<L: RawRwLock>(lock: &L, node: &L::Node) {
+    for _ in 0..BATCH {
+        // SAFETY: as in `with_lock`.
+        unsafe {
+            lock.lock_shared(node);
+            lock.unlock_shared(node);
+        }
+        black_box(());
+    }
+}
+
 /// The same loop, empty.
 #[inline(never)]
 fn without_lock<L: RawLock>(_lock: &L, _node: &L::Node) {
@@ -36,10 +49,19 @@ fn without_lock<L: RawLock>(_lock: &L, _node: &L::Node) {
 
 /// One run of one lock: the median batch, less the median empty batch.
 pub fn measure<L: RawLock>(window: Duration) -> Sample {
+    with::<L>(window, with_lock)
+}
+
+/// The same, as a reader.
+pub fn measure_shared<L: RawRwLock>(window: Duration) -> Sample {
+    with::<L>(window, with_lock_shared)
+}
+
+fn with<L: RawLock>(window: Duration, locked: fn(&L, &L::Node)) -> Sample {
     on_thread_of_its_own(window, &|| {
         let (lock, node) = (L::default(), L::Node::default());
         Box::new(move |batch| match batch {
-            Batch::Locked => with_lock(&lock, &node),
+            Batch::Locked => locked(&lock, &node),
             Batch::Empty => without_lock(&lock, &node),
         })
     })

@@ -1,0 +1,201 @@
+//! Reader-writer locks of others.
+
+use std::cell::UnsafeCell;
+use std::mem::forget;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
+use parking_lot::lock_api::RawRwLockDowngrade;
+
+#[derive(Default)]
+pub struct StdRwLock(RwLock<()>);
+
+/// The guard of one acquisition.
+#[derive(Default)]
+enum Guard {
+    #[default]
+    None,
+    Write(RwLockWriteGuard<'static, ()>),
+    Read(RwLockReadGuard<'static, ()>),
+}
+
+/// Keeps it: as with the mutex.
+#[derive(Default)]
+pub struct HeldGuard(UnsafeCell<Guard>);
+
+// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the node is empty
+// before and after, and nobody else looks into it.
+unsafe impl Send for HeldGuard {}
+// SAFETY: as above.
+unsafe impl Sync for HeldGuard {}
+
+impl HeldGuard {
+    /// Puts a guard there, and returns what was there. Safety: the node is in use by the caller's acquisition alone.
+    #[inline(always)]
+    unsafe fn replace(&self, guard: Guard) -> Guard {
+        // SAFETY: by our own condition.
+        unsafe { std::mem::replace(&mut *self.0.get(), guard) }
+    }
+}
+
+impl StdRwLock {
+    /// Safety: the lock neither moves nor dies before the guards that it makes are gone.
+    #[inline(always)]
+    unsafe fn lasting(&self) -> &'static RwLock<()> {
+        // SAFETY: by our own condition.
+        unsafe { &*std::ptr::from_ref(&self.0) }
+    }
+}
+
+// SAFETY: it is a reader-writer lock, and this is its writers' side.
+unsafe impl RawLock for StdRwLock {
+    type Node = HeldGuard;
+
+    #[inline(always)]
+    unsafe fn lock(&self, node: &HeldGuard) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let guard = self.lasting().write().unwrap_or_else(PoisonError::into_inner);
+            node.replace(Guard::Write(guard));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, node: &HeldGuard) {
+        // SAFETY: the caller's promise.
+        drop(unsafe { node.replace(Guard::None) });
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for StdRwLock {
+    #[inline(always)]
+    unsafe fn try_lock(&self, node: &HeldGuard) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let guard = self.lasting().try_write().ok();
+            guard.map(|guard| node.replace(Guard::Write(guard))).is_some()
+        }
+    }
+}
+
+// SAFETY: it is a reader-writer lock.
+unsafe impl RawRwLock for StdRwLock {
+    #[inline(always)]
+    unsafe fn lock_shared(&self, node: &HeldGuard) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let guard = self.lasting().read().unwrap_or_else(PoisonError::into_inner);
+            node.replace(Guard::Read(guard));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock_shared(&self, node: &HeldGuard) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let guard = self.lasting().try_read().ok();
+            guard.map(|guard| node.replace(Guard::Read(guard))).is_some()
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_shared(&self, node: &HeldGuard) {
+        // SAFETY: the caller's promise.
+        if let Guard::Read(guard) = unsafe { node.replace(Guard::None) } {
+            drop(guard);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn downgrade(&self, node: &HeldGuard) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Guard::Write(guard) = node.replace(Guard::None) {
+                node.replace(Guard::Read(RwLockWriteGuard::downgrade(guard)));
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct ParkingLotRwLock(parking_lot::RwLock<()>);
+
+// SAFETY: it is a reader-writer lock, and this is its writers' side.
+unsafe impl RawLock for ParkingLotRwLock {
+    type Node = ();
+
+    #[inline(always)]
+    unsafe fn lock(&self, _node: &()) {
+        forget(self.0.write());
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _node: &()) {
+        // SAFETY: locked by the caller, whose guard was forgotten.
+        unsafe { self.0.force_unlock_write() };
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for ParkingLotRwLock {
+    #[inline(always)]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.0.try_write().map(forget).is_some()
+    }
+}
+
+// SAFETY: it is a reader-writer lock.
+unsafe impl RawRwLock for ParkingLotRwLock {
+    #[inline(always)]
+    unsafe fn lock_shared(&self, _node: &()) {
+        forget(self.0.read());
+    }
+
+    #[inline(always)]
+    unsafe fn try_lock_shared(&self, _node: &()) -> bool {
+        self.0.try_read().map(forget).is_some()
+    }
+
+    #[inline(always)]
+    unsafe fn unlock_shared(&self, _node: &()) {
+        // SAFETY: locked shared by the caller, whose guard was forgotten.
+        unsafe { self.0.force_unlock_read() };
+    }
+
+    #[inline(always)]
+    unsafe fn downgrade(&self, _node: &()) {
+        // SAFETY: locked by the caller, whose guard was forgotten.
+        unsafe { self.0.raw().downgrade() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits_readers_or_a_writer<L: RawRwLock>() {
+        let lock = L::default();
+        let [first, second] = [L::Node::default(), L::Node::default()];
+        // SAFETY: one thread, each node is in use by one acquisition at a time, and all stay in place.
+        unsafe {
+            lock.lock(&first);
+            assert!(!lock.try_lock(&second) && !lock.try_lock_shared(&second));
+            lock.downgrade(&first);
+            assert!(!lock.try_lock(&second) && lock.try_lock_shared(&second));
+            lock.unlock_shared(&first);
+            lock.unlock_shared(&second);
+            lock.lock_shared(&first);
+            assert!(!lock.try_lock(&second));
+            lock.unlock_shared(&first);
+            assert!(lock.try_lock(&second));
+            lock.unlock(&second);
+        }
+    }
+
+    #[test]
+    fn readers_share_and_writers_do_not() {
+        admits_readers_or_a_writer::<StdRwLock>();
+        admits_readers_or_a_writer::<ParkingLotRwLock>();
+    }
+}
