@@ -53,6 +53,10 @@ pub const WORKLOADS: &[Workload] = &[
     jobs!(Custom, "AIM7's pipes, files and forks"),
     jobs!(Disk, "AIM7's files"),
     jobs!(HighSystime, "AIM7's system calls without disk: forks, programs, memory, pipes"),
+    jobs!(
+        HighSystimeForks,
+        "the same with its forks in some of the jobs, and the locks of three files beside the root's"
+    ),
     jobs!(Shared, "AIM7's shared system: two fifths arithmetic, some disk, some forks"),
     jobs!(Short, "AIM7's short tests"),
     jobs!(Fserver, "AIM7's file server: directories whose holders sometimes sleep"),

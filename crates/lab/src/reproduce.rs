@@ -47,6 +47,14 @@ impl Effort {
         }
     }
 
+    /// The same where a whole run of a workload is simulated: it is long, and differs little from the next.
+    fn seeds_of_whole_runs(self) -> usize {
+        match self {
+            Effort::Quick => 1,
+            Effort::Full => 3,
+        }
+    }
+
     /// How many of a cell's seeds each variation gets.
     fn variation_seeds(self, seeds: usize) -> usize {
         match self {

@@ -23,7 +23,8 @@ use serde::Serialize;
 use journal::Journal;
 pub use workload::{Context1, Locktorture, Partners, Sections, Start, Statistics, Workload};
 
-/// For how long a cell is simulated, and what is held against it.
+/// For how long a cell is simulated, and what is held against it. A workload whose threads end by themselves is counted
+/// from its beginning to its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Virtual time before counting begins, in ns.
@@ -237,7 +238,7 @@ impl Run<'_> {
     /// Lets the machine run to its end, under the eyes of the checkers.
     fn drive(&self, machine: &Machine, journal: &Journal) -> Result<(), Failure> {
         let limits = self.0.limits;
-        let end_ns = limits.warm_up_ns + limits.window_ns;
+        let end_ns = journal.end_ns();
         let mut until_ns = 0;
         loop {
             let next_ns = until_ns + LOOK_NS;

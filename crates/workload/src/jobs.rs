@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! user:  loop {  list of 100 jobs, shuffled; each is one of two kinds  }
+//!        or so many jobs and a round: its end
 //!
 //! quiet job:    steps {  compute;  give way;  perhaps sleep  }
-//! locking job:  rounds {  sections {  compute;  one of K locks, at random
+//! locking job:  rounds {  sections {  compute;  one of K locks, at random, or the root's
 //!                                     lock, for a reader or a writer
 //!                                     lines: read, or read and write; the first at both ends
 //!                                     work of the section; perhaps sleep
@@ -18,6 +19,9 @@
 //! parent waits for it. The spinlock stands for what else does not scale in a kernel; it is a ticket lock, as those
 //! of Linux were until 2015.
 //!
+//! The root's lock is a lock of another kind that the same rounds take, always as writers: a kernel that changes one lock's
+//! type has others beside it. It is one more of the locks, or stays a reader-writer semaphore of 2013 ([`Root`]).
+//!
 //! A writer reads the first line when it enters and writes it, one more, when it leaves, so that any two that overlap
 //! lose an update: at the end it must be the number of writers' sections. A reader must find it unchanged.
 //! Source: what AIM7 does, from `README.aim7` and the workfiles of the re-aim sources.
@@ -27,14 +31,16 @@ pub mod profiles;
 use core::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::classic::ticket::TicketLock;
-use nearlock_core::platform::{Atomic, Platform, Work};
+use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd};
+use nearlock_core::platform::{Atomic, Park, Platform, Priority, Work};
 use nearlock_core::raw::RawLock;
+use nearlock_core::schedule::Schedule;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::locktorture::OwnLine;
 use crate::sections::Spell;
-use crate::{Gate, Observer};
+use crate::{Exclusive, Gate, Observer};
 
 /// Jobs of a user's list, as many as re-aim gives each unless told otherwise.
 pub const LIST: usize = 100;
@@ -62,16 +68,28 @@ impl<P: Platform, G> Guarded<P, G> {
     }
 }
 
-/// What else all users share: a spinlock and the line that it protects.
+/// Which lock is the root's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Root {
+    /// The last of the users' locks, which is of the same type as the others.
+    #[default]
+    Last,
+    /// A reader-writer semaphore of Linux 3.10, whatever the others are.
+    Rwsem,
+}
+
+/// What else all users share: a spinlock and the line that it protects, and a lock that may be the root's.
 #[repr(C)]
 pub struct Rest<P: Platform> {
     spinlock: OwnLine<TicketLock<P>>,
     line: OwnLine<P::U64>,
+    root: Guarded<P, Exclusive<RwsemXadd<P, Base>>>,
 }
 
-impl<P: Platform> Default for Rest<P> {
+impl<P: Park + Schedule + Priority> Default for Rest<P> {
     fn default() -> Self {
-        Self { spinlock: OwnLine(TicketLock::default()), line: OwnLine(Atomic::new(0)) }
+        let spinlock = OwnLine(TicketLock::default());
+        Self { spinlock, line: OwnLine(Atomic::new(0)), root: Guarded::default() }
     }
 }
 
@@ -79,6 +97,11 @@ impl<P: Platform> Rest<P> {
     /// How many sections of the spinlock left their mark. Exact once all users have ended.
     pub fn sections(&self) -> u64 {
         self.line.0.load(Relaxed)
+    }
+
+    /// How many sections of the root's lock, if that is not one of the users' locks, left their mark. Exact likewise.
+    pub fn written(&self) -> u64 {
+        self.root.written()
     }
 }
 
@@ -94,6 +117,13 @@ pub struct Params {
     pub round: Spell,
     /// Sections of a round.
     pub sections: u64,
+    /// Sections of a round that take the root's lock, beside these.
+    pub root_sections: u64,
+    /// Which lock that is.
+    pub root: Root,
+    /// Jobs after which a user ends, with one more round; 0: it never does. Users that end all begin with their lists, and so
+    /// end together; others begin somewhere in theirs, as users do that have been there for a while.
+    pub jobs: u64,
     /// Work inside a writer's section, beside its lines.
     pub section: Spell,
     /// Work inside a reader's.
@@ -116,6 +146,13 @@ pub struct Params {
     pub sleep_ns: u64,
     /// Work inside a section of the spinlock; nothing at all: there are none.
     pub spinlock: Spell,
+}
+
+impl Params {
+    /// Whether the last of the users' locks is the root's.
+    pub fn has_root_among_locks(&self) -> bool {
+        self.root_sections > 0 && self.root == Root::Last
+    }
 }
 
 /// What a user found, beside what its observer did.
@@ -142,12 +179,13 @@ pub struct User<'a, P: Platform, G: Gate> {
     rng: Xoshiro256PlusPlus,
 }
 
-impl<'a, P: Work, G: Gate> User<'a, P, G> {
+impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     /// A user whose draws follow from `seed`. The node is exclusively its own.
     ///
     /// # Panics
     ///
-    /// If there are no locks, no lines or more than [`LINES_MAX`], or jobs without steps or rounds.
+    /// If there are no locks, not even for sections beside the root's, no lines or more than [`LINES_MAX`], jobs without
+    /// steps or rounds, or rounds without sections.
     pub fn new(
         guarded: &'a [Guarded<P, G>],
         rest: &'a Rest<P>,
@@ -155,22 +193,28 @@ impl<'a, P: Work, G: Gate> User<'a, P, G> {
         params: Params,
         seed: u64,
     ) -> Self {
-        assert!(!guarded.is_empty(), "no locks");
+        assert!(guarded.len() > usize::from(params.has_root_among_locks()), "no locks");
         assert!((1..=LINES_MAX).contains(&params.lines), "{} lines", params.lines);
-        assert!(params.steps > 0 && params.rounds > 0, "jobs of nothing");
+        assert!(params.steps > 0 && params.rounds > 0 && params.sections > 0, "jobs of nothing");
         let list = core::array::from_fn(|job| (job as u64) < params.locking_percent);
         let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         Self { guarded, rest, node, params, list, tally: Tally::default(), rng }
     }
 
-    /// Runs jobs until the observer has had enough, which is asked after each step and round. Begins somewhere in a
-    /// list, as users do that have been there for a while.
+    /// Runs jobs until the observer has had enough, which is asked after each step and round, or until the user ends.
     pub fn run(&mut self, observer: &mut impl Observer) -> Tally {
         self.shuffle();
-        let mut next = self.below(LIST as u64) as usize;
+        let mut next = if self.params.jobs == 0 { self.below(LIST as u64) as usize } else { 0 };
+        let mut done = 0;
         loop {
             let goes_on = if self.list[next] { self.locking(observer) } else { self.quiet(observer) };
             if !goes_on {
+                return self.tally;
+            }
+            done += 1;
+            if done == self.params.jobs {
+                self.round(observer);
+                observer.progressed(0.0);
                 return self.tally;
             }
             next += 1;
@@ -198,14 +242,25 @@ impl<'a, P: Work, G: Gate> User<'a, P, G> {
     }
 
     fn locking(&mut self, observer: &mut impl Observer) -> bool {
-        let Params { rounds, sections, .. } = self.params;
+        let rounds = self.params.rounds;
         (0..rounds).all(|_| {
-            for _ in 0..sections {
-                self.pass(self.params.round.divided(sections));
-                self.section(observer);
-            }
+            self.round(observer);
             self.end_of_turn(observer, 1.0 / rounds as f64)
         })
+    }
+
+    /// The root's sections are spread evenly over the others.
+    fn round(&mut self, observer: &mut impl Observer) {
+        let Params { sections, root_sections, round, .. } = self.params;
+        let all = sections + root_sections;
+        for n in 0..all {
+            self.pass(round.divided(all));
+            if (n + 1) * root_sections / all > n * root_sections / all {
+                self.root_section(observer);
+            } else {
+                self.section(observer);
+            }
+        }
     }
 
     /// What comes after each step and round. Whether to go on.
@@ -219,21 +274,45 @@ impl<'a, P: Work, G: Gate> User<'a, P, G> {
         observer.goes_on()
     }
 
+    /// How many locks there are beside the root's.
+    fn locks(&self) -> usize {
+        self.guarded.len() - usize::from(self.params.has_root_among_locks())
+    }
+
     fn section(&mut self, observer: &mut impl Observer) {
-        let lock = self.below(self.guarded.len() as u64) as usize;
+        let lock = self.below(self.locks() as u64) as usize;
         let is_reader = self.below(100) < self.params.read_percent;
         observer.turns_to(lock);
         observer.waiting();
         if is_reader {
             self.read(&self.guarded[lock], observer);
         } else {
-            self.write(&self.guarded[lock], observer);
+            // SAFETY: the node was borrowed exclusively, so it is this user's own and stays in place.
+            unsafe { self.write(&self.guarded[lock], self.node, observer) };
         }
     }
 
-    fn write(&mut self, Guarded { gate, lines }: &Guarded<P, G>, observer: &mut impl Observer) {
-        // SAFETY: the node was borrowed exclusively, so it is this user's own and stays in place.
-        unsafe { gate.0.lock(self.node) };
+    fn root_section(&mut self, observer: &mut impl Observer) {
+        let lock = self.locks();
+        observer.turns_to(lock);
+        observer.waiting();
+        match self.params.root {
+            // SAFETY: as in `section`.
+            Root::Last => unsafe { self.write(&self.guarded[lock], self.node, observer) },
+            // SAFETY: it has no node.
+            Root::Rwsem => unsafe { self.write(&self.rest.root, &(), observer) },
+        }
+    }
+
+    /// Safety: the node is this user's own, and in no use.
+    unsafe fn write<H: Gate>(
+        &mut self,
+        Guarded { gate, lines }: &Guarded<P, H>,
+        node: &H::Node,
+        observer: &mut impl Observer,
+    ) {
+        // SAFETY: the caller's; it stays in place.
+        unsafe { gate.0.lock(node) };
         observer.acquired();
         // Relaxed: the lock orders its holders.
         let n = lines[0].0.load(Relaxed);
@@ -245,12 +324,12 @@ impl<'a, P: Work, G: Gate> User<'a, P, G> {
         lines[0].0.store(n + 1, Relaxed);
         observer.releasing();
         // SAFETY: locked above with this node.
-        unsafe { gate.0.unlock(self.node) };
+        unsafe { gate.0.unlock(node) };
         self.tally.writes += 1;
     }
 
     fn read(&mut self, Guarded { gate, lines }: &Guarded<P, G>, observer: &mut impl Observer) {
-        // SAFETY: as in `write`.
+        // SAFETY: as in `section`.
         unsafe { gate.0.lock_shared(self.node) };
         observer.acquired_shared();
         // Relaxed: the lock orders readers after writers.
@@ -266,7 +345,7 @@ impl<'a, P: Work, G: Gate> User<'a, P, G> {
     }
 
     fn spinlock(&mut self) {
-        let Rest { spinlock, line } = self.rest;
+        let Rest { spinlock, line, .. } = self.rest;
         // SAFETY: a ticket lock has no node, and is released below.
         unsafe { spinlock.0.lock(&()) };
         // Relaxed: the lock orders its holders.

@@ -70,6 +70,7 @@ pub const TABLES: &[Table] = &[
     kernel::MUTEX_SLOWPATH_SHARE,
     kernel::RWSEM_SERIES,
     kernel::RWSEM_SPIN_FIRST,
+    kernel::RWSEM_SINGLE_WAKER,
 ];
 
 const CONTEXT1_CHOICES: &str = "that a hop is one section, and context1.locks, section-ns, lines, think-ns and \

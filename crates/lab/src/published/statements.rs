@@ -236,6 +236,24 @@ pub(super) const RWSEM_SERIES: &[Statement] = &[
     },
 ];
 
+/// Of its last patch.
+pub(super) const RWSEM_SINGLE_WAKER: &[Statement] = &[
+    Statement {
+        text: "the single waker alone makes high_systime faster",
+        compared: Compared::Variants { of: &["single-waker"], to: "base", rows: Rows::ALL },
+        expected: Expected::Above(0.05),
+    },
+    Statement {
+        text: "the rest of the series adds to it",
+        compared: Compared::Variants {
+            of: &["series"],
+            to: "single-waker",
+            rows: Rows::With(&[&[("hyperthreading", "off")]]),
+        },
+        expected: Expected::Above(0.05),
+    },
+];
+
 /// Of its fifth version.
 pub(super) const RWSEM_SPIN_FIRST: &[Statement] = &[Statement {
     text: "spinning before the queue makes AIM7 faster",

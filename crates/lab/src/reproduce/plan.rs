@@ -8,7 +8,7 @@ use crate::names;
 use crate::published::{Column, Row, Setup};
 use crate::reproduce::Effort;
 use crate::settings::{Configuration, Group, SettingError};
-use crate::simulate::{Failure, Simulation};
+use crate::simulate::{Failure, Simulation, Workload};
 use crate::sweep;
 
 /// What is to be simulated, and for which cell.
@@ -114,7 +114,7 @@ impl Reproduction<'_> {
                 let (table, cpus) = (self.table.name, machine.cpus());
                 return Err(ReproduceError::TooFewCpus { table, threads, machine: setup.machine, cpus });
             }
-            for seed in 1..=self.seeds_of(threads, numbers.len(), place.variation) as u64 {
+            for seed in 1..=self.seeds_of(&workload, threads, numbers.len(), place.variation) as u64 {
                 planned.places.push(place);
                 planned.commands.push(Rc::clone(&repeat));
                 planned.simulations.push(Simulation {
@@ -134,8 +134,14 @@ impl Reproduction<'_> {
     }
 
     /// How many seeds each of `numbers` numbers of threads gets.
-    fn seeds_of(&self, threads: usize, numbers: usize, variation: usize) -> usize {
-        let seeds = self.seeds.unwrap_or_else(|| self.effort.seeds(threads).div_ceil(numbers));
+    fn seeds_of(&self, workload: &Workload, threads: usize, numbers: usize, variation: usize) -> usize {
+        let seeds = self.seeds.unwrap_or_else(|| {
+            if workload.ends() {
+                self.effort.seeds_of_whole_runs()
+            } else {
+                self.effort.seeds(threads).div_ceil(numbers)
+            }
+        });
         // Mechanisms are compared with the table as it is, so that both take the same seeds.
         let all = variation == 0 && self.vary != Vary::Mechanisms;
         if all { seeds } else { self.effort.variation_seeds(seeds) }

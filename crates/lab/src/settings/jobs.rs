@@ -20,6 +20,17 @@ macro_rules! numbers_of {
                 100,
                 "Of 100 jobs, how many take the locks: from AIM7's workfiles."
             ),
+            number!(
+                $profile,
+                $name,
+                jobs,
+                "jobs",
+                "jobs",
+                0,
+                10_000,
+                "Jobs after which a user ends, with one more round; 0: never. Counted is then the whole run, to the end of the \
+                 last user."
+            ),
             number!($profile, $name, rounds, "rounds", "rounds", 1, 10_000, "Rounds of a locking job."),
             number!(
                 $profile,
@@ -31,7 +42,26 @@ macro_rules! numbers_of {
                 100 * MILLISECOND_NS,
                 "Work of a round outside of its sections, on average."
             ),
-            number!($profile, $name, sections, "sections", "sections", 1, 1000, "Sections of a round."),
+            number!(
+                $profile,
+                $name,
+                sections,
+                "sections",
+                "sections",
+                1,
+                1000,
+                "Sections of a round, beside those of the root's lock."
+            ),
+            number!(
+                $profile,
+                $name,
+                root_sections,
+                "root-sections",
+                "sections",
+                0,
+                1000,
+                "Sections of a round that take one further lock, as writers: that of the root of all memory."
+            ),
             number!(
                 $profile,
                 $name,
@@ -148,6 +178,7 @@ const NUMBERS: [&[Number]; Profile::ALL.len()] = [
     numbers_of!(Custom, "aim7-custom"),
     numbers_of!(Disk, "aim7-disk"),
     numbers_of!(HighSystime, "aim7-high-systime"),
+    numbers_of!(HighSystimeForks, "aim7-high-systime-forks"),
     numbers_of!(Shared, "aim7-shared"),
     numbers_of!(Short, "aim7-short"),
     numbers_of!(Fserver, "aim7-fserver"),

@@ -1,6 +1,7 @@
 //! What can be set, but for locks, machines and jobs.
 
 use nearlock_workload::context1::LINES_MAX;
+use nearlock_workload::jobs::Root;
 use nearlock_workload::locktorture::ShortHolds;
 
 use super::{Choice, Group, MILLISECOND_NS, Number, SECOND_NS};
@@ -26,6 +27,16 @@ pub(super) const CHOICES: &[Choice] = &[
         words: &[
             ("socket", |c| c.context1.partners = Partners::Socket),
             ("anywhere", |c| c.context1.partners = Partners::Anywhere),
+        ],
+    },
+    Choice {
+        name: "jobs.root-lock",
+        group: Group::Workload,
+        summary: "What the root's lock of users with jobs is: one more of the tested lock, or Linux' reader-writer \
+                  semaphore of 3.10 whatever the tested lock is.",
+        words: &[
+            ("tested", |c| c.jobs.iter_mut().for_each(|constants| constants.root = Root::Last)),
+            ("rwsem-xadd-base", |c| c.jobs.iter_mut().for_each(|constants| constants.root = Root::Rwsem)),
         ],
     },
     Choice {
@@ -169,7 +180,7 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "ns",
         min: 0,
         max: 100 * SECOND_NS,
-        summary: "Virtual time before counting begins.",
+        summary: "Virtual time before counting begins; users that end are counted from the beginning.",
         field: |c| &mut c.limits.warm_up_ns,
     },
     Number {
@@ -178,7 +189,8 @@ pub(super) const NUMBERS: &[Number] = &[
         unit: "ns",
         min: 1_000,
         max: 100 * SECOND_NS,
-        summary: "Virtual time that is counted. Should hold several thresholds of the lock.",
+        summary: "Virtual time that is counted. Should hold several thresholds of the lock. Users that end \
+                  are counted until the last has ended.",
         field: |c| &mut c.limits.window_ns,
     },
     Number {

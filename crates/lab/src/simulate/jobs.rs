@@ -26,6 +26,11 @@ pub(super) fn section_ns_max(constants: &Constants, machine: &MachineSpec) -> u6
     inside_ns + asleep_ns + (constants.lines as f64 * farthest_ns) as u64
 }
 
+/// How many locks a user takes, one after the other.
+pub(super) fn locks_of_each(constants: &Constants) -> usize {
+    constants.locks as usize + usize::from(constants.root_sections > 0)
+}
+
 fn params(constants: &Constants) -> Params {
     let spell = |ns| Spell { ns, turns: 0 };
     Params {
@@ -33,6 +38,9 @@ fn params(constants: &Constants) -> Params {
         rounds: constants.rounds,
         round: spell(constants.round_ns),
         sections: constants.sections,
+        root_sections: constants.root_sections,
+        root: constants.root,
+        jobs: constants.jobs,
         section: spell(constants.section_ns),
         read_section: spell(constants.read_section_ns),
         sleep_inside_percent: constants.sleep_inside_percent,
@@ -60,7 +68,8 @@ pub(super) fn spawn<G: Gate>(
     let some = placement.cpus(spec, spec.cpus().min(*threads), seeds.next_u64());
     let cpus: Vec<usize> = some.iter().copied().cycle().take(*threads).collect();
     let params = params(constants);
-    let guarded = machine.place_slice(0, constants.locks as usize, Guarded::<Sim, G>::default);
+    let locks = constants.locks as usize + usize::from(params.has_root_among_locks());
+    let guarded = machine.place_slice(0, locks, Guarded::<Sim, G>::default);
     let shared = Rc::new((guarded, machine.place(spec.sockets - 1, Rest::<Sim>::default())));
     seat_on(&cpus, machine, simulation, journal, seeds, &mut |mut seat| {
         let (shared, journal) = (Rc::clone(&shared), Rc::clone(journal));

@@ -61,7 +61,11 @@ impl Journal {
         let wait_ns = Histogram::new_with_max(WAIT_NS_MAX, SIGNIFICANT_DIGITS).expect("within its limits");
         Self {
             checkers: (0..of_each).map(|_| Checker::new(lock_of.clone(), bound_ns)).collect(),
-            window_ns: limits.warm_up_ns..limits.warm_up_ns + limits.window_ns,
+            window_ns: if simulation.workload.ends() {
+                0..u64::MAX
+            } else {
+                limits.warm_up_ns..limits.warm_up_ns + limits.window_ns
+            },
             noted: RefCell::new(Noted {
                 acquired: vec![0; simulation.threads],
                 progress: 0.0,
@@ -74,6 +78,11 @@ impl Journal {
                 at_end: None,
             }),
         }
+    }
+
+    /// When counting ends, unless all threads have ended before.
+    pub fn end_ns(&self) -> u64 {
+        self.window_ns.end
     }
 
     fn acquired(&self, thread: usize, node: usize, lock: usize) {
@@ -145,7 +154,9 @@ impl Journal {
         // At least one, so that a window in which nobody acquired gives zeros.
         let operations = noted.acquired.iter().sum::<u64>() as f64;
         let ratio = |of: f64| if operations == 0.0 { 0.0 } else { of / operations };
-        let window_ns = (self.window_ns.end - self.window_ns.start) as f64;
+        // What ends by itself has made its last progress when the last of its threads ended.
+        let end_ns = if simulation.workload.ends() { noted.last_progress_ns } else { self.window_ns.end };
+        let window_ns = (end_ns - self.window_ns.start) as f64;
         let ns_per_op = window_ns / operations + simulation.workload.left_out_ns(simulation.threads);
         let squares = noted.acquired.iter().map(|n| (*n as f64).powi(2)).sum::<f64>();
         let ((begin, times_before), (end, times)) =

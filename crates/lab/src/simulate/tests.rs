@@ -1,5 +1,6 @@
 use nearlock_core::settings::{NumaLocality, NumaMode};
 use nearlock_core::subjects::{Family, SUBJECTS};
+use nearlock_workload::jobs::Root;
 use nearlock_workload::jobs::profiles::{Constants, Profile};
 
 use super::*;
@@ -296,6 +297,33 @@ fn users_may_be_more_than_cpus_and_then_share_them() {
     // All 18 cores are busy with 18 users, and with 100.
     let (each_its_own, shared) = (jobs(18), jobs(100));
     assert!((shared / each_its_own - 1.0).abs() < 0.1, "{each_its_own} {shared}");
+}
+
+#[test]
+fn users_that_end_are_counted_from_their_beginning_to_the_end_of_the_last() {
+    let mut cell = cell("linux-mutex", 36);
+    cell.machine.smt = 1;
+    cell.machine.sockets = 1;
+    cell.workload = users(Profile::Short, |_| {});
+    // Whatever the window, 18 cores have 36 users with 100 jobs each to do.
+    for window_ns in [1_000_000, 60_000_000] {
+        cell.limits.window_ns = window_ns;
+        let jobs = simulate(&cell).unwrap().jobs_per_minute.unwrap();
+        let busy_share = jobs / 60e9 * 330_000.0 / 18.0;
+        assert!((0.9..1.02).contains(&busy_share), "{jobs} {busy_share}");
+    }
+}
+
+#[test]
+fn the_roots_lock_is_of_the_tested_type_or_a_semaphore_that_sleeps() {
+    let slow_path_share = |root| {
+        let mut cell = cell("mcs", 24);
+        cell.workload = users(Profile::Custom, |c| (c.locking_percent, c.jobs, c.root) = (100, 0, root));
+        simulate(&cell).unwrap().slow_path_share
+    };
+    // Of these two only the semaphore marks its slow path.
+    assert_eq!(slow_path_share(Root::Last), 0.0);
+    assert!(slow_path_share(Root::Rwsem) > 0.0);
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl Workload {
     pub(super) fn locks_of_each(&self) -> usize {
         match self {
             Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => 1,
-            Self::Jobs(_, constants) => constants.locks as usize,
+            Self::Jobs(_, constants) => jobs::locks_of_each(constants),
         }
     }
 
@@ -155,6 +155,11 @@ impl Workload {
     /// Whether its threads are users with jobs.
     pub(super) fn has_jobs(&self) -> bool {
         matches!(self, Self::Jobs(..))
+    }
+
+    /// Whether its threads end by themselves, and the whole run counts.
+    pub(crate) fn ends(&self) -> bool {
+        matches!(self, Self::Jobs(_, constants) if constants.jobs > 0)
     }
 
     /// What a section and the way to the next take at most, in ns, with a score of transfers.

@@ -46,6 +46,9 @@ const SHORT: Params = Params {
     rounds: 3,
     round: Spell { ns: 0, turns: 100 },
     sections: 5,
+    root_sections: 0,
+    root: Root::Last,
+    jobs: 0,
     section: Spell { ns: 0, turns: 20 },
     read_section: Spell { ns: 0, turns: 20 },
     sleep_inside_percent: 0,
@@ -59,8 +62,17 @@ const SHORT: Params = Params {
     spinlock: Spell { ns: 0, turns: 10 },
 };
 
-/// What users found, and what their sections left: of the locks' writers, and of the spinlock.
-fn users<G: Gate>(users: u64, turns: u64, locks: usize, params: Params) -> (Tally, u64, u64) {
+/// What users found, and what their sections left.
+struct Found {
+    tally: Tally,
+    /// Of the locks' writers, lock by lock; then of the root's, if that is none of them.
+    written: Vec<u64>,
+    /// Of the spinlock.
+    spins: u64,
+}
+
+/// Lets so many users run, over so many locks.
+fn users<G: Gate>(users: u64, turns: u64, locks: usize, params: Params) -> Found {
     let guarded: Vec<Guarded<Os, G>> = (0..locks).map(|_| Guarded::default()).collect();
     let rest = Rest::<Os>::default();
     let mut all = Tally::default();
@@ -74,7 +86,7 @@ fn users<G: Gate>(users: u64, turns: u64, locks: usize, params: Params) -> (Tall
                     let tally = User::new(guarded, rest, &mut node, params, seed).run(&mut observer);
                     assert_eq!(tally.reads + tally.writes, observer.acquisitions);
                     assert_eq!(observer.waits, observer.acquisitions);
-                    assert!(observer.lock < locks);
+                    assert!(observer.lock < locks + usize::from(params.root == Root::Rwsem));
                     tally
                 })
             })
@@ -87,13 +99,14 @@ fn users<G: Gate>(users: u64, turns: u64, locks: usize, params: Params) -> (Tall
             all.torn += tally.torn;
         }
     });
-    (all, guarded.iter().map(Guarded::written).sum(), rest.sections())
+    let written = guarded.iter().map(Guarded::written).chain([rest.written()]).collect();
+    Found { tally: all, written, spins: rest.sections() }
 }
 
 #[test]
 fn every_section_leaves_its_mark() {
-    let (tally, written, spins) = users::<Exclusive<McsLock<Os>>>(3, 200, 2, SHORT);
-    assert_eq!((written, spins), (tally.writes, tally.spins));
+    let Found { tally, written, spins } = users::<Exclusive<McsLock<Os>>>(3, 200, 2, SHORT);
+    assert_eq!((written.iter().sum(), spins), (tally.writes, tally.spins));
     assert_eq!((tally.spins, tally.torn), (600, 0));
     // A fifth of the sections only reads.
     assert!(tally.reads > 0 && tally.reads < tally.writes, "{tally:?}");
@@ -109,8 +122,29 @@ fn users_sleep_within_sections_and_between_them() {
         spinlock: Spell::default(),
         ..SHORT
     };
-    let (tally, written, spins) = users::<Exclusive<McsLock<Os>>>(3, 50, 1, params);
-    assert_eq!((written, spins, tally.spins), (tally.writes, 0, 0));
+    let Found { tally, written, spins } = users::<Exclusive<McsLock<Os>>>(3, 50, 1, params);
+    assert_eq!((written.iter().sum(), spins, tally.spins), (tally.writes, 0, 0));
+}
+
+#[test]
+fn the_roots_lock_has_its_share_of_a_round_whichever_it_is() {
+    for root in [Root::Last, Root::Rwsem] {
+        let params =
+            Params { locking_percent: 100, read_percent: 0, sections: 3, root_sections: 6, root, ..SHORT };
+        let locks = if root == Root::Last { 3 } else { 2 };
+        let Found { tally, written, .. } = users::<Exclusive<McsLock<Os>>>(3, 50, locks, params);
+        assert_eq!(tally.writes, 3 * 50 * 9, "{root:?}");
+        assert_eq!(written[2..].iter().sum::<u64>(), 3 * 50 * 6, "{root:?}: {written:?}");
+        assert_eq!(written[..2].iter().sum::<u64>(), 3 * 50 * 3, "{root:?}: {written:?}");
+    }
+}
+
+#[test]
+fn users_that_end_do_so_after_their_jobs_and_with_a_round() {
+    let params = Params { locking_percent: 0, jobs: 120, read_percent: 0, ..SHORT };
+    let Found { tally, written, .. } = users::<Exclusive<McsLock<Os>>>(2, u64::MAX, 1, params);
+    assert_eq!((tally.spins, tally.writes), (2 * 120 * params.steps, 2 * params.sections));
+    assert_eq!(written.iter().sum::<u64>(), tally.writes);
 }
 
 #[test]
@@ -118,8 +152,8 @@ fn sections_that_overlap_lose_updates() {
     // Long sections, so that a thread is taken off its processor within one if there is only one.
     let params = Params { locking_percent: 100, section: spell(200_000), read_percent: 0, ..SHORT };
     let lost = (0..100).any(|_| {
-        let (tally, written, _) = users::<Exclusive<Busted<Os>>>(3, 4, 1, params);
-        written < tally.writes
+        let Found { tally, written, .. } = users::<Exclusive<Busted<Os>>>(3, 4, 1, params);
+        written[0] < tally.writes
     });
     assert!(lost);
 }
@@ -171,7 +205,7 @@ fn readers_that_overlap_writers_see_it() {
         section: spell(1_000),
         ..SHORT
     };
-    let torn = (0..100).any(|_| users::<Readers<Torn>>(3, 4, 1, params).0.torn > 0);
+    let torn = (0..100).any(|_| users::<Readers<Torn>>(3, 4, 1, params).tally.torn > 0);
     assert!(torn);
 }
 

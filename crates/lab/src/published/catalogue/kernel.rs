@@ -4,6 +4,9 @@ use nearlock_workload::jobs::profiles::Profile;
 
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
 
+/// What `i_mmap_mutex` was.
+const MUTEX_OF_3_10: &str = "linux-counter-mutex-queue";
+
 /// Users of AIM7 where a publication does not give them: ten to each CPU.
 const USERS: usize = 800;
 
@@ -35,13 +38,18 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
     let name = row.get("workload").map(ToString::to_string).unwrap_or_default();
     let profile = Profile::ALL.into_iter().find(|profile| profile.name() == name).expect("a profile");
     setup.workload = profile.name();
-    setup.threads = vec![USERS];
-    if profile == Profile::HighSystime {
-        setup.settings.push(SETTLED.to_owned());
-    }
     if profile == Profile::Exim {
         setup.machine = "westmere-ex-4s";
         setup.threads = vec![40];
+        return;
+    }
+    setup.threads = vec![USERS];
+    if setup.lock == MUTEX_OF_3_10 {
+        setup.settings.push("jobs.root-lock=rwsem-xadd-base".into());
+    }
+    if profile == Profile::HighSystime {
+        // That profile has the mutex of 3.7 at the root alone.
+        setup.workload = Profile::HighSystimeForks.name();
     }
 }
 
@@ -102,6 +110,16 @@ pub(super) const MUTEX_SLOWPATH_SHARE: Table = Table {
     ..MUTEX_HIGH_SYSTIME
 };
 
+/// Of mixes with forks at first a window was counted, within their lists.
+const WITH_FORKS: Rows = Rows::With(&[
+    &[("workload", "aim7-alltests")],
+    &[("workload", "aim7-custom")],
+    &[("workload", "aim7-high-systime")],
+    &[("workload", "aim7-shared")],
+]);
+
+const WHOLE_RUNS: &str = "that whole runs are counted, as AIM7 does, in mixes with forks too";
+
 pub(super) const RWSEM_SERIES: Table = Table {
     name: "rwsem-series",
     source: "Chen, \"rwsem performance optimizations\", patch series v8, cover letter, October 2013",
@@ -109,9 +127,11 @@ pub(super) const RWSEM_SERIES: Table = Table {
     workload: "exim",
     metric: "throughput",
     unit: "% more than before",
-    scale: Scale::PercentOver(|row| {
-        if row.is("workload", "exim") { "rwsem-xadd-base" } else { "linux-counter-mutex-queue" }
-    }),
+    scale: Scale::PercentOver(
+        |row| {
+            if row.is("workload", "exim") { "rwsem-xadd-base" } else { MUTEX_OF_3_10 }
+        },
+    ),
     keys: &["workload"],
     adjust: by_workload,
     variants: &[
@@ -122,8 +142,42 @@ pub(super) const RWSEM_SERIES: Table = Table {
     statements: statements::RWSEM_SERIES,
     mean_error_max: 0.15,
     fitted: &[Cells { variant: "preread+spin", rows: Rows::With(&[&[("workload", "exim")]]) }],
-    seen: &[],
+    seen: &[
+        SeenCells { variant: "rwsem", rows: WITH_FORKS, choice: WHOLE_RUNS },
+        SeenCells { variant: "preread+spin", rows: WITH_FORKS, choice: WHOLE_RUNS },
+        SeenCells { variant: "+single-waker", rows: WITH_FORKS, choice: WHOLE_RUNS },
+    ],
     text: include_str!("../../../published/rwsem_series.csv"),
+};
+
+/// The whole machine at 1500 users, with or without hyperthreading. The tested lock is that of the root, as in the
+/// profile; `i_mmap_mutex` is not in it.
+fn with_hyperthreading(row: &RowKey, setup: &mut Setup) {
+    let smt = if row.is("hyperthreading", "on") { 2 } else { 1 };
+    setup.settings.extend([format!("machine.smt={smt}"), SETTLED.to_owned()]);
+    setup.threads = vec![1500];
+}
+
+pub(super) const RWSEM_SINGLE_WAKER: Table = Table {
+    name: "rwsem-single-waker",
+    source: "Long and Chen, \"rwsem: reduce spinlock contention in wakeup code path\", patch 9/9 of the series v8",
+    machine: "westmere-ex-8s",
+    workload: "aim7-high-systime",
+    metric: "jobs",
+    unit: "jobs per minute",
+    scale: Scale::JobsPerMinute,
+    keys: &["hyperthreading"],
+    adjust: with_hyperthreading,
+    variants: &[
+        Variant { name: "base", lock: "rwsem-xadd-base", column: "base" },
+        Variant { name: "single-waker", lock: "rwsem-xadd-single-waker", column: "single_waker" },
+        Variant { name: "series", lock: "rwsem-xadd", column: "series" },
+    ],
+    statements: statements::RWSEM_SINGLE_WAKER,
+    mean_error_max: 0.15,
+    fitted: &[],
+    seen: &[],
+    text: include_str!("../../../published/rwsem_single_waker.csv"),
 };
 
 pub(super) const RWSEM_SPIN_FIRST: Table = Table {
@@ -140,7 +194,7 @@ pub(super) const RWSEM_SPIN_FIRST: Table = Table {
     statements: statements::RWSEM_SPIN_FIRST,
     mean_error_max: 0.15,
     fitted: &[],
-    seen: &[],
+    seen: &[SeenCells { variant: "spin-first", rows: WITH_FORKS, choice: WHOLE_RUNS }],
     text: include_str!("../../../published/rwsem_spin_first.csv"),
 };
 
