@@ -47,7 +47,8 @@ fn json_says_by_which_way_a_mutex_was_had() {
 #[test]
 fn users_with_jobs_do_so_many_in_a_minute() {
     let args = "simulate --machine westmere-ex-8s --workload aim7-high-systime --lock mcs --threads 8 \
-                --set simulation.warm-up-ns=200000 --set simulation.window-ns=5000000";
+                --set aim7-high-systime.sleep-percent=0 --set simulation.warm-up-ns=200000 \
+                --set simulation.window-ns=5000000";
     let out = success(&format!("{args} --format json"));
     let rows: Vec<serde_json::Value> = serde_json::from_str(&out).expect("JSON");
     // A job takes 4.8 ms, and eight users hardly meet.

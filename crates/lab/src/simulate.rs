@@ -255,7 +255,7 @@ impl Run<'_> {
                 Pause::Time => {}
             }
             let idle_ns = until_ns.saturating_sub(journal.last_alive_ns());
-            if idle_ns > limits.livelock_ns {
+            if idle_ns > limits.livelock_ns + self.0.workload.sleep_ns_max() {
                 return Err(self.failure(until_ns, Fault::Livelock { idle_ns }));
             }
             if until_ns == end_ns {

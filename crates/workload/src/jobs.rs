@@ -12,12 +12,14 @@
 //!                                     work of the section; perhaps sleep
 //!                                     unlock  }
 //!                         give way;  perhaps sleep  }
-//! both:         once in each step or round, a short section of one spinlock that everybody shares
+//! both:         once in each step or round, a short section of one spinlock that everybody shares; and updates of a
+//!               counter that everybody shares, spread over what is computed
 //! ```
 //! The population is closed: a user begins its next job when it has finished one. A locking job's round stands for a
 //! system call or a few, such as a fork with the child's exit: the child's part is done by the same user, since its
-//! parent waits for it. The spinlock stands for what else does not scale in a kernel; it is a ticket lock, as those
-//! of Linux were until 2015.
+//! parent waits for it. The spinlock and the counter stand for what else does not scale in a kernel. The spinlock is a ticket
+//! lock, as those of Linux were until 2015, and lets the users through one by one. The counter is for what is shared without a lock
+//! (counts of references, of pages, of files): all users get on, each the slower the more there are.
 //!
 //! The root's lock is a lock of another kind that the same rounds take, always as writers: a kernel that changes one lock's
 //! type has others beside it. It is one more of the locks, or stays a reader-writer semaphore of 2013 ([`Root`]).
@@ -32,7 +34,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::classic::ticket::TicketLock;
 use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd};
-use nearlock_core::platform::{Atomic, Park, Platform, Priority, Work};
+use nearlock_core::platform::{Atomic, AtomicInt, Park, Platform, Priority, Work};
 use nearlock_core::raw::RawLock;
 use nearlock_core::schedule::Schedule;
 use rand_core::{Rng, SeedableRng};
@@ -78,18 +80,19 @@ pub enum Root {
     Rwsem,
 }
 
-/// What else all users share: a spinlock and the line that it protects, and a lock that may be the root's.
+/// What else all users share: a spinlock and the line that it protects, a counter, and a lock that may be the root's.
 #[repr(C)]
 pub struct Rest<P: Platform> {
     spinlock: OwnLine<TicketLock<P>>,
     line: OwnLine<P::U64>,
+    counter: OwnLine<P::U64>,
     root: Guarded<P, Exclusive<RwsemXadd<P, Base>>>,
 }
 
 impl<P: Park + Schedule + Priority> Default for Rest<P> {
     fn default() -> Self {
-        let spinlock = OwnLine(TicketLock::default());
-        Self { spinlock, line: OwnLine(Atomic::new(0)), root: Guarded::default() }
+        let zero = || OwnLine(Atomic::new(0));
+        Self { spinlock: OwnLine::default(), line: zero(), counter: zero(), root: Guarded::default() }
     }
 }
 
@@ -97,6 +100,11 @@ impl<P: Platform> Rest<P> {
     /// How many sections of the spinlock left their mark. Exact once all users have ended.
     pub fn sections(&self) -> u64 {
         self.line.0.load(Relaxed)
+    }
+
+    /// How many updates of the counter there were. Exact likewise.
+    pub fn updates(&self) -> u64 {
+        self.counter.0.load(Relaxed)
     }
 
     /// How many sections of the root's lock, if that is not one of the users' locks, left their mark. Exact likewise.
@@ -146,6 +154,8 @@ pub struct Params {
     pub sleep_ns: u64,
     /// Work inside a section of the spinlock; nothing at all: there are none.
     pub spinlock: Spell,
+    /// Updates of the counter in each step, and on the way to each section, spread evenly over the work.
+    pub updates: u64,
 }
 
 impl Params {
@@ -164,6 +174,8 @@ pub struct Tally {
     pub reads: u64,
     /// Sections of the spinlock.
     pub spins: u64,
+    /// Updates of the counter.
+    pub updates: u64,
     /// Readers' sections within which a writer wrote.
     pub torn: u64,
 }
@@ -236,7 +248,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     fn quiet(&mut self, observer: &mut impl Observer) -> bool {
         let steps = self.params.steps;
         (0..steps).all(|_| {
-            self.pass(self.params.step);
+            self.compute(self.params.step);
             self.end_of_turn(observer, 1.0 / steps as f64)
         })
     }
@@ -254,7 +266,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         let Params { sections, root_sections, round, .. } = self.params;
         let all = sections + root_sections;
         for n in 0..all {
-            self.pass(round.divided(all));
+            self.compute(round.divided(all));
             if (n + 1) * root_sections / all > n * root_sections / all {
                 self.root_section(observer);
             } else {
@@ -355,6 +367,19 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         // SAFETY: locked above.
         unsafe { spinlock.0.unlock(&()) };
         self.tally.spins += 1;
+    }
+
+    /// Work of a step, or on the way to a section.
+    fn compute(&mut self, work: Spell) {
+        let Params { updates, .. } = self.params;
+        if updates == 0 {
+            return self.pass(work);
+        }
+        for _ in 0..updates {
+            self.pass(work.divided(updates));
+            self.rest.counter.0.fetch_add(1, Relaxed);
+        }
+        self.tally.updates += updates;
     }
 
     /// Perhaps.

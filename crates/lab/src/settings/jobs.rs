@@ -154,6 +154,16 @@ macro_rules! numbers_of {
                 MILLISECOND_NS,
                 "Work inside a section of the spinlock that all users share, once in each step and round; 0: there is none."
             ),
+            number!(
+                $profile,
+                $name,
+                updates,
+                "updates",
+                "updates",
+                0,
+                1000,
+                "Updates of a counter that all users share, in each step and on the way to each section."
+            ),
         ]
     };
 }

@@ -52,6 +52,7 @@ fn params(constants: &Constants) -> Params {
         sleep_percent: constants.sleep_percent,
         sleep_ns: constants.sleep_ns,
         spinlock: spell(constants.spinlock_ns),
+        updates: constants.updates,
     }
 }
 

@@ -174,6 +174,14 @@ impl Workload {
         work_ns + 20 * farthest_ns as u64
     }
 
+    /// For how long a thread may sleep that waits for no lock, in ns.
+    pub(super) fn sleep_ns_max(&self) -> u64 {
+        match self {
+            Self::Jobs(_, constants) if constants.sleep_percent > 0 => 2 * constants.sleep_ns,
+            _ => 0,
+        }
+    }
+
     /// What is not simulated and counts at its mean, in ns for each operation of all `threads` together.
     pub(super) fn left_out_ns(&self, threads: usize) -> f64 {
         match self {

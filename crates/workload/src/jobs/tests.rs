@@ -60,6 +60,7 @@ const SHORT: Params = Params {
     sleep_percent: 0,
     sleep_ns: 0,
     spinlock: Spell { ns: 0, turns: 10 },
+    updates: 0,
 };
 
 /// What users found, and what their sections left.
@@ -69,6 +70,8 @@ struct Found {
     written: Vec<u64>,
     /// Of the spinlock.
     spins: u64,
+    /// Of the counter.
+    updates: u64,
 }
 
 /// Lets so many users run, over so many locks.
@@ -96,20 +99,31 @@ fn users<G: Gate>(users: u64, turns: u64, locks: usize, params: Params) -> Found
             all.writes += tally.writes;
             all.reads += tally.reads;
             all.spins += tally.spins;
+            all.updates += tally.updates;
             all.torn += tally.torn;
         }
     });
     let written = guarded.iter().map(Guarded::written).chain([rest.written()]).collect();
-    Found { tally: all, written, spins: rest.sections() }
+    Found { tally: all, written, spins: rest.sections(), updates: rest.updates() }
 }
 
 #[test]
 fn every_section_leaves_its_mark() {
-    let Found { tally, written, spins } = users::<Exclusive<McsLock<Os>>>(3, 200, 2, SHORT);
+    let Found { tally, written, spins, .. } = users::<Exclusive<McsLock<Os>>>(3, 200, 2, SHORT);
     assert_eq!((written.iter().sum(), spins), (tally.writes, tally.spins));
     assert_eq!((tally.spins, tally.torn), (600, 0));
     // A fifth of the sections only reads.
     assert!(tally.reads > 0 && tally.reads < tally.writes, "{tally:?}");
+}
+
+#[test]
+fn the_counter_is_updated_in_each_step_and_before_each_section() {
+    for (locking_percent, updates) in [(0, 3), (100, 2)] {
+        let params = Params { locking_percent, updates, spinlock: Spell::default(), ..SHORT };
+        let found = users::<Exclusive<McsLock<Os>>>(3, 50, 1, params);
+        let stretches = if locking_percent == 0 { 150 } else { found.tally.writes + found.tally.reads };
+        assert_eq!((found.updates, found.tally.updates), (stretches * updates, stretches * updates));
+    }
 }
 
 #[test]
@@ -122,7 +136,7 @@ fn users_sleep_within_sections_and_between_them() {
         spinlock: Spell::default(),
         ..SHORT
     };
-    let Found { tally, written, spins } = users::<Exclusive<McsLock<Os>>>(3, 50, 1, params);
+    let Found { tally, written, spins, .. } = users::<Exclusive<McsLock<Os>>>(3, 50, 1, params);
     assert_eq!((written.iter().sum(), spins, tally.spins), (tally.writes, 0, 0));
 }
 

@@ -25,7 +25,7 @@ fn restricted(row: &RowKey, setup: &mut Setup) {
 
 /// Until then all users run or wait for a CPU, and whoever leaves the mutex' spinners is replaced; later most sleep in its
 /// queue, and what is counted stays the same for as long as one cares to look.
-const SETTLED: &str = "simulation.warm-up-ns=100000000";
+const SETTLED: &str = "simulation.warm-up-ns=300000000";
 
 fn high_systime(row: &RowKey, setup: &mut Setup) {
     restricted(row, setup);
@@ -54,8 +54,8 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
 }
 
 /// What was chosen with all rows in view.
-const HIGH_SYSTIME_CHOICES: &str = "that the mutex and not a spinlock limits two nodes and more, that its sections are short and \
-     spread evenly over all jobs, and how long users wait for something else";
+const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that sections are short and \
+     spread evenly over all jobs, and for how long users wait for something else";
 
 const MUTEX: &[Variant] = &[
     Variant { name: "without", lock: "linux-counter-mutex-no-preread", column: "without" },
