@@ -312,6 +312,12 @@ subjects! {
         "rwsem-xadd without the single waker", Unbounded, MUTEX_SETTINGS;
     "rwsem-xadd-preread-spin-queued" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::PreReadSpinQueued>,
         "rwsem-xadd-preread-spin whose writers spin in the queue", Unbounded, MUTEX_SETTINGS;
+    "rwsem-xadd-no-preread" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::NoPreRead>,
+        "rwsem-xadd whose writers and wakers write before they read", Unbounded, MUTEX_SETTINGS;
+    "rwsem-xadd-no-spin" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::NoSpin>,
+        "rwsem-xadd whose writers sleep at once", Unbounded, &[];
+    "rwsem-xadd-self-granted" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::SelfGrantedSpinners>,
+        "rwsem-xadd whose first spinner writes its own node: the MCS lock until January 2014", Unbounded, MUTEX_SETTINGS;
     "rwsem-xadd-owner-known" Linux [rw] rwsem_xadd::RwsemXadd<P, rwsem_xadd::OwnerKnown>,
         "rwsem-xadd whose writers spin only for writers: the kernel since July 2014", Unbounded, MUTEX_SETTINGS;
     "linux-mutex" Linux [timed] mutex::LinuxMutex<P>,

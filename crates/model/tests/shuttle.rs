@@ -62,7 +62,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "linux-counter-mutex-no-spin" => &[&MUTEX],
         name if name.starts_with("linux-counter-mutex") => &[&MUTEX, &[MutexOptLock]],
         "rwsem-xadd-base" | "rwsem-xadd-preread" => &[&RWSEM],
-        "rwsem-xadd-single-waker" => &[&RWSEM, &[RwsemWakeSkipped]],
+        "rwsem-xadd-single-waker" | "rwsem-xadd-no-spin" => &[&RWSEM, &[RwsemWakeSkipped]],
         "rwsem-xadd" => &[&RWSEM, &RWSEM_SPINS, &[RwsemWakeSkipped]],
         "rwsem-no-spin" => &[&RWSEM, &RWSEM_QUEUE, &[RwsemRlockSteal]],
         "rwsem" | "rwsem-leading-readers" => &[&RWSEM, &RWSEM_SPINS, &RWSEM_QUEUE, &[RwsemRlockSteal]],

@@ -54,7 +54,8 @@ use crate::tuning::Standard;
 use crate::waiter::{Chosen, Signal, WaitList, WaitLock, Waiter};
 
 pub use tuning::{
-    Base, OwnerKnown, PreRead, PreReadSpin, PreReadSpinQueued, SingleWaker, Spins, WriterSpin, XaddTuning,
+    Base, NoPreRead, NoSpin, OwnerKnown, PreRead, PreReadSpin, PreReadSpinQueued, SelfGrantedSpinners,
+    SingleWaker, Spins, WriterSpin, XaddTuning,
 };
 
 /// One reader, or an attempt of one.
@@ -89,7 +90,7 @@ pub struct RwsemXadd<P: Platform, T: XaddTuning = Standard, W: WaitLock = Ticket
     list: WaitList<P>,
     owner: P::U32,
     /// Spinning writers; the first of them looks at the count.
-    spinners: SpinnerQueue<P>,
+    spinners: SpinnerQueue<P, T::Spinners>,
     switches: PhantomData<T>,
 }
 

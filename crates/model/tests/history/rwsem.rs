@@ -34,6 +34,7 @@ fn rwsem_xadd_wake_up_left_to_nobody() {
         const TRY_PRE_READ: bool = SingleWaker::TRY_PRE_READ;
         const WAKE_PRE_READ: bool = SingleWaker::WAKE_PRE_READ;
         const WRITER_SPIN: WriterSpin = SingleWaker::WRITER_SPIN;
+        type Spinners = <SingleWaker as XaddTuning>::Spinners;
         fn wake_alone<P: Platform>(waking: &P::U32, wake: impl Fn()) {
             // Ordering: AcqRel, and Release below: no ordering is what it lacks.
             if waking.swap(1, AcqRel) == 0 {

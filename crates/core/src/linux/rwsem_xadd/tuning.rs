@@ -2,6 +2,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::classic::mcs::{McsTuning, SelfGranted};
 use crate::events::LockEvent;
 use crate::platform::{Atomic, Platform};
 use crate::tuning::Standard;
@@ -31,6 +32,8 @@ pub trait XaddTuning: Send + Sync + 'static {
     const SPINS_WITHOUT_OWNER: bool = true;
     /// Whether a release leaves the waking to another one that is about it.
     const SINGLE_WAKER: bool = true;
+    /// The queue of spinners: with the optimisation of the MCS lock, or without.
+    type Spinners: McsTuning;
 
     /// Does `wake`, or sees to it that whoever is about it does it once more.
     #[doc(hidden)] // public for a test that puts in what the first form of it did
@@ -60,7 +63,9 @@ const WAKING: u32 = 1;
 const WAKE_AGAIN: u32 = 2;
 
 /// The whole series.
-impl XaddTuning for Standard {}
+impl XaddTuning for Standard {
+    type Spinners = Standard;
+}
 
 /// Without the series: Linux 3.10 to 3.12.
 #[derive(Debug)]
@@ -71,6 +76,7 @@ impl XaddTuning for Base {
     const WAKE_PRE_READ: bool = false;
     const WRITER_SPIN: WriterSpin = WriterSpin::Never;
     const SINGLE_WAKER: bool = false;
+    type Spinners = Standard;
 }
 
 /// The pre-reads alone.
@@ -80,6 +86,7 @@ pub struct PreRead;
 impl XaddTuning for PreRead {
     const WRITER_SPIN: WriterSpin = WriterSpin::Never;
     const SINGLE_WAKER: bool = false;
+    type Spinners = Standard;
 }
 
 /// Spinning alone.
@@ -90,6 +97,7 @@ impl XaddTuning for Spins {
     const TRY_PRE_READ: bool = false;
     const WAKE_PRE_READ: bool = false;
     const SINGLE_WAKER: bool = false;
+    type Spinners = Standard;
 }
 
 /// The single waker alone.
@@ -100,6 +108,7 @@ impl XaddTuning for SingleWaker {
     const TRY_PRE_READ: bool = false;
     const WAKE_PRE_READ: bool = false;
     const WRITER_SPIN: WriterSpin = WriterSpin::Never;
+    type Spinners = Standard;
 }
 
 /// All but the single waker.
@@ -108,6 +117,7 @@ pub struct PreReadSpin;
 
 impl XaddTuning for PreReadSpin {
     const SINGLE_WAKER: bool = false;
+    type Spinners = Standard;
 }
 
 /// The same, with writers that spin in the queue.
@@ -117,6 +127,7 @@ pub struct PreReadSpinQueued;
 impl XaddTuning for PreReadSpinQueued {
     const WRITER_SPIN: WriterSpin = WriterSpin::Queued;
     const SINGLE_WAKER: bool = false;
+    type Spinners = Standard;
 }
 
 /// The whole series, with writers that spin only for a writer (July 2014).
@@ -125,4 +136,32 @@ pub struct OwnerKnown;
 
 impl XaddTuning for OwnerKnown {
     const SPINS_WITHOUT_OWNER: bool = false;
+    type Spinners = Standard;
+}
+
+/// All but the pre-reads.
+#[derive(Debug)]
+pub struct NoPreRead;
+
+impl XaddTuning for NoPreRead {
+    const TRY_PRE_READ: bool = false;
+    const WAKE_PRE_READ: bool = false;
+    type Spinners = Standard;
+}
+
+/// All but spinning.
+#[derive(Debug)]
+pub struct NoSpin;
+
+impl XaddTuning for NoSpin {
+    const WRITER_SPIN: WriterSpin = WriterSpin::Never;
+    type Spinners = Standard;
+}
+
+/// All but the optimisation of the spinners' queue.
+#[derive(Debug)]
+pub struct SelfGrantedSpinners;
+
+impl XaddTuning for SelfGrantedSpinners {
+    type Spinners = SelfGranted;
 }
