@@ -33,7 +33,7 @@ fn everything_is_listed() {
                 "machine.smt=2",
                 "locktorture.short-holds=v5.10",
                 "context1.think-ns=",
-                "aim7-shared.locking-percent=6    (0 to 100 %)",
+                "aim7-shared.locking-percent=7    (0 to 100 %)",
                 "simulation.window-ns=",
             ],
         ),
