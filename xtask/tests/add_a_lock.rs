@@ -135,6 +135,7 @@ impl Drop for Copy {
 }
 
 #[test]
+#[ignore = "builds everything once more: .ci/deep does it"]
 fn the_guide_leads_to_a_lock() -> Result<()> {
     let steps = guide::steps(&fs::read_to_string(files::root().join(GUIDE))?).context(GUIDE)?;
     let copy = Copy::make().context("a copy of the repository")?;
