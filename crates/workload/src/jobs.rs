@@ -113,8 +113,8 @@ impl<P: Platform> Rest<P> {
     }
 }
 
-/// What jobs consist of. Every length but that of the sections is drawn anew each time, from half to one and a half
-/// of it.
+/// What jobs consist of. Every length but that of the common sections is drawn anew each time, from half to one and a
+/// half of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// Of 100 jobs, how many take the locks.
@@ -134,6 +134,10 @@ pub struct Params {
     pub jobs: u64,
     /// Work inside a writer's section, beside its lines.
     pub section: Spell,
+    /// Of so many writers' sections, one is long; 0: none is.
+    pub long_every: u64,
+    /// Work inside a long one, in place of the other.
+    pub long_section: Spell,
     /// Work inside a reader's.
     pub read_section: Spell,
     /// Of 100 writers' sections, how many sleep inside.
@@ -331,13 +335,22 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         for line in &lines[1..self.params.lines] {
             line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
         }
-        self.params.section.pass::<P>();
+        self.inside().pass::<P>();
         self.sleep(self.params.sleep_inside_percent, self.params.sleep_inside_ns);
         lines[0].0.store(n + 1, Relaxed);
         observer.releasing();
         // SAFETY: locked above with this node.
         unsafe { gate.0.unlock(node) };
         self.tally.writes += 1;
+    }
+
+    /// The work of a writer's next section.
+    fn inside(&mut self) -> Spell {
+        let Params { section, long_every, long_section, .. } = self.params;
+        if long_every == 0 || self.below(long_every) > 0 {
+            return section;
+        }
+        long_section.vary(self.draw())
     }
 
     fn read(&mut self, Guarded { gate, lines }: &Guarded<P, G>, observer: &mut impl Observer) {

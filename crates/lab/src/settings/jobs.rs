@@ -75,6 +75,26 @@ macro_rules! numbers_of {
             number!(
                 $profile,
                 $name,
+                long_every,
+                "long-every",
+                "sections",
+                0,
+                1_000_000,
+                "Of so many writers' sections, one is long; 0: none is."
+            ),
+            number!(
+                $profile,
+                $name,
+                long_section_ns,
+                "long-section-ns",
+                "ns",
+                0,
+                10 * MILLISECOND_NS,
+                "Work inside a long one, on average."
+            ),
+            number!(
+                $profile,
+                $name,
                 lines,
                 "lines",
                 "lines",

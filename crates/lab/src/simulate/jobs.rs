@@ -21,7 +21,8 @@ pub(super) const USERS_MAX: usize = 10_000;
 /// no way to the next: who does not ask for a lock does not wait.
 pub(super) fn section_ns_max(constants: &Constants, machine: &MachineSpec) -> u64 {
     let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
-    let inside_ns = constants.section_ns.max(constants.read_section_ns);
+    let long_ns = if constants.long_every > 0 { 3 * constants.long_section_ns / 2 } else { 0 };
+    let inside_ns = constants.section_ns.max(constants.read_section_ns).max(long_ns);
     let asleep_ns = if constants.sleep_inside_percent > 0 { 2 * constants.sleep_inside_ns } else { 0 };
     inside_ns + asleep_ns + (constants.lines as f64 * farthest_ns) as u64
 }
@@ -42,6 +43,8 @@ fn params(constants: &Constants) -> Params {
         root: constants.root,
         jobs: constants.jobs,
         section: spell(constants.section_ns),
+        long_every: constants.long_every,
+        long_section: spell(constants.long_section_ns),
         read_section: spell(constants.read_section_ns),
         sleep_inside_percent: constants.sleep_inside_percent,
         sleep_inside_ns: constants.sleep_inside_ns,

@@ -50,6 +50,8 @@ const SHORT: Params = Params {
     root: Root::Last,
     jobs: 0,
     section: Spell { ns: 0, turns: 20 },
+    long_every: 0,
+    long_section: Spell { ns: 0, turns: 2000 },
     read_section: Spell { ns: 0, turns: 20 },
     sleep_inside_percent: 0,
     sleep_inside_ns: 0,
@@ -62,6 +64,22 @@ const SHORT: Params = Params {
     spinlock: Spell { ns: 0, turns: 10 },
     updates: 0,
 };
+
+#[test]
+fn one_of_so_many_sections_is_long_and_of_a_length_of_its_own() {
+    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::default());
+    let mut node = Default::default();
+    let params = Params { long_every: 4, ..SHORT };
+    let mut user = User::new(&guarded, &rest, &mut node, params, 1);
+    let drawn: Vec<u64> = (0..4000).map(|_| user.inside().turns).collect();
+    let (short, long): (Vec<u64>, Vec<u64>) = drawn.into_iter().partition(|&turns| turns == 20);
+    assert!((800..1200).contains(&long.len()), "{} of {}", long.len(), long.len() + short.len());
+    assert!(long.iter().all(|turns| (1000..=3000).contains(turns)));
+    let mean = long.iter().sum::<u64>() as f64 / long.len() as f64;
+    assert!((1900.0..2100.0).contains(&mean), "{mean}");
+    user.params.long_every = 0;
+    assert!((0..1000).all(|_| user.inside().turns == 20));
+}
 
 /// What users found, and what their sections left.
 struct Found {

@@ -17,28 +17,30 @@ fn users(range: &str) -> Vec<usize> {
     (from..=to).step_by(if to <= 100 { 10 } else { 100 }).collect()
 }
 
-/// Nodes and hyperthreading, as the publication restricted the machine.
-fn restricted(row: &RowKey, setup: &mut Setup) {
+/// The machine, with hyperthreading if the row has it on.
+fn with_hyperthreading(row: &RowKey, setup: &mut Setup) {
     let smt = if row.is("hyperthreading", "on") { 2 } else { 1 };
-    setup.settings.extend([format!("machine.nodes={}", row.number("nodes")), format!("machine.smt={smt}")]);
+    setup.settings.push(format!("machine.smt={smt}"));
 }
 
-/// Until then all users run or wait for a CPU, and whoever leaves the mutex' spinners is replaced; later most sleep in its
-/// queue, and what is counted stays the same for as long as one cares to look.
-const SETTLED: &str = "simulation.warm-up-ns=300000000";
+/// Nodes and hyperthreading, as the publication restricted the machine.
+fn restricted(row: &RowKey, setup: &mut Setup) {
+    with_hyperthreading(row, setup);
+    setup.settings.push(format!("machine.nodes={}", row.number("nodes")));
+}
 
-/// Few users, who do so few jobs that chance decides in a short window.
-const FEW: usize = 100;
-/// A window in which they do enough to be compared to 1 %.
-const LONG_ENOUGH: &str = "simulation.window-ns=300000000";
+/// Collapses come and go, in tens of milliseconds each: what is counted has several, and begins after the first, in which all
+/// users run or wait for a CPU.
+const COLLAPSES: [&str; 2] = ["simulation.warm-up-ns=60000000", "simulation.window-ns=300000000"];
+
+fn collapses(setup: &mut Setup) {
+    setup.settings.extend(COLLAPSES.map(str::to_owned));
+}
 
 fn high_systime(row: &RowKey, setup: &mut Setup) {
     restricted(row, setup);
-    setup.settings.push(SETTLED.to_owned());
+    collapses(setup);
     setup.threads = users(&row.get("users").map(ToString::to_string).unwrap_or_default());
-    if setup.threads.iter().all(|users| *users <= FEW) {
-        setup.settings.push(LONG_ENOUGH.to_owned());
-    }
 }
 
 /// The row names the workload: exim with a client for each core of the smaller machine, or a mix of AIM7.
@@ -62,8 +64,8 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
 }
 
 /// What was chosen with all rows in view.
-const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that sections are short and \
-     spread evenly over all jobs, and for how long users wait for something else";
+const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that sections are spread evenly \
+     over all jobs and one in 500 is long, for how long users wait for something else, and for how long a core keeps a line";
 
 const MUTEX: &[Variant] = &[
     Variant { name: "without", lock: "linux-counter-mutex-no-preread", column: "without" },
@@ -101,7 +103,7 @@ pub(super) const MUTEX_HIGH_SYSTIME: Table = Table {
 /// As above, at 1500 users and without hyperthreading.
 fn at_1500_users(row: &RowKey, setup: &mut Setup) {
     restricted(row, setup);
-    setup.settings.push(SETTLED.to_owned());
+    collapses(setup);
     setup.threads = vec![1500];
 }
 
@@ -160,9 +162,9 @@ pub(super) const RWSEM_SERIES: Table = Table {
 
 /// The whole machine at 1500 users, with or without hyperthreading. The tested lock is that of the root, as in the
 /// profile; `i_mmap_mutex` is not in it.
-fn with_smt(row: &RowKey, setup: &mut Setup) {
-    let smt = if row.is("smt", "on") { 2 } else { 1 };
-    setup.settings.extend([format!("machine.smt={smt}"), SETTLED.to_owned()]);
+fn whole_machine(row: &RowKey, setup: &mut Setup) {
+    with_hyperthreading(row, setup);
+    collapses(setup);
     setup.threads = vec![1500];
 }
 
@@ -174,8 +176,8 @@ pub(super) const RWSEM_SINGLE_WAKER: Table = Table {
     metric: "jobs",
     unit: "jobs per minute",
     scale: Scale::JobsPerMinute,
-    keys: &["smt"],
-    adjust: with_smt,
+    keys: &["hyperthreading"],
+    adjust: whole_machine,
     variants: &[
         Variant { name: "base", lock: "rwsem-xadd-base", column: "base" },
         Variant { name: "single-waker", lock: "rwsem-xadd-single-waker", column: "single_waker" },
