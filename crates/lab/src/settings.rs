@@ -4,11 +4,12 @@ mod jobs;
 mod known;
 
 use nearlock_core::settings::{Setting, SettingInfo};
+use nearlock_core::subjects::Subject;
 use nearlock_sim::spec::{MachineSpec, SpecError};
 use nearlock_workload::jobs::profiles::{Constants, Profile};
 
 use crate::names::suggestion;
-use crate::simulate::{Context1, Limits, Locktorture, Placement, Sections, Start};
+use crate::simulate::{Context1, Limits, Locktorture, Placement, Sections, Simulation, Start, Workload};
 
 use known::{CHOICES, NUMBERS};
 
@@ -131,6 +132,28 @@ impl Configuration {
             groups,
             machine: Vec::new(),
             texts: Vec::new(),
+        }
+    }
+
+    /// A simulation of this machine and workload, which have been made with these settings.
+    pub fn simulation(
+        &self,
+        machine: MachineSpec,
+        workload: Workload,
+        lock: &'static Subject,
+        threads: usize,
+        seed: u64,
+    ) -> Simulation {
+        Simulation {
+            machine,
+            workload,
+            lock,
+            threads,
+            seed,
+            settings: self.locks,
+            limits: self.limits,
+            placement: self.placement,
+            start: self.start,
         }
     }
 

@@ -95,17 +95,8 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     let mut simulations = Vec::new();
     for lock in locks {
         for &threads in &args.threads {
-            simulations.extend((first..=last).map(|seed| Simulation {
-                machine: machine.clone(),
-                workload: made.clone(),
-                lock,
-                threads,
-                seed,
-                settings: configuration.locks,
-                limits: configuration.limits,
-                placement: configuration.placement,
-                start: configuration.start,
-            }));
+            let of = |seed| configuration.simulation(machine.clone(), made.clone(), lock, threads, seed);
+            simulations.extend((first..=last).map(of));
         }
     }
     Ok(simulations)

@@ -198,22 +198,10 @@ pub fn effects(out: &mut impl Write, reproduced: &Reproduced) -> io::Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::WIDTH;
+    use super::super::text::testing::{assert_fits, text};
     use super::*;
     use nearlock_lab::published::TABLES;
     use nearlock_lab::reproduce::Effort;
-
-    fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
-        let mut out = Vec::new();
-        write(&mut out).expect("memory can be written to");
-        String::from_utf8(out).expect("text")
-    }
-
-    fn assert_fits(text: &str) {
-        for line in text.lines() {
-            assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
-        }
-    }
 
     /// Every cell of a table, simulated as badly as can be.
     fn cells(table: &'static Table, band: Option<(f64, f64)>) -> Vec<Cell> {

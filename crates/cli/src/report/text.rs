@@ -238,20 +238,26 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, all: &[Tortured], verdict:
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use super::*;
 
-    fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    pub fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
         let mut out = Vec::new();
         write(&mut out).expect("memory can be written to");
         String::from_utf8(out).expect("text")
     }
 
-    fn assert_fits(text: &str) {
+    pub fn assert_fits(text: &str) {
         for line in text.lines() {
             assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{assert_fits, text};
+    use super::*;
 
     #[test]
     fn words_are_wrapped_and_none_is_lost() {

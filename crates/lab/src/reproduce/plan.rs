@@ -117,17 +117,8 @@ impl Reproduction<'_> {
             for seed in 1..=self.seeds_of(&workload, threads, numbers.len(), place.variation) as u64 {
                 planned.places.push(place);
                 planned.commands.push(Rc::clone(&repeat));
-                planned.simulations.push(Simulation {
-                    machine: machine.clone(),
-                    workload: workload.clone(),
-                    lock,
-                    threads,
-                    seed,
-                    settings: configuration.locks,
-                    limits: configuration.limits,
-                    placement: configuration.placement,
-                    start: configuration.start,
-                });
+                let (machine, workload) = (machine.clone(), workload.clone());
+                planned.simulations.push(configuration.simulation(machine, workload, lock, threads, seed));
             }
         }
         Ok(())
