@@ -152,7 +152,7 @@ mod tests {
         RowKey::new(vec![
             ("users", KeyValue::of("1100-2000")),
             ("nodes", KeyValue::of("8")),
-            ("hyperthreading", KeyValue::of("on")),
+            ("smt", KeyValue::of("on")),
         ])
     }
 
@@ -179,8 +179,8 @@ mod tests {
     fn rows_are_picked_by_their_values() {
         let row = of_users();
         assert!(Rows::ALL.contain(&row) && !Rows::With(&[]).contain(&row));
-        assert!(Rows::With(&[&[("nodes", "4")], &[("nodes", "8"), ("hyperthreading", "on")]]).contain(&row));
-        assert!(!Rows::With(&[&[("nodes", "8"), ("hyperthreading", "off")]]).contain(&row));
+        assert!(Rows::With(&[&[("nodes", "4")], &[("nodes", "8"), ("smt", "on")]]).contain(&row));
+        assert!(!Rows::With(&[&[("nodes", "8"), ("smt", "off")]]).contain(&row));
         assert!(!Rows::Threads(&[8]).contain(&row));
         assert!(Rows::Threads(&[1, 8]).contain(&RowKey::of_threads(8)));
         assert!(!Rows::With(&[&[("nodes", "8")], &[("nodes", "3")]]).all_name_one_of(&[row]));

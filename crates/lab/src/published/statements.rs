@@ -248,7 +248,7 @@ pub(super) const RWSEM_SINGLE_WAKER: &[Statement] = &[
         compared: Compared::Variants {
             of: &["series"],
             to: "single-waker",
-            rows: Rows::With(&[&[("hyperthreading", "off")]]),
+            rows: Rows::With(&[&[("smt", "off")]]),
         },
         expected: Expected::Above(0.05),
     },
