@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn several_keys_are_all_said_in_their_order() {
         let row = of_users();
-        assert_eq!(row.to_string(), "users 1100-2000, nodes 8, hyperthreading on");
+        assert_eq!(row.to_string(), "users 1100-2000, nodes 8, smt on");
         assert_eq!(row.label(), "1100-2000/8/on");
-        assert_eq!(row.assignments(), "users=1100-2000 nodes=8 hyperthreading=on");
+        assert_eq!(row.assignments(), "users=1100-2000 nodes=8 smt=on");
         assert_eq!((row.threads(), row.number("nodes"), row.number("users")), (None, 8, 0));
     }
 
