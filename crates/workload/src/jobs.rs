@@ -113,8 +113,8 @@ impl<P: Platform> Rest<P> {
     }
 }
 
-/// What jobs consist of. Every length but that of the common sections is drawn anew each time, from half to one and a
-/// half of it.
+/// What jobs consist of. Every length is drawn anew each time, from half to one and a half of it, but those of sections, of
+/// which only the long ones are.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// Of 100 jobs, how many take the locks.

@@ -17,14 +17,19 @@ use super::workload::{queue_node, seat_on};
 /// More users than any publication has; as many as a qspinlock can name.
 pub(super) const USERS_MAX: usize = 10_000;
 
-/// What a section and the way to the next take at most, in ns, but for a score of transfers. A job without sections is
-/// no way to the next: who does not ask for a lock does not wait.
+/// What a section and the way to the next take at most, in ns, but for a score of transfers and for long sections, of which it
+/// has twice the mean. A job without sections is no way to the next: who does not ask for a lock does not wait.
 pub(super) fn section_ns_max(constants: &Constants, machine: &MachineSpec) -> u64 {
     let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
-    let long_ns = if constants.long_every > 0 { 3 * constants.long_section_ns / 2 } else { 0 };
-    let inside_ns = constants.section_ns.max(constants.read_section_ns).max(long_ns);
+    let long_ns = (2 * constants.long_section_ns).checked_div(constants.long_every).unwrap_or(0);
+    let inside_ns = constants.section_ns.max(constants.read_section_ns) + long_ns;
     let asleep_ns = if constants.sleep_inside_percent > 0 { 2 * constants.sleep_inside_ns } else { 0 };
     inside_ns + asleep_ns + (constants.lines as f64 * farthest_ns) as u64
+}
+
+/// What a long section takes at most, in ns; 0: none is long.
+pub(super) fn long_section_ns_max(constants: &Constants) -> u64 {
+    if constants.long_every > 0 { 3 * constants.long_section_ns / 2 } else { 0 }
 }
 
 /// How many locks a user takes, one after the other.

@@ -21,7 +21,8 @@ pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
     // Interrupted as often as it can be: ticks leave at least half of the time.
     let section_ns = 2 * workload.section_ns_max(machine) + machine.model.tick_ns as u64;
     let threads = *threads as u64;
-    let queue_ns = 10 * (threads + 1) * section_ns;
+    let long_ns = 10 * workload.long_section_ns_max();
+    let queue_ns = 10 * (threads + 1) * section_ns + long_ns;
     match simulation.lock.fairness {
         Fairness::Unbounded => u64::MAX,
         Fairness::Fifo => queue_ns,
@@ -37,7 +38,8 @@ pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
         Fairness::PassLimit(limit) => {
             // The NUMA nodes in turn, as often as it takes to get through the queue on one's own.
             let in_turn = settings[limit as usize] + 1 + threads;
-            10_u64.saturating_mul(numa_nodes(machine, settings) * in_turn).saturating_mul(section_ns)
+            let in_turn = numa_nodes(machine, settings) * in_turn;
+            10_u64.saturating_mul(in_turn).saturating_mul(section_ns).saturating_add(long_ns)
         }
     }
 }

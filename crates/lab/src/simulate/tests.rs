@@ -115,6 +115,19 @@ fn first_come_first_served_bounds_the_wait_and_cna_shares_within_a_node() {
 }
 
 #[test]
+fn a_long_section_now_and_then_starves_nobody_and_hides_no_starvation() {
+    let limits = Limits::default();
+    let constants = Constants { long_every: 50, ..Profile::HighSystime.constants() };
+    let workload = Workload::Jobs(Profile::HighSystime, constants);
+    let machine = MachineSpec::builtin("westmere-ex-8s").unwrap();
+    let users = Simulation { machine, workload, limits, ..cell("mcs", 80) };
+    // One in a few ms, and all wait for it.
+    let (waited_ns, bound_ns) = (simulate(&users).unwrap().wait_ns_max, starvation::bound_ns(&users));
+    assert!(waited_ns > 100_000, "{waited_ns}");
+    assert!((2 * waited_ns..limits.window_ns).contains(&bound_ns), "{waited_ns} {bound_ns}");
+}
+
+#[test]
 fn cna_without_a_threshold_promises_nothing() {
     let mut cell = cell("cna", 40);
     assert!(starvation::bound_ns(&cell) < u64::MAX);

@@ -162,6 +162,14 @@ impl Workload {
         matches!(self, Self::Jobs(_, constants) if constants.jobs > 0)
     }
 
+    /// What one section in many takes at most, in ns; 0: all are of a kind.
+    pub(super) fn long_section_ns_max(&self) -> u64 {
+        match self {
+            Self::Jobs(_, constants) => jobs::long_section_ns_max(constants),
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => 0,
+        }
+    }
+
     /// What a section and the way to the next take at most, in ns, with a score of transfers.
     pub(super) fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
         let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);

@@ -35,27 +35,28 @@
 //! high_systime is fitted to cells of `mutex-high-systime` that were named for it beforehand: the work of a round to 126036
 //! jobs per minute on one node (4.76 ms of CPU time for a job), the updates of a counter that all share to 198409 on two, which is
 //! less than twice as many, and the sections to 42799 on eight nodes without the patch, as near as can be without forty
-//! processors collapsing: which is 40 % too many.
+//! processors collapsing: which is 63 % too many.
 //!
 //! - What else than the mutex does not scale is not known; that it can be stood for by updates of one counter is an *assumption*. One
-//!   number of them, fitted on two nodes, gives four and eight with the patch within a tenth, since the line's way gets
-//!   longer. A spinlock in its place lets the tasks through one by one, and nothing collapses.
+//!   number of them, fitted on two nodes, gives four and eight with the patch and without hyperthreading within a tenth, since
+//!   the line's way gets longer.
 //! - Sections are spread evenly over the work of all jobs, one to a round, as if every job were the mean of all; an
 //!   *assumption*. Where one job takes 18 of them within 180 us, a few tasks saturate the mutex, all others sleep in its queue, and
-//!   nothing collapses. 55 in a mean job that forks 5.8 times are 9 to a fork with its exit: three mappings with
-//!   anonymous memory (data, heap and stack), each of which takes the lock once to share what is there, once for its own and
-//!   once at the exit. 0.6 us and 2 lines are an estimate: an entry is allocated, and linked into a list.
+//!   nothing collapses. 55 in a mean job that forks 5.8 times are 9 to 10 to a fork with its exit, which three mappings with
+//!   anonymous memory would explain (data, heap and stack), each of which takes the lock once to share what is there, once for
+//!   its own and once at the exit. 0.6 us and 2 lines are an estimate, chosen with all rows in view.
 //! - One section in 500 is long, 0.3 ms; an *assumption*. The lock of the root is also that of whoever walks through all
-//!   mappings of a page, as reclaim, migration and the splitting of huge pages do: of 1500 processes, at 0.2 us each. How
+//!   mappings of a page, as reclaim, migration and the splitting of huge pages do: of 1500 processes, at 0.2 us each; it is no
+//!   shorter with fewer. How
 //!   often that is nobody says. It is what a collapse begins with: all who come meanwhile wait together. Where it then
 //!   goes on depends on how many they can be. **Seen**: chosen with all rows in view.
 //! - Users wait 0.24 s in each job: 45 of 100 rounds end in a sleep of 9.8 ms. For what they wait nobody says: for
 //!   children, pipes and sockets. It follows from the difference between the two ranges of users, the same for one, two, four and eight
 //!   nodes: so 200 users do 48000 jobs per minute, and 10 to 100 keep few CPUs busy. Chosen with these rows in view. Users that
-//!   wake up are the supply of runnable tasks without which a collapse would end.
+//!   wake up are a supply of runnable tasks, without which a collapse is shallower.
 //!
-//! In the other mixes, too, a fork with its exit has 9 sections at the root's lock, as the table of the mutex says, and a
-//! user's end has the third of them that tears down. What such a section does is to link a few entries of a
+//! In the other mixes, too, a fork with its exit has 9 sections at the root's lock, as the table of the mutex says (18 at first:
+//! their cells had been scored by then), and a user's end has the third of them that tears down. What such a section does is to link a few entries of a
 //! list or a tree: a fraction of a microsecond, and 4 lines; estimated. None of them is long there. The mappings of files of a small
 //! program: 3 of its own, 4 of the C library, 3 of the loader; each is copied and torn down: 20 sections over 3 locks. A
 //! program that is executed tears down what the fork has copied and maps its own: 43 with its exit, at the root's lock those
@@ -71,7 +72,7 @@
 //! | `alltests` | fork 1, exec 2, shell 4 | 16, the mean | 9.98 |
 //! | `custom` | fork 2 | 100 | 7.8 |
 //! | `disk` | none: its users' ends | | 0.34 |
-//! | `high_systime` | forks in 28 % of the jobs, 21 times, spread over all | 55 of one section | 4.76 |
+//! | `high_systime` | forks in 27 % of the jobs, 21 times, spread over all | 55 of one section | 4.76 |
 //! | `high_systime` with forks | fork 4, exec 8, shell 16 | 16, the mean | 4.76 |
 //! | `shared` | fork 1, exec 3, shell 3 | 17, the mean | 9.65 |
 //! | `short` | none: its users' ends | | 0.33 |
@@ -186,13 +187,13 @@ const MIX: Constants = Constants {
     locking_percent: 27,
     rounds: 21,
     round_ns: 180_000,
-    sections: 18,
+    sections: 1,
     root_sections: 0,
     root: Root::Last,
     jobs: 0,
     section_ns: 500,
     long_every: 0,
-    long_section_ns: 0,
+    long_section_ns: 300_000,
     lines: 4,
     read_percent: 0,
     read_section_ns: 500,
@@ -214,7 +215,6 @@ const HIGH_SYSTIME: Constants = Constants {
     sections: 1,
     section_ns: 600,
     long_every: 500,
-    long_section_ns: 300_000,
     read_section_ns: 600,
     lines: 2,
     sleep_percent: 45,
@@ -403,16 +403,17 @@ mod tests {
                 steps,
                 step_ns,
                 spinlock_ns,
+                updates,
                 ..
             } = profile.constants();
             let long_ns = long_section_ns / long_every.max(1);
             let section_ns = (sections + root_sections) * (section_ns + long_ns);
-            let locking_ns = rounds * (round_ns + section_ns + spinlock_ns);
+            // An update of the counter takes about 0.15 us where ten CPUs do them.
+            let locking_ns = rounds * (round_ns + section_ns + spinlock_ns + updates * 150);
             let quiet_ns = steps * (step_ns + spinlock_ns);
             let mean_ns = (locking_percent * locking_ns + (100 - locking_percent) * quiet_ns) / 100;
-            // The rest is for the shared lines, those of the counter above all.
             assert!(
-                mean_ns.abs_diff(published_ns) < published_ns / 8,
+                mean_ns.abs_diff(published_ns) < published_ns / 10,
                 "{profile:?}: {mean_ns} {published_ns}"
             );
         }

@@ -65,7 +65,8 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
 
 /// What was chosen with all rows in view.
 const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that sections are spread evenly \
-     over all jobs and one in 500 is long, for how long users wait for something else, and for how long a core keeps a line";
+     over all jobs and one in 500 is long, how long they are and what is counted, for how long users wait for something else, and for how long a \
+     core keeps a line";
 
 const MUTEX: &[Variant] = &[
     Variant { name: "without", lock: "linux-counter-mutex-no-preread", column: "without" },
@@ -172,6 +173,9 @@ fn whole_machine(row: &RowKey, setup: &mut Setup) {
     setup.threads = vec![1500];
 }
 
+const SINGLE_WAKER_CHOICES: &str =
+    "the profile of the mutex' table, changed twice after these cells had been scored";
+
 pub(super) const RWSEM_SINGLE_WAKER: Table = Table {
     name: "rwsem-single-waker",
     source: "Long and Chen, \"rwsem: reduce spinlock contention in wakeup code path\", patch 9/9 of the series v8",
@@ -190,7 +194,11 @@ pub(super) const RWSEM_SINGLE_WAKER: Table = Table {
     statements: statements::RWSEM_SINGLE_WAKER,
     mean_error_max: 0.15,
     fitted: &[],
-    seen: &[],
+    seen: &[
+        SeenCells { variant: "base", rows: Rows::ALL, choice: SINGLE_WAKER_CHOICES },
+        SeenCells { variant: "single-waker", rows: Rows::ALL, choice: SINGLE_WAKER_CHOICES },
+        SeenCells { variant: "series", rows: Rows::ALL, choice: SINGLE_WAKER_CHOICES },
+    ],
     text: include_str!("../../../published/rwsem_single_waker.csv"),
 };
 
