@@ -406,7 +406,7 @@ mod tests {
                 updates,
                 ..
             } = profile.constants();
-            let long_ns = long_section_ns / long_every.max(1);
+            let long_ns = long_section_ns.checked_div(long_every).unwrap_or(0);
             let section_ns = (sections + root_sections) * (section_ns + long_ns);
             // An update of the counter takes about 0.15 us where ten CPUs do them.
             let locking_ns = rounds * (round_ns + section_ns + spinlock_ns + updates * 150);
