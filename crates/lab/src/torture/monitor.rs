@@ -140,7 +140,8 @@ impl<'a, W: Wait> Monitor<'a, W> {
         (idle >= self.patience()).then_some(Problem::Hang { idle, waiting, threads })
     }
 
-    /// Whether a storm that is to cancel so many cancels nobody any more.
+    /// Whether a storm that is to cancel so many cancels nobody any more, while locks are taken: else it hangs, which is for
+    /// [`Monitor::hang`] to say, if a moment later.
     fn calm(&mut self) -> Option<Problem> {
         let wanted = self.cancellations_wanted()?;
         let cancelled = self.book.given_up().cancelled;
@@ -148,7 +149,8 @@ impl<'a, W: Wait> Monitor<'a, W> {
             self.cancelled = cancelled;
             self.cancelled_since = Instant::now();
         }
-        let idle = self.cancelled_since.elapsed();
-        (idle >= self.patience()).then_some(Problem::Calm { idle, cancelled, wanted })
+        let (idle, patience) = (self.cancelled_since.elapsed(), self.patience());
+        let hangs = self.since.elapsed() >= patience / 2;
+        (idle >= patience && !hangs).then_some(Problem::Calm { idle, cancelled, wanted })
     }
 }
