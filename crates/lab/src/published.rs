@@ -74,9 +74,9 @@ struct Cells {
 /// Cells that were looked at while a structural choice was made.
 #[derive(Debug)]
 pub struct SeenCells {
-    /// Name of the variant.
-    pub variant: &'static str,
-    /// The rows.
+    /// Names of the variants.
+    pub variants: &'static [&'static str],
+    /// The rows of each.
     pub rows: Rows,
     /// Which choice it was.
     pub choice: &'static str,
@@ -173,7 +173,7 @@ impl Table {
         let is = |name: &str, rows: Rows| name == variant && rows.contain(row);
         if self.is_by_definition(variant) || self.fitted.iter().any(|cells| is(cells.variant, cells.rows)) {
             Class::Fitted
-        } else if self.seen.iter().any(|cells| is(cells.variant, cells.rows)) {
+        } else if self.seen.iter().any(|cells| cells.variants.iter().any(|name| is(name, cells.rows))) {
             Class::Seen
         } else {
             Class::Predicted

@@ -32,12 +32,11 @@ pub const TABLES: &[Table] = &[
         fitted: &[Cells { variant: "stock", rows: Rows::Threads(&[1]) }],
         seen: &[
             SeenCells {
-                variant: "stock",
+                variants: &["stock"],
                 rows: Rows::Threads(&[2, 4, 8, 16, 32, 36, 72, 108, 142]),
                 choice: LOCKTORTURE_CHOICES,
             },
-            SeenCells { variant: "cna-wo-sro", rows: Rows::ALL, choice: LOCKTORTURE_CHOICES },
-            SeenCells { variant: "cna", rows: Rows::ALL, choice: LOCKTORTURE_CHOICES },
+            SeenCells { variants: &["cna-wo-sro", "cna"], rows: Rows::ALL, choice: LOCKTORTURE_CHOICES },
         ],
         text: include_str!("../../published/cna_locktorture.csv"),
     },
@@ -60,10 +59,11 @@ pub const TABLES: &[Table] = &[
         statements: statements::CONTEXT1,
         mean_error_max: 0.04,
         fitted: &[],
-        seen: &[
-            SeenCells { variant: "cna-wo-sro", rows: Rows::Threads(&[56]), choice: CONTEXT1_CHOICES },
-            SeenCells { variant: "cna", rows: Rows::Threads(&[56]), choice: CONTEXT1_CHOICES },
-        ],
+        seen: &[SeenCells {
+            variants: &["cna-wo-sro", "cna"],
+            rows: Rows::Threads(&[56]),
+            choice: CONTEXT1_CHOICES,
+        }],
         text: include_str!("../../published/cna_context1.csv"),
     },
     kernel::MUTEX_HIGH_SYSTIME,

@@ -154,3 +154,30 @@ impl<'a, W: Wait> Monitor<'a, W> {
         (idle >= patience && !hangs).then_some(Problem::Calm { idle, cancelled, wanted })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::super::{Problem, Storm};
+    use super::*;
+    use crate::names;
+    use nearlock_os::SpinThenYield;
+
+    #[test]
+    fn a_storm_is_calm_only_while_locks_are_taken() {
+        let (lock, storm) =
+            (names::lock("lock-lost-cancel").unwrap(), Some(Storm { cancellations: Some(1) }));
+        let plan = Plan { storm, ..plan() };
+        let book = Book::<SpinThenYield>::new(lock, &plan);
+        let mut monitor = Monitor::new(lock, &book, &plan, &[]);
+        let (now, patience) = (Instant::now(), monitor.patience());
+        monitor.cancelled_since = now.checked_sub(patience).unwrap();
+        // Somebody has had the lock a moment after the last cancellation, and nobody since.
+        monitor.since = now.checked_sub(patience * 3 / 4).unwrap();
+        assert_eq!((monitor.hang(), monitor.calm()), (None, None));
+        monitor.since = monitor.cancelled_since;
+        assert!(matches!(monitor.hang(), Some(Problem::Hang { .. })));
+        monitor.since = Instant::now();
+        assert!(matches!(monitor.calm(), Some(Problem::Calm { cancelled: 0, wanted: 1, .. })));
+    }
+}

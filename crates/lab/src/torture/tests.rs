@@ -5,7 +5,7 @@ mod ways;
 use super::*;
 use crate::names;
 
-fn plan() -> Plan {
+pub(super) fn plan() -> Plan {
     Plan {
         writers: Some(4),
         readers: None,

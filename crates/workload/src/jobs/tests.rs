@@ -65,22 +65,6 @@ const SHORT: Params = Params {
     updates: 0,
 };
 
-#[test]
-fn one_of_so_many_sections_is_long_and_of_a_length_of_its_own() {
-    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::default());
-    let mut node = Default::default();
-    let params = Params { long_every: 4, ..SHORT };
-    let mut user = User::new(&guarded, &rest, &mut node, params, 1);
-    let drawn: Vec<u64> = (0..4000).map(|_| user.inside().turns).collect();
-    let (short, long): (Vec<u64>, Vec<u64>) = drawn.into_iter().partition(|&turns| turns == 20);
-    assert!((800..1200).contains(&long.len()), "{} of {}", long.len(), long.len() + short.len());
-    assert!(long.iter().all(|turns| (1000..=3000).contains(turns)));
-    let mean = long.iter().sum::<u64>() as f64 / long.len() as f64;
-    assert!((1900.0..2100.0).contains(&mean), "{mean}");
-    user.params.long_every = 0;
-    assert!((0..1000).all(|_| user.inside().turns == 20));
-}
-
 /// What users found, and what their sections left.
 struct Found {
     tally: Tally,
@@ -264,4 +248,20 @@ fn a_section_without_lines_is_refused() {
     let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::<Os>::default());
     let mut node = Default::default();
     User::new(&guarded, &rest, &mut node, Params { lines: 0, ..SHORT }, 1);
+}
+
+#[test]
+fn one_of_so_many_sections_is_long_and_of_a_length_of_its_own() {
+    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::default());
+    let mut node = Default::default();
+    let params = Params { long_every: 4, ..SHORT };
+    let mut user = User::new(&guarded, &rest, &mut node, params, 1);
+    let drawn: Vec<u64> = (0..4000).map(|_| user.inside().turns).collect();
+    let (short, long): (Vec<u64>, Vec<u64>) = drawn.into_iter().partition(|&turns| turns == 20);
+    assert!((800..1200).contains(&long.len()), "{} of {}", long.len(), long.len() + short.len());
+    assert!(long.iter().all(|turns| (1000..=3000).contains(turns)));
+    let mean = long.iter().sum::<u64>() as f64 / long.len() as f64;
+    assert!((1900.0..2100.0).contains(&mean), "{mean}");
+    user.params.long_every = 0;
+    assert!((0..1000).all(|_| user.inside().turns == 20));
 }

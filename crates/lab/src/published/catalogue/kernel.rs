@@ -64,9 +64,9 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
 }
 
 /// What was chosen with all rows in view.
-const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that sections are spread evenly \
-     over all jobs and one in 500 is long, how long they are and what is counted, for how long users wait for something else, and for how long a \
-     core keeps a line";
+const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that \
+     sections are spread evenly over all jobs and one in 500 is long, how long they are and what is counted, for how \
+     long users wait for something else, and for how long a core keeps a line";
 
 const MUTEX: &[Variant] = &[
     Variant { name: "without", lock: "linux-counter-mutex-no-preread", column: "without" },
@@ -94,10 +94,7 @@ pub(super) const MUTEX_HIGH_SYSTIME: Table = Table {
             &[("users", "1100-2000"), ("nodes", "8"), ("smt", "off")],
         ]),
     }],
-    seen: &[
-        SeenCells { variant: "without", rows: Rows::ALL, choice: HIGH_SYSTIME_CHOICES },
-        SeenCells { variant: "with", rows: Rows::ALL, choice: HIGH_SYSTIME_CHOICES },
-    ],
+    seen: &[SeenCells { variants: &["without", "with"], rows: Rows::ALL, choice: HIGH_SYSTIME_CHOICES }],
     text: include_str!("../../../published/mutex_high_systime.csv"),
 };
 
@@ -132,8 +129,8 @@ const MIXES: Rows = Rows::With(&[
     &[("workload", "aim7-short")],
 ]);
 
-const MIXES_CHOICES: &str = "that whole runs are counted, as AIM7 does, in mixes with forks too, and that a fork has as many sections \
-     at the root's lock as in the table of the mutex";
+const MIXES_CHOICES: &str = "that whole runs are counted, as AIM7 does, in mixes with forks too, and that a fork \
+     has as many sections at the root's lock as in the table of the mutex";
 
 pub(super) const RWSEM_SERIES: Table = Table {
     name: "rwsem-series",
@@ -157,11 +154,11 @@ pub(super) const RWSEM_SERIES: Table = Table {
     statements: statements::RWSEM_SERIES,
     mean_error_max: 0.15,
     fitted: &[Cells { variant: "preread+spin", rows: Rows::With(&[&[("workload", "exim")]]) }],
-    seen: &[
-        SeenCells { variant: "rwsem", rows: MIXES, choice: MIXES_CHOICES },
-        SeenCells { variant: "preread+spin", rows: MIXES, choice: MIXES_CHOICES },
-        SeenCells { variant: "+single-waker", rows: MIXES, choice: MIXES_CHOICES },
-    ],
+    seen: &[SeenCells {
+        variants: &["rwsem", "preread+spin", "+single-waker"],
+        rows: MIXES,
+        choice: MIXES_CHOICES,
+    }],
     text: include_str!("../../../published/rwsem_series.csv"),
 };
 
@@ -194,11 +191,11 @@ pub(super) const RWSEM_SINGLE_WAKER: Table = Table {
     statements: statements::RWSEM_SINGLE_WAKER,
     mean_error_max: 0.15,
     fitted: &[],
-    seen: &[
-        SeenCells { variant: "base", rows: Rows::ALL, choice: SINGLE_WAKER_CHOICES },
-        SeenCells { variant: "single-waker", rows: Rows::ALL, choice: SINGLE_WAKER_CHOICES },
-        SeenCells { variant: "series", rows: Rows::ALL, choice: SINGLE_WAKER_CHOICES },
-    ],
+    seen: &[SeenCells {
+        variants: &["base", "single-waker", "series"],
+        rows: Rows::ALL,
+        choice: SINGLE_WAKER_CHOICES,
+    }],
     text: include_str!("../../../published/rwsem_single_waker.csv"),
 };
 
@@ -216,7 +213,7 @@ pub(super) const RWSEM_SPIN_FIRST: Table = Table {
     statements: statements::RWSEM_SPIN_FIRST,
     mean_error_max: 0.15,
     fitted: &[],
-    seen: &[SeenCells { variant: "spin-first", rows: MIXES, choice: MIXES_CHOICES }],
+    seen: &[SeenCells { variants: &["spin-first"], rows: MIXES, choice: MIXES_CHOICES }],
     text: include_str!("../../../published/rwsem_spin_first.csv"),
 };
 
