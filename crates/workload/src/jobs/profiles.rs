@@ -35,7 +35,7 @@
 //! high_systime is fitted to cells of `mutex-high-systime` that were named for it beforehand: the work of a round to 126036
 //! jobs per minute on one node (4.76 ms of CPU time for a job), the updates of a counter that all share to 198409 on two, which is
 //! less than twice as many, and the sections to 42799 on eight nodes without the patch, as near as can be without forty
-//! processors collapsing: which is 63 % too many.
+//! processors collapsing: which is 48 % too many.
 //!
 //! - What else than the mutex does not scale is not known; that it can be stood for by updates of one counter is an *assumption*. One
 //!   number of them, fitted on two nodes, gives four and eight with the patch and without hyperthreading within a tenth, since
