@@ -11,7 +11,7 @@
 //! | [`strong_fences`] | asymmetric fences where there are only ordinary ones |
 //! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
-//! | [`classic`], [`linux`] | the locks |
+//! | [`classic`], [`linux`], [`freebsd`] | the locks |
 //! | [`controls`] | locks that are broken on purpose, to test the tests |
 //! | [`subjects`] | the one list of them all |
 //!
@@ -24,6 +24,7 @@ extern crate std;
 pub mod classic;
 pub mod controls;
 pub mod events;
+pub mod freebsd;
 pub mod linux;
 pub mod native;
 pub mod parker;

@@ -81,6 +81,12 @@ macro_rules! native_word {
             ) -> Result<$value, $value> {
                 self.compare_exchange(old, new, ok, err)
             }
+            #[inline(always)]
+            fn compare_exchange_weak(
+                &self, old: $value, new: $value, ok: Ordering, err: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange_weak(old, new, ok, err)
+            }
         }
     };
 }

@@ -33,6 +33,12 @@ pub trait Atomic<V: Copy>: Send + Sync + Sized {
     fn swap(&self, v: V, order: Ordering) -> V;
     /// As in `core`.
     fn compare_exchange(&self, old: V, new: V, ok: Ordering, err: Ordering) -> Result<V, V>;
+    /// As in `core`: may fail although the word holds `old`.
+    #[inline(always)]
+    #[track_caller]
+    fn compare_exchange_weak(&self, old: V, new: V, ok: Ordering, err: Ordering) -> Result<V, V> {
+        self.compare_exchange(old, new, ok, err)
+    }
 }
 
 /// A word that can be counted and masked in.
@@ -100,6 +106,14 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// One turn of a loop that waits for something other than one word. `turn` counts the loop's
     /// turns from 0, so that a waiting policy can grow more patient.
     fn cpu_relax(turn: u32);
+
+    /// Passes the time of so many pause instructions, without a look at anything.
+    #[inline]
+    fn pause(pauses: u32) {
+        for _ in 0..pauses {
+            Self::cpu_relax(0);
+        }
+    }
 
     /// As in `core`.
     fn fence(order: Ordering);

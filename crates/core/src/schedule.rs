@@ -68,6 +68,9 @@ pub trait Schedule: Platform {
     /// What is known of a thread. One that has ended is as good as asleep.
     fn owner_state(thread: ThreadId) -> OwnerState;
 
+    /// How many processors the machine has, at least 1: what back-off is tuned by. Does not change.
+    fn processors() -> u32;
+
     /// Whether the caller should stop spinning. To be asked at each turn of a loop of its own.
     fn should_give_way(spin: &mut Spin) -> bool;
 

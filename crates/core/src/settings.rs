@@ -63,6 +63,10 @@ settings! {
         "As hmcs.local-pass-limit, of cohort."
     SpinBudgetNs "spin.budget-ns" "ns" default 20_000, 0 to 1_000_000_000,
         "How long a waiter of a sleeping lock spins for an owner that may be running, natively. 0: it sleeps at once; great: it spins on while the owner has lost its processor. Default: about what a sleep and a wake-up cost. (Simulated, it spins until its processor is needed, as in the kernel.)"
+    FreebsdDelayBase "freebsd.delay-base" "pauses" default 1, 1 to 32_767,
+        "The first delay of a waiter of FreeBSD's locks that spins, between two looks at the word. Source: debug.lock.delay_base. Great: a lock that becomes free is noticed late."
+    FreebsdDelayMax "freebsd.delay-max" "pauses" default 0, 0 to 32_767,
+        "Up to where the delay doubles. 0: 256 for each processor, their number rounded up to the next greater power of two. Source: debug.lock.delay_max. 1: no back-off; great: few looks, and each lock that becomes free is noticed late."
     NumaMode "numa.mode" "off|on|auto" default 2, 0 to 2,
         "Whether locks see on which NUMA node a thread runs. off: all threads count as on one, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
     NumaLocality "numa.locality" "node|llc|synthetic" default 0, 0 to 2,

@@ -3,6 +3,8 @@
 
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
+use crate::freebsd::chain::Chains;
+use crate::freebsd::{mtx, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
@@ -21,6 +23,7 @@ pub trait EveryCapability:
     + LocalNodes<cna::Node<Self>>
     + LocalNodes<cna_v13::Node<Self>>
     + LocalNodes<osq::Node<Self>>
+    + Chains
 {
 }
 
@@ -35,6 +38,7 @@ impl<P> EveryCapability for P where
         + LocalNodes<cna::Node<Self>>
         + LocalNodes<cna_v13::Node<Self>>
         + LocalNodes<osq::Node<Self>>
+        + Chains
 {
 }
 
@@ -45,6 +49,8 @@ pub enum Family {
     Classic,
     /// From the Linux kernel.
     Linux,
+    /// From the FreeBSD kernel.
+    FreeBsd,
     /// Broken on purpose: must be named to be used, and must then be found out.
     Control,
 }
@@ -224,6 +230,9 @@ const CNA_V13_SETTINGS: &[Setting] = &[
 
 const MUTEX_SETTINGS: &[Setting] = &[Setting::SpinBudgetNs];
 
+const BACKOFF_SETTINGS: &[Setting] =
+    &[Setting::SpinBudgetNs, Setting::FreebsdDelayBase, Setting::FreebsdDelayMax];
+
 subjects! {
     "tas" Classic tas::TasLock<P>,
         "test-and-set: one word, and every look at it is a swap", Unbounded, &[];
@@ -345,6 +354,22 @@ subjects! {
         "rwsem whose readers queue wherever somebody sleeps", Unbounded, MUTEX_SETTINGS;
     "rwsem-reader-spin" Linux [rw timed] rwsem::Rwsem<P, rwsem::SpinningReaders>,
         "rwsem whose readers spin too: Linux 5.3 to 5.9", Unbounded, MUTEX_SETTINGS;
+    "freebsd-mtx" FreeBsd mtx::Mtx<P>,
+        "FreeBSD's mutex: waiters spin with back-off while the owner runs, and all are woken", Unbounded, BACKOFF_SETTINGS;
+    "freebsd-mtx-no-preread" FreeBsd mtx::Mtx<P, freebsd::Era2014>,
+        "freebsd-mtx of FreeBSD 10.1: its waiters write before they read, and do not back off", Unbounded, MUTEX_SETTINGS;
+    "freebsd-mtx-hard-preread" FreeBsd mtx::Mtx<P, freebsd::PreReadHardPath>,
+        "freebsd-mtx-no-preread whose waiters read before they write", Unbounded, MUTEX_SETTINGS;
+    "freebsd-mtx-fast-preread" FreeBsd mtx::Mtx<P, freebsd::PreReadFastPath>,
+        "freebsd-mtx-no-preread whose fast paths read before they write", Unbounded, MUTEX_SETTINGS;
+    "freebsd-mtx-preread" FreeBsd mtx::Mtx<P, freebsd::PreReadEverywhere>,
+        "freebsd-mtx-no-preread with all pre-reads: the patch of November 2015", Unbounded, MUTEX_SETTINGS;
+    "freebsd-mtx-preloaded" FreeBsd mtx::Mtx<P, freebsd::Preloaded>,
+        "freebsd-mtx-preread that keeps the value read, and sleeps when it has lost a race", Unbounded, MUTEX_SETTINGS;
+    "freebsd-mtx-linear-backoff" FreeBsd mtx::Mtx<P, freebsd::LinearBackoff2016>,
+        "freebsd-mtx-preread with the random back-off of August 2016", Unbounded, MUTEX_SETTINGS;
+    "freebsd-mtx-fcmpset" FreeBsd mtx::Mtx<P, freebsd::Fcmpset2017>,
+        "freebsd-mtx of 2017: no pre-read, a failed write says what it has found", Unbounded, BACKOFF_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

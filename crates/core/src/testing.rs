@@ -7,8 +7,10 @@ use std::boxed::Box;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::thread_local;
+use std::vec::Vec;
 
 use crate::events::LockEvent;
+use crate::freebsd::chain::{Chain, Chains};
 use crate::platform::{
     Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random, Settings,
     Topology, ZeroNode,
@@ -23,6 +25,9 @@ pub const HAPPENINGS_MAX: usize = if cfg!(miri) { 4 } else { 8 };
 
 /// Turns of a spin on an owner.
 pub const SPINS: u32 = 4;
+
+/// What this machine is said to have.
+pub const PROCESSORS: u32 = 8;
 
 thread_local! {
     /// Who the only thread is, until a test has it be another.
@@ -39,6 +44,10 @@ thread_local! {
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
     static OTHERS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
+    /// How long each pause was, since a test last looked.
+    pub static PAUSES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+    /// All locks share it, so that tests see what locks of one chain do to each other.
+    static CHAIN: &'static Chain<OneThread> = Box::leak(Box::default());
     /// The last call of `unpark`.
     pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
 }
@@ -112,6 +121,11 @@ unsafe impl Platform for OneThread {
         others_act();
     }
 
+    fn pause(pauses: u32) {
+        PAUSES.with_borrow_mut(|all| all.push(pauses));
+        others_act();
+    }
+
     fn fence(_order: Ordering) {}
 
     fn count(event: LockEvent) {
@@ -147,6 +161,9 @@ impl Schedule for OneThread {
     fn owner_state(thread: ThreadId) -> OwnerState {
         OWNERS.with_borrow(|owners| owners.get(&thread.get()).copied()).unwrap_or(OwnerState::Running)
     }
+    fn processors() -> u32 {
+        PROCESSORS
+    }
     fn should_give_way(spin: &mut Spin) -> bool {
         spin.turns += 1;
         spin.turns > SPINS
@@ -156,6 +173,13 @@ impl Schedule for OneThread {
 /// What is known of this thread from now on.
 pub fn set_owner_state(thread: ThreadId, state: OwnerState) {
     OWNERS.with_borrow_mut(|owners| owners.insert(thread.get(), state));
+}
+
+// SAFETY: one chain, which lives for ever.
+unsafe impl Chains for OneThread {
+    fn chain(_lock: *const ()) -> *const Chain<Self> {
+        CHAIN.with(|chain| *chain)
+    }
 }
 
 impl Clock for OneThread {

@@ -2,9 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::ptr;
 use std::sync::Arc;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::chain::Chain;
 use nearlock_core::linux::{cna, cna_v13, osq, qspinlock};
 use nearlock_core::platform::{LentNode, LocalNodes, NodeId};
 use nearlock_core::settings::Setting;
@@ -17,6 +19,8 @@ pub struct Instance<E: Engine> {
     pub(crate) cna: Nodes<cna::Node<E>>,
     pub(crate) cna_v13: Nodes<cna_v13::Node<E>>,
     pub(crate) osq: Nodes<osq::Node<E>>,
+    /// One, so that all locks of a model share it; none before the first execution.
+    chains: RefCell<Arc<[Chain<E>]>>,
     pub(crate) now_ns: Cell<u64>,
     /// How many threads without a slot have asked for their number.
     slotless: Cell<u32>,
@@ -34,6 +38,7 @@ impl<E: Engine> Default for Instance<E> {
             cna: Nodes::default(),
             cna_v13: Nodes::default(),
             osq: Nodes::default(),
+            chains: RefCell::default(),
             now_ns: Cell::default(),
             slotless: Cell::default(),
             asleep: RefCell::default(),
@@ -52,6 +57,7 @@ impl<E: Engine> Instance<E> {
         self.cna.make(nodes);
         self.cna_v13.make(nodes);
         self.osq.make(nodes);
+        self.chains.replace(Arc::new([Chain::default()]));
         self.now_ns.set(0);
         self.slotless.set(0);
         self.asleep.borrow_mut().clear();
@@ -78,6 +84,12 @@ impl<E: Engine> Instance<E> {
     /// Whether the thread of this number sleeps.
     pub(crate) fn is_asleep(&self, number: u32) -> bool {
         self.asleep.borrow().contains(&number)
+    }
+
+    /// The chain of every lock. It stays where it is until the next execution.
+    pub(crate) fn chain(&self) -> *const Chain<E> {
+        let chains = self.chains.borrow();
+        ptr::from_ref(chains.first().expect("a model begins before it locks"))
     }
 
     pub(crate) fn count(&self, event: LockEvent) {
@@ -173,9 +185,19 @@ macro_rules! capabilities {
                     false => nearlock_core::schedule::OwnerState::Running,
                 }
             }
+            fn processors() -> u32 {
+                1
+            }
             fn should_give_way(spin: &mut nearlock_core::schedule::Spin) -> bool {
                 spin.turns += 1;
                 !Self::thread().is_patient && Self::has_spun(spin.turns)
+            }
+        }
+
+        // SAFETY: the chain stays where it is until the next execution.
+        unsafe impl nearlock_core::freebsd::chain::Chains for $engine {
+            fn chain(_lock: *const ()) -> *const nearlock_core::freebsd::chain::Chain<Self> {
+                Self::with_instance(Instance::chain)
             }
         }
 

@@ -6,6 +6,7 @@
 //!
 //! | asked for | here |
 //! |---|---|
+//! | a weak compare-exchange | now and then fails for no reason |
 //! | a wait | looks, and lets the others run between looks |
 //! | a bounded wait | gives up after a random number of looks, three at most; never, if the bound is the greatest number |
 //! | sleep | blocks; now and then returns for no reason instead |
@@ -47,6 +48,8 @@ pub use words::{ShuttlePtr, ShuttleU32, ShuttleU64};
 pub const NUMA_NODES: u32 = 3;
 /// Failed looks after which a bounded wait gives up, at most.
 const BOUNDED_TURNS: u32 = 3;
+/// One in so many weak compare-exchanges fails for no reason.
+const FAILS_FOR_NO_REASON: u32 = 8;
 /// One in so many sleeps ends for no reason.
 const WAKES_FOR_NO_REASON: u32 = 8;
 /// One in so many turns of a sleep with a limit is its last.
@@ -143,6 +146,11 @@ fn point() {
     }
     let point = BESIDES.with(|b| b.point.borrow().clone());
     point.load(Ordering::SeqCst);
+}
+
+/// Whether a weak compare-exchange fails, whatever the word holds.
+fn fails_for_no_reason() -> bool {
+    Shuttle::once_in(FAILS_FOR_NO_REASON)
 }
 
 /// A turn of a wait: lets the others run.
@@ -277,6 +285,10 @@ unsafe impl Platform for Shuttle {
     }
 
     fn cpu_relax(_turn: u32) {
+        pause();
+    }
+
+    fn pause(_pauses: u32) {
         pause();
     }
 

@@ -29,6 +29,7 @@
 //! its thread's nodes and may go on locking, except for locks that other threads of the parent held or
 //! waited for at the fork. The nodes of those threads stay taken in the child.
 
+mod chains;
 #[cfg(any(test, not(all(target_os = "linux", target_pointer_width = "64"))))]
 mod fallback;
 mod fences;

@@ -100,6 +100,13 @@ pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
     u32::try_from(woken).unwrap_or(0)
 }
 
+/// How many processors are switched on, at least 1. Asks the system: some microseconds.
+pub fn processors() -> u32 {
+    // SAFETY: has no conditions.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(count).unwrap_or(1).max(1)
+}
+
 fn call_membarrier(command: libc::c_int) -> bool {
     // SAFETY: the commands used here have no conditions; a processor number is not needed without flags.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }

@@ -1,10 +1,12 @@
 //! The platform.
 
 use core::marker::PhantomData;
+use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::chain::{Chain, Chains};
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
@@ -13,7 +15,7 @@ use nearlock_core::platform::{
 use nearlock_core::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use nearlock_core::settings::Setting;
 
-use crate::{SpinThenYield, fences, numa, random, settings, sys, thread};
+use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
 
 /// Looks at a word between two at the clock, which costs as much as several of them.
 const LOOKS_PER_CLOCK: u32 = 32;
@@ -101,6 +103,16 @@ impl<W: Wait> Schedule for Os<W> {
     fn owner_state(thread: ThreadId) -> OwnerState {
         thread::owner_state(thread)
     }
+    fn processors() -> u32 {
+        /// 0: not asked yet.
+        static PROCESSORS: AtomicU32 = AtomicU32::new(0);
+        let mut known = PROCESSORS.load(Ordering::Relaxed);
+        if known == 0 {
+            known = sys::processors();
+            PROCESSORS.store(known, Ordering::Relaxed);
+        }
+        known
+    }
     #[inline]
     fn should_give_way(spin: &mut Spin) -> bool {
         let turn = spin.turns;
@@ -113,6 +125,16 @@ impl<W: Wait> Schedule for Os<W> {
             spin.until_ns = now_ns.saturating_add(settings::setting(Setting::SpinBudgetNs));
         }
         now_ns >= spin.until_ns
+    }
+}
+
+// SAFETY: a static.
+unsafe impl<W: Wait> Chains for Os<W> {
+    #[inline]
+    fn chain(lock: *const ()) -> *const Chain<Self> {
+        // A chain consists of words, which are the same for all `W`.
+        const { assert!(size_of::<Chain<Self>>() == size_of::<Chain<Os>>()) };
+        ptr::from_ref(chains::chain(lock)).cast()
     }
 }
 
@@ -197,6 +219,12 @@ mod tests {
     fn the_clock_does_not_go_back() {
         let before = <Os>::now_ns();
         assert!(<Os>::now_ns() >= before);
+    }
+
+    #[test]
+    fn there_are_as_many_processors_as_before() {
+        assert!(<Os>::processors() > 0);
+        assert_eq!(<Os>::processors(), <Os>::processors());
     }
 
     #[test]

@@ -33,7 +33,12 @@ pub(crate) struct Inner {
     socket_of_cpu: Vec<u32>,
     domain_of_cpu: Vec<u32>,
     settings: Cell<[u64; Setting::COUNT]>,
+    /// Where the chains begin, once a lock has asked for one.
+    chains: Cell<Option<usize>>,
 }
+
+/// Chains of the locks that sleep there. FreeBSD has 128 of one kind and 256 of the other.
+const CHAINS: usize = 128;
 
 /// Why a run has come to a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +80,7 @@ impl Machine {
                 socket_of_cpu,
                 domain_of_cpu,
                 settings: Cell::new(Setting::DEFAULTS),
+                chains: Cell::new(None),
             }),
             bodies: RefCell::default(),
         }
@@ -359,6 +365,25 @@ impl Inner {
 
     pub fn pause_ps(&self) -> u64 {
         self.engine.borrow().costs.pause_ps
+    }
+
+    pub fn processors(&self) -> u32 {
+        self.socket_of_cpu.len() as u32
+    }
+
+    /// The memory of the chain of the lock at this address, zero at first. It lies with those of all other locks in the
+    /// memory of the first socket.
+    pub fn chain(&self, lock: *const u8) -> *mut u8 {
+        let line = self.offset_of(lock) as usize / LINE;
+        let begin = self.chains.get().unwrap_or_else(|| {
+            let size = CHAINS * LINE;
+            let layout = Layout::from_size_align(size, LINE).expect("lines are a layout");
+            let begin = self.arena.take(layout);
+            self.engine.borrow_mut().cover_new_lines(0);
+            self.chains.set(Some(begin));
+            begin
+        });
+        self.arena.at(begin + line % CHAINS * LINE)
     }
 
     pub fn socket_of_cpu(&self, cpu: u32) -> u32 {

@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::chain::{Chain, Chains};
 use nearlock_core::platform::{
     AsymFence, Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority,
     Random, Settings, SplitWord, Topology, Work, ZeroNode,
@@ -214,6 +215,11 @@ unsafe impl Platform for Sim {
         spend_ps(with(|inner| inner.pause_ps()));
     }
 
+    fn pause(pauses: u32) {
+        let _spins = account::spin();
+        spend_ps(with(|inner| inner.pause_ps()) * u64::from(pauses));
+    }
+
     fn count(event: LockEvent) {
         with(|inner| inner.engine.borrow_mut().counters.lock_events[event as usize] += 1);
     }
@@ -277,6 +283,9 @@ impl Schedule for Sim {
     fn owner_state(thread: ThreadId) -> OwnerState {
         let runs = with(|inner| inner.engine.borrow().is_running(thread.get() - 1));
         if runs { OwnerState::Running } else { OwnerState::Asleep }
+    }
+    fn processors() -> u32 {
+        with(|inner| inner.processors())
     }
     fn should_give_way(_spin: &mut Spin) -> bool {
         with(|inner| inner.engine.borrow().is_wanted())
@@ -394,6 +403,15 @@ impl Work for Sim {
     }
     fn may_give_way() {
         leave_if(Engine::offer);
+    }
+}
+
+// SAFETY: each chain has a line in simulated memory, which is never taken back.
+unsafe impl Chains for Sim {
+    /// By the line of the lock, so that neighbours have different chains.
+    fn chain(lock: *const ()) -> *const Chain<Self> {
+        const { assert!(size_of::<Chain<Sim>>() == LINE) };
+        with(|inner| inner.chain(lock.cast())).cast()
     }
 }
 

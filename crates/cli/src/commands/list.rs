@@ -52,6 +52,7 @@ fn locks() -> String {
         let family = match subject.family {
             Family::Classic => "classic",
             Family::Linux => "Linux",
+            Family::FreeBsd => "FreeBSD",
             Family::Control => "control",
         };
         [subject.name, family, subject.summary, subject.fairness.name()].map(str::to_owned)

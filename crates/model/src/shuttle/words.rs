@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use nearlock_core::platform::{Atomic, AtomicInt, SplitWord};
 
-use super::point;
+use super::{fails_for_no_reason, point};
 use crate::engine::assert_no_null;
 
 macro_rules! word {
@@ -62,6 +62,14 @@ macro_rules! word {
                 }
                 word.set(new);
                 Ok(seen)
+            }
+            fn compare_exchange_weak(
+                &self, old: $value, new: $value, ok: Ordering, err: Ordering,
+            ) -> Result<$value, $value> {
+                if fails_for_no_reason() {
+                    return Err(self.step().get());
+                }
+                self.compare_exchange(old, new, ok, err)
             }
         }
     };

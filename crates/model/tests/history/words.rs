@@ -103,6 +103,9 @@ impl<K: Kind> Schedule for Words<K> {
     fn owner_state(thread: ThreadId) -> OwnerState {
         Loom::owner_state(thread)
     }
+    fn processors() -> u32 {
+        Loom::processors()
+    }
     fn should_give_way(spin: &mut Spin) -> bool {
         Loom::should_give_way(spin)
     }

@@ -1,0 +1,239 @@
+//! Chains: where those sleep who wait for a lock of this family.
+//!
+//! ```text
+//! chain   lock | exclusive queue, first and last | shared queue, first and last          a line of its own
+//! ```
+//! The platform has a table of chains, and finds a lock's by its address. Locks with the same chain share it: a waiter says
+//! for which lock it waits (`channel`). Everything here is done under the chain's lock, and the waiter bits of a lock's word
+//! are set and cleared under it:
+//!
+//! 1. Whoever wants to sleep takes the chain's lock, and looks at the word again. If the lock can be had, it starts anew.
+//! 2. If not, it sees to it that the word has the waiter bit: by a compare-exchange, so that the lock is held in that very
+//!    step. Then it queues, and drops the chain's lock.
+//! 3. Whoever releases a lock with a waiter bit takes the chain's lock before it clears the bit, and takes **all** of a queue
+//!    out. It makes the lock free, and then wakes them. Nobody is granted anything: they compete with newcomers.
+//!
+//! So without the bit, a compare-exchange that makes the lock free leaves nobody asleep. With it, a release that has read the
+//! bit comes to the chain after the waiter that has set it, and finds it there.
+//!
+//! **Why a table, and not a queue in the lock**, as the locks of Linux have it here: a release must be over for the lock's own
+//! memory as soon as the lock is free, for whoever takes it next may be the last to use it, and free it. What is left to do
+//! then is in the chain, which nobody frees, and in the waiters, who wait for it. And the word is the whole lock, as in
+//! FreeBSD: that two locks share a line, or do not, is part of what is compared. The price is that a chain's lock serves
+//! several locks, and that a release looks at the waiters of them all.
+//!
+//! The table belongs to the platform instance ([`Chains`]), as queue nodes do: the process, the simulated machine, or the
+//! execution of a model. So that the source is the same everywhere.
+//!
+//! FreeBSD's turnstiles also lend a waiter's priority to the holder, and its sleep queues do not. Here nobody lends: threads
+//! of a program have no priorities that this library knows. That is why one chain serves for both.
+//! Source: FreeBSD's `subr_turnstile.c` and `subr_sleepqueue.c` (Baldwin), from a description in own words.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::classic::ttas::TtasLock;
+use crate::events::LockEvent;
+use crate::platform::{Atomic, Park, ParkTimeout, Platform};
+use crate::raw::RawLock;
+use crate::waiter::{Chosen, GaveUp, Limit, Signal, WaitList, Waiter};
+
+/// Which of the two queues of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Of those who want it for themselves.
+    Exclusive,
+    /// Of those who would share it.
+    Shared,
+}
+
+/// See the [module](self). Zero bytes: nobody waits.
+#[repr(C, align(64))]
+pub struct Chain<P: Platform> {
+    lock: TtasLock<P>,
+    exclusive: WaitList<P>,
+    shared: WaitList<P>,
+}
+
+impl<P: Platform> Chain<P> {
+    /// Nobody waits, in `const`.
+    pub const fn new() -> Self {
+        Self { lock: TtasLock::new(), exclusive: WaitList::new(), shared: WaitList::new() }
+    }
+}
+
+impl<P: Platform> Default for Chain<P> {
+    fn default() -> Self {
+        Self { lock: TtasLock::default(), exclusive: WaitList::default(), shared: WaitList::default() }
+    }
+}
+
+/// The table of chains.
+///
+/// # Safety
+///
+/// The chain of an address is always the same, and valid as long as the platform instance.
+pub unsafe trait Chains: Platform {
+    /// The chain of the lock at this address, which is not followed.
+    fn chain(lock: *const ()) -> *const Chain<Self>;
+}
+
+/// The chain of a lock, locked by the caller. Dropping it unlocks the chain.
+#[must_use = "the chain is locked only as long as this lives"]
+pub struct Locked<'a, P: Platform> {
+    chain: &'a Chain<P>,
+    channel: u64,
+}
+
+/// A wait in a chain that was given up. The chain is locked again, and the waiter in no queue, so that the lock can
+/// bring its word up to date: the waiter may have been the last.
+pub struct Abandoned<'a, P: Platform> {
+    /// Why.
+    pub why: GaveUp,
+    /// The chain.
+    pub chain: Locked<'a, P>,
+}
+
+/// What a waiter notes on itself: that a release has taken it out of its queue.
+const TAKEN_OUT: u32 = 1;
+
+impl<P: Chains> Locked<'_, P> {
+    /// Locks the chain of the lock at this address. The caller does not hold another chain.
+    pub fn of<L>(lock: *const L) -> Self {
+        let lock = lock.cast::<()>();
+        // SAFETY: valid as long as the platform instance, which outlives those who use it.
+        Self::lock(unsafe { &*P::chain(lock) }, lock.addr() as u64)
+    }
+}
+
+impl<'a, P: Platform> Locked<'a, P> {
+    fn lock(chain: &'a Chain<P>, channel: u64) -> Self {
+        // SAFETY: the node is (); `drop` unlocks.
+        unsafe { chain.lock.lock(&()) };
+        Self { chain, channel }
+    }
+
+    fn list(&self, queue: Queue) -> &WaitList<P> {
+        match queue {
+            Queue::Exclusive => &self.chain.exclusive,
+            Queue::Shared => &self.chain.shared,
+        }
+    }
+
+    /// The lock's waiters in this queue, in the order of their coming; each may be taken out when it is visited.
+    fn visit(&self, queue: Queue, mut visitor: impl FnMut(&WaitList<P>, *mut Waiter<P>)) {
+        let list = self.list(queue);
+        let mut at = list.first();
+        while !at.is_null() {
+            // SAFETY: in the list, whose lock we hold.
+            let (waiter, next) = unsafe { (&*at, list.after(at)) };
+            if waiter.channel.load(Relaxed) == self.channel {
+                visitor(list, at);
+            }
+            at = next;
+        }
+    }
+
+    /// How many wait in this queue for the lock.
+    pub fn count(&self, queue: Queue) -> usize {
+        let mut count = 0;
+        self.visit(queue, |_, _| count += 1);
+        count
+    }
+
+    /// Takes all that wait in this queue for the lock out of it. They sleep until `chosen` is granted, after the chain has
+    /// been unlocked.
+    pub fn take_all(&self, queue: Queue, chosen: &mut Chosen<P>) {
+        self.visit(queue, |list, waiter| {
+            // SAFETY: in the list, whose lock we hold; it stays until the grant, since nobody leaves who was taken out.
+            unsafe {
+                list.remove(waiter);
+                (*waiter).note.store(TAKEN_OUT, Relaxed);
+                chosen.push(waiter);
+            }
+        });
+    }
+}
+
+impl<P: Park> Locked<'_, P> {
+    /// Unlocks the chain, and wakes those that were taken out.
+    pub fn wake(self, chosen: Chosen<P>) {
+        P::count(LockEvent::ChainWake);
+        drop(self);
+        chosen.grant();
+    }
+
+    /// Unlocks the chain, and wakes all that wait in this queue for the lock.
+    pub fn wake_all(self, queue: Queue) {
+        let mut chosen = Chosen::NOBODY;
+        self.take_all(queue, &mut chosen);
+        self.wake(chosen);
+    }
+
+    /// Queues the waiter, a fresh record.
+    ///
+    /// Safety: the waiter stays where it is until it is in no queue any more.
+    unsafe fn enqueue(&self, queue: Queue, waiter: &Waiter<P>) {
+        P::count(LockEvent::ChainSleep);
+        waiter.channel.store(self.channel, Relaxed);
+        // SAFETY: we hold the lock; the record is fresh, so in no list; the rest is the caller's.
+        unsafe { self.list(queue).push(waiter) };
+    }
+
+    /// Queues the caller, unlocks the chain, and sleeps until a release takes it out.
+    pub fn sleep(self, queue: Queue) {
+        P::with_record(|waiter: &Waiter<P>| {
+            // SAFETY: it stays until the grant, after which it is in no queue.
+            unsafe { self.enqueue(queue, waiter) };
+            drop(self);
+            while waiter.rest() != Signal::Granted {}
+        });
+    }
+}
+
+impl<'a, P: ParkTimeout> Locked<'a, P> {
+    /// As [`sleep`](Self::sleep), within a limit.
+    ///
+    /// # Errors
+    ///
+    /// Why the wait ended before anybody woke the caller.
+    pub fn sleep_within(self, queue: Queue, limit: &Limit<'_, P>) -> Result<(), Abandoned<'a, P>> {
+        P::with_record(|waiter: &Waiter<P>| {
+            limit.watch(waiter, || {
+                let (chain, channel) = (self.chain, self.channel);
+                // SAFETY: it stays until the grant, or until it is removed below.
+                unsafe { self.enqueue(queue, waiter) };
+                drop(self);
+                loop {
+                    match waiter.rest_within(limit) {
+                        Ok(Signal::Granted) => return Ok(()),
+                        Ok(Signal::Woken) => {}
+                        Err(why) => return Self::lock(chain, channel).leave(queue, waiter, why),
+                    }
+                }
+            })
+        })
+    }
+
+    /// Takes the waiter out of the queue, unless a release has done so.
+    fn leave(self, queue: Queue, waiter: &Waiter<P>, why: GaveUp) -> Result<(), Abandoned<'a, P>> {
+        if waiter.note.load(Relaxed) == TAKEN_OUT {
+            drop(self);
+            // The grant is on its way, and the last that is done to the waiter.
+            while waiter.rest() != Signal::Granted {}
+            return Ok(());
+        }
+        // SAFETY: in the queue, whose lock we hold.
+        unsafe { self.list(queue).remove(waiter) };
+        Err(Abandoned { why, chain: self })
+    }
+}
+
+impl<P: Platform> Drop for Locked<'_, P> {
+    fn drop(&mut self) {
+        // SAFETY: locked by whoever made this.
+        unsafe { self.chain.lock.unlock(&()) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,14 @@
+//! The locks of the FreeBSD kernel, as user-space algorithms.
+
+pub mod chain;
+pub mod lock_delay;
+pub mod mtx;
+pub mod tuning;
+
+use crate::platform::{ParkTimeout, Random, Settings};
+use crate::schedule::Schedule;
+
+/// What these locks ask of a platform.
+pub trait Host: chain::Chains + ParkTimeout + Schedule + Settings + Random {}
+
+impl<P: chain::Chains + ParkTimeout + Schedule + Settings + Random> Host for P {}

@@ -1,0 +1,489 @@
+//! Mutex with an owner, FreeBSD's `mtx` of type `MTX_DEF`: waiters spin while the owner runs, and sleep in a
+//! [chain](super::chain) when it does not.
+//!
+//! ```text
+//! word   bits 3-30 owner: a thread's id, or 0 | 2 DESTROYED | 1 CONTESTED | 0 RECURSED
+//! depth  how often the owner has locked it again. The owner's alone
+//!
+//!  0 -> t          lock                                                        `take`
+//!  t -> 0          unlock                                                      `unlock`, `unlock_slow`
+//!  t -> t|r        the owner locks it again; depth counts from 1               `recurse`
+//!  t|r -> t        the unlock that brings depth back to 0                      `unlock_slow`
+//!  t -> t|c        a waiter, who holds the chain                               `wait`
+//!  t|c -> 0        unlock, which holds the chain; wakes all                    `release_contested`
+//!  0, t -> d       destroy
+//! ```
+//! CONTESTED: beside an owner only. RECURSED: exactly while depth is not 0. DESTROYED: alone, and for ever.
+//!
+//! 1. The word goes from 0 to an owner by whoever it names; from an owner to 0 by that owner. Whom it names holds the mutex.
+//! 2. CONTESTED is set and cleared under the chain's lock, and stands for a queue that is not empty. So a step from `t` alone
+//!    to 0 leaves nobody asleep.
+//! 3. RECURSED is set and cleared by read-modify-writes, because a waiter may set CONTESTED at the same time. With CONTESTED
+//!    there already and the chain locked nobody else writes the word, and a store makes it free.
+//! 4. With [`ReleaseOrder::FreeFirst`] as with the other, nothing in the lock is touched after the step to 0: what remains is
+//!    in the chain and the waiters. So whoever finds the mutex free may free its memory.
+//!
+//! Fairness: none. A release makes all waiters runnable, and they compete with newcomers; nobody is handed the mutex.
+//!
+//! Recursion is permitted call by call ([`lock_recursive`](Mtx::lock_recursive)), as by `MTX_RECURSE` in the flags of
+//! `mtx_lock_flags`. Locking it again without is a mistake, as is unlocking what another thread holds: with debug assertions a
+//! panic, without them a deadlock, and a release of the other's lock.
+//!
+//! Differences from the kernel: a spinner whose budget of time is spent, or whose processor is wanted, sleeps though the owner may
+//! run, since nobody keeps a program's threads from being preempted; and waiters lend no priority.
+//! Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), from descriptions in own words; the pre-reads: Guzik, "microoptimize by
+//! trying to avoid locking a locked mutex", freebsd-current, November 2015.
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::Host;
+use super::chain::{Locked, Queue};
+use super::lock_delay::{Backoff, LockDelay};
+use super::tuning::{CasValue, FollowOwner, ReleaseOrder, Tuning, WaiterCasFail};
+use crate::events::LockEvent;
+use crate::platform::{Atomic, AtomicInt, Platform};
+use crate::raw::{RawLock, RawTryLock};
+use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
+use crate::tuning::Standard;
+use crate::waiter::Chosen;
+
+/// Nobody holds it.
+const FREE: u32 = 0;
+/// The bit of an owner that has locked it more than once.
+pub const RECURSED: u32 = 1;
+/// The bit of waiters in the chain.
+pub const CONTESTED: u32 = 1 << 1;
+/// The bit of a mutex that must not be used any more.
+pub const DESTROYED: u32 = 1 << 2;
+const OWNER_SHIFT: u32 = 3;
+
+const _: () = assert!((RECURSED | CONTESTED | DESTROYED) >> OWNER_SHIFT == 0);
+const _: () = assert!(OWNER_SHIFT + ThreadId::BITS <= u32::BITS);
+
+const fn owned_by(thread: ThreadId) -> u32 {
+    thread.get() << OWNER_SHIFT
+}
+
+/// Whom the word names.
+const fn owner_of(word: u32) -> Option<ThreadId> {
+    ThreadId::new(word >> OWNER_SHIFT)
+}
+
+/// Why a mutex cannot be destroyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InUse {
+    /// Another thread holds it.
+    Held,
+    /// The caller holds it more than once.
+    Recursed,
+    /// Others wait for it.
+    Contested,
+    /// It has been destroyed already.
+    Destroyed,
+}
+
+/// Whether the owner may lock it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recursion {
+    Forbidden,
+    Permitted,
+}
+
+/// What one acquisition knows of its spinning.
+#[derive(Default)]
+struct Pace {
+    delay: LockDelay,
+    spin: Spin,
+    /// It has spun for long enough, and sleeps whatever the owner does.
+    is_tired: bool,
+    has_slept: bool,
+}
+
+/// See the [module](self). 8 bytes natively; all zero: unlocked.
+#[repr(C)]
+pub struct Mtx<P: Platform, T: Tuning = Standard> {
+    word: P::U32,
+    depth: P::U32,
+    switches: PhantomData<T>,
+}
+
+impl<P: Platform, T: Tuning> Mtx<P, T> {
+    /// An unlocked mutex, in `const`.
+    pub const fn new() -> Self {
+        Self { word: Atomic::ZERO, depth: Atomic::ZERO, switches: PhantomData }
+    }
+
+    /// The word: for tests, to look at.
+    #[doc(hidden)]
+    pub fn word(&self) -> &P::U32 {
+        &self.word
+    }
+
+    /// 0 -> t. What was found if not; with [`CasValue::Found`] that may be 0.
+    #[inline(always)]
+    fn take(&self, me: ThreadId) -> Result<(), u32> {
+        match T::CAS_VALUE {
+            // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last section happens
+            // before ours. Relaxed on failure, where it is only tried again.
+            CasValue::Found => self.word.compare_exchange_weak(FREE, owned_by(me), Acquire, Relaxed),
+            // Ordering: Acquire, as above.
+            CasValue::Reread | CasValue::Kept => {
+                self.word.compare_exchange(FREE, owned_by(me), Acquire, Relaxed)
+            }
+        }
+        .map(drop)
+    }
+
+    /// t -> 0. What was found if not; with [`CasValue::Found`] that may be t.
+    #[inline(always)]
+    fn release(&self, owned: u32) -> Result<(), u32> {
+        match T::CAS_VALUE {
+            // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens before the next.
+            // Relaxed on failure, where it is only tried again.
+            CasValue::Found => self.word.compare_exchange_weak(owned, FREE, Release, Relaxed),
+            // Ordering: Release, as above.
+            CasValue::Reread | CasValue::Kept => self.word.compare_exchange(owned, FREE, Release, Relaxed),
+        }
+        .map(drop)
+    }
+
+    /// The first attempt of an acquisition.
+    #[inline(always)]
+    fn take_fast(&self, me: ThreadId) -> Result<(), u32> {
+        if T::LOCK_PRE_READ {
+            let seen = self.word.load(Relaxed);
+            if seen != FREE {
+                return Err(seen);
+            }
+        }
+        self.take(me)
+    }
+
+    /// One attempt of a waiter, who has `seen` the word. What it is to go by if that fails: free, if it has lost a race.
+    fn attempt(&self, me: ThreadId, seen: u32) -> Result<(), u32> {
+        match T::CAS_VALUE {
+            CasValue::Found if seen != FREE => Err(seen),
+            CasValue::Found => self.take(me),
+            CasValue::Kept => {
+                let seen = self.word.load(Relaxed);
+                if seen == FREE && self.take(me).is_ok() { Ok(()) } else { Err(seen) }
+            }
+            CasValue::Reread => {
+                let tries = !T::HARD_PRE_READ || self.word.load(Relaxed) == FREE;
+                if tries && self.take(me).is_ok() { Ok(()) } else { Err(self.word.load(Relaxed)) }
+            }
+        }
+    }
+
+    /// t -> t|r, if that is permitted.
+    fn recurse(&self) {
+        // Relaxed: the owner's own.
+        let depth = self.depth.load(Relaxed) + 1;
+        self.depth.store(depth, Relaxed);
+        if depth == 1 {
+            // Relaxed: invariant 3; nothing is published.
+            self.word.fetch_or(RECURSED, Relaxed);
+        }
+    }
+}
+
+impl<P: Platform, T: Tuning> Default for Mtx<P, T> {
+    fn default() -> Self {
+        Self { word: Atomic::new(FREE), depth: Atomic::new(0), switches: PhantomData }
+    }
+}
+
+impl<P: Host, T: Tuning> Mtx<P, T> {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, me: ThreadId, found: u32, recursion: Recursion) {
+        P::count(LockEvent::Slowpath);
+        P::in_slow_path(|| {
+            let mut seen = match T::CAS_VALUE {
+                CasValue::Found if found != FREE => found,
+                // It has failed for no reason, or the attempt did not say.
+                _ => self.word.load(Relaxed),
+            };
+            debug_assert!(seen & DESTROYED == 0, "locks a mutex that has been destroyed");
+            if owner_of(seen) == Some(me) {
+                debug_assert!(recursion == Recursion::Permitted, "locks a mutex that it holds");
+                if recursion == Recursion::Permitted {
+                    return self.recurse();
+                }
+            }
+            let mut pace = Pace::default();
+            while let Err(now) = self.attempt(me, seen) {
+                seen = self.bide(now, &mut pace);
+            }
+            P::count(if pace.has_slept { LockEvent::MutexAfterSleep } else { LockEvent::MutexOptLock });
+        });
+    }
+
+    /// Does what is to be done between two attempts; what the word is then.
+    fn bide(&self, seen: u32, pace: &mut Pace) -> u32 {
+        let Some(owner) = owner_of(seen) else {
+            // A lost race. With the value found it is tried again; else the word was read before it, or after the other's
+            // release, and only the chain tells.
+            return if T::CAS_VALUE == CasValue::Found {
+                self.word.load(Relaxed)
+            } else {
+                self.wait(seen, pace)
+            };
+        };
+        if pace.is_tired || P::owner_state(owner) == OwnerState::Asleep {
+            return self.wait(seen, pace);
+        }
+        match self.spin(owner, pace) {
+            Ok(seen) => seen,
+            Err(why) => {
+                pace.is_tired = why == Stop::GiveWay;
+                self.word.load(Relaxed)
+            }
+        }
+    }
+
+    /// Spins while the owner runs: until it has released the mutex, or, if it is not followed, until there is another one.
+    fn spin(&self, mut owner: ThreadId, pace: &mut Pace) -> Result<u32, Stop> {
+        let is_over = |seen, owner| match T::FOLLOW_OWNER {
+            FollowOwner::Same => owner_of(seen) != Some(owner),
+            FollowOwner::Any => owner_of(seen).is_none(),
+        };
+        loop {
+            let seen = if T::BACKOFF == Backoff::None {
+                let changed = |seen| owner_of(seen) != Some(owner);
+                P::spin_on_owner(&mut pace.spin, &self.word, Relaxed, owner, changed)?
+            } else {
+                pace.delay.wait::<P>(T::BACKOFF);
+                self.word.load(Relaxed)
+            };
+            if is_over(seen, owner) {
+                return Ok(seen);
+            }
+            // `is_over` has said that there is one.
+            owner = owner_of(seen).unwrap_or(owner);
+            if P::owner_state(owner) == OwnerState::Asleep {
+                return Err(Stop::OwnerSleeps);
+            }
+            if T::BACKOFF != Backoff::None && P::should_give_way(&mut pace.spin) {
+                return Err(Stop::GiveWay);
+            }
+        }
+    }
+
+    /// Sleeps in the chain, unless the mutex is free or its owner runs by now; what the word is then. `before` is what was seen
+    /// before.
+    fn wait(&self, before: u32, pace: &mut Pace) -> u32 {
+        let sleeps_anyway = pace.is_tired || T::CAS_VALUE == CasValue::Kept && before == FREE;
+        let chain = Locked::<P>::of(self);
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            let owner_runs = |owner| !sleeps_anyway && P::owner_state(owner) != OwnerState::Asleep;
+            if owner_of(seen).is_none_or(owner_runs) {
+                P::count(LockEvent::ChainCancel);
+                return seen;
+            }
+            if seen & CONTESTED != 0 {
+                break;
+            }
+            // t -> t|c. Relaxed: a release that sees it comes to the chain, which orders; one that does not makes this fail.
+            match self.word.compare_exchange_weak(seen, seen | CONTESTED, Relaxed, Relaxed) {
+                Ok(_) => break,
+                Err(found) if T::WAITER_CAS_FAIL == WaiterCasFail::RetryLocked => seen = found,
+                Err(_) => {
+                    drop(chain);
+                    P::count(LockEvent::ChainCancel);
+                    P::cpu_relax(0);
+                    return self.word.load(Relaxed);
+                }
+            }
+        }
+        chain.sleep(Queue::Exclusive);
+        *pace = Pace { has_slept: true, ..Pace::default() };
+        self.word.load(Relaxed)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self, me: ThreadId, found: u32) {
+        P::in_slow_path(|| {
+            let mut seen = match T::CAS_VALUE {
+                CasValue::Found => found,
+                CasValue::Reread | CasValue::Kept => self.word.load(Relaxed),
+            };
+            debug_assert!(owner_of(seen) == Some(me), "unlocks a mutex that it does not hold");
+            if seen & RECURSED != 0 {
+                let depth = self.depth.load(Relaxed) - 1;
+                self.depth.store(depth, Relaxed);
+                if depth == 0 {
+                    // t|r -> t. Relaxed: as in `recurse`.
+                    self.word.fetch_and(!RECURSED, Relaxed);
+                }
+                return;
+            }
+            while seen & CONTESTED == 0 {
+                match self.release(seen) {
+                    Ok(()) => return,
+                    Err(found) => seen = found,
+                }
+            }
+            self.release_contested();
+        });
+    }
+
+    /// t|c -> 0, and wakes all.
+    fn release_contested(&self) {
+        let chain = Locked::<P>::of(self);
+        match T::RELEASE_ORDER {
+            ReleaseOrder::FreeFirst => {
+                // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next.
+                self.word.store(FREE, Release);
+                chain.wake_all(Queue::Exclusive);
+            }
+            ReleaseOrder::CollectFirst => {
+                let mut chosen = Chosen::NOBODY;
+                chain.take_all(Queue::Exclusive, &mut chosen);
+                // Ordering: Release, as above.
+                self.word.store(FREE, Release);
+                chain.wake(chosen);
+            }
+        }
+    }
+
+    /// As [`lock`](RawLock::lock); or, if the caller holds the mutex, counts: as many unlocks are needed. At most 2^32 - 1 times.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::lock`]. The sections of one thread may lie in each other.
+    #[inline]
+    pub unsafe fn lock_recursive(&self) {
+        let me = P::thread_id();
+        if let Err(found) = self.take_fast(me) {
+            self.lock_slow(me, found, Recursion::Permitted);
+        }
+    }
+
+    /// As [`lock_recursive`](Self::lock_recursive), if the mutex is free or the caller's.
+    ///
+    /// # Safety
+    ///
+    /// As there, if it returns true.
+    #[inline]
+    pub unsafe fn try_lock_recursive(&self) -> bool {
+        // SAFETY: the caller's.
+        if unsafe { self.try_lock(&()) } {
+            return true;
+        }
+        let is_owned = self.is_owned();
+        if is_owned {
+            self.recurse();
+        }
+        is_owned
+    }
+
+    /// Whether the caller holds it.
+    pub fn is_owned(&self) -> bool {
+        owner_of(self.word.load(Relaxed)) == Some(P::thread_id())
+    }
+
+    /// Whether the caller, who must hold it, has locked it more than once.
+    pub fn is_recursed(&self) -> bool {
+        debug_assert!(self.is_owned(), "asks of a mutex that it does not hold");
+        self.word.load(Relaxed) & RECURSED != 0
+    }
+
+    /// Ends its use: later ones are caught by debug assertions. The caller holds it exactly once, or nobody does.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be destroyed; then nothing has changed.
+    pub fn destroy(&self) -> Result<(), InUse> {
+        let me = P::thread_id();
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            match seen {
+                DESTROYED => return Err(InUse::Destroyed),
+                _ if seen & RECURSED != 0 && owner_of(seen) == Some(me) => return Err(InUse::Recursed),
+                _ if seen & CONTESTED != 0 => return Err(InUse::Contested),
+                _ if seen != FREE && owner_of(seen) != Some(me) => return Err(InUse::Held),
+                _ => {}
+            }
+            // 0, t -> d. Relaxed: whoever frees it knows by other means that it is out of use.
+            match self.word.compare_exchange(seen, DESTROYED, Relaxed, Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(found) => seen = found,
+            }
+        }
+    }
+
+    /// Waits until nobody holds it, without taking it: what happened in the sections before is visible then. Whoever
+    /// finds the owner asleep takes it for a moment.
+    pub fn wait_unlocked(&self) {
+        let mut spin = Spin::default();
+        loop {
+            // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last section happens before
+            // what follows.
+            let Some(owner) = owner_of(self.word.load(Acquire)) else { return };
+            let changed = |seen| owner_of(seen) != Some(owner);
+            if P::spin_on_owner(&mut spin, &self.word, Relaxed, owner, changed).is_err() {
+                // SAFETY: unlock follows lock.
+                unsafe {
+                    self.lock(&());
+                    self.unlock(&());
+                }
+                return;
+            }
+        }
+    }
+}
+
+// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+unsafe impl<P: Host, T: Tuning> RawLock for Mtx<P, T> {
+    type Node = ();
+
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        let me = P::thread_id();
+        if let Err(found) = self.take_fast(me) {
+            self.lock_slow(me, found, Recursion::Forbidden);
+        }
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        let me = P::thread_id();
+        if T::UNLOCK_PRE_READ {
+            let seen = self.word.load(Relaxed);
+            if seen != owned_by(me) {
+                return self.unlock_slow(me, seen);
+            }
+        }
+        if let Err(found) = self.release(owned_by(me)) {
+            self.unlock_slow(me, found);
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Host, T: Tuning> RawTryLock for Mtx<P, T> {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let me = P::thread_id();
+        loop {
+            match self.take_fast(me) {
+                Ok(()) => return true,
+                // It has failed for no reason.
+                Err(FREE) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        owner_of(self.word.load(Relaxed)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

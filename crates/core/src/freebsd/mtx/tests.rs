@@ -1,0 +1,354 @@
+use std::boxed::Box;
+
+use super::*;
+use crate::freebsd::tuning::{
+    Current, Era2014, Fcmpset2017, LinearBackoff2016, PreReadEverywhere, PreReadFastPath, PreReadHardPath,
+    Preloaded,
+};
+use crate::native::Native;
+use crate::schedule::Schedule;
+use crate::testing::{OneThread, PAUSES, THREAD_ID, events_of, meanwhile, others_are_done, set_owner_state};
+
+const _: () = assert!(size_of::<Mtx<Native>>() == 8);
+
+type Mutex<T = Standard> = Mtx<OneThread, T>;
+
+/// Other threads than this one.
+const OTHER: ThreadId = ThreadId::new(7).unwrap();
+const THIRD: ThreadId = ThreadId::new(9).unwrap();
+
+fn leaked<T: Tuning>() -> &'static Mutex<T> {
+    Box::leak(Box::default())
+}
+
+/// Does it as another thread would.
+fn acting<R>(thread: ThreadId, act: impl FnOnce() -> R) -> R {
+    let me = THREAD_ID.replace(thread);
+    let r = act();
+    THREAD_ID.set(me);
+    r
+}
+
+impl<T: Tuning> Mutex<T> {
+    fn now(&self) -> (u32, u32) {
+        (self.word.load(Relaxed), self.depth.load(Relaxed))
+    }
+
+    fn lock_as(&self, thread: ThreadId) {
+        // SAFETY: tests unlock what they lock.
+        acting(thread, || unsafe { self.lock(&()) });
+    }
+
+    fn unlock_as(&self, thread: ThreadId) {
+        // SAFETY: locked by it.
+        acting(thread, || unsafe { self.unlock(&()) });
+    }
+
+    fn is_contested(&self) -> bool {
+        self.now().0 & CONTESTED != 0
+    }
+}
+
+fn me() -> ThreadId {
+    OneThread::thread_id()
+}
+
+fn locks_and_unlocks<T: Tuning>() {
+    let mutex = Mutex::<T>::new();
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe {
+        for _ in 0..2 {
+            assert!(!mutex.is_locked() && !mutex.is_owned());
+            mutex.lock(&());
+            assert_eq!(mutex.now(), (owned_by(me()), 0));
+            assert!(mutex.is_locked() && mutex.is_owned() && !mutex.is_recursed());
+            assert!(!mutex.try_lock(&()), "not recursive unless asked to");
+            assert!(!acting(OTHER, || mutex.try_lock(&()) || mutex.try_lock_recursive() || mutex.is_owned()));
+            mutex.unlock(&());
+            assert!(mutex.try_lock(&()));
+            mutex.unlock(&());
+            assert_eq!(mutex.now(), (FREE, 0));
+        }
+    }
+}
+
+fn recurses<T: Tuning>() {
+    let mutex = Mutex::<T>::new();
+    // SAFETY: one thread, and as many unlocks as locks.
+    unsafe {
+        mutex.lock_recursive();
+        assert_eq!(mutex.now(), (owned_by(me()), 0));
+        mutex.lock_recursive();
+        assert!(mutex.try_lock_recursive() && mutex.is_recursed());
+        assert_eq!(mutex.now(), (owned_by(me()) | RECURSED, 2));
+        mutex.unlock(&());
+        assert_eq!(mutex.now(), (owned_by(me()) | RECURSED, 1));
+        mutex.unlock(&());
+        assert_eq!(mutex.now(), (owned_by(me()), 0));
+        mutex.unlock(&());
+        assert!(!mutex.is_locked() && mutex.try_lock_recursive());
+        mutex.unlock(&());
+    }
+}
+
+/// The owner leaves while a thread spins for it.
+fn spins<T: Tuning>() {
+    let mutex = leaked::<T>();
+    mutex.lock_as(OTHER);
+    meanwhile(|| mutex.unlock_as(OTHER));
+    let before = [LockEvent::ChainSleep, LockEvent::MutexOptLock].map(events_of);
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done());
+    assert_eq!(mutex.now(), (owned_by(me()), 0));
+    assert_eq!([LockEvent::ChainSleep, LockEvent::MutexOptLock].map(events_of), [before[0], before[1] + 1]);
+    // SAFETY: as above.
+    unsafe { mutex.unlock(&()) };
+}
+
+/// The owner sleeps, and so does who waits for it.
+fn sleeps<T: Tuning>() {
+    const EVENTS: [LockEvent; 3] = [LockEvent::ChainSleep, LockEvent::ChainWake, LockEvent::MutexAfterSleep];
+    let mutex = leaked::<T>();
+    mutex.lock_as(OTHER);
+    // SAFETY: as many unlocks as locks.
+    acting(OTHER, || unsafe { mutex.lock_recursive() });
+    set_owner_state(OTHER, OwnerState::Asleep);
+    meanwhile(|| {
+        assert_eq!(mutex.now(), (owned_by(OTHER) | CONTESTED | RECURSED, 1));
+        mutex.unlock_as(OTHER);
+        assert_eq!(mutex.now(), (owned_by(OTHER) | CONTESTED, 0), "survives the recursion");
+        mutex.unlock_as(OTHER);
+        assert_eq!(mutex.now(), (FREE, 0));
+    });
+    let before = EVENTS.map(events_of);
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done());
+    assert_eq!(mutex.now(), (owned_by(me()), 0), "nobody is left");
+    assert_eq!(EVENTS.map(events_of), before.map(|n| n + 1));
+    // SAFETY: as above.
+    unsafe { mutex.unlock(&()) };
+    set_owner_state(OTHER, OwnerState::Running);
+}
+
+/// The mutex has another owner when the woken one comes: it sleeps again.
+fn is_overtaken<T: Tuning>() {
+    let mutex = leaked::<T>();
+    mutex.lock_as(OTHER);
+    set_owner_state(OTHER, OwnerState::Asleep);
+    set_owner_state(THIRD, OwnerState::Asleep);
+    meanwhile(|| {
+        mutex.unlock_as(OTHER);
+        mutex.lock_as(THIRD);
+        assert!(!mutex.is_contested(), "all have been woken");
+    });
+    meanwhile(|| {
+        assert!(mutex.is_contested(), "it has come back");
+        mutex.unlock_as(THIRD);
+    });
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe {
+        mutex.lock(&());
+        mutex.unlock(&());
+    }
+    assert!(others_are_done());
+    set_owner_state(OTHER, OwnerState::Running);
+    set_owner_state(THIRD, OwnerState::Running);
+}
+
+/// Its spell of spinning ends before the owner leaves.
+fn tires<T: Tuning>() {
+    let mutex = leaked::<T>();
+    mutex.lock_as(OTHER);
+    // Delays let others act: nothing yet.
+    (0..8).for_each(|_| meanwhile(|| ()));
+    meanwhile(|| mutex.unlock_as(OTHER));
+    let before = events_of(LockEvent::ChainSleep);
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe {
+        mutex.lock(&());
+        mutex.unlock(&());
+    }
+    assert!(others_are_done());
+    assert_eq!(events_of(LockEvent::ChainSleep), before + 1);
+}
+
+macro_rules! in_all_forms {
+    ($($test:ident)*) => {
+        mod in_all_forms {
+            use super::*;
+            $(#[test]
+            fn $test() {
+                super::$test::<Current>();
+                super::$test::<Era2014>();
+                super::$test::<PreReadHardPath>();
+                super::$test::<PreReadFastPath>();
+                super::$test::<PreReadEverywhere>();
+                super::$test::<Preloaded>();
+                super::$test::<LinearBackoff2016>();
+                super::$test::<Fcmpset2017>();
+            })*
+        }
+    };
+}
+in_all_forms!(locks_and_unlocks recurses spins sleeps is_overtaken tires);
+
+/// What a thread does that has seen the mutex free, and lost the race to one that runs: whether it sleeps.
+fn sleeps_after_a_lost_race<T: Tuning>() -> bool {
+    let mutex = leaked::<T>();
+    mutex.lock_as(OTHER);
+    meanwhile(|| mutex.unlock_as(OTHER));
+    let mut pace = Pace::default();
+    let seen = mutex.bide(FREE, &mut pace);
+    assert_eq!(seen == FREE, pace.has_slept);
+    if !pace.has_slept {
+        assert_eq!(seen, owned_by(OTHER));
+        // SAFETY: one thread, and unlock follows lock. (The other acts meanwhile.)
+        unsafe {
+            mutex.lock(&());
+            mutex.unlock(&());
+        }
+    }
+    assert!(others_are_done());
+    pace.has_slept
+}
+
+#[test]
+fn a_lost_race_is_slept_on_only_where_the_value_read_is_kept() {
+    let cancelled = events_of(LockEvent::ChainCancel);
+    assert!(sleeps_after_a_lost_race::<Preloaded>());
+    assert!(!sleeps_after_a_lost_race::<Current>() && !sleeps_after_a_lost_race::<Fcmpset2017>());
+    assert_eq!(events_of(LockEvent::ChainCancel), cancelled);
+    assert!(!sleeps_after_a_lost_race::<PreReadEverywhere>() && !sleeps_after_a_lost_race::<Era2014>());
+    assert_eq!(events_of(LockEvent::ChainCancel), cancelled + 2, "two went to the chain for nothing");
+}
+
+/// Another owner comes while a thread spins for the first; how long the thread pauses.
+fn pauses_for_two_owners<T: Tuning>() -> std::vec::Vec<u32> {
+    let mutex = leaked::<T>();
+    mutex.lock_as(OTHER);
+    meanwhile(|| {
+        mutex.unlock_as(OTHER);
+        mutex.lock_as(THIRD);
+    });
+    PAUSES.take();
+    let mut pace = Pace::default();
+    let seen = mutex.spin(OTHER, &mut pace);
+    match T::FOLLOW_OWNER {
+        FollowOwner::Same => assert_eq!(seen, Ok(owned_by(THIRD))),
+        FollowOwner::Any => assert_eq!(seen, Err(Stop::GiveWay)),
+    }
+    mutex.unlock_as(THIRD);
+    PAUSES.take()
+}
+
+#[test]
+fn a_spinner_follows_the_owner_as_it_says() {
+    assert_eq!(pauses_for_two_owners::<Era2014>(), []);
+    assert_eq!(pauses_for_two_owners::<LinearBackoff2016>(), [40]);
+    assert_eq!(pauses_for_two_owners::<Current>(), [1, 2, 4, 8, 16]);
+}
+
+#[test]
+fn a_spinner_stops_when_the_next_owner_sleeps() {
+    let mutex = leaked::<Current>();
+    mutex.lock_as(OTHER);
+    meanwhile(|| {
+        mutex.unlock_as(OTHER);
+        mutex.lock_as(THIRD);
+        set_owner_state(THIRD, OwnerState::Asleep);
+    });
+    assert_eq!(mutex.spin(OTHER, &mut Pace::default()), Err(Stop::OwnerSleeps));
+    set_owner_state(THIRD, OwnerState::Running);
+    mutex.unlock_as(THIRD);
+}
+
+#[test]
+fn an_attempt_goes_by_what_the_switches_say() {
+    fn attempt<T: Tuning>(is_held: bool, seen: u32) -> Result<(), u32> {
+        let mutex = Mutex::<T>::new();
+        if is_held {
+            mutex.lock_as(OTHER);
+        }
+        mutex.attempt(me(), seen)
+    }
+    let other = owned_by(OTHER);
+    assert_eq!(attempt::<Current>(false, other), Err(other), "it does not look");
+    assert_eq!(attempt::<Current>(true, FREE), Err(other), "what the exchange has found");
+    assert_eq!(attempt::<Current>(false, FREE), Ok(()));
+    assert_eq!(attempt::<Era2014>(false, other), Ok(()));
+    assert_eq!(attempt::<Era2014>(true, FREE), Err(other));
+    assert_eq!(attempt::<Preloaded>(false, other), Ok(()));
+    assert_eq!(attempt::<Preloaded>(true, FREE), Err(other));
+}
+
+#[test]
+fn a_mutex_in_use_is_not_destroyed() {
+    let mutex = Mutex::<Current>::new();
+    mutex.lock_as(OTHER);
+    assert_eq!(mutex.destroy(), Err(InUse::Held));
+    mutex.word.fetch_or(CONTESTED, Relaxed);
+    assert_eq!(mutex.destroy(), Err(InUse::Contested));
+    mutex.unlock_as(OTHER);
+    // SAFETY: one thread, and as many unlocks as locks.
+    unsafe {
+        mutex.lock_recursive();
+        mutex.lock_recursive();
+        assert_eq!(mutex.destroy(), Err(InUse::Recursed));
+        mutex.unlock(&());
+        assert_eq!(mutex.destroy(), Ok(()), "held once, by the caller");
+    }
+    assert_eq!((mutex.destroy(), mutex.now()), (Err(InUse::Destroyed), (DESTROYED, 0)));
+    let unused = Mutex::<Current>::new();
+    assert_eq!((unused.destroy(), unused.is_locked()), (Ok(()), false));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "has been destroyed")]
+fn a_destroyed_mutex_is_not_locked() {
+    let mutex = Mutex::<Current>::new();
+    assert_eq!(mutex.destroy(), Ok(()));
+    mutex.lock_as(OTHER);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "locks a mutex that it holds")]
+fn recursion_that_was_not_asked_for_is_a_mistake() {
+    let mutex = Mutex::<Current>::new();
+    mutex.lock_as(OTHER);
+    mutex.lock_as(OTHER);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "does not hold")]
+fn an_unlock_by_another_thread_is_a_mistake() {
+    let mutex = Mutex::<Current>::new();
+    mutex.lock_as(OTHER);
+    mutex.unlock_as(THIRD);
+}
+
+#[test]
+fn who_waits_for_a_mutex_to_be_unlocked_does_not_take_it_unless_the_owner_sleeps() {
+    let mutex = leaked::<Current>();
+    mutex.wait_unlocked();
+    mutex.lock_as(OTHER);
+    meanwhile(|| {
+        mutex.unlock_as(OTHER);
+        mutex.lock_as(THIRD);
+    });
+    meanwhile(|| mutex.unlock_as(THIRD));
+    let slow = events_of(LockEvent::Slowpath);
+    mutex.wait_unlocked();
+    assert!(others_are_done());
+    assert_eq!(events_of(LockEvent::Slowpath), slow);
+    mutex.lock_as(OTHER);
+    set_owner_state(OTHER, OwnerState::Asleep);
+    meanwhile(|| mutex.unlock_as(OTHER));
+    mutex.wait_unlocked();
+    set_owner_state(OTHER, OwnerState::Running);
+    assert_eq!((events_of(LockEvent::Slowpath), mutex.now()), (slow + 1, (FREE, 0)));
+}

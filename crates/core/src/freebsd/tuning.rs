@@ -1,0 +1,149 @@
+//! The switches of the family, and what they were at what time. A lock heeds those that it says.
+
+use super::lock_delay::Backoff;
+use crate::tuning::Standard;
+
+/// What a waiter goes by after an attempt that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CasValue {
+    /// The word, read again: until 2016.
+    Reread,
+    /// What it has read before the attempt. Then a lost race looks like a free mutex, and the waiter goes to the chain and
+    /// sleeps there though the new owner may run. The form of the pre-read that its author gave up.
+    Kept,
+    /// What the failed compare-exchange has found: `fcmpset`, since 2017. A waiter tries only if it has seen the mutex
+    /// free, so that [`Tuning::HARD_PRE_READ`] has nothing left to do. The compare-exchange is the weak one.
+    Found,
+}
+
+/// How long a spinner spins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowOwner {
+    /// Until there is another owner: then it tries.
+    Same,
+    /// Until there is none, as long as each of them runs.
+    Any,
+}
+
+/// What a waiter does that holds the chain's lock and fails to set the waiter bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaiterCasFail {
+    /// It unlocks the chain, and starts anew.
+    Restart,
+    /// It looks again, and keeps the chain.
+    RetryLocked,
+}
+
+/// What a release with waiters does first. The chain is locked meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseOrder {
+    /// It makes the mutex free, and then collects the waiters: others can have it sooner.
+    FreeFirst,
+    /// It collects the waiters, and then makes the mutex free: until 2017.
+    CollectFirst,
+}
+
+/// The switches. The defaults are those of the present kernel.
+pub trait Tuning: Send + Sync + 'static {
+    /// Whether the fast path of `lock` (and `try_lock`) reads the word before it tries to write it.
+    const LOCK_PRE_READ: bool = false;
+    /// Whether that of `unlock` does.
+    const UNLOCK_PRE_READ: bool = false;
+    /// Whether a waiter does, each time.
+    const HARD_PRE_READ: bool = true;
+    /// What a waiter goes by after a failed attempt.
+    const CAS_VALUE: CasValue = CasValue::Found;
+    /// How the delays between a spinner's looks grow.
+    const BACKOFF: Backoff = Backoff::Exponential;
+    /// How long a spinner spins.
+    const FOLLOW_OWNER: FollowOwner = FollowOwner::Any;
+    /// What a waiter does that fails to set the waiter bit.
+    const WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::RetryLocked;
+    /// What a release with waiters does first.
+    const RELEASE_ORDER: ReleaseOrder = ReleaseOrder::FreeFirst;
+}
+
+impl Tuning for Standard {}
+
+macro_rules! presets {
+    ($($(#[$doc:meta])* $name:ident { $($switch:ident: $type:ty = $value:expr;)* })*) => {
+        $($(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Tuning for $name {
+            $(const $switch: $type = $value;)*
+        })*
+    };
+}
+
+presets! {
+    /// FreeBSD 10.1: no pre-read, no back-off. A waiter writes before it reads.
+    Era2014 {
+        HARD_PRE_READ: bool = false;
+        CAS_VALUE: CasValue = CasValue::Reread;
+        BACKOFF: Backoff = Backoff::None;
+        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
+        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+    }
+    /// [`Era2014`] with the pre-reads of the fast paths, and not that of waiters.
+    PreReadFastPath {
+        LOCK_PRE_READ: bool = true;
+        UNLOCK_PRE_READ: bool = true;
+        HARD_PRE_READ: bool = false;
+        CAS_VALUE: CasValue = CasValue::Reread;
+        BACKOFF: Backoff = Backoff::None;
+        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
+        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+    }
+    /// [`Era2014`] with the pre-read of waiters only.
+    PreReadHardPath {
+        CAS_VALUE: CasValue = CasValue::Reread;
+        BACKOFF: Backoff = Backoff::None;
+        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
+        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+    }
+    /// [`Era2014`] with all pre-reads: the patch of November 2015 as it was posted.
+    PreReadEverywhere {
+        LOCK_PRE_READ: bool = true;
+        UNLOCK_PRE_READ: bool = true;
+        CAS_VALUE: CasValue = CasValue::Reread;
+        BACKOFF: Backoff = Backoff::None;
+        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
+        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+    }
+    /// [`PreReadEverywhere`] whose waiters keep the value that they have read: the form of the patch before. One that loses
+    /// the race for a free mutex sleeps.
+    Preloaded {
+        LOCK_PRE_READ: bool = true;
+        UNLOCK_PRE_READ: bool = true;
+        CAS_VALUE: CasValue = CasValue::Kept;
+        BACKOFF: Backoff = Backoff::None;
+        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
+        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+    }
+    /// [`PreReadEverywhere`] with the linear, random back-off of August 2016.
+    LinearBackoff2016 {
+        LOCK_PRE_READ: bool = true;
+        UNLOCK_PRE_READ: bool = true;
+        CAS_VALUE: CasValue = CasValue::Reread;
+        BACKOFF: Backoff = Backoff::Linear;
+        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
+        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+    }
+    /// What came after the pre-read, of March 2017: the fast paths write at once, waiters go by what a failed write has found,
+    /// and back off exponentially.
+    Fcmpset2017 {
+        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+    }
+}
+
+/// The present one, by a name of its own beside the dated ones.
+pub type Current = Standard;
