@@ -63,6 +63,7 @@ events! {
     MutexSleep "mutex_sleep" "Slept in the queue of a mutex."
     MutexWake "mutex_wake" "An unlock that woke the first of the queue."
     MutexHandOver "mutex_handoff" "An unlock that handed a mutex over to the first of the queue."
+    SpinTooLong "spin_too_long" "A wait for a spin mutex that took more pauses than freebsd.spin-limit."
     ChainCancel "chain_cancel" "Came to a chain to sleep, and did not, since the lock had changed."
     ChainSleep "chain_sleep" "Slept in a chain."
     ChainWake "chain_wake" "A release that woke all of a queue of a chain."

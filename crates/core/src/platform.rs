@@ -107,12 +107,14 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// turns from 0, so that a waiting policy can grow more patient.
     fn cpu_relax(turn: u32);
 
-    /// Passes the time of so many pause instructions, without a look at anything.
+    /// Passes the time of so many pause instructions, without a look at anything. `turn` counts the delays of a loop as in
+    /// [`cpu_relax`](Self::cpu_relax).
     #[inline]
-    fn pause(pauses: u32) {
-        for _ in 0..pauses {
+    fn pause(pauses: u32, turn: u32) {
+        for _ in 1..pauses {
             Self::cpu_relax(0);
         }
+        Self::cpu_relax(turn);
     }
 
     /// As in `core`.

@@ -60,6 +60,17 @@ pub struct Spin {
     pub until_ns: u64,
 }
 
+/// Sections in which a thread must not sleep: in a kernel those of its spin locks, with interrupts off. They may lie in each
+/// other.
+pub trait Sections: Platform {
+    /// The caller enters a section.
+    fn enter_section();
+    /// The caller leaves the section that it entered last.
+    fn leave_section();
+    /// How many sections the caller is in.
+    fn section_depth() -> u32;
+}
+
 /// Who runs.
 pub trait Schedule: Platform {
     /// The caller.

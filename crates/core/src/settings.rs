@@ -67,6 +67,8 @@ settings! {
         "The first delay of a waiter of FreeBSD's locks that spins, between two looks at the word. Source: debug.lock.delay_base. Great: a lock that becomes free is noticed late."
     FreebsdDelayMax "freebsd.delay-max" "pauses" default 0, 0 to 32_767,
         "Up to where the delay doubles. 0: 256 for each processor, their number rounded up to the next greater power of two. Source: debug.lock.delay_max. 1: no back-off; great: few looks, and each lock that becomes free is noticed late."
+    FreebsdSpinLimit "freebsd.spin-limit" "pauses" default 60_000_000, 1 to 1_000_000_000_000,
+        "After how long a wait for a spin mutex is reported as too long. Source: kern_mutex.c. Small, a holder that has lost its processor is reported; at its greatest, nobody is."
     NumaMode "numa.mode" "off|on|auto" default 2, 0 to 2,
         "Whether locks see on which NUMA node a thread runs. off: all threads count as on one, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
     NumaLocality "numa.locality" "node|llc|synthetic" default 0, 0 to 2,

@@ -4,11 +4,11 @@
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::freebsd::chain::Chains;
-use crate::freebsd::{mtx, tuning as freebsd};
+use crate::freebsd::{mtx, spin_mtx, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Sections};
 use crate::settings::Setting;
 
 /// A platform with every capability that some lock of the list asks for.
@@ -19,6 +19,7 @@ pub trait EveryCapability:
     + Settings
     + ParkTimeout
     + Schedule
+    + Sections
     + LocalNodes<qspinlock::Node<Self, ()>>
     + LocalNodes<cna::Node<Self>>
     + LocalNodes<cna_v13::Node<Self>>
@@ -34,6 +35,7 @@ impl<P> EveryCapability for P where
         + Settings
         + ParkTimeout
         + Schedule
+        + Sections
         + LocalNodes<qspinlock::Node<Self, ()>>
         + LocalNodes<cna::Node<Self>>
         + LocalNodes<cna_v13::Node<Self>>
@@ -230,6 +232,11 @@ const CNA_V13_SETTINGS: &[Setting] = &[
 
 const MUTEX_SETTINGS: &[Setting] = &[Setting::SpinBudgetNs];
 
+const SPIN_LIMIT_SETTINGS: &[Setting] = &[Setting::FreebsdSpinLimit];
+
+const SPIN_SETTINGS: &[Setting] =
+    &[Setting::FreebsdSpinLimit, Setting::FreebsdDelayBase, Setting::FreebsdDelayMax];
+
 const BACKOFF_SETTINGS: &[Setting] =
     &[Setting::SpinBudgetNs, Setting::FreebsdDelayBase, Setting::FreebsdDelayMax];
 
@@ -370,6 +377,14 @@ subjects! {
         "freebsd-mtx-preread with the random back-off of August 2016", Unbounded, MUTEX_SETTINGS;
     "freebsd-mtx-fcmpset" FreeBsd mtx::Mtx<P, freebsd::Fcmpset2017>,
         "freebsd-mtx of 2017: no pre-read, a failed write says what it has found", Unbounded, BACKOFF_SETTINGS;
+    "freebsd-mtx-no-spin" FreeBsd mtx::Mtx<P, freebsd::NotAdaptive>,
+        "freebsd-mtx whose waiters sleep at once", Unbounded, &[];
+    "freebsd-spin-mtx" FreeBsd spin_mtx::SpinMtx<P>,
+        "FreeBSD's spin mutex: waiters back off outside of the section", Unbounded, SPIN_SETTINGS;
+    "freebsd-spin-mtx-no-preread" FreeBsd spin_mtx::SpinMtx<P, freebsd::Era2014>,
+        "freebsd-spin-mtx of FreeBSD 10.1: no pre-read, no back-off", Unbounded, SPIN_LIMIT_SETTINGS;
+    "freebsd-spin-mtx-preread" FreeBsd spin_mtx::SpinMtx<P, freebsd::PreReadEverywhere>,
+        "freebsd-spin-mtx-no-preread with the pre-reads of November 2015", Unbounded, SPIN_LIMIT_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

@@ -15,7 +15,7 @@ use crate::platform::{
     Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random, Settings,
     Topology, ZeroNode,
 };
-use crate::schedule::{OwnerState, Schedule, Spin, ThreadId};
+use crate::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use crate::settings::Setting;
 
 pub struct OneThread(PhantomData<()>);
@@ -44,6 +44,7 @@ thread_local! {
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
     static OTHERS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
+    static SECTIONS: Cell<u32> = const { Cell::new(0) };
     /// How long each pause was, since a test last looked.
     pub static PAUSES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     /// All locks share it, so that tests see what locks of one chain do to each other.
@@ -121,7 +122,7 @@ unsafe impl Platform for OneThread {
         others_act();
     }
 
-    fn pause(pauses: u32) {
+    fn pause(pauses: u32, _turn: u32) {
         PAUSES.with_borrow_mut(|all| all.push(pauses));
         others_act();
     }
@@ -179,6 +180,18 @@ pub fn set_owner_state(thread: ThreadId, state: OwnerState) {
 unsafe impl Chains for OneThread {
     fn chain(_lock: *const ()) -> *const Chain<Self> {
         CHAIN.with(|chain| *chain)
+    }
+}
+
+impl Sections for OneThread {
+    fn enter_section() {
+        SECTIONS.set(SECTIONS.get() + 1);
+    }
+    fn leave_section() {
+        SECTIONS.set(SECTIONS.get() - 1);
+    }
+    fn section_depth() -> u32 {
+        SECTIONS.get()
     }
 }
 

@@ -99,6 +99,8 @@ pub struct Thread {
     pub is_patient: bool,
     /// What locks call it; 0: they have not asked yet.
     pub number: u32,
+    /// How many sections it is in, at first.
+    pub sections: u32,
     /// Whether it is urgent at first; [`Priority::set_priority`](nearlock_core::platform::Priority::set_priority)
     /// changes it.
     pub urgent: bool,

@@ -194,6 +194,20 @@ macro_rules! capabilities {
             }
         }
 
+        impl nearlock_core::schedule::Sections for $engine {
+            fn enter_section() {
+                let thread = Self::thread();
+                Self::become_thread(Thread { sections: thread.sections + 1, ..thread });
+            }
+            fn leave_section() {
+                let thread = Self::thread();
+                Self::become_thread(Thread { sections: thread.sections - 1, ..thread });
+            }
+            fn section_depth() -> u32 {
+                Self::thread().sections
+            }
+        }
+
         // SAFETY: the chain stays where it is until the next execution.
         unsafe impl nearlock_core::freebsd::chain::Chains for $engine {
             fn chain(_lock: *const ()) -> *const nearlock_core::freebsd::chain::Chain<Self> {

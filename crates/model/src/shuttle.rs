@@ -288,7 +288,7 @@ unsafe impl Platform for Shuttle {
         pause();
     }
 
-    fn pause(_pauses: u32) {
+    fn pause(_pauses: u32, _turn: u32) {
         pause();
     }
 

@@ -302,8 +302,15 @@ where
 }
 
 /// A thread that gets no queue nodes.
-const NAMELESS: Thread =
-    Thread { slot: None, numa_node: 0, migrates: false, is_patient: false, number: 0, urgent: false };
+const NAMELESS: Thread = Thread {
+    slot: None,
+    numa_node: 0,
+    migrates: false,
+    is_patient: false,
+    number: 0,
+    sections: 0,
+    urgent: false,
+};
 
 /// The lock is held; one thread does what `first` says, another locks, which is `second`.
 fn held_against<E, Q: Stage<E>, T: QSpinTuning>(

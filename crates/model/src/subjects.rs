@@ -2,11 +2,13 @@
 
 mod cna;
 mod counter_mutex;
+mod mtx;
 mod mutex;
 
 use nearlock_core::classic::cohort::CohortLock;
 use nearlock_core::classic::hmcs::HmcsLock;
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::tuning as freebsd;
 use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13;
 use nearlock_core::linux::counter_mutex::{Crowd, Exchange, InTurns, OneSpins, UnlockFirst};
@@ -79,6 +81,14 @@ impl Bounds {
                 two_sections_each: 2,
                 three_threads: 1,
                 two_locks: 1,
+            },
+            // They spin for their owners, sleep in a chain, and attempts fail for no reason.
+            Family::FreeBsd => Self {
+                one_section_each,
+                trying: Some(2),
+                two_sections_each: 2,
+                three_threads: usize::from(!is_variant(subject.name)),
+                two_locks: 2,
             },
             Family::Linux => {
                 Self { one_section_each, trying: None, two_sections_each: 3, three_threads: 3, two_locks: 2 }
@@ -170,7 +180,9 @@ impl TimedRwLockVisitor<Loom> for TimedReaders<'_> {
 
 /// Whether the lock differs by a switch from another that has more models.
 fn is_variant(name: &str) -> bool {
-    ["linux-mutex-", "linux-counter-mutex-", "rwsem-"].iter().any(|base| name.starts_with(base))
+    ["linux-mutex-", "linux-counter-mutex-", "rwsem-", "freebsd-mtx-"]
+        .iter()
+        .any(|base| name.starts_with(base))
 }
 
 /// Whether the lock has the switches for preempted waiters.
@@ -184,6 +196,13 @@ fn own_models(name: &str) -> Vec<Model> {
     match name {
         "cohort" => numa_lock::<CohortLock<Loom>>(name, || Loom::set(Setting::CohortLocalPassLimit, 0)),
         "hmcs" => numa_lock::<HmcsLock<Loom>>(name, || Loom::set(Setting::HmcsLocalPassLimit, 0)),
+        "freebsd-mtx" => mtx::current(name),
+        "freebsd-mtx-no-preread" => mtx::sleeping::<freebsd::Era2014>(name),
+        "freebsd-mtx-preloaded" => mtx::sleeping::<freebsd::Preloaded>(name),
+        "freebsd-mtx-fcmpset" => mtx::sleeping::<freebsd::Fcmpset2017>(name),
+        "freebsd-mtx-no-spin" => mtx::sleeping::<Standard>(name),
+        "freebsd-spin-mtx" => mtx::spinning::<Standard>(name),
+        "freebsd-spin-mtx-no-preread" => mtx::spinning::<freebsd::Era2014>(name),
         "linux-counter-mutex" => counter_mutex::spinning::<Crowd>(name),
         "linux-counter-mutex-queue" => counter_mutex::spinning::<InTurns<Loom>>(name),
         "linux-counter-mutex-queue-held" => counter_mutex::spinning::<OneSpins<Loom>>(name),

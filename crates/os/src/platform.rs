@@ -12,7 +12,7 @@ use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Topology, ZeroNode,
 };
-use nearlock_core::schedule::{OwnerState, Schedule, Spin, ThreadId};
+use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use nearlock_core::settings::Setting;
 
 use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
@@ -125,6 +125,21 @@ impl<W: Wait> Schedule for Os<W> {
             spin.until_ns = now_ns.saturating_add(settings::setting(Setting::SpinBudgetNs));
         }
         now_ns >= spin.until_ns
+    }
+}
+
+impl<W: Wait> Sections for Os<W> {
+    #[inline]
+    fn enter_section() {
+        thread::enter_section();
+    }
+    #[inline]
+    fn leave_section() {
+        thread::leave_section();
+    }
+    #[inline]
+    fn section_depth() -> u32 {
+        thread::section_depth()
     }
 }
 

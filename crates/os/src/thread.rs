@@ -32,6 +32,8 @@ thread_local! {
     static BARRED: AtomicBool = const { AtomicBool::new(false) };
     static LEASE: ThreadLease = const { ThreadLease(OnceCell::new()) };
     static URGENT: AtomicBool = const { AtomicBool::new(false) };
+    /// A signal handler leaves it as it was.
+    static SECTIONS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Gives the slot back at the end of the thread.
@@ -185,6 +187,24 @@ pub fn is_priority() -> bool {
 #[inline]
 pub fn set_priority(urgent: bool) {
     URGENT.with(|word| word.store(urgent, Relaxed));
+}
+
+/// The caller enters a section in which it must not sleep.
+#[inline]
+pub fn enter_section() {
+    SECTIONS.with(|depth| depth.set(depth.get() + 1));
+}
+
+/// It leaves the last one.
+#[inline]
+pub fn leave_section() {
+    SECTIONS.with(|depth| depth.set(depth.get() - 1));
+}
+
+/// How many it is in.
+#[inline]
+pub fn section_depth() -> u32 {
+    SECTIONS.with(Cell::get)
 }
 
 #[cfg(test)]

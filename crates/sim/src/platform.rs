@@ -11,7 +11,7 @@ use nearlock_core::platform::{
     AsymFence, Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority,
     Random, Settings, SplitWord, Topology, Work, ZeroNode,
 };
-use nearlock_core::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
+use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, Stop, ThreadId};
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 
 use crate::access::{Access, Operation};
@@ -215,7 +215,7 @@ unsafe impl Platform for Sim {
         spend_ps(with(|inner| inner.pause_ps()));
     }
 
-    fn pause(pauses: u32) {
+    fn pause(pauses: u32, _turn: u32) {
         let _spins = account::spin();
         spend_ps(with(|inner| inner.pause_ps()) * u64::from(pauses));
     }
@@ -403,6 +403,19 @@ impl Work for Sim {
     }
     fn may_give_way() {
         leave_if(Engine::offer);
+    }
+}
+
+/// A task in a section keeps its CPU.
+impl Sections for Sim {
+    fn enter_section() {
+        with(|inner| inner.task(|task| task.sections += 1));
+    }
+    fn leave_section() {
+        with(|inner| inner.engine.borrow_mut().leave_section());
+    }
+    fn section_depth() -> u32 {
+        with(|inner| inner.task(|task| task.sections))
     }
 }
 

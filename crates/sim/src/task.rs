@@ -94,6 +94,8 @@ pub struct Task {
     /// State of the generator behind `Random`.
     pub random: u32,
     pub urgent: bool,
+    /// How many sections it is in: it is not taken off its CPU.
+    pub sections: u32,
     pub sibling: Sibling,
     /// Factor on the time that instructions take, for the sibling on the same core.
     pub slowdown: f64,
@@ -140,6 +142,7 @@ impl Task {
             records: Vec::new(),
             random: 1,
             urgent: false,
+            sections: 0,
             sibling: Sibling::Idle,
             slowdown: 1.0,
             next_tick_ps: u64::MAX,

@@ -35,6 +35,7 @@ use crate::classic::ttas::TtasLock;
 use crate::events::LockEvent;
 use crate::platform::{Atomic, Park, ParkTimeout, Platform};
 use crate::raw::RawLock;
+use crate::schedule::Sections;
 use crate::waiter::{Chosen, GaveUp, Limit, Signal, WaitList, Waiter};
 
 /// Which of the two queues of a lock.
@@ -154,7 +155,7 @@ impl<'a, P: Platform> Locked<'a, P> {
     }
 }
 
-impl<P: Park> Locked<'_, P> {
+impl<P: Park + Sections> Locked<'_, P> {
     /// Unlocks the chain, and wakes those that were taken out.
     pub fn wake(self, chosen: Chosen<P>) {
         P::count(LockEvent::ChainWake);
@@ -173,6 +174,7 @@ impl<P: Park> Locked<'_, P> {
     ///
     /// Safety: the waiter stays where it is until it is in no queue any more.
     unsafe fn enqueue(&self, queue: Queue, waiter: &Waiter<P>) {
+        debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
         P::count(LockEvent::ChainSleep);
         waiter.channel.store(self.channel, Relaxed);
         // SAFETY: we hold the lock; the record is fresh, so in no list; the rest is the caller's.
@@ -190,7 +192,7 @@ impl<P: Park> Locked<'_, P> {
     }
 }
 
-impl<'a, P: ParkTimeout> Locked<'a, P> {
+impl<'a, P: ParkTimeout + Sections> Locked<'a, P> {
     /// As [`sleep`](Self::sleep), within a limit.
     ///
     /// # Errors

@@ -53,6 +53,8 @@ mod linear {
 pub struct LockDelay {
     /// The last (linear) or the next (exponential), in pauses; 0: there has been none.
     delay: u32,
+    /// Delays so far.
+    turns: u32,
     /// Pauses so far.
     total: u64,
 }
@@ -83,7 +85,8 @@ impl LockDelay {
     /// A delay of so many pauses.
     pub fn pause<P: Platform>(&mut self, pauses: u32) {
         self.total += u64::from(pauses);
-        P::pause(pauses);
+        P::pause(pauses, self.turns);
+        self.turns = self.turns.saturating_add(1);
     }
 
     fn next_exponential(&mut self, base: u32, max: u32) -> u32 {

@@ -3,12 +3,13 @@
 pub mod chain;
 pub mod lock_delay;
 pub mod mtx;
+pub mod spin_mtx;
 pub mod tuning;
 
 use crate::platform::{ParkTimeout, Random, Settings};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Sections};
 
 /// What these locks ask of a platform.
-pub trait Host: chain::Chains + ParkTimeout + Schedule + Settings + Random {}
+pub trait Host: chain::Chains + ParkTimeout + Schedule + Sections + Settings + Random {}
 
-impl<P: chain::Chains + ParkTimeout + Schedule + Settings + Random> Host for P {}
+impl<P: chain::Chains + ParkTimeout + Schedule + Sections + Settings + Random> Host for P {}

@@ -220,6 +220,11 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
         });
     }
 
+    /// Whether the owner may run, and that is heeded.
+    fn is_worth_spinning(owner: ThreadId) -> bool {
+        T::ADAPTIVE && P::owner_state(owner) != OwnerState::Asleep
+    }
+
     /// Does what is to be done between two attempts; what the word is then.
     fn bide(&self, seen: u32, pace: &mut Pace) -> u32 {
         let Some(owner) = owner_of(seen) else {
@@ -231,7 +236,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
                 self.wait(seen, pace)
             };
         };
-        if pace.is_tired || P::owner_state(owner) == OwnerState::Asleep {
+        if pace.is_tired || !Self::is_worth_spinning(owner) {
             return self.wait(seen, pace);
         }
         match self.spin(owner, pace) {
@@ -262,7 +267,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
             }
             // `is_over` has said that there is one.
             owner = owner_of(seen).unwrap_or(owner);
-            if P::owner_state(owner) == OwnerState::Asleep {
+            if !Self::is_worth_spinning(owner) {
                 return Err(Stop::OwnerSleeps);
             }
             if T::BACKOFF != Backoff::None && P::should_give_way(&mut pace.spin) {
@@ -278,8 +283,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
         let chain = Locked::<P>::of(self);
         let mut seen = self.word.load(Relaxed);
         loop {
-            let owner_runs = |owner| !sleeps_anyway && P::owner_state(owner) != OwnerState::Asleep;
-            if owner_of(seen).is_none_or(owner_runs) {
+            if owner_of(seen).is_none_or(|owner| !sleeps_anyway && Self::is_worth_spinning(owner)) {
                 P::count(LockEvent::ChainCancel);
                 return seen;
             }

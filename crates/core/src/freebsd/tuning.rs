@@ -1,5 +1,7 @@
 //! The switches of the family, and what they were at what time. A lock heeds those that it says.
 
+use core::marker::PhantomData;
+
 use super::lock_delay::Backoff;
 use crate::tuning::Standard;
 
@@ -53,6 +55,9 @@ pub trait Tuning: Send + Sync + 'static {
     const HARD_PRE_READ: bool = true;
     /// What a waiter goes by after a failed attempt.
     const CAS_VALUE: CasValue = CasValue::Found;
+    /// Whether waiters spin while the owner runs. If not, they sleep at once: the kernel's options `NO_ADAPTIVE_MUTEXES` and so
+    /// on. Spin mutexes do not heed it.
+    const ADAPTIVE: bool = true;
     /// How the delays between a spinner's looks grow.
     const BACKOFF: Backoff = Backoff::Exponential;
     /// How long a spinner spins.
@@ -64,6 +69,22 @@ pub trait Tuning: Send + Sync + 'static {
 }
 
 impl Tuning for Standard {}
+
+/// As `T`, but that waiters sleep at once.
+#[derive(Debug)]
+pub struct NotAdaptive<T: Tuning = Standard>(PhantomData<T>);
+
+impl<T: Tuning> Tuning for NotAdaptive<T> {
+    const LOCK_PRE_READ: bool = T::LOCK_PRE_READ;
+    const UNLOCK_PRE_READ: bool = T::UNLOCK_PRE_READ;
+    const HARD_PRE_READ: bool = T::HARD_PRE_READ;
+    const CAS_VALUE: CasValue = T::CAS_VALUE;
+    const ADAPTIVE: bool = false;
+    const BACKOFF: Backoff = T::BACKOFF;
+    const FOLLOW_OWNER: FollowOwner = T::FOLLOW_OWNER;
+    const WAITER_CAS_FAIL: WaiterCasFail = T::WAITER_CAS_FAIL;
+    const RELEASE_ORDER: ReleaseOrder = T::RELEASE_ORDER;
+}
 
 macro_rules! presets {
     ($($(#[$doc:meta])* $name:ident { $($switch:ident: $type:ty = $value:expr;)* })*) => {

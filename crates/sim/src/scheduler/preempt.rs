@@ -90,6 +90,9 @@ impl Engine {
             return self.events.schedule(end_ps, Event::Tick(cpu));
         }
         let task = &self.tasks[id as usize];
+        if task.sections > 0 {
+            return;
+        }
         match task.state {
             State::Memory | State::Drain(_) | State::DrainToLook => {
                 self.tasks[id as usize].must_leave = true;
@@ -170,6 +173,16 @@ impl Engine {
         let task = &mut self.tasks[id as usize];
         (task.state, task.going_on) = (State::Leaving, going_on);
         self.leave(id, Phase::Waiting);
+    }
+
+    /// The current task leaves a section in which it kept its CPU.
+    pub fn leave_section(&mut self) {
+        let task = self.current_task();
+        task.sections -= 1;
+        let (is_last, cpu) = (task.sections == 0, task.cpu);
+        if is_last && self.is_wanted() {
+            self.demand(cpu);
+        }
     }
 
     /// Whether the current task's CPU is wanted by others.

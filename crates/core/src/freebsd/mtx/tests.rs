@@ -2,8 +2,8 @@ use std::boxed::Box;
 
 use super::*;
 use crate::freebsd::tuning::{
-    Current, Era2014, Fcmpset2017, LinearBackoff2016, PreReadEverywhere, PreReadFastPath, PreReadHardPath,
-    Preloaded,
+    Current, Era2014, Fcmpset2017, LinearBackoff2016, NotAdaptive, PreReadEverywhere, PreReadFastPath,
+    PreReadHardPath, Preloaded,
 };
 use crate::native::Native;
 use crate::schedule::Schedule;
@@ -351,4 +351,22 @@ fn who_waits_for_a_mutex_to_be_unlocked_does_not_take_it_unless_the_owner_sleeps
     mutex.wait_unlocked();
     set_owner_state(OTHER, OwnerState::Running);
     assert_eq!((events_of(LockEvent::Slowpath), mutex.now()), (slow + 1, (FREE, 0)));
+}
+
+#[test]
+fn who_does_not_spin_sleeps_though_the_owner_runs() {
+    fn sleeps<T: Tuning>() -> u64 {
+        let mutex = leaked::<T>();
+        mutex.lock_as(OTHER);
+        meanwhile(|| mutex.unlock_as(OTHER));
+        let before = events_of(LockEvent::ChainSleep);
+        // SAFETY: one thread, and unlock follows lock.
+        unsafe {
+            mutex.lock(&());
+            mutex.unlock(&());
+        }
+        assert!(others_are_done());
+        events_of(LockEvent::ChainSleep) - before
+    }
+    assert_eq!((sleeps::<NotAdaptive>(), sleeps::<NotAdaptive<Era2014>>(), sleeps::<Current>()), (1, 1, 0));
 }

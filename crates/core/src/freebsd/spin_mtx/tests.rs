@@ -1,0 +1,165 @@
+use core::cell::Cell;
+use std::boxed::Box;
+use std::thread_local;
+
+use super::*;
+use crate::freebsd::tuning::{
+    Current, Era2014, Fcmpset2017, LinearBackoff2016, PreReadEverywhere, Preloaded,
+};
+use crate::native::Native;
+use crate::schedule::{Schedule, Sections};
+use crate::testing::{OneThread, THREAD_ID, events_of, meanwhile, others_are_done, set};
+
+const _: () = assert!(size_of::<SpinMtx<Native>>() == 8);
+
+type Mutex<T = Standard, D = Counted> = SpinMtx<OneThread, T, D>;
+
+const OTHER: ThreadId = ThreadId::new(7).unwrap();
+
+fn leaked<T: Tuning, D: LongSpin>() -> &'static Mutex<T, D> {
+    Box::leak(Box::default())
+}
+
+impl<T: Tuning, D: LongSpin> Mutex<T, D> {
+    /// What another thread holds.
+    fn held_by_other(&self) {
+        self.word.store(OTHER.get(), Relaxed);
+    }
+
+    fn now(&self) -> (u32, u32, u32) {
+        (self.word.load(Relaxed), self.depth.load(Relaxed), OneThread::section_depth())
+    }
+}
+
+fn locks_and_unlocks<T: Tuning>() {
+    let mutex = Mutex::<T>::new();
+    let me = OneThread::thread_id().get();
+    // SAFETY: one thread, and as many unlocks as locks.
+    unsafe {
+        mutex.lock(&());
+        assert!(mutex.is_locked() && mutex.is_owned() && !mutex.is_recursed());
+        assert_eq!(mutex.now(), (me, 0, 1));
+        assert!(!mutex.try_lock(&()), "never recursive");
+        mutex.lock_recursive();
+        assert!(mutex.is_recursed());
+        assert_eq!(mutex.now(), (me, 1, 2), "the word does not say it");
+        mutex.unlock(&());
+        assert_eq!(mutex.now(), (me, 0, 1));
+        mutex.unlock(&());
+        assert_eq!(mutex.now(), (FREE, 0, 0));
+        mutex.wait_unlocked();
+        assert!(mutex.try_lock(&()));
+        mutex.unlock(&());
+        mutex.lock_recursive();
+        mutex.unlock(&());
+    }
+    assert_eq!(mutex.now(), (FREE, 0, 0));
+}
+
+/// It waits for another thread, in no section.
+fn waits<T: Tuning>() {
+    let mutex = leaked::<T, Counted>();
+    mutex.held_by_other();
+    // SAFETY: one thread; nothing is acquired.
+    assert!(!unsafe { mutex.try_lock(&()) } && !mutex.is_owned());
+    let see = || assert_eq!(mutex.now(), (OTHER.get(), 0, 0), "it waits outside of the section");
+    (0..3).for_each(|_| meanwhile(see));
+    meanwhile(|| mutex.word.store(FREE, Relaxed));
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done());
+    assert_eq!(mutex.now(), (OneThread::thread_id().get(), 0, 1));
+    // SAFETY: as above.
+    unsafe { mutex.unlock(&()) };
+}
+
+macro_rules! in_all_forms {
+    ($($test:ident)*) => {
+        mod in_all_forms {
+            use super::*;
+            $(#[test]
+            fn $test() {
+                super::$test::<Current>();
+                super::$test::<Era2014>();
+                super::$test::<PreReadEverywhere>();
+                super::$test::<Preloaded>();
+                super::$test::<LinearBackoff2016>();
+                super::$test::<Fcmpset2017>();
+            })*
+        }
+    };
+}
+in_all_forms!(locks_and_unlocks waits);
+
+thread_local! {
+    static REPORT: Cell<Option<TooLong>> = const { Cell::new(None) };
+}
+
+struct Told;
+
+impl LongSpin for Told {
+    fn held_too_long(wait: &TooLong) {
+        assert_eq!(REPORT.replace(Some(*wait)), None, "once");
+    }
+}
+
+fn pauses_when_reported<T: Tuning>() -> u64 {
+    let mutex = leaked::<T, Told>();
+    let (before, me) = (events_of(LockEvent::SpinTooLong), OneThread::thread_id());
+    mutex.held_by_other();
+    (0..6).for_each(|_| meanwhile(|| ()));
+    meanwhile(|| mutex.word.store(FREE, Relaxed));
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe {
+        mutex.lock(&());
+        mutex.unlock(&());
+    }
+    assert_eq!(events_of(LockEvent::SpinTooLong), before + 1);
+    let report = REPORT.take().expect("told");
+    let lock = (&raw const *mutex).cast();
+    assert_eq!(report, TooLong { lock, owner: Some(OTHER), waiter: me, pauses: report.pauses });
+    report.pauses
+}
+
+#[test]
+fn a_wait_is_reported_once_when_it_is_over_the_limit() {
+    set(Setting::FreebsdSpinLimit, 10);
+    assert_eq!(pauses_when_reported::<Current>(), 1 + 2 + 4 + 8);
+    set(Setting::FreebsdSpinLimit, 3 * u64::from(LOOKS));
+    assert_eq!(pauses_when_reported::<Era2014>(), 3 * u64::from(LOOKS));
+}
+
+#[test]
+fn who_waits_for_a_spin_mutex_to_be_unlocked_does_not_take_it() {
+    let mutex = leaked::<Current, Counted>();
+    mutex.held_by_other();
+    meanwhile(|| mutex.word.store(FREE, Relaxed));
+    mutex.wait_unlocked();
+    assert!(others_are_done());
+    assert_eq!(mutex.now(), (FREE, 0, 0));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "locks a spin mutex that it holds")]
+fn recursion_that_was_not_asked_for_is_a_mistake() {
+    let mutex = Mutex::<Current>::new();
+    // SAFETY: one thread.
+    unsafe {
+        mutex.lock(&());
+        mutex.lock(&());
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "does not hold")]
+fn an_unlock_by_another_thread_is_a_mistake() {
+    let mutex = Mutex::<Current>::new();
+    // SAFETY: one thread; the unlock is the mistake.
+    unsafe {
+        mutex.lock(&());
+        THREAD_ID.set(OTHER);
+        mutex.unlock(&());
+    }
+}

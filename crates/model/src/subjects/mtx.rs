@@ -1,0 +1,75 @@
+//! Models of FreeBSD's mutexes: waiters that get to the chain, and those who only wait for a mutex to be unlocked.
+
+use std::sync::Arc;
+
+use nearlock_core::events::LockEvent::{
+    ChainCancel, ChainSleep, ChainWake, MutexAfterSleep, MutexOptLock, Slowpath,
+};
+use nearlock_core::freebsd::mtx::Mtx;
+use nearlock_core::freebsd::spin_mtx::SpinMtx;
+use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
+use nearlock_core::raw::RawLock;
+
+use crate::engine::{Counter, Engine};
+use crate::exclusion::{Guarded, held_at_first, in_slot};
+use crate::loom::Loom;
+use crate::model::Model;
+
+/// The first thread holds the mutex; the other waits for it to be unlocked, and looks at what the first has done.
+fn waited_for<L: RawLock>(name: &str, wait: fn(&L)) -> Model {
+    Model::new(format!("{name}: waited for until it is unlocked"), 2, Some(3), move || {
+        let shared = Arc::new(Guarded::<Loom, L>::default());
+        let node = L::Node::default();
+        // SAFETY: the node is ours and outlives the section.
+        unsafe { shared.lock.lock(&node) };
+        let other = {
+            let shared = shared.clone();
+            Loom::spawn(in_slot(1), move || {
+                wait(&shared.lock);
+                assert_eq!(shared.count.look(), 1);
+            })
+        };
+        shared.count.add_one();
+        // SAFETY: locked above with this node.
+        unsafe { shared.lock.unlock(&node) };
+        other.join().unwrap();
+    })
+}
+
+/// Waiters that do not spin, whatever the switches say, so that they get to the chain.
+pub fn sleeping<T: Tuning>(name: &str) -> Vec<Model> {
+    type Sleepy<T> = Mtx<Loom, NotAdaptive<T>>;
+    vec![
+        held_at_first::<Loom, Sleepy<T>>(name, 2, Some(4)).reaching(&[
+            MutexAfterSleep,
+            ChainCancel,
+            ChainSleep,
+            ChainWake,
+        ]),
+        held_at_first::<Loom, Sleepy<T>>(name, 3, Some(1)).reaching(&[MutexAfterSleep]),
+    ]
+}
+
+/// Of the present mutex: waiters that spin, and then sleep.
+pub fn current(name: &str) -> Vec<Model> {
+    vec![
+        held_at_first::<Loom, Mtx<Loom>>(name, 2, Some(4)).reaching(&[
+            Slowpath,
+            MutexOptLock,
+            MutexAfterSleep,
+            ChainCancel,
+            ChainSleep,
+            ChainWake,
+        ]),
+        held_at_first::<Loom, Mtx<Loom>>(name, 3, Some(1)).reaching(&[MutexAfterSleep]),
+        waited_for::<Mtx<Loom>>(name, Mtx::wait_unlocked),
+    ]
+}
+
+/// Of the spin mutex.
+pub fn spinning<T: Tuning>(name: &str) -> Vec<Model> {
+    vec![
+        held_at_first::<Loom, SpinMtx<Loom, T>>(name, 3, Some(2)).reaching(&[Slowpath]),
+        waited_for::<SpinMtx<Loom, T>>(name, SpinMtx::wait_unlocked),
+    ]
+}
