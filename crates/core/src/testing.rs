@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::boxed::Box;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread_local;
 use std::vec::Vec;
 
@@ -169,6 +170,16 @@ impl Schedule for OneThread {
         spin.turns += 1;
         spin.turns > SPINS
     }
+}
+
+/// Does what is a mistake: debug assertions, where they are compiled, say this of it.
+pub fn mistake(says: &str, act: impl FnOnce()) {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("a mistake that nobody has found");
+    let said = panic.downcast_ref::<&str>().expect("a panic with a text");
+    assert!(said.contains(says), "{said}");
 }
 
 /// What is known of this thread from now on.

@@ -61,10 +61,9 @@ pub struct Waiter<P: Platform> {
     signal: P::U32,
     /// What kind of waiter it is, and what the lock has noted on it: the lock's to define. Under `wait_lock`.
     pub note: P::U32,
-    /// Since when it waits, or until when it does not insist, in ns: the lock's to define. Under `wait_lock`.
-    pub time_ns: P::U64,
-    /// Which lock it waits for, in a list of several locks' waiters: the list's to define. Under `wait_lock`.
-    pub channel: P::U64,
+    /// Until when it does not insist, in ns; or, in a list of several locks' waiters, for which lock it waits: the lock's to
+    /// define. Under `wait_lock`.
+    pub mark: P::U64,
     next: P::Ptr<Waiter<P>>,
     previous: P::Ptr<Waiter<P>>,
 }
@@ -74,8 +73,7 @@ impl<P: Platform> Default for Waiter<P> {
         Self {
             signal: Atomic::new(0),
             note: Atomic::new(0),
-            time_ns: Atomic::new(0),
-            channel: Atomic::new(0),
+            mark: Atomic::new(0),
             next: Atomic::new(ptr::null_mut()),
             previous: Atomic::new(ptr::null_mut()),
         }

@@ -4,7 +4,7 @@
 //! chain   lock | exclusive queue, first and last | shared queue, first and last          a line of its own
 //! ```
 //! The platform has a table of chains, and finds a lock's by its address. Locks with the same chain share it: a waiter says
-//! for which lock it waits (`channel`). Everything here is done under the chain's lock, and the waiter bits of a lock's word
+//! for which lock it waits (`Waiter::mark`). Everything here is done under the chain's lock, and the waiter bits of a lock's word
 //! are set and cleared under it:
 //!
 //! 1. Whoever wants to sleep takes the chain's lock, and looks at the word again. If the lock can be had, it starts anew.
@@ -127,7 +127,7 @@ impl<'a, P: Platform> Locked<'a, P> {
         while !at.is_null() {
             // SAFETY: in the list, whose lock we hold.
             let (waiter, next) = unsafe { (&*at, list.after(at)) };
-            if waiter.channel.load(Relaxed) == self.channel {
+            if waiter.mark.load(Relaxed) == self.channel {
                 visitor(list, at);
             }
             at = next;
@@ -176,7 +176,7 @@ impl<P: Park + Sections> Locked<'_, P> {
     unsafe fn enqueue(&self, queue: Queue, waiter: &Waiter<P>) {
         debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
         P::count(LockEvent::ChainSleep);
-        waiter.channel.store(self.channel, Relaxed);
+        waiter.mark.store(self.channel, Relaxed);
         // SAFETY: we hold the lock; the record is fresh, so in no list; the rest is the caller's.
         unsafe { self.list(queue).push(waiter) };
     }

@@ -6,8 +6,10 @@ use crate::freebsd::tuning::{
     PreReadHardPath, Preloaded,
 };
 use crate::native::Native;
-use crate::schedule::Schedule;
-use crate::testing::{OneThread, PAUSES, THREAD_ID, events_of, meanwhile, others_are_done, set_owner_state};
+use crate::schedule::{Schedule, Sections};
+use crate::testing::{
+    OneThread, PAUSES, THREAD_ID, events_of, meanwhile, mistake, others_are_done, set_owner_state,
+};
 
 const _: () = assert!(size_of::<Mtx<Native>>() == 8);
 
@@ -305,30 +307,34 @@ fn a_mutex_in_use_is_not_destroyed() {
 }
 
 #[test]
-#[cfg(debug_assertions)]
-#[should_panic(expected = "has been destroyed")]
-fn a_destroyed_mutex_is_not_locked() {
-    let mutex = Mutex::<Current>::new();
-    assert_eq!(mutex.destroy(), Ok(()));
-    mutex.lock_as(OTHER);
-}
-
-#[test]
-#[cfg(debug_assertions)]
-#[should_panic(expected = "locks a mutex that it holds")]
-fn recursion_that_was_not_asked_for_is_a_mistake() {
-    let mutex = Mutex::<Current>::new();
-    mutex.lock_as(OTHER);
-    mutex.lock_as(OTHER);
-}
-
-#[test]
-#[cfg(debug_assertions)]
-#[should_panic(expected = "does not hold")]
-fn an_unlock_by_another_thread_is_a_mistake() {
-    let mutex = Mutex::<Current>::new();
-    mutex.lock_as(OTHER);
-    mutex.unlock_as(THIRD);
+fn mistakes_are_found() {
+    mistake("has been destroyed", || {
+        let mutex = Mutex::<Current>::new();
+        assert_eq!(mutex.destroy(), Ok(()));
+        // SAFETY: one thread; this is the mistake.
+        unsafe { mutex.lock(&()) };
+    });
+    mistake("locks a mutex that it holds", || {
+        let mutex = Mutex::<Current>::new();
+        // SAFETY: one thread; the second is the mistake.
+        unsafe {
+            mutex.lock(&());
+            mutex.lock(&());
+        }
+    });
+    mistake("unlocks a mutex that it does not hold", || {
+        let mutex = Mutex::<Current>::new();
+        mutex.lock_as(OTHER);
+        // SAFETY: one thread; this is the mistake.
+        unsafe { mutex.unlock(&()) };
+    });
+    mistake("sleeps in the section of a spin lock", || {
+        let mutex = Mutex::<NotAdaptive>::new();
+        mutex.lock_as(OTHER);
+        OneThread::enter_section();
+        // SAFETY: one thread; it does not return.
+        unsafe { mutex.lock(&()) };
+    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::freebsd::tuning::{
 };
 use crate::native::Native;
 use crate::schedule::{Schedule, Sections};
-use crate::testing::{OneThread, THREAD_ID, events_of, meanwhile, others_are_done, set};
+use crate::testing::{OneThread, events_of, meanwhile, mistake, others_are_done, set};
 
 const _: () = assert!(size_of::<SpinMtx<Native>>() == 8);
 
@@ -140,26 +140,19 @@ fn who_waits_for_a_spin_mutex_to_be_unlocked_does_not_take_it() {
 }
 
 #[test]
-#[cfg(debug_assertions)]
-#[should_panic(expected = "locks a spin mutex that it holds")]
-fn recursion_that_was_not_asked_for_is_a_mistake() {
-    let mutex = Mutex::<Current>::new();
-    // SAFETY: one thread.
-    unsafe {
-        mutex.lock(&());
-        mutex.lock(&());
-    }
-}
-
-#[test]
-#[cfg(debug_assertions)]
-#[should_panic(expected = "does not hold")]
-fn an_unlock_by_another_thread_is_a_mistake() {
-    let mutex = Mutex::<Current>::new();
-    // SAFETY: one thread; the unlock is the mistake.
-    unsafe {
-        mutex.lock(&());
-        THREAD_ID.set(OTHER);
-        mutex.unlock(&());
-    }
+fn mistakes_are_found() {
+    mistake("locks a spin mutex that it holds", || {
+        let mutex = Mutex::<Current>::new();
+        // SAFETY: one thread; the second is the mistake.
+        unsafe {
+            mutex.lock(&());
+            mutex.lock(&());
+        }
+    });
+    mistake("unlocks a spin mutex that it does not hold", || {
+        let mutex = Mutex::<Current>::new();
+        mutex.held_by_other();
+        // SAFETY: one thread; this is the mistake.
+        unsafe { mutex.unlock(&()) };
+    });
 }

@@ -267,13 +267,13 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         let urgent = if P::is_priority() { URGENT } else { 0 };
         me.note.store(note | urgent, Relaxed);
         if let Some(handoff_ns) = T::HANDOFF_NS {
-            me.time_ns.store(P::now_ns().saturating_add(handoff_ns), Relaxed);
+            me.mark.store(P::now_ns().saturating_add(handoff_ns), Relaxed);
         }
     }
 
     /// Whether this waiter has waited for so long that the first one should not be overtaken any more.
     fn is_overdue(waiter: &Waiter<P>) -> bool {
-        T::HANDOFF_NS.is_some() && P::now_ns() >= waiter.time_ns.load(Relaxed)
+        T::HANDOFF_NS.is_some() && P::now_ns() >= waiter.mark.load(Relaxed)
     }
 
     fn may_insist(me: &Waiter<P>) -> bool {

@@ -31,7 +31,7 @@ fn queued<T: RwsemTuning>(lock: &Lock<T>, notes: &[u32]) -> Vec<&'static Waiter<
     let queue = |note: &u32| {
         let waiter: &Waiter<OneThread> = leaked(Waiter::default());
         waiter.note.store(*note, Relaxed);
-        waiter.time_ns.store(NOW_NS.get() + HANDOFF_NS, Relaxed);
+        waiter.mark.store(NOW_NS.get() + HANDOFF_NS, Relaxed);
         // SAFETY: one thread; the waiter stays.
         unsafe { lock.list.push(waiter) };
         waiter
