@@ -4,7 +4,7 @@
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::freebsd::chain::Chains;
-use crate::freebsd::{mtx, spin_mtx, tuning as freebsd};
+use crate::freebsd::{mtx, spin_mtx, thread_lock, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
@@ -385,6 +385,8 @@ subjects! {
         "freebsd-spin-mtx of FreeBSD 10.1: no pre-read, no back-off", Unbounded, SPIN_LIMIT_SETTINGS;
     "freebsd-spin-mtx-preread" FreeBsd spin_mtx::SpinMtx<P, freebsd::PreReadEverywhere>,
         "freebsd-spin-mtx-no-preread with the pre-reads of November 2015", Unbounded, SPIN_LIMIT_SETTINGS;
+    "freebsd-thread-lock" FreeBsd thread_lock::ThreadLock<P>,
+        "freebsd-spin-mtx behind a pointer that may change: FreeBSD's thread_lock", Unbounded, SPIN_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

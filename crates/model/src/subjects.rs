@@ -4,6 +4,7 @@ mod cna;
 mod counter_mutex;
 mod mtx;
 mod mutex;
+mod thread_lock;
 
 use nearlock_core::classic::cohort::CohortLock;
 use nearlock_core::classic::hmcs::HmcsLock;
@@ -201,6 +202,7 @@ fn own_models(name: &str) -> Vec<Model> {
         "freebsd-mtx-preloaded" => mtx::sleeping::<freebsd::Preloaded>(name),
         "freebsd-mtx-fcmpset" => mtx::sleeping::<freebsd::Fcmpset2017>(name),
         "freebsd-mtx-no-spin" => mtx::sleeping::<Standard>(name),
+        "freebsd-thread-lock" => thread_lock::moves(name),
         "freebsd-spin-mtx" => mtx::spinning::<Standard>(name),
         "freebsd-spin-mtx-no-preread" => mtx::spinning::<freebsd::Era2014>(name),
         "linux-counter-mutex" => counter_mutex::spinning::<Crowd>(name),

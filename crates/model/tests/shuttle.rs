@@ -40,6 +40,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
     const SLEEPS: [LockEvent; 2] = [WaitNode, KickWaiter];
     const HEAD_SLEEPS: [LockEvent; 2] = [WaitHead, KickUnlock];
     const MUTEX: [LockEvent; 5] = [Slowpath, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexWake];
+    const CHAIN: [LockEvent; 4] = [Slowpath, MutexAfterSleep, ChainSleep, ChainWake];
     const SPINS: [LockEvent; 3] = [MutexOptLock, OsqLeave, OsqGranted];
     const RWSEM: [LockEvent; 6] =
         [RwsemSleepReader, RwsemSleepWriter, RwsemWakeReader, RwsemWakeWriter, RwsemRlock, RwsemWlock];
@@ -59,6 +60,10 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "linux-mutex-no-handoff" => &[&MUTEX, &SPINS],
         "linux-mutex-no-osq" | "linux-mutex-heedless" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
         "linux-mutex-no-spin" => &[&MUTEX, &[MutexHandOver]],
+        "freebsd-mtx-no-spin" => &[&CHAIN],
+        "freebsd-mtx-preloaded" | "freebsd-mtx-no-preread" => &[&CHAIN, &[MutexOptLock, ChainCancel]],
+        name if name.starts_with("freebsd-mtx") => &[&CHAIN, &[MutexOptLock]],
+        name if name.starts_with("freebsd-spin-mtx") || name == "freebsd-thread-lock" => &[&[Slowpath]],
         "linux-counter-mutex-no-spin" => &[&MUTEX],
         name if name.starts_with("linux-counter-mutex") => &[&MUTEX, &[MutexOptLock]],
         "rwsem-xadd-base" | "rwsem-xadd-preread" => &[&RWSEM],

@@ -4,6 +4,7 @@ pub mod chain;
 pub mod lock_delay;
 pub mod mtx;
 pub mod spin_mtx;
+pub mod thread_lock;
 pub mod tuning;
 
 use crate::platform::{ParkTimeout, Random, Settings};

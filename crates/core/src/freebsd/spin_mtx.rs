@@ -87,7 +87,7 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
     #[inline(always)]
     fn take(&self, me: ThreadId) -> Result<(), u32> {
         match T::CAS_VALUE {
-            // Ordering: Acquire, pairs with the Release in `unlock`: the last section happens before ours. Relaxed on failure,
+            // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before ours. Relaxed on failure,
             // where it is only tried again.
             CasValue::Found => self.word.compare_exchange_weak(FREE, me.get(), Acquire, Relaxed),
             // Ordering: Acquire, as above.
@@ -98,7 +98,7 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
 
     /// The first attempt of an acquisition.
     #[inline(always)]
-    fn take_fast(&self, me: ThreadId) -> Result<(), u32> {
+    pub(super) fn take_fast(&self, me: ThreadId) -> Result<(), u32> {
         if T::LOCK_PRE_READ {
             let seen = self.word.load(Relaxed);
             if seen != FREE {
@@ -116,6 +116,13 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
             CasValue::Reread | CasValue::Kept => self.word.load(Relaxed),
         };
         if seen == FREE { self.take(me) } else { Err(seen) }
+    }
+
+    /// t -> 0
+    #[inline(always)]
+    pub(super) fn make_free(&self) {
+        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens before the next.
+        self.word.store(FREE, Release);
     }
 
     fn recurse(&self) {
@@ -145,7 +152,7 @@ pub(super) struct Wait {
 
 impl Wait {
     /// Waits for a while, or until `done` holds of the word. The value seen last.
-    pub(super) fn step<P: Host, T: Tuning>(&mut self, word: &P::U32, done: impl Fn(u32) -> bool) -> u32 {
+    fn step<P: Host, T: Tuning>(&mut self, word: &P::U32, done: impl Fn(u32) -> bool) -> u32 {
         if T::BACKOFF != Backoff::None {
             self.delay.wait::<P>(T::BACKOFF);
             self.pauses = self.delay.total();
@@ -161,7 +168,7 @@ impl Wait {
     }
 
     /// Reports it once, if it has taken too long.
-    pub(super) fn report<P: Host, D: LongSpin>(&mut self, lock: *const (), owner: u32, waiter: ThreadId) {
+    fn report<P: Host, D: LongSpin>(&mut self, lock: *const (), owner: u32, waiter: ThreadId) {
         if self.is_reported || self.pauses < P::setting(Setting::FreebsdSpinLimit) {
             return;
         }
@@ -183,22 +190,21 @@ impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
                 seen = now;
                 if seen != FREE {
                     P::leave_section();
-                    seen = self.wait(me, &mut wait);
+                    while self.is_held_after(me, &mut wait) {}
+                    seen = FREE;
                     P::enter_section();
                 }
             }
         });
     }
 
-    /// Waits until nobody holds it.
-    fn wait(&self, me: ThreadId, wait: &mut Wait) -> u32 {
-        loop {
-            let seen = wait.step::<P, T>(&self.word, |seen| seen == FREE);
-            if seen == FREE {
-                return seen;
-            }
+    /// Waits for a while, or until nobody holds it; whether somebody does. Reports a wait that is too long.
+    pub(super) fn is_held_after(&self, me: ThreadId, wait: &mut Wait) -> bool {
+        let seen = wait.step::<P, T>(&self.word, |seen| seen == FREE);
+        if seen != FREE {
             wait.report::<P, D>((&raw const *self).cast(), seen, me);
         }
+        seen != FREE
     }
 
     /// As [`lock`](RawLock::lock); or, if the caller holds the mutex, counts: as many unlocks are needed.
@@ -230,7 +236,7 @@ impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
 
     /// Waits until nobody holds it, without taking it: what happened in the sections before is visible then.
     pub fn wait_unlocked(&self) {
-        // Ordering: Acquire, pairs with the Release in `unlock`: the last section happens before what follows.
+        // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before what follows.
         P::wait_until(&self.word, Acquire, |seen| seen == FREE);
     }
 }
@@ -256,8 +262,7 @@ unsafe impl<P: Host, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T, D> {
         if depth != 0 {
             self.depth.store(depth - 1, Relaxed);
         } else {
-            // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens before the next.
-            self.word.store(FREE, Release);
+            self.make_free();
         }
         P::leave_section();
     }
