@@ -243,6 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn sections_belong_to_the_thread() {
+        <Os>::enter_section();
+        <Os>::enter_section();
+        std::thread::spawn(|| assert_eq!(<Os>::section_depth(), 0)).join().unwrap();
+        assert_eq!(<Os>::section_depth(), 2);
+        <Os>::leave_section();
+        <Os>::leave_section();
+        assert_eq!(<Os>::section_depth(), 0);
+    }
+
+    #[test]
     fn priority_belongs_to_the_thread() {
         <Os>::set_priority(true);
         assert!(<Os>::is_priority());
