@@ -80,7 +80,7 @@ fn waits<T: Tuning>() {
     assert_eq!(OneThread::section_depth(), 1);
     // SAFETY: locked above.
     unsafe { lock.unlock(&()) };
-    assert_eq!(lock.home.is_locked(), false);
+    assert!(!lock.home.is_locked());
     assert_eq!(OneThread::thread_id(), ThreadId::new(1).unwrap());
 }
 
