@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread;
 
 use nearlock_core::classic::ttas::TtasLock;
+use nearlock_core::freebsd::mtx::{CONTESTED, Mtx};
+use nearlock_core::freebsd::tuning::NotAdaptive;
 use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
 use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::waiter::WaitLock;
@@ -30,6 +32,42 @@ fn a_mutex_may_go_when_every_unlock_has_returned() {
         let mutex = Box::new(Mutex::new());
         thread::scope(|scope| (0..3).for_each(|_| _ = scope.spawn(|| section(&mutex))));
         drop(mutex);
+    }
+}
+
+/// One that has its sleepers elsewhere.
+type WordMutex = Mtx<Os, NotAdaptive>;
+
+/// A pointer to it, for another thread.
+struct Last(*const WordMutex);
+
+// SAFETY: that thread is the last that uses it.
+unsafe impl Send for Last {}
+
+/// The `unlock` that has woken the last thread may not have returned when that one frees the mutex.
+#[test]
+fn a_mutex_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
+    for _ in 0..ROUNDS {
+        let mutex: *const WordMutex = Box::into_raw(Box::new(WordMutex::new()));
+        // SAFETY: alive until the other thread has locked it, which it cannot before the unlock below.
+        unsafe { (*mutex).lock(&()) };
+        let last = Last(mutex);
+        let last = thread::spawn(move || {
+            let Last(mutex) = { last };
+            // SAFETY: alive until it is freed here; unlock follows lock.
+            unsafe {
+                (*mutex).lock(&());
+                (*mutex).unlock(&());
+                drop(Box::from_raw(mutex.cast_mut()));
+            }
+        });
+        // SAFETY: as above.
+        while unsafe { (*mutex).word() }.load(Relaxed) & CONTESTED == 0 {
+            thread::yield_now();
+        }
+        // SAFETY: locked above.
+        unsafe { (*mutex).unlock(&()) };
+        last.join().unwrap();
     }
 }
 
