@@ -1,4 +1,5 @@
 use core::cell::Cell;
+use core::ptr;
 use std::boxed::Box;
 
 use super::*;
@@ -11,7 +12,7 @@ const _: () = assert!(size_of::<Chain<Native>>() == 64);
 type Chained = Locked<'static, OneThread>;
 
 /// Addresses of locks; all of them have the same chain.
-const LOCKS: [*const u64; 2] = [0x1000 as *const u64, 0x2000 as *const u64];
+const LOCKS: [*const u64; 2] = [ptr::without_provenance(0x1000), ptr::without_provenance(0x2000)];
 
 fn locked(lock: usize) -> Chained {
     Locked::of(LOCKS[lock])
