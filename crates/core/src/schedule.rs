@@ -85,6 +85,11 @@ pub trait Schedule: Platform {
     /// Whether the caller should stop spinning. To be asked at each turn of a loop of its own.
     fn should_give_way(spin: &mut Spin) -> bool;
 
+    /// Leaves the processor to others that are ready, once: the last that a spinner can do for one whose processor it may have.
+    fn give_way() {
+        Self::cpu_relax(u32::MAX);
+    }
+
     /// Spins until `done` holds of the word, and returns the value seen; or until there is reason to stop. The
     /// load that satisfies `done` has ordering `order`.
     #[track_caller]

@@ -4,7 +4,8 @@
 use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::freebsd::chain::Chains;
-use crate::freebsd::{mtx, spin_mtx, thread_lock, tuning as freebsd};
+use crate::freebsd::holds::SharedHolds;
+use crate::freebsd::{mtx, rw, spin_mtx, sx, thread_lock, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
@@ -25,6 +26,7 @@ pub trait EveryCapability:
     + LocalNodes<cna_v13::Node<Self>>
     + LocalNodes<osq::Node<Self>>
     + Chains
+    + SharedHolds
 {
 }
 
@@ -41,6 +43,7 @@ impl<P> EveryCapability for P where
         + LocalNodes<cna_v13::Node<Self>>
         + LocalNodes<osq::Node<Self>>
         + Chains
+        + SharedHolds
 {
 }
 
@@ -240,6 +243,17 @@ const SPIN_SETTINGS: &[Setting] =
 const BACKOFF_SETTINGS: &[Setting] =
     &[Setting::SpinBudgetNs, Setting::FreebsdDelayBase, Setting::FreebsdDelayMax];
 
+const READERS_SETTINGS: &[Setting] =
+    &[Setting::SpinBudgetNs, Setting::FreebsdDelayLoops, Setting::FreebsdDelayRetries];
+
+const READERS_BACKOFF_SETTINGS: &[Setting] = &[
+    Setting::SpinBudgetNs,
+    Setting::FreebsdDelayBase,
+    Setting::FreebsdDelayMax,
+    Setting::FreebsdDelayLoops,
+    Setting::FreebsdDelayRetries,
+];
+
 subjects! {
     "tas" Classic tas::TasLock<P>,
         "test-and-set: one word, and every look at it is a swap", Unbounded, &[];
@@ -387,6 +401,18 @@ subjects! {
         "freebsd-spin-mtx-no-preread with the pre-reads of November 2015", Unbounded, SPIN_LIMIT_SETTINGS;
     "freebsd-thread-lock" FreeBsd thread_lock::ThreadLock<P>,
         "freebsd-spin-mtx behind a pointer that may change: FreeBSD's thread_lock", Unbounded, SPIN_SETTINGS;
+    "freebsd-rw" FreeBsd [rw] rw::Rw<P>,
+        "FreeBSD's reader-writer lock: waiters spin for those who run, writers go first", Unbounded,
+        READERS_BACKOFF_SETTINGS;
+    "freebsd-rw-no-preread" FreeBsd [rw] rw::Rw<P, freebsd::Era2014>,
+        "freebsd-rw of FreeBSD 10.1: its writers write before they read, and nobody backs off", Unbounded,
+        READERS_SETTINGS;
+    "freebsd-sx" FreeBsd [rw timed] sx::Sx<P>,
+        "FreeBSD's shared-exclusive lock: freebsd-rw for long sections, whose waiters may give up", Unbounded,
+        READERS_BACKOFF_SETTINGS;
+    "freebsd-sx-no-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::Era2014>,
+        "freebsd-sx of FreeBSD 10.1: writers write before they read, and readers go first", Unbounded,
+        READERS_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

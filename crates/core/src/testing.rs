@@ -12,6 +12,7 @@ use std::vec::Vec;
 
 use crate::events::LockEvent;
 use crate::freebsd::chain::{Chain, Chains};
+use crate::freebsd::holds::{SharedHolds, SharedLock};
 use crate::platform::{
     Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random, Settings,
     Topology, ZeroNode,
@@ -45,6 +46,8 @@ thread_local! {
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
     static OTHERS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
+    /// By thread and kind.
+    static SHARED_HOLDS: RefCell<BTreeMap<(u32, usize), Cell<u32>>> = const { RefCell::new(BTreeMap::new()) };
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
     /// How long each pause was, since a test last looked.
     pub static PAUSES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
@@ -191,6 +194,13 @@ pub fn set_owner_state(thread: ThreadId, state: OwnerState) {
 unsafe impl Chains for OneThread {
     fn chain(_lock: *const ()) -> *const Chain<Self> {
         CHAIN.with(|chain| *chain)
+    }
+}
+
+impl SharedHolds for OneThread {
+    fn with_shared_holds<R>(of: SharedLock, f: impl FnOnce(&Cell<u32>) -> R) -> R {
+        let key = (Self::thread_id().get(), of as usize);
+        SHARED_HOLDS.with_borrow_mut(|holds| f(holds.entry(key).or_default()))
     }
 }
 

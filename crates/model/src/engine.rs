@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::holds::SharedLock;
 use nearlock_core::platform::AsymFence;
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::EveryCapability;
@@ -99,6 +100,8 @@ pub struct Thread {
     pub is_patient: bool,
     /// What locks call it; 0: they have not asked yet.
     pub number: u32,
+    /// How many locks it holds shared, at first: by [`SharedLock`].
+    pub shared_holds: [u32; SharedLock::COUNT],
     /// How many sections it is in, at first.
     pub sections: u32,
     /// Whether it is urgent at first; [`Priority::set_priority`](nearlock_core::platform::Priority::set_priority)

@@ -188,9 +188,27 @@ macro_rules! capabilities {
             fn processors() -> u32 {
                 1
             }
+            /// A turn in which the others may run.
+            fn give_way() {
+                <Self as nearlock_core::platform::Platform>::cpu_relax(0);
+            }
             fn should_give_way(spin: &mut nearlock_core::schedule::Spin) -> bool {
                 spin.turns += 1;
                 !Self::thread().is_patient && Self::has_spun(spin.turns)
+            }
+        }
+
+        impl nearlock_core::freebsd::holds::SharedHolds for $engine {
+            fn with_shared_holds<R>(
+                of: nearlock_core::freebsd::holds::SharedLock,
+                f: impl FnOnce(&Cell<u32>) -> R,
+            ) -> R {
+                let mut thread = Self::thread();
+                let holds = Cell::new(thread.shared_holds[of as usize]);
+                let r = f(&holds);
+                thread.shared_holds[of as usize] = holds.get();
+                Self::become_thread(thread);
+                r
             }
         }
 

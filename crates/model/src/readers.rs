@@ -150,13 +150,7 @@ fn held_at_first<E: Engine, L: RawRwLock>(
         let shared = Arc::new(Guarded::<E, L>::default());
         let writes = acts.iter().flat_map(|acts| acts.iter()).filter(|act| **act != Act::Read).count() as u32;
         let node = L::Node::default();
-        // SAFETY: the node is ours and outlives the section.
-        unsafe {
-            match first {
-                Act::Read => shared.lock.lock_shared(&node),
-                _ => shared.lock.lock(&node),
-            }
-        }
+        take::<E, L>(&shared, first, &node);
         let others: Vec<_> = (1..)
             .zip(acts)
             .map(|(slot, acts)| {
@@ -164,26 +158,13 @@ fn held_at_first<E: Engine, L: RawRwLock>(
                 E::spawn(in_slot(slot), move || acts.iter().for_each(|act| _ = act.on(&shared)))
             })
             .collect();
-        let written = match first {
-            Act::Read => {
-                shared.count.look();
-                // SAFETY: taken above.
-                unsafe { shared.lock.unlock_shared(&node) };
-                0
-            }
-            _ => {
-                shared.count.add_one();
-                // SAFETY: taken above.
-                unsafe { shared.lock.unlock(&node) };
-                1
-            }
-        };
+        let written = give_back::<E, L>(&shared, first, &node, || ());
         others.into_iter().for_each(|other| other.join().unwrap());
         finish(&shared, written + writes);
     })
 }
 
-/// How a reader that may give up waits.
+/// How a waiter that may give up waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     /// Until a moment which comes while it sleeps.
@@ -200,38 +181,98 @@ pub fn impatient_reader<E: Engine, L: RawTimedRwLock<Platform = E>>(
     preemptions: Option<usize>,
 ) -> Model<E> {
     let title = format!("{name}: written at first; a reader's {patience:?} | {}", titles(acts));
+    impatient::<E, L>(title, Act::Write, Act::Read, patience, acts, preemptions)
+}
+
+/// The first thread reads already when a writer comes that may give up, and others, who do what these lists say.
+pub fn impatient_writer<E: Engine, L: RawTimedRwLock<Platform = E>>(
+    name: &str,
+    patience: Patience,
+    acts: &'static [&'static [Act]],
+    preemptions: Option<usize>,
+) -> Model<E> {
+    let title = format!("{name}: read at first; a writer's {patience:?} | {}", titles(acts));
+    impatient::<E, L>(title, Act::Read, Act::Write, patience, acts, preemptions)
+}
+
+/// What the first thread does, `first`, is `Read` or `Write`; so is what the one does that may give up.
+fn impatient<E: Engine, L: RawTimedRwLock<Platform = E>>(
+    title: String,
+    first: Act,
+    waiter: Act,
+    patience: Patience,
+    acts: &'static [&'static [Act]],
+    preemptions: Option<usize>,
+) -> Model<E> {
     Model::new(title, acts.len() as u32 + 2, preemptions, move || {
         let shared = Arc::new(Guarded::<E, L>::default());
         let cancellation = Arc::new(Cancellation::<E>::default());
-        let writes = acts.iter().flat_map(|acts| acts.iter()).filter(|act| **act != Act::Read).count() as u32;
+        let written = Arc::new(AtomicU32::new(0));
         let node = L::Node::default();
-        // SAFETY: the node is ours and outlives the section.
-        unsafe { shared.lock.lock(&node) };
-        let reader = {
-            let (shared, cancellation) = (shared.clone(), cancellation.clone());
+        take::<E, L>(&shared, first, &node);
+        let impatient = {
+            let (shared, cancellation, written) = (shared.clone(), cancellation.clone(), written.clone());
             E::spawn(in_slot(1), move || {
                 let limit = match patience {
                     Patience::Time => Limit::until(E::now_ns() + 1),
                     Patience::Cancellation => Limit { until_ns: None, cancellation: Some(&cancellation) },
                 };
-                let _ = shared.shared_section_within(&limit);
+                if waiter == Act::Read {
+                    let _ = shared.shared_section_within(&limit);
+                } else if shared.section_within(&limit).is_ok() {
+                    written.fetch_add(1, Relaxed);
+                }
             })
         };
         let others = (2..).zip(acts).map(|(slot, acts)| {
-            let shared = shared.clone();
-            E::spawn(in_slot(slot), move || acts.iter().for_each(|act| _ = act.on(&shared)))
+            let (shared, written) = (shared.clone(), written.clone());
+            E::spawn(in_slot(slot), move || {
+                written.fetch_add(acts.iter().map(|act| act.on(&shared)).sum(), Relaxed);
+            })
         });
         let others: Vec<_> = others.collect();
-        shared.count.add_one();
-        if patience == Patience::Cancellation {
-            cancellation.cancel();
-        }
-        // SAFETY: taken above.
-        unsafe { shared.lock.unlock(&node) };
-        reader.join().unwrap();
+        let cancel = || {
+            if patience == Patience::Cancellation {
+                cancellation.cancel();
+            }
+        };
+        written.fetch_add(give_back::<E, L>(&shared, first, &node, cancel), Relaxed);
+        impatient.join().unwrap();
         others.into_iter().for_each(|other| other.join().unwrap());
-        finish(&shared, 1 + writes);
+        finish(&shared, written.load(Relaxed));
     })
+}
+
+/// The first thread takes the lock, to read or to write.
+fn take<E: Engine, L: RawRwLock>(shared: &Guarded<E, L>, first: Act, node: &L::Node) {
+    // SAFETY: the node is the caller's, and outlives the section, which `give_back` ends.
+    unsafe {
+        match first {
+            Act::Read => shared.lock.lock_shared(node),
+            _ => shared.lock.lock(node),
+        }
+    }
+}
+
+/// It does what it has taken the lock for, then `last`, and releases it; how many sections that wrote it was.
+fn give_back<E: Engine, L: RawRwLock>(
+    shared: &Guarded<E, L>,
+    first: Act,
+    node: &L::Node,
+    last: impl FnOnce(),
+) -> u32 {
+    if first == Act::Read {
+        shared.count.look();
+        last();
+        // SAFETY: taken by `take`; so below.
+        unsafe { shared.lock.unlock_shared(node) };
+        return 0;
+    }
+    shared.count.add_one();
+    last();
+    // SAFETY: as above.
+    unsafe { shared.lock.unlock(node) };
+    1
 }
 
 fn titles(acts: &[&[Act]]) -> String {

@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use nearlock_core::freebsd::holds::SharedLock;
 use nearlock_core::linux::cna::{self, Cna, CnaTuning};
 use nearlock_core::linux::cna_v13::{self, CnaV13};
 use nearlock_core::linux::qspinlock::{Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, Tail};
@@ -308,6 +309,7 @@ const NAMELESS: Thread = Thread {
     migrates: false,
     is_patient: false,
     number: 0,
+    shared_holds: [0; SharedLock::COUNT],
     sections: 0,
     urgent: false,
 };

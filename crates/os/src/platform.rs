@@ -1,5 +1,6 @@
 //! The platform.
 
+use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -7,6 +8,7 @@ use core::time::Duration;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::chain::{Chain, Chains};
+use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
@@ -140,6 +142,13 @@ impl<W: Wait> Sections for Os<W> {
     #[inline]
     fn section_depth() -> u32 {
         thread::section_depth()
+    }
+}
+
+impl<W: Wait> SharedHolds for Os<W> {
+    #[inline(always)]
+    fn with_shared_holds<R>(of: SharedLock, f: impl FnOnce(&Cell<u32>) -> R) -> R {
+        thread::with_shared_holds(of, f)
     }
 }
 

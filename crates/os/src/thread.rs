@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, compiler_f
 use std::thread_local;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::holds::SharedLock;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 use nearlock_core::schedule::{OwnerState, ThreadId};
 
@@ -32,6 +33,8 @@ thread_local! {
     static BARRED: AtomicBool = const { AtomicBool::new(false) };
     static LEASE: ThreadLease = const { ThreadLease(OnceCell::new()) };
     static URGENT: AtomicBool = const { AtomicBool::new(false) };
+    /// By kind. A signal handler leaves them as they were.
+    static SHARED_HOLDS: [Cell<u32>; SharedLock::COUNT] = const { [const { Cell::new(0) }; SharedLock::COUNT] };
     /// A signal handler leaves it as it was.
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
 }
@@ -187,6 +190,12 @@ pub fn is_priority() -> bool {
 #[inline]
 pub fn set_priority(urgent: bool) {
     URGENT.with(|word| word.store(urgent, Relaxed));
+}
+
+/// See [`SharedHolds`](nearlock_core::freebsd::holds::SharedHolds).
+#[inline]
+pub fn with_shared_holds<R>(of: SharedLock, f: impl FnOnce(&Cell<u32>) -> R) -> R {
+    SHARED_HOLDS.with(|holds| f(&holds[of as usize]))
 }
 
 /// The caller enters a section in which it must not sleep.

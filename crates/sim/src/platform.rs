@@ -1,12 +1,13 @@
 //! `Sim`, the platform that locks are instantiated with.
 
 use std::alloc::Layout;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::chain::{Chain, Chains};
+use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::platform::{
     AsymFence, Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority,
     Random, Settings, SplitWord, Topology, Work, ZeroNode,
@@ -287,6 +288,9 @@ impl Schedule for Sim {
     fn processors() -> u32 {
         with(|inner| inner.processors())
     }
+    fn give_way() {
+        leave_if(Engine::yield_cpu);
+    }
     fn should_give_way(_spin: &mut Spin) -> bool {
         with(|inner| inner.engine.borrow().is_wanted())
     }
@@ -403,6 +407,12 @@ impl Work for Sim {
     }
     fn may_give_way() {
         leave_if(Engine::offer);
+    }
+}
+
+impl SharedHolds for Sim {
+    fn with_shared_holds<R>(of: SharedLock, f: impl FnOnce(&Cell<u32>) -> R) -> R {
+        with(|inner| inner.task(|task| f(&task.shared_holds[of as usize])))
     }
 }
 

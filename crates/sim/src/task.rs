@@ -1,9 +1,11 @@
 //! A simulated thread: a coroutine, the CPU on which it runs or ran last, its store buffer.
 
+use std::cell::Cell;
 use std::ptr;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use nearlock_core::freebsd::holds::SharedLock;
 
 use crate::access::Access;
 use crate::account::Account;
@@ -94,6 +96,8 @@ pub struct Task {
     /// State of the generator behind `Random`.
     pub random: u32,
     pub urgent: bool,
+    /// How many locks of a kind it holds shared.
+    pub shared_holds: [Cell<u32>; SharedLock::COUNT],
     /// How many sections it is in: it is not taken off its CPU.
     pub sections: u32,
     pub sibling: Sibling,
@@ -142,6 +146,7 @@ impl Task {
             records: Vec::new(),
             random: 1,
             urgent: false,
+            shared_holds: Default::default(),
             sections: 0,
             sibling: Sibling::Idle,
             slowdown: 1.0,

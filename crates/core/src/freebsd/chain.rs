@@ -238,4 +238,4 @@ impl<P: Platform> Drop for Locked<'_, P> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -36,6 +36,29 @@ pub const fn auto_max(processors: u32) -> u32 {
     if max < DELAY_MAX { max } else { DELAY_MAX }
 }
 
+/// How many pauses a spell of spinning for readers takes at most.
+pub fn loops<P: Settings + Schedule>() -> u32 {
+    /// Where `freebsd.delay-loops` leaves it open, unless a delay may be longer.
+    const LEAST: u32 = 10_000;
+    match P::setting(Setting::FreebsdDelayLoops) as u32 {
+        0 => greatest::<P>().max(LEAST),
+        loops => loops,
+    }
+}
+
+/// How many such spells there are between two sleeps.
+pub fn retries<P: Settings>() -> u32 {
+    P::setting(Setting::FreebsdDelayRetries) as u32
+}
+
+/// The greatest exponential delay.
+fn greatest<P: Settings + Schedule>() -> u32 {
+    match P::setting(Setting::FreebsdDelayMax) as u32 {
+        0 => auto_max(P::processors()),
+        max => max,
+    }
+}
+
 /// Numbers of [`Backoff::Linear`], in pauses: for one processor, times two as one of them is not whole.
 mod linear {
     /// Before the first step.
@@ -72,11 +95,7 @@ impl LockDelay {
             Backoff::Linear => self.next_linear(P::processors(), P::random_u32()),
             Backoff::Exponential => {
                 let base = P::setting(Setting::FreebsdDelayBase) as u32;
-                let max = match P::setting(Setting::FreebsdDelayMax) as u32 {
-                    0 => auto_max(P::processors()),
-                    max => max,
-                };
-                self.next_exponential(base, max)
+                self.next_exponential(base, greatest::<P>())
             }
         };
         self.pause::<P>(pauses);
@@ -152,6 +171,16 @@ mod tests {
         let grown = delays(Backoff::Linear, 20);
         assert_eq!(grown[0], 1999 % 300);
         assert_eq!(grown[17..], [1999, 1999, 1999], "up to 2000");
+    }
+
+    #[test]
+    fn spells_of_spinning_for_readers_are_as_long_as_the_longest_delay() {
+        assert_eq!((retries::<OneThread>(), loops::<OneThread>()), (10, 10_000));
+        set(Setting::FreebsdDelayMax, 20_000);
+        assert_eq!(loops::<OneThread>(), 20_000);
+        set(Setting::FreebsdDelayLoops, 7);
+        set(Setting::FreebsdDelayRetries, 0);
+        assert_eq!((retries::<OneThread>(), loops::<OneThread>()), (0, 7));
     }
 
     #[test]

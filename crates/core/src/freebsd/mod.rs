@@ -1,9 +1,13 @@
 //! The locks of the FreeBSD kernel, as user-space algorithms.
 
 pub mod chain;
+pub mod holds;
 pub mod lock_delay;
 pub mod mtx;
+pub mod rw;
+pub mod rwsx;
 pub mod spin_mtx;
+pub mod sx;
 pub mod thread_lock;
 pub mod tuning;
 
@@ -11,6 +15,12 @@ use crate::platform::{ParkTimeout, Random, Settings};
 use crate::schedule::{Schedule, Sections};
 
 /// What these locks ask of a platform.
-pub trait Host: chain::Chains + ParkTimeout + Schedule + Sections + Settings + Random {}
+pub trait Host:
+    chain::Chains + holds::SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random
+{
+}
 
-impl<P: chain::Chains + ParkTimeout + Schedule + Sections + Settings + Random> Host for P {}
+impl<P: chain::Chains + holds::SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random> Host
+    for P
+{
+}

@@ -45,6 +45,43 @@ pub enum ReleaseOrder {
     CollectFirst,
 }
 
+/// How a waiter that spins for readers passes the time between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReaderWait {
+    /// By one pause.
+    OnePause,
+    /// By a pause for each reader: since December 2017.
+    PausePerReader,
+}
+
+/// What the last reader that leaves makes of the mark that a writer spins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpinnerBit {
+    /// It takes it off, so that readers may come in before the writer.
+    Cleared,
+    /// It leaves it, so that readers wait for the writer: since May 2018.
+    Kept,
+}
+
+/// Who goes first where readers and writers compete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precedence {
+    /// Readers wait behind writers that wait or spin, and a release wakes the writers.
+    Writers,
+    /// Readers join those who read, and a release wakes the readers.
+    Readers,
+}
+
+/// Which releases of an sx notice that the waiters of a bit have given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaleBits {
+    /// Those of writers, which count the queue. The last reader wakes nobody then, and readers that wait behind the bit may
+    /// sleep for ever. The kernel.
+    SeenByWriters,
+    /// All of them.
+    SeenByAll,
+}
+
 /// The switches. The defaults are those of the present kernel.
 pub trait Tuning: Send + Sync + 'static {
     /// Whether the fast path of `lock` (and `try_lock`) reads the word before it tries to write it.
@@ -66,6 +103,16 @@ pub trait Tuning: Send + Sync + 'static {
     const WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::RetryLocked;
     /// What a release with waiters does first.
     const RELEASE_ORDER: ReleaseOrder = ReleaseOrder::FreeFirst;
+    /// How a waiter that spins for readers passes the time between two looks.
+    const READER_WAIT: ReaderWait = ReaderWait::PausePerReader;
+    /// What the last reader makes of the mark that a writer spins.
+    const SPINNER_BIT: SpinnerBit = SpinnerBit::Kept;
+    /// Who goes first at an rw.
+    const RW_PRECEDENCE: Precedence = Precedence::Writers;
+    /// Who goes first at an sx.
+    const SX_PRECEDENCE: Precedence = Precedence::Writers;
+    /// Which releases of an sx notice that waiters have given up. Not that of the kernel, which is a mistake.
+    const SX_STALE_BITS: StaleBits = StaleBits::SeenByAll;
 }
 
 impl Tuning for Standard {}
@@ -107,6 +154,9 @@ presets! {
         FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
         WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
         RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+        READER_WAIT: ReaderWait = ReaderWait::OnePause;
+        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+        SX_PRECEDENCE: Precedence = Precedence::Readers;
     }
     /// [`Era2014`] with the pre-reads of the fast paths, and not that of waiters.
     PreReadFastPath {
@@ -118,6 +168,9 @@ presets! {
         FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
         WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
         RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+        READER_WAIT: ReaderWait = ReaderWait::OnePause;
+        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+        SX_PRECEDENCE: Precedence = Precedence::Readers;
     }
     /// [`Era2014`] with the pre-read of waiters only.
     PreReadHardPath {
@@ -126,6 +179,9 @@ presets! {
         FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
         WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
         RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+        READER_WAIT: ReaderWait = ReaderWait::OnePause;
+        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+        SX_PRECEDENCE: Precedence = Precedence::Readers;
     }
     /// [`Era2014`] with all pre-reads: the patch of November 2015 as it was posted.
     PreReadEverywhere {
@@ -136,6 +192,9 @@ presets! {
         FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
         WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
         RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+        READER_WAIT: ReaderWait = ReaderWait::OnePause;
+        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+        SX_PRECEDENCE: Precedence = Precedence::Readers;
     }
     /// [`PreReadEverywhere`] whose waiters keep the value that they have read: the form of the patch before. One that loses
     /// the race for a free mutex sleeps.
@@ -147,6 +206,9 @@ presets! {
         FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
         WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
         RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+        READER_WAIT: ReaderWait = ReaderWait::OnePause;
+        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+        SX_PRECEDENCE: Precedence = Precedence::Readers;
     }
     /// [`PreReadEverywhere`] with the linear, random back-off of August 2016.
     LinearBackoff2016 {
@@ -157,12 +219,18 @@ presets! {
         FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
         WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
         RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+        READER_WAIT: ReaderWait = ReaderWait::OnePause;
+        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+        SX_PRECEDENCE: Precedence = Precedence::Readers;
     }
     /// What came after the pre-read, of March 2017: the fast paths write at once, waiters go by what a failed write has found,
     /// and back off exponentially.
     Fcmpset2017 {
         WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
         RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+        READER_WAIT: ReaderWait = ReaderWait::OnePause;
+        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+        SX_PRECEDENCE: Precedence = Precedence::Readers;
     }
 }
 

@@ -24,13 +24,19 @@ fn leaked<T: Default>() -> &'static T {
 
 /// Puts a waiter of another thread there.
 fn sleeper(lock: usize, queue: Queue) -> &'static Waiter<OneThread> {
+    sleeper_at(LOCKS[lock], queue)
+}
+
+/// As [`sleeper`], for a lock that exists.
+pub fn sleeper_at<L>(lock: *const L, queue: Queue) -> &'static Waiter<OneThread> {
     let waiter = leaked();
     // SAFETY: it stays for ever.
-    unsafe { locked(lock).enqueue(queue, waiter) };
+    unsafe { Locked::of(lock).enqueue(queue, waiter) };
     waiter
 }
 
-fn is_awake(waiter: &Waiter<OneThread>) -> bool {
+/// Whether a release has taken it out, and woken it.
+pub fn is_awake(waiter: &Waiter<OneThread>) -> bool {
     waiter.rest_within(&Limit::until(0)) == Ok(Signal::Granted)
 }
 

@@ -1,0 +1,413 @@
+//! What FreeBSD's reader-writer locks have in common: [`rw`](super::rw), whose waiters lend their priority in the kernel, and
+//! [`sx`](super::sx), whose waiters may give up. Waiters spin while they have reason to, and sleep in a [chain](super::chain).
+//!
+//! ```text
+//! word   bits 5-63 readers, or a writing thread's id | 4 RECURSED | 3 SPINNER | 2 WRITE_WAITERS | 1 READ_WAITERS | 0 WRITTEN
+//!        (the kernel has the opposite of WRITTEN, so that its free word is 1)
+//! depth  how often the writer has locked it again. The writer's alone
+//!
+//! (readers or t; WRITTEN, SPINNER, WRITE_WAITERS, READ_WAITERS); * is anything
+//!  r;0,0,0,*  -> r+1;0,0,0,*    a reader                                              `add_reader`
+//!  r;0,*,*,*  -> r+1;0,*,*,*    a reader that holds another one, or only tries        `add_reader`
+//!  r;0,*,*,*  -> r-1;0,*,*,*    a reader leaves others behind; or nobody waits        `drop_reader`
+//!  1;0,*,w,r  -> 0;0,*,0,r      the last reader, which holds the chain; wakes writers `unlock_shared_slow`
+//!  1;0,*,0,1  -> 0;0,*,0,0      the same; wakes readers
+//!  0;0,*,0,0  -> t;1,0,0,0      a writer                                              `attempt`
+//!  0;0,*,*,*  -> t;1,0,*,*      a writer, which holds the chain                       `sleep_to_write`
+//!  r;0,0,*,*  -> r;0,1,*,*      a writer begins to spin for readers                   `spin_to_write`
+//!  *;*,*,*,*  -> *;*,0,1,*      a writer, which holds the chain, is about to sleep    `sleep_to_write`
+//!  *;*,*,*,0  -> *;*,*,*,1      a reader, which holds the chain, is about to sleep    `sleep_to_read`
+//!  t;1,0,*,*  -> t|RECURSED..   the writer locks it again; and back                   `recurse`, `unlock_slow`
+//!  t;1,0,0,0  -> 0;0,0,0,0      unlock                                                `release`
+//!  t;1,0,w,r  -> 0;0,0,0,*      unlock, which holds the chain; wakes one queue        `release_contested`
+//!  t;1,0,0,0  -> 1;0,0,0,0      downgrade                                             `share`
+//!  t;1,0,*,*  -> 1;0,0,*,*      downgrade, which holds the chain                      `downgrade_contested`
+//!  1;0,*,*,*  -> t;1,0,*,*      upgrade                                               `try_upgrade`
+//!  0;0,0,0,0  -> 0;1,0,1,1      destroy: for ever
+//! ```
+//! RECURSED: beside a writer only, exactly while depth is not 0. SPINNER: beside readers, or alone. Waiter bits on a word that
+//! is free otherwise are nothing unusual: a release leaves the bit of the queue that it does not wake. Readers may come in then;
+//! writers too, but under the chain's lock. With [`Precedence::Readers`] the two waiter bits change their parts in releases,
+//! readers heed WRITTEN only, and nobody sets SPINNER.
+//!
+//! 1. WRITTEN is set from a word without readers (but the one that upgrades), and cleared by the writer whom the word names.
+//!    Nobody becomes a reader while it is set.
+//! 2. Waiter bits are set and cleared under the chain's lock, and whoever clears one wakes its queue. So a release that finds
+//!    no bit leaves nobody asleep.
+//! 3. A waiter bit stands for a queue that is not empty, unless all in it have given up. A release believes the bit of the
+//!    queue that it prefers only after a look at that queue ([`StaleBits`]): else it would wake nobody, and leave the other queue
+//!    asleep at a free lock. The other queue it wakes without a look.
+//! 4. While SPINNER is set, a writer is awake that has set it; it is about to take the lock, or to clear the bit as it goes to
+//!    sleep. Any writer may take the lock in its place. So whoever sleeps because of SPINNER is woken in the end: a writer that
+//!    takes the lock from waiters keeps their bits.
+//! 5. After the step that makes the lock free nothing in it is touched: what remains is in the chain and the waiters. So
+//!    whoever finds it free may free its memory.
+//!
+//! A writer that spins for readers is in a section ([`Sections`]) from before it sets SPINNER until it has the lock or the bit
+//! is gone: in the kernel it is not preempted, and readers wait for it without bound. No section keeps a program's thread
+//! on its processor. So readers wait for it as they do for others that run, until their spinning has lasted long enough; then
+//! they give the processor away once, and sleep.
+//!
+//! Fairness: none. A release makes all waiters of one queue runnable, and they compete with newcomers. Writers go before
+//! readers, who can starve; and writers can starve all the same, as SPINNER is one bit for all of them, which readers may get
+//! ahead of when a writer leaves, and which those who hold another lock of the kind do not heed.
+//!
+//! A thread that reads may read again, any number of times. A writer may write again where that is permitted
+//! ([`lock_recursive`](RwSx::lock_recursive)). To read what one writes, or to write what one reads, is a mistake: with debug
+//! assertions the former panics, as do a release of what one does not hold, and a downgrade by a writer that has locked it
+//! twice.
+//!
+//! Of [`CasValue`] these locks know `Found`, and take both others for `Reread`.
+//!
+//! Differences from the kernel: those of [`mtx`](super::mtx); and an upgrade past waiters does not take the chain, since it has
+//! no turnstile to claim.
+//! Source: FreeBSD's `kern_rwlock.c` (Baldwin; Guzik) and `kern_sx.c` (Evans; Rao; Guzik), from descriptions in own words.
+
+mod convert;
+mod read;
+mod write;
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::Host;
+use super::chain::{Locked, Queue};
+use super::holds::{self, SharedLock};
+use super::lock_delay::{self, Backoff, LockDelay};
+use super::tuning::{CasValue, FollowOwner, Precedence, ReaderWait, StaleBits, Tuning};
+use crate::platform::{Atomic, Platform};
+use crate::raw::{RawLock, RawRwLock, RawTryLock};
+#[cfg(doc)]
+use crate::schedule::Sections;
+use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
+use crate::waiter::Limit;
+
+pub(super) use write::Recursion;
+
+/// Nobody holds it, and nobody waits.
+const FREE: u64 = 0;
+/// The bit of a writer.
+pub const WRITTEN: u64 = 1;
+/// The bit of readers in the chain.
+pub const READ_WAITERS: u64 = 1 << 1;
+/// The bit of writers in the chain.
+pub const WRITE_WAITERS: u64 = 1 << 2;
+/// The bit of a writer that spins until the readers have left.
+pub const SPINNER: u64 = 1 << 3;
+/// The bit of a writer that has locked it more than once.
+pub const RECURSED: u64 = 1 << 4;
+/// One reader.
+const READER: u64 = 1 << 5;
+const WAITERS: u64 = READ_WAITERS | WRITE_WAITERS;
+/// Must not be used any more.
+const DESTROYED: u64 = WRITTEN | WAITERS;
+
+const _: () = assert!((WRITTEN | WAITERS | SPINNER | RECURSED) & READER == 0 && READER.is_power_of_two());
+const _: () = assert!(READER.trailing_zeros() + ThreadId::BITS <= u64::BITS);
+
+const fn owned_by(thread: ThreadId) -> u64 {
+    thread.get() as u64 * READER | WRITTEN
+}
+
+const fn is_written(word: u64) -> bool {
+    word & WRITTEN != 0
+}
+
+/// Whom the word names, if that is a writer.
+const fn writer_of(word: u64) -> Option<ThreadId> {
+    if is_written(word) { ThreadId::new((word / READER) as u32) } else { None }
+}
+
+/// How many read; 0 while somebody writes.
+const fn readers_of(word: u64) -> u64 {
+    if is_written(word) { 0 } else { word / READER }
+}
+
+/// Whether nobody holds it. Others may wait.
+const fn is_free(word: u64) -> bool {
+    !is_written(word) && word < READER
+}
+
+/// Which of the two locks it is, and what differs.
+pub trait Kind: Send + Sync + 'static {
+    /// What a thread that holds it shared is counted as.
+    const HOLDS: SharedLock;
+    /// Whether a downgrade wakes readers though writers wait.
+    const DOWNGRADE_WAKES_READERS: bool;
+    /// Whether a writer that has slept spins for readers as often as before.
+    const SLEEP_REFRESHES_WRITERS: bool;
+
+    /// Who goes first.
+    fn precedence<T: Tuning>() -> Precedence;
+    /// Which releases do not believe a waiter bit without a look at the queue; `None`: none need to.
+    fn stale_bits<T: Tuning>() -> Option<StaleBits>;
+}
+
+/// What one acquisition knows of its spinning.
+#[derive(Default)]
+struct Pace {
+    delay: LockDelay,
+    spin: Spin,
+    /// Spells of spinning for readers.
+    tries: u32,
+    /// It has spun for long enough, and sleeps whatever the others do.
+    is_tired: bool,
+}
+
+/// See the [module](self). 16 bytes natively; all zero: unlocked.
+#[repr(C)]
+pub struct RwSx<P: Platform, T: Tuning, K: Kind> {
+    word: P::U64,
+    depth: P::U32,
+    switches: PhantomData<(T, K)>,
+}
+
+impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
+    /// An unlocked lock, in `const`.
+    pub const fn new() -> Self {
+        Self { word: Atomic::ZERO, depth: Atomic::ZERO, switches: PhantomData }
+    }
+
+    /// The word: for tests, to look at.
+    #[doc(hidden)]
+    pub fn word(&self) -> &P::U64 {
+        &self.word
+    }
+
+    /// Changes the word; what was found if it was another. With [`CasValue::Found`] that may be `seen`.
+    #[inline(always)]
+    #[track_caller]
+    fn exchange(&self, seen: u64, to: u64, order: core::sync::atomic::Ordering) -> Result<(), u64> {
+        // Relaxed on failure, where it is only tried again.
+        match T::CAS_VALUE {
+            CasValue::Found => self.word.compare_exchange_weak(seen, to, order, Relaxed),
+            CasValue::Reread | CasValue::Kept => self.word.compare_exchange(seen, to, order, Relaxed),
+        }
+        .map(drop)
+    }
+
+    /// What to go by after an exchange that failed, and has found this.
+    #[inline(always)]
+    fn after_failure(&self, found: u64) -> u64 {
+        match T::CAS_VALUE {
+            CasValue::Found => found,
+            CasValue::Reread | CasValue::Kept => self.word.load(Relaxed),
+        }
+    }
+
+    /// Whether a reader may come in. `reads`: it holds another lock of the kind shared, or this one.
+    #[inline(always)]
+    fn admits(seen: u64, reads: bool) -> bool {
+        let waits_for_writers = K::precedence::<T>() == Precedence::Writers && !reads;
+        !is_written(seen) && !(waits_for_writers && seen & (WRITE_WAITERS | SPINNER) != 0)
+    }
+
+    /// r -> r+1, as long as `may_enter`. What the word is if not.
+    #[inline(always)]
+    fn add_reader(&self, mut seen: u64, may_enter: impl Fn(u64) -> bool) -> Result<(), u64> {
+        while may_enter(seen) {
+            // Ordering: Acquire, pairs with the Releases of writers, in `release`, `release_contested`, `share` and `downgrade_contested`: the
+            // last writer's section happens before ours.
+            match self.exchange(seen, seen + READER, Acquire) {
+                Ok(()) => return Ok(()),
+                Err(found) => seen = self.after_failure(found),
+            }
+        }
+        Err(seen)
+    }
+
+    /// The first attempt of a writer.
+    #[inline(always)]
+    fn take_fast(&self, me: ThreadId) -> Result<(), u64> {
+        if T::LOCK_PRE_READ {
+            let seen = self.word.load(Relaxed);
+            if seen != FREE {
+                return Err(seen);
+            }
+        }
+        // 0 -> t
+        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
+        self.exchange(FREE, owned_by(me), Acquire)
+    }
+
+    /// t -> 0, without waiters.
+    #[inline(always)]
+    fn release(&self, me: ThreadId) -> Result<(), u64> {
+        // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
+        self.exchange(owned_by(me), FREE, Release)
+    }
+
+    /// t -> 1 reader, without waiters.
+    #[inline(always)]
+    fn share(&self, me: ThreadId) -> Result<(), u64> {
+        // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before theirs.
+        self.exchange(owned_by(me), READER, Release)
+    }
+}
+
+impl<P: Platform, T: Tuning, K: Kind> Default for RwSx<P, T, K> {
+    fn default() -> Self {
+        Self { word: Atomic::new(FREE), depth: Atomic::new(0), switches: PhantomData }
+    }
+}
+
+impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
+    /// Whether it has reason to wait awake: somebody writes, and runs.
+    fn is_written_by_runner(seen: u64) -> bool {
+        writer_of(seen).is_some_and(|writer| P::owner_state(writer) != OwnerState::Asleep)
+    }
+
+    /// Spins while it is written by threads that run, or by this one only if they are not followed. What the word is then.
+    fn spin_for_writer(&self, mut writer: ThreadId, pace: &mut Pace) -> u64 {
+        loop {
+            let seen = if T::BACKOFF == Backoff::None {
+                let changed = |seen| writer_of(seen) != Some(writer);
+                match P::spin_on_owner(&mut pace.spin, &self.word, Relaxed, writer, changed) {
+                    Ok(seen) => seen,
+                    Err(why) => {
+                        pace.is_tired = why == Stop::GiveWay;
+                        return self.word.load(Relaxed);
+                    }
+                }
+            } else {
+                if P::should_give_way(&mut pace.spin) {
+                    pace.is_tired = true;
+                    return self.word.load(Relaxed);
+                }
+                pace.delay.wait::<P>(T::BACKOFF);
+                self.word.load(Relaxed)
+            };
+            let is_followed = |now| now == writer || T::FOLLOW_OWNER == FollowOwner::Any;
+            match writer_of(seen) {
+                Some(now) if is_followed(now) && Self::is_written_by_runner(seen) => writer = now,
+                _ => return seen,
+            }
+        }
+    }
+
+    /// A spell of spinning for readers, until `is_over`. What the word is then; `None` if it has not come to that.
+    fn spin_for_readers(&self, mut seen: u64, pace: &mut Pace, is_over: impl Fn(u64) -> bool) -> Option<u64> {
+        pace.tries += 1;
+        let loops = lock_delay::loops::<P>();
+        let mut paused = 0;
+        while paused < loops {
+            if P::should_give_way(&mut pace.spin) {
+                pace.is_tired = true;
+                return None;
+            }
+            let pauses = match T::READER_WAIT {
+                ReaderWait::OnePause => 1,
+                ReaderWait::PausePerReader => readers_of(seen).clamp(1, loops.into()) as u32,
+            };
+            pace.delay.pause::<P>(pauses);
+            paused += pauses;
+            seen = self.word.load(Relaxed);
+            if is_over(seen) {
+                return Some(seen);
+            }
+        }
+        None
+    }
+
+    /// Which queue a release wakes that leaves the lock free, and the waiter bits that stay. `looks`: it does not believe the
+    /// bit of the queue that goes first.
+    fn next_queue(seen: u64, chain: &Locked<'_, P>, looks: impl Fn(StaleBits) -> bool) -> (Queue, u64) {
+        let [(first, bit), (second, other_bit)] = match K::precedence::<T>() {
+            Precedence::Writers => [(Queue::Exclusive, WRITE_WAITERS), (Queue::Shared, READ_WAITERS)],
+            Precedence::Readers => [(Queue::Shared, READ_WAITERS), (Queue::Exclusive, WRITE_WAITERS)],
+        };
+        let is_believed = || !K::stale_bits::<T>().is_some_and(&looks) || chain.count(first) > 0;
+        if seen & bit != 0 && is_believed() { (first, seen & other_bit) } else { (second, 0) }
+    }
+}
+
+// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+unsafe impl<P: Host, T: Tuning, K: Kind> RawLock for RwSx<P, T, K> {
+    type Node = ();
+
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        let acquired = self.lock_with(Recursion::Forbidden, &Limit::NONE);
+        debug_assert!(acquired.is_ok(), "no limit");
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        let me = P::thread_id();
+        if T::UNLOCK_PRE_READ {
+            let seen = self.word.load(Relaxed);
+            if seen != owned_by(me) {
+                return self.unlock_slow(me, seen);
+            }
+        }
+        if let Err(found) = self.release(me) {
+            self.unlock_slow(me, found);
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Host, T: Tuning, K: Kind> RawTryLock for RwSx<P, T, K> {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let me = P::thread_id();
+        loop {
+            match self.take_fast(me) {
+                Ok(()) => return true,
+                // It has failed for no reason.
+                Err(FREE) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        let word = self.word.load(Relaxed);
+        writer_of(word).is_some() || readers_of(word) > 0
+    }
+}
+
+// SAFETY: a reader is in the word while it reads, and nobody writes then (invariant 1).
+unsafe impl<P: Host, T: Tuning, K: Kind> RawRwLock for RwSx<P, T, K> {
+    #[inline]
+    unsafe fn lock_shared(&self, _node: &()) {
+        let acquired = self.lock_shared_with(&Limit::NONE);
+        debug_assert!(acquired.is_ok(), "no limit");
+    }
+
+    /// Goes past writers that wait.
+    #[inline]
+    unsafe fn try_lock_shared(&self, _node: &()) -> bool {
+        let is_added = self.add_reader(self.word.load(Relaxed), |seen| !is_written(seen)).is_ok();
+        if is_added {
+            holds::add::<P>(K::HOLDS);
+        }
+        is_added
+    }
+
+    #[inline]
+    unsafe fn unlock_shared(&self, _node: &()) {
+        holds::remove::<P>(K::HOLDS);
+        if self.drop_reader(self.word.load(Relaxed)).is_err() {
+            self.unlock_shared_slow();
+        }
+    }
+
+    #[inline]
+    fn is_locked_exclusive(&self) -> bool {
+        writer_of(self.word.load(Relaxed)).is_some()
+    }
+
+    #[inline]
+    unsafe fn downgrade(&self, _node: &()) {
+        let me = P::thread_id();
+        holds::add::<P>(K::HOLDS);
+        if self.share(me).is_err() {
+            self.downgrade_slow(me);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,173 @@
+//! Readers that do not get in at once, and the last one that leaves.
+
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
+use super::{
+    FREE, Kind, Pace, READ_WAITERS, READER, RwSx, SPINNER, WAITERS, is_free, is_written, readers_of,
+    writer_of,
+};
+use crate::events::LockEvent;
+use crate::freebsd::Host;
+use crate::freebsd::chain::{Abandoned, Locked, Queue};
+use crate::freebsd::tuning::{SpinnerBit, StaleBits, Tuning, WaiterCasFail};
+use crate::freebsd::{holds, lock_delay};
+use crate::platform::{Atomic, Platform};
+use crate::waiter::{GaveUp, Limit};
+
+/// Whether a writer spins that is about to take it.
+const fn is_spoken_for(word: u64) -> bool {
+    is_free(word) && word & SPINNER != 0
+}
+
+impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
+    /// r -> r-1, unless that would leave waiters at a free lock: then what the word is.
+    #[inline(always)]
+    pub(super) fn drop_reader(&self, mut seen: u64) -> Result<(), u64> {
+        loop {
+            debug_assert!(readers_of(seen) > 0, "releases a share that nobody holds");
+            let is_last = readers_of(seen) <= 1;
+            if is_last && seen & WAITERS != 0 {
+                return Err(seen);
+            }
+            let left = if is_last { Self::spinner_left(seen) } else { seen - READER };
+            // Ordering: Release, pairs with the Acquires of the writer that comes next: our section happens before its.
+            match self.exchange(seen, left, Release) {
+                Ok(()) => return Ok(()),
+                Err(found) => seen = self.after_failure(found),
+            }
+        }
+    }
+
+    /// What the last reader leaves of SPINNER.
+    fn spinner_left(seen: u64) -> u64 {
+        match T::SPINNER_BIT {
+            SpinnerBit::Cleared => FREE,
+            SpinnerBit::Kept => seen & SPINNER,
+        }
+    }
+}
+
+impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
+    #[inline(always)]
+    pub(in crate::freebsd) fn lock_shared_with(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        if let Err(seen) = self.add_reader(self.word.load(Relaxed), |seen| Self::admits(seen, false)) {
+            self.lock_shared_slow(seen, limit)?;
+        }
+        holds::add::<P>(K::HOLDS);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_shared_slow(&self, mut seen: u64, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        P::count(LockEvent::Slowpath);
+        P::in_slow_path(|| {
+            debug_assert!(writer_of(seen) != Some(P::thread_id()), "reads a lock that it writes");
+            let reads = holds::any::<P>(K::HOLDS);
+            let mut pace = Pace::default();
+            loop {
+                match self.add_reader(seen, |seen| Self::admits(seen, reads)) {
+                    Ok(()) => return Ok(()),
+                    Err(now) => seen = now,
+                }
+                seen = match self.spin_to_read(seen, reads, &mut pace) {
+                    Some(seen) => seen,
+                    None => self.sleep_to_read(reads, &mut pace, limit)?,
+                };
+            }
+        })
+    }
+
+    /// Spins, if there is reason to; what the word is then. `None`: it should sleep.
+    fn spin_to_read(&self, seen: u64, reads: bool, pace: &mut Pace) -> Option<u64> {
+        if pace.is_tired {
+            return None;
+        }
+        if let Some(writer) = writer_of(seen) {
+            return Self::is_written_by_runner(seen).then(|| self.spin_for_writer(writer, pace));
+        }
+        if is_spoken_for(seen) {
+            return Some(self.spin_for_spinner(pace));
+        }
+        if is_written(seen) || pace.tries >= lock_delay::retries::<P>() {
+            return None;
+        }
+        let is_over = |seen| is_written(seen) || is_free(seen) || Self::admits(seen, reads);
+        self.spin_for_readers(seen, pace, is_over)
+    }
+
+    /// Waits for a writer to take what it has spun for; what the word is then.
+    fn spin_for_spinner(&self, pace: &mut Pace) -> u64 {
+        /// Between two looks. As in the kernel.
+        const PAUSES: u32 = 2;
+        while !P::should_give_way(&mut pace.spin) {
+            pace.delay.pause::<P>(PAUSES);
+            let seen = self.word.load(Relaxed);
+            if !is_spoken_for(seen) {
+                return seen;
+            }
+        }
+        // It may be the writer who needs the processor.
+        P::give_way();
+        pace.is_tired = true;
+        self.word.load(Relaxed)
+    }
+
+    /// Sleeps in the chain, unless there is reason not to by now; what the word is then.
+    fn sleep_to_read(&self, reads: bool, pace: &mut Pace, limit: &Limit<'_, P>) -> Result<u64, GaveUp> {
+        let chain = Locked::<P>::of(self);
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            let stays_awake = !pace.is_tired && (Self::is_written_by_runner(seen) || is_spoken_for(seen));
+            if stays_awake || Self::admits(seen, reads) {
+                P::count(LockEvent::ChainCancel);
+                return Ok(seen);
+            }
+            if seen & READ_WAITERS != 0 {
+                break;
+            }
+            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+            match self.exchange(seen, seen | READ_WAITERS, Relaxed) {
+                Ok(()) => break,
+                Err(found) => seen = self.after_failure(found),
+            }
+            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+                return Ok(Self::restart(chain, seen));
+            }
+        }
+        let slept = chain.sleep_within(Queue::Shared, limit);
+        *pace = Pace::default();
+        // The bit may stay: invariant 3.
+        slept.map(|()| self.word.load(Relaxed)).map_err(|Abandoned { why, .. }| why)
+    }
+
+    /// Leaves the chain, where it has lost a race.
+    pub(super) fn restart(chain: Locked<'_, P>, seen: u64) -> u64 {
+        drop(chain);
+        P::count(LockEvent::ChainCancel);
+        P::cpu_relax(0);
+        seen
+    }
+
+    /// The last reader leaves, and somebody waits.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unlock_shared_slow(&self) {
+        P::in_slow_path(|| {
+            let chain = Locked::<P>::of(self);
+            let mut seen = self.word.load(Relaxed);
+            loop {
+                match self.drop_reader(seen) {
+                    Ok(()) => return,
+                    Err(now) => seen = now,
+                }
+                let (queue, left) = Self::next_queue(seen, &chain, |seen_by| seen_by == StaleBits::SeenByAll);
+                // Ordering: Release, as in `drop_reader`.
+                match self.exchange(seen, Self::spinner_left(seen) | left, Release) {
+                    Ok(()) => return chain.wake_all(queue),
+                    Err(found) => seen = self.after_failure(found),
+                }
+            }
+        });
+    }
+}

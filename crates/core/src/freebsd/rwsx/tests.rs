@@ -1,0 +1,597 @@
+use std::boxed::Box;
+use std::cell::Cell;
+use std::vec::Vec;
+
+use super::*;
+use crate::events::LockEvent;
+use crate::freebsd::chain::tests::{is_awake, sleeper_at};
+use crate::freebsd::holds::SharedHolds;
+use crate::freebsd::mtx::InUse;
+use crate::freebsd::rw::{Rw, RwKind};
+use crate::freebsd::sx::SxKind;
+use crate::freebsd::tuning::{
+    Current, Era2014, Fcmpset2017, LinearBackoff2016, PreReadEverywhere, PreReadFastPath, PreReadHardPath,
+    SpinnerBit,
+};
+use crate::native::Native;
+use crate::schedule::{Schedule, Sections};
+use crate::settings::Setting;
+use crate::testing::{
+    OneThread, PAUSES, SPINS, THREAD_ID, events_of, meanwhile, others_are_done, set, set_owner_state,
+};
+
+const _: () = assert!(size_of::<Rw<Native>>() == 16);
+
+/// Other threads than this one.
+pub const OTHER: ThreadId = ThreadId::new(7).unwrap();
+const THIRD: ThreadId = ThreadId::new(9).unwrap();
+
+pub type Lock<T, K> = RwSx<OneThread, T, K>;
+
+pub fn leaked<T: Tuning, K: Kind>() -> &'static Lock<T, K> {
+    Box::leak(Box::default())
+}
+
+/// Does it as another thread would.
+pub fn acting<R>(thread: ThreadId, act: impl FnOnce() -> R) -> R {
+    let me = THREAD_ID.replace(thread);
+    let r = act();
+    THREAD_ID.set(me);
+    r
+}
+
+pub fn me() -> ThreadId {
+    OneThread::thread_id()
+}
+
+impl<T: Tuning, K: Kind> Lock<T, K> {
+    pub(in crate::freebsd) fn now(&self) -> u64 {
+        self.word.load(Relaxed)
+    }
+
+    pub(in crate::freebsd) fn has(&self, bits: u64) -> bool {
+        self.now() & bits == bits
+    }
+
+    pub(in crate::freebsd) fn write_as(&self, thread: ThreadId) {
+        // SAFETY: tests release what they take.
+        acting(thread, || unsafe { self.lock(&()) });
+    }
+
+    pub(in crate::freebsd) fn unwrite_as(&self, thread: ThreadId) {
+        // SAFETY: it writes.
+        acting(thread, || unsafe { self.unlock(&()) });
+    }
+
+    pub(in crate::freebsd) fn read_as(&self, thread: ThreadId) {
+        // SAFETY: as above.
+        acting(thread, || unsafe { self.lock_shared(&()) });
+    }
+
+    pub(in crate::freebsd) fn unread_as(&self, thread: ThreadId) {
+        // SAFETY: it reads.
+        acting(thread, || unsafe { self.unlock_shared(&()) });
+    }
+}
+
+fn sleeps() -> u64 {
+    events_of(LockEvent::ChainSleep)
+}
+
+/// What is left of SPINNER when the last reader leaves.
+fn spinner_left<T: Tuning>() -> u64 {
+    if T::SPINNER_BIT == SpinnerBit::Kept { SPINNER } else { 0 }
+}
+
+/// Whether writers that spin say so.
+fn show_themselves<T: Tuning, K: Kind>() -> bool {
+    K::precedence::<T>() == Precedence::Writers
+}
+
+fn is_taken_and_released<T: Tuning, K: Kind>() {
+    let lock = Lock::<T, K>::new();
+    // SAFETY: one thread, which releases what it takes; so below.
+    unsafe {
+        for _ in 0..2 {
+            assert!(!lock.is_locked() && !lock.is_owned());
+            lock.lock(&());
+            assert_eq!(lock.now(), owned_by(me()));
+            assert!(lock.is_locked() && lock.is_locked_exclusive() && lock.is_owned() && !lock.is_recursed());
+            assert!(!lock.try_lock(&()) && !lock.try_lock_shared(&()), "not recursive unless asked to");
+            assert!(!acting(OTHER, || lock.try_lock(&()) || lock.is_owned()));
+            lock.unlock(&());
+            assert!(lock.try_lock(&()));
+            lock.unlock(&());
+            lock.lock_shared(&());
+            assert!(lock.try_lock_shared(&()) && !lock.try_lock(&()));
+            lock.lock_shared(&());
+            assert_eq!(lock.now(), 3 * READER);
+            assert!(lock.is_locked() && !lock.is_locked_exclusive());
+            assert_eq!(OneThread::with_shared_holds(K::HOLDS, Cell::get), 3);
+            (0..3).for_each(|_| lock.unlock_shared(&()));
+            assert_eq!((lock.now(), OneThread::with_shared_holds(K::HOLDS, Cell::get)), (FREE, 0));
+        }
+    }
+}
+
+fn is_downgraded_and_upgraded<T: Tuning, K: Kind>() {
+    let lock = Lock::<T, K>::new();
+    // SAFETY: as above.
+    unsafe {
+        lock.lock(&());
+        lock.downgrade(&());
+        assert_eq!((lock.now(), OneThread::with_shared_holds(K::HOLDS, Cell::get)), (READER, 1));
+        lock.read_as(OTHER);
+        assert!(!lock.try_upgrade(), "two read");
+        assert_eq!((lock.now(), OneThread::with_shared_holds(K::HOLDS, Cell::get)), (2 * READER, 1));
+        lock.unread_as(OTHER);
+        lock.word.fetch_or(WAITERS | SPINNER, Relaxed);
+        assert!(lock.try_upgrade());
+        assert_eq!(lock.now(), owned_by(me()) | WAITERS, "waiters stay");
+        assert_eq!(OneThread::with_shared_holds(K::HOLDS, Cell::get), 0);
+        assert!(!lock.try_upgrade(), "nobody reads");
+        lock.word.fetch_and(!WAITERS, Relaxed);
+        lock.unlock(&());
+    }
+    assert_eq!(lock.now(), FREE);
+}
+
+fn is_written_recursively<T: Tuning, K: Kind>() {
+    let lock = Lock::<T, K>::new();
+    // SAFETY: one thread, and as many unlocks as locks.
+    unsafe {
+        lock.lock_recursive();
+        lock.lock_recursive();
+        assert!(lock.try_lock_recursive() && lock.is_recursed());
+        assert_eq!((lock.now(), lock.depth.load(Relaxed)), (owned_by(me()) | RECURSED, 2));
+        lock.word.fetch_or(READ_WAITERS, Relaxed);
+        lock.unlock(&());
+        assert_eq!((lock.now(), lock.depth.load(Relaxed)), (owned_by(me()) | RECURSED | READ_WAITERS, 1));
+        lock.unlock(&());
+        assert_eq!((lock.now(), lock.depth.load(Relaxed)), (owned_by(me()) | READ_WAITERS, 0));
+        lock.unlock(&());
+        assert!(lock.now() == FREE && lock.try_lock_recursive());
+        lock.unlock(&());
+    }
+}
+
+/// A writer that runs leaves while others spin for it.
+fn is_spun_for<T: Tuning, K: Kind>() {
+    let lock = leaked::<T, K>();
+    let before = sleeps();
+    lock.write_as(OTHER);
+    meanwhile(|| lock.unwrite_as(OTHER));
+    lock.write_as(THIRD);
+    meanwhile(|| lock.unwrite_as(THIRD));
+    lock.read_as(OTHER);
+    assert_eq!((lock.now(), sleeps()), (READER, before));
+    assert!(others_are_done());
+    lock.unread_as(OTHER);
+}
+
+/// A writer sleeps, and so do those who wait for it.
+fn is_slept_for<T: Tuning, K: Kind>() {
+    let lock = leaked::<T, K>();
+    let before = sleeps();
+    set_owner_state(OTHER, OwnerState::Asleep);
+    lock.write_as(OTHER);
+    // SAFETY: as many unlocks as locks.
+    acting(OTHER, || unsafe { lock.lock_recursive() });
+    meanwhile(|| {
+        assert_eq!(lock.now(), owned_by(OTHER) | RECURSED | WRITE_WAITERS);
+        lock.unwrite_as(OTHER);
+        lock.unwrite_as(OTHER);
+        assert_eq!(lock.now(), FREE);
+    });
+    lock.write_as(THIRD);
+    assert_eq!((lock.now(), sleeps()), (owned_by(THIRD), before + 1));
+    lock.unwrite_as(THIRD);
+    lock.write_as(OTHER);
+    meanwhile(|| {
+        assert_eq!(lock.now(), owned_by(OTHER) | READ_WAITERS);
+        lock.unwrite_as(OTHER);
+    });
+    lock.read_as(THIRD);
+    assert_eq!((lock.now(), sleeps()), (READER, before + 2));
+    lock.unread_as(THIRD);
+    set_owner_state(OTHER, OwnerState::Running);
+    assert!(others_are_done());
+}
+
+/// A writer spins until the last reader has left.
+fn waits_for_readers_awake<T: Tuning, K: Kind>() {
+    let lock = leaked::<T, K>();
+    let before = sleeps();
+    lock.read_as(OTHER);
+    lock.read_as(OTHER);
+    let (spinner, depth) = if show_themselves::<T, K>() { (SPINNER, 1) } else { (0, 0) };
+    meanwhile(move || {
+        assert_eq!((lock.now(), OneThread::section_depth()), (2 * READER | spinner, depth));
+        lock.unread_as(OTHER);
+        assert_eq!(lock.now(), READER | spinner);
+    });
+    meanwhile(move || {
+        lock.unread_as(OTHER);
+        assert_eq!(lock.now(), spinner & spinner_left::<T>());
+    });
+    lock.write_as(THIRD);
+    assert_eq!((lock.now(), sleeps(), OneThread::section_depth()), (owned_by(THIRD), before, 0));
+    assert!(others_are_done());
+    lock.unwrite_as(THIRD);
+}
+
+/// A writer has spun for readers for long enough, and sleeps.
+fn waits_for_readers_asleep<T: Tuning, K: Kind>() {
+    let lock = leaked::<T, K>();
+    let before = sleeps();
+    lock.read_as(OTHER);
+    (0..SPINS).for_each(|_| meanwhile(|| ()));
+    meanwhile(|| {
+        assert_eq!((lock.now(), OneThread::section_depth()), (READER | WRITE_WAITERS, 0));
+        lock.unread_as(OTHER);
+        assert_eq!(lock.now(), FREE);
+    });
+    lock.write_as(THIRD);
+    assert_eq!((lock.now(), sleeps()), (owned_by(THIRD), before + 1));
+    assert!(others_are_done());
+    lock.unwrite_as(THIRD);
+}
+
+/// What a release does with these bits and these sleepers, as by [`sleeper_at`].
+fn released<T: Tuning, K: Kind>(
+    holder: u64,
+    bits: u64,
+    queues: &[Queue],
+    release: fn(&Lock<T, K>),
+) -> (Vec<bool>, u64) {
+    let lock = leaked::<T, K>();
+    let sleepers: Vec<_> = queues.iter().map(|queue| sleeper_at(lock, *queue)).collect();
+    lock.word.store(holder | bits, Relaxed);
+    OneThread::with_shared_holds(K::HOLDS, |holds| holds.set(u64::min(readers_of(holder), 1) as u32));
+    release(lock);
+    OneThread::with_shared_holds(K::HOLDS, |holds| holds.set(0));
+    let woken = sleepers.iter().map(|sleeper| is_awake(sleeper)).collect();
+    Locked::<OneThread>::of(lock).wake_all(Queue::Exclusive);
+    Locked::<OneThread>::of(lock).wake_all(Queue::Shared);
+    (woken, lock.now())
+}
+
+fn write_release<T: Tuning, K: Kind>(lock: &Lock<T, K>) {
+    // SAFETY: the word says that this thread writes; so below.
+    unsafe { lock.unlock(&()) };
+}
+
+fn read_release<T: Tuning, K: Kind>(lock: &Lock<T, K>) {
+    // SAFETY: as above.
+    unsafe { lock.unlock_shared(&()) };
+}
+
+const BOTH: &[Queue] = &[Queue::Exclusive, Queue::Shared, Queue::Exclusive];
+
+/// A release wakes all of one queue, and leaves the bit of the other.
+fn wakes_one_queue<T: Tuning, K: Kind>() {
+    let writer = owned_by(me());
+    let (woken, left) = match K::precedence::<T>() {
+        Precedence::Writers => ([true, false, true], READ_WAITERS),
+        Precedence::Readers => ([false, true, false], WRITE_WAITERS),
+    };
+    let expected = (Vec::from(woken), left);
+    assert_eq!(released::<T, K>(writer, WAITERS, BOTH, write_release), expected);
+    assert_eq!(released::<T, K>(READER, WAITERS, BOTH, read_release), expected);
+    let spinner = spinner_left::<T>();
+    assert_eq!(
+        released::<T, K>(READER, WAITERS | SPINNER, BOTH, read_release),
+        (Vec::from(woken), left | spinner)
+    );
+    for (bit, queue) in [(WRITE_WAITERS, Queue::Exclusive), (READ_WAITERS, Queue::Shared)] {
+        assert_eq!(released::<T, K>(writer, bit, &[queue], write_release), (Vec::from([true]), FREE));
+        assert_eq!(released::<T, K>(READER, bit, &[queue], read_release), (Vec::from([true]), FREE));
+    }
+    assert_eq!(
+        released::<T, K>(2 * READER, WAITERS, BOTH, read_release),
+        (Vec::from([false; 3]), READER | WAITERS),
+        "the last one will"
+    );
+    assert_eq!(released::<T, K>(READER, SPINNER, &[], read_release), (Vec::new(), spinner));
+}
+
+/// A downgrade lets readers in, if no writer waits or the lock does not mind.
+fn is_downgraded_with_waiters<T: Tuning, K: Kind>() {
+    fn downgrade<T: Tuning, K: Kind>(lock: &Lock<T, K>) {
+        // SAFETY: as above.
+        unsafe { lock.downgrade(&()) };
+    }
+    let of = |bits, queues| released::<T, K>(owned_by(me()), bits, queues, downgrade);
+    let minds = K::precedence::<T>() == Precedence::Writers && !K::DOWNGRADE_WAKES_READERS;
+    let left = READER | if minds { WAITERS } else { WRITE_WAITERS };
+    assert_eq!(of(WAITERS, BOTH), (Vec::from([false, !minds, false]), left));
+    assert_eq!(of(READ_WAITERS, &[Queue::Shared]), (Vec::from([true]), READER));
+    assert_eq!(of(WRITE_WAITERS, &[Queue::Exclusive]), (Vec::from([false]), READER | WRITE_WAITERS));
+}
+
+/// Waiter bits on a free word.
+fn is_free_with_waiters<T: Tuning, K: Kind>() {
+    let lock = leaked::<T, K>();
+    let bits = if show_themselves::<T, K>() { READ_WAITERS } else { WRITE_WAITERS };
+    lock.word.store(bits, Relaxed);
+    assert!(!lock.is_locked());
+    // SAFETY: one thread, which releases what it takes.
+    unsafe {
+        assert!(!lock.try_lock(&()), "only under the chain's lock");
+        assert!(lock.try_lock_shared(&()));
+        lock.lock_shared(&());
+        assert_eq!(lock.now(), 2 * READER | bits);
+        lock.unlock_shared(&());
+        lock.unlock_shared(&());
+        assert_eq!(lock.now(), FREE);
+        for left in [bits, bits | SPINNER] {
+            lock.word.store(left, Relaxed);
+            lock.lock(&());
+            assert_eq!(lock.now(), owned_by(me()) | bits);
+            lock.unlock(&());
+        }
+        lock.word.store(SPINNER, Relaxed);
+        lock.lock(&());
+        assert_eq!(lock.now(), owned_by(me()), "any writer may take it");
+        lock.unlock(&());
+    }
+    assert_eq!(lock.now(), FREE);
+}
+
+/// Who reads already does not wait for writers that wait, here or at another lock of the kind.
+fn readers_that_read_go_ahead<T: Tuning, K: Kind>() {
+    let (lock, another) = (leaked::<T, K>(), leaked::<T, K>());
+    let before = sleeps();
+    lock.read_as(OTHER);
+    another.read_as(THIRD);
+    lock.word.fetch_or(WRITE_WAITERS | SPINNER, Relaxed);
+    lock.read_as(OTHER);
+    lock.read_as(THIRD);
+    assert_eq!((lock.now(), sleeps()), (3 * READER | WRITE_WAITERS | SPINNER, before));
+    if show_themselves::<T, K>() {
+        (0..SPINS).for_each(|_| meanwhile(|| ()));
+        meanwhile(|| {
+            assert!(lock.has(READ_WAITERS), "others do");
+            lock.word.fetch_and(!(WAITERS | SPINNER), Relaxed);
+            Locked::<OneThread>::of(lock).wake_all(Queue::Shared);
+        });
+    }
+    // SAFETY: one thread, which releases what it takes.
+    unsafe { lock.lock_shared(&()) };
+    assert_eq!((lock.now() / READER, others_are_done()), (4, true));
+    lock.word.fetch_and(!(WAITERS | SPINNER), Relaxed);
+    another.unread_as(THIRD);
+    [OTHER, OTHER, THIRD, me()].into_iter().for_each(|reader| lock.unread_as(reader));
+    assert_eq!((lock.now(), another.now()), (FREE, FREE));
+}
+
+macro_rules! in_all_forms {
+    ($($test:ident)*) => {
+        mod in_all_forms {
+            use super::*;
+            $(#[test]
+            fn $test() {
+                fn of<T: Tuning>() {
+                    super::$test::<T, RwKind>();
+                    super::$test::<T, SxKind>();
+                }
+                of::<Current>();
+                of::<Era2014>();
+                of::<PreReadHardPath>();
+                of::<PreReadFastPath>();
+                of::<PreReadEverywhere>();
+                of::<LinearBackoff2016>();
+                of::<Fcmpset2017>();
+            })*
+        }
+    };
+}
+in_all_forms!(
+    is_taken_and_released
+    is_downgraded_and_upgraded
+    is_written_recursively
+    is_spun_for
+    is_slept_for
+    waits_for_readers_awake
+    waits_for_readers_asleep
+    wakes_one_queue
+    is_downgraded_with_waiters
+    is_free_with_waiters
+    readers_that_read_go_ahead
+);
+
+#[test]
+fn a_reader_does_not_wait_for_a_spinner_for_ever() {
+    let lock = leaked::<Current, RwKind>();
+    let before = sleeps();
+    // Of a writer that has lost its processor.
+    lock.word.store(SPINNER, Relaxed);
+    PAUSES.take();
+    // While it spins, and when it gives its processor away.
+    (0..=SPINS).for_each(|_| meanwhile(|| ()));
+    meanwhile(|| {
+        assert_eq!(lock.now(), SPINNER | READ_WAITERS);
+        lock.write_as(OTHER);
+        assert_eq!(lock.now(), owned_by(OTHER) | READ_WAITERS);
+        lock.unwrite_as(OTHER);
+    });
+    lock.read_as(THIRD);
+    assert_eq!((lock.now(), sleeps()), (READER, before + 1));
+    assert!(others_are_done());
+    assert_eq!(PAUSES.take(), [2; SPINS as usize]);
+    lock.unread_as(THIRD);
+}
+
+/// How long a writer pauses for three readers who stay, until it sleeps; they leave then.
+fn pauses_for_readers<T: Tuning>(loops: u64, retries: u64) -> Vec<u32> {
+    let lock = leaked::<T, RwKind>();
+    set(Setting::FreebsdDelayLoops, loops);
+    set(Setting::FreebsdDelayRetries, retries);
+    PAUSES.take();
+    (0..3).for_each(|_| lock.read_as(OTHER));
+    let mut pace = Pace::default();
+    while pace.tries < retries as u32 && !pace.is_tired {
+        assert_eq!(lock.spin_for_readers(lock.now(), &mut pace, is_free), None);
+    }
+    (0..3).for_each(|_| lock.unread_as(OTHER));
+    PAUSES.take()
+}
+
+#[test]
+fn spinning_for_readers_is_as_long_as_the_switches_and_settings_say() {
+    assert_eq!(pauses_for_readers::<Current>(6, 1), [3, 3]);
+    assert_eq!(pauses_for_readers::<Current>(7, 1), [3, 3, 3]);
+    assert_eq!(pauses_for_readers::<Current>(3, 2), [3, 3]);
+    assert_eq!(pauses_for_readers::<Current>(2, 1), [2], "no longer than that");
+    assert_eq!(pauses_for_readers::<Current>(0, 10), [3; SPINS as usize], "it is tired first");
+    assert_eq!(pauses_for_readers::<Era2014>(3, 1), [1, 1, 1]);
+}
+
+#[test]
+fn without_retries_readers_are_not_spun_for() {
+    let lock = leaked::<Current, RwKind>();
+    set(Setting::FreebsdDelayRetries, 0);
+    PAUSES.take();
+    lock.read_as(OTHER);
+    meanwhile(|| {
+        assert_eq!(lock.now(), READER | WRITE_WAITERS);
+        lock.unread_as(OTHER);
+    });
+    lock.write_as(THIRD);
+    assert_eq!(PAUSES.take(), []);
+    lock.unwrite_as(THIRD);
+}
+
+/// The tries of a writer that has slept once: readers come again and again.
+fn tries_after_sleep<K: Kind>() -> Vec<u32> {
+    let lock = leaked::<Current, K>();
+    set(Setting::FreebsdDelayLoops, 1);
+    set(Setting::FreebsdDelayRetries, 1);
+    PAUSES.take();
+    lock.read_as(OTHER);
+    meanwhile(|| assert!(lock.has(SPINNER), "spins once"));
+    meanwhile(|| {
+        lock.unread_as(OTHER);
+        lock.read_as(OTHER);
+    });
+    if K::SLEEP_REFRESHES_WRITERS {
+        meanwhile(|| assert!(lock.has(SPINNER), "and once again"));
+    }
+    meanwhile(|| {
+        assert!(lock.has(WRITE_WAITERS));
+        lock.unread_as(OTHER);
+    });
+    lock.write_as(THIRD);
+    lock.unwrite_as(THIRD);
+    assert!(others_are_done());
+    PAUSES.take()
+}
+
+#[test]
+fn a_writer_that_has_slept_spins_for_readers_as_its_kind_does() {
+    assert_eq!(tries_after_sleep::<RwKind>(), [1, 1]);
+    assert_eq!(tries_after_sleep::<SxKind>(), [1]);
+}
+
+#[test]
+fn a_writer_whose_spinner_bit_is_gone_sets_it_again() {
+    let lock = leaked::<Current, RwKind>();
+    lock.read_as(OTHER);
+    meanwhile(|| {
+        lock.unread_as(OTHER);
+        lock.write_as(OTHER);
+        // SAFETY: it writes.
+        acting(OTHER, || unsafe { lock.downgrade(&()) });
+        assert_eq!((lock.now(), OneThread::section_depth()), (READER, 1), "taken by another writer");
+    });
+    meanwhile(|| {
+        assert_eq!((lock.now(), OneThread::section_depth()), (READER | SPINNER, 1));
+        lock.unread_as(OTHER);
+    });
+    lock.write_as(THIRD);
+    assert_eq!((lock.now(), OneThread::section_depth()), (owned_by(THIRD), 0));
+    lock.unwrite_as(THIRD);
+}
+
+#[test]
+fn a_lock_in_use_is_not_destroyed() {
+    let lock = leaked::<Current, RwKind>();
+    lock.read_as(OTHER);
+    assert_eq!(lock.destroy(), Err(InUse::Held));
+    lock.word.fetch_or(WRITE_WAITERS, Relaxed);
+    assert_eq!(lock.destroy(), Err(InUse::Contested));
+    lock.unread_as(OTHER);
+    lock.word.store(READ_WAITERS, Relaxed);
+    assert_eq!(lock.destroy(), Err(InUse::Contested));
+    lock.word.store(FREE, Relaxed);
+    // SAFETY: one thread, and as many unlocks as locks.
+    unsafe {
+        lock.lock(&());
+        assert_eq!(lock.destroy(), Err(InUse::Held));
+        lock.lock_recursive();
+        assert_eq!(lock.destroy(), Err(InUse::Recursed));
+        lock.unlock(&());
+        lock.unlock(&());
+    }
+    assert_eq!((lock.destroy(), lock.now()), (Ok(()), DESTROYED));
+    assert_eq!((lock.destroy(), lock.is_locked()), (Err(InUse::Destroyed), false));
+}
+
+#[cfg(debug_assertions)]
+mod misuse {
+    use super::*;
+
+    type Wrong = Lock<Current, RwKind>;
+
+    #[test]
+    #[should_panic(expected = "writes a lock that it writes already")]
+    fn recursion_that_was_not_asked_for() {
+        let lock = Wrong::new();
+        lock.write_as(OTHER);
+        lock.write_as(OTHER);
+    }
+
+    #[test]
+    #[should_panic(expected = "reads a lock that it writes")]
+    fn a_writer_that_reads() {
+        let lock = Wrong::new();
+        lock.write_as(OTHER);
+        lock.read_as(OTHER);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not write")]
+    fn an_unlock_by_another_thread() {
+        let lock = Wrong::new();
+        lock.write_as(OTHER);
+        lock.unwrite_as(THIRD);
+    }
+
+    #[test]
+    #[should_panic(expected = "a share that it does not hold")]
+    fn a_share_that_another_thread_has() {
+        let lock = Wrong::new();
+        lock.read_as(OTHER);
+        lock.unread_as(THIRD);
+    }
+
+    #[test]
+    #[should_panic(expected = "more than once")]
+    fn a_downgrade_of_two_sections() {
+        let lock = Wrong::new();
+        // SAFETY: it is the mistake that is tested.
+        unsafe {
+            lock.lock(&());
+            lock.lock_recursive();
+            lock.downgrade(&());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "has been destroyed")]
+    fn a_destroyed_lock() {
+        let lock = Wrong::new();
+        assert_eq!(lock.destroy(), Ok(()));
+        lock.write_as(OTHER);
+    }
+}

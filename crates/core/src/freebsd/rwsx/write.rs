@@ -1,0 +1,292 @@
+//! Writers that do not get it at once, and those that leave waiters behind.
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::{
+    FREE, Kind, Pace, READER, RECURSED, RwSx, SPINNER, WAITERS, WRITE_WAITERS, is_free, is_written, owned_by,
+    readers_of, writer_of,
+};
+use crate::events::LockEvent;
+use crate::freebsd::Host;
+use crate::freebsd::chain::{Abandoned, Locked, Queue};
+use crate::freebsd::lock_delay;
+use crate::freebsd::tuning::{CasValue, Precedence, ReleaseOrder, Tuning, WaiterCasFail};
+use crate::platform::{Atomic, AtomicInt};
+use crate::schedule::{Sections, ThreadId};
+use crate::waiter::{Chosen, GaveUp, Limit};
+
+/// Whether a writer may lock it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::freebsd) enum Recursion {
+    Forbidden,
+    Permitted,
+}
+
+/// That the caller should keep its processor: it is in a section until this is dropped.
+struct Section<P: Sections>(PhantomData<P>);
+
+impl<P: Sections> Section<P> {
+    fn enter() -> Self {
+        P::enter_section();
+        Self(PhantomData)
+    }
+}
+
+impl<P: Sections> Drop for Section<P> {
+    fn drop(&mut self) {
+        P::leave_section();
+    }
+}
+
+/// For whom a writer spun last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whom {
+    Writer,
+    Readers,
+}
+
+/// A writer's wait.
+struct Wait<P: Sections> {
+    me: ThreadId,
+    pace: Pace,
+    whom: Whom,
+    /// While it may be the one that has set SPINNER.
+    section: Option<Section<P>>,
+}
+
+impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
+    #[inline(always)]
+    pub(in crate::freebsd) fn lock_with(
+        &self,
+        recursion: Recursion,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), GaveUp> {
+        let me = P::thread_id();
+        match self.take_fast(me) {
+            Ok(()) => Ok(()),
+            Err(found) => self.lock_slow(me, found, recursion, limit),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(
+        &self,
+        me: ThreadId,
+        found: u64,
+        recursion: Recursion,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), GaveUp> {
+        P::count(LockEvent::Slowpath);
+        P::in_slow_path(|| {
+            let mut seen = match T::CAS_VALUE {
+                CasValue::Found if found != FREE => found,
+                // It has failed for no reason, or is not to be gone by.
+                _ => self.word.load(Relaxed),
+            };
+            debug_assert!(!is_written(seen) || writer_of(seen).is_some(), "locks what has been destroyed");
+            if writer_of(seen) == Some(me) {
+                debug_assert!(recursion == Recursion::Permitted, "writes a lock that it writes already");
+                if recursion == Recursion::Permitted {
+                    self.recurse();
+                    return Ok(());
+                }
+            }
+            let mut wait = Wait { me, pace: Pace::default(), whom: Whom::Writer, section: None };
+            loop {
+                match self.attempt(me, seen) {
+                    Ok(()) => return Ok(()),
+                    Err(now) => seen = now,
+                }
+                let now = match self.spin_to_write(seen, &mut wait) {
+                    None => self.sleep_to_write(&mut wait, limit)?,
+                    now => now,
+                };
+                match now {
+                    Some(now) => seen = now,
+                    None => return Ok(()),
+                }
+            }
+        })
+    }
+
+    /// One attempt of a waiter, who has `seen` the word; what it is if that fails.
+    fn attempt(&self, me: ThreadId, seen: u64) -> Result<(), u64> {
+        let seen = match T::CAS_VALUE {
+            CasValue::Found => seen,
+            CasValue::Reread | CasValue::Kept if T::HARD_PRE_READ => self.word.load(Relaxed),
+            // Whatever it is.
+            CasValue::Reread | CasValue::Kept => FREE,
+        };
+        if seen & !SPINNER != FREE {
+            return Err(seen);
+        }
+        // 0 -> t, and SPINNER goes.
+        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
+        self.exchange(seen, owned_by(me), Acquire).map_err(|found| self.after_failure(found))
+    }
+
+    /// t -> t|RECURSED, if that is permitted.
+    pub(super) fn recurse(&self) {
+        // Relaxed: the writer's own.
+        let depth = self.depth.load(Relaxed) + 1;
+        self.depth.store(depth, Relaxed);
+        if depth == 1 {
+            // A read-modify-write: a waiter may set its bit at the same time. Relaxed: nothing is published.
+            self.word.fetch_or(RECURSED, Relaxed);
+        }
+    }
+
+    /// Spins, if there is reason to; what the word is then. `None`: it should go to the chain.
+    fn spin_to_write(&self, seen: u64, wait: &mut Wait<P>) -> Option<u64> {
+        if is_written(seen) {
+            // SPINNER is gone.
+            wait.section = None;
+            wait.whom = Whom::Writer;
+            let writer =
+                writer_of(seen).filter(|_| !wait.pace.is_tired && Self::is_written_by_runner(seen))?;
+            return Some(self.spin_for_writer(writer, &mut wait.pace));
+        }
+        if is_free(seen) {
+            return None;
+        }
+        wait.whom = Whom::Readers;
+        if wait.pace.is_tired || wait.pace.tries >= lock_delay::retries::<P>() {
+            return None;
+        }
+        let shows_itself = K::precedence::<T>() == Precedence::Writers;
+        if shows_itself && seen & SPINNER == 0 {
+            let section = Section::enter();
+            // r -> r, SPINNER. Relaxed: it holds readers back, and publishes nothing.
+            if let Err(found) = self.exchange(seen, seen | SPINNER, Relaxed) {
+                return Some(self.after_failure(found));
+            }
+            wait.section = Some(section);
+        }
+        let is_over = |seen| is_written(seen) || is_free(seen) || shows_itself && seen & SPINNER == 0;
+        self.spin_for_readers(seen, &mut wait.pace, is_over)
+    }
+
+    /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it has taken the lock there.
+    fn sleep_to_write(&self, wait: &mut Wait<P>, limit: &Limit<'_, P>) -> Result<Option<u64>, GaveUp> {
+        let chain = Locked::<P>::of(self);
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            // Readers have come in the place of the writer: it has not spun for them yet.
+            let are_new = readers_of(seen) > 0 && wait.whom == Whom::Writer;
+            if !wait.pace.is_tired && (are_new || Self::is_written_by_runner(seen)) {
+                P::count(LockEvent::ChainCancel);
+                return Ok(Some(seen));
+            }
+            let found = if is_free(seen) {
+                // 0 -> t; waiters stay, and SPINNER goes.
+                // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
+                match self.exchange(seen, owned_by(wait.me) | seen & WAITERS, Acquire) {
+                    Ok(()) => return Ok(None),
+                    Err(found) => found,
+                }
+            } else {
+                let spinner = if wait.section.is_some() { SPINNER } else { 0 };
+                let asleep = (seen | WRITE_WAITERS) & !spinner;
+                if seen == asleep {
+                    break;
+                }
+                // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+                match self.exchange(seen, asleep, Relaxed) {
+                    Ok(()) => break,
+                    Err(found) => found,
+                }
+            };
+            seen = self.after_failure(found);
+            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+                return Ok(Some(Self::restart(chain, seen)));
+            }
+        }
+        wait.section = None;
+        let slept = chain.sleep_within(Queue::Exclusive, limit);
+        let tries = if K::SLEEP_REFRESHES_WRITERS { 0 } else { wait.pace.tries };
+        wait.pace = Pace { tries, ..Pace::default() };
+        // The bit may stay: invariant 3.
+        slept.map(|()| Some(self.word.load(Relaxed))).map_err(|Abandoned { why, .. }| why)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unlock_slow(&self, me: ThreadId, found: u64) {
+        P::in_slow_path(|| {
+            let mut seen = self.after_failure(found);
+            debug_assert!(writer_of(seen) == Some(me), "unlocks a lock that it does not write");
+            if seen & RECURSED != 0 {
+                let depth = self.depth.load(Relaxed) - 1;
+                self.depth.store(depth, Relaxed);
+                if depth == 0 {
+                    // t|RECURSED -> t. Relaxed: as in `recurse`.
+                    self.word.fetch_and(!RECURSED, Relaxed);
+                }
+                return;
+            }
+            while seen & WAITERS == 0 {
+                match self.release(me) {
+                    Ok(()) => return,
+                    Err(found) => seen = self.after_failure(found),
+                }
+            }
+            self.release_contested();
+        });
+    }
+
+    /// t -> 0 with waiters, of which one queue is woken.
+    fn release_contested(&self) {
+        let chain = Locked::<P>::of(self);
+        // Nobody else writes the word: waiter bits change under the chain's lock.
+        let (queue, left) = Self::next_queue(self.word.load(Relaxed), &chain, |_| true);
+        match T::RELEASE_ORDER {
+            ReleaseOrder::FreeFirst => {
+                // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
+                self.word.store(left, Release);
+                chain.wake_all(queue);
+            }
+            ReleaseOrder::CollectFirst => {
+                let mut chosen = Chosen::NOBODY;
+                chain.take_all(queue, &mut chosen);
+                // Ordering: Release, as above.
+                self.word.store(left, Release);
+                chain.wake(chosen);
+            }
+        }
+    }
+
+    /// t -> 1 reader, with waiters, or after an exchange that has failed for no reason.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn downgrade_slow(&self, me: ThreadId) {
+        P::in_slow_path(|| {
+            let mut seen = self.word.load(Relaxed);
+            debug_assert!(writer_of(seen) == Some(me), "downgrades a lock that it does not write");
+            debug_assert!(seen & RECURSED == 0, "downgrades a lock that it has locked more than once");
+            while seen & WAITERS == 0 {
+                match self.share(me) {
+                    Ok(()) => return,
+                    Err(found) => seen = self.after_failure(found),
+                }
+            }
+            self.downgrade_contested();
+        });
+    }
+
+    fn downgrade_contested(&self) {
+        let chain = Locked::<P>::of(self);
+        // Nobody else writes the word, as in `release_contested`.
+        let bits = self.word.load(Relaxed) & WAITERS;
+        let wakes = bits & WRITE_WAITERS == 0
+            || K::DOWNGRADE_WAKES_READERS
+            || K::precedence::<T>() == Precedence::Readers;
+        let left = if wakes { bits & WRITE_WAITERS } else { bits };
+        // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before theirs.
+        self.word.store(READER | left, Release);
+        if wakes {
+            chain.wake_all(Queue::Shared);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Models of FreeBSD's reader-writer locks: what those do that any such lock's models do not, and waiters that get to the
+//! chain.
+
+use std::sync::Arc;
+
+use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowpath};
+use nearlock_core::freebsd::rwsx::{Kind, RwSx};
+use nearlock_core::freebsd::sx::{Sx, SxKind};
+use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_core::raw::{RawLock, RawRwLock};
+
+use crate::engine::{Counter, Engine, Handle};
+use crate::exclusion::{Guarded, in_slot};
+use crate::loom::Loom;
+use crate::model::Model;
+use crate::readers::{Act, Patience, acting, impatient_writer, read_at_first, written_at_first};
+
+type Lock<T, K> = RwSx<Loom, T, K>;
+type Shared<T, K> = Guarded<Loom, Lock<T, K>>;
+
+/// The first thread does one thing, and then the other threads have ended each a section of theirs, by `Act`.
+fn against<T: Tuning, K: Kind>(
+    name: &str,
+    what: &str,
+    acts: &'static [Act],
+    preemptions: usize,
+    first: fn(&Shared<T, K>) -> u32,
+) -> Model {
+    let title = format!("{name}: {what} | {acts:?}");
+    Model::new(title, acts.len() as u32 + 1, Some(preemptions), move || {
+        let shared = Arc::new(Shared::<T, K>::default());
+        let others = (1..).zip(acts).map(|(slot, act)| {
+            let shared = shared.clone();
+            Loom::spawn(in_slot(slot), move || match act {
+                Act::Read => _ = shared.shared_section(),
+                _ => shared.section(),
+            })
+        });
+        let others: Vec<_> = others.collect();
+        let written = first(&shared);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        let writes = acts.iter().filter(|act| **act != Act::Read).count() as u32;
+        assert_eq!(shared.count.get(), written + writes);
+        assert!(shared.try_section(), "the lock is free at last");
+    })
+}
+
+/// Reads, and writes if nobody else reads.
+fn upgrade<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
+    let lock = &shared.lock;
+    // SAFETY: what is taken is released; so below.
+    unsafe { lock.lock_shared(&()) };
+    let count = shared.count.look();
+    // SAFETY: shared, once.
+    if !unsafe { lock.try_upgrade() } {
+        assert_eq!(shared.count.look(), count, "it has kept its share");
+        // SAFETY: as above.
+        unsafe { lock.unlock_shared(&()) };
+        return 0;
+    }
+    assert_eq!(shared.count.look(), count, "a writer came in between");
+    shared.count.add_one();
+    // SAFETY: as above.
+    unsafe { lock.unlock(&()) };
+    1
+}
+
+/// Reads twice: a writer that waits in between does not keep it out.
+fn read_twice<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
+    // SAFETY: what is taken is released; so below.
+    unsafe { shared.lock.lock_shared(&()) };
+    let count = shared.count.look();
+    assert_eq!(shared.shared_section(), count, "a writer came in between");
+    // SAFETY: as above.
+    unsafe { shared.lock.unlock_shared(&()) };
+    0
+}
+
+/// Writes in a section of its own.
+fn write_twice<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
+    // SAFETY: as many unlocks as locks.
+    unsafe {
+        shared.lock.lock(&());
+        shared.lock.lock_recursive();
+    }
+    shared.count.add_one();
+    // SAFETY: as above.
+    unsafe { shared.lock.unlock(&()) };
+    shared.count.add_one();
+    // SAFETY: as above.
+    unsafe { shared.lock.unlock(&()) };
+    2
+}
+
+/// Those of either lock, whatever its switches.
+pub fn of<T: Tuning, K: Kind>(name: &str) -> Vec<Model> {
+    use Act::{Downgrade, Read, Write};
+    let contended = &[Slowpath, ChainCancel, ChainSleep, ChainWake];
+    vec![
+        against::<T, K>(name, "an upgrade", &[Read], 3, upgrade),
+        against::<T, K>(name, "an upgrade", &[Read, Write], 1, upgrade),
+        against::<T, K>(name, "a share in a share", &[Write], 2, read_twice),
+        against::<T, K>(name, "a section in a section", &[Write], 2, write_twice),
+        acting::<Loom, Lock<T, K>>(name, &[&[Downgrade], &[Read]], Some(2)),
+        acting::<Loom, Lock<T, K>>(name, &[&[Downgrade], &[Write]], Some(2)),
+        written_at_first::<Loom, Lock<T, K>>(name, &[&[Write]], Some(2)).reaching(contended),
+        written_at_first::<Loom, Lock<T, K>>(name, &[&[Read]], Some(2)).reaching(contended),
+        read_at_first::<Loom, Lock<T, K>>(name, &[&[Write]], Some(2)).reaching(contended),
+    ]
+}
+
+/// Of sx, whose writers may give up: nobody who waits behind one sleeps for ever.
+pub fn giving_up<T: Tuning>(name: &str) -> Vec<Model> {
+    let model = |patience, acts, preemptions| {
+        impatient_writer::<Loom, Sx<Loom, T>>(name, patience, acts, Some(preemptions))
+    };
+    let mut models = of::<T, SxKind>(name);
+    models.extend([
+        model(Patience::Time, &[], 2),
+        model(Patience::Cancellation, &[], 1),
+        model(Patience::Time, &[&[Act::Read]], 1),
+    ]);
+    models
+}
