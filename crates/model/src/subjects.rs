@@ -4,11 +4,13 @@ mod cna;
 mod counter_mutex;
 mod mtx;
 mod mutex;
+mod rwsx;
 mod thread_lock;
 
 use nearlock_core::classic::cohort::CohortLock;
 use nearlock_core::classic::hmcs::HmcsLock;
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::rw::RwKind;
 use nearlock_core::freebsd::tuning as freebsd;
 use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13;
@@ -44,7 +46,7 @@ pub fn all_models() -> Vec<Model> {
 /// The models of a lock of core's list: those that any lock has, and those of its own states.
 pub fn models_of(subject: &Subject) -> Vec<Model> {
     let mut models = subject.visit::<Loom, _>(Common { name: subject.name, bounds: Bounds::of(subject) });
-    models.extend(subject.visit_rw::<Loom, _>(Readers { name: subject.name }).unwrap_or_default());
+    models.extend(subject.visit_rw::<Loom, _>(Readers::of(subject)).unwrap_or_default());
     models.extend(subject.visit_timed::<Loom, _>(Timed { name: subject.name }).unwrap_or_default());
     models.extend(subject.visit_timed_rw::<Loom, _>(TimedReaders { name: subject.name }).unwrap_or_default());
     models.extend(own_models(subject.name));
@@ -123,22 +125,30 @@ impl LockVisitor<Loom> for Common<'_> {
 /// What readers and writers do with a lock.
 struct Readers<'a> {
     name: &'a str,
+    /// At most so many preemptions in the models of three threads one of which sleeps.
+    sleepers: usize,
+}
+
+impl Readers<'_> {
+    fn of(subject: &Subject) -> Self {
+        Self { name: subject.name, sleepers: if subject.family == Family::FreeBsd { 1 } else { 2 } }
+    }
 }
 
 impl RwLockVisitor<Loom> for Readers<'_> {
     type Output = Vec<Model>;
     fn visit<L: RawRwLock>(self) -> Vec<Model> {
         use Act::{Downgrade, Read, TryRead, TryWrite, Write};
-        let name = self.name;
+        let Self { name, sleepers } = self;
         vec![
             acting::<Loom, L>(name, &[&[Write], &[Read]], Some(3)),
             acting::<Loom, L>(name, &[&[TryWrite, TryRead], &[Read]], Some(3)),
             acting::<Loom, L>(name, &[&[TryRead, TryWrite], &[Write]], Some(2)),
             acting::<Loom, L>(name, &[&[Downgrade], &[Read], &[Write]], Some(1)),
             acting::<Loom, L>(name, &[&[Write, Read], &[Read, Write]], Some(1)),
-            written_at_first::<Loom, L>(name, &[&[Read], &[Read]], Some(2)),
-            written_at_first::<Loom, L>(name, &[&[Read], &[Write]], Some(2)),
-            read_at_first::<Loom, L>(name, &[&[Write], &[Read]], Some(2)),
+            written_at_first::<Loom, L>(name, &[&[Read], &[Read]], Some(sleepers)),
+            written_at_first::<Loom, L>(name, &[&[Read], &[Write]], Some(sleepers)),
+            read_at_first::<Loom, L>(name, &[&[Write], &[Read]], Some(sleepers)),
             read_at_first::<Loom, L>(name, &[&[Write], &[Write]], Some(1)),
         ]
     }
@@ -181,7 +191,7 @@ impl TimedRwLockVisitor<Loom> for TimedReaders<'_> {
 
 /// Whether the lock differs by a switch from another that has more models.
 fn is_variant(name: &str) -> bool {
-    ["linux-mutex-", "linux-counter-mutex-", "rwsem-", "freebsd-mtx-"]
+    ["linux-mutex-", "linux-counter-mutex-", "rwsem-", "freebsd-mtx-", "freebsd-sx-"]
         .iter()
         .any(|base| name.starts_with(base))
 }
@@ -202,6 +212,10 @@ fn own_models(name: &str) -> Vec<Model> {
         "freebsd-mtx-preloaded" => mtx::sleeping::<freebsd::Preloaded>(name),
         "freebsd-mtx-fcmpset" => mtx::sleeping::<freebsd::Fcmpset2017>(name),
         "freebsd-mtx-no-spin" => mtx::sleeping::<Standard>(name),
+        "freebsd-rw" => rwsx::of::<Standard, RwKind>(name),
+        "freebsd-rw-no-preread" => rwsx::of::<freebsd::Era2014, RwKind>(name),
+        "freebsd-sx" => rwsx::giving_up::<Standard>(name),
+        "freebsd-sx-no-preread" => rwsx::giving_up::<freebsd::Era2014>(name),
         "freebsd-thread-lock" => thread_lock::moves(name),
         "freebsd-spin-mtx" => mtx::spinning::<Standard>(name),
         "freebsd-spin-mtx-no-preread" => mtx::spinning::<freebsd::Era2014>(name),

@@ -144,7 +144,6 @@ pub trait Kind: Send + Sync + 'static {
 }
 
 /// What one acquisition knows of its spinning.
-#[derive(Default)]
 struct Pace {
     delay: LockDelay,
     spin: Spin,
@@ -152,6 +151,13 @@ struct Pace {
     tries: u32,
     /// It has spun for long enough, and sleeps whatever the others do.
     is_tired: bool,
+}
+
+impl Pace {
+    /// It has not spun yet. Who must not spin is tired from the beginning.
+    fn fresh<T: Tuning>() -> Self {
+        Self { delay: LockDelay::default(), spin: Spin::default(), tries: 0, is_tired: !T::ADAPTIVE }
+    }
 }
 
 /// See the [module](self). 16 bytes natively; all zero: unlocked.

@@ -8,7 +8,8 @@
 //!   writer's bit, wakes nobody, and the other reader sleeps at a free lock until somebody else comes by;
 //! - a writer that has slept spins for readers only as often as is left of its tries;
 //! - a downgrade wakes readers though a writer waits. They mostly sleep again;
-//! - until 2018 readers did not heed writers that wait, and a release woke readers first ([`Precedence::Readers`]).
+//! - in FreeBSD 10.1, and as far as is remembered until 2018, readers did not heed writers that wait, and a release woke readers
+//!   first ([`Precedence::Readers`]).
 //!
 //! The kernel's reader never counts its spells of spinning for readers, and so has no limit of them; ours counts.
 //! Source: FreeBSD's `kern_sx.c` (Evans; Rao; Guzik), from a description in own words.

@@ -131,6 +131,11 @@ impl<T: Tuning> Tuning for NotAdaptive<T> {
     const FOLLOW_OWNER: FollowOwner = T::FOLLOW_OWNER;
     const WAITER_CAS_FAIL: WaiterCasFail = T::WAITER_CAS_FAIL;
     const RELEASE_ORDER: ReleaseOrder = T::RELEASE_ORDER;
+    const READER_WAIT: ReaderWait = T::READER_WAIT;
+    const SPINNER_BIT: SpinnerBit = T::SPINNER_BIT;
+    const RW_PRECEDENCE: Precedence = T::RW_PRECEDENCE;
+    const SX_PRECEDENCE: Precedence = T::SX_PRECEDENCE;
+    const SX_STALE_BITS: StaleBits = T::SX_STALE_BITS;
 }
 
 macro_rules! presets {

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowpath};
 use nearlock_core::freebsd::rwsx::{Kind, RwSx};
 use nearlock_core::freebsd::sx::{Sx, SxKind};
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
 use nearlock_core::raw::{RawLock, RawRwLock};
 
-use crate::engine::{Counter, Engine, Handle};
+use crate::engine::{Counter, Engine};
 use crate::exclusion::{Guarded, in_slot};
 use crate::loom::Loom;
 use crate::model::Model;
 use crate::readers::{Act, Patience, acting, impatient_writer, read_at_first, written_at_first};
 
 type Lock<T, K> = RwSx<Loom, T, K>;
+/// Waiters that do not spin, so that they get to the chain.
+type Sleepy<T, K> = Lock<NotAdaptive<T>, K>;
 type Shared<T, K> = Guarded<Loom, Lock<T, K>>;
 
 /// The first thread does one thing, and then the other threads have ended each a section of theirs, by `Act`.
@@ -95,7 +97,7 @@ fn write_twice<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
 /// Those of either lock, whatever its switches.
 pub fn of<T: Tuning, K: Kind>(name: &str) -> Vec<Model> {
     use Act::{Downgrade, Read, Write};
-    let contended = &[Slowpath, ChainCancel, ChainSleep, ChainWake];
+    let contended = &[Slowpath, ChainSleep, ChainWake];
     vec![
         against::<T, K>(name, "an upgrade", &[Read], 3, upgrade),
         against::<T, K>(name, "an upgrade", &[Read, Write], 1, upgrade),
@@ -103,9 +105,10 @@ pub fn of<T: Tuning, K: Kind>(name: &str) -> Vec<Model> {
         against::<T, K>(name, "a section in a section", &[Write], 2, write_twice),
         acting::<Loom, Lock<T, K>>(name, &[&[Downgrade], &[Read]], Some(2)),
         acting::<Loom, Lock<T, K>>(name, &[&[Downgrade], &[Write]], Some(2)),
-        written_at_first::<Loom, Lock<T, K>>(name, &[&[Write]], Some(2)).reaching(contended),
-        written_at_first::<Loom, Lock<T, K>>(name, &[&[Read]], Some(2)).reaching(contended),
-        read_at_first::<Loom, Lock<T, K>>(name, &[&[Write]], Some(2)).reaching(contended),
+        written_at_first::<Loom, Sleepy<T, K>>(name, &[&[Write]], Some(3)).reaching(contended),
+        written_at_first::<Loom, Sleepy<T, K>>(name, &[&[Read]], Some(3))
+            .reaching(&[ChainCancel, ChainSleep]),
+        read_at_first::<Loom, Sleepy<T, K>>(name, &[&[Write]], Some(3)).reaching(contended),
     ]
 }
 

@@ -13,6 +13,7 @@ mod policy;
 mod qspinlock;
 mod rwsem;
 mod starvation;
+mod sx;
 mod words;
 
 use std::collections::BTreeSet;
@@ -123,6 +124,7 @@ fn every_row_of_the_document_has_its_test() {
         include_str!("qspinlock.rs"),
         include_str!("rwsem.rs"),
         include_str!("starvation.rs"),
+        include_str!("sx.rs"),
     ];
     let tests: BTreeSet<_> = sources
         .iter()

@@ -64,7 +64,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         P::in_slow_path(|| {
             debug_assert!(writer_of(seen) != Some(P::thread_id()), "reads a lock that it writes");
             let reads = holds::any::<P>(K::HOLDS);
-            let mut pace = Pace::default();
+            let mut pace = Pace::fresh::<T>();
             loop {
                 match self.add_reader(seen, |seen| Self::admits(seen, reads)) {
                     Ok(()) => return Ok(()),
@@ -136,7 +136,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             }
         }
         let slept = chain.sleep_within(Queue::Shared, limit);
-        *pace = Pace::default();
+        *pace = Pace::fresh::<T>();
         // The bit may stay: invariant 3.
         slept.map(|()| self.word.load(Relaxed)).map_err(|Abandoned { why, .. }| why)
     }

@@ -17,7 +17,7 @@ use crate::native::Native;
 use crate::schedule::{Schedule, Sections};
 use crate::settings::Setting;
 use crate::testing::{
-    OneThread, PAUSES, SPINS, THREAD_ID, events_of, meanwhile, others_are_done, set, set_owner_state,
+    OneThread, PAUSES, SPINS, THREAD_ID, events_of, meanwhile, mistake, others_are_done, set, set_owner_state,
 };
 
 const _: () = assert!(size_of::<Rw<Native>>() == 16);
@@ -429,7 +429,7 @@ fn pauses_for_readers<T: Tuning>(loops: u64, retries: u64) -> Vec<u32> {
     set(Setting::FreebsdDelayRetries, retries);
     PAUSES.take();
     (0..3).for_each(|_| lock.read_as(OTHER));
-    let mut pace = Pace::default();
+    let mut pace = Pace::fresh::<T>();
     while pace.tries < retries as u32 && !pace.is_tired {
         assert_eq!(lock.spin_for_readers(lock.now(), &mut pace, is_free), None);
     }
@@ -537,61 +537,35 @@ fn a_lock_in_use_is_not_destroyed() {
     assert_eq!((lock.destroy(), lock.is_locked()), (Err(InUse::Destroyed), false));
 }
 
-#[cfg(debug_assertions)]
-mod misuse {
-    use super::*;
-
-    type Wrong = Lock<Current, RwKind>;
-
-    #[test]
-    #[should_panic(expected = "writes a lock that it writes already")]
-    fn recursion_that_was_not_asked_for() {
-        let lock = Wrong::new();
-        lock.write_as(OTHER);
-        lock.write_as(OTHER);
+#[test]
+fn mistakes_are_found() {
+    fn done(says: &str, act: impl FnOnce(&Lock<Current, RwKind>)) {
+        mistake(says, || act(leaked()));
     }
-
-    #[test]
-    #[should_panic(expected = "reads a lock that it writes")]
-    fn a_writer_that_reads() {
-        let lock = Wrong::new();
+    done("writes a lock that it writes already", |lock| {
+        lock.write_as(OTHER);
+        lock.write_as(OTHER);
+    });
+    done("reads a lock that it writes", |lock| {
         lock.write_as(OTHER);
         lock.read_as(OTHER);
-    }
-
-    #[test]
-    #[should_panic(expected = "does not write")]
-    fn an_unlock_by_another_thread() {
-        let lock = Wrong::new();
+    });
+    done("unlocks a lock that it does not write", |lock| {
         lock.write_as(OTHER);
         lock.unwrite_as(THIRD);
-    }
-
-    #[test]
-    #[should_panic(expected = "a share that it does not hold")]
-    fn a_share_that_another_thread_has() {
-        let lock = Wrong::new();
+    });
+    done("releases a share that it does not hold", |lock| {
         lock.read_as(OTHER);
         lock.unread_as(THIRD);
-    }
-
-    #[test]
-    #[should_panic(expected = "more than once")]
-    fn a_downgrade_of_two_sections() {
-        let lock = Wrong::new();
-        // SAFETY: it is the mistake that is tested.
-        unsafe {
-            lock.lock(&());
-            lock.lock_recursive();
-            lock.downgrade(&());
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "has been destroyed")]
-    fn a_destroyed_lock() {
-        let lock = Wrong::new();
+    });
+    // SAFETY: it is the mistake that is tested.
+    done("downgrades a lock that it has locked more than once", |lock| unsafe {
+        lock.lock(&());
+        lock.lock_recursive();
+        lock.downgrade(&());
+    });
+    done("has been destroyed", |lock| {
         assert_eq!(lock.destroy(), Ok(()));
         lock.write_as(OTHER);
-    }
+    });
 }

@@ -93,7 +93,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                     return Ok(());
                 }
             }
-            let mut wait = Wait { me, pace: Pace::default(), whom: Whom::Writer, section: None };
+            let mut wait = Wait { me, pace: Pace::fresh::<T>(), whom: Whom::Writer, section: None };
             loop {
                 match self.attempt(me, seen) {
                     Ok(()) => return Ok(()),
@@ -206,7 +206,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         wait.section = None;
         let slept = chain.sleep_within(Queue::Exclusive, limit);
         let tries = if K::SLEEP_REFRESHES_WRITERS { 0 } else { wait.pace.tries };
-        wait.pace = Pace { tries, ..Pace::default() };
+        wait.pace = Pace { tries, ..Pace::fresh::<T>() };
         // The bit may stay: invariant 3.
         slept.map(|()| Some(self.word.load(Relaxed))).map_err(|Abandoned { why, .. }| why)
     }
