@@ -96,7 +96,7 @@ fn write_twice<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
 
 /// Those of either lock, whatever its switches.
 pub fn of<T: Tuning, K: Kind>(name: &str) -> Vec<Model> {
-    use Act::{Downgrade, Read, Write};
+    use Act::{Downgrade, Read, TryRead, Write};
     let contended = &[Slowpath, ChainSleep, ChainWake];
     vec![
         against::<T, K>(name, "an upgrade", &[Read], 3, upgrade),
@@ -105,6 +105,7 @@ pub fn of<T: Tuning, K: Kind>(name: &str) -> Vec<Model> {
         against::<T, K>(name, "a section in a section", &[Write], 2, write_twice),
         acting::<Loom, Lock<T, K>>(name, &[&[Downgrade], &[Read]], Some(2)),
         acting::<Loom, Lock<T, K>>(name, &[&[Downgrade], &[Write]], Some(2)),
+        acting::<Loom, Sleepy<T, K>>(name, &[&[Downgrade], &[Read], &[TryRead]], Some(2)),
         written_at_first::<Loom, Sleepy<T, K>>(name, &[&[Write]], Some(3)).reaching(contended),
         written_at_first::<Loom, Sleepy<T, K>>(name, &[&[Read]], Some(3))
             .reaching(&[ChainCancel, ChainSleep]),
