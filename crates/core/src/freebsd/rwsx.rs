@@ -43,7 +43,7 @@
 //! 5. After the step that makes the lock free nothing in it is touched: what remains is in the chain and the waiters. So
 //!    whoever finds it free may free its memory.
 //!
-//! A writer that spins for readers is in a section ([`Sections`]) from before it sets SPINNER until it has the lock or the bit
+//! A writer that spins for readers is in a section ([`Sections`](crate::schedule::Sections)) from before it sets SPINNER until it has the lock or the bit
 //! is gone: in the kernel it is not preempted, and readers wait for it without bound. No section keeps a program's thread
 //! on its processor. So readers wait for it as they do for others that run, until their spinning has lasted long enough; then
 //! they give the processor away once, and sleep.
@@ -77,8 +77,6 @@ use super::lock_delay::{self, Backoff, LockDelay};
 use super::tuning::{CasValue, FollowOwner, Precedence, ReaderWait, StaleBits, Tuning};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
-#[cfg(doc)]
-use crate::schedule::Sections;
 use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
 use crate::waiter::Limit;
 

@@ -1,0 +1,176 @@
+//! What the present lock alone shows, or a switch.
+
+use super::*;
+use crate::freebsd::mtx::InUse;
+use crate::settings::Setting;
+use crate::testing::{PAUSES, mistake, set};
+
+#[test]
+fn a_reader_does_not_wait_for_a_spinner_for_ever() {
+    let lock = leaked::<Current, RwKind>();
+    let before = sleeps();
+    // Of a writer that has lost its processor.
+    lock.word.store(SPINNER, Relaxed);
+    PAUSES.take();
+    // While it spins, and when it gives its processor away.
+    (0..=SPINS).for_each(|_| meanwhile(|| ()));
+    meanwhile(|| {
+        assert_eq!(lock.now(), SPINNER | READ_WAITERS);
+        lock.write_as(OTHER);
+        assert_eq!(lock.now(), owned_by(OTHER) | READ_WAITERS);
+        lock.unwrite_as(OTHER);
+    });
+    lock.read_as(THIRD);
+    assert_eq!((lock.now(), sleeps()), (READER, before + 1));
+    assert!(others_are_done());
+    assert_eq!(PAUSES.take(), [2; SPINS as usize]);
+    lock.unread_as(THIRD);
+}
+
+/// How long a writer pauses for three readers who stay, until it sleeps; they leave then.
+fn pauses_for_readers<T: Tuning>(loops: u64, retries: u64) -> Vec<u32> {
+    let lock = leaked::<T, RwKind>();
+    set(Setting::FreebsdDelayLoops, loops);
+    set(Setting::FreebsdDelayRetries, retries);
+    PAUSES.take();
+    (0..3).for_each(|_| lock.read_as(OTHER));
+    let mut pace = Pace::fresh::<T>();
+    while pace.tries < retries as u32 && !pace.is_tired {
+        assert_eq!(lock.spin_for_readers(lock.now(), &mut pace, is_free), None);
+    }
+    (0..3).for_each(|_| lock.unread_as(OTHER));
+    PAUSES.take()
+}
+
+#[test]
+fn spinning_for_readers_is_as_long_as_the_switches_and_settings_say() {
+    assert_eq!(pauses_for_readers::<Current>(6, 1), [3, 3]);
+    assert_eq!(pauses_for_readers::<Current>(7, 1), [3, 3, 3]);
+    assert_eq!(pauses_for_readers::<Current>(3, 2), [3, 3]);
+    assert_eq!(pauses_for_readers::<Current>(2, 1), [2], "no longer than that");
+    assert_eq!(pauses_for_readers::<Current>(0, 10), [3; SPINS as usize], "it is tired first");
+    assert_eq!(pauses_for_readers::<Era2014>(3, 1), [1, 1, 1]);
+}
+
+#[test]
+fn without_retries_readers_are_not_spun_for() {
+    let lock = leaked::<Current, RwKind>();
+    set(Setting::FreebsdDelayRetries, 0);
+    PAUSES.take();
+    lock.read_as(OTHER);
+    meanwhile(|| {
+        assert_eq!(lock.now(), READER | WRITE_WAITERS);
+        lock.unread_as(OTHER);
+    });
+    lock.write_as(THIRD);
+    assert_eq!(PAUSES.take(), []);
+    lock.unwrite_as(THIRD);
+}
+
+/// The tries of a writer that has slept once: readers come again and again.
+fn tries_after_sleep<K: Kind>() -> Vec<u32> {
+    let lock = leaked::<Current, K>();
+    set(Setting::FreebsdDelayLoops, 1);
+    set(Setting::FreebsdDelayRetries, 1);
+    PAUSES.take();
+    lock.read_as(OTHER);
+    meanwhile(|| assert!(lock.has(SPINNER), "spins once"));
+    meanwhile(|| {
+        lock.unread_as(OTHER);
+        lock.read_as(OTHER);
+    });
+    if K::SLEEP_REFRESHES_WRITERS {
+        meanwhile(|| assert!(lock.has(SPINNER), "and once again"));
+    }
+    meanwhile(|| {
+        assert!(lock.has(WRITE_WAITERS));
+        lock.unread_as(OTHER);
+    });
+    lock.write_as(THIRD);
+    lock.unwrite_as(THIRD);
+    assert!(others_are_done());
+    PAUSES.take()
+}
+
+#[test]
+fn a_writer_that_has_slept_spins_for_readers_as_its_kind_does() {
+    assert_eq!(tries_after_sleep::<RwKind>(), [1, 1]);
+    assert_eq!(tries_after_sleep::<SxKind>(), [1]);
+}
+
+#[test]
+fn a_writer_whose_spinner_bit_is_gone_sets_it_again() {
+    let lock = leaked::<Current, RwKind>();
+    lock.read_as(OTHER);
+    meanwhile(|| {
+        lock.unread_as(OTHER);
+        lock.write_as(OTHER);
+        // SAFETY: it writes.
+        acting(OTHER, || unsafe { lock.downgrade(&()) });
+        assert_eq!((lock.now(), OneThread::section_depth()), (READER, 1), "taken by another writer");
+    });
+    meanwhile(|| {
+        assert_eq!((lock.now(), OneThread::section_depth()), (READER | SPINNER, 1));
+        lock.unread_as(OTHER);
+    });
+    lock.write_as(THIRD);
+    assert_eq!((lock.now(), OneThread::section_depth()), (owned_by(THIRD), 0));
+    lock.unwrite_as(THIRD);
+}
+
+#[test]
+fn a_lock_in_use_is_not_destroyed() {
+    let lock = leaked::<Current, RwKind>();
+    lock.read_as(OTHER);
+    assert_eq!(lock.destroy(), Err(InUse::Held));
+    lock.word.fetch_or(WRITE_WAITERS, Relaxed);
+    assert_eq!(lock.destroy(), Err(InUse::Contested));
+    lock.unread_as(OTHER);
+    lock.word.store(READ_WAITERS, Relaxed);
+    assert_eq!(lock.destroy(), Err(InUse::Contested));
+    lock.word.store(FREE, Relaxed);
+    // SAFETY: one thread, and as many unlocks as locks.
+    unsafe {
+        lock.lock(&());
+        assert_eq!(lock.destroy(), Err(InUse::Held));
+        lock.lock_recursive();
+        assert_eq!(lock.destroy(), Err(InUse::Recursed));
+        lock.unlock(&());
+        lock.unlock(&());
+    }
+    assert_eq!((lock.destroy(), lock.now()), (Ok(()), DESTROYED));
+    assert_eq!((lock.destroy(), lock.is_locked()), (Err(InUse::Destroyed), false));
+}
+
+#[test]
+fn mistakes_are_found() {
+    fn done(says: &str, act: impl FnOnce(&Lock<Current, RwKind>)) {
+        mistake(says, || act(leaked()));
+    }
+    done("writes a lock that it writes already", |lock| {
+        lock.write_as(OTHER);
+        lock.write_as(OTHER);
+    });
+    done("reads a lock that it writes", |lock| {
+        lock.write_as(OTHER);
+        lock.read_as(OTHER);
+    });
+    done("unlocks a lock that it does not write", |lock| {
+        lock.write_as(OTHER);
+        lock.unwrite_as(THIRD);
+    });
+    done("releases a share that it does not hold", |lock| {
+        lock.read_as(OTHER);
+        lock.unread_as(THIRD);
+    });
+    // SAFETY: it is the mistake that is tested.
+    done("downgrades a lock that it has locked more than once", |lock| unsafe {
+        lock.lock(&());
+        lock.lock_recursive();
+        lock.downgrade(&());
+    });
+    done("has been destroyed", |lock| {
+        assert_eq!(lock.destroy(), Ok(()));
+        lock.write_as(OTHER);
+    });
+}
