@@ -41,6 +41,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
     const HEAD_SLEEPS: [LockEvent; 2] = [WaitHead, KickUnlock];
     const MUTEX: [LockEvent; 5] = [Slowpath, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexWake];
     const CHAIN: [LockEvent; 4] = [Slowpath, MutexAfterSleep, ChainSleep, ChainWake];
+    const READERS: [LockEvent; 4] = [Slowpath, ChainCancel, ChainSleep, ChainWake];
     const SPINS: [LockEvent; 3] = [MutexOptLock, OsqLeave, OsqGranted];
     const RWSEM: [LockEvent; 6] =
         [RwsemSleepReader, RwsemSleepWriter, RwsemWakeReader, RwsemWakeWriter, RwsemRlock, RwsemWlock];
@@ -64,6 +65,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "freebsd-mtx-preloaded" | "freebsd-mtx-no-preread" => &[&CHAIN, &[MutexOptLock, ChainCancel]],
         name if name.starts_with("freebsd-mtx") => &[&CHAIN, &[MutexOptLock]],
         name if name.starts_with("freebsd-spin-mtx") || name == "freebsd-thread-lock" => &[&[Slowpath]],
+        name if name.starts_with("freebsd-rw") || name.starts_with("freebsd-sx") => &[&READERS],
         "linux-counter-mutex-no-spin" => &[&MUTEX],
         name if name.starts_with("linux-counter-mutex") => &[&MUTEX, &[MutexOptLock]],
         "rwsem-xadd-base" | "rwsem-xadd-preread" => &[&RWSEM],

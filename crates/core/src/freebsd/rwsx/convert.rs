@@ -86,7 +86,9 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         match self.word.compare_exchange(FREE, DESTROYED, Relaxed, Relaxed) {
             Ok(_) => Ok(()),
             Err(DESTROYED) => Err(InUse::Destroyed),
-            Err(found) if found & RECURSED != 0 => Err(InUse::Recursed),
+            Err(found) if found & RECURSED != 0 && writer_of(found) == Some(P::thread_id()) => {
+                Err(InUse::Recursed)
+            }
             Err(found) if is_free(found) || found & WAITERS != 0 => Err(InUse::Contested),
             Err(_) => Err(InUse::Held),
         }
