@@ -104,7 +104,7 @@ const _: () = assert!((WRITTEN | WAITERS | SPINNER | RECURSED) & READER == 0 && 
 const _: () = assert!(READER.trailing_zeros() + ThreadId::BITS <= u64::BITS);
 
 const fn owned_by(thread: ThreadId) -> u64 {
-    thread.get() as u64 * READER | WRITTEN
+    (thread.get() as u64 * READER) | WRITTEN
 }
 
 const fn is_written(word: u64) -> bool {
@@ -202,8 +202,11 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// Whether a reader may come in. `reads`: it holds another lock of the kind shared, or this one.
     #[inline(always)]
     fn admits(seen: u64, reads: bool) -> bool {
-        let waits_for_writers = K::precedence::<T>() == Precedence::Writers && !reads;
-        !is_written(seen) && !(waits_for_writers && seen & (WRITE_WAITERS | SPINNER) != 0)
+        let kept_out = match K::precedence::<T>() {
+            Precedence::Writers if !reads => WRITTEN | WRITE_WAITERS | SPINNER,
+            Precedence::Writers | Precedence::Readers => WRITTEN,
+        };
+        seen & kept_out == 0
     }
 
     /// r -> r+1, as long as `may_enter`. What the word is if not.

@@ -204,7 +204,7 @@ fn waits_for_readers_awake<T: Tuning, K: Kind>() {
     lock.read_as(OTHER);
     let (spinner, depth) = if show_themselves::<T, K>() { (SPINNER, 1) } else { (0, 0) };
     meanwhile(move || {
-        assert_eq!((lock.now(), OneThread::section_depth()), (2 * READER | spinner, depth));
+        assert_eq!((lock.now(), OneThread::section_depth()), ((2 * READER) | spinner, depth));
         lock.unread_as(OTHER);
         assert_eq!(lock.now(), READER | spinner);
     });
@@ -318,7 +318,7 @@ fn is_free_with_waiters<T: Tuning, K: Kind>() {
         assert!(!lock.try_lock(&()), "only under the chain's lock");
         assert!(lock.try_lock_shared(&()));
         lock.lock_shared(&());
-        assert_eq!(lock.now(), 2 * READER | bits);
+        assert_eq!(lock.now(), (2 * READER) | bits);
         lock.unlock_shared(&());
         lock.unlock_shared(&());
         assert_eq!(lock.now(), FREE);
@@ -345,7 +345,7 @@ fn readers_that_read_go_ahead<T: Tuning, K: Kind>() {
     lock.word.fetch_or(WRITE_WAITERS | SPINNER, Relaxed);
     lock.read_as(OTHER);
     lock.read_as(THIRD);
-    assert_eq!((lock.now(), sleeps()), (3 * READER | WRITE_WAITERS | SPINNER, before));
+    assert_eq!((lock.now(), sleeps()), ((3 * READER) | WRITE_WAITERS | SPINNER, before));
     if show_themselves::<T, K>() {
         (0..SPINS).for_each(|_| meanwhile(|| ()));
         meanwhile(|| {
