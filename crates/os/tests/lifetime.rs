@@ -7,9 +7,12 @@ use std::thread;
 
 use nearlock_core::classic::ttas::TtasLock;
 use nearlock_core::freebsd::mtx::{CONTESTED, Mtx};
-use nearlock_core::freebsd::tuning::NotAdaptive;
+use nearlock_core::freebsd::rw::Rw;
+use nearlock_core::freebsd::rwsx::{Kind, RwSx, WRITE_WAITERS};
+use nearlock_core::freebsd::sx::Sx;
+use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
 use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
-use nearlock_core::raw::{RawLock, RawTryLock};
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_core::waiter::WaitLock;
 use nearlock_os::Os;
 
@@ -35,39 +38,63 @@ fn a_mutex_may_go_when_every_unlock_has_returned() {
     }
 }
 
-/// One that has its sleepers elsewhere.
+/// Those that have their sleepers elsewhere.
 type WordMutex = Mtx<Os, NotAdaptive>;
+type WordRw = Rw<Os, NotAdaptive>;
+type WordSx = Sx<Os, NotAdaptive>;
 
-/// A pointer to it, for another thread.
-struct Last(*const WordMutex);
+/// A pointer to a lock, for another thread.
+struct Last<L>(*const L);
 
 // SAFETY: that thread is the last that uses it.
-unsafe impl Send for Last {}
+unsafe impl<L: Sync> Send for Last<L> {}
 
-/// The `unlock` that has woken the last thread may not have returned when that one frees the mutex.
-#[test]
-fn a_mutex_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
+/// The `unlock` that has woken the last thread may not have returned when that one frees the lock.
+///
+/// Safety: `unlock` releases what `lock` takes.
+unsafe fn is_freed_by_the_last<L: RawLock<Node = ()>>(
+    lock: unsafe fn(&L, &()),
+    unlock: unsafe fn(&L, &()),
+    is_waited_for: fn(&L) -> bool,
+) {
     for _ in 0..ROUNDS {
-        let mutex: *const WordMutex = Box::into_raw(Box::new(WordMutex::new()));
+        let it: *const L = Box::into_raw(Box::new(L::default()));
         // SAFETY: alive until the other thread has locked it, which it cannot before the unlock below.
-        unsafe { (*mutex).lock(&()) };
-        let last = Last(mutex);
+        unsafe { lock(&*it, &()) };
+        let last = Last(it);
         let last = thread::spawn(move || {
-            let Last(mutex) = { last };
+            let Last(it) = { last };
             // SAFETY: alive until it is freed here; unlock follows lock.
             unsafe {
-                (*mutex).lock(&());
-                (*mutex).unlock(&());
-                drop(Box::from_raw(mutex.cast_mut()));
+                (*it).lock(&());
+                (*it).unlock(&());
+                drop(Box::from_raw(it.cast_mut()));
             }
         });
         // SAFETY: as above.
-        while unsafe { (*mutex).word() }.load(Relaxed) & CONTESTED == 0 {
+        while !is_waited_for(unsafe { &*it }) {
             thread::yield_now();
         }
         // SAFETY: locked above.
-        unsafe { (*mutex).unlock(&()) };
+        unsafe { unlock(&*it, &()) };
         last.join().unwrap();
+    }
+}
+
+#[test]
+fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
+    fn is_waited_for<T: Tuning, K: Kind>(lock: &RwSx<Os, T, K>) -> bool {
+        lock.word().load(Relaxed) & WRITE_WAITERS != 0
+    }
+    // SAFETY: each releases what it takes.
+    unsafe {
+        is_freed_by_the_last(WordMutex::lock, WordMutex::unlock, |mutex| {
+            mutex.word().load(Relaxed) & CONTESTED != 0
+        });
+        is_freed_by_the_last(WordRw::lock, WordRw::unlock, is_waited_for);
+        is_freed_by_the_last(WordRw::lock_shared, WordRw::unlock_shared, is_waited_for);
+        is_freed_by_the_last(WordSx::lock, WordSx::unlock, is_waited_for);
+        is_freed_by_the_last(WordSx::lock_shared, WordSx::unlock_shared, is_waited_for);
     }
 }
 
