@@ -65,6 +65,11 @@ pub const WORKLOADS: &[Workload] = &[
     jobs!(Exim, "a mail server that forks for each connection and message; a client for each core"),
     jobs!(PageFault, "threads of one process that touch new pages, as readers, and map, as writers"),
     jobs!(Mmap, "threads of one process that map and unmap: writers only"),
+    jobs!(FindTmpfs, "FreeBSD's find over a file system in memory: traversers at the mutex of its mount"),
+    jobs!(
+        MakeJ,
+        "a kernel's build under FreeBSD: compilers at the mutexes of free pages and of their queues"
+    ),
 ];
 
 /// A name that stands for nothing.

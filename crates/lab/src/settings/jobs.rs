@@ -217,6 +217,8 @@ const NUMBERS: [&[Number]; Profile::ALL.len()] = [
     numbers_of!(Exim, "exim"),
     numbers_of!(PageFault, "page-fault"),
     numbers_of!(Mmap, "mmap"),
+    numbers_of!(FindTmpfs, "find-tmpfs"),
+    numbers_of!(MakeJ, "make-j"),
 ];
 
 /// All numbers, key by key.

@@ -95,6 +95,10 @@
 //! `page-fault`: threads of one process that touch new pages, 95 % of what they do, and map and unmap, as AIM7's page_test
 //! with threads; 0.3 us as a reader and 2 us as a writer. `mmap`: will-it-scale's mmap1 with threads, each of which maps
 //! and unmaps its own region: writers only. Lengths are estimates.
+//!
+//! `find-tmpfs` and `make-j` are FreeBSD's: `profiles/freebsd.rs` says what is known of them.
+
+mod freebsd;
 
 use super::Root;
 
@@ -128,6 +132,10 @@ pub enum Profile {
     PageFault,
     /// Mappings of one process.
     Mmap,
+    /// Traversers of a directory tree in memory, at the mutex of its mount.
+    FindTmpfs,
+    /// Compilers, at the mutexes of free pages and of their queues.
+    MakeJ,
 }
 
 /// The constants of a profile. The numbers are settings.
@@ -258,7 +266,7 @@ const FSERVER: Constants = Constants {
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 13] = [
+    pub const ALL: [Profile; 15] = [
         Profile::Alltests,
         Profile::Custom,
         Profile::Disk,
@@ -272,6 +280,8 @@ impl Profile {
         Profile::Exim,
         Profile::PageFault,
         Profile::Mmap,
+        Profile::FindTmpfs,
+        Profile::MakeJ,
     ];
 
     /// The name on the command line.
@@ -290,6 +300,8 @@ impl Profile {
             Profile::Exim => "exim",
             Profile::PageFault => "page-fault",
             Profile::Mmap => "mmap",
+            Profile::FindTmpfs => "find-tmpfs",
+            Profile::MakeJ => "make-j",
         }
     }
 
@@ -361,6 +373,8 @@ impl Profile {
                 spinlock_ns: 0,
                 ..MIX
             },
+            Profile::FindTmpfs => freebsd::FIND_TMPFS,
+            Profile::MakeJ => freebsd::MAKE_J,
         }
     }
 }
