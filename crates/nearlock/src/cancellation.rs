@@ -52,7 +52,7 @@ impl Cancellation {
         self.0.is_cancelled()
     }
 
-    fn limit(&self) -> Limit<'_, Os> {
+    pub(crate) fn limit(&self) -> Limit<'_, Os> {
         Limit { until_ns: None, cancellation: Some(&self.0) }
     }
 }

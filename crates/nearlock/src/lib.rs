@@ -35,6 +35,9 @@
 //! | [`linux::Mutex`] | 32 | spins while the holder runs, one at a time, or sleeps in a queue on its stack | newcomers overtake the queue until its first has been woken in vain |
 //! | [`linux::RwSem`] | 40 | the same; readers sleep | nobody overtakes who has waited for 4 ms, and is first |
 //! | [`linux::CounterMutex`] | 32 | spins with all the others while the holder runs, then sleeps | none: a wait has no bound |
+//! | [`freebsd::Mtx`] | 8 | spins while the holder runs, with growing delays, or sleeps | none: all are woken, and compete |
+//! | [`freebsd::Rw`], [`freebsd::Sx`] | 16 | the same | none among writers; they go before readers |
+//! | [`freebsd::SpinMtx`] | 8 | watches the word, with all the others and growing delays | none |
 //! | [`classic::McsLock`] | a pointer | queues, in a node of a pool or on its stack | first come, first served |
 //! | [`classic::ClhLock`] | a pointer | the same | the same |
 //! | [`classic::TtasLock`] | 4 | watches the word, with all the others | none: a wait has no bound |
@@ -45,7 +48,8 @@
 //!
 //! # What spinning means
 //!
-//! This is about the spin locks, that is all but [`linux::Mutex`], [`linux::RwSem`] and [`linux::CounterMutex`]. A waiter
+//! This is about the spin locks, that is all but [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`],
+//! [`freebsd::Mtx`], [`freebsd::Rw`] and [`freebsd::Sx`]. A waiter
 //! pauses for 128 turns, a few microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep;
 //! with the others it never sleeps, but offers its processor to other threads at every further turn
 //! ([`SpinThenYield`](nearlock_os::SpinThenYield)).
@@ -57,7 +61,8 @@
 //!   thread is off its processor, and all others wait until the scheduler brings it back, for milliseconds.
 //! * **Priorities**: none is inherited. A real-time thread that waits for an ordinary one on the same processor keeps
 //!   it from running, because its yields go to threads of its own priority only.
-//! * **Locking twice** from one thread never returns. Nothing detects it.
+//! * **Locking twice** from one thread never returns. Nothing detects it, but that FreeBSD's locks know their holder
+//!   ([`freebsd::Checked`]), and have forms that can be locked again ([`freebsd::RecursiveMtx`]).
 //! * **Panics** release the lock. The data stays as the panicking section left it: there is no poisoning.
 //! * **Async**: a guard is not `Send`, so that a task which holds one across an `.await` cannot be spawned on an
 //!   executor with several threads. On one with a single thread it compiles, and the next task that wants the lock
@@ -188,6 +193,7 @@ macro_rules! guarded_rw {
 
 mod cancellation;
 pub mod classic;
+pub mod freebsd;
 pub mod linux;
 mod pool;
 pub mod process;

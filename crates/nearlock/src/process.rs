@@ -25,5 +25,14 @@
 
 pub use nearlock_core::events::LockEvent;
 pub use nearlock_core::platform::NUMA_NODES_MAX;
+pub use nearlock_core::schedule::ThreadId;
 pub use nearlock_core::settings::{Setting, SettingInfo};
 pub use nearlock_os::{OutOfRange, events, register_thread, set_numa_node, set_setting, setting};
+
+use nearlock_core::schedule::Schedule;
+use nearlock_os::Os;
+
+/// What locks that know their owner call the calling thread. Unique among the threads that are alive; the next one may get it.
+pub fn thread_id() -> ThreadId {
+    <Os>::thread_id()
+}

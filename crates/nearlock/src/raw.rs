@@ -33,9 +33,13 @@
 //! and a spinning waiter must not wait for a task that has been put aside.
 
 mod shared;
-mod timed;
+pub(crate) mod timed;
 
 use nearlock_core::classic::{clh, cohort, mcs, tas, ttas};
+use nearlock_core::freebsd::mtx::Mtx;
+use nearlock_core::freebsd::rwsx::{Kind, RwSx};
+use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
+use nearlock_core::freebsd::tuning::Tuning;
 use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Spinners};
 use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
@@ -84,6 +88,9 @@ unlocked! {
     [P: Platform, T: MutexTuning] LinuxMutex<P, T, ttas::TtasLock<P>>;
     [P: Platform, S: Spinners<P>, T: CounterMutexTuning] CounterMutex<P, S, T, ttas::TtasLock<P>>;
     [P: Platform, T: RwsemTuning] Rwsem<P, T, ttas::TtasLock<P>>;
+    [P: Platform, T: Tuning] Mtx<P, T>;
+    [P: Platform, T: Tuning, D: LongSpin] SpinMtx<P, T, D>;
+    [P: Platform, T: Tuning, K: Kind] RwSx<P, T, K>;
 }
 
 /// Makes a lock whose acquisitions need no node a mutex of [`lock_api`], of the same size; and a reader-writer lock of it,
@@ -92,7 +99,7 @@ unlocked! {
 /// See the [module](self) for an example.
 #[derive(Default)]
 #[repr(transparent)]
-pub struct Nodeless<L>(L);
+pub struct Nodeless<L>(pub(crate) L);
 
 // SAFETY: exclusion and orderings are the lock's (`RawLock`). The guard state owns nothing and cannot unlock,
 // so forgetting it is safe; and nothing points to the lock, so it may be moved or dropped while it is locked

@@ -6,6 +6,11 @@ use std::sync::MutexGuard as StdGuard;
 
 use nearlock::Cancellation;
 use nearlock::classic::{ClhLock, MappedMcsLockGuard, McsLock, McsLockGuard, TtasLock, TtasLockGuard};
+use nearlock::freebsd::{
+    MappedMtxGuard, Mtx, MtxGuard, RecursiveGuard, RecursiveMtx, RecursiveReadGuard, RecursiveRw,
+    RecursiveSpinMtx, RecursiveSx, RecursiveWriteGuard, Rw, RwReadGuard, RwWriteGuard, SpinMtx, SpinMtxGuard,
+    Sx, SxReadGuard, SxWriteGuard,
+};
 use nearlock::linux::{
     CnaLock, CnaLockGuard, CounterMutex, FifoSpinLock, MappedRwSemReadGuard, MappedRwSemWriteGuard,
     MappedSpinLockGuard, Mutex, MutexGuard, RawSpinLock, RwSem, RwSemReadGuard, RwSemWriteGuard, SpinLock,
@@ -28,14 +33,20 @@ macro_rules! locks {
         assert_not_impl_any!($lock<Neither>: Send, Sync);)*
     };
 }
-locks! { SpinLock FifoSpinLock CnaLock Mutex CounterMutex McsLock ClhLock TtasLock }
+locks! { SpinLock FifoSpinLock CnaLock Mutex CounterMutex McsLock ClhLock TtasLock Mtx SpinMtx }
+locks! { RecursiveMtx RecursiveSpinMtx }
 
 // Readers see the data together, so it must be one that several threads may see.
-assert_impl_all!(RwSem<u32>: Send, Sync);
-assert_impl_all!(RwSem<SendOnly>: Send);
-assert_not_impl_any!(RwSem<SendOnly>: Sync);
-assert_not_impl_any!(RwSem<SyncOnly>: Send, Sync);
-assert_not_impl_any!(RwSem<Neither>: Send, Sync);
+macro_rules! rw_locks {
+    ($($lock:ident)*) => {
+        $(assert_impl_all!($lock<u32>: Send, Sync);
+        assert_impl_all!($lock<SendOnly>: Send);
+        assert_not_impl_any!($lock<SendOnly>: Sync);
+        assert_not_impl_any!($lock<SyncOnly>: Send, Sync);
+        assert_not_impl_any!($lock<Neither>: Send, Sync);)*
+    };
+}
+rw_locks! { RwSem Rw Sx RecursiveRw RecursiveSx }
 assert_impl_all!(Cancellation: Send, Sync, Default);
 
 macro_rules! guards {
@@ -48,6 +59,18 @@ macro_rules! guards {
 }
 guards! { SpinLockGuard MappedSpinLockGuard CnaLockGuard MutexGuard McsLockGuard MappedMcsLockGuard TtasLockGuard }
 guards! { RwSemReadGuard RwSemWriteGuard MappedRwSemReadGuard MappedRwSemWriteGuard }
+guards! { MtxGuard MappedMtxGuard SpinMtxGuard RwReadGuard RwWriteGuard SxReadGuard SxWriteGuard }
+
+type RawMtx = nearlock_core::freebsd::mtx::Mtx<nearlock_os::Os>;
+type Current = nearlock::freebsd::tuning::Current;
+type RwKind = nearlock_core::freebsd::rw::RwKind;
+assert_impl_all!(RecursiveGuard<'static, RawMtx, u32>: Sync);
+assert_not_impl_any!(RecursiveGuard<'static, RawMtx, u32>: Send);
+assert_not_impl_any!(RecursiveGuard<'static, RawMtx, SendOnly>: Send, Sync);
+assert_impl_all!(RecursiveReadGuard<'static, Current, RwKind, u32>: Sync);
+assert_not_impl_any!(RecursiveReadGuard<'static, Current, RwKind, u32>: Send);
+// It shows the cell.
+assert_not_impl_any!(RecursiveWriteGuard<'static, Current, RwKind, u32>: Send, Sync);
 
 assert_impl_all!(RawSpinLock: Send, Sync, Default);
 assert_impl_all!(nearlock::classic::RawMcsLock: Unlocked);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nearlock::classic::{McsLock, RawTtasLock};
+use nearlock::freebsd::{RawMtx, RawRw};
 use nearlock::linux::{RawCnaLock, RawMutex, RawRwSem, RawSpinLock, RwSem, SpinLock};
 use nearlock::lock_api_04;
 use nearlock::raw::Nodeless;
@@ -43,10 +44,12 @@ fn code_for_lock_api_04_takes_our_raw_locks() {
     static CNA: Counter<RawCnaLock> = Counter::new();
     static MUTEX: Counter<RawMutex> = Counter::new();
     static TTAS: Counter<Nodeless<RawTtasLock>> = Counter::new();
+    static MTX: Counter<RawMtx> = Counter::new();
     check(&SPIN);
     check(&CNA);
     check(&MUTEX);
     check(&TTAS);
+    check(&MTX);
 }
 
 #[test]
@@ -69,6 +72,13 @@ fn timed_code_for_lock_api_04_takes_our_raw_locks() {
     assert!(table.is_locked_exclusive() && table.try_read().is_none());
     assert_eq!(*lock_api_04::RwLockWriteGuard::downgrade(write), 2);
     assert!(!table.is_locked());
+}
+
+#[test]
+fn readers_of_freebsds_locks_may_read_again() {
+    let table = lock_api_04::RwLock::<RawRw, _>::new(1);
+    let (first, second) = (table.read_recursive(), table.try_read_recursive().expect("the same thread"));
+    assert_eq!(*first + *second, 2);
 }
 
 #[test]

@@ -34,6 +34,8 @@
 //! Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), from descriptions in own words; the pre-reads: Guzik, "microoptimize by
 //! trying to avoid locking a locked mutex", freebsd-current, November 2015.
 
+mod holder;
+
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -383,17 +385,6 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
             self.recurse();
         }
         is_owned
-    }
-
-    /// Whether the caller holds it.
-    pub fn is_owned(&self) -> bool {
-        owner_of(self.word.load(Relaxed)) == Some(P::thread_id())
-    }
-
-    /// Whether the caller, who must hold it, has locked it more than once.
-    pub fn is_recursed(&self) -> bool {
-        debug_assert!(self.is_owned(), "asks of a mutex that it does not hold");
-        self.word.load(Relaxed) & RECURSED != 0
     }
 
     /// Ends its use: later ones are caught by debug assertions. The caller holds it exactly once, or nobody does.

@@ -239,16 +239,16 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     /// t -> 0, without waiters.
     #[inline(always)]
-    fn release(&self, me: ThreadId) -> Result<(), u64> {
+    fn release(&self, owned: u64) -> Result<(), u64> {
         // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
-        self.exchange(owned_by(me), FREE, Release)
+        self.exchange(owned, FREE, Release)
     }
 
     /// t -> 1 reader, without waiters.
     #[inline(always)]
-    fn share(&self, me: ThreadId) -> Result<(), u64> {
+    fn share(&self, owned: u64) -> Result<(), u64> {
         // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before theirs.
-        self.exchange(owned_by(me), READER, Release)
+        self.exchange(owned, READER, Release)
     }
 }
 
@@ -347,7 +347,7 @@ unsafe impl<P: Host, T: Tuning, K: Kind> RawLock for RwSx<P, T, K> {
                 return self.unlock_slow(me, seen);
             }
         }
-        if let Err(found) = self.release(me) {
+        if let Err(found) = self.release(owned_by(me)) {
             self.unlock_slow(me, found);
         }
     }
@@ -410,7 +410,7 @@ unsafe impl<P: Host, T: Tuning, K: Kind> RawRwLock for RwSx<P, T, K> {
     unsafe fn downgrade(&self, _node: &()) {
         let me = P::thread_id();
         holds::add::<P>(K::HOLDS);
-        if self.share(me).is_err() {
+        if self.share(owned_by(me)).is_err() {
             self.downgrade_slow(me);
         }
     }

@@ -223,6 +223,16 @@ impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         }
     }
 
+    /// Who holds it. Stale by the time it is known, unless that is the caller.
+    pub fn owner(&self) -> Option<ThreadId> {
+        ThreadId::new(self.word.load(Relaxed))
+    }
+
+    /// How often the caller, who must hold it, has locked it again.
+    pub fn depth(&self) -> u32 {
+        self.depth.load(Relaxed)
+    }
+
     /// Whether the caller holds it.
     pub fn is_owned(&self) -> bool {
         self.word.load(Relaxed) == P::thread_id().get()

@@ -11,7 +11,7 @@ use super::{Nodeless, Unlocked};
 use crate::lock_api::{self, GuardNoSend};
 
 /// So long from now; for ever if the clock cannot count that far.
-fn within(time: Duration) -> Limit<'static, Os> {
+pub(crate) fn within(time: Duration) -> Limit<'static, Os> {
     let time_ns = u64::try_from(time.as_nanos()).ok();
     let until_ns = time_ns.and_then(|time_ns| <Os>::now_ns().checked_add(time_ns));
     Limit { until_ns, cancellation: None }

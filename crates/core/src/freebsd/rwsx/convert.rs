@@ -10,6 +10,7 @@ use crate::freebsd::mtx::InUse;
 use crate::freebsd::tuning::Tuning;
 use crate::platform::Atomic;
 use crate::raw::RawTryLock;
+use crate::schedule::ThreadId;
 use crate::waiter::Limit;
 
 impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
@@ -62,6 +63,16 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             }
         }
         false
+    }
+
+    /// Who writes it. Stale by the time it is known, unless that is the caller.
+    pub fn writer(&self) -> Option<ThreadId> {
+        writer_of(self.word.load(Relaxed))
+    }
+
+    /// How often the caller, who must write it, has locked it again.
+    pub fn depth(&self) -> u32 {
+        self.depth.load(Relaxed)
     }
 
     /// Whether the caller writes it.

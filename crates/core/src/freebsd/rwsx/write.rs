@@ -227,7 +227,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 return;
             }
             while seen & WAITERS == 0 {
-                match self.release(me) {
+                match self.release(seen) {
                     Ok(()) => return,
                     Err(found) => seen = self.after_failure(found),
                 }
@@ -266,7 +266,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             debug_assert!(writer_of(seen) == Some(me), "downgrades a lock that it does not write");
             debug_assert!(seen & RECURSED == 0, "downgrades a lock that it has locked more than once");
             while seen & WAITERS == 0 {
-                match self.share(me) {
+                match self.share(seen) {
                     Ok(()) => return,
                     Err(found) => seen = self.after_failure(found),
                 }

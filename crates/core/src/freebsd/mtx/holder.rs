@@ -1,0 +1,32 @@
+//! Who holds it.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{Mtx, RECURSED, owner_of};
+use crate::freebsd::Host;
+use crate::freebsd::tuning::Tuning;
+use crate::platform::Atomic;
+use crate::schedule::ThreadId;
+
+impl<P: Host, T: Tuning> Mtx<P, T> {
+    /// Who holds it. Stale by the time it is known, unless that is the caller.
+    pub fn owner(&self) -> Option<ThreadId> {
+        owner_of(self.word.load(Relaxed))
+    }
+
+    /// How often the caller, who must hold it, has locked it again.
+    pub fn depth(&self) -> u32 {
+        self.depth.load(Relaxed)
+    }
+
+    /// Whether the caller holds it.
+    pub fn is_owned(&self) -> bool {
+        owner_of(self.word.load(Relaxed)) == Some(P::thread_id())
+    }
+
+    /// Whether the caller, who must hold it, has locked it more than once.
+    pub fn is_recursed(&self) -> bool {
+        debug_assert!(self.is_owned(), "asks of a mutex that it does not hold");
+        self.word.load(Relaxed) & RECURSED != 0
+    }
+}

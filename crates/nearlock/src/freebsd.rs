@@ -1,0 +1,294 @@
+//! The locks of the FreeBSD kernel.
+//!
+//! | lock | bytes | in the kernel | a waiter | fairness |
+//! |---|---|---|---|---|
+//! | [`Mtx`] | 8 | `mtx`, type `MTX_DEF` | spins while the owner runs, or sleeps | none: all are woken, and compete |
+//! | [`SpinMtx`] | 8 | `mtx`, type `MTX_SPIN` | spins, with growing delays | none |
+//! | [`Rw`] | 16 | `rw` | spins for whoever holds it and runs, or sleeps | writers go before readers |
+//! | [`Sx`] | 16 | `sx` | the same, and may give up | the same |
+//!
+//! They know who holds them. So they can be asked ([`Ownership`]), find mistakes ([`Checked`], [`RwChecked`]), and be locked
+//! again by their holder ([`RecursiveMtx`], [`RecursiveRw`] and the like). Those who wait asleep are in a table of the process
+//! and not in the lock, of which nothing is touched once it is free.
+//!
+//! | in the kernel | here |
+//! |---|---|
+//! | `mtx_trylock`, `rw_try_rlock`, `sx_try_xlock` ... | `try_lock`, `try_read`, `try_write`; with the reason: [`Checked`], [`RwChecked`] |
+//! | `mtx_owned`, `rw_wowned`, `sx_xlocked`, `sx_xholder` | [`Ownership`] |
+//! | `rw_try_upgrade`, `sx_try_upgrade` | [`TryUpgrade::try_upgrade`] |
+//! | `rw_downgrade`, `sx_downgrade` | [`RwWriteGuard::downgrade`](crate::lock_api::RwLockWriteGuard::downgrade) |
+//! | `sx_slock_sig`, `sx_xlock_sig` | [`Interruptible`] |
+//! | `MTX_RECURSE`, `RW_RECURSE`, `SX_RECURSE` | types of their own: [`RecursiveMtx`], [`RecursiveRw`] ... |
+//! | `mtx_destroy`, `rw_destroy`, `sx_destroy` | [`Destroy::destroy`], or just dropping it |
+//!
+//! # Other times of the kernel
+//!
+//! The types above are the present kernel's. How it was before, and the pre-reads of 2015 above all, are the presets of [`tuning`]:
+//! parameters of the raw locks.
+//!
+//! ```
+//! use nearlock::freebsd::{RawMtx, tuning};
+//! use nearlock::lock_api::Mutex;
+//!
+//! /// As it was in FreeBSD 10.1.
+//! type OldMtx<T> = Mutex<RawMtx<tuning::Era2014>, T>;
+//!
+//! let count = OldMtx::new(1);
+//! *count.lock() += 1;
+//! assert_eq!(count.into_inner(), 2);
+//! ```
+//!
+//! # Mistakes
+//!
+//! Where the kernel stops the machine, debug assertions panic: at a lock that the caller holds already and that is not recursive, at a
+//! release by another thread (which needs `unsafe`), and at the end of a lock that is held. Without debug assertions the first never returns.
+//!
+//! A thread must not keep a guard in its thread-local data: it may have another name by the time that these are destroyed.
+
+mod checked;
+mod error;
+mod interruptible;
+mod ownership;
+mod recursive;
+mod upgrade;
+
+#[cfg(feature = "lock_api_04")]
+use nearlock_core::freebsd::rwsx;
+use nearlock_core::freebsd::{mtx, rw, spin_mtx, sx};
+use nearlock_core::tuning::Standard;
+use nearlock_os::Os;
+
+use crate::raw::Nodeless;
+
+pub use checked::{Checked, RwChecked};
+pub use error::LockError;
+pub use interruptible::Interruptible;
+pub use nearlock_core::freebsd::spin_mtx::{Counted, LongSpin, TooLong};
+pub use nearlock_core::freebsd::tuning;
+pub use ownership::{Destroy, Ownership};
+pub use recursive::{
+    RawRecursiveLock, RecursiveGuard, RecursiveMutex, RecursiveReadGuard, RecursiveRwLock,
+    RecursiveWriteGuard,
+};
+pub use upgrade::TryUpgrade;
+
+/// The raw lock of [`Mtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a preset of [`tuning`].
+pub type RawMtx<K = Standard> = Nodeless<mtx::Mtx<Os, K>>;
+
+/// The raw lock of [`SpinMtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a preset of [`tuning`], `D` is
+/// told of waits that are too long.
+pub type RawSpinMtx<K = Standard, D = Counted> = Nodeless<spin_mtx::SpinMtx<Os, K, D>>;
+
+/// The raw lock of [`Rw`], for code that is generic over `lock_api`'s `RawRwLock`. `K` is a preset of [`tuning`].
+pub type RawRw<K = Standard> = Nodeless<rw::Rw<Os, K>>;
+
+/// The raw lock of [`Sx`], for code that is generic over `lock_api`'s `RawRwLock` or `RawRwLockTimed`. `K` is a preset of
+/// [`tuning`].
+pub type RawSx<K = Standard> = Nodeless<sx::Sx<Os, K>>;
+
+guarded! {
+    /// FreeBSD's mutex (`mtx` of type `MTX_DEF`) around data.
+    ///
+    /// For sections of any length. [`linux::Mutex`](crate::linux::Mutex) is four times as big, and lets one waiter spin; here all
+    /// do, with delays that grow.
+    ///
+    /// Space: 8 bytes and the data; a waiter's place in the queue is on its stack.
+    ///
+    /// Waiting: spins while the owner runs, for at most `spin.budget-ns`
+    /// ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs)), and sleeps then, or if the owner sleeps. If nobody
+    /// waits, `lock` and `unlock` are one compare-exchange each.
+    ///
+    /// Fairness: none. A release wakes all that sleep, and they compete with newcomers.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// ```
+    /// use nearlock::freebsd::{Mtx, Ownership};
+    ///
+    /// static NAMES: Mtx<Vec<&str>> = Mtx::new(Vec::new());
+    ///
+    /// let mut names = NAMES.lock();
+    /// names.push("mtx");
+    /// assert!(NAMES.is_owned() && NAMES.try_lock().is_none());
+    /// drop(names);
+    /// assert_eq!(NAMES.lock().len(), 1);
+    /// ```
+    ///
+    /// A guard stays on its thread, which is the one that the mutex names:
+    ///
+    /// ```compile_fail,E0277
+    /// use nearlock::freebsd::Mtx;
+    ///
+    /// let lock = Mtx::new(1);
+    /// let guard = lock.lock();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || drop(guard));
+    /// });
+    /// ```
+    Mtx, MtxGuard, MappedMtxGuard = RawMtx;
+}
+
+guarded! {
+    /// FreeBSD's spin mutex (`mtx` of type `MTX_SPIN`) around data: its holder must not sleep.
+    ///
+    /// A guard is a section in which the thread must not sleep in one of these locks: debug assertions see to it. A guard that
+    /// is forgotten is a section without an end.
+    ///
+    /// Space: 8 bytes and the data.
+    ///
+    /// Waiting: with delays that grow, outside of the section. Never sleeps; the release is one store.
+    ///
+    /// Fairness: none.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// Not for long sections: see [What spinning means](crate#what-spinning-means).
+    ///
+    /// ```
+    /// use nearlock::freebsd::SpinMtx;
+    ///
+    /// static TICKS: SpinMtx<u64> = SpinMtx::new(0);
+    ///
+    /// *TICKS.lock() += 1;
+    /// assert_eq!(*TICKS.lock(), 1);
+    /// ```
+    ///
+    /// Waits that are too long are told to whom the raw lock names:
+    ///
+    /// ```
+    /// use nearlock::freebsd::{LongSpin, RawSpinMtx, TooLong, tuning};
+    /// use nearlock::lock_api::Mutex;
+    ///
+    /// struct Warn;
+    ///
+    /// impl LongSpin for Warn {
+    ///     fn held_too_long(wait: &TooLong) {
+    ///         eprintln!("a lock is held by {:?} for {} pauses", wait.owner, wait.pauses);
+    ///     }
+    /// }
+    ///
+    /// static TICKS: Mutex<RawSpinMtx<tuning::Current, Warn>, u64> = Mutex::new(0);
+    /// *TICKS.lock() += 1;
+    /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// use nearlock::freebsd::SpinMtx;
+    ///
+    /// let lock = SpinMtx::new(1);
+    /// let guard = lock.lock(); // the section is this thread's
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || drop(guard));
+    /// });
+    /// ```
+    SpinMtx, SpinMtxGuard, MappedSpinMtxGuard = RawSpinMtx;
+}
+
+guarded_rw! {
+    /// FreeBSD's reader-writer lock (`rw`) around data: many readers or one writer.
+    ///
+    /// For data that are mostly read. With short sections a [`Mtx`] is faster, as all readers write to the lock's word.
+    ///
+    /// Space: 16 bytes and the data; a waiter's place in the queue is on its stack.
+    ///
+    /// Waiting: spins while the writer runs, or, ten times at most, while readers may be about to leave; sleeps then.
+    ///
+    /// Fairness: writers go before readers, who can starve. A thread may read again what it reads already, any number of times:
+    /// whoever reads one of these locks does not wait behind writers that wait.
+    ///
+    /// Ordering: a writer's section happens before the sections that follow; those of readers before the next writer's.
+    ///
+    /// ```
+    /// use nearlock::freebsd::{Rw, RwWriteGuard, TryUpgrade};
+    ///
+    /// let table = Rw::new(vec![1, 2]);
+    /// let reads = table.read();
+    /// assert_eq!(reads.len(), 2);
+    /// // The only reader may go on to write, with nobody in between.
+    /// let mut writes = reads.try_upgrade().expect("nobody else reads");
+    /// writes.push(3);
+    /// let reads = RwWriteGuard::downgrade(writes);
+    /// assert_eq!(reads.len(), 3);
+    /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// use nearlock::freebsd::Rw;
+    ///
+    /// let lock = Rw::new(1);
+    /// let guard = lock.read(); // the lock's thread counts what it reads
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || drop(guard));
+    /// });
+    /// ```
+    Rw, RwReadGuard, RwWriteGuard, MappedRwReadGuard, MappedRwWriteGuard = RawRw;
+}
+
+guarded_rw! {
+    /// FreeBSD's shared-exclusive lock (`sx`) around data: an [`Rw`] for sections that last, whose waiters may give up.
+    ///
+    /// Space, waiting and ordering: as [`Rw`].
+    ///
+    /// Fairness: as [`Rw`]; a writer's downgrade wakes readers though writers wait.
+    ///
+    /// Timed by `try_read_for`, `try_write_for` and their `_until`; with errors that say why, and until interrupted, by
+    /// [`Interruptible`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use nearlock::freebsd::{Interruptible, LockError, Sx};
+    ///
+    /// let tree = Sx::new(vec!["usr", "tmp"]);
+    /// let reads = tree.read();
+    /// let error = tree.write_timed(Duration::from_millis(1)).unwrap_err();
+    /// assert_eq!(error, LockError::TimedOut);
+    /// assert_eq!(error.errno_name(), "EWOULDBLOCK");
+    /// drop(reads);
+    /// tree.write_timed(Duration::from_millis(1))?.push("var");
+    /// # Ok::<(), LockError>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// use nearlock::freebsd::Sx;
+    ///
+    /// let lock = Sx::new(1);
+    /// let guard = lock.write();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || drop(guard));
+    /// });
+    /// ```
+    Sx, SxReadGuard, SxWriteGuard, MappedSxReadGuard, MappedSxWriteGuard = RawSx;
+}
+
+// SAFETY: who reads already does not wait for writers that wait (`SharedHolds`).
+#[cfg(feature = "lock_api_04")]
+unsafe impl<K: tuning::Tuning, S: rwsx::Kind> lock_api_04::RawRwLockRecursive
+    for Nodeless<rwsx::RwSx<Os, K, S>>
+{
+    #[inline]
+    fn lock_shared_recursive(&self) {
+        lock_api_04::RawRwLock::lock_shared(self);
+    }
+
+    #[inline]
+    fn try_lock_shared_recursive(&self) -> bool {
+        lock_api_04::RawRwLock::try_lock_shared(self)
+    }
+}
+
+/// A [`Mtx`] that its holder may lock again, as by `MTX_RECURSE`. See [`RecursiveMutex`].
+pub type RecursiveMtx<T> = RecursiveMutex<mtx::Mtx<Os>, T>;
+
+/// A [`SpinMtx`] that its holder may lock again. `try_lock` does not: as in the kernel. See [`RecursiveMutex`].
+pub type RecursiveSpinMtx<T> = RecursiveMutex<spin_mtx::SpinMtx<Os>, T>;
+
+/// An [`Rw`] whose writer may write again, as by `RW_RECURSE`. See [`RecursiveRwLock`].
+pub type RecursiveRw<T> = RecursiveRwLock<rw::Rw<Os>, T>;
+
+/// An [`Sx`] whose writer may write again, as by `SX_RECURSE`. See [`RecursiveRwLock`].
+pub type RecursiveSx<T> = RecursiveRwLock<sx::Sx<Os>, T>;
+
+const _: () = assert!(size_of::<Mtx<()>>() == 8);
+const _: () = assert!(size_of::<SpinMtx<()>>() == 8);
+const _: () = assert!(size_of::<Rw<()>>() == 16);
+const _: () = assert!(size_of::<Sx<()>>() == 16);
+const _: () = assert!(size_of::<MtxGuard<'_, u8>>() == size_of::<usize>());
+const _: () = assert!(size_of::<RwReadGuard<'_, u8>>() == size_of::<usize>());

@@ -1,0 +1,128 @@
+//! Waits for an sx that end without it.
+
+use std::time::Duration;
+
+use nearlock_core::freebsd::sx::Sx;
+use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_core::raw::{RawTimedLock, RawTimedRwLock};
+use nearlock_core::waiter::Limit;
+use nearlock_os::Os;
+
+use super::LockError;
+use super::checked::unless_owned;
+use crate::Cancellation;
+use crate::lock_api::{GuardNoSend, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::raw::Nodeless;
+use crate::raw::timed::within;
+
+/// Waiting for a lock until interrupted, or for a while.
+///
+/// The kernel's waiter is interrupted by a signal; a program's by a [`Cancellation`]. What is free is had even if it is
+/// interrupted already, or if the time is 0.
+///
+/// ```
+/// use nearlock::Cancellation;
+/// use nearlock::freebsd::{Interruptible, LockError, Sx};
+///
+/// let (tree, stop) = (Sx::new(vec!["usr"]), Cancellation::new());
+/// let writes = tree.write();
+/// std::thread::scope(|scope| {
+///     let reader = scope.spawn(|| tree.read_sig(&stop).map(|tree| tree.len()));
+///     stop.cancel();
+///     assert_eq!(reader.join().unwrap(), Err(LockError::Interrupted));
+/// });
+/// drop(writes);
+/// assert_eq!(tree.read_sig(&stop)?.len(), 1);
+/// # Ok::<(), LockError>(())
+/// ```
+pub trait Interruptible {
+    /// What gives access to the data, shared.
+    type ReadGuard<'a>
+    where
+        Self: 'a;
+    /// What gives access to the data, exclusively.
+    type WriteGuard<'a>
+    where
+        Self: 'a;
+
+    /// Waits until it may read, or until interrupted: `sx_slock_sig`.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Interrupted`]; [`LockError::Deadlock`], if the caller writes it.
+    fn read_sig(&self, by: &Cancellation) -> Result<Self::ReadGuard<'_>, LockError>;
+
+    /// Waits until it may write, or until interrupted: `sx_xlock_sig`.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Interrupted`]; [`LockError::Deadlock`], if the caller writes it.
+    fn write_sig(&self, by: &Cancellation) -> Result<Self::WriteGuard<'_>, LockError>;
+
+    /// Waits for so long until it may read.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::TimedOut`]; [`LockError::Deadlock`], if the caller writes it.
+    fn read_timed(&self, time: Duration) -> Result<Self::ReadGuard<'_>, LockError>;
+
+    /// Waits for so long until it may write.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::TimedOut`]; [`LockError::Deadlock`], if the caller writes it.
+    fn write_timed(&self, time: Duration) -> Result<Self::WriteGuard<'_>, LockError>;
+}
+
+type Lock<K, T> = RwLock<Nodeless<Sx<Os, K>>, T>;
+type ReadGuard<'a, K, T> = RwLockReadGuard<'a, Nodeless<Sx<Os, K>>, T>;
+type WriteGuard<'a, K, T> = RwLockWriteGuard<'a, Nodeless<Sx<Os, K>>, T>;
+
+fn read<'a, K: Tuning, T: ?Sized>(
+    lock: &'a Lock<K, T>,
+    limit: &Limit<'_, Os>,
+) -> Result<ReadGuard<'a, K, T>, LockError> {
+    unless_owned(lock)?;
+    // SAFETY: the node is (), which any number of acquisitions may share; so below.
+    unsafe { lock.raw().0.lock_shared_within(&(), limit) }?;
+    // SAFETY: acquired above; so below.
+    Ok(unsafe { lock.make_read_guard_unchecked(GuardNoSend::new()) })
+}
+
+fn write<'a, K: Tuning, T: ?Sized>(
+    lock: &'a Lock<K, T>,
+    limit: &Limit<'_, Os>,
+) -> Result<WriteGuard<'a, K, T>, LockError> {
+    unless_owned(lock)?;
+    // SAFETY: as above.
+    unsafe { lock.raw().0.lock_within(&(), limit) }?;
+    // SAFETY: as above.
+    Ok(unsafe { lock.make_write_guard_unchecked(GuardNoSend::new()) })
+}
+
+impl<K: Tuning, T: ?Sized> Interruptible for Lock<K, T> {
+    type ReadGuard<'a>
+        = ReadGuard<'a, K, T>
+    where
+        Self: 'a;
+    type WriteGuard<'a>
+        = WriteGuard<'a, K, T>
+    where
+        Self: 'a;
+
+    fn read_sig(&self, by: &Cancellation) -> Result<Self::ReadGuard<'_>, LockError> {
+        read(self, &by.limit())
+    }
+
+    fn write_sig(&self, by: &Cancellation) -> Result<Self::WriteGuard<'_>, LockError> {
+        write(self, &by.limit())
+    }
+
+    fn read_timed(&self, time: Duration) -> Result<Self::ReadGuard<'_>, LockError> {
+        read(self, &within(time))
+    }
+
+    fn write_timed(&self, time: Duration) -> Result<Self::WriteGuard<'_>, LockError> {
+        write(self, &within(time))
+    }
+}
