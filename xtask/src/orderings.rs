@@ -1,6 +1,6 @@
 //! `docs/orderings.md`: the evidence for every ordering, made by the models.
 //!
-//! The models are run by a program of their own crate (`crates/model/src/bin/orderings.rs`), on which nothing here
+//! The models are run by a program of their own crate (`crates/model/src/bin/orderings`), on which nothing here
 //! depends.
 
 use std::fs;

@@ -121,6 +121,8 @@
 //! * Fairness, but for [`shuttle::adversary`]: see the unit tests of the locks, and the simulator.
 //! * Nested slow paths (signal handlers) under loom: each thread has one queue node there.
 
+#![cfg(target_pointer_width = "64")]
+
 pub mod document;
 pub mod engine;
 pub mod evidence;

@@ -1,5 +1,7 @@
 //! Negative controls: what is broken is found out, and how it is reported.
 
+#![cfg(target_pointer_width = "64")]
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 

@@ -1,5 +1,7 @@
 //! Asymmetric fences: what the models of locks rely on, and that they do not promise more.
 
+#![cfg(target_pointer_width = "64")]
+
 use nearlock_core::platform::AsymFence;
 use nearlock_model::evidence::Evidence;
 use nearlock_model::loom::Loom;

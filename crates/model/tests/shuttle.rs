@@ -1,5 +1,7 @@
 //! Every lock of core's list under Shuttle, which runs many threads on schedules drawn at random.
 
+#![cfg(target_pointer_width = "64")]
+
 use std::sync::Mutex;
 use std::thread;
 

@@ -1,6 +1,8 @@
 //! Negative controls of Shuttle: what is broken is found out, what a failure says can be seen again, and what cannot be
 //! seen here is not.
 
+#![cfg(target_pointer_width = "64")]
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

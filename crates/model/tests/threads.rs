@@ -1,5 +1,7 @@
 //! What a model says of its threads, locks are told by either engine.
 
+#![cfg(target_pointer_width = "64")]
+
 use std::collections::BTreeSet;
 
 use nearlock_core::platform::{Clock, Random};

@@ -277,8 +277,10 @@ const _: () = assert!(size_of::<FifoSpinLock<()>>() == 4);
 const _: () = assert!(size_of::<CnaLock<()>>() == 4);
 const _: () = assert!(size_of::<SpinLockGuard<'_, u8>>() == size_of::<usize>());
 const _: () = assert!(size_of::<CnaLockGuard<'_, u8>>() == size_of::<usize>());
-const _: () = assert!(size_of::<Mutex<()>>() == 32);
-const _: () = assert!(size_of::<CounterMutex<()>>() == 32);
-const _: () = assert!(size_of::<RwSem<()>>() == 40);
+/// Bytes of the sleeping mutexes: three words of four, and the two pointers of a queue. 32, or 20 where pointers have four.
+const MUTEX_SIZE: usize = (12 + 2 * size_of::<usize>()).next_multiple_of(size_of::<usize>());
+const _: () = assert!(size_of::<Mutex<()>>() == MUTEX_SIZE);
+const _: () = assert!(size_of::<CounterMutex<()>>() == MUTEX_SIZE);
+const _: () = assert!(size_of::<RwSem<()>>() == (20 + 2 * size_of::<usize>()).next_multiple_of(8));
 const _: () = assert!(size_of::<MutexGuard<'_, u8>>() == size_of::<usize>());
 const _: () = assert!(size_of::<RwSemReadGuard<'_, u8>>() == size_of::<usize>());

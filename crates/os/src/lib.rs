@@ -18,7 +18,7 @@
 //! Everything belongs to the process: all locks of all types share one table of queue nodes, one of
 //! settings and one of counters.
 //!
-//! Supported is Linux with 64-bit pointers. Elsewhere everything works, but there is one NUMA node, a futex
+//! Supported is Linux with 64-bit pointers, and on 32-bit Arm. Elsewhere everything works, but there is one NUMA node, a futex
 //! waits by yielding, and asymmetric fences are ordinary ones.
 //!
 //! # Signals and fork
@@ -30,11 +30,11 @@
 //! waited for at the fork. The nodes of those threads stay taken in the child.
 
 mod chains;
-#[cfg(any(test, not(all(target_os = "linux", target_pointer_width = "64"))))]
+#[cfg(any(test, not(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))))]
 mod fallback;
 mod fences;
 pub mod futex;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 mod linux;
 mod numa;
 mod parker;
@@ -48,9 +48,9 @@ pub mod topology;
 mod wait;
 mod work;
 
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+#[cfg(not(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm"))))]
 use fallback as sys;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 use linux as sys;
 
 pub use fences::register_membarrier;

@@ -19,6 +19,7 @@ mod rseq {
     }
 }
 
+use core::ffi::c_long;
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::AtomicU32;
@@ -55,16 +56,23 @@ pub fn sched_yield() {
 
 /// See [`futex::wait`](crate::futex::wait).
 pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
+    /// What this call takes: two longs. `libc::timespec` is what the C library takes, whose seconds may be longer on a
+    /// processor of 32 bits. As the time is relative, 31 bits of them do.
+    #[repr(C)]
+    struct KernelTime {
+        s: c_long,
+        ns: c_long,
+    }
     // More seconds than the kernel can count are for ever.
     let timeout = timeout.and_then(|timeout| {
-        Some(libc::timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).ok()?,
-            tv_nsec: i64::from(timeout.subsec_nanos()),
+        Some(KernelTime {
+            s: timeout.as_secs().try_into().ok()?,
+            ns: timeout.subsec_nanos().try_into().ok()?,
         })
     });
     // SAFETY:
     // * the word is a live, aligned 32-bit word;
-    // * the timeout is null or a live timespec (of the kernel's layout, where pointers have 64 bits).
+    // * the timeout is null or a live time of the kernel's layout.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex,

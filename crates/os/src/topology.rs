@@ -8,7 +8,7 @@
 //! "admin-guide/cputopology".
 
 mod cgroup;
-mod list;
+pub(crate) mod list;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +18,6 @@ use std::path::Path;
 
 pub use cgroup::CpuQuota;
 pub use list::NumberList;
-pub(crate) use list::ranges;
 
 use crate::sys;
 

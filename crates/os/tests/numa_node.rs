@@ -1,5 +1,5 @@
 //! The NUMA node of a running thread is the one that the kernel's files tell of its CPU.
-#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#![cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 
 use std::mem::{self, MaybeUninit};
 use std::{fs, io};

@@ -4,6 +4,7 @@
 mod queues;
 mod words;
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -157,6 +158,7 @@ impl ByteRelease {
     /// Clears the low byte, which only the holder writes. In assembly, as in the real lock: for Rust, a store
     /// that meets accesses of another size has no meaning.
     #[inline]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn release(&self) {
         let p = self.0.as_ptr();
         // SAFETY: the address is that of a live word, of which this is the low byte (little endian).
@@ -166,7 +168,11 @@ impl ByteRelease {
             #[cfg(target_arch = "aarch64")]
             asm!("stlrb wzr, [{p}]", p = in(reg) p, options(nostack, preserves_flags));
         }
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    }
+
+    /// Where nothing is compared.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn release(&self) {
         self.0.fetch_and(!0xff, Release);
     }
 }

@@ -231,7 +231,7 @@ mod tests {
     type Lock = CohortLock<OneThread>;
 
     const _: () = assert!(size_of::<Lock>() == 128 * (1 + PARTS));
-    const _: () = assert!(size_of::<Node<OneThread, mcs::Node<OneThread>>>() == 3 * size_of::<usize>());
+    const _: () = assert!(size_of::<Node<OneThread, mcs::Node<OneThread>>>() == 2 * size_of::<usize>() + 8);
 
     /// A local lock with made-up waiters.
     #[derive(Default)]

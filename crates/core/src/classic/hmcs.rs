@@ -244,7 +244,7 @@ mod tests {
     type Lock = HmcsLock<OneThread>;
 
     const _: () = assert!(size_of::<Lock>() == 128 * (1 + PARTS));
-    const _: () = assert!(size_of::<Node<OneThread>>() == 4 * size_of::<usize>());
+    const _: () = assert!(size_of::<Node<OneThread>>() == 3 * size_of::<usize>() + 8);
 
     /// The last of a part's queue, and whether the global lock is held.
     fn seen(lock: &Lock, part: u32) -> (*const Node<OneThread>, bool) {

@@ -4,6 +4,8 @@
 //!
 //! `docs/history.md` has a row for each: the tests fail if a row is missing, or says anything but what they see.
 
+#![cfg(target_pointer_width = "64")]
+
 mod cna;
 mod counter_mutex;
 mod mcs;

@@ -2,7 +2,7 @@
 //!
 //! Nothing here allocates: files are read into the stack (see [`numa`](crate::numa)).
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_ulong};
 use core::fmt::Write;
 use core::ptr;
 use core::str;
@@ -12,7 +12,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use nearlock_core::platform::NUMA_NODES_MAX;
 
 use super::rseq;
-use crate::topology::{CACHES_MAX, NumberList, ranges};
+use crate::topology::list::ranges;
+use crate::topology::{CACHES_MAX, NumberList};
 
 /// Whether the system tells of NUMA nodes.
 pub const KNOWS_NODES: bool = true;
@@ -134,17 +135,24 @@ fn last_level_cache_of<T>(cpu: u32, of: impl Fn(&str) -> Option<T>) -> Option<T>
     highest.map(|(_, found)| found)
 }
 
+const LONG_BITS: usize = c_ulong::BITS as usize;
+
+/// A set of processors as the kernel takes it. It fills in no more longs than its processors need, which on a small machine
+/// of 32 bits is one of four bytes.
+type AffinityMask = [c_ulong; CPUS_MAX / LONG_BITS];
+
 /// The processors that the calling thread may run on.
 pub fn affinity() -> Option<NumberList> {
-    let mut mask = [0u64; CPUS_MAX / 64];
+    let mut mask: AffinityMask = [0; _];
     // SAFETY: the mask is writable and as long as it says.
     let bytes =
         unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
     let bytes = usize::try_from(bytes).ok()?;
-    let words = mask.iter().take(bytes / size_of::<u64>()).enumerate();
-    let bits =
-        words.flat_map(|(i, &word)| (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| (i, bit)));
-    Some(bits.map(|(i, bit)| (i * 64 + bit) as u32).collect())
+    let words = mask.iter().take(bytes / size_of::<c_ulong>()).enumerate();
+    let bits = words.flat_map(|(i, &word)| {
+        (0..LONG_BITS).filter(move |bit| word >> bit & 1 != 0).map(move |bit| i * LONG_BITS + bit)
+    });
+    Some(bits.map(|cpu| cpu as u32).collect())
 }
 
 /// Longest text of a file, and of a name: lists of a machine with 8192 processors fit, unless somebody has
@@ -231,8 +239,8 @@ mod tests {
     fn a_thread_that_is_bound_to_a_processor_sees_that_one_only() {
         std::thread::spawn(|| {
             let cpu = affinity().unwrap().iter().next().unwrap();
-            let mut mask = [0u64; CPUS_MAX / 64];
-            mask[cpu as usize / 64] = 1 << (cpu % 64);
+            let mut mask: AffinityMask = [0; _];
+            mask[cpu as usize / LONG_BITS] = 1 << (cpu as usize % LONG_BITS);
             // SAFETY: the mask is readable and as long as it says.
             let result =
                 unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask), mask.as_ptr()) };

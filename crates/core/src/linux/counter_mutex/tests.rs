@@ -7,9 +7,11 @@ use crate::schedule::OwnerState;
 use crate::testing::{NOW_NS, OneThread, UNPARKED, events_of, meanwhile, others_are_done, set_owner_state};
 use crate::waiter::Cancellation;
 
-const _: () = assert!(size_of::<CounterMutex<Native>>() == 32);
-const _: () = assert!(size_of::<CounterMutex<Native, InTurns<Native>>>() == 32 + size_of::<usize>());
-const _: () = assert!(size_of::<CounterMutex<Native, OneSpins<Native>>>() == 32 + size_of::<usize>());
+/// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have four.
+const SIZE: usize = (12 + 2 * size_of::<usize>()).next_multiple_of(size_of::<usize>());
+const _: () = assert!(size_of::<CounterMutex<Native>>() == SIZE);
+const _: () = assert!(size_of::<CounterMutex<Native, InTurns<Native>>>() == SIZE + size_of::<usize>());
+const _: () = assert!(size_of::<CounterMutex<Native, OneSpins<Native>>>() == SIZE + size_of::<usize>());
 
 type Mutex<T = Standard, S = Crowd> = CounterMutex<OneThread, S, T>;
 

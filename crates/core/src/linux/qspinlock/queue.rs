@@ -28,11 +28,18 @@ const _: () = assert!(Tail::decode(HALTED).is_none());
 /// for 2^15 turns, do so every 2^8.) 0 would look for ever.
 const EARLY_CHECK_TURNS: u32 = 1 << 5;
 
+/// Puts what follows it eight bytes into a [`Node`], however long a pointer is: there a spinner of another lock may
+/// still look, see [`osq`](crate::linux::osq).
+#[repr(align(8))]
+#[derive(Default)]
+struct AtEight;
+
 /// A place in the queue, with what the policy `Q` keeps in it.
 #[repr(C)]
 pub struct Node<P: Platform, Part> {
     /// The waiter behind this one; null until that one has linked itself in.
     pub next: P::Ptr<Node<P, Part>>,
+    at_eight: AtEight,
     /// 0 while the owner must wait, [`HALTED`] while it sleeps; anything else once it is the head. A first head
     /// keeps 0.
     pub granted: P::U32,
@@ -47,7 +54,12 @@ unsafe impl ZeroNode for () {}
 
 impl<P: Platform, Part: Default> Default for Node<P, Part> {
     fn default() -> Self {
-        Self { next: Atomic::new(ptr::null_mut()), granted: Atomic::new(0), part: Part::default() }
+        Self {
+            next: Atomic::new(ptr::null_mut()),
+            at_eight: AtEight,
+            granted: Atomic::new(0),
+            part: Part::default(),
+        }
     }
 }
 

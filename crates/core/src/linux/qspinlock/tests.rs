@@ -4,7 +4,7 @@ use crate::testing::{OneThread, UNPARKED, events_of};
 mod waiting;
 
 const _: () = assert!(size_of::<QSpinLock<OneThread>>() == 4);
-const _: () = assert!(size_of::<Node<OneThread, ()>>() == 2 * size_of::<usize>());
+const _: () = assert!(size_of::<Node<OneThread, ()>>() == 16);
 
 fn cycle<T: QSpinTuning>() {
     let lock = QSpinLock::<OneThread, Fifo, T>::new();

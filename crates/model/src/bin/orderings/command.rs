@@ -1,4 +1,4 @@
-//! The evidence for the orderings: `cargo xtask orderings` calls this.
+//! What the command does.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -46,7 +46,8 @@ fn models_called(name: &str) -> Vec<Model> {
     Subject::named(name).map(models_of).or_else(part).unwrap_or_default()
 }
 
-fn main() -> Result<ExitCode> {
+/// Does it.
+pub fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     if !cli.locks.is_empty() {
         return Ok(of_locks(&cli));
