@@ -65,10 +65,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) ->
     }
     // More seconds than the kernel can count are for ever.
     let timeout = timeout.and_then(|timeout| {
-        Some(KernelTime {
-            s: timeout.as_secs().try_into().ok()?,
-            ns: timeout.subsec_nanos().try_into().ok()?,
-        })
+        Some(KernelTime { s: timeout.as_secs().try_into().ok()?, ns: timeout.subsec_nanos() as c_long })
     });
     // SAFETY:
     // * the word is a live, aligned 32-bit word;
