@@ -56,8 +56,17 @@ pub enum Stop {
 pub struct Spin {
     /// Looks so far.
     pub turns: u32,
+    /// Looks and pauses since the platform has last looked at its clock.
+    pub since_clock: u32,
     /// When it must end, in ns of the platform's clock; 0: not known yet.
     pub until_ns: u64,
+}
+
+impl Spin {
+    /// So many pauses have been made beside the turns.
+    pub fn paused(&mut self, pauses: u32) {
+        self.since_clock = self.since_clock.saturating_add(pauses);
+    }
 }
 
 /// Sections in which a thread must not sleep: in a kernel those of its spin locks, with interrupts off. They may lie in each
@@ -82,7 +91,8 @@ pub trait Schedule: Platform {
     /// How many processors the machine has, at least 1: what back-off is tuned by. Does not change.
     fn processors() -> u32;
 
-    /// Whether the caller should stop spinning. To be asked at each turn of a loop of its own.
+    /// Whether the caller should stop spinning. To be asked at each turn of a loop of its own; what it pauses beside the turns
+    /// it says by [`Spin::paused`].
     fn should_give_way(spin: &mut Spin) -> bool;
 
     /// Leaves the processor to others that are ready, once: the last that a spinner can do for one whose processor it may have.

@@ -19,7 +19,8 @@ use nearlock_core::settings::Setting;
 
 use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
 
-/// Looks at a word between two at the clock, which costs as much as several of them.
+/// Looks at a word, or pauses, between two looks at the clock, which costs as much as several of them. With more a spinner
+/// would overrun its budget by longer.
 const LOOKS_PER_CLOCK: u32 = 32;
 
 /// The operating system: the words of [`Native`], waiting policy `W`, and every capability.
@@ -117,13 +118,15 @@ impl<W: Wait> Schedule for Os<W> {
     }
     #[inline]
     fn should_give_way(spin: &mut Spin) -> bool {
-        let turn = spin.turns;
-        spin.turns = turn.wrapping_add(1);
-        if !turn.is_multiple_of(LOOKS_PER_CLOCK) {
+        spin.turns = spin.turns.wrapping_add(1);
+        spin.since_clock = spin.since_clock.saturating_add(1);
+        let is_first = spin.until_ns == 0;
+        if !is_first && spin.since_clock < LOOKS_PER_CLOCK {
             return false;
         }
+        spin.since_clock = 0;
         let now_ns = sys::now_ns();
-        if turn == 0 {
+        if is_first {
             spin.until_ns = now_ns.saturating_add(settings::setting(Setting::SpinBudgetNs));
         }
         now_ns >= spin.until_ns
@@ -229,6 +232,7 @@ unsafe impl<W: Wait, N: ZeroNode> LocalNodes<N> for Os<W> {
 mod tests {
     use super::*;
     use crate::Spin;
+    use nearlock_core::schedule;
     use nearlock_core::subjects::EveryCapability;
 
     fn has_every_capability<P: EveryCapability>() {}
@@ -249,6 +253,30 @@ mod tests {
     fn there_are_as_many_processors_as_before() {
         assert!(<Os>::processors() > 0);
         assert_eq!(<Os>::processors(), <Os>::processors());
+    }
+
+    /// A spinner whose budget is spent, as far as it has not looked at the clock.
+    fn overdue() -> schedule::Spin {
+        schedule::Spin { until_ns: 1, ..schedule::Spin::default() }
+    }
+
+    #[test]
+    fn a_spent_budget_is_noticed_at_the_next_look_at_the_clock() {
+        let mut spin = overdue();
+        let turns = (1..).find(|_| <Os>::should_give_way(&mut spin));
+        assert_eq!(turns, Some(LOOKS_PER_CLOCK));
+    }
+
+    #[test]
+    fn pauses_bring_the_next_look_at_the_clock_nearer() {
+        let mut spin = overdue();
+        spin.paused(LOOKS_PER_CLOCK / 2);
+        let turns = (1..).find(|_| <Os>::should_give_way(&mut spin));
+        assert_eq!(turns, Some(LOOKS_PER_CLOCK / 2));
+
+        let mut spin = overdue();
+        spin.paused(1024);
+        assert!(<Os>::should_give_way(&mut spin), "a long delay");
     }
 
     #[test]

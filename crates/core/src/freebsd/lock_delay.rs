@@ -88,8 +88,8 @@ impl LockDelay {
         self.total
     }
 
-    /// One delay, longer than the last one.
-    pub fn wait<P: Settings + Schedule + Random>(&mut self, backoff: Backoff) {
+    /// One delay, longer than the last one. Returns its pauses.
+    pub fn wait<P: Settings + Schedule + Random>(&mut self, backoff: Backoff) -> u32 {
         let pauses = match backoff {
             Backoff::None => 1,
             Backoff::Linear => self.next_linear(P::processors(), P::random_u32()),
@@ -99,6 +99,7 @@ impl LockDelay {
             }
         };
         self.pause::<P>(pauses);
+        pauses
     }
 
     /// A delay of so many pauses.
@@ -133,8 +134,9 @@ mod tests {
     fn delays(backoff: Backoff, count: usize) -> Vec<u32> {
         PAUSES.take();
         let mut delay = LockDelay::default();
-        (0..count).for_each(|_| delay.wait::<OneThread>(backoff));
+        let told: Vec<u32> = (0..count).map(|_| delay.wait::<OneThread>(backoff)).collect();
         let pauses = PAUSES.take();
+        assert_eq!(told, pauses);
         assert_eq!(delay.total(), pauses.iter().copied().map(u64::from).sum());
         pauses
     }

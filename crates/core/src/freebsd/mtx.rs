@@ -261,7 +261,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
                 let changed = |seen| owner_of(seen) != Some(owner);
                 P::spin_on_owner(&mut pace.spin, &self.word, Relaxed, owner, changed)?
             } else {
-                pace.delay.wait::<P>(T::BACKOFF);
+                pace.spin.paused(pace.delay.wait::<P>(T::BACKOFF));
                 self.word.load(Relaxed)
             };
             if is_over(seen, owner) {

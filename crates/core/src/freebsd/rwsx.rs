@@ -281,7 +281,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                     pace.is_tired = true;
                     return self.word.load(Relaxed);
                 }
-                pace.delay.wait::<P>(T::BACKOFF);
+                pace.spin.paused(pace.delay.wait::<P>(T::BACKOFF));
                 self.word.load(Relaxed)
             };
             let is_followed = |now| now == writer || T::FOLLOW_OWNER == FollowOwner::Any;
@@ -307,6 +307,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 ReaderWait::PausePerReader => readers_of(seen).clamp(1, loops.into()) as u32,
             };
             pace.delay.pause::<P>(pauses);
+            pace.spin.paused(pauses);
             paused += pauses;
             seen = self.word.load(Relaxed);
             if is_over(seen) {

@@ -376,3 +376,15 @@ fn who_does_not_spin_sleeps_though_the_owner_runs() {
     }
     assert_eq!((sleeps::<NotAdaptive>(), sleeps::<NotAdaptive<Era2014>>(), sleeps::<Current>()), (1, 1, 0));
 }
+
+#[test]
+fn a_spinner_says_how_long_it_has_paused() {
+    let mutex = leaked::<Current>();
+    mutex.lock_as(OTHER);
+    set_owner_state(OTHER, OwnerState::Running);
+    let mut pace = Pace::default();
+    assert_eq!(mutex.spin(OTHER, &mut pace), Err(Stop::GiveWay));
+    assert!(pace.delay.total() > u64::from(pace.spin.turns), "the delays grow");
+    assert_eq!(u64::from(pace.spin.since_clock), pace.delay.total());
+    mutex.unlock_as(OTHER);
+}

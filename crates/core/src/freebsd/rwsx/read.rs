@@ -102,6 +102,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         const PAUSES: u32 = 2;
         while !P::should_give_way(&mut pace.spin) {
             pace.delay.pause::<P>(PAUSES);
+            pace.spin.paused(PAUSES);
             let seen = self.word.load(Relaxed);
             if !is_spoken_for(seen) {
                 return seen;

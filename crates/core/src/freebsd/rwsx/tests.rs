@@ -397,3 +397,20 @@ in_all_forms!(
     is_free_with_waiters
     readers_that_read_go_ahead
 );
+
+#[test]
+fn spinners_say_how_long_they_have_paused() {
+    fn said(pace: &Pace) -> bool {
+        pace.is_tired && pace.delay.total() > 0 && u64::from(pace.spin.since_clock) == pace.delay.total()
+    }
+    let (lock, mut pace) = (leaked::<Current, RwKind>(), Pace::fresh::<Current>());
+    lock.write_as(OTHER);
+    set_owner_state(OTHER, OwnerState::Running);
+    lock.spin_for_writer(OTHER, &mut pace);
+    assert!(said(&pace));
+    lock.unwrite_as(OTHER);
+
+    let mut pace = Pace::fresh::<Current>();
+    assert_eq!(lock.spin_for_readers(READER, &mut pace, |_| false), None);
+    assert!(said(&pace));
+}
