@@ -162,6 +162,32 @@ fn mechanisms_have_rows_of_their_own() {
 }
 
 #[test]
+fn tables_of_freebsd_have_a_row_for_each_lock_and_leave_open_what_nobody_published() {
+    let command = "reproduce freebsd-find freebsd-make --quick --seeds 1 --set simulation.warm-up-ns=20000 \
+                   --set simulation.window-ns=3000000";
+    let json = nearlock(&format!("{command} --format json"));
+    assert_eq!(json.code, 0, "{}", json.err);
+    let cells: Vec<serde_json::Value> = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(cells.len(), 4 * 5 + 3 * 4);
+    let of = |table: &str, lock: &str, variant: &str| {
+        let is = |cell: &&serde_json::Value| {
+            cell["table"] == table && cell["row"]["lock"] == lock && cell["variant"] == variant
+        };
+        cells.iter().find(is).expect("a cell")
+    };
+    let published = cells.iter().filter(|cell| !cell["published"].is_null()).count();
+    assert_eq!(published, 2 + 2);
+    assert_eq!(of("freebsd-find", "mtx", "hard")["class"], "fitted");
+    assert_eq!(of("freebsd-find", "spin-mtx", "hard")["class"], "predicted");
+    assert_eq!(of("freebsd-make", "mtx", "hard+fast")["published"], 125.0);
+    assert_eq!(of("freebsd-make", "sx", "without")["simulated"], 135.0);
+    assert!(cells.iter().all(|cell| cell["simulated"].as_f64() > Some(0.0)), "{}", json.out);
+    let text = nearlock(command);
+    assert_fits(&text.out);
+    assert!(text.out.contains("hard+fast") && text.out.contains("n.i.d."), "{}", text.out);
+}
+
+#[test]
 fn a_band_and_mechanisms_exclude_each_other() {
     assert_refused("reproduce --band --mechanisms", &["'--band' cannot be used with '--mechanisms'"]);
 }

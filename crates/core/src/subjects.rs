@@ -381,6 +381,8 @@ subjects! {
         "freebsd-mtx of FreeBSD 10.1: its waiters write before they read, and do not back off", Unbounded, MUTEX_SETTINGS;
     "freebsd-mtx-hard-preread" FreeBsd mtx::Mtx<P, freebsd::PreReadHardPath>,
         "freebsd-mtx-no-preread whose waiters read before they write", Unbounded, MUTEX_SETTINGS;
+    "freebsd-mtx-lock-preread" FreeBsd mtx::Mtx<P, freebsd::PreReadLock>,
+        "freebsd-mtx-hard-preread whose lock reads before it writes, and whose unlock does not", Unbounded, MUTEX_SETTINGS;
     "freebsd-mtx-fast-preread" FreeBsd mtx::Mtx<P, freebsd::PreReadFastPath>,
         "freebsd-mtx-no-preread whose fast paths read before they write", Unbounded, MUTEX_SETTINGS;
     "freebsd-mtx-preread" FreeBsd mtx::Mtx<P, freebsd::PreReadEverywhere>,
@@ -397,8 +399,14 @@ subjects! {
         "FreeBSD's spin mutex: waiters back off outside of the section", Unbounded, SPIN_SETTINGS;
     "freebsd-spin-mtx-no-preread" FreeBsd spin_mtx::SpinMtx<P, freebsd::Era2014>,
         "freebsd-spin-mtx of FreeBSD 10.1: no pre-read, no back-off", Unbounded, SPIN_LIMIT_SETTINGS;
+    "freebsd-spin-mtx-hard-preread" FreeBsd spin_mtx::SpinMtx<P, freebsd::PreReadHardPath>,
+        "freebsd-spin-mtx-no-preread whose waiters read before they write", Unbounded, SPIN_LIMIT_SETTINGS;
+    "freebsd-spin-mtx-fast-preread" FreeBsd spin_mtx::SpinMtx<P, freebsd::PreReadFastPath>,
+        "freebsd-spin-mtx-no-preread whose fast path reads before it writes", Unbounded, SPIN_LIMIT_SETTINGS;
     "freebsd-spin-mtx-preread" FreeBsd spin_mtx::SpinMtx<P, freebsd::PreReadEverywhere>,
         "freebsd-spin-mtx-no-preread with the pre-reads of November 2015", Unbounded, SPIN_LIMIT_SETTINGS;
+    "freebsd-spin-mtx-fcmpset" FreeBsd spin_mtx::SpinMtx<P, freebsd::Fcmpset2017>,
+        "freebsd-spin-mtx of 2017: no pre-read, a failed write says what it has found", Unbounded, SPIN_SETTINGS;
     "freebsd-thread-lock" FreeBsd thread_lock::ThreadLock<P>,
         "freebsd-spin-mtx behind a pointer that may change: FreeBSD's thread_lock", Unbounded, SPIN_SETTINGS;
     "freebsd-rw" FreeBsd [rw] rw::Rw<P>,
@@ -407,12 +415,28 @@ subjects! {
     "freebsd-rw-no-preread" FreeBsd [rw] rw::Rw<P, freebsd::Era2014>,
         "freebsd-rw of FreeBSD 10.1: its writers write before they read, and nobody backs off", Unbounded,
         READERS_SETTINGS;
+    "freebsd-rw-hard-preread" FreeBsd [rw] rw::Rw<P, freebsd::PreReadHardPath>,
+        "freebsd-rw-no-preread whose waiting writers read before they write", Unbounded, READERS_SETTINGS;
+    "freebsd-rw-fast-preread" FreeBsd [rw] rw::Rw<P, freebsd::PreReadFastPath>,
+        "freebsd-rw-no-preread whose writers' fast paths read before they write", Unbounded, READERS_SETTINGS;
+    "freebsd-rw-preread" FreeBsd [rw] rw::Rw<P, freebsd::PreReadEverywhere>,
+        "freebsd-rw-no-preread with all pre-reads: the patch of November 2015", Unbounded, READERS_SETTINGS;
+    "freebsd-rw-fcmpset" FreeBsd [rw] rw::Rw<P, freebsd::Fcmpset2017>,
+        "freebsd-rw of 2017: no pre-read, a failed write says what it has found", Unbounded, READERS_BACKOFF_SETTINGS;
     "freebsd-sx" FreeBsd [rw timed] sx::Sx<P>,
         "FreeBSD's shared-exclusive lock: freebsd-rw for long sections, whose waiters may give up", Unbounded,
         READERS_BACKOFF_SETTINGS;
     "freebsd-sx-no-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::Era2014>,
         "freebsd-sx of FreeBSD 10.1: writers write before they read, and readers go first", Unbounded,
         READERS_SETTINGS;
+    "freebsd-sx-hard-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::PreReadHardPath>,
+        "freebsd-sx-no-preread whose waiting writers read before they write", Unbounded, READERS_SETTINGS;
+    "freebsd-sx-fast-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::PreReadFastPath>,
+        "freebsd-sx-no-preread whose writers' fast paths read before they write", Unbounded, READERS_SETTINGS;
+    "freebsd-sx-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::PreReadEverywhere>,
+        "freebsd-sx-no-preread with all pre-reads: the patch of November 2015", Unbounded, READERS_SETTINGS;
+    "freebsd-sx-fcmpset" FreeBsd [rw timed] sx::Sx<P, freebsd::Fcmpset2017>,
+        "freebsd-sx of 2017: no pre-read, a failed write says what it has found", Unbounded, READERS_BACKOFF_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

@@ -89,6 +89,9 @@ pub enum Scale {
     Times(f64),
     /// Divided by that of the first variant, which is 1 by definition and counts in no mean error.
     RelativeToFirst,
+    /// How long it takes, in seconds, if the first variant takes so long: as many times shorter as it does more. That of the first
+    /// is so by definition.
+    SecondsOfFirst(f64),
     /// As it is: jobs per minute.
     JobsPerMinute,
     /// The share of CPU time in slow paths, in per cent. Errors are differences of shares: 3 % instead of 1 % is 0.02.
@@ -163,12 +166,13 @@ impl Table {
         })
     }
 
-    /// Whether the figures of this variant are 1 by definition.
+    /// Whether the figures of this variant are what they are by definition, since the others are measured by them.
     pub fn is_by_definition(&self, variant: &str) -> bool {
-        matches!(self.scale, Scale::RelativeToFirst) && self.variants[0].name == variant
+        matches!(self.scale, Scale::RelativeToFirst | Scale::SecondsOfFirst(_))
+            && self.variants[0].name == variant
     }
 
-    /// The class of the cell in this row and column. One that is 1 by definition could not but fit.
+    /// The class of the cell in this row and column. One that is so by definition could not but fit.
     pub fn class(&self, variant: &str, row: &RowKey) -> Class {
         let is = |name: &str, rows: Rows| name == variant && rows.contain(row);
         if self.is_by_definition(variant) || self.fitted.iter().any(|cells| is(cells.variant, cells.rows)) {
@@ -230,14 +234,15 @@ impl Table {
         names.join(", ")
     }
 
-    /// How many times the one figure the other stands for: their ratio, or that of what they are per cent more
-    /// than.
+    /// How many times the one figure the other stands for: their ratio, that of what they are per cent more
+    /// than, or where they are times, how many times faster the one is.
     pub fn ratio(&self, of: f64, to: f64) -> f64 {
         match self.scale {
             Scale::Times(_) | Scale::JobsPerMinute | Scale::SlowPathPercent | Scale::RelativeToFirst => {
                 of / to
             }
             Scale::PercentOver(_) => (100.0 + of) / (100.0 + to),
+            Scale::SecondsOfFirst(_) => to / of,
         }
     }
 
@@ -245,7 +250,9 @@ impl Table {
     /// more than something, of what they are more.
     pub fn error(&self, simulated: f64, published: f64) -> f64 {
         let whole = match self.scale {
-            Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst => published,
+            Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst | Scale::SecondsOfFirst(_) => {
+                published
+            }
             Scale::SlowPathPercent => 100.0,
             Scale::PercentOver(_) => 100.0 + published,
         };

@@ -38,11 +38,13 @@ pub fn table_head(out: &mut impl Write, reproduction: &Reproduction) -> io::Resu
         paragraph(out, &set)?;
     }
     let head = row_head(table);
-    if reproduction.vary == Vary::Band {
+    let is_banded = reproduction.vary == Vary::Band;
+    if is_banded || has_lines(table) {
+        let band = if is_banded { "     low   high" } else { " " };
         let relative = if has_speedups(table) { "  publ/sim." } else { "" };
         return writeln!(
             out,
-            "\n{head}  {:<VARIANT_WIDTH$}   publ. simul.  err %     low   high{relative}",
+            "\n{head}  {:<VARIANT_WIDTH$}   publ. simul.  err %{band}{relative}",
             "variant"
         );
     }
@@ -60,6 +62,11 @@ pub fn table_head(out: &mut impl Write, reproduction: &Reproduction) -> io::Resu
     let columns = "   publ. simul.  err % ".repeat(table.variants.len());
     let speedups = "  publ/sim.".repeat(compared.len());
     writeln!(out, "{head}{columns}{speedups}")
+}
+
+/// Whether there are too many variants for one line.
+fn has_lines(table: &Table) -> bool {
+    table.variants.len() > 3
 }
 
 /// Whether variants are shown as so many times the first.
@@ -93,7 +100,7 @@ fn row_name(table: &Table, row: &RowKey) -> String {
 }
 
 /// One row of it: published beside simulated, then how much faster than the first variant. Cells with a
-/// band have a line each.
+/// band have a line each, and so have those of many variants.
 pub fn table_row(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Result<()> {
     let Some(base) = cells.first() else { return Ok(()) };
     let name = row_name(table, &base.row);
@@ -102,14 +109,17 @@ pub fn table_row(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Res
             return String::new();
         }
         let published = cell.published.zip(base.published);
-        let published = published.map_or_else(|| "-".to_owned(), |(of, to)| format!("{:.2}", of / to));
-        format!("  {published:>4}/{:>4.2}", cell.simulated / base.simulated)
+        let published =
+            published.map_or_else(|| "-".to_owned(), |(of, to)| format!("{:.2}", table.ratio(of, to)));
+        format!("  {published:>4}/{:>4.2}", table.ratio(cell.simulated, base.simulated))
     };
-    if cells.iter().any(|cell| cell.low.is_some()) {
+    let is_banded = cells.iter().any(|cell| cell.low.is_some());
+    if is_banded || has_lines(table) {
         for cell in cells {
             let name = if std::ptr::eq(cell, base) { name.as_str() } else { "" };
             let (width, variant) = (row_head(table).len(), cell.variant);
-            let (figures, band) = (figures(cell), band(cell));
+            let figures = figures(cell);
+            let band = if is_banded { band(cell) } else { String::new() };
             writeln!(out, "{name:>width$}  {variant:<VARIANT_WIDTH$}{figures}{band}{}", speedup(cell))?;
         }
         return Ok(());

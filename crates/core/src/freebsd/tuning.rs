@@ -188,6 +188,18 @@ presets! {
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
     }
+    /// [`Era2014`] with the pre-reads of waiters and of the fast path of `lock`, and not that of `unlock`.
+    PreReadLock {
+        LOCK_PRE_READ: bool = true;
+        CAS_VALUE: CasValue = CasValue::Reread;
+        BACKOFF: Backoff = Backoff::None;
+        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
+        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+        READER_WAIT: ReaderWait = ReaderWait::OnePause;
+        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+        SX_PRECEDENCE: Precedence = Precedence::Readers;
+    }
     /// [`Era2014`] with all pre-reads: the patch of November 2015 as it was posted.
     PreReadEverywhere {
         LOCK_PRE_READ: bool = true;

@@ -1,5 +1,6 @@
 //! All tables: which lock stands for which column, how a row becomes simulations, and the class of each cell.
 
+mod freebsd;
 mod kernel;
 
 use super::row::THREADS;
@@ -71,6 +72,8 @@ pub const TABLES: &[Table] = &[
     kernel::RWSEM_SERIES,
     kernel::RWSEM_SPIN_FIRST,
     kernel::RWSEM_SINGLE_WAKER,
+    freebsd::FIND,
+    freebsd::MAKE,
 ];
 
 const CONTEXT1_CHOICES: &str = "that a hop is one section, and context1.locks, section-ns, lines, think-ns and \

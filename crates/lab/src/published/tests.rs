@@ -69,7 +69,9 @@ fn the_loss_of_context1_is_what_the_robot_said() {
     assert_eq!((rows.len(), rows[0].key.threads(), means), (1, Some(56), vec![1.0, 0.826, 0.99]));
     assert!((published(&rows[0], 1).mean - 3070.0 / 3715.0).abs() < 0.001);
     assert!(table.is_by_definition("stock") && !table.is_by_definition("cna"));
-    let others = TABLES.iter().filter(|table| !matches!(table.scale, Scale::RelativeToFirst));
+    let others = TABLES
+        .iter()
+        .filter(|table| !matches!(table.scale, Scale::RelativeToFirst | Scale::SecondsOfFirst(_)));
     assert!(others.into_iter().all(|table| !table.is_by_definition(table.variants[0].name)));
 }
 
@@ -91,6 +93,11 @@ fn only_what_was_named_beforehand_is_fitted() {
         ["8", "2", "1"].map(|nodes| ("without", format!("1100-2000/{nodes}/off")))
     );
     assert_eq!(fitted(Table::named("rwsem-series").unwrap()), [("preread+spin", "exim".to_owned())]);
+    for (name, chosen) in [("freebsd-find", &[("hard", "mtx".to_owned())][..]), ("freebsd-make", &[])] {
+        let mut fitted = fitted(Table::named(name).unwrap());
+        fitted.retain(|(variant, _)| *variant != "without");
+        assert_eq!(fitted, chosen, "{name}");
+    }
 }
 
 /// A table whose rows have two keys and whose figures are compared with a lock that has no column.

@@ -45,7 +45,7 @@ impl<'a> Progress<'a> {
             Scale::Times(worth) => simulated.ops_per_us * worth,
             Scale::JobsPerMinute => simulated.jobs_per_minute.unwrap_or(f64::NAN),
             Scale::SlowPathPercent => 100.0 * simulated.slow_path_share,
-            Scale::RelativeToFirst | Scale::PercentOver(_) => {
+            Scale::RelativeToFirst | Scale::SecondsOfFirst(_) | Scale::PercentOver(_) => {
                 simulated.jobs_per_minute.unwrap_or(simulated.ops_per_us)
             }
         });
@@ -78,6 +78,9 @@ impl<'a> Progress<'a> {
             Scale::Times(_) | Scale::JobsPerMinute | Scale::SlowPathPercent => this.collect(),
             Scale::RelativeToFirst => {
                 this.zip(means(Column::Variant(0))).map(|(this, base)| this / base).collect()
+            }
+            Scale::SecondsOfFirst(seconds) => {
+                this.zip(means(Column::Variant(0))).map(|(this, base)| seconds * base / this).collect()
             }
             Scale::PercentOver(_) => {
                 this.zip(means(Column::Base)).map(|(this, base)| 100.0 * (this / base - 1.0)).collect()
