@@ -264,6 +264,17 @@ const FSERVER: Constants = Constants {
     ..MIX
 };
 
+/// Threads that map and unmap.
+const MMAP: Constants = Constants {
+    locking_percent: 100,
+    rounds: 100,
+    round_ns: 1_000,
+    sections: 2,
+    section_ns: 1_000,
+    spinlock_ns: 0,
+    ..MIX
+};
+
 impl Profile {
     /// All of them.
     pub const ALL: [Profile; 15] = [
@@ -364,15 +375,7 @@ impl Profile {
                 spinlock_ns: 0,
                 ..MIX
             },
-            Profile::Mmap => Constants {
-                locking_percent: 100,
-                rounds: 100,
-                round_ns: 1_000,
-                sections: 2,
-                section_ns: 1_000,
-                spinlock_ns: 0,
-                ..MIX
-            },
+            Profile::Mmap => MMAP,
             Profile::FindTmpfs => freebsd::FIND_TMPFS,
             Profile::MakeJ => freebsd::MAKE_J,
         }
