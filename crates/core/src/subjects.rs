@@ -5,7 +5,7 @@ use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::freebsd::chain::Chains;
 use crate::freebsd::holds::SharedHolds;
-use crate::freebsd::{mtx, rw, spin_mtx, sx, thread_lock, tuning as freebsd};
+use crate::freebsd::{lockmgr, mtx, rw, spin_mtx, sx, thread_lock, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
 use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
@@ -437,6 +437,13 @@ subjects! {
         "freebsd-sx-no-preread with all pre-reads: the patch of November 2015", Unbounded, READERS_SETTINGS;
     "freebsd-sx-fcmpset" FreeBsd [rw timed] sx::Sx<P, freebsd::Fcmpset2017>,
         "freebsd-sx of 2017: no pre-read, a failed write says what it has found", Unbounded, READERS_BACKOFF_SETTINGS;
+    "freebsd-lockmgr" FreeBsd [rw timed] lockmgr::LockMgr<P>,
+        "FreeBSD's lock of files and buffers: freebsd-sx with fewer spinners, for those who may not wait, drain or disown",
+        Unbounded, BACKOFF_SETTINGS;
+    "freebsd-lockmgr-no-preread" FreeBsd [rw timed] lockmgr::LockMgr<P, freebsd::Era2014>,
+        "freebsd-lockmgr of FreeBSD 10.1: exclusive waiters write before they read, and nobody spins", Unbounded, &[];
+    "freebsd-lockmgr-no-adaptive" FreeBsd [rw timed] lockmgr::LockMgr<P, freebsd::NotAdaptive>,
+        "freebsd-lockmgr whose waiters sleep at once, as until 2020", Unbounded, &[];
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

@@ -129,6 +129,7 @@ pub mod evidence;
 pub mod exclusion;
 pub mod hash;
 pub mod instance;
+pub mod lockmgr;
 pub mod loom;
 pub mod model;
 pub mod mutate;

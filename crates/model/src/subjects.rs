@@ -29,6 +29,7 @@ use nearlock_core::tuning::Standard;
 
 use crate::engine::Engine;
 use crate::exclusion::{counting, held_at_first, on_numa_nodes, one_node_for_two_locks, trying};
+use crate::lockmgr;
 use crate::loom::Loom;
 use crate::model::Model;
 use crate::parts;
@@ -191,7 +192,7 @@ impl TimedRwLockVisitor<Loom> for TimedReaders<'_> {
 
 /// Whether the lock differs by a switch from another that has more models.
 fn is_variant(name: &str) -> bool {
-    ["linux-mutex-", "linux-counter-mutex-", "rwsem-", "freebsd-mtx-", "freebsd-sx-"]
+    ["linux-mutex-", "linux-counter-mutex-", "rwsem-", "freebsd-mtx-", "freebsd-sx-", "freebsd-lockmgr-"]
         .iter()
         .any(|base| name.starts_with(base))
 }
@@ -216,6 +217,8 @@ fn own_models(name: &str) -> Vec<Model> {
         "freebsd-rw-no-preread" => rwsx::of::<freebsd::Era2014, RwKind>(name),
         "freebsd-sx" => rwsx::giving_up::<Standard>(name),
         "freebsd-sx-no-preread" => rwsx::giving_up::<freebsd::Era2014>(name),
+        "freebsd-lockmgr" => lockmgr::of::<Standard>(name),
+        "freebsd-lockmgr-no-preread" => lockmgr::of::<freebsd::Era2014>(name),
         "freebsd-thread-lock" => thread_lock::moves(name),
         "freebsd-spin-mtx" => mtx::spinning::<Standard>(name),
         "freebsd-spin-mtx-no-preread" => mtx::spinning::<freebsd::Era2014>(name),

@@ -67,7 +67,9 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "freebsd-mtx-preloaded" | "freebsd-mtx-no-preread" => &[&CHAIN, &[MutexOptLock, ChainCancel]],
         name if name.starts_with("freebsd-mtx") => &[&CHAIN, &[MutexOptLock]],
         name if name.starts_with("freebsd-spin-mtx") || name == "freebsd-thread-lock" => &[&[Slowpath]],
-        name if name.starts_with("freebsd-rw") || name.starts_with("freebsd-sx") => &[&READERS],
+        name if ["freebsd-rw", "freebsd-sx", "freebsd-lockmgr"].iter().any(|base| name.starts_with(base)) => {
+            &[&READERS]
+        }
         "linux-counter-mutex-no-spin" => &[&MUTEX],
         name if name.starts_with("linux-counter-mutex") => &[&MUTEX, &[MutexOptLock]],
         "rwsem-xadd-base" | "rwsem-xadd-preread" => &[&RWSEM],

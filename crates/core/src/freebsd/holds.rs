@@ -15,11 +15,13 @@ pub enum SharedLock {
     Rw,
     /// [`Sx`](super::sx::Sx).
     Sx,
+    /// [`LockMgr`](super::lockmgr::LockMgr).
+    LockMgr,
 }
 
 impl SharedLock {
     /// How many kinds there are.
-    pub const COUNT: usize = 2;
+    pub const COUNT: usize = 3;
 }
 
 /// The counts of the calling thread.

@@ -1,8 +1,10 @@
 //! The locks of the FreeBSD kernel, as user-space algorithms.
 
 pub mod chain;
+mod exchange;
 pub mod holds;
 pub mod lock_delay;
+pub mod lockmgr;
 pub mod mtx;
 pub mod rw;
 pub mod rwsx;

@@ -57,7 +57,7 @@
 //! assertions the former panics, as do a release of what one does not hold, and a downgrade by a writer that has locked it
 //! twice.
 //!
-//! Of [`CasValue`] these locks know `Found`, and take both others for `Reread`.
+//! Of [`CasValue`](super::tuning::CasValue) these locks know `Found`, and take both others for `Reread`.
 //!
 //! Differences from the kernel: those of [`mtx`](super::mtx); and an upgrade past waiters does not take the chain, since it has
 //! no turnstile to claim.
@@ -72,9 +72,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Host;
 use super::chain::{Locked, Queue};
+use super::exchange;
 use super::holds::{self, SharedLock};
 use super::lock_delay::{self, Backoff, LockDelay};
-use super::tuning::{CasValue, FollowOwner, Precedence, ReaderWait, StaleBits, Tuning};
+use super::tuning::{FollowOwner, Precedence, ReaderWait, StaleBits, Tuning};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
@@ -178,25 +179,17 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
         &self.word
     }
 
-    /// Changes the word; what was found if it was another. With [`CasValue::Found`] that may be `seen`.
+    /// Changes the word; what was found if it was another. With [`CasValue::Found`](super::tuning::CasValue::Found) that may be `seen`.
     #[inline(always)]
     #[track_caller]
     fn exchange(&self, seen: u64, to: u64, order: core::sync::atomic::Ordering) -> Result<(), u64> {
-        // Relaxed on failure, where it is only tried again.
-        match T::CAS_VALUE {
-            CasValue::Found => self.word.compare_exchange_weak(seen, to, order, Relaxed),
-            CasValue::Reread | CasValue::Kept => self.word.compare_exchange(seen, to, order, Relaxed),
-        }
-        .map(drop)
+        exchange::exchange::<T>(&self.word, seen, to, order)
     }
 
     /// What to go by after an exchange that failed, and has found this.
     #[inline(always)]
     fn after_failure(&self, found: u64) -> u64 {
-        match T::CAS_VALUE {
-            CasValue::Found => found,
-            CasValue::Reread | CasValue::Kept => self.word.load(Relaxed),
-        }
+        exchange::after_failure::<T>(&self.word, found)
     }
 
     /// Whether a reader may come in. `reads`: it holds another lock of the kind shared, or this one.

@@ -82,6 +82,20 @@ pub enum StaleBits {
     SeenByAll,
 }
 
+/// What releases of a lockmgr make of writers that wait only until they have slept, and then fail
+/// ([`Options::sleep_fail`](super::lockmgr::Options::sleep_fail)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SleepFailers {
+    /// Writers like others: as far as is remembered, until December 2009. If they are the only ones that a release wakes,
+    /// sharers sleep on at a free lock.
+    Ignored,
+    /// They are counted, and where no other writers wait, sharers are woken with them. A sharer that leaves forgets the count
+    /// before it knows that it is the last one; if it is not, the last one finds no count. The kernel.
+    Forgotten,
+    /// They are counted as long as they wait.
+    Counted,
+}
+
 /// The switches. The defaults are those of the present kernel.
 pub trait Tuning: Send + Sync + 'static {
     /// Whether the fast path of `lock` (and `try_lock`) reads the word before it tries to write it.
@@ -113,6 +127,10 @@ pub trait Tuning: Send + Sync + 'static {
     const SX_PRECEDENCE: Precedence = Precedence::Writers;
     /// Which releases of an sx notice that waiters have given up. Not that of the kernel, which is a mistake.
     const SX_STALE_BITS: StaleBits = StaleBits::SeenByAll;
+    /// Whether those who wait for a lockmgr may spin: since July 2020.
+    const LOCKMGR_ADAPTIVE: bool = true;
+    /// What releases of a lockmgr make of writers that fail after a sleep. Not that of the kernel, which is a mistake.
+    const LOCKMGR_SLEEP_FAILERS: SleepFailers = SleepFailers::Counted;
 }
 
 impl Tuning for Standard {}
@@ -136,6 +154,8 @@ impl<T: Tuning> Tuning for NotAdaptive<T> {
     const RW_PRECEDENCE: Precedence = T::RW_PRECEDENCE;
     const SX_PRECEDENCE: Precedence = T::SX_PRECEDENCE;
     const SX_STALE_BITS: StaleBits = T::SX_STALE_BITS;
+    const LOCKMGR_ADAPTIVE: bool = T::LOCKMGR_ADAPTIVE;
+    const LOCKMGR_SLEEP_FAILERS: SleepFailers = T::LOCKMGR_SLEEP_FAILERS;
 }
 
 macro_rules! presets {
@@ -162,6 +182,7 @@ presets! {
         READER_WAIT: ReaderWait = ReaderWait::OnePause;
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
+        LOCKMGR_ADAPTIVE: bool = false;
     }
     /// [`Era2014`] with the pre-reads of the fast paths, and not that of waiters.
     PreReadFastPath {
@@ -176,6 +197,7 @@ presets! {
         READER_WAIT: ReaderWait = ReaderWait::OnePause;
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
+        LOCKMGR_ADAPTIVE: bool = false;
     }
     /// [`Era2014`] with the pre-read of waiters only.
     PreReadHardPath {
@@ -187,6 +209,7 @@ presets! {
         READER_WAIT: ReaderWait = ReaderWait::OnePause;
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
+        LOCKMGR_ADAPTIVE: bool = false;
     }
     /// [`Era2014`] with the pre-reads of waiters and of the fast path of `lock`, and not that of `unlock`.
     PreReadLock {
@@ -212,6 +235,7 @@ presets! {
         READER_WAIT: ReaderWait = ReaderWait::OnePause;
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
+        LOCKMGR_ADAPTIVE: bool = false;
     }
     /// [`PreReadEverywhere`] whose waiters keep the value that they have read: the form of the patch before. One that loses
     /// the race for a free mutex sleeps.
@@ -226,6 +250,7 @@ presets! {
         READER_WAIT: ReaderWait = ReaderWait::OnePause;
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
+        LOCKMGR_ADAPTIVE: bool = false;
     }
     /// [`PreReadEverywhere`] with the linear, random back-off of August 2016.
     LinearBackoff2016 {
@@ -239,6 +264,7 @@ presets! {
         READER_WAIT: ReaderWait = ReaderWait::OnePause;
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
+        LOCKMGR_ADAPTIVE: bool = false;
     }
     /// What came after the pre-read, of March 2017: the fast paths write at once, waiters go by what a failed write has found,
     /// and back off exponentially.
@@ -248,6 +274,7 @@ presets! {
         READER_WAIT: ReaderWait = ReaderWait::OnePause;
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
+        LOCKMGR_ADAPTIVE: bool = false;
     }
 }
 

@@ -1,0 +1,546 @@
+//! Lock of files and buffers, FreeBSD's `lockmgr`: shared or exclusive, for long sections, with an [`Operation`] and an
+//! [option](Options) for each wish that file systems have had. Waiters sleep in a [chain](super::chain); those that would hold it
+//! may spin before, while a holder runs.
+//!
+//! ```text
+//! word   bits 5-63 sharers; or the exclusive holder: a thread's id, all ones if disowned
+//!        | 4 RECURSED | 3 0 | 2 EXCLUSIVE_WAITERS | 1 SHARED_WAITERS | 0 EXCLUSIVE
+//!        (the kernel has the opposite of EXCLUSIVE, so that its free word is 1; its bit 3, of spinners, is set by nobody today)
+//! depth  how often the exclusive holder has acquired it again. The holder's alone
+//! sleep_failers   how many of the exclusive queue fail once they are woken. Under the chain's lock
+//!
+//! (sharers or t, or d: disowned; EXCLUSIVE, EXCLUSIVE_WAITERS, SHARED_WAITERS); * is anything
+//!  s;0,0,*  -> s+1;0,0,*   a sharer                                              `add_sharer`
+//!  s;0,*,*  -> s+1;0,*,*   a sharer that goes past those that wait               `add_sharer`
+//!  s;0,*,*  -> s-1;0,*,*   a sharer leaves others behind; or nobody waits        `drop_sharer`
+//!  1;0,*,*  -> 0;0,0,0     the last sharer, which holds the chain; wakes all     `release_shared_slow`
+//!  1;0,1,s  -> 0;0,0,s     the same; wakes the exclusive queue
+//!  0;0,0,0  -> t;1,0,0     an exclusive holder                                   `attempt`
+//!  0;0,*,*  -> t;1,*,*     the same, which holds the chain                       `sleep_exclusive`
+//!  *;*,0,*  -> *;*,1,*     it holds the chain, and is about to sleep; or drains  `sleep_exclusive`, `sleep_to_drain`
+//!  *;*,*,0  -> *;*,*,1     a sharer, which holds the chain, is about to sleep    `sleep_shared`
+//!  t;1,*,*  -> t|RECURSED  the holder acquires it again; and back                `recurse`, `release_exclusive_slow`
+//!  t;1,0,0  -> 0;0,0,0     release                                               `release`, `release_exclusive_slow`
+//!  t;1,*,*  -> 0;0,0,*     release, which holds the chain; wakes as a sharer     `release_contested`
+//!  0;0,*,*  -> 0;0,0,*     drain, which holds the chain; wakes as a release      `let_in`
+//!  1;0,*,*  -> t;1,*,*     upgrade                                               `upgrade`
+//!  t;1,*,*  -> 1;0,*,*     downgrade                                             `downgrade_exclusive`
+//!  t;1,*,*  -> d;1,*,*     disown; released as by t                              `disown`
+//!  0;0,0,0  -> 0;1,0,0     destroy: for ever
+//! ```
+//! RECURSED: beside a thread's id only, exactly while depth is not 0.
+//!
+//! 1. EXCLUSIVE is set from a word without sharers (but the one that upgrades), and cleared by whom the word names, or by
+//!    anybody if it is disowned. Nobody becomes a sharer while it is set.
+//! 2. Waiter bits are set and cleared under the chain's lock, and whoever clears one wakes its queue. So a release that finds no
+//!    bit leaves nobody asleep.
+//! 3. The bit of a queue whose waiters have all given up stays. So a release counts the exclusive queue before it leaves sharers
+//!    asleep: one of those that it wakes instead must be about to take the lock, or to find it taken. Those that fail after
+//!    their sleep are not: a release which finds no others wakes both queues.
+//! 4. sleep_failers is exact: who joins the queue adds itself, who gives up takes itself off, a release that takes the queue out sets
+//!    it to 0 ([`SleepFailers`]).
+//! 5. After the step that makes the lock free nothing in it is touched: what remains is in the chain and the waiters. So
+//!    whoever finds it free may free its memory.
+//! 6. A woken waiter has been given nothing: it looks at the word as a newcomer does. So an upgrade may go past those that sleep.
+//!
+//! Fairness: none. A release makes all waiters of one queue runnable, or of both, and they compete with newcomers. Exclusive
+//! ones go before sharers, who can starve. A downgrade wakes nobody.
+//!
+//! A thread may share again what it shares, since its shares let it go past those that wait ([`Bypass`]). To acquire exclusively
+//! what one shares is a deadlock that nobody finds.
+//!
+//! Where the kernel panics, debug assertions do: an exclusive acquisition again that is not permitted, a drain by the holder, a
+//! release or a downgrade of what one does not hold, a downgrade or disowning of what is held more than once. Without them such
+//! acquisitions are an error.
+//!
+//! Differences from the kernel:
+//! - a time limit is a moment, and counts for the whole wait; there it counts anew for each sleep;
+//! - an interlock is released before the chain is locked, as chains are those of all locks here, and may be what it needs;
+//! - sleep_failers is exact. There it is an upper bound, and forgotten too early by a sharer that turns out not to be the last:
+//!   [`SleepFailers::Forgotten`];
+//! - a drain that has let waiters in starts anew. There it goes on as though it still held the chain; and spins without bound
+//!   for one of the sharers to take the lock, which none does if all of them fail after a sleep;
+//! - an upgrade is an Acquire, since others have released their shares to it; there it orders nothing. And disowning orders
+//!   nothing, since whoever releases the lock instead must have been told;
+//! - spinners whose budget of time is spent sleep, as those of [`mtx`](super::mtx).
+//!
+//! Switches: [`Tuning::CAS_VALUE`] (`Kept` is `Reread`), [`Tuning::HARD_PRE_READ`], [`Tuning::ADAPTIVE`] and
+//! [`Tuning::LOCKMGR_ADAPTIVE`], [`Tuning::BACKOFF`], [`Tuning::WAITER_CAS_FAIL`], [`Tuning::LOCKMGR_SLEEP_FAILERS`]. It had no fast
+//! path until 2017: an exclusive acquisition looked whether the caller holds it, and went into the loop of the waiters, whose
+//! write the patch of November 2015 puts behind a look. So of the pre-reads that of the hard path is all there is.
+//! Source: FreeBSD's `kern_lock.c` (Rao; Roberson, Guzik), from a description in own words.
+
+mod drain;
+mod exclusive;
+mod options;
+mod shared;
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{self, Relaxed};
+
+use super::Host;
+use super::chain::{Abandoned, Locked, Queue};
+use super::exchange;
+use super::lock_delay::LockDelay;
+use super::mtx::InUse;
+use super::tuning::{SleepFailers, Tuning};
+use crate::events::LockEvent;
+use crate::platform::{Atomic, Platform};
+use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use crate::schedule::{OwnerState, Spin, ThreadId};
+use crate::tuning::Standard;
+use crate::waiter::{Chosen, GaveUp, Limit};
+
+use options::Held;
+pub use options::{
+    Attributes, Bypass, Failure, Interlock, NoInterlock, Operation, Options, Recursion, Sharing, Timeout,
+};
+
+/// Nobody holds it, and nobody waits.
+const FREE: u64 = 0;
+/// The bit of an exclusive holder.
+pub const EXCLUSIVE: u64 = 1;
+/// The bit of sharers in the chain.
+pub const SHARED_WAITERS: u64 = 1 << 1;
+/// The bit of those in the chain that want it exclusively.
+pub const EXCLUSIVE_WAITERS: u64 = 1 << 2;
+/// The bit of a holder that has acquired it more than once.
+pub const RECURSED: u64 = 1 << 4;
+/// One sharer.
+const SHARER: u64 = 1 << 5;
+const WAITERS: u64 = SHARED_WAITERS | EXCLUSIVE_WAITERS;
+/// Where the kernel has `LK_KERNPROC`: whose lock nobody's is, and anybody may release. No thread's id.
+const DISOWNED: u64 = !(SHARER - 1) | EXCLUSIVE;
+/// Must not be used any more.
+const DESTROYED: u64 = EXCLUSIVE;
+
+const _: () = assert!((EXCLUSIVE | WAITERS | RECURSED) & SHARER == 0 && SHARER.is_power_of_two());
+const _: () = assert!(SHARER.trailing_zeros() + ThreadId::BITS < u64::BITS);
+
+const fn owned_by(thread: ThreadId) -> u64 {
+    (thread.get() as u64 * SHARER) | EXCLUSIVE
+}
+
+/// Whether nobody holds it. Others may wait.
+const fn is_free(word: u64) -> bool {
+    word & !WAITERS == FREE
+}
+
+/// Who holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// Nobody, or so many sharers.
+    Sharers(u64),
+    Thread(ThreadId),
+    Disowned,
+    Destroyed,
+}
+
+const fn holder_of(word: u64) -> Holder {
+    let holders = word / SHARER;
+    if word & EXCLUSIVE == 0 {
+        return Holder::Sharers(holders);
+    }
+    if holders == DISOWNED / SHARER {
+        return Holder::Disowned;
+    }
+    match ThreadId::new(holders as u32) {
+        Some(thread) => Holder::Thread(thread),
+        None => Holder::Destroyed,
+    }
+}
+
+/// Who holds it, as its caller sees it: `lockstatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Nobody (0).
+    Unlocked,
+    /// Threads that share it (`LK_SHARED`).
+    Shared,
+    /// The caller, or nobody whom the lock would name: it is disowned (`LK_EXCLUSIVE`).
+    Exclusive,
+    /// Another thread (`LK_EXCLOTHER`).
+    ExclusiveByOther,
+}
+
+/// What one acquisition knows of its spinning.
+#[derive(Default)]
+struct Pace {
+    delay: LockDelay,
+    spin: Spin,
+}
+
+/// See the [module](self). 32 bytes natively; all zero: unlocked, with the default attributes.
+#[repr(C)]
+pub struct LockMgr<P: Platform, T: Tuning = Standard> {
+    word: P::U64,
+    depth: P::U32,
+    sleep_failers: P::U32,
+    attributes: Attributes,
+    switches: PhantomData<T>,
+}
+
+impl<P: Platform, T: Tuning> LockMgr<P, T> {
+    /// An unlocked lock with the default attributes, in `const`.
+    pub const fn new() -> Self {
+        Self::with(Attributes::new())
+    }
+
+    /// An unlocked lock with these attributes, in `const`: `lockinit`.
+    pub const fn with(attributes: Attributes) -> Self {
+        Self {
+            word: Atomic::ZERO,
+            depth: Atomic::ZERO,
+            sleep_failers: Atomic::ZERO,
+            attributes,
+            switches: PhantomData,
+        }
+    }
+
+    /// What the lock is for its life.
+    pub const fn attributes(&self) -> Attributes {
+        self.attributes
+    }
+
+    /// The word: for tests, to look at.
+    #[doc(hidden)]
+    pub fn word(&self) -> &P::U64 {
+        &self.word
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn exchange(&self, seen: u64, to: u64, order: Ordering) -> Result<(), u64> {
+        exchange::exchange::<T>(&self.word, seen, to, order)
+    }
+
+    #[inline(always)]
+    fn after_failure(&self, found: u64) -> u64 {
+        exchange::after_failure::<T>(&self.word, found)
+    }
+}
+
+impl<P: Platform, T: Tuning> Default for LockMgr<P, T> {
+    fn default() -> Self {
+        Self {
+            word: Atomic::new(FREE),
+            depth: Atomic::new(0),
+            sleep_failers: Atomic::new(0),
+            attributes: Attributes::default(),
+            switches: PhantomData,
+        }
+    }
+}
+
+impl<P: Host, T: Tuning> LockMgr<P, T> {
+    /// Does what is asked for: `lockmgr`.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not done. The caller holds what it held before, but for [`Operation::Upgrade`], after which it holds nothing.
+    ///
+    /// # Safety
+    ///
+    /// For an acquisition as [`RawLock::lock`] and [`RawRwLock::lock_shared`], if it succeeds; the sections of one thread may lie
+    /// in each other. For the others, the caller holds the lock: shared, to upgrade it; exclusively, to downgrade it; in any way, to
+    /// release it. Who releases what another thread has disowned knows of it from there, so that it happens before.
+    pub unsafe fn perform(
+        &self,
+        operation: Operation,
+        options: &Options<'_, P>,
+        interlock: impl Interlock,
+    ) -> Result<(), Failure> {
+        let mut interlock = Held::new(interlock);
+        let operation = match (self.attributes.sharing, operation) {
+            (Sharing::Disabled, Operation::Shared) => Operation::Exclusive,
+            (Sharing::Disabled, Operation::Upgrade | Operation::TryUpgrade | Operation::Downgrade) => {
+                debug_assert!(self.status() == Status::Exclusive, "converts a lock that it does not hold");
+                debug_assert!(!self.is_recursed(), "converts a lock that it holds more than once");
+                return Ok(());
+            }
+            (_, operation) => operation,
+        };
+        match operation {
+            Operation::Shared => self.share(options, &mut interlock),
+            Operation::Exclusive => self.own(options, &mut interlock),
+            Operation::Upgrade => self.upgrade(options, &mut interlock),
+            Operation::TryUpgrade => self.try_upgrade(),
+            Operation::Downgrade => {
+                debug_assert!(options.is_patient(), "neither waits nor sleeps");
+                self.downgrade_exclusive();
+                Ok(())
+            }
+            Operation::Release => {
+                debug_assert!(options.is_patient(), "neither waits nor sleeps");
+                self.release();
+                Ok(())
+            }
+            Operation::Drain => self.drain(options, &mut interlock),
+        }
+    }
+
+    /// Makes it nobody's: any thread may release it from now on. `lockmgr_disown`. Does nothing if it is already.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds it exclusively, or it is disowned. From now on the caller does not hold it any more.
+    pub unsafe fn disown(&self) {
+        let me = P::thread_id();
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            match holder_of(seen) {
+                Holder::Disowned => return,
+                holder => debug_assert!(holder == Holder::Thread(me), "disowns a lock that it does not hold"),
+            }
+            debug_assert!(seen & RECURSED == 0, "disowns a lock that it holds more than once");
+            // t -> d; waiters stay. Relaxed: whoever releases it knows of this from the caller.
+            match self.exchange(seen, DISOWNED | seen & WAITERS, Relaxed) {
+                Ok(()) => return,
+                Err(found) => seen = self.after_failure(found),
+            }
+        }
+    }
+
+    /// Who holds it. Stale by the time it is known, unless it is the caller; orders nothing.
+    pub fn status(&self) -> Status {
+        match holder_of(self.word.load(Relaxed)) {
+            Holder::Sharers(0) => Status::Unlocked,
+            Holder::Sharers(_) => Status::Shared,
+            Holder::Thread(thread) if thread != P::thread_id() => Status::ExclusiveByOther,
+            Holder::Thread(_) | Holder::Disowned => Status::Exclusive,
+            Holder::Destroyed => Status::ExclusiveByOther,
+        }
+    }
+
+    /// Whether it is held exclusively, more than once: `lockmgr_recursed`.
+    pub fn is_recursed(&self) -> bool {
+        self.word.load(Relaxed) & RECURSED != 0
+    }
+
+    /// Whether somebody has waited for it since it was free last: `lockmgr_waiters`.
+    pub fn has_waiters(&self) -> bool {
+        self.word.load(Relaxed) & WAITERS != 0
+    }
+
+    /// From now on it must not be used any more, which debug assertions see to: `lockdestroy`.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be destroyed: not by its holder either. (The kernel panics.)
+    pub fn destroy(&self) -> Result<(), InUse> {
+        // Relaxed: whoever frees it knows by other means that it is out of use.
+        match self.word.compare_exchange(FREE, DESTROYED, Relaxed, Relaxed) {
+            Ok(_) => Ok(()),
+            Err(DESTROYED) => Err(InUse::Destroyed),
+            Err(found) if found & RECURSED != 0 && holder_of(found) == Holder::Thread(P::thread_id()) => {
+                Err(InUse::Recursed)
+            }
+            Err(found) if is_free(found) || found & WAITERS != 0 => Err(InUse::Contested),
+            Err(_) => Err(InUse::Held),
+        }
+    }
+
+    /// Whether it may spin before it sleeps.
+    fn may_spin<I: Interlock>(options: &Options<'_, P>, interlock: &Held<I>) -> bool {
+        T::ADAPTIVE && T::LOCKMGR_ADAPTIVE && options.spins && !interlock.is_held()
+    }
+
+    /// Spins as long as a thread that runs holds it exclusively, and nobody waits. What the word is when it `may_be_had`; `None` if
+    /// there is no reason to spin.
+    fn spin(&self, mut seen: u64, pace: &mut Pace, may_be_had: impl Fn(u64) -> bool) -> Option<u64> {
+        while seen & WAITERS == 0 {
+            let Holder::Thread(holder) = holder_of(seen) else { return None };
+            if P::owner_state(holder) == OwnerState::Asleep || P::should_give_way(&mut pace.spin) {
+                return None;
+            }
+            pace.delay.wait::<P>(T::BACKOFF);
+            seen = self.word.load(Relaxed);
+            if may_be_had(seen) {
+                return Some(seen);
+            }
+        }
+        None
+    }
+
+    /// Sleeps in the chain until a release wakes it: `sleeplk`.
+    fn sleep(
+        &self,
+        chain: Locked<'_, P>,
+        queue: Queue,
+        options: &Options<'_, P>,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), Failure> {
+        let is_counted = options.sleep_fails && queue == Queue::Exclusive;
+        if is_counted {
+            // Relaxed: under the chain's lock, as always.
+            self.sleep_failers.store(self.sleep_failers.load(Relaxed) + 1, Relaxed);
+        }
+        match chain.sleep_within(queue, limit) {
+            Ok(()) if options.sleep_fails => Err(Failure::SleepFail),
+            Ok(()) => Ok(()),
+            Err(Abandoned { why, chain }) => {
+                if is_counted {
+                    self.sleep_failers.store(self.sleep_failers.load(Relaxed) - 1, Relaxed);
+                }
+                drop(chain);
+                Err(why.into())
+            }
+        }
+    }
+
+    /// Leaves the chain, where it has lost a race, or has seen that the lock may be had; what the word is.
+    fn restart(chain: Locked<'_, P>, seen: u64) -> u64 {
+        drop(chain);
+        P::count(LockEvent::ChainCancel);
+        seen
+    }
+
+    /// Whom a release wakes that leaves the lock free, and the waiter bits that stay: invariant 3. `sleep_failers`: so many of the
+    /// exclusive queue.
+    fn next(seen: u64, chain: &Locked<'_, P>, sleep_failers: u32) -> Wakes {
+        let queued = if seen & EXCLUSIVE_WAITERS != 0 { chain.count(Queue::Exclusive) } else { 0 };
+        let fail = match T::LOCKMGR_SLEEP_FAILERS {
+            SleepFailers::Ignored => 0,
+            SleepFailers::Forgotten | SleepFailers::Counted => sleep_failers as usize,
+        };
+        let sharers = queued <= fail;
+        Wakes { sharers, left: if sharers { FREE } else { seen & SHARED_WAITERS } }
+    }
+
+    /// Wakes them.
+    fn wake(wakes: &Wakes, chain: Locked<'_, P>) {
+        let mut chosen = Chosen::NOBODY;
+        chain.take_all(Queue::Exclusive, &mut chosen);
+        if wakes.sharers {
+            chain.take_all(Queue::Shared, &mut chosen);
+        }
+        chain.wake(chosen);
+    }
+}
+
+/// Whom a release wakes: the exclusive queue, and perhaps the other.
+struct Wakes {
+    sharers: bool,
+    /// The waiter bits that stay.
+    left: u64,
+}
+
+/// What a light entry point does with a deadlock, of which its caller could not learn. The kernel panics too, if exclusive
+/// follows exclusive.
+#[cold]
+#[track_caller]
+fn refused() -> ! {
+    panic!("acquires a lock that it holds already")
+}
+
+// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+unsafe impl<P: Host, T: Tuning> RawLock for LockMgr<P, T> {
+    type Node = ();
+
+    /// `lockmgr_xlock`, which spins.
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        if self.own(&Options::LIGHT, &mut Held::new(NoInterlock)).is_err() {
+            refused();
+        }
+    }
+
+    /// `lockmgr_unlock`, which looks in which way it is held.
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        self.release();
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Host, T: Tuning> RawTryLock for LockMgr<P, T> {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let me = P::thread_id();
+        loop {
+            match self.own_fast(me) {
+                Ok(()) => return true,
+                // It has failed for no reason.
+                Err(FREE) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        !is_free(self.word.load(Relaxed))
+    }
+}
+
+// SAFETY: a sharer is in the word while it shares, and nobody holds it exclusively then (invariant 1).
+unsafe impl<P: Host, T: Tuning> RawRwLock for LockMgr<P, T> {
+    /// `lockmgr_slock`, which spins. Not for locks that cannot be shared.
+    #[inline]
+    unsafe fn lock_shared(&self, _node: &()) {
+        debug_assert!(self.attributes.sharing == Sharing::Allowed, "shares a lock that cannot be shared");
+        if self.share(&Options::LIGHT, &mut Held::new(NoInterlock)).is_err() {
+            refused();
+        }
+    }
+
+    #[inline]
+    unsafe fn try_lock_shared(&self, _node: &()) -> bool {
+        debug_assert!(self.attributes.sharing == Sharing::Allowed, "shares a lock that cannot be shared");
+        self.share(&Options::new().no_wait(), &mut Held::new(NoInterlock)).is_ok()
+    }
+
+    #[inline]
+    unsafe fn unlock_shared(&self, _node: &()) {
+        self.release();
+    }
+
+    #[inline]
+    fn is_locked_exclusive(&self) -> bool {
+        self.word.load(Relaxed) & EXCLUSIVE != 0
+    }
+
+    #[inline]
+    unsafe fn downgrade(&self, _node: &()) {
+        self.downgrade_exclusive();
+    }
+}
+
+/// As the light entry points, within a limit.
+const fn light<'a, P: Platform>(limit: &Limit<'a, P>) -> Options<'a, P> {
+    let timeout = match limit.until_ns {
+        Some(ns) => Timeout::At(ns),
+        None => Timeout::Never,
+    };
+    Options { cancellation: limit.cancellation, timeout, ..Options::LIGHT }
+}
+
+/// Why a wait within a limit ended.
+fn gave_up(why: Failure) -> GaveUp {
+    match why {
+        Failure::TimedOut => GaveUp::TimedOut,
+        Failure::Interrupted => GaveUp::Cancelled,
+        Failure::Busy | Failure::SleepFail | Failure::Deadlock => refused(),
+    }
+}
+
+// SAFETY: whoever gives up is in no queue any more, and does not have the lock.
+unsafe impl<P: Host, T: Tuning> RawTimedLock for LockMgr<P, T> {
+    type Platform = P;
+
+    #[inline]
+    unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.own(&light(limit), &mut Held::new(NoInterlock)).map_err(gave_up)
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Host, T: Tuning> RawTimedRwLock for LockMgr<P, T> {
+    #[inline]
+    unsafe fn lock_shared_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.share(&light(limit), &mut Held::new(NoInterlock)).map_err(gave_up)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Drains: who has the lock when everybody else is done with it.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::options::{Failure, Held, Interlock, Options};
+use super::{EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, Pace, holder_of, is_free};
+use crate::events::LockEvent;
+use crate::freebsd::Host;
+use crate::freebsd::chain::{Locked, Queue};
+use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
+use crate::platform::Atomic;
+
+impl<P: Host, T: Tuning> LockMgr<P, T> {
+    /// Acquires it exclusively when nobody holds it and nobody waits.
+    pub(super) fn drain<I: Interlock>(
+        &self,
+        options: &Options<'_, P>,
+        interlock: &mut Held<I>,
+    ) -> Result<(), Failure> {
+        let me = P::thread_id();
+        P::in_slow_path(|| {
+            if holder_of(self.word.load(Relaxed)) == Holder::Thread(me) {
+                debug_assert!(false, "drains a lock that it holds");
+                return Err(Failure::Deadlock);
+            }
+            let mut pace = Pace::default();
+            loop {
+                // The others do not go by it.
+                let seen = if T::CAS_VALUE == CasValue::Found { self.word.load(Relaxed) } else { FREE };
+                match self.attempt(me, seen) {
+                    Ok(()) => return Ok(()),
+                    // It has failed for no reason.
+                    Err(FREE) => continue,
+                    Err(_) => P::count(LockEvent::Slowpath),
+                }
+                if !options.sleeps {
+                    return Err(Failure::Busy);
+                }
+                interlock.release();
+                self.sleep_to_drain(&mut pace);
+            }
+        })
+    }
+
+    /// Sleeps in the chain; or wakes those that wait at a free lock; or has reason to look again.
+    fn sleep_to_drain(&self, pace: &mut Pace) {
+        let chain = Locked::<P>::of(self);
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            if seen == FREE {
+                _ = Self::restart(chain, seen);
+                return;
+            }
+            if is_free(seen) {
+                return self.let_in(seen, chain, pace);
+            }
+            if seen & EXCLUSIVE_WAITERS != 0 {
+                break;
+            }
+            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+            match self.exchange(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
+                Ok(()) => break,
+                Err(found) => seen = self.after_failure(found),
+            }
+            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+                _ = Self::restart(chain, seen);
+                return;
+            }
+        }
+        chain.sleep(Queue::Exclusive);
+        *pace = Pace::default();
+    }
+
+    /// 0 with waiters -> 0: wakes them, and gives them a while to acquire the lock.
+    fn let_in(&self, seen: u64, chain: Locked<'_, P>, pace: &mut Pace) {
+        let wakes = Self::next(seen, &chain, self.sleep_failers.load(Relaxed));
+        // Relaxed: whoever acquires it next sees what the last holder has released, which this step passes on.
+        if self.exchange(seen, wakes.left, Relaxed).is_err() {
+            return;
+        }
+        self.sleep_failers.store(0, Relaxed);
+        Self::wake(&wakes, chain);
+        // As a look brings the line here, less and less often.
+        while self.word.load(Relaxed) == FREE && !P::should_give_way(&mut pace.spin) {
+            pace.delay.wait::<P>(T::BACKOFF);
+        }
+    }
+}

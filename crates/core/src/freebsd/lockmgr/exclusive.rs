@@ -1,0 +1,225 @@
+//! Exclusive holders.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::options::{Failure, Held, Interlock, Options, Recursion};
+use super::{
+    EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, Pace, RECURSED, SHARER, WAITERS, holder_of, is_free, owned_by,
+};
+use crate::events::LockEvent;
+use crate::freebsd::Host;
+use crate::freebsd::chain::{Locked, Queue};
+use crate::freebsd::holds::{self, SharedLock};
+use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
+use crate::platform::{Atomic, AtomicInt, Platform};
+use crate::schedule::ThreadId;
+use crate::waiter::Limit;
+
+impl<P: Platform, T: Tuning> LockMgr<P, T> {
+    /// The first attempt.
+    #[inline(always)]
+    pub(super) fn own_fast(&self, me: ThreadId) -> Result<(), u64> {
+        if T::CAS_VALUE != CasValue::Found {
+            // Until 2017 it was the loop's, after a look whether the caller holds it.
+            let seen = self.word.load(Relaxed);
+            if holder_of(seen) == Holder::Thread(me) {
+                return Err(seen);
+            }
+        }
+        self.attempt(me, FREE)
+    }
+
+    /// One attempt of a thread that has `seen` the word; what it is if that fails. With [`CasValue::Found`] that may be free.
+    #[inline(always)]
+    pub(super) fn attempt(&self, me: ThreadId, seen: u64) -> Result<(), u64> {
+        let seen = match T::CAS_VALUE {
+            CasValue::Found => seen,
+            CasValue::Reread | CasValue::Kept if T::HARD_PRE_READ => self.word.load(Relaxed),
+            // Whatever it is.
+            CasValue::Reread | CasValue::Kept => FREE,
+        };
+        if seen != FREE {
+            return Err(seen);
+        }
+        // 0 -> t
+        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
+        self.exchange(FREE, owned_by(me), Acquire)
+    }
+
+    /// t -> t|RECURSED.
+    fn recurse(&self) {
+        // Relaxed: the holder's own.
+        let depth = self.depth.load(Relaxed) + 1;
+        self.depth.store(depth, Relaxed);
+        if depth == 1 {
+            // A read-modify-write: a waiter may set its bit at the same time. Relaxed: nothing is published.
+            self.word.fetch_or(RECURSED, Relaxed);
+        }
+    }
+}
+
+impl<P: Host, T: Tuning> LockMgr<P, T> {
+    #[inline(always)]
+    pub(super) fn own<I: Interlock>(
+        &self,
+        options: &Options<'_, P>,
+        interlock: &mut Held<I>,
+    ) -> Result<(), Failure> {
+        let me = P::thread_id();
+        match self.own_fast(me) {
+            Ok(()) => Ok(()),
+            Err(found) => self.own_slow(me, found, options, interlock),
+        }
+    }
+
+    /// After an attempt that has `found` this; free if there has been none.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn own_slow<I: Interlock>(
+        &self,
+        me: ThreadId,
+        found: u64,
+        options: &Options<'_, P>,
+        interlock: &mut Held<I>,
+    ) -> Result<(), Failure> {
+        P::count(LockEvent::Slowpath);
+        P::in_slow_path(|| {
+            let mut seen = found;
+            debug_assert!(holder_of(seen) != Holder::Destroyed, "acquires what has been destroyed");
+            if holder_of(seen) == Holder::Thread(me) {
+                return self.own_again(options);
+            }
+            let limit = options.limit(&self.attributes);
+            let mut pace = Pace::default();
+            loop {
+                if seen != FREE {
+                    if Self::may_spin(options, interlock)
+                        && let Some(now) = self.spin(seen, &mut pace, |seen| seen == FREE)
+                    {
+                        seen = now;
+                    } else if !options.sleeps {
+                        return Err(Failure::Busy);
+                    } else {
+                        interlock.release();
+                        match self.sleep_exclusive(me, options, &limit)? {
+                            Some(now) => seen = now,
+                            None => return Ok(()),
+                        }
+                        pace = Pace::default();
+                    }
+                }
+                match self.attempt(me, seen) {
+                    Ok(()) => return Ok(()),
+                    Err(now) => seen = now,
+                }
+            }
+        })
+    }
+
+    /// The holder would have it once more.
+    fn own_again(&self, options: &Options<'_, P>) -> Result<(), Failure> {
+        if [options.recursion, self.attributes.recursion].contains(&Recursion::Permitted) {
+            self.recurse();
+            return Ok(());
+        }
+        if !options.sleeps {
+            return Err(Failure::Busy);
+        }
+        debug_assert!(false, "acquires again what must not be acquired again");
+        Err(Failure::Deadlock)
+    }
+
+    /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it has acquired the lock there.
+    fn sleep_exclusive(
+        &self,
+        me: ThreadId,
+        options: &Options<'_, P>,
+        limit: &Limit<'_, P>,
+    ) -> Result<Option<u64>, Failure> {
+        let chain = Locked::<P>::of(self);
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            if seen == FREE {
+                return Ok(Some(Self::restart(chain, seen)));
+            }
+            let found = if is_free(seen) {
+                // 0 -> t; waiters stay.
+                // Ordering: Acquire, as in `attempt`.
+                match self.exchange(seen, owned_by(me) | seen & WAITERS, Acquire) {
+                    Ok(()) => return Ok(None),
+                    Err(found) => found,
+                }
+            } else if seen & EXCLUSIVE_WAITERS != 0 {
+                break;
+            } else {
+                // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+                match self.exchange(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
+                    Ok(()) => break,
+                    Err(found) => found,
+                }
+            };
+            seen = self.after_failure(found);
+            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+                return Ok(Some(Self::restart(chain, seen)));
+            }
+        }
+        self.sleep(chain, Queue::Exclusive, options, limit)?;
+        Ok(Some(self.word.load(Relaxed)))
+    }
+
+    /// The release of a holder that has acquired it more than once, or leaves waiters behind; or of what was disowned.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn release_exclusive_slow(&self) {
+        P::in_slow_path(|| {
+            let mut seen = self.word.load(Relaxed);
+            debug_assert!(
+                [Holder::Thread(P::thread_id()), Holder::Disowned].contains(&holder_of(seen)),
+                "releases a lock that it does not hold"
+            );
+            if seen & RECURSED != 0 {
+                let depth = self.depth.load(Relaxed) - 1;
+                self.depth.store(depth, Relaxed);
+                if depth == 0 {
+                    // t|RECURSED -> t. Relaxed: as in `recurse`.
+                    self.word.fetch_and(!RECURSED, Relaxed);
+                }
+                return;
+            }
+            while seen & WAITERS == 0 {
+                // Ordering: Release, as in `release`.
+                match self.exchange(seen, FREE, Release) {
+                    Ok(()) => return,
+                    Err(found) => seen = self.after_failure(found),
+                }
+            }
+            self.release_contested();
+        });
+    }
+
+    /// t -> 0 with waiters.
+    fn release_contested(&self) {
+        let chain = Locked::<P>::of(self);
+        // Nobody else writes the word: waiter bits change under the chain's lock.
+        let wakes = Self::next(self.word.load(Relaxed), &chain, self.sleep_failers.load(Relaxed));
+        self.sleep_failers.store(0, Relaxed);
+        // Ordering: Release, as in `release`.
+        self.word.store(wakes.left, Release);
+        Self::wake(&wakes, chain);
+    }
+
+    /// t -> 1 sharer; waiters stay, and stay asleep.
+    pub(super) fn downgrade_exclusive(&self) {
+        let me = P::thread_id();
+        let mut seen = owned_by(me);
+        loop {
+            // Ordering: Release, pairs with the Acquires of the sharers that come: our section happens before theirs.
+            match self.exchange(seen, SHARER | seen & WAITERS, Release) {
+                Ok(()) => return holds::add::<P>(SharedLock::LockMgr),
+                Err(found) => seen = self.after_failure(found),
+            }
+            debug_assert!(holder_of(seen) == Holder::Thread(me), "downgrades a lock that it does not hold");
+            debug_assert!(seen & RECURSED == 0, "downgrades a lock that it holds more than once");
+        }
+    }
+}

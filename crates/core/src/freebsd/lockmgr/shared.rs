@@ -1,0 +1,241 @@
+//! Sharers, and what becomes of a share.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::options::{Bypass, Failure, Held, Interlock, Options};
+use super::{
+    EXCLUSIVE, EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, Pace, SHARED_WAITERS, SHARER, WAITERS, holder_of,
+    owned_by,
+};
+use crate::events::LockEvent;
+use crate::freebsd::Host;
+use crate::freebsd::chain::{Locked, Queue};
+use crate::freebsd::holds::{self, SharedLock};
+use crate::freebsd::tuning::{SleepFailers, Tuning, WaiterCasFail};
+use crate::platform::{Atomic, Platform};
+use crate::waiter::Limit;
+
+const HOLDS: SharedLock = SharedLock::LockMgr;
+
+/// Whether a sharer may come in. `goes_past`: past those that wait.
+const fn admits(seen: u64, goes_past: bool) -> bool {
+    let kept_out = if goes_past { EXCLUSIVE } else { EXCLUSIVE | EXCLUSIVE_WAITERS };
+    seen & kept_out == 0
+}
+
+const fn sharers_of(word: u64) -> u64 {
+    match holder_of(word) {
+        Holder::Sharers(sharers) => sharers,
+        _ => 0,
+    }
+}
+
+impl<P: Platform, T: Tuning> LockMgr<P, T> {
+    /// s -> s+1, as long as sharers may come in. What the word is if not.
+    #[inline(always)]
+    fn add_sharer(&self, mut seen: u64, goes_past: bool) -> Result<(), u64> {
+        while admits(seen, goes_past) {
+            // Ordering: Acquire, pairs with the Releases of exclusive holders, in `release`, `release_exclusive_slow`, `release_contested`
+            // and `downgrade_exclusive`: the last holder's section happens before ours.
+            match self.exchange(seen, seen + SHARER, Acquire) {
+                Ok(()) => return Ok(()),
+                Err(found) => seen = self.after_failure(found),
+            }
+        }
+        Err(seen)
+    }
+
+    /// s -> s-1, unless that would leave waiters at a free lock: then what the word is.
+    #[inline(always)]
+    pub(super) fn drop_sharer(&self, mut seen: u64) -> Result<(), u64> {
+        loop {
+            debug_assert!(sharers_of(seen) > 0, "releases a lock that nobody holds");
+            if sharers_of(seen) <= 1 && seen & WAITERS != 0 {
+                return Err(seen);
+            }
+            // Ordering: Release, pairs with the Acquires of the exclusive holder that comes next: our section happens before its.
+            match self.exchange(seen, seen - SHARER, Release) {
+                Ok(()) => return Ok(()),
+                Err(found) => seen = self.after_failure(found),
+            }
+        }
+    }
+}
+
+impl<P: Host, T: Tuning> LockMgr<P, T> {
+    #[inline(always)]
+    pub(super) fn share<I: Interlock>(
+        &self,
+        options: &Options<'_, P>,
+        interlock: &mut Held<I>,
+    ) -> Result<(), Failure> {
+        if let Err(seen) = self.add_sharer(self.word.load(Relaxed), false) {
+            self.share_slow(seen, options, interlock)?;
+        }
+        holds::add::<P>(HOLDS);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn share_slow<I: Interlock>(
+        &self,
+        mut seen: u64,
+        options: &Options<'_, P>,
+        interlock: &mut Held<I>,
+    ) -> Result<(), Failure> {
+        P::count(LockEvent::Slowpath);
+        P::in_slow_path(|| {
+            debug_assert!(holder_of(seen) != Holder::Destroyed, "acquires what has been destroyed");
+            if holder_of(seen) == Holder::Thread(P::thread_id()) {
+                return Err(Failure::Deadlock);
+            }
+            let goes_past = match options.bypass {
+                Bypass::Holders => holds::any::<P>(HOLDS),
+                Bypass::Nobody => false,
+                Bypass::Caller => true,
+            };
+            let limit = options.limit(&self.attributes);
+            let mut pace = Pace::default();
+            loop {
+                match self.add_sharer(seen, goes_past) {
+                    Ok(()) => return Ok(()),
+                    Err(now) => seen = now,
+                }
+                if Self::may_spin(options, interlock)
+                    && let Some(now) = self.spin(seen, &mut pace, |seen| admits(seen, goes_past))
+                {
+                    seen = now;
+                    continue;
+                }
+                if !options.sleeps {
+                    return Err(Failure::Busy);
+                }
+                interlock.release();
+                seen = self.sleep_shared(goes_past, options, &limit)?;
+                pace = Pace::default();
+            }
+        })
+    }
+
+    /// Sleeps in the chain, unless there is reason not to by now; what the word is then.
+    fn sleep_shared(
+        &self,
+        goes_past: bool,
+        options: &Options<'_, P>,
+        limit: &Limit<'_, P>,
+    ) -> Result<u64, Failure> {
+        let chain = Locked::<P>::of(self);
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            if admits(seen, goes_past) {
+                return Ok(Self::restart(chain, seen));
+            }
+            if seen & SHARED_WAITERS != 0 {
+                break;
+            }
+            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+            match self.exchange(seen, seen | SHARED_WAITERS, Relaxed) {
+                Ok(()) => break,
+                Err(found) => seen = self.after_failure(found),
+            }
+            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+                return Ok(Self::restart(chain, seen));
+            }
+        }
+        self.sleep(chain, Queue::Shared, options, limit)?;
+        Ok(self.word.load(Relaxed))
+    }
+
+    /// Releases it, in whichever way it is held.
+    #[inline(always)]
+    pub(super) fn release(&self) {
+        let seen = self.word.load(Relaxed);
+        if seen & EXCLUSIVE == 0 {
+            holds::remove::<P>(HOLDS);
+            if self.drop_sharer(seen).is_err() {
+                self.release_shared_slow();
+            }
+            return;
+        }
+        let owned = owned_by(P::thread_id());
+        // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
+        if seen != owned || self.exchange(owned, FREE, Release).is_err() {
+            self.release_exclusive_slow();
+        }
+    }
+
+    /// The last sharer leaves, and somebody waits.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn release_shared_slow(&self) {
+        P::in_slow_path(|| {
+            let chain = Locked::<P>::of(self);
+            let mut seen = self.word.load(Relaxed);
+            loop {
+                let sleep_failers = self.sleep_failers.load(Relaxed);
+                if T::LOCKMGR_SLEEP_FAILERS == SleepFailers::Forgotten {
+                    self.sleep_failers.store(0, Relaxed);
+                }
+                match self.drop_sharer(seen) {
+                    Ok(()) => return,
+                    Err(now) => seen = now,
+                }
+                let wakes = Self::next(seen, &chain, sleep_failers);
+                self.sleep_failers.store(0, Relaxed);
+                // Ordering: Release, as in `drop_sharer`.
+                match self.exchange(seen, wakes.left, Release) {
+                    Ok(()) => return Self::wake(&wakes, chain),
+                    Err(found) => seen = self.after_failure(found),
+                }
+                if T::LOCKMGR_SLEEP_FAILERS != SleepFailers::Forgotten {
+                    self.sleep_failers.store(sleep_failers, Relaxed);
+                }
+            }
+        });
+    }
+
+    /// Makes the caller's share an exclusive hold; the share is lost if it does not come to that.
+    pub(super) fn upgrade<I: Interlock>(
+        &self,
+        options: &Options<'_, P>,
+        interlock: &mut Held<I>,
+    ) -> Result<(), Failure> {
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            match self.upgrade_sole(seen) {
+                Ok(()) => return Ok(()),
+                Err(now) => seen = now,
+            }
+            // s -> s-1, of several.
+            // Ordering: Release, as in `drop_sharer`.
+            match self.exchange(seen, seen - SHARER, Release) {
+                Ok(()) => break,
+                Err(found) => seen = self.after_failure(found),
+            }
+        }
+        holds::remove::<P>(HOLDS);
+        self.own_slow(P::thread_id(), FREE, options, interlock)
+    }
+
+    /// The same, if nobody else shares.
+    pub(super) fn try_upgrade(&self) -> Result<(), Failure> {
+        self.upgrade_sole(self.word.load(Relaxed)).map_err(|_| Failure::Busy)
+    }
+
+    /// 1 -> t, past all that wait. What the word is if others share.
+    fn upgrade_sole(&self, mut seen: u64) -> Result<(), u64> {
+        debug_assert!(sharers_of(seen) > 0, "upgrades a lock that nobody shares");
+        while sharers_of(seen) == 1 {
+            // Ordering: Acquire, pairs with the Releases of sharers in `drop_sharer`: their sections happen before ours.
+            match self.exchange(seen, owned_by(P::thread_id()) | seen & WAITERS, Acquire) {
+                Ok(()) => {
+                    holds::remove::<P>(HOLDS);
+                    return Ok(());
+                }
+                Err(found) => seen = self.after_failure(found),
+            }
+        }
+        Err(seen)
+    }
+}

@@ -1,0 +1,92 @@
+//! The interlock is released once, whatever happens.
+
+use super::*;
+use crate::testing::{NOW_NS, PAUSES, meanwhile, others_are_done};
+
+std::thread_local! {
+    static RELEASES: Cell<u32> = const { Cell::new(0) };
+}
+
+fn interlock() -> impl Interlock {
+    || RELEASES.set(RELEASES.get() + 1)
+}
+
+/// What it comes to, with an interlock, which is released once.
+fn with_interlock(lock: &Lock, operation: Operation, options: &Asked) -> Result<(), Failure> {
+    RELEASES.set(0);
+    // SAFETY: as in `does`.
+    let done = unsafe { lock.perform(operation, options, interlock()) };
+    assert_eq!(RELEASES.get(), 1, "{operation:?}");
+    done
+}
+
+#[test]
+fn it_is_released_with_every_outcome() {
+    use Operation::{Downgrade, Drain, Exclusive, Release, Shared, TryUpgrade, Upgrade};
+    let lock = leaked::<Standard>();
+    for operation in [Shared, Upgrade, Downgrade, TryUpgrade, Release, Exclusive, Release, Drain] {
+        assert_eq!(with_interlock(lock, operation, &PLAIN), Ok(()));
+    }
+    let no_wait = Options::new().no_wait();
+    assert_eq!(with_interlock(lock, Shared, &PLAIN), Err(Failure::Deadlock));
+    for operation in [Shared, Exclusive, Drain] {
+        let done = acting(OTHER, || with_interlock(lock, operation, &no_wait));
+        assert_eq!(done, Err(Failure::Busy));
+    }
+    lock.done(Downgrade);
+    lock.done_as(OTHER, Shared);
+    assert_eq!(with_interlock(lock, TryUpgrade, &no_wait), Err(Failure::Busy));
+    assert_eq!(with_interlock(lock, Upgrade, &no_wait), Err(Failure::Busy));
+    let past = Options::new().timeout(Timeout::At(NOW_NS.get()));
+    assert_eq!(with_interlock(lock, Exclusive, &past), Err(Failure::TimedOut));
+    let unshared = leaked_with(Attributes::new().no_share());
+    unshared.done(Exclusive);
+    assert_eq!(with_interlock(unshared, Downgrade, &PLAIN), Ok(()));
+}
+
+#[test]
+fn it_is_released_where_the_kernel_panics() {
+    let lock = leaked::<Standard>();
+    lock.done(Operation::Exclusive);
+    let again = |operation, says| {
+        RELEASES.set(0);
+        // SAFETY: it does not return.
+        mistake(says, || _ = unsafe { lock.perform(operation, &PLAIN, interlock()) });
+        assert_eq!(RELEASES.get(), u32::from(cfg!(debug_assertions)));
+    };
+    again(Operation::Exclusive, "must not be acquired again");
+    again(Operation::Drain, "drains a lock that it holds");
+}
+
+/// It is not held in sleep: others need it to release the lock.
+#[test]
+fn it_is_released_before_the_sleep() {
+    let lock = leaked::<Standard>();
+    for operation in [Operation::Shared, Operation::Exclusive, Operation::Drain] {
+        lock.done_as(OTHER, Operation::Exclusive);
+        meanwhile(|| {
+            assert_eq!(RELEASES.get(), 1);
+            lock.done_as(OTHER, Operation::Release);
+        });
+        PAUSES.take();
+        assert_eq!(with_interlock(lock, operation, &Options::new().adaptive()), Ok(()));
+        assert!(PAUSES.take().is_empty(), "who has an interlock does not spin");
+        lock.done(Operation::Release);
+    }
+    assert!(others_are_done());
+}
+
+/// It is not held while an upgrade waits for the other sharers.
+#[test]
+fn it_is_released_before_an_upgrade_sleeps() {
+    let lock = leaked::<Standard>();
+    lock.done(Operation::Shared);
+    lock.done_as(OTHER, Operation::Shared);
+    meanwhile(|| {
+        assert_eq!((RELEASES.get(), lock.now()), (1, SHARER | EXCLUSIVE_WAITERS));
+        lock.done_as(OTHER, Operation::Release);
+    });
+    assert_eq!(with_interlock(lock, Operation::Upgrade, &PLAIN), Ok(()));
+    assert!(others_are_done());
+    lock.done(Operation::Release);
+}

@@ -1,0 +1,132 @@
+//! Those that spin, and those that sleep.
+
+use super::*;
+use crate::testing::{PAUSES, SPINS, meanwhile, others_are_done};
+
+use Operation::{Exclusive, Release, Shared};
+
+/// Of all forms only that of today spins.
+fn spins<T: Tuning>() -> bool {
+    T::ADAPTIVE && T::LOCKMGR_ADAPTIVE
+}
+
+fn waits_for_a_holder_that_runs<T: Tuning>() {
+    let lock = leaked::<T>();
+    for operation in [Shared, Exclusive] {
+        let before = sleeps();
+        lock.done_as(OTHER, Exclusive);
+        PAUSES.take();
+        meanwhile(|| {
+            assert_eq!(lock.has_waiters(), !spins::<T>());
+            lock.done_as(OTHER, Release);
+        });
+        assert_eq!(lock.does(operation, &Options::new().adaptive()), Ok(()));
+        assert_eq!(PAUSES.take().len(), usize::from(spins::<T>()));
+        assert_eq!((sleeps() - before, others_are_done()), (u64::from(!spins::<T>()), true));
+        lock.done(Release);
+    }
+}
+
+/// Nobody spins for these.
+fn sleeps_for_others<T: Tuning>() {
+    let lock = leaked::<T>();
+    let asleep = |operation, options: &Asked| {
+        let before = sleeps();
+        PAUSES.take();
+        meanwhile(|| {
+            assert!(lock.has_waiters());
+            lock.done_as(OTHER, Release);
+        });
+        assert_eq!(lock.does(operation, options), Ok(()));
+        assert_eq!((PAUSES.take().len(), sleeps() - before, others_are_done()), (0, 1, true));
+        lock.done(Release);
+        assert_eq!(lock.now(), FREE);
+    };
+    for operation in [Shared, Exclusive] {
+        let adaptive = Options::new().adaptive();
+        lock.done_as(OTHER, Exclusive);
+        asleep(operation, &PLAIN);
+        owned_by_sleeper(lock, OTHER);
+        asleep(operation, &adaptive);
+        set_owner_state(OTHER, OwnerState::Running);
+        lock.done_as(OTHER, Exclusive);
+        lock.word.fetch_or(SHARED_WAITERS, Relaxed);
+        asleep(operation, &adaptive);
+        lock.done_as(OTHER, Exclusive);
+        // SAFETY: it holds it.
+        acting(OTHER, || unsafe { lock.disown() });
+        asleep(operation, &adaptive);
+    }
+    lock.done_as(OTHER, Shared);
+    asleep(Exclusive, &Options::new().adaptive());
+}
+
+/// Woken, it finds another holder.
+fn sleeps_again<T: Tuning>() {
+    let lock = leaked::<T>();
+    for operation in [Shared, Exclusive] {
+        let before = sleeps();
+        owned_by_sleeper(lock, OTHER);
+        meanwhile(|| {
+            lock.done_as(OTHER, Release);
+            owned_by_sleeper(lock, THIRD);
+        });
+        meanwhile(|| lock.done_as(THIRD, Release));
+        lock.done(operation);
+        assert_eq!((sleeps() - before, others_are_done()), (2, true));
+        lock.done(Release);
+    }
+    set_owner_state(OTHER, OwnerState::Running);
+    set_owner_state(THIRD, OwnerState::Running);
+}
+
+/// Waiter bits on a word that is free otherwise.
+fn is_taken_from_those_that_wait<T: Tuning>() {
+    let lock = leaked::<T>();
+    lock.word.store(SHARED_WAITERS, Relaxed);
+    lock.done(Exclusive);
+    assert_eq!(lock.now(), owned_by(me()) | SHARED_WAITERS, "they are woken when it is released");
+    lock.done(Release);
+    assert_eq!(lock.now(), FREE);
+    lock.word.store(SHARED_WAITERS, Relaxed);
+    lock.done(Shared);
+    assert_eq!(lock.now(), SHARER | SHARED_WAITERS);
+    lock.done(Release);
+    assert_eq!(lock.now(), FREE);
+}
+
+in_all_forms!(
+    waits_for_a_holder_that_runs
+    sleeps_for_others
+    sleeps_again
+    is_taken_from_those_that_wait
+);
+
+#[test]
+fn a_spinner_backs_off_and_sleeps_when_it_has_spun_for_long() {
+    let lock = leaked::<Standard>();
+    for operation in [Shared, Exclusive] {
+        let before = sleeps();
+        lock.done_as(OTHER, Exclusive);
+        PAUSES.take();
+        (0..SPINS).for_each(|_| meanwhile(|| ()));
+        meanwhile(|| lock.done_as(OTHER, Release));
+        assert_eq!(lock.does(operation, &Options::new().adaptive()), Ok(()));
+        assert_eq!((PAUSES.take(), sleeps() - before), (std::vec![1, 2, 4, 8], 1));
+        lock.done(Release);
+    }
+}
+
+/// It is not for a spinner to say so: somebody else begins to wait while it spins.
+#[test]
+fn a_spinner_follows_those_that_begin_to_wait() {
+    let lock = leaked::<Standard>();
+    let before = sleeps();
+    lock.done_as(OTHER, Exclusive);
+    meanwhile(|| _ = lock.word.fetch_or(EXCLUSIVE_WAITERS, Relaxed));
+    meanwhile(|| lock.done_as(OTHER, Release));
+    // SAFETY: released below.
+    unsafe { lock.lock(&()) };
+    assert_eq!((sleeps() - before, others_are_done()), (1, true));
+    lock.done(Release);
+}

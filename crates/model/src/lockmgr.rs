@@ -1,0 +1,277 @@
+//! Models of FreeBSD's lockmgr: its operations against each other, and waiters that get to the chain.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowpath};
+use nearlock_core::freebsd::lockmgr::{
+    Bypass, Failure, LockMgr, NoInterlock, Operation, Options, SHARED_WAITERS,
+};
+use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
+use nearlock_core::platform::AtomicInt;
+use nearlock_core::raw::RawLock;
+
+use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::exclusion::{Guarded, in_slot};
+use crate::loom::Loom;
+use crate::model::Model;
+use crate::readers::{Act, acting, read_at_first, written_at_first};
+use crate::shuttle::Shuttle;
+
+type Shared<E, T> = Guarded<E, LockMgr<E, T>>;
+
+/// What a thread of a model does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Writes.
+    Write,
+    /// Reads.
+    Read,
+    /// Reads, whoever waits.
+    ReadPast,
+    /// Reads, and then writes, perhaps after others.
+    Upgrade,
+    /// Reads, and then writes if nobody else reads.
+    TryUpgrade,
+    /// Writes in a section of its own.
+    WriteTwice,
+    /// Writes when nobody else is there.
+    Drain,
+    /// Writes if it need not sleep.
+    WriteUnlessSleeping,
+    /// Reads if it need not sleep.
+    ReadUnlessSleeping,
+    /// Writes, and has another thread release the lock.
+    Disown,
+}
+
+impl Deed {
+    /// Does it; how many sections it was that wrote.
+    fn on<E: Engine, T: Tuning>(self, shared: &Arc<Shared<E, T>>) -> u32 {
+        let options = Options::new().adaptive();
+        let does = |operation, options: &Options<'_, E>| {
+            // SAFETY: what is taken is released; converted and released is what is held.
+            unsafe { shared.lock.perform(operation, options, NoInterlock) }
+        };
+        let done = |operation| assert_eq!(does(operation, &options), Ok(()), "{operation:?}");
+        let wrote = || {
+            shared.count.add_one();
+            done(Operation::Release);
+            1
+        };
+        let read = || {
+            shared.count.look();
+            done(Operation::Release);
+            0
+        };
+        let refused = |why| {
+            assert_eq!(why, Failure::SleepFail);
+            0
+        };
+        match self {
+            Self::Write => {
+                done(Operation::Exclusive);
+                wrote()
+            }
+            Self::Read => {
+                done(Operation::Shared);
+                read()
+            }
+            Self::ReadPast => {
+                assert_eq!(does(Operation::Shared, &options.bypass(Bypass::Caller)), Ok(()));
+                read()
+            }
+            Self::Upgrade => {
+                done(Operation::Shared);
+                shared.count.look();
+                done(Operation::Upgrade);
+                wrote()
+            }
+            Self::TryUpgrade => {
+                done(Operation::Shared);
+                let count = shared.count.look();
+                let upgraded = does(Operation::TryUpgrade, &options);
+                assert_eq!(shared.count.look(), count, "somebody has written in between");
+                if upgraded.is_ok() { wrote() } else { read() }
+            }
+            Self::WriteTwice => {
+                done(Operation::Exclusive);
+                assert_eq!(does(Operation::Exclusive, &options.can_recurse()), Ok(()));
+                wrote() + wrote()
+            }
+            Self::Drain => {
+                done(Operation::Drain);
+                wrote()
+            }
+            Self::WriteUnlessSleeping => {
+                does(Operation::Exclusive, &options.sleep_fail()).map_or_else(refused, |()| wrote())
+            }
+            Self::ReadUnlessSleeping => {
+                does(Operation::Shared, &options.sleep_fail()).map_or_else(refused, |()| read())
+            }
+            Self::Disown => {
+                done(Operation::Exclusive);
+                shared.count.add_one();
+                // SAFETY: taken above, and released by the other thread.
+                unsafe { shared.lock.disown() };
+                let release = {
+                    let shared = shared.clone();
+                    // SAFETY: as above.
+                    move || unsafe { shared.lock.unlock(&()) }
+                };
+                E::spawn(Thread::default(), release).join().unwrap();
+                1
+            }
+        }
+    }
+}
+
+/// A thread for each deed, the first thread of the model for the first of them.
+pub fn deeds<E: Engine, T: Tuning>(
+    name: &str,
+    deeds: &'static [Deed],
+    preemptions: Option<usize>,
+) -> Model<E> {
+    let titles: Vec<_> = deeds.iter().map(|deed| format!("{deed:?}")).collect();
+    of_deeds::<E, T>(format!("{name}: {}", titles.join(" | ")), None, 0, deeds, preemptions)
+}
+
+/// The first thread holds the lock already when the others come, to read or to write.
+pub fn held_at_first<E: Engine, T: Tuning>(
+    name: &str,
+    how: Operation,
+    deeds: &'static [Deed],
+    preemptions: Option<usize>,
+) -> Model<E> {
+    let titles: Vec<_> = deeds.iter().map(|deed| format!("{deed:?}")).collect();
+    let title = format!("{name}: {how:?} at first; {}", titles.join(" | "));
+    of_deeds::<E, T>(title, Some(how), 0, deeds, preemptions)
+}
+
+/// The first thread reads, and another reader has waited and given up before the others come.
+fn given_up_at_first<T: Tuning>(name: &str, deeds: &'static [Deed], preemptions: usize) -> Model {
+    let titles: Vec<_> = deeds.iter().map(|deed| format!("{deed:?}")).collect();
+    let title = format!("{name}: Shared at first, a waiter gave up; {}", titles.join(" | "));
+    of_deeds::<Loom, T>(title, Some(Operation::Shared), SHARED_WAITERS, deeds, Some(preemptions))
+}
+
+/// `bits`: those that waiters have left in the word.
+fn of_deeds<E: Engine, T: Tuning>(
+    title: String,
+    first: Option<Operation>,
+    bits: u64,
+    deeds: &'static [Deed],
+    preemptions: Option<usize>,
+) -> Model<E> {
+    Model::new(title, deeds.len() as u32 + 1, preemptions, move || {
+        let shared = Arc::new(Shared::<E, T>::default());
+        let written = Arc::new(AtomicU32::new(0));
+        let does = |operation| {
+            // SAFETY: released below.
+            assert_eq!(unsafe { shared.lock.perform(operation, &Options::new(), NoInterlock) }, Ok(()));
+        };
+        let (own, others) = match first {
+            Some(operation) => {
+                does(operation);
+                shared.lock.word().fetch_or(bits, Relaxed);
+                (None, deeds)
+            }
+            None => (Some(deeds[0]), &deeds[1..]),
+        };
+        let others: Vec<_> = (1..)
+            .zip(others)
+            .map(|(slot, deed)| {
+                let (shared, written) = (shared.clone(), written.clone());
+                E::spawn(in_slot(slot), move || _ = written.fetch_add(deed.on(&shared), Relaxed))
+            })
+            .collect();
+        match own {
+            Some(deed) => _ = written.fetch_add(deed.on(&shared), Relaxed),
+            None => does(Operation::Release),
+        }
+        others.into_iter().for_each(|other| other.join().unwrap());
+        finish(&shared, written.load(Relaxed));
+    })
+}
+
+fn finish<E: Engine, T: Tuning>(shared: &Shared<E, T>, written: u32) {
+    assert_eq!(shared.count.get(), written);
+    assert!(!shared.lock.has_waiters(), "nobody waits at last");
+    assert!(shared.try_section(), "the lock is free at last");
+}
+
+/// What threads of a crowd do.
+const DEEDS: [Deed; 12] = [
+    Deed::Read,
+    Deed::Read,
+    Deed::ReadPast,
+    Deed::Write,
+    Deed::Write,
+    Deed::Upgrade,
+    Deed::TryUpgrade,
+    Deed::WriteTwice,
+    Deed::Drain,
+    Deed::WriteUnlessSleeping,
+    Deed::WriteUnlessSleeping,
+    Deed::ReadUnlessSleeping,
+];
+
+/// `threads` threads that do something with the lock, `rounds` times each.
+pub fn crowd<T: Tuning>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
+    let title = format!("{name}: {threads} threads with all operations, {rounds} rounds each");
+    Model::new(title, threads, None, move || {
+        let shared = Arc::new(Shared::<Shuttle, T>::default());
+        let written = Arc::new(AtomicU32::new(0));
+        let work = || {
+            let (shared, written) = (shared.clone(), written.clone());
+            move || {
+                for _ in 0..rounds {
+                    let deed = DEEDS[Shuttle::below(DEEDS.len() as u32) as usize];
+                    written.fetch_add(deed.on(&shared), Relaxed);
+                }
+            }
+        };
+        let others: Vec<_> = (1..threads).map(|slot| Shuttle::spawn(in_slot(slot), work())).collect();
+        work()();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        finish(&shared, written.load(Relaxed));
+    })
+}
+
+/// Those of the lock, whatever its switches.
+pub fn of<T: Tuning>(name: &str) -> Vec<Model> {
+    use Deed::{
+        Disown, Drain, Read, ReadPast, ReadUnlessSleeping, TryUpgrade, Upgrade, Write, WriteTwice,
+        WriteUnlessSleeping,
+    };
+    use Operation::{Exclusive, Shared};
+    type Sleepy<T> = NotAdaptive<T>;
+    let contended = &[Slowpath, ChainSleep, ChainWake];
+    vec![
+        deeds::<Loom, T>(name, &[Upgrade, Read], Some(3)),
+        deeds::<Loom, T>(name, &[Upgrade, Upgrade], Some(2)),
+        deeds::<Loom, T>(name, &[Upgrade, Read, Write], Some(1)),
+        deeds::<Loom, T>(name, &[TryUpgrade, Read], Some(3)),
+        deeds::<Loom, T>(name, &[TryUpgrade, Write], Some(2)),
+        deeds::<Loom, T>(name, &[WriteTwice, Write], Some(2)),
+        deeds::<Loom, T>(name, &[Drain, Write], Some(3)),
+        deeds::<Loom, T>(name, &[Drain, Read], Some(3)),
+        deeds::<Loom, T>(name, &[Drain, Read, Write], Some(1)),
+        deeds::<Loom, T>(name, &[Disown, Write], Some(2)),
+        deeds::<Loom, T>(name, &[WriteUnlessSleeping, ReadUnlessSleeping, Write], Some(1)),
+        held_at_first::<Loom, Sleepy<T>>(name, Shared, &[WriteUnlessSleeping, Read], Some(1)),
+        held_at_first::<Loom, Sleepy<T>>(name, Exclusive, &[WriteUnlessSleeping, Read], Some(1)),
+        held_at_first::<Loom, Sleepy<T>>(name, Shared, &[Write, ReadPast], Some(1)),
+        held_at_first::<Loom, Sleepy<T>>(name, Exclusive, &[Drain, Read], Some(1)),
+        given_up_at_first::<Sleepy<T>>(name, &[Write, Read], 1),
+        given_up_at_first::<Sleepy<T>>(name, &[Drain, Read], 1),
+        acting::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Downgrade], &[Act::Read]], Some(2)),
+        acting::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Downgrade], &[Act::Write]], Some(2)),
+        written_at_first::<Loom, LockMgr<Loom, Sleepy<T>>>(name, &[&[Act::Write]], Some(3))
+            .reaching(contended),
+        written_at_first::<Loom, LockMgr<Loom, Sleepy<T>>>(name, &[&[Act::Read]], Some(3))
+            .reaching(&[ChainCancel, ChainSleep]),
+        read_at_first::<Loom, LockMgr<Loom, Sleepy<T>>>(name, &[&[Act::Write]], Some(3)).reaching(contended),
+    ]
+}
