@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::tuning::{Era2014, NotAdaptive, Tuning};
 use nearlock_core::linux::cna::Cna;
 use nearlock_core::linux::cna_v13::CnaV13;
 use nearlock_core::linux::qspinlock::{Fifo, Preemptible, QSpinLock, QSpinTuning, WholeWord};
@@ -18,6 +19,7 @@ use nearlock_core::subjects::{
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::Engine;
 use nearlock_model::exclusion::held_at_first;
+use nearlock_model::lockmgr;
 use nearlock_model::model::Model;
 use nearlock_model::parts::{osq, parker, waiters};
 use nearlock_model::readers;
@@ -163,6 +165,19 @@ fn every_working_lock_holds_in_a_crowd() {
     };
     let workers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..workers).for_each(|_| _ = scope.spawn(work)));
+}
+
+/// All that a lockmgr is asked for, by all at once.
+#[test]
+fn all_operations_of_lockmgr_hold_in_a_crowd() {
+    fn of<T: Tuning>(name: &str) {
+        let models = [(4, 6, 300), (8, 4, 150)]
+            .map(|(threads, rounds, schedules)| (lockmgr::crowd::<T>(name, threads, rounds), schedules));
+        check_all(name, &models, &must_reach(name));
+    }
+    of::<Standard>("freebsd-lockmgr");
+    of::<Era2014>("freebsd-lockmgr-no-preread");
+    of::<NotAdaptive>("freebsd-lockmgr-no-adaptive");
 }
 
 /// As [`CROWDS`], of threads that may give up.

@@ -52,6 +52,10 @@ impl Cancellation {
         self.0.is_cancelled()
     }
 
+    pub(crate) const fn raw(&self) -> &waiter::Cancellation<Os> {
+        &self.0
+    }
+
     pub(crate) fn limit(&self) -> Limit<'_, Os> {
         Limit { until_ns: None, cancellation: Some(&self.0) }
     }

@@ -6,6 +6,7 @@
 //! | [`SpinMtx`] | 8 | `mtx`, type `MTX_SPIN` | spins, with growing delays | none |
 //! | [`Rw`] | 16 | `rw` | spins for whoever holds it and runs, or sleeps | writers go before readers |
 //! | [`Sx`] | 16 | `sx` | the same, and may give up | the same |
+//! | [`LockMgr`] | 32 | `lockmgr` | spins while an exclusive holder runs and nobody waits, or sleeps, and may give up | exclusive before shared |
 //!
 //! They know who holds them. So they can be asked ([`Ownership`]), find mistakes ([`Checked`], [`RwChecked`]), and be locked
 //! again by their holder ([`RecursiveMtx`], [`RecursiveRw`] and the like). Those who wait asleep are in a table of the process
@@ -19,6 +20,7 @@
 //! | `rw_downgrade`, `sx_downgrade` | [`RwWriteGuard::downgrade`](crate::lock_api::RwLockWriteGuard::downgrade) |
 //! | `sx_slock_sig`, `sx_xlock_sig` | [`Interruptible`] |
 //! | `MTX_RECURSE`, `RW_RECURSE`, `SX_RECURSE` | types of their own: [`RecursiveMtx`], [`RecursiveRw`] ... |
+//! | `lockmgr` and its flags | [`LockMgr`], [`LockMgrOptions`] |
 //! | `mtx_destroy`, `rw_destroy`, `sx_destroy` | [`Destroy::destroy`], or just dropping it |
 //!
 //! # Other times of the kernel
@@ -48,6 +50,7 @@
 mod checked;
 mod error;
 mod interruptible;
+mod lockmgr;
 mod ownership;
 mod recursive;
 mod upgrade;
@@ -63,6 +66,8 @@ use crate::raw::Nodeless;
 pub use checked::{Checked, RwChecked};
 pub use error::LockError;
 pub use interruptible::Interruptible;
+pub use lockmgr::{LockMgr, LockMgrDisowned, LockMgrExclusiveGuard, LockMgrOptions, LockMgrSharedGuard};
+pub use nearlock_core::freebsd::lockmgr::{Attributes, Bypass, Status};
 pub use nearlock_core::freebsd::spin_mtx::{Counted, LongSpin, TooLong};
 pub use nearlock_core::freebsd::tuning;
 pub use ownership::{Destroy, Ownership};

@@ -8,6 +8,7 @@
 
 mod cna;
 mod counter_mutex;
+mod lockmgr;
 mod mcs;
 mod mutex;
 mod order;
@@ -121,6 +122,7 @@ fn every_row_of_the_document_has_its_test() {
     let sources = [
         include_str!("cna.rs"),
         include_str!("counter_mutex.rs"),
+        include_str!("lockmgr.rs"),
         include_str!("mcs.rs"),
         include_str!("mutex.rs"),
         include_str!("qspinlock.rs"),

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::{fmt, io};
 
+use nearlock_core::freebsd::lockmgr::Failure;
 use nearlock_core::waiter::GaveUp;
 
 /// Why a lock was not acquired: what FreeBSD's functions return as a number.
@@ -24,6 +25,8 @@ pub enum LockError {
     Deadlock,
     /// Somebody has ended the wait: `EINTR`.
     Interrupted,
+    /// The caller has slept for it, and was to fail after that: `ENOLCK`. Only of a [`LockMgr`](super::LockMgr), if asked for.
+    SleepFail,
     /// The time has passed: `EWOULDBLOCK`.
     TimedOut,
 }
@@ -35,6 +38,7 @@ impl LockError {
             LockError::Busy => "EBUSY",
             LockError::Deadlock => "EDEADLK",
             LockError::Interrupted => "EINTR",
+            LockError::SleepFail => "ENOLCK",
             LockError::TimedOut => "EWOULDBLOCK",
         }
     }
@@ -44,6 +48,7 @@ impl LockError {
             LockError::Busy => "the lock is held by another",
             LockError::Deadlock => "the caller holds the lock already",
             LockError::Interrupted => "the wait for the lock was interrupted",
+            LockError::SleepFail => "the caller has waited for the lock, and was to fail then",
             LockError::TimedOut => "the time to wait for the lock has passed",
         }
     }
@@ -66,6 +71,18 @@ impl From<GaveUp> for LockError {
     }
 }
 
+impl From<Failure> for LockError {
+    fn from(why: Failure) -> Self {
+        match why {
+            Failure::Busy => LockError::Busy,
+            Failure::SleepFail => LockError::SleepFail,
+            Failure::TimedOut => LockError::TimedOut,
+            Failure::Interrupted => LockError::Interrupted,
+            Failure::Deadlock => LockError::Deadlock,
+        }
+    }
+}
+
 /// Of the kind that the number has on this system.
 impl From<LockError> for io::Error {
     fn from(error: LockError) -> Self {
@@ -73,6 +90,8 @@ impl From<LockError> for io::Error {
             LockError::Busy => io::ErrorKind::ResourceBusy,
             LockError::Deadlock => io::ErrorKind::Deadlock,
             LockError::Interrupted => io::ErrorKind::Interrupted,
+            // No kind of its own.
+            LockError::SleepFail => io::ErrorKind::Other,
             LockError::TimedOut => io::ErrorKind::WouldBlock,
         };
         Self::new(kind, error)

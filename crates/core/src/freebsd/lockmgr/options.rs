@@ -131,6 +131,12 @@ impl Attributes {
         self
     }
 
+    /// What is exclusive is not acquired again, but by whoever says so. As it is at first.
+    pub const fn cannot_recurse(mut self) -> Self {
+        self.recursion = Recursion::Forbidden;
+        self
+    }
+
     /// How long those wait at most, in ns, who ask for [`Timeout::OfLock`]. 0: for ever.
     pub const fn timeout_ns(mut self, ns: u64) -> Self {
         self.timeout_ns = ns;
@@ -247,6 +253,12 @@ impl<'a, P: Platform> Options<'a, P> {
     /// interlock.
     pub const fn adaptive(mut self) -> Self {
         self.spins = true;
+        self
+    }
+
+    /// Not to spin: as at first.
+    pub const fn not_adaptive(mut self) -> Self {
+        self.spins = false;
         self
     }
 

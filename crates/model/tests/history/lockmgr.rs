@@ -1,0 +1,50 @@
+//! FreeBSD's lockmgr.
+
+use nearlock_core::freebsd::lockmgr::Operation;
+use nearlock_core::freebsd::tuning::{NotAdaptive, SleepFailers, Tuning};
+use nearlock_core::tuning::Standard;
+use nearlock_model::lockmgr::Deed::{self, Read, ReadPast, TryUpgrade, WriteUnlessSleeping};
+use nearlock_model::lockmgr::{deeds, held_at_first};
+use nearlock_model::loom::Loom;
+use nearlock_model::model::Model;
+use nearlock_model::mutate::Half;
+
+use crate::{NO_END, Place, SECTIONS, caught, caught_without};
+
+const NAME: &str = "freebsd-lockmgr";
+
+/// It is shared at first; waiters do not spin.
+fn shared<T: Tuning>(deeds: &'static [Deed], preemptions: usize) -> Model {
+    held_at_first::<Loom, NotAdaptive<T>>(NAME, Operation::Shared, deeds, Some(preemptions))
+}
+
+#[test]
+fn lockmgr_sharers_behind_those_that_fail() {
+    /// Nobody counts those that fail after their sleep.
+    struct Ignorant;
+    impl Tuning for Ignorant {
+        const LOCKMGR_SLEEP_FAILERS: SleepFailers = SleepFailers::Ignored;
+    }
+    const DEEDS: &[Deed] = &[WriteUnlessSleeping, Read];
+    let (today, bug) = (shared::<Standard>(DEEDS, 1), shared::<Ignorant>(DEEDS, 1));
+    caught("lockmgr_sharers_behind_those_that_fail", &today, &bug, NO_END);
+}
+
+#[test]
+fn lockmgr_count_forgotten_by_who_was_not_the_last() {
+    /// A sharer forgets the count before it knows that it is the last.
+    struct Kernel;
+    impl Tuning for Kernel {
+        const LOCKMGR_SLEEP_FAILERS: SleepFailers = SleepFailers::Forgotten;
+    }
+    const DEEDS: &[Deed] = &[WriteUnlessSleeping, Read, ReadPast];
+    let (today, bug) = (shared::<Standard>(DEEDS, 2), shared::<Kernel>(DEEDS, 2));
+    caught("lockmgr_count_forgotten_by_who_was_not_the_last", &today, &bug, NO_END);
+}
+
+#[test]
+fn lockmgr_upgrade_without_acquire() {
+    let place = Place { file: "freebsd/lockmgr/shared.rs", function: "upgrade_sole", operation: "exchange" };
+    let model = deeds::<Loom, Standard>(NAME, &[TryUpgrade, Read], Some(3));
+    caught_without("lockmgr_upgrade_without_acquire", Half::Acquire, place, &model, SECTIONS);
+}

@@ -1,0 +1,255 @@
+//! The lockmgr around data.
+
+mod guards;
+mod options;
+
+use std::cell::UnsafeCell;
+use std::fmt;
+
+use nearlock_core::freebsd::lockmgr::{self, Attributes, Interlock, NoInterlock, Operation, Status};
+use nearlock_os::Os;
+
+use super::LockError;
+
+pub use guards::{LockMgrDisowned, LockMgrExclusiveGuard, LockMgrSharedGuard};
+pub use options::LockMgrOptions;
+
+/// FreeBSD's `lockmgr` around data: shared or exclusive, for sections that last, with more ways of asking than any other.
+///
+/// | in the kernel | here |
+/// |---|---|
+/// | `lockmgr_slock`, `lockmgr_xlock` | [`read`](Self::read), [`write`](Self::write) |
+/// | `LK_SHARED`, `LK_EXCLUSIVE` with flags | [`read_with`](Self::read_with), [`write_with`](Self::write_with) |
+/// | `LK_INTERLOCK` | [`read_releasing`](Self::read_releasing), [`write_releasing`](Self::write_releasing) |
+/// | `LK_UPGRADE`, `LK_TRYUPGRADE` | [`LockMgrSharedGuard::upgrade`], [`try_upgrade`](LockMgrSharedGuard::try_upgrade) |
+/// | `LK_DOWNGRADE`, `lockmgr_disown` | [`LockMgrExclusiveGuard::downgrade`], [`disown`](LockMgrExclusiveGuard::disown) |
+/// | `LK_DRAIN` | [`drain`](Self::drain) |
+/// | `LK_NOWAIT`, `LK_SLEEPFAIL`, `LK_TIMELOCK`, `PCATCH`, `LK_NODDLKTREAT` | [`LockMgrOptions`] |
+/// | `LK_NOSHARE` and the time limit of `lockinit` | [`LockMgr::with`] |
+/// | `lockstatus` | [`status`](Self::status) |
+///
+/// `LK_CANRECURSE` is not to be had around data, of which there would be two `&mut`; the lock of `nearlock-core` has it.
+///
+/// Space: 32 bytes and the data; a waiter's place in the queue is on its stack.
+///
+/// Waiting: spins while an exclusive holder runs and nobody else waits, for at most `spin.budget-ns`
+/// ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs)), and sleeps then.
+///
+/// Fairness: none. Those that wait to hold it exclusively go before those that would share it, who can starve; but who shares
+/// one of these locks already does not wait behind them. A downgrade wakes nobody.
+///
+/// Ordering: an exclusive section happens before the sections that follow; shared ones before the next exclusive one.
+///
+/// ```
+/// use nearlock::freebsd::{LockError, LockMgr, LockMgrOptions};
+///
+/// let file = LockMgr::new(vec![1, 2]);
+/// let reads = file.read();
+/// assert_eq!(file.write_with(&LockMgrOptions::new().no_wait()).unwrap_err(), LockError::Busy);
+/// // On to write, past all that wait; with others that read it would wait for them.
+/// let mut writes = reads.upgrade(&LockMgrOptions::new())?;
+/// writes.push(3);
+/// let error = file.read_with(&LockMgrOptions::new()).unwrap_err();
+/// assert_eq!((error, error.errno_name()), (LockError::Deadlock, "EDEADLK"));
+/// let reads = writes.downgrade();
+/// assert_eq!(reads.len(), 3);
+/// # Ok::<(), LockError>(())
+/// ```
+///
+/// A guard stays on its thread, which is the one that the lock names; unless it is [disowned](LockMgrExclusiveGuard::disown):
+///
+/// ```compile_fail,E0277
+/// use nearlock::freebsd::LockMgr;
+///
+/// let lock = LockMgr::new(1);
+/// let guard = lock.write();
+/// std::thread::scope(|scope| {
+///     scope.spawn(move || drop(guard));
+/// });
+/// ```
+#[derive(Default)]
+pub struct LockMgr<T: ?Sized> {
+    raw: lockmgr::LockMgr<Os>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one thread at a time has `&mut T`, or several have `&T`.
+unsafe impl<T: ?Sized + Send> Send for LockMgr<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send + Sync> Sync for LockMgr<T> {}
+
+impl<T> LockMgr<T> {
+    /// An unlocked lock, in `const`.
+    pub const fn new(value: T) -> Self {
+        Self { raw: lockmgr::LockMgr::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// An unlocked lock with these attributes, in `const`, but that none is recursive. If it cannot be shared, a shared guard holds it
+    /// exclusively, and gives `&T`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use nearlock::freebsd::{Attributes, LockError, LockMgr, LockMgrOptions};
+    ///
+    /// static DEVICE: LockMgr<u32> = LockMgr::with(Attributes::new().no_share().timeout_ns(1_000_000), 0);
+    ///
+    /// let device = DEVICE.read_with(&LockMgrOptions::new())?;
+    /// std::thread::scope(|scope| {
+    ///     let other = scope.spawn(|| DEVICE.read_with(&LockMgrOptions::new().timeout_of_lock()).map(|_| ()));
+    ///     assert_eq!(other.join().unwrap(), Err(LockError::TimedOut));
+    /// });
+    /// assert_eq!(*device, 0);
+    /// # Ok::<(), LockError>(())
+    /// ```
+    pub const fn with(attributes: Attributes, value: T) -> Self {
+        Self { raw: lockmgr::LockMgr::with(attributes.cannot_recurse()), value: UnsafeCell::new(value) }
+    }
+
+    /// What it protects.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> LockMgr<T> {
+    /// Acquires it shared.
+    ///
+    /// # Panics
+    ///
+    /// If the caller holds it exclusively: [`read_with`](Self::read_with) has an error then.
+    pub fn read(&self) -> LockMgrSharedGuard<'_, T> {
+        self.read_with(&LockMgrOptions::new()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Acquires it exclusively.
+    ///
+    /// # Panics
+    ///
+    /// If the caller holds it exclusively: [`write_with`](Self::write_with) has an error then, without debug assertions.
+    pub fn write(&self) -> LockMgrExclusiveGuard<'_, T> {
+        self.write_with(&LockMgrOptions::new()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Acquires it shared, as the options say.
+    ///
+    /// # Errors
+    ///
+    /// As the options say; and [`LockError::Deadlock`] if the caller holds it exclusively.
+    pub fn read_with(&self, options: &LockMgrOptions<'_>) -> Result<LockMgrSharedGuard<'_, T>, LockError> {
+        self.perform(Operation::Shared, options, NoInterlock)?;
+        Ok(LockMgrSharedGuard::new(self))
+    }
+
+    /// Acquires it exclusively, as the options say.
+    ///
+    /// # Errors
+    ///
+    /// As the options say; and if the caller holds it exclusively, [`LockError::Busy`] with
+    /// [`no_wait`](LockMgrOptions::no_wait), else [`LockError::Deadlock`], where debug assertions panic.
+    pub fn write_with(
+        &self,
+        options: &LockMgrOptions<'_>,
+    ) -> Result<LockMgrExclusiveGuard<'_, T>, LockError> {
+        self.perform(Operation::Exclusive, options, NoInterlock)?;
+        Ok(LockMgrExclusiveGuard::new(self))
+    }
+
+    /// As [`read_with`](Self::read_with), and drops `held`, the guard of another lock: before it sleeps, at the latest on return,
+    /// whatever the outcome. It does not spin then.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn read_releasing<G>(
+        &self,
+        options: &LockMgrOptions<'_>,
+        held: G,
+    ) -> Result<LockMgrSharedGuard<'_, T>, LockError> {
+        self.perform(Operation::Shared, options, || drop(held))?;
+        Ok(LockMgrSharedGuard::new(self))
+    }
+
+    /// As [`write_with`](Self::write_with), and drops `held`, the guard of another lock: before it sleeps, at the latest on
+    /// return, whatever the outcome. It does not spin then.
+    ///
+    /// ```
+    /// use nearlock::freebsd::{LockMgr, LockMgrOptions, Mtx};
+    ///
+    /// let (index, file) = (Mtx::new(vec!["file"]), LockMgr::new(0));
+    /// let names = index.lock();
+    /// assert_eq!(names.first(), Some(&"file"));
+    /// // Others may use the index while this one waits for the file.
+    /// *file.write_releasing(&LockMgrOptions::new(), names)? += 1;
+    /// assert!(index.try_lock().is_some());
+    /// # Ok::<(), nearlock::freebsd::LockError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn write_releasing<G>(
+        &self,
+        options: &LockMgrOptions<'_>,
+        held: G,
+    ) -> Result<LockMgrExclusiveGuard<'_, T>, LockError> {
+        self.perform(Operation::Exclusive, options, || drop(held))?;
+        Ok(LockMgrExclusiveGuard::new(self))
+    }
+
+    /// Acquires it exclusively as soon as nobody holds it and nobody sleeps for it. Of the options it heeds
+    /// [`no_wait`](LockMgrOptions::no_wait) only.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Busy`], if it must not wait; [`LockError::Deadlock`] if the caller holds it exclusively, where debug
+    /// assertions panic.
+    pub fn drain(&self, options: &LockMgrOptions<'_>) -> Result<LockMgrExclusiveGuard<'_, T>, LockError> {
+        self.perform(Operation::Drain, options, NoInterlock)?;
+        Ok(LockMgrExclusiveGuard::new(self))
+    }
+
+    /// Who holds it. Stale by the time it is known, unless it is the caller.
+    pub fn status(&self) -> Status {
+        self.raw.status()
+    }
+
+    /// Whether somebody has slept for it since it was free last.
+    pub fn has_waiters(&self) -> bool {
+        self.raw.has_waiters()
+    }
+
+    /// What it protects: nobody can hold it by a guard.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// An acquisition, of which the caller makes a guard.
+    fn perform(
+        &self,
+        operation: Operation,
+        options: &LockMgrOptions<'_>,
+        interlock: impl Interlock,
+    ) -> Result<(), LockError> {
+        // SAFETY: the guard releases it; while it lives, the lock neither moves nor dies.
+        Ok(unsafe { self.raw.perform(operation, &options.begin(), interlock) }?)
+    }
+}
+
+impl<T> From<T> for LockMgr<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for LockMgr<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("LockMgr");
+        match self.read_with(&LockMgrOptions::new().no_wait()) {
+            Ok(guard) => out.field("value", &&*guard).finish(),
+            Err(_) => out.field("value", &format_args!("<locked>")).finish(),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<LockMgr<()>>() == 32);
+const _: () = assert!(size_of::<LockMgrSharedGuard<'_, u8>>() == size_of::<usize>());

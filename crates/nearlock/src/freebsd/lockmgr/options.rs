@@ -1,0 +1,119 @@
+//! How a lockmgr is asked for.
+
+use std::time::Duration;
+
+use nearlock_core::freebsd::lockmgr::{Bypass, Options, Timeout};
+use nearlock_os::Os;
+
+use crate::Cancellation;
+use crate::raw::timed::within;
+
+/// How a [`LockMgr`](super::LockMgr) is asked for. What is free is had whatever they say.
+///
+/// ```
+/// use std::time::Duration;
+/// use nearlock::freebsd::{LockError, LockMgr, LockMgrOptions};
+///
+/// const PATIENT: LockMgrOptions = LockMgrOptions::new().timeout(Duration::from_millis(1));
+///
+/// let file = LockMgr::new("text");
+/// let reads = file.read();
+/// std::thread::scope(|scope| {
+///     let others = scope.spawn(|| {
+///         let busy = file.write_with(&PATIENT.no_wait()).map(|_| ());
+///         let timed_out = file.write_with(&PATIENT).map(|_| ());
+///         assert_eq!((busy, timed_out), (Err(LockError::Busy), Err(LockError::TimedOut)));
+///     });
+///     others.join().unwrap();
+/// });
+/// assert_eq!(reads.len(), 4);
+/// ```
+#[derive(Clone, Copy)]
+#[must_use = "these only say how something is to be done"]
+pub struct LockMgrOptions<'a> {
+    options: Options<'a, Os>,
+    time: Option<Duration>,
+}
+
+impl<'a> LockMgrOptions<'a> {
+    /// To wait as long as it takes, and to spin first if there is reason to.
+    pub const fn new() -> Self {
+        Self { options: Options::new().adaptive(), time: None }
+    }
+
+    /// Not to wait: [`LockError::Busy`](super::LockError::Busy) (`LK_NOWAIT`).
+    pub const fn no_wait(mut self) -> Self {
+        self.options = self.options.no_wait();
+        self
+    }
+
+    /// To fail after a sleep, once it has been woken: [`LockError::SleepFail`](super::LockError::SleepFail) (`LK_SLEEPFAIL`). For
+    /// what has to be looked up again after a wait.
+    ///
+    /// ```
+    /// use nearlock::freebsd::{LockError, LockMgr, LockMgrOptions};
+    ///
+    /// let file = LockMgr::new(1);
+    /// let writes = file.write();
+    /// std::thread::scope(|scope| {
+    ///     let once = scope.spawn(|| file.read_with(&LockMgrOptions::new().no_spin().sleep_fail()).map(|_| ()));
+    ///     while !once.is_finished() && !file.has_waiters() {
+    ///         std::thread::yield_now();
+    ///     }
+    ///     drop(writes);
+    ///     let error = once.join().unwrap().unwrap_err();
+    ///     assert_eq!((error, error.errno_name()), (LockError::SleepFail, "ENOLCK"));
+    /// });
+    /// ```
+    pub const fn sleep_fail(mut self) -> Self {
+        self.options = self.options.sleep_fail();
+        self
+    }
+
+    /// To wait for so long from each acquisition's beginning: [`LockError::TimedOut`](super::LockError::TimedOut) (`LK_TIMELOCK`).
+    pub const fn timeout(mut self, time: Duration) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    /// To wait as long as the lock's attributes say (`LK_TIMELOCK` without a time).
+    pub const fn timeout_of_lock(mut self) -> Self {
+        self.time = None;
+        self.options = self.options.timeout(Timeout::OfLock);
+        self
+    }
+
+    /// To wait until this is cancelled: [`LockError::Interrupted`](super::LockError::Interrupted) (`PCATCH`).
+    pub const fn interruptible(mut self, by: &'a Cancellation) -> Self {
+        self.options = self.options.interruptible(by.raw());
+        self
+    }
+
+    /// Not to spin before it sleeps: as without `LK_ADAPTIVE`.
+    pub const fn no_spin(mut self) -> Self {
+        self.options = self.options.not_adaptive();
+        self
+    }
+
+    /// Whether it waits, to share, for those that wait to hold it exclusively: `LK_NODDLKTREAT` is [`Bypass::Nobody`].
+    pub const fn bypass(mut self, bypass: Bypass) -> Self {
+        self.options = self.options.bypass(bypass);
+        self
+    }
+
+    /// For an acquisition that begins now.
+    pub(super) fn begin(&self) -> Options<'a, Os> {
+        let until_ns = self.time.map(within).and_then(|limit| limit.until_ns);
+        match (self.time, until_ns) {
+            (None, _) => self.options,
+            (Some(_), None) => self.options.timeout(Timeout::Never),
+            (Some(_), Some(ns)) => self.options.timeout(Timeout::At(ns)),
+        }
+    }
+}
+
+impl Default for LockMgrOptions<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
