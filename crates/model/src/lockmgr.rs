@@ -57,12 +57,12 @@ impl Deed {
         let done = |operation| assert_eq!(does(operation, &options), Ok(()), "{operation:?}");
         let wrote = || {
             shared.count.add_one();
-            done(Operation::Release);
+            done(Operation::Unlock);
             1
         };
         let read = || {
             shared.count.look();
-            done(Operation::Release);
+            done(Operation::Unlock);
             0
         };
         let refused = |why| {
@@ -110,21 +110,25 @@ impl Deed {
             Self::ReadUnlessSleeping => {
                 does(Operation::Shared, &options.sleep_fail()).map_or_else(refused, |()| read())
             }
-            Self::Disown => {
-                done(Operation::Exclusive);
-                shared.count.add_one();
-                // SAFETY: taken above, and released by the other thread.
-                unsafe { shared.lock.disown() };
-                let release = {
-                    let shared = shared.clone();
-                    // SAFETY: as above.
-                    move || unsafe { shared.lock.unlock(&()) }
-                };
-                E::spawn(Thread::default(), release).join().unwrap();
-                1
-            }
+            Self::Disown => disown(shared),
         }
     }
+}
+
+/// Writes, and has another thread release the lock.
+fn disown<E: Engine, T: Tuning>(shared: &Arc<Shared<E, T>>) -> u32 {
+    // SAFETY: released by the other thread, which knows of it from here.
+    unsafe { shared.lock.lock(&()) };
+    shared.count.add_one();
+    // SAFETY: taken above.
+    unsafe { shared.lock.disown() };
+    let release = {
+        let shared = shared.clone();
+        // SAFETY: disowned.
+        move || unsafe { shared.lock.unlock(&()) }
+    };
+    E::spawn(Thread::default(), release).join().unwrap();
+    1
 }
 
 /// A thread for each deed, the first thread of the model for the first of them.
@@ -188,7 +192,7 @@ fn of_deeds<E: Engine, T: Tuning>(
             .collect();
         match own {
             Some(deed) => _ = written.fetch_add(deed.on(&shared), Relaxed),
-            None => does(Operation::Release),
+            None => does(Operation::Unlock),
         }
         others.into_iter().for_each(|other| other.join().unwrap());
         finish(&shared, written.load(Relaxed));

@@ -23,7 +23,7 @@ pub enum Operation {
     /// release. Never fails.
     Downgrade,
     /// To release what the caller holds, shared or exclusive, or what somebody has disowned (`LK_RELEASE`). Never fails.
-    Release,
+    Unlock,
     /// To hold it alone as soon as nobody holds it and nobody sleeps for it (`LK_DRAIN`): those that do are woken first, and then
     /// compete with it. Heeds no limit. Who frees the lock afterwards knows by other means that nobody comes any more.
     Drain,

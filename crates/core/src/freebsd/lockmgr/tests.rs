@@ -8,7 +8,9 @@ use crate::freebsd::tuning::{
     PreReadHardPath, Preloaded,
 };
 use crate::native::Native;
+use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::testing::{OneThread, events_of, mistake, set_owner_state};
+use crate::waiter::GaveUp;
 
 const _: () = assert!(size_of::<LockMgr<Native>>() == 32);
 /// All bits zero is a lock with the default attributes.
@@ -126,24 +128,24 @@ fn is_taken_again_where_permitted<T: Tuning>() {
     assert_eq!(lock.does(Operation::Exclusive, &Options::new().no_wait()), Ok(()));
     assert_eq!((lock.now(), lock.depth.load(Relaxed)), (owned_by(me()) | RECURSED, 2));
     lock.word.fetch_or(SHARED_WAITERS, Relaxed);
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
     assert_eq!((lock.now(), lock.is_recursed()), (owned_by(me()) | RECURSED | SHARED_WAITERS, true));
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
     assert_eq!((lock.now(), lock.is_recursed()), (owned_by(me()) | SHARED_WAITERS, false), "the bit stays");
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
     assert_eq!(lock.now(), FREE);
 
     let lock = Lock::<T>::new();
     lock.done(Operation::Exclusive);
     assert_eq!(lock.does(Operation::Exclusive, &Options::new().can_recurse()), Ok(()), "this once");
     assert!(lock.is_recursed());
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
     assert_eq!(lock.does(Operation::Exclusive, &Options::new().no_wait()), Err(Failure::Busy));
     mistake("must not be acquired again", || _ = lock.does(Operation::Exclusive, &PLAIN));
     // SAFETY: it does not return.
     mistake("must not be acquired again", || unsafe { lock.lock(&()) });
     assert_eq!(lock.now(), owned_by(me()));
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
 }
 
 in_all_forms!(is_taken_and_released is_taken_again_where_permitted);
@@ -172,8 +174,8 @@ fn a_lock_that_cannot_be_shared_is_exclusive() {
     assert_eq!(acting(OTHER, || lock.does(Operation::Shared, &Options::new().no_wait())), Err(Failure::Busy));
     assert_eq!(lock.does(Operation::Exclusive, &Options::new().can_recurse()), Ok(()));
     mistake("more than once", || lock.done(Operation::Downgrade));
-    lock.done(Operation::Release);
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
+    lock.done(Operation::Unlock);
     assert_eq!(lock.now(), FREE);
     // SAFETY: it does not return.
     mistake("cannot be shared", || unsafe { lock.lock_shared(&()) });
@@ -191,7 +193,7 @@ fn whoever_disowns_it_has_others_release_it() {
     assert_eq!((lock.now(), lock.status()), (DISOWNED, Status::Exclusive));
     assert_eq!(acting(OTHER, || lock.status()), Status::Exclusive);
     assert_eq!(lock.does(Operation::Shared, &Options::new().no_wait()), Err(Failure::Busy), "no deadlock");
-    lock.done_as(OTHER, Operation::Release);
+    lock.done_as(OTHER, Operation::Unlock);
     assert_eq!(lock.now(), FREE);
     lock.done(Operation::Exclusive);
     assert_eq!(lock.does(Operation::Exclusive, &Options::new().can_recurse()), Ok(()));
@@ -203,15 +205,15 @@ fn only_an_idle_lock_is_destroyed() {
     let lock = leaked::<Standard>();
     lock.done(Operation::Shared);
     assert_eq!(lock.destroy(), Err(InUse::Held));
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
     lock.done(Operation::Exclusive);
     assert_eq!(lock.destroy(), Err(InUse::Held));
     assert_eq!(lock.does(Operation::Exclusive, &Options::new().can_recurse()), Ok(()));
     assert_eq!((lock.destroy(), acting(OTHER, || lock.destroy())), (Err(InUse::Recursed), Err(InUse::Held)));
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
     lock.word.fetch_or(EXCLUSIVE_WAITERS, Relaxed);
     assert_eq!(lock.destroy(), Err(InUse::Contested));
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
     lock.word.store(SHARED_WAITERS, Relaxed);
     assert_eq!(lock.destroy(), Err(InUse::Contested));
     lock.word.store(FREE, Relaxed);

@@ -55,7 +55,7 @@ fn perform<T: ?Sized>(
 
 fn release<T: ?Sized>(lock: &LockMgr<T>) {
     // SAFETY: as above.
-    let released = unsafe { lock.raw.perform(Operation::Release, &Options::new(), NoInterlock) };
+    let released = unsafe { lock.raw.perform(Operation::Unlock, &Options::new(), NoInterlock) };
     debug_assert!(released.is_ok(), "a release does not fail");
 }
 

@@ -4,14 +4,14 @@ use super::*;
 use crate::testing::{NOW_NS, meanwhile, others_are_done};
 use crate::waiter::Cancellation;
 
-use Operation::{Downgrade, Drain, Exclusive, Release, Shared, TryUpgrade, Upgrade};
+use Operation::{Downgrade, Drain, Exclusive, Shared, TryUpgrade, Unlock, Upgrade};
 
 fn does_not_wait<T: Tuning>() {
     let lock = leaked::<T>();
     let no_wait = Options::new().no_wait().sleep_fail();
     for free in [Shared, Exclusive, Drain] {
         assert_eq!(lock.does(free, &no_wait), Ok(()), "{free:?}");
-        lock.done(Release);
+        lock.done(Unlock);
     }
     let before = sleeps();
     lock.done_as(OTHER, Exclusive);
@@ -24,7 +24,7 @@ fn does_not_wait<T: Tuning>() {
     }
     lock.word.fetch_or(EXCLUSIVE_WAITERS, Relaxed);
     assert_eq!(lock.does(Shared, &no_wait), Err(Failure::Busy), "others wait");
-    lock.done_as(OTHER, Release);
+    lock.done_as(OTHER, Unlock);
     lock.word.store(SHARED_WAITERS, Relaxed);
     assert_eq!(lock.does(Exclusive, &no_wait), Err(Failure::Busy), "only under the chain's lock");
     assert_eq!((lock.now(), lock.failers(), sleeps()), (SHARED_WAITERS, 0, before));
@@ -35,27 +35,27 @@ fn fails_after_a_sleep<T: Tuning>() {
     let once = Options::new().sleep_fail();
     for (operation, failers) in [(Shared, 0), (Exclusive, 1)] {
         assert_eq!(lock.does(operation, &once), Ok(()), "without a sleep");
-        lock.done(Release);
+        lock.done(Unlock);
         owned_by_sleeper(lock, OTHER);
         meanwhile(move || {
             assert_eq!(lock.failers(), failers);
-            lock.done_as(OTHER, Release);
+            lock.done_as(OTHER, Unlock);
         });
         assert_eq!(lock.does(operation, &once), Err(Failure::SleepFail));
         assert_eq!((lock.now(), lock.failers(), shares()), (FREE, 0, 0));
     }
     lock.done(Shared);
     lock.done_as(OTHER, Shared);
-    meanwhile(|| lock.done_as(OTHER, Release));
+    meanwhile(|| lock.done_as(OTHER, Unlock));
     assert_eq!(lock.does(Upgrade, &once), Err(Failure::SleepFail));
     assert_eq!((lock.now(), shares(), others_are_done()), (FREE, 0, true));
     owned_by_sleeper(lock, OTHER);
     meanwhile(|| {
         assert_eq!(lock.failers(), 0);
-        lock.done_as(OTHER, Release);
+        lock.done_as(OTHER, Unlock);
     });
     assert_eq!(lock.does(Drain, &once), Ok(()), "a drain does not heed it");
-    lock.done(Release);
+    lock.done(Unlock);
     set_owner_state(OTHER, OwnerState::Running);
 }
 
@@ -68,9 +68,9 @@ fn gives_up_in_time<T: Tuning>() {
     let interruptible = Options::new().interruptible(cancellation);
     for operation in [Shared, Exclusive, Drain] {
         assert_eq!(lock.does(operation, &at(0)), Ok(()), "it is free");
-        lock.done(Release);
+        lock.done(Unlock);
         assert_eq!(lock.does(operation, &interruptible), Ok(()));
-        lock.done(Release);
+        lock.done(Unlock);
     }
     owned_by_sleeper(lock, OTHER);
     for operation in [Shared, Exclusive] {
@@ -84,9 +84,9 @@ fn gives_up_in_time<T: Tuning>() {
         assert_eq!(lock.failers(), 0, "who gives up is counted no more");
     }
     meanwhile(|| ());
-    meanwhile(|| lock.done_as(OTHER, Release));
+    meanwhile(|| lock.done_as(OTHER, Unlock));
     assert_eq!(lock.does(Drain, &at(3).interruptible(cancellation)), Ok(()), "a drain heeds no limit");
-    lock.done(Release);
+    lock.done(Unlock);
     set_owner_state(OTHER, OwnerState::Running);
     assert_eq!(lock.now(), FREE);
 }
@@ -110,7 +110,7 @@ fn gives_up_by_the_light_entry_points<T: Tuning>() {
         assert_eq!(lock.lock_shared_within(&(), &cancelled), Err(GaveUp::Cancelled));
     }
     assert!(others_are_done());
-    lock.done_as(OTHER, Release);
+    lock.done_as(OTHER, Unlock);
     set_owner_state(OTHER, OwnerState::Running);
     assert_eq!(lock.now(), FREE, "bits of those that gave up are gone");
 }
@@ -122,7 +122,7 @@ fn is_upgraded<T: Tuning>() {
         lock.word.fetch_or(WAITERS, Relaxed);
         lock.done(upgrade);
         assert_eq!((lock.now(), shares()), (owned_by(me()) | WAITERS, 0), "past those that wait");
-        lock.done(Release);
+        lock.done(Unlock);
         assert_eq!(lock.now(), FREE);
     }
     lock.done(Shared);
@@ -136,11 +136,11 @@ fn is_upgraded<T: Tuning>() {
         assert_eq!((lock.now(), shares()), (SHARER | EXCLUSIVE_WAITERS, 0));
         // Somebody else is exclusive before the upgrade comes to an end.
         lock.done_as(OTHER, Upgrade);
-        lock.done_as(OTHER, Release);
+        lock.done_as(OTHER, Unlock);
     });
     lock.done(Upgrade);
     assert_eq!((lock.now(), others_are_done()), (owned_by(me()), true));
-    lock.done(Release);
+    lock.done(Unlock);
     mistake("nobody shares", || lock.done(Upgrade));
 }
 
@@ -162,11 +162,11 @@ fn is_exclusive_when_upgraded_past_a_sleeper<T: Tuning>() {
             (owned_by(OTHER) | EXCLUSIVE_WAITERS, before + 2),
             "it sleeps again"
         );
-        lock.done_as(OTHER, Release);
+        lock.done_as(OTHER, Unlock);
     });
     lock.done(Exclusive);
     assert_eq!((lock.now(), others_are_done()), (owned_by(me()), true));
-    lock.done(Release);
+    lock.done(Unlock);
     set_owner_state(OTHER, OwnerState::Running);
 }
 
@@ -177,7 +177,7 @@ fn is_downgraded<T: Tuning>() {
     assert_eq!(lock.now(), owned_by(me()));
     lock.done(Downgrade);
     assert_eq!((lock.now(), shares()), (SHARER, 1));
-    lock.done(Release);
+    lock.done(Unlock);
     assert_eq!(lock.does(Exclusive, &Options::new().can_recurse()), Ok(()));
     assert_eq!(lock.does(Exclusive, &Options::new().can_recurse()), Ok(()));
     mistake("more than once", || lock.done(Downgrade));
@@ -199,12 +199,12 @@ fn neither_release_nor_downgrade_can_fail() {
     lock.done(Exclusive);
     for options in [Options::new().no_wait(), Options::new().sleep_fail()] {
         mistake("neither waits nor sleeps", || _ = lock.does(Downgrade, &options));
-        mistake("neither waits nor sleeps", || _ = lock.does(Release, &options));
+        mistake("neither waits nor sleeps", || _ = lock.does(Unlock, &options));
     }
     assert_eq!(lock.now(), owned_by(me()));
-    acting(OTHER, || mistake("does not hold", || lock.done(Release)));
-    lock.done(Release);
-    mistake("does not hold", || lock.done(Release));
+    acting(OTHER, || mistake("does not hold", || lock.done(Unlock)));
+    lock.done(Unlock);
+    mistake("does not hold", || lock.done(Unlock));
 }
 
 /// Who shares any lock of the kind goes past those that wait; unless it says that it does not; and whoever says so.
@@ -216,15 +216,15 @@ fn sharers_go_past_those_that_wait() {
     let asking = |bypass| lock.does(Shared, &Options::new().no_wait().bypass(bypass));
     assert_eq!([Bypass::Holders, Bypass::Nobody].map(asking), [Err(Failure::Busy); 2]);
     assert_eq!(asking(Bypass::Caller), Ok(()));
-    lock.done(Release);
+    lock.done(Unlock);
     another.done(Shared);
     assert_eq!(asking(Bypass::Nobody), Err(Failure::Busy));
     assert_eq!(asking(Bypass::Holders), Ok(()));
     // SAFETY: released below.
     assert!(unsafe { lock.try_lock_shared(&()) });
     assert_eq!(lock.now(), (3 * SHARER) | EXCLUSIVE_WAITERS);
-    (0..2).for_each(|_| lock.done(Release));
-    another.done(Release);
-    lock.done_as(OTHER, Release);
+    (0..2).for_each(|_| lock.done(Unlock));
+    another.done(Unlock);
+    lock.done_as(OTHER, Unlock);
     assert_eq!((lock.now(), another.now()), (FREE, FREE));
 }

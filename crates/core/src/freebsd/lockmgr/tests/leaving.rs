@@ -70,7 +70,7 @@ fn wakes_the_right_queues<T: Tuning>() {
     for holder in [owned_by(me()), DISOWNED, SHARER] {
         let released = |bits, failers, queues| {
             after::<T>(holder | bits, failers, queues, |lock| {
-                lock.done(Operation::Release);
+                lock.done(Operation::Unlock);
                 assert_eq!(lock.failers(), 0, "those are awake");
             })
         };
@@ -85,7 +85,7 @@ fn wakes_the_right_queues<T: Tuning>() {
         assert_eq!(released(EXCLUSIVE_WAITERS, 0, &[]), of(&[], FREE));
     }
     let left = after::<T>((2 * SHARER) | WAITERS, 2, BOTH, |lock| {
-        lock.done(Operation::Release);
+        lock.done(Operation::Unlock);
         assert_eq!(lock.failers(), 2);
     });
     assert_eq!(left, (Vec::from([false; 3]), SHARER | WAITERS), "the last one will");
@@ -108,12 +108,12 @@ fn wakes_before_it_drains<T: Tuning>() {
     });
     meanwhile(|| {
         assert_eq!(lock.now(), SHARER | EXCLUSIVE_WAITERS);
-        lock.done_as(OTHER, Operation::Release);
+        lock.done_as(OTHER, Operation::Unlock);
     });
     lock.done(Operation::Drain);
     assert_eq!((lock.now(), others_are_done()), (owned_by(me()), true));
     mistake("drains a lock that it holds", || lock.done(Operation::Drain));
-    lock.done(Operation::Release);
+    lock.done(Operation::Unlock);
 }
 
 in_all_forms!(wakes_the_right_queues wakes_nobody_by_a_downgrade wakes_before_it_drains);
@@ -131,7 +131,7 @@ fn the_last_sharer_knows_of_those_that_fail() {
     fn of<T: Tuning>() -> (Vec<bool>, u64) {
         after::<T>((2 * SHARER) | WAITERS, 1, &[Exclusive, Shared], |lock| {
             lock.release_shared_slow();
-            lock.done(Operation::Release);
+            lock.done(Operation::Unlock);
         })
     }
     assert_eq!(of::<Standard>(), (Vec::from([true; 2]), FREE));
@@ -139,5 +139,5 @@ fn the_last_sharer_knows_of_those_that_fail() {
     assert_eq!(of::<Ignorant>(), (Vec::from([true, false]), SHARED_WAITERS));
     let simply =
         |release: fn(&'static Lock<Forgetful>)| after(SHARER | WAITERS, 1, &[Exclusive, Shared], release);
-    assert_eq!(simply(|lock| lock.done(Operation::Release)), (Vec::from([true; 2]), FREE));
+    assert_eq!(simply(|lock| lock.done(Operation::Unlock)), (Vec::from([true; 2]), FREE));
 }

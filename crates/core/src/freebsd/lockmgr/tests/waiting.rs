@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{PAUSES, SPINS, meanwhile, others_are_done};
 
-use Operation::{Exclusive, Release, Shared};
+use Operation::{Exclusive, Shared, Unlock};
 
 /// Of all forms only that of today spins.
 fn spins<T: Tuning>() -> bool {
@@ -18,12 +18,12 @@ fn waits_for_a_holder_that_runs<T: Tuning>() {
         PAUSES.take();
         meanwhile(|| {
             assert_eq!(lock.has_waiters(), !spins::<T>());
-            lock.done_as(OTHER, Release);
+            lock.done_as(OTHER, Unlock);
         });
         assert_eq!(lock.does(operation, &Options::new().adaptive()), Ok(()));
         assert_eq!(PAUSES.take().len(), usize::from(spins::<T>()));
         assert_eq!((sleeps() - before, others_are_done()), (u64::from(!spins::<T>()), true));
-        lock.done(Release);
+        lock.done(Unlock);
     }
 }
 
@@ -35,11 +35,11 @@ fn sleeps_for_others<T: Tuning>() {
         PAUSES.take();
         meanwhile(|| {
             assert!(lock.has_waiters());
-            lock.done_as(OTHER, Release);
+            lock.done_as(OTHER, Unlock);
         });
         assert_eq!(lock.does(operation, options), Ok(()));
         assert_eq!((PAUSES.take().len(), sleeps() - before, others_are_done()), (0, 1, true));
-        lock.done(Release);
+        lock.done(Unlock);
         assert_eq!(lock.now(), FREE);
     };
     for operation in [Shared, Exclusive] {
@@ -68,13 +68,13 @@ fn sleeps_again<T: Tuning>() {
         let before = sleeps();
         owned_by_sleeper(lock, OTHER);
         meanwhile(|| {
-            lock.done_as(OTHER, Release);
+            lock.done_as(OTHER, Unlock);
             owned_by_sleeper(lock, THIRD);
         });
-        meanwhile(|| lock.done_as(THIRD, Release));
+        meanwhile(|| lock.done_as(THIRD, Unlock));
         lock.done(operation);
         assert_eq!((sleeps() - before, others_are_done()), (2, true));
-        lock.done(Release);
+        lock.done(Unlock);
     }
     set_owner_state(OTHER, OwnerState::Running);
     set_owner_state(THIRD, OwnerState::Running);
@@ -86,12 +86,12 @@ fn is_taken_from_those_that_wait<T: Tuning>() {
     lock.word.store(SHARED_WAITERS, Relaxed);
     lock.done(Exclusive);
     assert_eq!(lock.now(), owned_by(me()) | SHARED_WAITERS, "they are woken when it is released");
-    lock.done(Release);
+    lock.done(Unlock);
     assert_eq!(lock.now(), FREE);
     lock.word.store(SHARED_WAITERS, Relaxed);
     lock.done(Shared);
     assert_eq!(lock.now(), SHARER | SHARED_WAITERS);
-    lock.done(Release);
+    lock.done(Unlock);
     assert_eq!(lock.now(), FREE);
 }
 
@@ -110,10 +110,10 @@ fn a_spinner_backs_off_and_sleeps_when_it_has_spun_for_long() {
         lock.done_as(OTHER, Exclusive);
         PAUSES.take();
         (0..SPINS).for_each(|_| meanwhile(|| ()));
-        meanwhile(|| lock.done_as(OTHER, Release));
+        meanwhile(|| lock.done_as(OTHER, Unlock));
         assert_eq!(lock.does(operation, &Options::new().adaptive()), Ok(()));
         assert_eq!((PAUSES.take(), sleeps() - before), (std::vec![1, 2, 4, 8], 1));
-        lock.done(Release);
+        lock.done(Unlock);
     }
 }
 
@@ -124,9 +124,9 @@ fn a_spinner_follows_those_that_begin_to_wait() {
     let before = sleeps();
     lock.done_as(OTHER, Exclusive);
     meanwhile(|| _ = lock.word.fetch_or(EXCLUSIVE_WAITERS, Relaxed));
-    meanwhile(|| lock.done_as(OTHER, Release));
+    meanwhile(|| lock.done_as(OTHER, Unlock));
     // SAFETY: released below.
     unsafe { lock.lock(&()) };
     assert_eq!((sleeps() - before, others_are_done()), (1, true));
-    lock.done(Release);
+    lock.done(Unlock);
 }

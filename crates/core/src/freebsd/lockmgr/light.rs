@@ -1,0 +1,128 @@
+//! The light entry points, which the lock's traits are.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::options::{Failure, Held, NoInterlock, Options, Sharing, Timeout};
+use super::{EXCLUSIVE, FREE, LockMgr, is_free};
+use crate::freebsd::Host;
+use crate::freebsd::tuning::Tuning;
+use crate::platform::{Atomic, Platform};
+use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use crate::waiter::{GaveUp, Limit};
+
+/// What a light entry point does with a deadlock, of which its caller could not learn. The kernel panics too, if exclusive
+/// follows exclusive.
+#[cold]
+#[track_caller]
+fn refused() -> ! {
+    panic!("acquires a lock that it holds already")
+}
+
+// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+unsafe impl<P: Host, T: Tuning> RawLock for LockMgr<P, T> {
+    type Node = ();
+
+    /// `lockmgr_xlock`, which spins.
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        if self.own(&Options::LIGHT, &mut Held::new(NoInterlock)).is_err() {
+            refused();
+        }
+    }
+
+    /// `lockmgr_unlock`, which looks in which way it is held.
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        self.release();
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Host, T: Tuning> RawTryLock for LockMgr<P, T> {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let me = P::thread_id();
+        loop {
+            match self.own_fast(me) {
+                Ok(()) => return true,
+                // It has failed for no reason.
+                Err(FREE) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        !is_free(self.word.load(Relaxed))
+    }
+}
+
+// SAFETY: a sharer is in the word while it shares, and nobody holds it exclusively then (invariant 1).
+unsafe impl<P: Host, T: Tuning> RawRwLock for LockMgr<P, T> {
+    /// `lockmgr_slock`, which spins. Not for locks that cannot be shared.
+    #[inline]
+    unsafe fn lock_shared(&self, _node: &()) {
+        debug_assert!(self.attributes.sharing == Sharing::Allowed, "shares a lock that cannot be shared");
+        if self.share(&Options::LIGHT, &mut Held::new(NoInterlock)).is_err() {
+            refused();
+        }
+    }
+
+    #[inline]
+    unsafe fn try_lock_shared(&self, _node: &()) -> bool {
+        debug_assert!(self.attributes.sharing == Sharing::Allowed, "shares a lock that cannot be shared");
+        self.share(&Options::new().no_wait(), &mut Held::new(NoInterlock)).is_ok()
+    }
+
+    #[inline]
+    unsafe fn unlock_shared(&self, _node: &()) {
+        self.release();
+    }
+
+    #[inline]
+    fn is_locked_exclusive(&self) -> bool {
+        self.word.load(Relaxed) & EXCLUSIVE != 0
+    }
+
+    #[inline]
+    unsafe fn downgrade(&self, _node: &()) {
+        self.downgrade_exclusive();
+    }
+}
+
+/// As the light entry points, within a limit.
+const fn light<'a, P: Platform>(limit: &Limit<'a, P>) -> Options<'a, P> {
+    let timeout = match limit.until_ns {
+        Some(ns) => Timeout::At(ns),
+        None => Timeout::Never,
+    };
+    Options { cancellation: limit.cancellation, timeout, ..Options::LIGHT }
+}
+
+/// Why a wait within a limit ended.
+fn gave_up(why: Failure) -> GaveUp {
+    match why {
+        Failure::TimedOut => GaveUp::TimedOut,
+        Failure::Interrupted => GaveUp::Cancelled,
+        Failure::Busy | Failure::SleepFail | Failure::Deadlock => refused(),
+    }
+}
+
+// SAFETY: whoever gives up is in no queue any more, and does not have the lock.
+unsafe impl<P: Host, T: Tuning> RawTimedLock for LockMgr<P, T> {
+    type Platform = P;
+
+    #[inline]
+    unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.own(&light(limit), &mut Held::new(NoInterlock)).map_err(gave_up)
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Host, T: Tuning> RawTimedRwLock for LockMgr<P, T> {
+    #[inline]
+    unsafe fn lock_shared_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.share(&light(limit), &mut Held::new(NoInterlock)).map_err(gave_up)
+    }
+}
