@@ -3,7 +3,7 @@
 use nearlock_core::freebsd::lockmgr::Operation;
 use nearlock_core::freebsd::tuning::{NotAdaptive, SleepFailers, Tuning};
 use nearlock_core::tuning::Standard;
-use nearlock_model::lockmgr::Deed::{self, Read, ReadPast, TryUpgrade, WriteUnlessSleeping};
+use nearlock_model::lockmgr::Deed::{self, Read, TryUpgrade, WriteUnlessSleeping};
 use nearlock_model::lockmgr::{deeds, held_at_first};
 use nearlock_model::loom::Loom;
 use nearlock_model::model::Model;
@@ -28,18 +28,6 @@ fn lockmgr_sharers_behind_those_that_fail() {
     const DEEDS: &[Deed] = &[WriteUnlessSleeping, Read];
     let (today, bug) = (shared::<Standard>(DEEDS, 1), shared::<Ignorant>(DEEDS, 1));
     caught("lockmgr_sharers_behind_those_that_fail", &today, &bug, NO_END);
-}
-
-#[test]
-fn lockmgr_count_forgotten_by_who_was_not_the_last() {
-    /// A sharer forgets the count before it knows that it is the last.
-    struct Kernel;
-    impl Tuning for Kernel {
-        const LOCKMGR_SLEEP_FAILERS: SleepFailers = SleepFailers::Forgotten;
-    }
-    const DEEDS: &[Deed] = &[WriteUnlessSleeping, Read, ReadPast];
-    let (today, bug) = (shared::<Standard>(DEEDS, 2), shared::<Kernel>(DEEDS, 2));
-    caught("lockmgr_count_forgotten_by_who_was_not_the_last", &today, &bug, NO_END);
 }
 
 #[test]
