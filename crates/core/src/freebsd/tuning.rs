@@ -222,6 +222,7 @@ presets! {
         READER_WAIT: ReaderWait = ReaderWait::OnePause;
         SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
         SX_PRECEDENCE: Precedence = Precedence::Readers;
+        LOCKMGR_ADAPTIVE: bool = false;
     }
     /// [`Era2014`] with all pre-reads: the patch of November 2015 as it was posted.
     PreReadEverywhere {
