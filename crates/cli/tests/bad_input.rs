@@ -12,6 +12,15 @@ use support::{assert_refused, nearlock};
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --lock mcs --threads 2";
 
 #[test]
+fn lockstat_needs_a_form_that_has_room() {
+    let expected = ["--lockstat", "CSV", "--format text or json"];
+    assert_refused("torture mcs --lockstat --format csv", &expected);
+    let simulate = "simulate --machine haswell-ex-4s --lock mcs --threads 1 --lockstat --format csv";
+    assert_refused(simulate, &expected);
+    assert_refused("bench --lockstat", &["--lockstat"]);
+}
+
+#[test]
 fn unknown_names() {
     for (args, expected) in [
         ("simulate --machine haswell-ex-4s --lock qspinlok --threads 2", "did you mean `qspinlock`?"),

@@ -31,6 +31,52 @@ fn json_has_the_documented_keys() {
 }
 
 #[test]
+fn lockstat_adds_to_the_results_and_changes_none() {
+    let args = format!("{SIMULATE} --lock freebsd-mtx,qspinlock --threads 8");
+    let (without, with) = (success(&args), success(&format!("{args} --lockstat")));
+    assert_fits(&with);
+    assert!(with.starts_with(&without), "{with}");
+    let added = &with[without.len()..];
+    assert_eq!(added.matches("LOCKSTAT, SIMULATED: times in us of virtual time\n").count(), 2, "{with}");
+    assert!(added.contains("writer (adaptive:freebsd-mtx)"), "{with}");
+    assert!(
+        added.contains("spin-spin, writer qspinlock: ") && added.contains(" virtual us each\n"),
+        "{with}"
+    );
+    let json = success(&format!("{args} --lockstat --format json"));
+    let plain = success(&format!("{args} --format json"));
+    let [mut rows, plain]: [Vec<serde_json::Value>; 2] =
+        [&json, &plain].map(|text| serde_json::from_str(text).expect("JSON"));
+    for row in &mut rows {
+        let lockstat = row.as_object_mut().unwrap().remove("lockstat").expect("the key");
+        let mtx = &lockstat[0];
+        assert!(mtx["count"].as_u64() > Some(100), "{lockstat}");
+        let (wait, ns) = (mtx["wait_max_ns"].as_u64().unwrap(), row["wait_ns_max"].as_u64().unwrap());
+        assert!(wait <= ns + ns / 100, "{wait} ns, {ns} ns");
+    }
+    assert_eq!(rows, plain, "the fixed keys stay, and so do the figures");
+}
+
+#[test]
+fn lockstat_tells_readers_from_writers_and_locks_from_each_other() {
+    let simulate = |workload: &str, lock: &str| {
+        let limits = "--set simulation.warm-up-ns=100000 --set simulation.window-ns=1000000";
+        let json = success(&format!(
+            "simulate --machine westmere-ex-8s --workload {workload} --lock {lock} --threads 16 {limits} \
+             --lockstat --format json"
+        ));
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
+        let text = |row: &serde_json::Value| {
+            format!("{}-{} {}", row["class"], row["name"], row["mode"]).replace('"', "")
+        };
+        let modes: Vec<String> = rows[0]["lockstat"].as_array().expect("an array").iter().map(text).collect();
+        modes
+    };
+    assert_eq!(simulate("page-fault", "freebsd-sx"), ["sx-freebsd-sx writer", "sx-freebsd-sx reader"]);
+    assert_eq!(simulate("context1", "mcs"), ["spin-mcs#0 writer", "spin-mcs#1 writer"]);
+}
+
+#[test]
 fn json_says_by_which_way_a_mutex_was_had() {
     let args = "simulate --machine westmere-ex-8s --workload sections --lock linux-counter-mutex --threads 1,40 \
                 --set simulation.warm-up-ns=200000 --set simulation.window-ns=2000000 --format json";

@@ -50,6 +50,40 @@ fn there_are_four_writers_at_least() {
 }
 
 #[test]
+fn lockstat_says_how_locks_were_waited_for_and_held() {
+    let torture =
+        "torture freebsd-sx,mcs --lockstat --shutdown-secs 1 --nwriters 3 --nreaders 2 --hang-secs 120";
+    let run = nearlock(torture);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_fits(&run.out);
+    assert_eq!(run.out.matches("LOCKSTAT: times in us\n").count(), 2, "{}", run.out);
+    for name in ["writer (sx:freebsd-sx)", "reader (sx:freebsd-sx)", "writer (spin:mcs)"] {
+        assert!(run.out.contains(name), "no {name}: {}", run.out);
+    }
+    assert!(
+        run.out.contains("sx-hold, reader freebsd-sx: ") && run.out.contains(" Time Distribution "),
+        "{}",
+        run.out
+    );
+    let run = nearlock(&format!("{torture} --format json"));
+    assert_eq!(run.code, 0, "{}", run.err);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");
+    for row in &rows {
+        let modes = row["lockstat"].as_array().expect("an array");
+        let counted: u64 = modes.iter().map(|mode| mode["count"].as_u64().unwrap()).sum();
+        let total = |of: &str| row[of].as_u64().unwrap_or(0);
+        assert_eq!(counted, total("total") + total("reads_total"), "every acquisition: {row}");
+        for mode in modes {
+            let hold = &mode["events"][2];
+            assert_eq!(hold["count"], mode["count"], "and every release: {mode}");
+            let sum: u64 =
+                hold["distribution"].as_array().unwrap().iter().map(|b| b["count"].as_u64().unwrap()).sum();
+            assert_eq!(Some(sum), hold["count"].as_u64(), "{mode}");
+        }
+    }
+}
+
+#[test]
 fn as_many_writers_as_are_allowed_can_be_had() {
     let run = nearlock("torture qspinlock --nwriters 8192 --shutdown-secs 1 --hang-secs 300 --long-hold 0");
     assert_eq!(run.code, 0, "{}", run.err);

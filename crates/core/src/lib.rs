@@ -11,6 +11,7 @@
 //! | [`strong_fences`] | asymmetric fences where there are only ordinary ones |
 //! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
+//! | [`lockstat`] | hooks at what a thread does while it waits |
 //! | [`classic`], [`linux`], [`freebsd`] | the locks |
 //! | [`controls`] | locks that are broken on purpose, to test the tests |
 //! | [`subjects`] | the one list of them all |
@@ -26,6 +27,7 @@ pub mod controls;
 pub mod events;
 pub mod freebsd;
 pub mod linux;
+pub mod lockstat;
 pub mod native;
 pub mod parker;
 pub mod platform;

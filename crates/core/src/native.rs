@@ -18,11 +18,15 @@ use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
+use crate::lockstat::{Hooks, Unwatched};
 use crate::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
 use crate::strong_fences;
 
 /// How native code passes the time while it waits.
 pub trait Wait: Send + Sync + 'static {
+    /// Who watches: [`Unwatched`], unless statistics are made.
+    type Hooks: Hooks;
+
     /// Whether, in an unbounded wait for one word, the processor may sleep until the word's line is written
     /// (aarch64: `wfe`) in place of all turns. Such a sleep may last some 100 us though nothing comes, so a
     /// policy that must give the processor away sooner says no.
@@ -42,6 +46,7 @@ pub trait Wait: Send + Sync + 'static {
 pub struct Spin;
 
 impl Wait for Spin {
+    type Hooks = Unwatched;
     const SLEEPS_UNTIL_WRITTEN: bool = true;
 
     #[inline(always)]
@@ -292,6 +297,7 @@ unsafe impl<W: Wait> Platform for Native<W> {
             if done(v) {
                 return v;
             }
+            W::Hooks::turned();
             if watch::AVAILABLE && W::SLEEPS_UNTIL_WRITTEN {
                 watch::arm(ptr::from_ref(word));
                 // It may have been written before it was watched.
@@ -320,6 +326,7 @@ unsafe impl<W: Wait> Platform for Native<W> {
             if done(v) || turn == turns {
                 return v;
             }
+            W::Hooks::turned();
             W::turn(turn);
             turn += 1;
         }
@@ -327,6 +334,7 @@ unsafe impl<W: Wait> Platform for Native<W> {
 
     #[inline(always)]
     fn cpu_relax(turn: u32) {
+        W::Hooks::turned();
         W::turn(turn);
     }
 

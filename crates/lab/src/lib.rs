@@ -12,11 +12,13 @@
 //! | [`bench`](mod@bench) | locks against each other on this machine |
 //! | [`measure`] | this machine as a machine file of the simulator |
 //! | [`validate`] | native against simulated, on this machine |
+//! | [`lockstat`] | how long locks were waited for and held |
 //! | [`settings`] | `NAME.KEY=VALUE` |
 //! | [`names`] | what can be asked for by name |
 
 pub mod band;
 pub mod bench;
+pub mod lockstat;
 pub mod measure;
 pub mod mechanisms;
 pub mod names;

@@ -154,6 +154,7 @@ impl Configuration {
             limits: self.limits,
             placement: self.placement,
             start: self.start,
+            lockstat: false,
         }
     }
 

@@ -20,6 +20,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
+use crate::lockstat::LockStatistics;
 use journal::Journal;
 pub use workload::{Context1, Locktorture, Partners, Sections, Start, Statistics, Workload};
 
@@ -66,6 +67,8 @@ pub struct Simulation {
     pub settings: [u64; Setting::COUNT],
     /// Lengths and bounds.
     pub limits: Limits,
+    /// Whether to record how long the locks are waited for and held.
+    pub lockstat: bool,
 }
 
 /// What came of it.
@@ -108,6 +111,13 @@ pub struct Simulated {
     /// [`events_seen`](Self::events_seen).)
     #[serde(skip)]
     pub events: [u64; LockEvent::COUNT],
+    /// How long each of the workload's locks was waited for and held within the window, if that was to be recorded. (Not a
+    /// column.)
+    #[serde(skip)]
+    pub lockstat: Option<Vec<LockStatistics>>,
+    /// The window, in s of virtual time. (Not a column.)
+    #[serde(skip)]
+    pub window_s: f64,
 }
 
 impl Simulated {

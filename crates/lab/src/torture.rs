@@ -30,6 +30,8 @@ use nearlock_os::topology::Machine;
 use nearlock_workload::locktorture::Kind;
 use serde::Serialize;
 
+use crate::lockstat::{LockStatistics, Watched};
+
 /// How waiting threads pass the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
@@ -156,6 +158,8 @@ pub struct Plan {
     pub priority_percent: u64,
     /// With no acquisition for so long, the lock counts as hung.
     pub hang: Duration,
+    /// Whether to record how long the lock is waited for and held.
+    pub lockstat: bool,
     /// Values of the lock's settings, indexed by [`Setting`].
     pub settings: [u64; Setting::COUNT],
 }
@@ -311,6 +315,8 @@ pub struct Tortured {
     pub wait_ns_max: u64,
     /// What the slow paths counted meanwhile, indexed by [`LockEvent`].
     pub events: [u64; LockEvent::COUNT],
+    /// How long it was waited for and held, if that was to be recorded; without threads that are left behind.
+    pub lockstat: Option<Vec<LockStatistics>>,
     /// What went wrong.
     pub problems: Vec<Problem>,
 }
@@ -367,6 +373,10 @@ pub fn torture(
 ) -> Result<Tortured, TortureError> {
     for &setting in Setting::ALL {
         nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
+    }
+    if plan.lockstat {
+        Watched::choose(plan.waiting);
+        return run::run::<Watched>(lock, plan, interim, |lives| lives.with(lock));
     }
     match plan.waiting {
         Waiting::Spin => run::run::<Spin>(lock, plan, interim, |lives| lives.with(lock)),

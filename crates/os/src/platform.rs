@@ -9,6 +9,7 @@ use core::time::Duration;
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::chain::{Chain, Chains};
 use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
+use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
@@ -76,7 +77,7 @@ impl<W: Wait> Park for Os<W> {
     fn park(word: &AtomicU32, expected: u32) {
         W::before_sleep();
         thread::asleep(|| {
-            sys::futex_wait(word, expected, None);
+            W::Hooks::asleep(|| sys::futex_wait(word, expected, None));
         });
     }
     #[inline]
@@ -90,7 +91,7 @@ impl<W: Wait> ParkTimeout for Os<W> {
         W::before_sleep();
         let left = Duration::from_nanos(until_ns.saturating_sub(sys::now_ns()));
         thread::asleep(|| {
-            sys::futex_wait(word, expected, Some(left));
+            W::Hooks::asleep(|| sys::futex_wait(word, expected, Some(left)));
         });
     }
 }

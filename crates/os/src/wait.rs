@@ -2,6 +2,7 @@
 
 use core::hint::spin_loop;
 
+use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::Wait;
 
 use crate::sys;
@@ -25,6 +26,8 @@ impl SpinThenYield {
 }
 
 impl Wait for SpinThenYield {
+    type Hooks = Unwatched;
+
     #[inline(always)]
     fn turn(turn: u32) {
         if turn < Self::SPIN_TURNS_MAX {

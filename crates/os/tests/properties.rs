@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::Wait;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
@@ -118,6 +119,8 @@ impl SaySo {
 }
 
 impl Wait for SaySo {
+    type Hooks = Unwatched;
+
     fn before_sleep() {
         Self::say();
     }

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use nearlock_core::lockstat::Waited;
+
 use crate::engine::Engine;
 use crate::machine::with;
 
@@ -81,8 +83,30 @@ pub fn enter(region: usize) -> Inside {
     Inside { outer: with(|inner| inner.engine.borrow_mut().enter_region(region as u8)) }
 }
 
-/// Marks that the calling task spins, if it is in a slow path.
+/// How the calling task has waited for locks so far, in virtual time. Always counted, since that takes none.
+pub fn waited() -> Waited {
+    with(|inner| inner.task(|task| task.account.waited))
+}
+
+/// The calling task has looked in vain, and waits awake.
+pub(crate) fn turn() {
+    with(|inner| inner.task(|task| task.account.waited.turns += 1));
+}
+
+/// The calling task has slept since then.
+pub(crate) fn slept_since(began_ps: u64) {
+    with(|inner| {
+        let slept_ps = inner.now_ps() - began_ps;
+        inner.task(|task| {
+            task.account.waited.sleeps += 1;
+            task.account.waited.slept_ns += slept_ps / 1000;
+        });
+    });
+}
+
+/// Marks that the calling task spins, if it is in a slow path. A turn.
 pub(crate) fn spin() -> Inside {
+    turn();
     Inside { outer: with(|inner| inner.engine.borrow_mut().spin_in_region()) }
 }
 
@@ -117,6 +141,8 @@ pub(crate) struct Account {
     pub involuntary_switches: u64,
     pub wake_ups: u64,
     pub migrations: u64,
+    /// For locks.
+    waited: Waited,
     region: u8,
     /// Of its CPU time, what has been counted in the regions.
     marked_ps: u64,

@@ -9,7 +9,7 @@ use nearlock_core::platform::NodeId;
 use nearlock_core::settings::Setting;
 
 use crate::access::Access;
-use crate::account::Times;
+use crate::account::{self, Times};
 use crate::arena::{Arena, LINE, Placed};
 use crate::engine::{Counters, Engine, Step};
 use crate::issue::Performed;
@@ -279,6 +279,7 @@ pub(crate) fn wait_for_owner(address: *const u8, owner: u32) {
 /// Puts the running task to sleep on the word at `address`, at most until the moment given, unless `is_expected`
 /// finds by then that the word has changed.
 pub(crate) fn park(address: *const u8, until_ps: u64, is_expected: impl FnOnce() -> bool) {
+    let began_ps = with(Inner::now_ps);
     spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
     let offset = with(|inner| {
         let offset = inner.offset_of(address);
@@ -298,6 +299,7 @@ pub(crate) fn park(address: *const u8, until_ps: u64, is_expected: impl FnOnce()
     });
     if must_wait {
         let_others_run();
+        account::slept_since(began_ps);
     }
 }
 

@@ -207,12 +207,14 @@ unsafe impl Platform for Sim {
                 return v;
             }
             waited = true;
+            account::turn();
             let left = (end_ps - now_ps).div_ceil(turn_ps.max(1)) as u32;
             wait_for_change(ptr::from_ref(word).cast(), Some(left));
         }
     }
 
     fn cpu_relax(_turn: u32) {
+        account::turn();
         spend_ps(with(|inner| inner.pause_ps()));
     }
 

@@ -18,13 +18,23 @@ use locks::{ByteRelease, WakingRelease};
 use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
 use nearlock::raw::{RawLock, RawTryLock};
 use nearlock::{classic, linux};
+use nearlock_core::freebsd::mtx::Mtx;
 use nearlock_core::linux::qspinlock::{Fifo, QSpinLock, WholeWord};
+use nearlock_core::lockstat::Unwatched;
+use nearlock_core::native::{Spin, Wait};
 use nearlock_core::platform::SplitWord;
-use nearlock_os::Os;
+use nearlock_os::{Os, SpinThenYield};
 
 type RawTtasNoPreReadLock =
     nearlock_core::classic::ttas::TtasLock<Os, nearlock_core::classic::ttas::NoPreRead>;
 type RawWholeWordLock = QSpinLock<Os, Fifo, WholeWord>;
+
+/// What is compared is what programs have: nobody watches how their threads wait.
+const _: () = {
+    const fn is_unwatched<W: Wait<Hooks = Unwatched>>() {}
+    is_unwatched::<Spin>();
+    is_unwatched::<SpinThenYield>();
+};
 
 /// Lock, try_lock and unlock of each lock, once for ours and once for the twin.
 macro_rules! operations {
@@ -83,6 +93,7 @@ operations! {
         linux::RawPreemptibleQSpinLock, WakingRelease;
     cna_lock cna_try_lock cna_unlock: linux::RawCnaV15Lock, ByteRelease;
     cna_v13_lock cna_v13_try_lock cna_v13_unlock: linux::RawCnaV13Lock, ByteRelease;
+    freebsd_mtx_lock freebsd_mtx_try_lock freebsd_mtx_unlock: Mtx<Os>, locks::Owned;
     control_lock control_try_lock control_unlock: locks::Control, locks::Tas;
 }
 
@@ -193,6 +204,7 @@ pub mod sizes {
         qspinlock_preemptible: linux::RawPreemptibleQSpinLock;
         cna: linux::RawCnaV15Lock;
         cna_v13: linux::RawCnaV13Lock;
+        freebsd_mtx: Mtx<Os>;
         fifo_spin_lock: FifoSpinLock<()>;
         spin_lock: SpinLock<()>;
         cna_lock: CnaLock<()>;

@@ -364,6 +364,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         }
         self.params.read_section.pass::<P>();
         self.tally.torn += u64::from(lines[0].0.load(Relaxed) != n);
+        observer.releasing_shared();
         // SAFETY: locked above with this node.
         unsafe { gate.0.unlock_shared(self.node) };
         self.tally.reads += 1;

@@ -15,6 +15,9 @@ pub trait Observer {
     /// The thread has just acquired the lock together with other readers.
     #[inline(always)]
     fn acquired_shared(&mut self) {}
+    /// The thread is about to release what it has acquired so.
+    #[inline(always)]
+    fn releasing_shared(&mut self) {}
     /// The thread has done so much more of a job: 1 is a whole one.
     #[inline(always)]
     fn progressed(&mut self, _jobs: f64) {}

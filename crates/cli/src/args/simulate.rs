@@ -44,6 +44,10 @@ pub struct SimulateArgs {
     /// Set something of a lock, the machine, the workload or the simulation (`nearlock list settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
+    /// Record how long each of the workload's locks is waited for and held, in virtual time, and show it in the columns
+    /// of LOCK_PROFILING(9) and the events of lockstat(1) of FreeBSD. Not with --format csv.
+    #[arg(long)]
+    pub lockstat: bool,
     /// How to write the results.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,

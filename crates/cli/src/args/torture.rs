@@ -68,6 +68,10 @@ pub struct TortureArgs {
     /// A lock that nobody acquires for so many s is hung, and fails.
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub hang_secs: u64,
+    /// Record how long each lock is waited for and held, and show it in the columns of LOCK_PROFILING(9) and the
+    /// events of lockstat(1) of FreeBSD. Not with --format csv.
+    #[arg(long)]
+    pub lockstat: bool,
     /// Set something of a lock (`nearlock list settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,

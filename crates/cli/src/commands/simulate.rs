@@ -43,6 +43,7 @@ struct TooManySeeds {
 
 /// Simulates what was asked for.
 pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
+    report::lockstat::check(args.lockstat, args.format)?;
     let mut configuration = Configuration::new(Group::ALL);
     for setting in &args.set {
         configuration.set(setting)?;
@@ -95,7 +96,10 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
     let mut simulations = Vec::new();
     for lock in locks {
         for &threads in &args.threads {
-            let of = |seed| configuration.simulation(machine.clone(), made.clone(), lock, threads, seed);
+            let of = |seed| Simulation {
+                lockstat: args.lockstat,
+                ..configuration.simulation(machine.clone(), made.clone(), lock, threads, seed)
+            };
             simulations.extend((first..=last).map(of));
         }
     }

@@ -10,6 +10,7 @@ use nearlock_lab::{SUBJECTS, Subject, names};
 use crate::Ending;
 use crate::args::{Format, TortureArgs, WaitPolicy};
 use crate::report;
+use crate::report::lockstat::Clock;
 
 /// Numbers of threads that cannot be.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +48,7 @@ struct IdleSetting {
 /// Tortures what was asked for.
 pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
     let locks = locks(&args.locks)?;
+    report::lockstat::check(args.lockstat, args.format)?;
     let plan = plan(args, &locks)?;
     let mut all = Vec::new();
     for lock in locks {
@@ -74,6 +76,9 @@ pub fn one(lock: &'static Subject, plan: &Plan, format: Format) -> anyhow::Resul
     if format == Format::Text {
         let mut out = io::stdout().lock();
         report::text::tortured(&mut out, &tortured)?;
+        if let Some(rows) = &tortured.lockstat {
+            report::lockstat::text(&mut out, rows, Clock::Native, tortured.seconds)?;
+        }
         out.flush()?;
     }
     for problem in &tortured.problems {
@@ -96,6 +101,7 @@ pub fn default_plan(duration: Duration) -> Plan {
         long_hold_ms: 100,
         priority_percent: 0,
         hang: Duration::from_secs(20),
+        lockstat: false,
         settings: torture::settings(),
     }
 }
@@ -124,6 +130,7 @@ fn plan(args: &TortureArgs, locks: &[&'static Subject]) -> anyhow::Result<Plan> 
         stat_interval: Duration::from_secs(args.stat_interval),
         stutter: Duration::from_secs(args.stutter),
         long_hold_ms: args.long_hold,
+        lockstat: args.lockstat,
         priority_percent: args.priority_percent,
         hang: Duration::from_secs(args.hang_secs),
         settings: configuration.locks,

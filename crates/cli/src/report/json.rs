@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use nearlock_lab::LockEvent;
+use nearlock_lab::lockstat::LockStatistics;
 use nearlock_lab::simulate::Simulated;
 use nearlock_lab::torture::{Plan, Tortured};
 use serde::Serialize;
@@ -26,6 +27,8 @@ struct Row<'a> {
     row: TortureRow,
     events: BTreeMap<&'static str, u64>,
     problems: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lockstat: Option<&'a [LockStatistics]>,
 }
 
 #[derive(Serialize)]
@@ -33,16 +36,21 @@ struct Cell<'a> {
     #[serde(flatten)]
     cell: &'a Simulated,
     events: BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lockstat: Option<&'a [LockStatistics]>,
 }
 
-/// One object per cell, with the events that happened.
+/// One object per cell, with the events that happened; and with lockstat, if that was recorded.
 pub fn simulated(out: &mut impl Write, cells: &[Simulated]) -> io::Result<()> {
     let events = |cell: &Simulated| cell.events_seen().map(|(event, count)| (event.name(), count)).collect();
-    let rows: Vec<_> = cells.iter().map(|cell| Cell { cell, events: events(cell) }).collect();
+    let rows: Vec<_> = cells
+        .iter()
+        .map(|cell| Cell { cell, events: events(cell), lockstat: cell.lockstat.as_deref() })
+        .collect();
     array(out, &rows)
 }
 
-/// One object per lock, with all events.
+/// One object per lock, with all events; and with lockstat, if that was recorded.
 pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Result<()> {
     let problems: Vec<Vec<String>> =
         all.iter().map(|tortured| tortured.problems.iter().map(ToString::to_string).collect()).collect();
@@ -53,6 +61,7 @@ pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Resu
             row: TortureRow::new(plan, tortured),
             events: LockEvent::ALL.iter().map(|&e| (e.name(), tortured.events[e as usize])).collect(),
             problems: problems.iter().map(String::as_str).collect(),
+            lockstat: tortured.lockstat.as_deref(),
         })
         .collect();
     array(out, &rows)

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod csv;
 pub mod json;
+pub mod lockstat;
 pub mod measure;
 pub mod reproduced;
 pub mod text;

@@ -8,6 +8,8 @@ use nearlock_lab::simulate::Simulated;
 use nearlock_lab::torture::{Counts, GivenUp, NumaNodes, Plan, Storm, Tortured, Totals, Verdict, Waiting};
 use nearlock_lab::{LockEvent, Subject};
 
+use super::lockstat::{self, Clock};
+
 /// Columns of a line.
 pub const WIDTH: usize = 100;
 
@@ -119,7 +121,15 @@ pub fn simulated(out: &mut impl Write, rows: &[Simulated]) -> io::Result<()> {
         out,
         "ops/us: the rare long holds, which are not simulated, are in it at their mean, 500 ns / threads;"
     )?;
-    writeln!(out, "jain: 1 is equal shares")
+    writeln!(out, "jain: 1 is equal shares")?;
+    for row in rows {
+        if let Some(statistics) = &row.lockstat {
+            let Simulated { lock, threads, seed, .. } = row;
+            writeln!(out, "\n{lock}, {threads} threads, seed {seed}:")?;
+            lockstat::text(out, statistics, Clock::Virtual, row.window_s)?;
+        }
+    }
+    Ok(())
 }
 
 fn simulated_grid(rows: &[Simulated], seed: impl Fn(String) -> String) -> String {

@@ -4,6 +4,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::Wait;
 
 /// How many runs of this process are ending.
@@ -18,6 +19,8 @@ static ENDING: AtomicU32 = AtomicU32::new(0);
 pub struct SpinWhileMeasured;
 
 impl Wait for SpinWhileMeasured {
+    type Hooks = Unwatched;
+
     #[inline(always)]
     fn turn(_turn: u32) {
         if ENDING.load(Relaxed) == 0 {

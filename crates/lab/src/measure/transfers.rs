@@ -21,6 +21,7 @@ use std::hint::{black_box, spin_loop};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
+use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::Wait;
 use nearlock_core::platform::{Clock, Platform};
 use nearlock_os::Os;
@@ -137,6 +138,8 @@ const PATIENCE: u32 = 5_000;
 pub struct LongSpin;
 
 impl Wait for LongSpin {
+    type Hooks = Unwatched;
+
     fn turn(turn: u32) {
         if turn < PATIENCE { spin_loop() } else { nearlock_os::sched_yield() }
     }

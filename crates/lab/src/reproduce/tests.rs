@@ -23,6 +23,8 @@ fn simulated(ops_per_us: f64) -> Outcome {
         slow_path_share: 0.0,
         jobs_per_minute: None,
         events: [0; LockEvent::COUNT],
+        lockstat: None,
+        window_s: 0.0,
     })
 }
 

@@ -6,13 +6,15 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use hdrhistogram::Histogram;
+use nearlock_core::lockstat::Waited;
 use nearlock_core::platform::Clock;
-use nearlock_sim::account::{SLOW_PATH, Times};
+use nearlock_sim::account::{self, SLOW_PATH, Times};
 use nearlock_sim::checker::{Checker, Violation};
 use nearlock_sim::{Counters, Machine, Sim};
 use nearlock_workload::Observer;
 
 use super::{Simulated, Simulation, starvation};
+use crate::lockstat::{LockStatistics, Mode, Record};
 
 /// Of the histogram of waits: values are exact to 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -29,6 +31,8 @@ pub(super) struct Journal {
     checkers: Vec<Checker>,
     window_ns: Range<u64>,
     noted: RefCell<Noted>,
+    /// By lock and mode; empty if nothing is recorded.
+    lockstat: RefCell<Vec<[Record; 2]>>,
 }
 
 struct Noted {
@@ -77,12 +81,33 @@ impl Journal {
                 at_begin: None,
                 at_end: None,
             }),
+            lockstat: RefCell::new(vec![Default::default(); if simulation.lockstat { locks } else { 0 }]),
         }
     }
 
     /// When counting ends, unless all threads have ended before.
     pub fn end_ns(&self) -> u64 {
         self.window_ns.end
+    }
+
+    /// Records something of a lock, if that is to be done, and within the window.
+    fn record(&self, lock: usize, mode: Mode, note: impl FnOnce(&mut Record)) {
+        let records = &mut *self.lockstat.borrow_mut();
+        if self.window_ns.contains(&Sim::now_ns())
+            && let Some(records) = records.get_mut(lock)
+        {
+            note(&mut records[mode as usize]);
+        }
+    }
+
+    /// What was recorded.
+    fn statistics(&self, simulation: &Simulation) -> Vec<LockStatistics> {
+        let records = self.lockstat.borrow();
+        let rows = records.iter().enumerate().flat_map(|(index, records)| {
+            let (name, class) = simulation.workload.lock_at(index, records.len(), simulation.lock);
+            Mode::ALL.map(|mode| records[mode as usize].statistics(name.clone(), class, mode))
+        });
+        rows.flatten().collect()
     }
 
     fn acquired(&self, thread: usize, node: usize, lock: usize) {
@@ -179,6 +204,8 @@ impl Journal {
             slow_path_share: times.since(&times_before).share_of(SLOW_PATH),
             jobs_per_minute: simulation.workload.has_jobs().then_some(noted.progress / window_ns * MINUTE_NS),
             events: array::from_fn(|event| end.lock_events[event] - begin.lock_events[event]),
+            lockstat: simulation.lockstat.then(|| self.statistics(simulation)),
+            window_s: window_ns / 1e9,
         }
     }
 }
@@ -190,16 +217,34 @@ pub(super) struct Scribe {
     node: usize,
     /// Which of its locks the thread is at.
     lock: usize,
+    /// When it asked for that or had it, and how it had waited before it asked.
+    since_ns: u64,
+    before: Waited,
 }
 
 impl Scribe {
     /// Of this thread, which runs on this NUMA node.
     pub fn new(journal: &Rc<Journal>, thread: usize, node: usize) -> Self {
-        Self { journal: Rc::clone(journal), thread, node, lock: 0 }
+        Self { journal: Rc::clone(journal), thread, node, lock: 0, since_ns: 0, before: Waited::default() }
     }
 
     fn checker(&self) -> &Checker {
         &self.journal.checkers[self.lock]
+    }
+
+    fn record(&self, mode: Mode, note: impl FnOnce(&mut Record)) {
+        self.journal.record(self.lock + self.checker().lock_of(self.thread), mode, note);
+    }
+
+    fn record_acquired(&mut self, mode: Mode) {
+        let now_ns = Sim::now_ns();
+        let (wait_ns, waited) = (now_ns - self.since_ns, account::waited().since(self.before));
+        self.record(mode, |record| record.acquired(wait_ns, waited));
+        self.since_ns = now_ns;
+    }
+
+    fn record_released(&self, mode: Mode) {
+        self.record(mode, |record| record.released(Sim::now_ns() - self.since_ns));
     }
 }
 
@@ -208,17 +253,24 @@ impl Observer for Scribe {
         self.lock = lock;
     }
     fn waiting(&mut self) {
+        (self.since_ns, self.before) = (Sim::now_ns(), account::waited());
         self.checker().waiting(self.thread, Sim::now_ns());
     }
     fn acquired(&mut self) {
+        self.record_acquired(Mode::Writer);
         self.journal.acquired(self.thread, self.node, self.lock);
     }
     // As if it left at once: it must find no writer; others may come. What a writer does meanwhile it sees itself.
     fn acquired_shared(&mut self) {
-        self.acquired();
-        self.releasing();
+        self.record_acquired(Mode::Reader);
+        self.journal.acquired(self.thread, self.node, self.lock);
+        self.checker().releasing(self.thread, Sim::now_ns());
+    }
+    fn releasing_shared(&mut self) {
+        self.record_released(Mode::Reader);
     }
     fn releasing(&mut self) {
+        self.record_released(Mode::Writer);
         self.checker().releasing(self.thread, Sim::now_ns());
     }
     fn progressed(&mut self, jobs: f64) {

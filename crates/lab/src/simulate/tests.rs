@@ -16,6 +16,7 @@ fn cell(lock: &str, threads: usize) -> Simulation {
         seed: 5,
         settings: Setting::DEFAULTS,
         limits: Limits { warm_up_ns: 200_000, window_ns: 2_000_000, ..Limits::default() },
+        lockstat: false,
     }
 }
 

@@ -4,9 +4,11 @@
 use std::rc::Rc;
 
 use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_core::subjects::Subject;
 use nearlock_sim::placement::shuffle;
 use nearlock_sim::spec::{Access, MachineSpec};
 use nearlock_sim::{LINE, Machine, Placed, Sim};
+use nearlock_workload::jobs::Root;
 use nearlock_workload::jobs::profiles::{Constants, Profile};
 use nearlock_workload::locktorture::{self, LongHolds, OwnLine, ShortHolds};
 use nearlock_workload::sections::{self, Overhead, Spell};
@@ -17,6 +19,7 @@ use super::Simulation;
 pub use super::context1::{Context1, Partners};
 use super::jobs;
 use super::journal::{Journal, Scribe};
+use crate::lockstat::Class;
 
 /// A scheduler tick of the simulated kernels, in ns: 1000 Hz, the default x86-64 configuration.
 const TICK_NS: u64 = 1_000_000;
@@ -136,6 +139,19 @@ impl Workload {
         match self {
             Self::Locktorture(_) | Self::Sections(_) | Self::Jobs(..) => 0,
             Self::Context1(context1) => context1.lock_of(thread),
+        }
+    }
+
+    /// What one of the workload's locks is, of which there are so many, all but the root's of this type.
+    pub(super) fn lock_at(&self, index: usize, locks: usize, lock: &Subject) -> (String, Class) {
+        match self {
+            Self::Jobs(_, constants)
+                if constants.root == Root::Rwsem && index == constants.locks as usize =>
+            {
+                ("root".to_owned(), Class::Rw)
+            }
+            _ if locks == 1 => (lock.name.to_owned(), Class::of(lock)),
+            _ => (format!("{}#{index}", lock.name), Class::of(lock)),
         }
     }
 

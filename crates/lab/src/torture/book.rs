@@ -1,9 +1,9 @@
 //! What a run keeps of its threads, and what that comes to.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use nearlock_core::native::Wait;
@@ -18,6 +18,7 @@ use super::pace::Pace;
 use super::storm::Storm;
 use super::thread::Watch;
 use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Totals};
+use crate::lockstat::{Class, LockStatistics, Mode, Record};
 
 /// A counter that only the holder of the lock writes, and in two steps, a load and a store: if the lock fails
 /// to exclude, an increment between them is lost. Relaxed suffices, as the lock orders its holders; atomic it is
@@ -58,6 +59,8 @@ pub struct Book<W: Wait> {
     pub canary: OwnLine<Canary>,
     pub pace: Pace,
     pub storm: Option<Storm<Os<W>>>,
+    /// What the threads that have ended have recorded, by mode; `None` if nothing is recorded.
+    pub lockstat: Option<Mutex<[Record; 2]>>,
     pub crew: Crew,
     pub write_params: Params,
     pub read_params: Params,
@@ -96,6 +99,7 @@ impl<W: Wait> Book<W> {
             canary: OwnLine::default(),
             pace: Pace::new(threads),
             storm: (plan.storm.is_some() && lock.is_timed).then(|| Storm::new(threads)),
+            lockstat: plan.lockstat.then(Mutex::default),
             crew,
             write_params: params(crew.writers, kind.short_holds(), long_holds(kind.long_write_times()), plan),
             read_params: params(crew.readers, ShortHolds::Never, long_holds(LONG_READ_TIMES), plan),
@@ -139,6 +143,19 @@ impl<W: Wait> Book<W> {
             }
         };
         Totals { writes: of(writers, write_watches), reads: of(readers, read_watches) }
+    }
+
+    /// Adds what a thread has recorded.
+    pub fn record(&self, mode: Mode, record: &Record) {
+        if let Some(records) = &self.lockstat {
+            records.lock().unwrap_or_else(PoisonError::into_inner)[mode as usize].add(record);
+        }
+    }
+
+    pub fn statistics(&self, lock: &Subject) -> Option<Vec<LockStatistics>> {
+        let records = self.lockstat.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |mode: Mode| records[mode as usize].statistics(lock.name.to_owned(), Class::of(lock), mode);
+        Some(Mode::ALL.into_iter().filter_map(of).collect())
     }
 
     pub fn given_up(&self) -> GivenUp {

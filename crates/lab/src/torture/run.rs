@@ -135,7 +135,19 @@ pub fn run<W: Wait>(
     let _: [u64; LockEvent::COUNT] = events;
     let (crew, totals, given_up) = (book.crew, book.totals(), book.given_up());
     let downgraded = book.watches.iter().map(|watch| watch.0.downgraded()).sum();
-    Ok(Tortured { lock, crew, totals, given_up, downgraded, seconds, wait_ns_max, events, problems })
+    let lockstat = book.statistics(lock);
+    Ok(Tortured {
+        lock,
+        crew,
+        totals,
+        given_up,
+        downgraded,
+        seconds,
+        wait_ns_max,
+        events,
+        lockstat,
+        problems,
+    })
 }
 
 /// Starts the threads, who pause until the pace is set.

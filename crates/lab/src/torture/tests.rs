@@ -18,6 +18,7 @@ pub(super) fn plan() -> Plan {
         long_hold_ms: 0,
         priority_percent: 10,
         hang: Duration::from_secs(60),
+        lockstat: false,
         settings: settings(),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nearlock_core::lockstat::Waited;
 use nearlock_core::native::Wait;
 use nearlock_core::platform::{Clock, Random, Work};
 use nearlock_core::raw::RawTryLock;
@@ -18,6 +19,7 @@ use super::book::Book;
 use super::pace::{Next, SLEEP_ONE_IN, Think};
 use super::storm::UNLIMITED_ONE_IN;
 use super::ways::Ways;
+use crate::lockstat::{Mode, Record, waited};
 
 /// One acquisition in so many is tried only, where a lock has other ways than to lock it.
 const TRIED_ONE_IN: u64 = 16;
@@ -89,11 +91,23 @@ pub struct Witness<'a, W: Wait> {
     waiting_since_ns: u64,
     wait_ns_max: u64,
     canary: u64,
+    /// `None` if nothing is recorded.
+    stopwatch: Option<Stopwatch>,
+}
+
+/// Records one thread's acquisitions.
+#[derive(Default)]
+struct Stopwatch {
+    /// How the thread had waited before it asked.
+    before: Waited,
+    acquired_ns: u64,
+    record: Record,
 }
 
 impl<'a, W: Wait> Witness<'a, W> {
     pub fn new(book: &'a Book<W>, thread: usize, role: Role) -> Self {
-        Self { book, thread, role, waiting_since_ns: 0, wait_ns_max: 0, canary: 0 }
+        let stopwatch = book.lockstat.as_ref().map(|_| Stopwatch::default());
+        Self { book, thread, role, waiting_since_ns: 0, wait_ns_max: 0, canary: 0, stopwatch }
     }
 
     fn watch(&self) -> &'a Watch {
@@ -134,14 +148,35 @@ impl<'a, W: Wait> Witness<'a, W> {
     }
 }
 
+/// What the thread has recorded is in the book when it ends.
+impl<W: Wait> Drop for Witness<'_, W> {
+    fn drop(&mut self) {
+        if let Some(stopwatch) = &self.stopwatch {
+            let mode = match self.role {
+                Role::Writer => Mode::Writer,
+                Role::Reader => Mode::Reader,
+            };
+            self.book.record(mode, &stopwatch.record);
+        }
+    }
+}
+
 impl<W: Wait> Observer for Witness<'_, W> {
     fn waiting(&mut self) {
+        if let Some(stopwatch) = &mut self.stopwatch {
+            stopwatch.before = waited();
+        }
         self.waiting_since_ns = Os::<W>::now_ns().max(1);
         self.watch().waiting_since_ns.store(self.waiting_since_ns, Relaxed);
     }
 
     fn acquired(&mut self) {
-        let wait_ns = Os::<W>::now_ns().saturating_sub(self.waiting_since_ns);
+        let now_ns = Os::<W>::now_ns();
+        let wait_ns = now_ns.saturating_sub(self.waiting_since_ns);
+        if let Some(stopwatch) = &mut self.stopwatch {
+            stopwatch.record.acquired(wait_ns, waited().since(stopwatch.before));
+            stopwatch.acquired_ns = now_ns;
+        }
         self.watch().waiting_since_ns.store(0, Relaxed);
         if wait_ns > self.wait_ns_max {
             self.wait_ns_max = wait_ns;
@@ -156,6 +191,9 @@ impl<W: Wait> Observer for Witness<'_, W> {
     }
 
     fn releasing(&mut self) {
+        if let Some(stopwatch) = &mut self.stopwatch {
+            stopwatch.record.released(Os::<W>::now_ns().saturating_sub(stopwatch.acquired_ns));
+        }
         // SAFETY: the lock is held, by a writer exclusively.
         unsafe {
             match self.role {

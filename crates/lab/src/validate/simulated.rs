@@ -45,6 +45,7 @@ fn simulation(
         threads: cell.threads,
         seed,
         settings: Setting::DEFAULTS,
+        lockstat: false,
         limits: Limits {
             warm_up_ns: WARM_UP_NS.max(window_ns / WARM_UP_PART),
             window_ns,

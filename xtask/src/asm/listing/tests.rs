@@ -155,3 +155,21 @@ fn functions_that_return_a_number_are_told_from_others() {
         assert_eq!(Listing::parse(ARM, Processor::Arm).constant(symbol), None, "{symbol}");
     }
 }
+
+/// A lock that names its owner asks who that is on its fast path.
+#[test]
+fn the_question_who_the_caller_is_counts_as_an_instruction() {
+    let text = "\
+asks:
+	callq	*_ZN11nearlock_os6thread2id17h0123456789abcdefE@GOTPCREL(%rip)
+	lock		cmpxchgl	%ecx, (%rdi)
+	retq
+
+asks_arm:
+	bl	_RNvNtCs1234_11nearlock_os6thread2id
+	ret
+";
+    let length = |processor, name| Listing::parse(text, processor).fast_path(name).map(|path| path.longest);
+    assert_eq!(length(Processor::X86, "asks"), Some(3));
+    assert_eq!(length(Processor::Arm, "asks_arm"), Some(2));
+}
