@@ -43,7 +43,9 @@ struct TooManySeeds {
 
 /// Simulates what was asked for.
 pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
-    report::lockstat::check(args.lockstat, args.format)?;
+    if args.lockstat {
+        report::lockstat::check(args.format)?;
+    }
     let mut configuration = Configuration::new(Group::ALL);
     for setting in &args.set {
         configuration.set(setting)?;

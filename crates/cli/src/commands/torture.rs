@@ -48,7 +48,9 @@ struct IdleSetting {
 /// Tortures what was asked for.
 pub fn run(args: &TortureArgs) -> anyhow::Result<Ending> {
     let locks = locks(&args.locks)?;
-    report::lockstat::check(args.lockstat, args.format)?;
+    if args.lockstat {
+        report::lockstat::check(args.format)?;
+    }
     let plan = plan(args, &locks)?;
     let mut all = Vec::new();
     for lock in locks {

@@ -102,9 +102,9 @@ impl Journal {
 
     /// What was recorded.
     fn statistics(&self, simulation: &Simulation) -> Vec<LockStatistics> {
-        let records = self.lockstat.borrow();
-        let rows = records.iter().enumerate().flat_map(|(index, records)| {
-            let (name, class) = simulation.workload.lock_at(index, records.len(), simulation.lock);
+        let locks = self.lockstat.borrow();
+        let rows = locks.iter().enumerate().flat_map(|(index, records)| {
+            let (name, class) = simulation.workload.lock_at(index, locks.len(), simulation.lock);
             Mode::ALL.map(|mode| records[mode as usize].statistics(name.clone(), class, mode))
         });
         rows.flatten().collect()
