@@ -172,7 +172,8 @@ pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io:
     writeln!(out, "mean absolute error, simulated against published: {}", shown(&|_| true))?;
     let variants =
         table.variants.iter().map(|v| format!("{} {}", v.name, shown(&|cell| cell.variant == v.name)));
-    writeln!(out, "  by variant: {}", variants.collect::<Vec<_>>().join(", "))?;
+    let variants = format!("by variant: {}", variants.collect::<Vec<_>>().join(", "));
+    writeln!(out, "{}", wrapped(&variants, "  "))?;
     let classes = Class::ALL.map(|class| format!("{} {}", class.name(), shown(&|cell| cell.class == class)));
     writeln!(out, "  by class:   {}", classes.join(", "))?;
     let Some(worst) = largest_error(cells) else { return Ok(()) };
