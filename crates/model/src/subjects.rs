@@ -192,9 +192,9 @@ impl TimedRwLockVisitor<Loom> for TimedReaders<'_> {
 
 /// Whether the lock differs by a switch from another that has more models.
 fn is_variant(name: &str) -> bool {
-    ["linux-mutex-", "linux-counter-mutex-", "rwsem-", "freebsd-mtx-", "freebsd-sx-", "freebsd-lockmgr-"]
-        .iter()
-        .any(|base| name.starts_with(base))
+    let bases = ["linux-mutex-", "linux-counter-mutex-", "rwsem-"];
+    let of_freebsd = ["freebsd-mtx-", "freebsd-spin-mtx-", "freebsd-rw-", "freebsd-sx-", "freebsd-lockmgr-"];
+    bases.iter().chain(&of_freebsd).any(|base| name.starts_with(base))
 }
 
 /// Whether the lock has the switches for preempted waiters.
