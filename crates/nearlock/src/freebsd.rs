@@ -21,7 +21,7 @@
 //! | `sx_slock_sig`, `sx_xlock_sig` | [`Interruptible`] |
 //! | `MTX_RECURSE`, `RW_RECURSE`, `SX_RECURSE` | types of their own: [`RecursiveMtx`], [`RecursiveRw`] ... |
 //! | `lockmgr` and its flags | [`LockMgr`], [`LockMgrOptions`] |
-//! | `mtx_destroy`, `rw_destroy`, `sx_destroy` | [`Destroy::destroy`], or just dropping it |
+//! | `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy` | [`Destroy::destroy`], or just dropping it |
 //!
 //! # Other times of the kernel
 //!

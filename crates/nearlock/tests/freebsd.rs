@@ -1,6 +1,7 @@
 //! What FreeBSD's locks promise beyond an ordinary mutex: owners, upgrades, recursion, errors.
 
 use std::cell::{Cell, RefCell};
+use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -10,10 +11,10 @@ use std::time::Duration;
 
 use nearlock::Cancellation;
 use nearlock::freebsd::{
-    Checked, Destroy, Interruptible, LockError, LongSpin, Mtx, Ownership, RawMtx, RawRecursiveLock, RawRw,
-    RawSpinMtx, RawSx, RecursiveGuard, RecursiveMtx, RecursiveMutex, RecursiveReadGuard, RecursiveRw,
-    RecursiveSpinMtx, RecursiveWriteGuard, Rw, RwChecked, RwWriteGuard, SpinMtx, Sx, SxReadGuard, TooLong,
-    TryUpgrade, tuning,
+    Checked, Destroy, Interruptible, LockError, LockMgr, LockMgrOptions, LongSpin, Mtx, Ownership, RawMtx,
+    RawRecursiveLock, RawRw, RawSpinMtx, RawSx, RecursiveGuard, RecursiveMtx, RecursiveMutex,
+    RecursiveReadGuard, RecursiveRw, RecursiveSpinMtx, RecursiveWriteGuard, Rw, RwChecked, RwWriteGuard,
+    SpinMtx, Sx, SxReadGuard, TooLong, TryUpgrade, tuning,
 };
 use nearlock::lock_api::{self, RwLock};
 use nearlock::process::{Setting, set_setting, setting, thread_id};
@@ -319,31 +320,96 @@ fn mistakes_are_found_by_debug_assertions() {
     mistake("writes a lock that it writes already", || drop(rw.write()));
     mistake("reads a lock that it writes", || drop(rw.read()));
     drop(held);
-    mistake("destroys a lock that is in use", || {
-        let lock = Sx::new(());
-        std::mem::forget(lock.read());
-        lock.destroy();
+    let sx = Sx::new(());
+    let held = sx.write();
+    mistake("writes a lock that it writes already", || drop(sx.write()));
+    mistake("reads a lock that it writes", || drop(sx.read()));
+    drop(held);
+    let lockmgr = LockMgr::new(());
+    let held = lockmgr.write();
+    mistake("must not be acquired again", || drop(lockmgr.write()));
+    mistake("drains a lock that it holds", || drop(lockmgr.drain(&LockMgrOptions::new())));
+    drop(held);
+    // What fails there does not leave its section.
+    elsewhere(|| {
+        let spin = SpinMtx::new(());
+        let _held = spin.lock();
+        mistake("locks a spin mutex that it holds", || drop(spin.lock()));
     });
-    mistake("destroys a lock that is in use", || {
-        let lock = SpinMtx::new(());
-        std::mem::forget(lock.lock());
-        lock.destroy();
+}
+
+/// Destroys a lock of which somebody holds a guard that is forgotten.
+fn destroyed<L: Destroy>(lock: L, hold: fn(&L)) -> L::Value {
+    hold(&lock);
+    lock.destroy()
+}
+
+#[test]
+fn the_end_of_a_lock_that_is_held_is_found() {
+    fn in_use(act: fn()) {
+        mistake("destroys a lock that is in use", act);
+    }
+    in_use(|| destroyed(Rw::new(()), |lock| forget(lock.write())));
+    in_use(|| destroyed(Rw::new(()), |lock| forget(lock.read())));
+    in_use(|| destroyed(Sx::new(()), |lock| forget(lock.write())));
+    in_use(|| destroyed(Sx::new(()), |lock| forget(lock.read())));
+    in_use(|| destroyed(LockMgr::new(()), |lock| forget(lock.write())));
+    in_use(|| destroyed(LockMgr::new(()), |lock| forget(lock.read())));
+    elsewhere(|| in_use(|| destroyed(SpinMtx::new(()), |lock| forget(lock.lock()))));
+    in_use(|| destroyed(Mtx::new(()), |lock| elsewhere(|| forget(lock.lock()))));
+    let mine = destroyed(Mtx::new(7), |lock| forget(lock.lock()));
+    assert_eq!(mine, 7, "as in the kernel its holder may destroy a mutex");
+    assert_eq!(destroyed(LockMgr::new(7), |_| ()), 7);
+}
+
+#[test]
+fn bits_of_those_who_gave_up_do_not_hide_that_a_lock_is_held() {
+    let (lockmgr, sx) = (LockMgr::new(7), Sx::new(8));
+    let held = (lockmgr.read(), sx.read());
+    let time = Duration::from_millis(1);
+    elsewhere(|| {
+        assert!(lockmgr.write_with(&LockMgrOptions::new().timeout(time)).is_err());
+        assert!(sx.write_timed(time).is_err());
     });
-    let lock = Mtx::new(7);
-    std::mem::forget(lock.lock());
-    assert_eq!(lock.destroy(), 7, "as in the kernel its holder may destroy a mutex");
+    assert!(lockmgr.has_waiters());
+    forget(held);
+    // Nor do they hide that it is held.
+    mistake("destroys a lock that is in use", || _ = lockmgr.destroy());
+    mistake("destroys a lock that is in use", || _ = sx.destroy());
 }
 
 #[test]
 fn a_release_by_another_thread_is_found() {
-    let mtx = Mtx::new(());
-    std::mem::forget(mtx.lock());
-    elsewhere(|| {
+    let (mtx, spin, rw, sx) = (Mtx::new(()), SpinMtx::new(()), Rw::new(()), Sx::new(()));
+    let held = (mtx.lock(), spin.lock(), rw.write(), sx.write());
+    // SAFETY: nothing is released, as these are mistakes; without debug assertions they are not made. So below.
+    elsewhere(|| unsafe {
         mistake("unlocks a mutex that it does not hold", || {
-            // SAFETY: nobody uses the forgotten guard.
-            unsafe { mtx.force_unlock(lock_api::GuardNoSend::new()) };
+            mtx.force_unlock(lock_api::GuardNoSend::new());
+        });
+        mistake("unlocks a spin mutex that it does not hold", || {
+            spin.force_unlock(lock_api::GuardNoSend::new());
+        });
+        mistake("unlocks a lock that it does not write", || {
+            rw.force_unlock_write(lock_api::GuardNoSend::new());
+        });
+        mistake("unlocks a lock that it does not write", || {
+            sx.force_unlock_write(lock_api::GuardNoSend::new());
         });
     });
+    drop(held);
+    let held = (rw.read(), sx.read());
+    // SAFETY: as above.
+    elsewhere(|| unsafe {
+        mistake("releases a share that it does not hold", || {
+            rw.force_unlock_read(lock_api::GuardNoSend::new());
+        });
+        mistake("releases a share that it does not hold", || {
+            sx.force_unlock_read(lock_api::GuardNoSend::new());
+        });
+    });
+    drop(held);
+    assert!(mtx.try_lock().is_some() && rw.try_write().is_some() && sx.try_write().is_some());
 }
 
 #[test]

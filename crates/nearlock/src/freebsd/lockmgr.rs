@@ -9,7 +9,8 @@ use std::fmt;
 use nearlock_core::freebsd::lockmgr::{self, Attributes, Interlock, NoInterlock, Operation, Status};
 use nearlock_os::Os;
 
-use super::LockError;
+use super::ownership::check_idle;
+use super::{Destroy, LockError};
 
 pub use guards::{LockMgrDisowned, LockMgrExclusiveGuard, LockMgrSharedGuard};
 pub use options::LockMgrOptions;
@@ -27,6 +28,7 @@ pub use options::LockMgrOptions;
 /// | `LK_NOWAIT`, `LK_SLEEPFAIL`, `LK_TIMELOCK`, `PCATCH`, `LK_NODDLKTREAT` | [`LockMgrOptions`] |
 /// | `LK_NOSHARE` and the time limit of `lockinit` | [`LockMgr::with`] |
 /// | `lockstatus` | [`status`](Self::status) |
+/// | `lockdestroy` | [`Destroy::destroy`], or just dropping it |
 ///
 /// `LK_CANRECURSE` is not to be had around data, of which there would be two `&mut`; the lock of `nearlock-core` has it.
 ///
@@ -232,6 +234,15 @@ impl<T: ?Sized> LockMgr<T> {
     ) -> Result<(), LockError> {
         // SAFETY: the guard releases it; while it lives, the lock neither moves nor dies.
         Ok(unsafe { self.raw.perform(operation, &options.begin(), interlock) }?)
+    }
+}
+
+impl<T> Destroy for LockMgr<T> {
+    type Value = T;
+
+    fn destroy(self) -> T {
+        check_idle(&self.raw, self.raw.destroy());
+        self.into_inner()
     }
 }
 

@@ -58,7 +58,7 @@ impl<K: Tuning, S: Kind, T: ?Sized> Ownership for RwLock<Nodeless<RwSx<Os, K, S>
     }
 }
 
-/// The end of a lock: `mtx_destroy`, `rw_destroy`, `sx_destroy`.
+/// The end of a lock: `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy`.
 ///
 /// What is borrowed cannot be destroyed. What is held by a guard that somebody has forgotten can: that is a mistake, which debug
 /// assertions find, and which is harmless without them.
@@ -80,6 +80,13 @@ pub trait Destroy {
 
 fn check(end: Result<(), InUse>) {
     debug_assert!(end.is_ok(), "destroys a lock that is in use: {end:?}");
+}
+
+/// Of a lock whose waiters may give up.
+pub(super) fn check_idle(lock: &impl RawTryLock, end: Result<(), InUse>) {
+    // They may have left their bits behind; nobody waits, since nobody else knows the lock.
+    let is_idle = end == Err(InUse::Contested) && !lock.is_locked();
+    check(if is_idle { Ok(()) } else { end });
 }
 
 impl<K: Tuning, T> Destroy for Mutex<Nodeless<Mtx<Os, K>>, T> {
@@ -108,9 +115,8 @@ impl<K: Tuning, S: Kind, T> Destroy for RwLock<Nodeless<RwSx<Os, K, S>>, T> {
 
     fn destroy(self) -> T {
         // SAFETY: as above.
-        let end = unsafe { self.raw() }.0.destroy();
-        // Those who gave up may have left their bits behind; nobody waits, since nobody else knows the lock.
-        check(if end == Err(InUse::Contested) { Ok(()) } else { end });
+        let lock = unsafe { &self.raw().0 };
+        check_idle(lock, lock.destroy());
         self.into_inner()
     }
 }

@@ -1,6 +1,7 @@
 use std::boxed::Box;
 
 use super::*;
+use crate::freebsd::chain::tests::{is_awake, sleeper_at};
 use crate::freebsd::tuning::{
     Current, Era2014, Fcmpset2017, LinearBackoff2016, NotAdaptive, PreReadEverywhere, PreReadFastPath,
     PreReadHardPath, Preloaded,
@@ -159,6 +160,16 @@ fn is_overtaken<T: Tuning>() {
     set_owner_state(THIRD, OwnerState::Running);
 }
 
+/// A release wakes all that sleep, and hands the mutex to nobody.
+fn wakes_all<T: Tuning>() {
+    let mutex = leaked::<T>();
+    mutex.lock_as(OTHER);
+    let sleepers = [(); 3].map(|()| sleeper_at(mutex, Queue::Exclusive));
+    mutex.word.fetch_or(CONTESTED, Relaxed);
+    mutex.unlock_as(OTHER);
+    assert_eq!((sleepers.map(is_awake), mutex.now()), ([true; 3], (FREE, 0)));
+}
+
 /// Its spell of spinning ends before the owner leaves.
 fn tires<T: Tuning>() {
     let mutex = leaked::<T>();
@@ -194,7 +205,7 @@ macro_rules! in_all_forms {
         }
     };
 }
-in_all_forms!(locks_and_unlocks recurses spins sleeps is_overtaken tires);
+in_all_forms!(locks_and_unlocks recurses spins sleeps is_overtaken wakes_all tires);
 
 /// What a thread does that has seen the mutex free, and lost the race to one that runs: whether it sleeps.
 fn sleeps_after_a_lost_race<T: Tuning>() -> bool {

@@ -118,9 +118,122 @@ fn a_writer_whose_spinner_bit_is_gone_sets_it_again() {
     lock.unwrite_as(THIRD);
 }
 
+/// A reader that is kept out by a writer's bit: how long it pauses, and how often it sleeps.
+fn reader_behind_a_writer<K: Kind>(meanwhile: impl FnOnce(&'static Lock<Current, K>)) -> (Vec<u32>, u64) {
+    let (lock, before) = (leaked::<Current, K>(), sleeps());
+    set(Setting::FreebsdDelayLoops, 1);
+    set(Setting::FreebsdDelayRetries, 1);
+    PAUSES.take();
+    lock.read_as(OTHER);
+    lock.word.fetch_or(WRITE_WAITERS, Relaxed);
+    meanwhile(lock);
+    lock.read_as(THIRD);
+    assert_eq!((lock.now(), others_are_done()), (2 * READER, true));
+    [OTHER, THIRD].into_iter().for_each(|reader| lock.unread_as(reader));
+    (PAUSES.take(), sleeps() - before)
+}
+
+/// What keeps readers out goes.
+fn admit<K: Kind>(lock: &Lock<Current, K>) {
+    lock.word.fetch_and(!WAITERS, Relaxed);
+    Locked::<OneThread>::of(lock).wake_all(Queue::Shared);
+}
+
+#[test]
+fn a_reader_goes_in_as_soon_as_it_may() {
+    fn of<K: Kind>() {
+        assert_eq!(reader_behind_a_writer::<K>(|lock| meanwhile(|| admit(lock))), (Vec::from([1]), 0));
+    }
+    of::<RwKind>();
+    of::<SxKind>();
+}
+
+/// The kernel's sx does not count a reader's spells, so that it goes on.
+#[test]
+fn a_reader_spins_for_readers_as_often_as_it_is_told() {
+    fn of<K: Kind>() {
+        let spent = reader_behind_a_writer::<K>(|lock| {
+            // The reader leaves, and has a successor.
+            meanwhile(|| lock.word.store(SPINNER, Relaxed));
+            meanwhile(|| lock.word.store(READER | WRITE_WAITERS, Relaxed));
+            meanwhile(|| {
+                assert_eq!(lock.now(), READER | WAITERS);
+                admit(lock);
+            });
+        });
+        assert_eq!(spent, (Vec::from([1, 2]), 1));
+    }
+    of::<RwKind>();
+    of::<SxKind>();
+}
+
+#[test]
+fn a_writer_leaves_its_section_when_another_takes_the_lock() {
+    let lock = leaked::<Current, RwKind>();
+    lock.read_as(OTHER);
+    meanwhile(|| {
+        assert_eq!((lock.now(), OneThread::section_depth()), (READER | SPINNER, 1));
+        lock.unread_as(OTHER);
+        lock.write_as(OTHER);
+        assert_eq!(lock.now(), owned_by(OTHER), "any writer may");
+    });
+    meanwhile(|| {
+        assert_eq!(OneThread::section_depth(), 0);
+        lock.unwrite_as(OTHER);
+    });
+    lock.write_as(THIRD);
+    assert_eq!((lock.now(), OneThread::section_depth()), (owned_by(THIRD), 0));
+    assert!(others_are_done());
+    lock.unwrite_as(THIRD);
+}
+
+/// A writer that sleeps becomes a reader when another writer is at the chain: how often that one comes there in vain, and how
+/// often it sleeps.
+fn readers_instead_of_a_writer<K: Kind>(retries: u64) -> [u64; 2] {
+    const EVENTS: [LockEvent; 2] = [LockEvent::ChainCancel, LockEvent::ChainSleep];
+    let (lock, before) = (leaked::<Current, K>(), EVENTS.map(events_of));
+    set(Setting::FreebsdDelayRetries, retries);
+    set_owner_state(OTHER, OwnerState::Asleep);
+    lock.write_as(OTHER);
+    let chain = Locked::<OneThread>::of(lock);
+    meanwhile(move || {
+        // SAFETY: it writes.
+        acting(OTHER, || unsafe { lock.downgrade(&()) });
+        drop(chain);
+    });
+    let bit = if retries > 0 { SPINNER } else { WRITE_WAITERS };
+    meanwhile(move || {
+        assert_eq!(lock.now(), READER | bit);
+        lock.unread_as(OTHER);
+    });
+    lock.write_as(THIRD);
+    set_owner_state(OTHER, OwnerState::Running);
+    assert_eq!((lock.now(), others_are_done()), (owned_by(THIRD), true));
+    lock.unwrite_as(THIRD);
+    let after = EVENTS.map(events_of);
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+/// FreeBSD's r330414: before, a writer whose tries were spent just then took its reason for a writer, and went to the chain
+/// again and again.
+#[test]
+fn a_writer_knows_whom_it_has_not_spun_for_yet() {
+    fn of<K: Kind>() {
+        assert_eq!(readers_instead_of_a_writer::<K>(10), [1, 0], "it spins for readers");
+        assert_eq!(readers_instead_of_a_writer::<K>(0), [1, 1], "it must not, and sleeps");
+    }
+    of::<RwKind>();
+    of::<SxKind>();
+}
+
 #[test]
 fn a_lock_in_use_is_not_destroyed() {
-    let lock = leaked::<Current, RwKind>();
+    in_use_is_not_destroyed::<RwKind>();
+    in_use_is_not_destroyed::<SxKind>();
+}
+
+fn in_use_is_not_destroyed<K: Kind>() {
+    let lock = leaked::<Current, K>();
     lock.read_as(OTHER);
     assert_eq!(lock.destroy(), Err(InUse::Held));
     lock.word.fetch_or(WRITE_WAITERS, Relaxed);
@@ -144,9 +257,12 @@ fn a_lock_in_use_is_not_destroyed() {
 
 #[test]
 fn mistakes_are_found() {
-    fn done(says: &str, act: impl FnOnce(&Lock<Current, RwKind>)) {
-        mistake(says, || act(leaked()));
-    }
+    mistakes_of::<RwKind>();
+    mistakes_of::<SxKind>();
+}
+
+fn mistakes_of<K: Kind>() {
+    let done = |says: &str, act: fn(&Lock<Current, K>)| mistake(says, || act(leaked()));
     done("writes a lock that it writes already", |lock| {
         lock.write_as(OTHER);
         lock.write_as(OTHER);
@@ -168,6 +284,11 @@ fn mistakes_are_found() {
         lock.lock(&());
         lock.lock_recursive();
         lock.downgrade(&());
+    });
+    done("downgrades a lock that it does not write", |lock| {
+        lock.write_as(OTHER);
+        // SAFETY: as above.
+        acting(THIRD, || unsafe { lock.downgrade(&()) });
     });
     done("has been destroyed", |lock| {
         assert_eq!(lock.destroy(), Ok(()));
