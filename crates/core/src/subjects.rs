@@ -442,6 +442,10 @@ subjects! {
         Unbounded, BACKOFF_SETTINGS;
     "freebsd-lockmgr-no-preread" FreeBsd [rw timed] lockmgr::LockMgr<P, freebsd::Era2014>,
         "freebsd-lockmgr of FreeBSD 10.1: exclusive waiters write before they read, and nobody spins", Unbounded, &[];
+    "freebsd-lockmgr-preread" FreeBsd [rw timed] lockmgr::LockMgr<P, freebsd::PreReadEverywhere>,
+        "freebsd-lockmgr-no-preread with the pre-reads of November 2015, all of them in its loops", Unbounded, &[];
+    "freebsd-lockmgr-fcmpset" FreeBsd [rw timed] lockmgr::LockMgr<P, freebsd::Fcmpset2017>,
+        "freebsd-lockmgr of 2017: it writes at once, and a failed write says what it has found", Unbounded, &[];
     "freebsd-lockmgr-no-adaptive" FreeBsd [rw timed] lockmgr::LockMgr<P, freebsd::NotAdaptive>,
         "freebsd-lockmgr whose waiters sleep at once, as until 2020", Unbounded, &[];
     "lock-busted" Control controls::Busted<P>,
