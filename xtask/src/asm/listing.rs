@@ -3,7 +3,7 @@
 //! The *fast path* of a function is whatever can be executed on a way from its beginning to a return without
 //! waiting and without a call. A way through a slow path that is out of line does not count, nor one through a
 //! loop that pauses; both outcomes of an attempt do. Two calls count as instructions: an atomic one of processors that may not
-//! have it, and the question who the caller is, for locks that name their owner ([`WHO`]).
+//! have it, and the question who the caller is, for locks that name their owner (`WHO`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
