@@ -168,7 +168,7 @@ fn tables_of_freebsd_have_a_row_for_each_lock_and_leave_open_what_nobody_publish
     let json = nearlock(&format!("{command} --format json"));
     assert_eq!(json.code, 0, "{}", json.err);
     let cells: Vec<serde_json::Value> = serde_json::from_str(&json.out).expect("JSON");
-    assert_eq!(cells.len(), 4 * 5 + 3 * 4);
+    assert_eq!(cells.len(), 5 * 5 + 4 * 4);
     let of = |table: &str, lock: &str, variant: &str| {
         let is = |cell: &&serde_json::Value| {
             cell["table"] == table && cell["row"]["lock"] == lock && cell["variant"] == variant
@@ -178,7 +178,11 @@ fn tables_of_freebsd_have_a_row_for_each_lock_and_leave_open_what_nobody_publish
     let published = cells.iter().filter(|cell| !cell["published"].is_null()).count();
     assert_eq!(published, 2 + 2);
     assert_eq!(of("freebsd-find", "mtx", "hard")["class"], "fitted");
+    assert_eq!(of("freebsd-find", "mtx", "hard+fast")["class"], "seen");
     assert_eq!(of("freebsd-find", "spin-mtx", "hard")["class"], "predicted");
+    let of_lockmgr = ["without", "fast", "hard", "hard+fast"]
+        .map(|variant| of("freebsd-find", "lockmgr", variant)["simulated"].as_f64());
+    assert_eq!((of_lockmgr[0], of_lockmgr[2]), (of_lockmgr[1], of_lockmgr[3]), "a lockmgr has no fast paths");
     assert_eq!(of("freebsd-make", "mtx", "hard+fast")["published"], 125.0);
     assert_eq!(of("freebsd-make", "sx", "without")["simulated"], 135.0);
     assert!(cells.iter().all(|cell| cell["simulated"].as_f64() > Some(0.0)), "{}", json.out);

@@ -261,7 +261,7 @@ pub(super) const RWSEM_SPIN_FIRST: &[Statement] = &[Statement {
     expected: Expected::Between(0.02, 0.08),
 }];
 
-const OF_MTX: Rows = Rows::With(&[&[("lock", "mtx")]]);
+pub(super) const OF_MTX: Rows = Rows::With(&[&[("lock", "mtx")]]);
 
 /// Of find over tmpfs.
 pub(super) const FREEBSD_FIND: &[Statement] = &[

@@ -2,7 +2,7 @@
 
 use nearlock_core::subjects::Subject;
 
-use super::super::{Cells, RowKey, Rows, Scale, Setup, Table, Variant, statements};
+use super::super::{Cells, RowKey, Scale, SeenCells, Setup, Table, Variant, statements};
 
 /// Traversers, and compilers: as many as the machine has hardware threads.
 const TASKS: usize = 40;
@@ -10,13 +10,26 @@ const TASKS: usize = 40;
 /// What the variants' names begin with: a row puts its own lock in its place.
 const MTX: &str = "freebsd-mtx-";
 
+/// A lockmgr of that time has no fast paths: with their pre-reads it is the same as without them.
+const OF_LOCKMGR: &[(&str, &str)] = &[("hard-preread", "preread"), ("fast-preread", "no-preread")];
+
 /// The same form of the lock that the row names.
 fn of_lock(row: &RowKey, setup: &mut Setup) {
     let lock = row.get("lock").map(ToString::to_string).unwrap_or_default();
-    let form = setup.lock.strip_prefix(MTX).expect("a form of the mutex");
+    let mut form = setup.lock.strip_prefix(MTX).expect("a form of the mutex");
+    if lock == "lockmgr"
+        && let Some((_, same)) = OF_LOCKMGR.iter().find(|(name, _)| *name == form)
+    {
+        form = same;
+    }
     setup.lock = Subject::named(&format!("freebsd-{lock}-{form}")).expect("a form that each lock has").name;
     setup.threads = vec![TASKS];
 }
+
+const FIND_CHOICES: &str =
+    "machine.same-socket-bypasses, find-tmpfs.section-ns, and find-tmpfs.round-ns among those that fit";
+
+const MAKE_CHOICES: &str = "machine.same-socket-bypasses";
 
 const SOURCE: &str =
     "Guzik, \"microoptimize by trying to avoid locking a locked mutex\", freebsd-current, November 2015";
@@ -40,8 +53,8 @@ pub(super) const FIND: Table = Table {
     ],
     statements: statements::FREEBSD_FIND,
     mean_error_max: 0.1,
-    fitted: &[Cells { variant: "hard", rows: Rows::With(&[&[("lock", "mtx")]]) }],
-    seen: &[],
+    fitted: &[Cells { variant: "hard", rows: statements::OF_MTX }],
+    seen: &[SeenCells { variants: &["hard+fast"], rows: statements::OF_MTX, choice: FIND_CHOICES }],
     text: include_str!("../../../published/freebsd_find.csv"),
 };
 
@@ -64,7 +77,11 @@ pub(super) const MAKE: Table = Table {
     // A gain of 7.4 % may be a factor of 1.5 off.
     mean_error_max: 0.035,
     fitted: &[],
-    seen: &[],
+    seen: &[SeenCells {
+        variants: &["hard", "hard+fast", "fcmpset"],
+        rows: statements::OF_MTX,
+        choice: MAKE_CHOICES,
+    }],
     text: include_str!("../../../published/freebsd_make.csv"),
     ..FIND
 };
@@ -77,11 +94,14 @@ mod tests {
     #[test]
     fn a_row_puts_its_lock_in_the_place_of_the_mutex() {
         let rows = FIND.rows();
-        let locks: Vec<_> = (0..FIND.variants.len())
-            .map(|variant| FIND.setup(&rows[2].key, Column::Variant(variant)).lock)
-            .collect();
+        let locks = |row: usize| -> Vec<_> {
+            let columns = (0..FIND.variants.len()).map(Column::Variant);
+            columns.map(|column| FIND.setup(&rows[row].key, column).lock).collect()
+        };
         let forms = ["no-preread", "hard-preread", "preread", "fast-preread", "fcmpset"];
-        assert_eq!(locks, forms.map(|form| format!("freebsd-rw-{form}")));
+        assert_eq!(locks(2), forms.map(|form| format!("freebsd-rw-{form}")));
+        let forms = ["no-preread", "preread", "preread", "no-preread", "fcmpset"];
+        assert_eq!(locks(4), forms.map(|form| format!("freebsd-lockmgr-{form}")));
     }
 
     #[test]
