@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowpath};
+use nearlock_core::freebsd::holds::SharedLock;
 use nearlock_core::freebsd::lockmgr::{
     Bypass, Failure, LockMgr, NoInterlock, Operation, Options, SHARED_WAITERS,
 };
@@ -160,6 +161,40 @@ fn given_up_at_first<T: Tuning>(name: &str, deeds: &'static [Deed], preemptions:
     of_deeds::<Loom, T>(title, Some(Operation::Shared), SHARED_WAITERS, deeds, Some(preemptions))
 }
 
+/// Two threads share the lock, and another reader has waited and given up: one leaves, and then the other, while a writer comes. What the
+/// first has read happens before the writer's section, though only the second comes to the chain.
+fn left_by_two<T: Tuning>(name: &str, preemptions: usize) -> Model {
+    let title = format!("{name}: two sharers at first, a waiter gave up; Write");
+    Model::new(title, 3, Some(preemptions), move || {
+        let shared = Arc::new(Shared::<Loom, T>::default());
+        // SAFETY: both shares are released below, one by a thread that knows of it from here.
+        let does = |operation| unsafe { shared.lock.perform(operation, &Options::new(), NoInterlock) };
+        assert_eq!([does(Operation::Shared), does(Operation::Shared)], [Ok(()); 2]);
+        shared.lock.word().fetch_or(SHARED_WAITERS, Relaxed);
+        let mut sharer = in_slot(1);
+        sharer.shared_holds[SharedLock::LockMgr as usize] = 1;
+        let leaving = {
+            let shared = shared.clone();
+            Loom::spawn(sharer, move || {
+                shared.count.look();
+                // SAFETY: the share is that of the first thread, which leaves it to this one.
+                assert_eq!(
+                    unsafe { shared.lock.perform(Operation::Unlock, &Options::new(), NoInterlock) },
+                    Ok(())
+                );
+            })
+        };
+        let writing = {
+            let shared = shared.clone();
+            Loom::spawn(in_slot(2), move || _ = Deed::Write.on(&shared))
+        };
+        assert_eq!(does(Operation::Unlock), Ok(()));
+        leaving.join().unwrap();
+        writing.join().unwrap();
+        finish(&shared, 1);
+    })
+}
+
 /// `bits`: those that waiters have left in the word.
 fn of_deeds<E: Engine, T: Tuning>(
     title: String,
@@ -268,8 +303,8 @@ pub fn of<T: Tuning>(name: &str) -> Vec<Model> {
         held_at_first::<Loom, Sleepy<T>>(name, Exclusive, &[WriteUnlessSleeping, Read], Some(1)),
         held_at_first::<Loom, Sleepy<T>>(name, Shared, &[Write, ReadPast], Some(1)),
         held_at_first::<Loom, Sleepy<T>>(name, Exclusive, &[Drain, Read], Some(1)),
-        given_up_at_first::<Sleepy<T>>(name, &[Write, Read], 1),
         given_up_at_first::<Sleepy<T>>(name, &[Drain, Read], 1),
+        left_by_two::<Sleepy<T>>(name, 2),
         acting::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Downgrade], &[Act::Read]], Some(2)),
         acting::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Downgrade], &[Act::Write]], Some(2)),
         written_at_first::<Loom, LockMgr<Loom, Sleepy<T>>>(name, &[&[Act::Write]], Some(3))
