@@ -177,8 +177,8 @@ fn left_by_two<T: Tuning>(name: &str, preemptions: usize) -> Model {
             let shared = shared.clone();
             Loom::spawn(sharer, move || {
                 shared.count.look();
-                // SAFETY: the share is that of the first thread, which leaves it to this one.
                 assert_eq!(
+                    // SAFETY: the share is that of the first thread, which leaves it to this one.
                     unsafe { shared.lock.perform(Operation::Unlock, &Options::new(), NoInterlock) },
                     Ok(())
                 );
