@@ -27,7 +27,7 @@
 //! of all, and put into a queue under another; when the process ends each is taken again. Two sections of each of two mutexes for a
 //! fault. A file that nobody else has open goes from a list of all idle files and back: a third mutex.
 //!
-//! What is estimated, before the table was scored: 10,000 faults for each second of a compiler (measured with gcc 14 on
+//! What is estimated, before the table was scored: 10,000 faults for each second of a compiler (measured with gcc 12 on
 //! Linux: 8,800 for a source that takes 0.8 s, 24,000 for one that takes 0.1 s); a hundredth as many files as sections of
 //! pages; 50 ns and two lines for a section, which links a page into a list; 0.7 s for a job. A round is 1 ms: ten faults, forty sections
 //! of pages and one of files. The work of a round holds the user's part, and all of the system's outside of these sections. It is a slice of the build: the work of linking and of `make` itself is not in it, nor any
