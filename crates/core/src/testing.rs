@@ -28,6 +28,10 @@ pub const HAPPENINGS_MAX: usize = if cfg!(miri) { 4 } else { 8 };
 /// Turns of a spin on an owner.
 pub const SPINS: u32 = 4;
 
+/// Other threads than the one that tests are.
+pub const OTHER: ThreadId = ThreadId::new(7).unwrap();
+pub const THIRD: ThreadId = ThreadId::new(9).unwrap();
+
 /// What this machine is said to have.
 pub const PROCESSORS: u32 = 8;
 
@@ -55,6 +59,19 @@ thread_local! {
     static CHAIN: &'static Chain<OneThread> = Box::leak(Box::default());
     /// The last call of `unpark`.
     pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
+}
+
+/// Who the only thread is.
+pub fn me() -> ThreadId {
+    THREAD_ID.get()
+}
+
+/// Does it as another thread would.
+pub fn acting<R>(thread: ThreadId, act: impl FnOnce() -> R) -> R {
+    let me = THREAD_ID.replace(thread);
+    let r = act();
+    THREAD_ID.set(me);
+    r
 }
 
 pub fn events_of(event: LockEvent) -> u64 {

@@ -155,6 +155,20 @@ impl<'a, P: Platform> Locked<'a, P> {
     }
 }
 
+impl<P: Platform> Locked<'_, P> {
+    /// Unlocks the chain: there is reason not to sleep.
+    pub fn cancel(self) {
+        P::count(LockEvent::ChainCancel);
+        drop(self);
+    }
+
+    /// The same after a lost race, which takes a pause: whoever holds the word may want to write it again.
+    pub fn restart(self) {
+        self.cancel();
+        P::cpu_relax(0);
+    }
+}
+
 impl<P: Park + Sections> Locked<'_, P> {
     /// Unlocks the chain, and wakes those that were taken out.
     pub fn wake(self, chosen: Chosen<P>) {

@@ -77,23 +77,23 @@ mod options;
 mod shared;
 
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{self, Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::Host;
 use super::chain::{Abandoned, Locked, Queue};
-use super::exchange;
-use super::lock_delay::LockDelay;
+use super::exchange::Exchange;
 use super::mtx::InUse;
+use super::recursion::Depth;
+use super::spinning::Spinning;
 use super::tuning::{SleepFailers, Tuning};
-use crate::events::LockEvent;
 use crate::platform::{Atomic, Platform};
-use crate::schedule::{OwnerState, Spin, ThreadId};
+use crate::schedule::{OwnerState, ThreadId};
 use crate::tuning::Standard;
 use crate::waiter::{Chosen, Limit};
 
 use options::Held;
 pub use options::{
-    Attributes, Bypass, Failure, Interlock, NoInterlock, Operation, Options, Recursion, Sharing, Timeout,
+    Attributes, Bypass, Failure, Interlock, NoInterlock, Operation, Options, Sharing, Timeout,
 };
 
 /// Nobody holds it, and nobody waits.
@@ -163,18 +163,11 @@ pub enum Status {
     ExclusiveByOther,
 }
 
-/// What one acquisition knows of its spinning.
-#[derive(Default)]
-struct Pace {
-    delay: LockDelay,
-    spin: Spin,
-}
-
 /// See the [module](self). 32 bytes natively; all zero: unlocked, with the default attributes.
 #[repr(C)]
 pub struct LockMgr<P: Platform, T: Tuning = Standard> {
     word: P::U64,
-    depth: P::U32,
+    depth: Depth<P>,
     sleep_failers: P::U32,
     attributes: Attributes,
     switches: PhantomData<T>,
@@ -190,7 +183,7 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     pub const fn with(attributes: Attributes) -> Self {
         Self {
             word: Atomic::ZERO,
-            depth: Atomic::ZERO,
+            depth: Depth::ZERO,
             sleep_failers: Atomic::ZERO,
             attributes,
             switches: PhantomData,
@@ -207,24 +200,13 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     pub fn word(&self) -> &P::U64 {
         &self.word
     }
-
-    #[inline(always)]
-    #[track_caller]
-    fn exchange(&self, seen: u64, to: u64, order: Ordering) -> Result<(), u64> {
-        exchange::exchange::<T>(&self.word, seen, to, order)
-    }
-
-    #[inline(always)]
-    fn after_failure(&self, found: u64) -> u64 {
-        exchange::after_failure::<T>(&self.word, found)
-    }
 }
 
 impl<P: Platform, T: Tuning> Default for LockMgr<P, T> {
     fn default() -> Self {
         Self {
             word: Atomic::new(FREE),
-            depth: Atomic::new(0),
+            depth: Depth::default(),
             sleep_failers: Atomic::new(0),
             attributes: Attributes::default(),
             switches: PhantomData,
@@ -294,9 +276,9 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
             }
             debug_assert!(seen & RECURSED == 0, "disowns a lock that it holds more than once");
             // t -> d; waiters stay. Relaxed: whoever releases it knows of this from the caller.
-            match self.exchange(seen, DISOWNED | seen & WAITERS, Relaxed) {
+            match self.word.exchange::<T>(seen, DISOWNED | seen & WAITERS, Relaxed) {
                 Ok(()) => return,
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
         }
     }
@@ -347,13 +329,13 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 
     /// Spins as long as a thread that runs holds it exclusively, and nobody waits. What the word is when it `may_be_had`; `None` if
     /// there is no reason to spin.
-    fn spin(&self, mut seen: u64, pace: &mut Pace, may_be_had: impl Fn(u64) -> bool) -> Option<u64> {
+    fn spin(&self, mut seen: u64, spinning: &mut Spinning, may_be_had: impl Fn(u64) -> bool) -> Option<u64> {
         while seen & WAITERS == 0 {
             let Holder::Thread(holder) = holder_of(seen) else { return None };
-            if P::owner_state(holder) == OwnerState::Asleep || P::should_give_way(&mut pace.spin) {
+            if P::owner_state(holder) == OwnerState::Asleep || spinning.is_over::<P>() {
                 return None;
             }
-            pace.delay.wait::<P>(T::BACKOFF);
+            spinning.delay::<P, T>();
             seen = self.word.load(Relaxed);
             if may_be_had(seen) {
                 return Some(seen);
@@ -386,13 +368,6 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 Err(why.into())
             }
         }
-    }
-
-    /// Leaves the chain, where it has lost a race, or has seen that the lock may be had; what the word is.
-    fn restart(chain: Locked<'_, P>, seen: u64) -> u64 {
-        drop(chain);
-        P::count(LockEvent::ChainCancel);
-        seen
     }
 
     /// Whom a release wakes that leaves the lock free, and the waiter bits that stay: invariant 3. `sleep_failers`: so many of the

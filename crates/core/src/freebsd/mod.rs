@@ -1,14 +1,20 @@
 //! The locks of the FreeBSD kernel, as user-space algorithms.
 
+#[cfg(test)]
+#[macro_use]
+mod forms;
+
 pub mod chain;
 mod exchange;
 pub mod holds;
 pub mod lock_delay;
 pub mod lockmgr;
 pub mod mtx;
+pub mod recursion;
 pub mod rw;
 pub mod rwsx;
 pub mod spin_mtx;
+mod spinning;
 pub mod sx;
 pub mod thread_lock;
 pub mod tuning;

@@ -41,8 +41,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Host;
 use super::chain::{Locked, Queue};
-use super::lock_delay::{Backoff, LockDelay};
-use super::tuning::{CasValue, FollowOwner, ReleaseOrder, Tuning, WaiterCasFail};
+use super::exchange::Exchange;
+use super::recursion::{Depth, Recursion};
+use super::spinning::Spinning;
+use super::tuning::{CasValue, ReleaseOrder, Tuning, WaiterCasFail};
 use crate::events::LockEvent;
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::raw::{RawLock, RawTryLock};
@@ -85,18 +87,10 @@ pub enum InUse {
     Destroyed,
 }
 
-/// Whether the owner may lock it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Recursion {
-    Forbidden,
-    Permitted,
-}
-
 /// What one acquisition knows of its spinning.
 #[derive(Default)]
 struct Pace {
-    delay: LockDelay,
-    spin: Spin,
+    spinning: Spinning,
     /// It has spun for long enough, and sleeps whatever the owner does.
     is_tired: bool,
     has_slept: bool,
@@ -106,14 +100,14 @@ struct Pace {
 #[repr(C)]
 pub struct Mtx<P: Platform, T: Tuning = Standard> {
     word: P::U32,
-    depth: P::U32,
+    depth: Depth<P>,
     switches: PhantomData<T>,
 }
 
 impl<P: Platform, T: Tuning> Mtx<P, T> {
     /// An unlocked mutex, in `const`.
     pub const fn new() -> Self {
-        Self { word: Atomic::ZERO, depth: Atomic::ZERO, switches: PhantomData }
+        Self { word: Atomic::ZERO, depth: Depth::ZERO, switches: PhantomData }
     }
 
     /// The word: for tests, to look at.
@@ -125,29 +119,15 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
     /// 0 -> t. What was found if not; with [`CasValue::Found`] that may be 0.
     #[inline(always)]
     fn take(&self, me: ThreadId) -> Result<(), u32> {
-        match T::CAS_VALUE {
-            // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last section happens
-            // before ours. Relaxed on failure, where it is only tried again.
-            CasValue::Found => self.word.compare_exchange_weak(FREE, owned_by(me), Acquire, Relaxed),
-            // Ordering: Acquire, as above.
-            CasValue::Reread | CasValue::Kept => {
-                self.word.compare_exchange(FREE, owned_by(me), Acquire, Relaxed)
-            }
-        }
-        .map(drop)
+        // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last section happens before ours.
+        self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
     /// t -> 0. What was found if not; with [`CasValue::Found`] that may be t.
     #[inline(always)]
     fn release(&self, owned: u32) -> Result<(), u32> {
-        match T::CAS_VALUE {
-            // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens before the next.
-            // Relaxed on failure, where it is only tried again.
-            CasValue::Found => self.word.compare_exchange_weak(owned, FREE, Release, Relaxed),
-            // Ordering: Release, as above.
-            CasValue::Reread | CasValue::Kept => self.word.compare_exchange(owned, FREE, Release, Relaxed),
-        }
-        .map(drop)
+        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens before the next.
+        self.word.exchange::<T>(owned, FREE, Release)
     }
 
     /// The first attempt of an acquisition.
@@ -180,10 +160,7 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
 
     /// t -> t|r, if that is permitted.
     fn recurse(&self) {
-        // Relaxed: the owner's own.
-        let depth = self.depth.load(Relaxed) + 1;
-        self.depth.store(depth, Relaxed);
-        if depth == 1 {
+        if self.depth.deepen() == 1 {
             // Relaxed: invariant 3; nothing is published.
             self.word.fetch_or(RECURSED, Relaxed);
         }
@@ -192,7 +169,7 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
 
 impl<P: Platform, T: Tuning> Default for Mtx<P, T> {
     fn default() -> Self {
-        Self { word: Atomic::new(FREE), depth: Atomic::new(0), switches: PhantomData }
+        Self { word: Atomic::new(FREE), depth: Depth::default(), switches: PhantomData }
     }
 }
 
@@ -241,39 +218,11 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
         if pace.is_tired || !Self::is_worth_spinning(owner) {
             return self.wait(seen, pace);
         }
-        match self.spin(owner, pace) {
+        match pace.spinning.follow::<P, T, _>(&self.word, owner, owner_of) {
             Ok(seen) => seen,
             Err(why) => {
                 pace.is_tired = why == Stop::GiveWay;
                 self.word.load(Relaxed)
-            }
-        }
-    }
-
-    /// Spins while the owner runs: until it has released the mutex, or, if it is not followed, until there is another one.
-    fn spin(&self, mut owner: ThreadId, pace: &mut Pace) -> Result<u32, Stop> {
-        let is_over = |seen, owner| match T::FOLLOW_OWNER {
-            FollowOwner::Same => owner_of(seen) != Some(owner),
-            FollowOwner::Any => owner_of(seen).is_none(),
-        };
-        loop {
-            let seen = if T::BACKOFF == Backoff::None {
-                let changed = |seen| owner_of(seen) != Some(owner);
-                P::spin_on_owner(&mut pace.spin, &self.word, Relaxed, owner, changed)?
-            } else {
-                pace.spin.paused(pace.delay.wait::<P>(T::BACKOFF));
-                self.word.load(Relaxed)
-            };
-            if is_over(seen, owner) {
-                return Ok(seen);
-            }
-            // `is_over` has said that there is one.
-            owner = owner_of(seen).unwrap_or(owner);
-            if !Self::is_worth_spinning(owner) {
-                return Err(Stop::OwnerSleeps);
-            }
-            if T::BACKOFF != Backoff::None && P::should_give_way(&mut pace.spin) {
-                return Err(Stop::GiveWay);
             }
         }
     }
@@ -286,7 +235,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
         let mut seen = self.word.load(Relaxed);
         loop {
             if owner_of(seen).is_none_or(|owner| !sleeps_anyway && Self::is_worth_spinning(owner)) {
-                P::count(LockEvent::ChainCancel);
+                chain.cancel();
                 return seen;
             }
             if seen & CONTESTED != 0 {
@@ -297,9 +246,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
                 Ok(_) => break,
                 Err(found) if T::WAITER_CAS_FAIL == WaiterCasFail::RetryLocked => seen = found,
                 Err(_) => {
-                    drop(chain);
-                    P::count(LockEvent::ChainCancel);
-                    P::cpu_relax(0);
+                    chain.restart();
                     return self.word.load(Relaxed);
                 }
             }
@@ -319,9 +266,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
             };
             debug_assert!(owner_of(seen) == Some(me), "unlocks a mutex that it does not hold");
             if seen & RECURSED != 0 {
-                let depth = self.depth.load(Relaxed) - 1;
-                self.depth.store(depth, Relaxed);
-                if depth == 0 {
+                if self.depth.unwind() == 0 {
                     // t|r -> t. Relaxed: as in `recurse`.
                     self.word.fetch_and(!RECURSED, Relaxed);
                 }

@@ -26,7 +26,7 @@ impl Kind for RwKind {
     const SLEEP_REFRESHES_WRITERS: bool = true;
 
     fn precedence<T: Tuning>() -> Precedence {
-        T::RW_PRECEDENCE
+        Precedence::Writers
     }
 
     fn stale_bits<T: Tuning>() -> Option<StaleBits> {

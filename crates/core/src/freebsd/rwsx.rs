@@ -72,16 +72,16 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Host;
 use super::chain::{Locked, Queue};
-use super::exchange;
+use super::exchange::Exchange;
 use super::holds::{self, SharedLock};
-use super::lock_delay::{self, Backoff, LockDelay};
-use super::tuning::{FollowOwner, Precedence, ReaderWait, StaleBits, Tuning};
+use super::lock_delay;
+use super::recursion::{Depth, Recursion};
+use super::spinning::Spinning;
+use super::tuning::{Precedence, ReaderWait, StaleBits, Tuning};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
-use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
+use crate::schedule::{OwnerState, Stop, ThreadId};
 use crate::waiter::Limit;
-
-pub(super) use write::Recursion;
 
 /// Nobody holds it, and nobody waits.
 const FREE: u64 = 0;
@@ -144,8 +144,7 @@ pub trait Kind: Send + Sync + 'static {
 
 /// What one acquisition knows of its spinning.
 struct Pace {
-    delay: LockDelay,
-    spin: Spin,
+    spinning: Spinning,
     /// Spells of spinning for readers.
     tries: u32,
     /// It has spun for long enough, and sleeps whatever the others do.
@@ -155,7 +154,7 @@ struct Pace {
 impl Pace {
     /// It has not spun yet. Who must not spin is tired from the beginning.
     fn fresh<T: Tuning>() -> Self {
-        Self { delay: LockDelay::default(), spin: Spin::default(), tries: 0, is_tired: !T::ADAPTIVE }
+        Self { spinning: Spinning::default(), tries: 0, is_tired: !T::ADAPTIVE }
     }
 }
 
@@ -163,33 +162,20 @@ impl Pace {
 #[repr(C)]
 pub struct RwSx<P: Platform, T: Tuning, K: Kind> {
     word: P::U64,
-    depth: P::U32,
+    depth: Depth<P>,
     switches: PhantomData<(T, K)>,
 }
 
 impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// An unlocked lock, in `const`.
     pub const fn new() -> Self {
-        Self { word: Atomic::ZERO, depth: Atomic::ZERO, switches: PhantomData }
+        Self { word: Atomic::ZERO, depth: Depth::ZERO, switches: PhantomData }
     }
 
     /// The word: for tests, to look at.
     #[doc(hidden)]
     pub fn word(&self) -> &P::U64 {
         &self.word
-    }
-
-    /// Changes the word; what was found if it was another. With [`CasValue::Found`](super::tuning::CasValue::Found) that may be `seen`.
-    #[inline(always)]
-    #[track_caller]
-    fn exchange(&self, seen: u64, to: u64, order: core::sync::atomic::Ordering) -> Result<(), u64> {
-        exchange::exchange::<T>(&self.word, seen, to, order)
-    }
-
-    /// What to go by after an exchange that failed, and has found this.
-    #[inline(always)]
-    fn after_failure(&self, found: u64) -> u64 {
-        exchange::after_failure::<T>(&self.word, found)
     }
 
     /// Whether a reader may come in. `reads`: it holds another lock of the kind shared, or this one.
@@ -208,9 +194,9 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
         while may_enter(seen) {
             // Ordering: Acquire, pairs with the Releases of writers, in `release`, `release_contested`, `share` and `downgrade_contested`: the
             // last writer's section happens before ours.
-            match self.exchange(seen, seen + READER, Acquire) {
+            match self.word.exchange::<T>(seen, seen + READER, Acquire) {
                 Ok(()) => return Ok(()),
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
         }
         Err(seen)
@@ -227,27 +213,27 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
         }
         // 0 -> t
         // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
-        self.exchange(FREE, owned_by(me), Acquire)
+        self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
     /// t -> 0, without waiters.
     #[inline(always)]
     fn release(&self, owned: u64) -> Result<(), u64> {
         // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
-        self.exchange(owned, FREE, Release)
+        self.word.exchange::<T>(owned, FREE, Release)
     }
 
     /// t -> 1 reader, without waiters.
     #[inline(always)]
     fn share(&self, owned: u64) -> Result<(), u64> {
         // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before theirs.
-        self.exchange(owned, READER, Release)
+        self.word.exchange::<T>(owned, READER, Release)
     }
 }
 
 impl<P: Platform, T: Tuning, K: Kind> Default for RwSx<P, T, K> {
     fn default() -> Self {
-        Self { word: Atomic::new(FREE), depth: Atomic::new(0), switches: PhantomData }
+        Self { word: Atomic::new(FREE), depth: Depth::default(), switches: PhantomData }
     }
 }
 
@@ -258,31 +244,11 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     }
 
     /// Spins while it is written by threads that run, or by this one only if they are not followed. What the word is then.
-    fn spin_for_writer(&self, mut writer: ThreadId, pace: &mut Pace) -> u64 {
-        loop {
-            let seen = if T::BACKOFF == Backoff::None {
-                let changed = |seen| writer_of(seen) != Some(writer);
-                match P::spin_on_owner(&mut pace.spin, &self.word, Relaxed, writer, changed) {
-                    Ok(seen) => seen,
-                    Err(why) => {
-                        pace.is_tired = why == Stop::GiveWay;
-                        return self.word.load(Relaxed);
-                    }
-                }
-            } else {
-                if P::should_give_way(&mut pace.spin) {
-                    pace.is_tired = true;
-                    return self.word.load(Relaxed);
-                }
-                pace.spin.paused(pace.delay.wait::<P>(T::BACKOFF));
-                self.word.load(Relaxed)
-            };
-            let is_followed = |now| now == writer || T::FOLLOW_OWNER == FollowOwner::Any;
-            match writer_of(seen) {
-                Some(now) if is_followed(now) && Self::is_written_by_runner(seen) => writer = now,
-                _ => return seen,
-            }
-        }
+    fn spin_for_writer(&self, writer: ThreadId, pace: &mut Pace) -> u64 {
+        pace.spinning.follow::<P, T, _>(&self.word, writer, writer_of).unwrap_or_else(|why| {
+            pace.is_tired = why == Stop::GiveWay;
+            self.word.load(Relaxed)
+        })
     }
 
     /// A spell of spinning for readers, until `is_over`. What the word is then; `None` if it has not come to that.
@@ -291,7 +257,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         let loops = lock_delay::loops::<P>();
         let mut paused = 0;
         while paused < loops {
-            if P::should_give_way(&mut pace.spin) {
+            if pace.spinning.is_over::<P>() {
                 pace.is_tired = true;
                 return None;
             }
@@ -299,8 +265,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 ReaderWait::OnePause => 1,
                 ReaderWait::PausePerReader => readers_of(seen).clamp(1, loops.into()) as u32,
             };
-            pace.delay.pause::<P>(pauses);
-            pace.spin.paused(pauses);
+            pace.spinning.pause::<P>(pauses);
             paused += pauses;
             seen = self.word.load(Relaxed);
             if is_over(seen) {

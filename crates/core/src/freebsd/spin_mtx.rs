@@ -27,7 +27,9 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Host;
+use super::exchange::Exchange;
 use super::lock_delay::{Backoff, LockDelay};
+use super::recursion::Depth;
 use super::tuning::{CasValue, Tuning};
 use crate::events::LockEvent;
 use crate::platform::{Atomic, Platform};
@@ -73,27 +75,21 @@ impl LongSpin for Counted {
 #[repr(C)]
 pub struct SpinMtx<P: Platform, T: Tuning = Standard, D: LongSpin = Counted> {
     word: P::U32,
-    depth: P::U32,
+    depth: Depth<P>,
     switches: PhantomData<(T, D)>,
 }
 
 impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
     /// An unlocked mutex, in `const`.
     pub const fn new() -> Self {
-        Self { word: Atomic::ZERO, depth: Atomic::ZERO, switches: PhantomData }
+        Self { word: Atomic::ZERO, depth: Depth::ZERO, switches: PhantomData }
     }
 
     /// 0 -> t. What was found if not; with [`CasValue::Found`] that may be 0.
     #[inline(always)]
     fn take(&self, me: ThreadId) -> Result<(), u32> {
-        match T::CAS_VALUE {
-            // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before ours. Relaxed on failure,
-            // where it is only tried again.
-            CasValue::Found => self.word.compare_exchange_weak(FREE, me.get(), Acquire, Relaxed),
-            // Ordering: Acquire, as above.
-            CasValue::Reread | CasValue::Kept => self.word.compare_exchange(FREE, me.get(), Acquire, Relaxed),
-        }
-        .map(drop)
+        // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before ours.
+        self.word.exchange::<T>(FREE, me.get(), Acquire)
     }
 
     /// The first attempt of an acquisition.
@@ -124,16 +120,11 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens before the next.
         self.word.store(FREE, Release);
     }
-
-    fn recurse(&self) {
-        // Relaxed: the owner's own.
-        self.depth.store(self.depth.load(Relaxed) + 1, Relaxed);
-    }
 }
 
 impl<P: Platform, T: Tuning, D: LongSpin> Default for SpinMtx<P, T, D> {
     fn default() -> Self {
-        Self { word: Atomic::new(FREE), depth: Atomic::new(0), switches: PhantomData }
+        Self { word: Atomic::new(FREE), depth: Depth::default(), switches: PhantomData }
     }
 }
 
@@ -218,7 +209,9 @@ impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         P::enter_section();
         match self.take_fast(me) {
             Ok(()) => {}
-            Err(found) if found == me.get() => self.recurse(),
+            Err(found) if found == me.get() => {
+                self.depth.deepen();
+            }
             Err(found) => self.lock_slow(me, found),
         }
     }
@@ -230,7 +223,7 @@ impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
 
     /// How often the caller, who must hold it, has locked it again.
     pub fn depth(&self) -> u32 {
-        self.depth.load(Relaxed)
+        self.depth.get()
     }
 
     /// Whether the caller holds it.
@@ -241,7 +234,7 @@ impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
     /// Whether the caller, who must hold it, has locked it more than once.
     pub fn is_recursed(&self) -> bool {
         debug_assert!(self.is_owned(), "asks of a spin mutex that it does not hold");
-        self.depth.load(Relaxed) != 0
+        self.depth.get() != 0
     }
 
     /// Waits until nobody holds it, without taking it: what happened in the sections before is visible then.
@@ -268,9 +261,8 @@ unsafe impl<P: Host, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T, D> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         debug_assert!(self.is_owned(), "unlocks a spin mutex that it does not hold");
-        let depth = self.depth.load(Relaxed);
-        if depth != 0 {
-            self.depth.store(depth - 1, Relaxed);
+        if self.depth.get() != 0 {
+            self.depth.unwind();
         } else {
             self.make_free();
         }

@@ -16,7 +16,8 @@
 
 use super::Host;
 use super::holds::SharedLock;
-use super::rwsx::{Kind, Recursion, RwSx};
+use super::recursion::Recursion;
+use super::rwsx::{Kind, RwSx};
 use super::tuning::{Precedence, StaleBits, Tuning};
 use crate::raw::{RawTimedLock, RawTimedRwLock};
 use crate::tuning::Standard;

@@ -121,8 +121,6 @@ pub trait Tuning: Send + Sync + 'static {
     const READER_WAIT: ReaderWait = ReaderWait::PausePerReader;
     /// What the last reader makes of the mark that a writer spins.
     const SPINNER_BIT: SpinnerBit = SpinnerBit::Kept;
-    /// Who goes first at an rw.
-    const RW_PRECEDENCE: Precedence = Precedence::Writers;
     /// Who goes first at an sx.
     const SX_PRECEDENCE: Precedence = Precedence::Writers;
     /// Which releases of an sx notice that waiters have given up. Not that of the kernel, which is a mistake.
@@ -151,132 +149,67 @@ impl<T: Tuning> Tuning for NotAdaptive<T> {
     const RELEASE_ORDER: ReleaseOrder = T::RELEASE_ORDER;
     const READER_WAIT: ReaderWait = T::READER_WAIT;
     const SPINNER_BIT: SpinnerBit = T::SPINNER_BIT;
-    const RW_PRECEDENCE: Precedence = T::RW_PRECEDENCE;
     const SX_PRECEDENCE: Precedence = T::SX_PRECEDENCE;
     const SX_STALE_BITS: StaleBits = T::SX_STALE_BITS;
     const LOCKMGR_ADAPTIVE: bool = T::LOCKMGR_ADAPTIVE;
     const LOCKMGR_SLEEP_FAILERS: SleepFailers = T::LOCKMGR_SLEEP_FAILERS;
 }
 
-macro_rules! presets {
-    ($($(#[$doc:meta])* $name:ident { $($switch:ident: $type:ty = $value:expr;)* })*) => {
+/// Presets of the time before `fcmpset`. What differs among them: the pre-reads of `lock`, of `unlock` and of waiters; what a
+/// waiter goes by after an attempt that failed; and its back-off.
+macro_rules! until_2016 {
+    ($($(#[$doc:meta])* $name:ident: $lock:literal, $unlock:literal, $hard:literal, $cas_value:ident, $backoff:ident;)*) => {
         $($(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
 
         impl Tuning for $name {
-            $(const $switch: $type = $value;)*
+            const LOCK_PRE_READ: bool = $lock;
+            const UNLOCK_PRE_READ: bool = $unlock;
+            const HARD_PRE_READ: bool = $hard;
+            const CAS_VALUE: CasValue = CasValue::$cas_value;
+            const BACKOFF: Backoff = Backoff::$backoff;
+            const FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
+            const WAITER_CAS_FAIL: WaiterCasFail = Fcmpset2017::WAITER_CAS_FAIL;
+            const RELEASE_ORDER: ReleaseOrder = Fcmpset2017::RELEASE_ORDER;
+            const READER_WAIT: ReaderWait = Fcmpset2017::READER_WAIT;
+            const SPINNER_BIT: SpinnerBit = Fcmpset2017::SPINNER_BIT;
+            const SX_PRECEDENCE: Precedence = Fcmpset2017::SX_PRECEDENCE;
+            const LOCKMGR_ADAPTIVE: bool = Fcmpset2017::LOCKMGR_ADAPTIVE;
         })*
     };
 }
 
-presets! {
+until_2016! {
     /// FreeBSD 10.1: no pre-read, no back-off. A waiter writes before it reads.
-    Era2014 {
-        HARD_PRE_READ: bool = false;
-        CAS_VALUE: CasValue = CasValue::Reread;
-        BACKOFF: Backoff = Backoff::None;
-        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
-        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
-        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
-        READER_WAIT: ReaderWait = ReaderWait::OnePause;
-        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
-        SX_PRECEDENCE: Precedence = Precedence::Readers;
-        LOCKMGR_ADAPTIVE: bool = false;
-    }
+    Era2014: false, false, false, Reread, None;
     /// [`Era2014`] with the pre-reads of the fast paths, and not that of waiters.
-    PreReadFastPath {
-        LOCK_PRE_READ: bool = true;
-        UNLOCK_PRE_READ: bool = true;
-        HARD_PRE_READ: bool = false;
-        CAS_VALUE: CasValue = CasValue::Reread;
-        BACKOFF: Backoff = Backoff::None;
-        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
-        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
-        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
-        READER_WAIT: ReaderWait = ReaderWait::OnePause;
-        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
-        SX_PRECEDENCE: Precedence = Precedence::Readers;
-        LOCKMGR_ADAPTIVE: bool = false;
-    }
+    PreReadFastPath: true, true, false, Reread, None;
     /// [`Era2014`] with the pre-read of waiters only.
-    PreReadHardPath {
-        CAS_VALUE: CasValue = CasValue::Reread;
-        BACKOFF: Backoff = Backoff::None;
-        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
-        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
-        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
-        READER_WAIT: ReaderWait = ReaderWait::OnePause;
-        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
-        SX_PRECEDENCE: Precedence = Precedence::Readers;
-        LOCKMGR_ADAPTIVE: bool = false;
-    }
+    PreReadHardPath: false, false, true, Reread, None;
     /// [`Era2014`] with the pre-reads of waiters and of the fast path of `lock`, and not that of `unlock`.
-    PreReadLock {
-        LOCK_PRE_READ: bool = true;
-        CAS_VALUE: CasValue = CasValue::Reread;
-        BACKOFF: Backoff = Backoff::None;
-        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
-        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
-        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
-        READER_WAIT: ReaderWait = ReaderWait::OnePause;
-        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
-        SX_PRECEDENCE: Precedence = Precedence::Readers;
-        LOCKMGR_ADAPTIVE: bool = false;
-    }
+    PreReadLock: true, false, true, Reread, None;
     /// [`Era2014`] with all pre-reads: the patch of November 2015 as it was posted.
-    PreReadEverywhere {
-        LOCK_PRE_READ: bool = true;
-        UNLOCK_PRE_READ: bool = true;
-        CAS_VALUE: CasValue = CasValue::Reread;
-        BACKOFF: Backoff = Backoff::None;
-        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
-        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
-        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
-        READER_WAIT: ReaderWait = ReaderWait::OnePause;
-        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
-        SX_PRECEDENCE: Precedence = Precedence::Readers;
-        LOCKMGR_ADAPTIVE: bool = false;
-    }
+    PreReadEverywhere: true, true, true, Reread, None;
     /// [`PreReadEverywhere`] whose waiters keep the value that they have read: the form of the patch before. One that loses
     /// the race for a free mutex sleeps.
-    Preloaded {
-        LOCK_PRE_READ: bool = true;
-        UNLOCK_PRE_READ: bool = true;
-        CAS_VALUE: CasValue = CasValue::Kept;
-        BACKOFF: Backoff = Backoff::None;
-        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
-        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
-        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
-        READER_WAIT: ReaderWait = ReaderWait::OnePause;
-        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
-        SX_PRECEDENCE: Precedence = Precedence::Readers;
-        LOCKMGR_ADAPTIVE: bool = false;
-    }
+    Preloaded: true, true, true, Kept, None;
     /// [`PreReadEverywhere`] with the linear, random back-off of August 2016.
-    LinearBackoff2016 {
-        LOCK_PRE_READ: bool = true;
-        UNLOCK_PRE_READ: bool = true;
-        CAS_VALUE: CasValue = CasValue::Reread;
-        BACKOFF: Backoff = Backoff::Linear;
-        FOLLOW_OWNER: FollowOwner = FollowOwner::Same;
-        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
-        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
-        READER_WAIT: ReaderWait = ReaderWait::OnePause;
-        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
-        SX_PRECEDENCE: Precedence = Precedence::Readers;
-        LOCKMGR_ADAPTIVE: bool = false;
-    }
-    /// What came after the pre-read, of March 2017: the fast paths write at once, waiters go by what a failed write has found,
-    /// and back off exponentially.
-    Fcmpset2017 {
-        WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
-        RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
-        READER_WAIT: ReaderWait = ReaderWait::OnePause;
-        SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
-        SX_PRECEDENCE: Precedence = Precedence::Readers;
-        LOCKMGR_ADAPTIVE: bool = false;
-    }
+    LinearBackoff2016: true, true, true, Reread, Linear;
+}
+
+/// What came after the pre-read, of March 2017: the fast paths write at once, waiters go by what a failed write has found,
+/// and back off exponentially.
+#[derive(Debug)]
+pub struct Fcmpset2017;
+
+impl Tuning for Fcmpset2017 {
+    const WAITER_CAS_FAIL: WaiterCasFail = WaiterCasFail::Restart;
+    const RELEASE_ORDER: ReleaseOrder = ReleaseOrder::CollectFirst;
+    const READER_WAIT: ReaderWait = ReaderWait::OnePause;
+    const SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+    const SX_PRECEDENCE: Precedence = Precedence::Readers;
+    const LOCKMGR_ADAPTIVE: bool = false;
 }
 
 /// The present one, by a name of its own beside the dated ones.

@@ -3,10 +3,12 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::options::{Failure, Held, Interlock, Options};
-use super::{EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, Pace, holder_of, is_free};
+use super::{EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, holder_of, is_free};
 use crate::events::LockEvent;
 use crate::freebsd::Host;
 use crate::freebsd::chain::{Locked, Queue};
+use crate::freebsd::exchange::Exchange;
+use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
 use crate::platform::Atomic;
 
@@ -23,7 +25,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 debug_assert!(false, "drains a lock that it holds");
                 return Err(Failure::Deadlock);
             }
-            let mut pace = Pace::default();
+            let mut spinning = Spinning::default();
             loop {
                 // The others do not go by it.
                 let seen = if T::CAS_VALUE == CasValue::Found { self.word.load(Relaxed) } else { FREE };
@@ -37,52 +39,50 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                     return Err(Failure::Busy);
                 }
                 interlock.release();
-                self.sleep_to_drain(&mut pace);
+                self.sleep_to_drain(&mut spinning);
             }
         })
     }
 
     /// Sleeps in the chain; or wakes those that wait at a free lock; or has reason to look again.
-    fn sleep_to_drain(&self, pace: &mut Pace) {
+    fn sleep_to_drain(&self, spinning: &mut Spinning) {
         let chain = Locked::<P>::of(self);
         let mut seen = self.word.load(Relaxed);
         loop {
             if seen == FREE {
-                _ = Self::restart(chain, seen);
-                return;
+                return chain.cancel();
             }
             if is_free(seen) {
-                return self.let_in(seen, chain, pace);
+                return self.let_in(seen, chain, spinning);
             }
             if seen & EXCLUSIVE_WAITERS != 0 {
                 break;
             }
             // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
-            match self.exchange(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
+            match self.word.exchange::<T>(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
                 Ok(()) => break,
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
             if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
-                _ = Self::restart(chain, seen);
-                return;
+                return chain.restart();
             }
         }
         chain.sleep(Queue::Exclusive);
-        *pace = Pace::default();
+        *spinning = Spinning::default();
     }
 
     /// 0 with waiters -> 0: wakes them, and gives them a while to acquire the lock.
-    fn let_in(&self, seen: u64, chain: Locked<'_, P>, pace: &mut Pace) {
+    fn let_in(&self, seen: u64, chain: Locked<'_, P>, spinning: &mut Spinning) {
         let wakes = Self::next(seen, &chain, self.sleep_failers.load(Relaxed));
         // Relaxed: whoever acquires it next sees what the last holder has released, which this step passes on.
-        if self.exchange(seen, wakes.left, Relaxed).is_err() {
+        if self.word.exchange::<T>(seen, wakes.left, Relaxed).is_err() {
             return;
         }
         self.sleep_failers.store(0, Relaxed);
         Self::wake(&wakes, chain);
         // As a look brings the line here, less and less often.
-        while self.word.load(Relaxed) == FREE && !P::should_give_way(&mut pace.spin) {
-            pace.delay.wait::<P>(T::BACKOFF);
+        while self.word.load(Relaxed) == FREE && !spinning.is_over::<P>() {
+            spinning.delay::<P, T>();
         }
     }
 }

@@ -2,14 +2,17 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::options::{Failure, Held, Interlock, Options, Recursion};
+use super::options::{Failure, Held, Interlock, Options};
 use super::{
-    EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, Pace, RECURSED, SHARER, WAITERS, holder_of, is_free, owned_by,
+    EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, RECURSED, SHARER, WAITERS, holder_of, is_free, owned_by,
 };
 use crate::events::LockEvent;
 use crate::freebsd::Host;
 use crate::freebsd::chain::{Locked, Queue};
+use crate::freebsd::exchange::Exchange;
 use crate::freebsd::holds::{self, SharedLock};
+use crate::freebsd::recursion::Recursion;
+use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::schedule::ThreadId;
@@ -43,15 +46,12 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
         }
         // 0 -> t
         // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
-        self.exchange(FREE, owned_by(me), Acquire)
+        self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
     /// t -> t|RECURSED.
     fn recurse(&self) {
-        // Relaxed: the holder's own.
-        let depth = self.depth.load(Relaxed) + 1;
-        self.depth.store(depth, Relaxed);
-        if depth == 1 {
+        if self.depth.deepen() == 1 {
             // A read-modify-write: a waiter may set its bit at the same time. Relaxed: nothing is published.
             self.word.fetch_or(RECURSED, Relaxed);
         }
@@ -90,11 +90,11 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 return self.own_again(options);
             }
             let limit = options.limit(&self.attributes);
-            let mut pace = Pace::default();
+            let mut spinning = Spinning::default();
             loop {
                 if seen != FREE {
                     if Self::may_spin(options, interlock)
-                        && let Some(now) = self.spin(seen, &mut pace, |seen| seen == FREE)
+                        && let Some(now) = self.spin(seen, &mut spinning, |seen| seen == FREE)
                     {
                         seen = now;
                     } else if !options.sleeps {
@@ -105,7 +105,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                             Some(now) => seen = now,
                             None => return Ok(()),
                         }
-                        pace = Pace::default();
+                        spinning = Spinning::default();
                     }
                 }
                 match self.attempt(me, seen) {
@@ -140,12 +140,13 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         let mut seen = self.word.load(Relaxed);
         loop {
             if seen == FREE {
-                return Ok(Some(Self::restart(chain, seen)));
+                chain.cancel();
+                return Ok(Some(seen));
             }
             let found = if is_free(seen) {
                 // 0 -> t; waiters stay.
                 // Ordering: Acquire, as in `attempt`.
-                match self.exchange(seen, owned_by(me) | seen & WAITERS, Acquire) {
+                match self.word.exchange::<T>(seen, owned_by(me) | seen & WAITERS, Acquire) {
                     Ok(()) => return Ok(None),
                     Err(found) => found,
                 }
@@ -153,14 +154,15 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 break;
             } else {
                 // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
-                match self.exchange(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
+                match self.word.exchange::<T>(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
                     Ok(()) => break,
                     Err(found) => found,
                 }
             };
-            seen = self.after_failure(found);
+            seen = self.word.after_failure::<T>(found);
             if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
-                return Ok(Some(Self::restart(chain, seen)));
+                chain.restart();
+                return Ok(Some(seen));
             }
         }
         self.sleep(chain, Queue::Exclusive, options, limit)?;
@@ -178,9 +180,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 "releases a lock that it does not hold"
             );
             if seen & RECURSED != 0 {
-                let depth = self.depth.load(Relaxed) - 1;
-                self.depth.store(depth, Relaxed);
-                if depth == 0 {
+                if self.depth.unwind() == 0 {
                     // t|RECURSED -> t. Relaxed: as in `recurse`.
                     self.word.fetch_and(!RECURSED, Relaxed);
                 }
@@ -188,9 +188,9 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
             }
             while seen & WAITERS == 0 {
                 // Ordering: Release, as in `release`.
-                match self.exchange(seen, FREE, Release) {
+                match self.word.exchange::<T>(seen, FREE, Release) {
                     Ok(()) => return,
-                    Err(found) => seen = self.after_failure(found),
+                    Err(found) => seen = self.word.after_failure::<T>(found),
                 }
             }
             self.release_contested();
@@ -214,9 +214,9 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         let mut seen = owned_by(me);
         loop {
             // Ordering: Release, pairs with the Acquires of the sharers that come: our section happens before theirs.
-            match self.exchange(seen, SHARER | seen & WAITERS, Release) {
+            match self.word.exchange::<T>(seen, SHARER | seen & WAITERS, Release) {
                 Ok(()) => return holds::add::<P>(SharedLock::LockMgr),
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
             debug_assert!(holder_of(seen) == Holder::Thread(me), "downgrades a lock that it does not hold");
             debug_assert!(seen & RECURSED == 0, "downgrades a lock that it holds more than once");

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::super::recursion::Recursion;
 use crate::platform::{Clock, Platform};
 use crate::waiter::{Cancellation, GaveUp, Limit};
 
@@ -90,17 +91,6 @@ pub enum Sharing {
     Allowed,
     /// Who asks for a share has it exclusively. It is neither upgraded nor downgraded then: both do nothing.
     Disabled,
-}
-
-/// Whether the exclusive holder may acquire it again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Recursion {
-    /// It may not.
-    #[default]
-    Forbidden,
-    /// It may, and releases it as often.
-    Permitted,
 }
 
 /// What a lock is for its life: the flags of `lockinit`. (Those for `WITNESS` and lock profiling have nothing to say here;

@@ -4,13 +4,14 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::options::{Bypass, Failure, Held, Interlock, Options};
 use super::{
-    EXCLUSIVE, EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, Pace, SHARED_WAITERS, SHARER, WAITERS, holder_of,
-    owned_by,
+    EXCLUSIVE, EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, SHARED_WAITERS, SHARER, WAITERS, holder_of, owned_by,
 };
 use crate::events::LockEvent;
 use crate::freebsd::Host;
 use crate::freebsd::chain::{Locked, Queue};
+use crate::freebsd::exchange::Exchange;
 use crate::freebsd::holds::{self, SharedLock};
+use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{SleepFailers, Tuning, WaiterCasFail};
 use crate::platform::{Atomic, Platform};
 use crate::waiter::Limit;
@@ -37,9 +38,9 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
         while admits(seen, goes_past) {
             // Ordering: Acquire, pairs with the Releases of exclusive holders, in `release`, `release_exclusive_slow`, `release_contested`
             // and `downgrade_exclusive`: the last holder's section happens before ours.
-            match self.exchange(seen, seen + SHARER, Acquire) {
+            match self.word.exchange::<T>(seen, seen + SHARER, Acquire) {
                 Ok(()) => return Ok(()),
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
         }
         Err(seen)
@@ -54,9 +55,9 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
                 return Err(seen);
             }
             // Ordering: Release, pairs with the Acquires of the exclusive holder that comes next: our section happens before its.
-            match self.exchange(seen, seen - SHARER, Release) {
+            match self.word.exchange::<T>(seen, seen - SHARER, Release) {
                 Ok(()) => return Ok(()),
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
         }
     }
@@ -96,14 +97,14 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 Bypass::Caller => true,
             };
             let limit = options.limit(&self.attributes);
-            let mut pace = Pace::default();
+            let mut spinning = Spinning::default();
             loop {
                 match self.add_sharer(seen, goes_past) {
                     Ok(()) => return Ok(()),
                     Err(now) => seen = now,
                 }
                 if Self::may_spin(options, interlock)
-                    && let Some(now) = self.spin(seen, &mut pace, |seen| admits(seen, goes_past))
+                    && let Some(now) = self.spin(seen, &mut spinning, |seen| admits(seen, goes_past))
                 {
                     seen = now;
                     continue;
@@ -113,7 +114,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 }
                 interlock.release();
                 seen = self.sleep_shared(goes_past, options, &limit)?;
-                pace = Pace::default();
+                spinning = Spinning::default();
             }
         })
     }
@@ -129,18 +130,20 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         let mut seen = self.word.load(Relaxed);
         loop {
             if admits(seen, goes_past) {
-                return Ok(Self::restart(chain, seen));
+                chain.cancel();
+                return Ok(seen);
             }
             if seen & SHARED_WAITERS != 0 {
                 break;
             }
             // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
-            match self.exchange(seen, seen | SHARED_WAITERS, Relaxed) {
+            match self.word.exchange::<T>(seen, seen | SHARED_WAITERS, Relaxed) {
                 Ok(()) => break,
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
             if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
-                return Ok(Self::restart(chain, seen));
+                chain.restart();
+                return Ok(seen);
             }
         }
         self.sleep(chain, Queue::Shared, options, limit)?;
@@ -160,7 +163,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         }
         let owned = owned_by(P::thread_id());
         // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
-        if seen != owned || self.exchange(owned, FREE, Release).is_err() {
+        if seen != owned || self.word.exchange::<T>(owned, FREE, Release).is_err() {
             self.release_exclusive_slow();
         }
     }
@@ -184,9 +187,9 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 let wakes = Self::next(seen, &chain, sleep_failers);
                 self.sleep_failers.store(0, Relaxed);
                 // Ordering: Release, as in `drop_sharer`.
-                match self.exchange(seen, wakes.left, Release) {
+                match self.word.exchange::<T>(seen, wakes.left, Release) {
                     Ok(()) => return Self::wake(&wakes, chain),
-                    Err(found) => seen = self.after_failure(found),
+                    Err(found) => seen = self.word.after_failure::<T>(found),
                 }
                 if T::LOCKMGR_SLEEP_FAILERS != SleepFailers::Forgotten {
                     self.sleep_failers.store(sleep_failers, Relaxed);
@@ -209,9 +212,9 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
             }
             // s -> s-1, of several.
             // Ordering: Release, as in `drop_sharer`.
-            match self.exchange(seen, seen - SHARER, Release) {
+            match self.word.exchange::<T>(seen, seen - SHARER, Release) {
                 Ok(()) => break,
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
         }
         holds::remove::<P>(HOLDS);
@@ -228,12 +231,12 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         debug_assert!(sharers_of(seen) > 0, "upgrades a lock that nobody shares");
         while sharers_of(seen) == 1 {
             // Ordering: Acquire, pairs with the Releases of sharers in `drop_sharer`: their sections happen before ours.
-            match self.exchange(seen, owned_by(P::thread_id()) | seen & WAITERS, Acquire) {
+            match self.word.exchange::<T>(seen, owned_by(P::thread_id()) | seen & WAITERS, Acquire) {
                 Ok(()) => {
                     holds::remove::<P>(HOLDS);
                     return Ok(());
                 }
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
         }
         Err(seen)

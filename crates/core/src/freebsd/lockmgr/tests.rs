@@ -2,21 +2,17 @@ use core::cell::Cell;
 use std::boxed::Box;
 
 use super::*;
-use crate::freebsd::rwsx::tests::{OTHER, acting, me};
-use crate::freebsd::tuning::{
-    Current, Era2014, Fcmpset2017, LinearBackoff2016, NotAdaptive, PreReadEverywhere, PreReadFastPath,
-    PreReadHardPath, Preloaded,
-};
+use crate::events::LockEvent;
+use crate::freebsd::recursion::Recursion;
+use crate::freebsd::tuning::{Current, NotAdaptive};
 use crate::native::Native;
 use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
-use crate::testing::{OneThread, events_of, mistake, set_owner_state};
+use crate::testing::{OTHER, OneThread, THIRD, acting, events_of, me, mistake, set_owner_state};
 use crate::waiter::GaveUp;
 
 const _: () = assert!(size_of::<LockMgr<Native>>() == 32);
 /// All bits zero is a lock with the default attributes.
 const _: () = assert!(Sharing::Allowed as u8 == 0 && Recursion::Forbidden as u8 == 0);
-
-const THIRD: ThreadId = ThreadId::new(9).unwrap();
 
 type Lock<T = Standard> = LockMgr<OneThread, T>;
 type Asked = Options<'static, OneThread>;
@@ -77,15 +73,8 @@ macro_rules! in_all_forms {
             use super::*;
             $(#[test]
             fn $test() {
-                super::$test::<Current>();
+                each_preset!(super::$test);
                 super::$test::<NotAdaptive<Current>>();
-                super::$test::<Era2014>();
-                super::$test::<PreReadHardPath>();
-                super::$test::<PreReadFastPath>();
-                super::$test::<PreReadEverywhere>();
-                super::$test::<Preloaded>();
-                super::$test::<LinearBackoff2016>();
-                super::$test::<Fcmpset2017>();
             })*
         }
     };
@@ -126,7 +115,7 @@ fn is_taken_again_where_permitted<T: Tuning>() {
     lock.done(Operation::Exclusive);
     lock.done(Operation::Exclusive);
     assert_eq!(lock.does(Operation::Exclusive, &Options::new().no_wait()), Ok(()));
-    assert_eq!((lock.now(), lock.depth.load(Relaxed)), (owned_by(me()) | RECURSED, 2));
+    assert_eq!((lock.now(), lock.depth.get()), (owned_by(me()) | RECURSED, 2));
     lock.word.fetch_or(SHARED_WAITERS, Relaxed);
     lock.done(Operation::Unlock);
     assert_eq!((lock.now(), lock.is_recursed()), (owned_by(me()) | RECURSED | SHARED_WAITERS, true));

@@ -16,7 +16,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
 
     /// How often the caller, who must hold it, has locked it again.
     pub fn depth(&self) -> u32 {
-        self.depth.load(Relaxed)
+        self.depth.get()
     }
 
     /// Whether the caller holds it.

@@ -2,39 +2,24 @@ use std::boxed::Box;
 
 use super::*;
 use crate::freebsd::chain::tests::{is_awake, sleeper_at};
-use crate::freebsd::tuning::{
-    Current, Era2014, Fcmpset2017, LinearBackoff2016, NotAdaptive, PreReadEverywhere, PreReadFastPath,
-    PreReadHardPath, Preloaded,
-};
+use crate::freebsd::tuning::{Current, Era2014, Fcmpset2017, NotAdaptive, PreReadEverywhere, Preloaded};
 use crate::native::Native;
-use crate::schedule::{Schedule, Sections};
+use crate::schedule::Sections;
 use crate::testing::{
-    OneThread, PAUSES, THREAD_ID, events_of, meanwhile, mistake, others_are_done, set_owner_state,
+    OTHER, OneThread, THIRD, acting, events_of, me, meanwhile, mistake, others_are_done, set_owner_state,
 };
 
 const _: () = assert!(size_of::<Mtx<Native>>() == 8);
 
 type Mutex<T = Standard> = Mtx<OneThread, T>;
 
-/// Other threads than this one.
-const OTHER: ThreadId = ThreadId::new(7).unwrap();
-const THIRD: ThreadId = ThreadId::new(9).unwrap();
-
 fn leaked<T: Tuning>() -> &'static Mutex<T> {
     Box::leak(Box::default())
 }
 
-/// Does it as another thread would.
-fn acting<R>(thread: ThreadId, act: impl FnOnce() -> R) -> R {
-    let me = THREAD_ID.replace(thread);
-    let r = act();
-    THREAD_ID.set(me);
-    r
-}
-
 impl<T: Tuning> Mutex<T> {
     fn now(&self) -> (u32, u32) {
-        (self.word.load(Relaxed), self.depth.load(Relaxed))
+        (self.word.load(Relaxed), self.depth.get())
     }
 
     fn lock_as(&self, thread: ThreadId) {
@@ -50,10 +35,6 @@ impl<T: Tuning> Mutex<T> {
     fn is_contested(&self) -> bool {
         self.now().0 & CONTESTED != 0
     }
-}
-
-fn me() -> ThreadId {
-    OneThread::thread_id()
 }
 
 fn locks_and_unlocks<T: Tuning>() {
@@ -187,24 +168,6 @@ fn tires<T: Tuning>() {
     assert_eq!(events_of(LockEvent::ChainSleep), before + 1);
 }
 
-macro_rules! in_all_forms {
-    ($($test:ident)*) => {
-        mod in_all_forms {
-            use super::*;
-            $(#[test]
-            fn $test() {
-                super::$test::<Current>();
-                super::$test::<Era2014>();
-                super::$test::<PreReadHardPath>();
-                super::$test::<PreReadFastPath>();
-                super::$test::<PreReadEverywhere>();
-                super::$test::<Preloaded>();
-                super::$test::<LinearBackoff2016>();
-                super::$test::<Fcmpset2017>();
-            })*
-        }
-    };
-}
 in_all_forms!(locks_and_unlocks recurses spins sleeps is_overtaken wakes_all tires);
 
 /// What a thread does that has seen the mutex free, and lost the race to one that runs: whether it sleeps.
@@ -235,46 +198,6 @@ fn a_lost_race_is_slept_on_only_where_the_value_read_is_kept() {
     assert_eq!(events_of(LockEvent::ChainCancel), cancelled);
     assert!(!sleeps_after_a_lost_race::<PreReadEverywhere>() && !sleeps_after_a_lost_race::<Era2014>());
     assert_eq!(events_of(LockEvent::ChainCancel), cancelled + 2, "two went to the chain for nothing");
-}
-
-/// Another owner comes while a thread spins for the first; how long the thread pauses.
-fn pauses_for_two_owners<T: Tuning>() -> std::vec::Vec<u32> {
-    let mutex = leaked::<T>();
-    mutex.lock_as(OTHER);
-    meanwhile(|| {
-        mutex.unlock_as(OTHER);
-        mutex.lock_as(THIRD);
-    });
-    PAUSES.take();
-    let mut pace = Pace::default();
-    let seen = mutex.spin(OTHER, &mut pace);
-    match T::FOLLOW_OWNER {
-        FollowOwner::Same => assert_eq!(seen, Ok(owned_by(THIRD))),
-        FollowOwner::Any => assert_eq!(seen, Err(Stop::GiveWay)),
-    }
-    mutex.unlock_as(THIRD);
-    PAUSES.take()
-}
-
-#[test]
-fn a_spinner_follows_the_owner_as_it_says() {
-    assert_eq!(pauses_for_two_owners::<Era2014>(), []);
-    assert_eq!(pauses_for_two_owners::<LinearBackoff2016>(), [40]);
-    assert_eq!(pauses_for_two_owners::<Current>(), [1, 2, 4, 8, 16]);
-}
-
-#[test]
-fn a_spinner_stops_when_the_next_owner_sleeps() {
-    let mutex = leaked::<Current>();
-    mutex.lock_as(OTHER);
-    meanwhile(|| {
-        mutex.unlock_as(OTHER);
-        mutex.lock_as(THIRD);
-        set_owner_state(THIRD, OwnerState::Asleep);
-    });
-    assert_eq!(mutex.spin(OTHER, &mut Pace::default()), Err(Stop::OwnerSleeps));
-    set_owner_state(THIRD, OwnerState::Running);
-    mutex.unlock_as(THIRD);
 }
 
 #[test]
@@ -386,16 +309,4 @@ fn who_does_not_spin_sleeps_though_the_owner_runs() {
         events_of(LockEvent::ChainSleep) - before
     }
     assert_eq!((sleeps::<NotAdaptive>(), sleeps::<NotAdaptive<Era2014>>(), sleeps::<Current>()), (1, 1, 0));
-}
-
-#[test]
-fn a_spinner_says_how_long_it_has_paused() {
-    let mutex = leaked::<Current>();
-    mutex.lock_as(OTHER);
-    set_owner_state(OTHER, OwnerState::Running);
-    let mut pace = Pace::default();
-    assert_eq!(mutex.spin(OTHER, &mut pace), Err(Stop::GiveWay));
-    assert!(pace.delay.total() > u64::from(pace.spin.turns), "the delays grow");
-    assert_eq!(u64::from(pace.spin.since_clock), pace.delay.total());
-    mutex.unlock_as(OTHER);
 }

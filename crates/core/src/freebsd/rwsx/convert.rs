@@ -2,11 +2,12 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::write::Recursion;
 use super::{DESTROYED, FREE, Kind, RECURSED, RwSx, WAITERS, is_free, owned_by, readers_of, writer_of};
 use crate::freebsd::Host;
+use crate::freebsd::exchange::Exchange;
 use crate::freebsd::holds;
 use crate::freebsd::mtx::InUse;
+use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::Tuning;
 use crate::platform::Atomic;
 use crate::raw::RawTryLock;
@@ -54,12 +55,12 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         while readers_of(seen) == 1 {
             // 1 reader -> t; waiters stay, and SPINNER goes.
             // Ordering: Acquire, pairs with the Releases of readers in `drop_reader`: their sections happen before ours.
-            match self.exchange(seen, owned_by(me) | seen & WAITERS, Acquire) {
+            match self.word.exchange::<T>(seen, owned_by(me) | seen & WAITERS, Acquire) {
                 Ok(()) => {
                     holds::remove::<P>(K::HOLDS);
                     return true;
                 }
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
         }
         false
@@ -72,7 +73,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     /// How often the caller, who must write it, has locked it again.
     pub fn depth(&self) -> u32 {
-        self.depth.load(Relaxed)
+        self.depth.get()
     }
 
     /// Whether the caller writes it.

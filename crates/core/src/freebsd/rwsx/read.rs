@@ -9,6 +9,7 @@ use super::{
 use crate::events::LockEvent;
 use crate::freebsd::Host;
 use crate::freebsd::chain::{Abandoned, Locked, Queue};
+use crate::freebsd::exchange::Exchange;
 use crate::freebsd::tuning::{SpinnerBit, StaleBits, Tuning, WaiterCasFail};
 use crate::freebsd::{holds, lock_delay};
 use crate::platform::{Atomic, Platform};
@@ -31,9 +32,9 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
             }
             let left = if is_last { Self::spinner_left(seen) } else { seen - READER };
             // Ordering: Release, pairs with the Acquires of the writer that comes next: our section happens before its.
-            match self.exchange(seen, left, Release) {
+            match self.word.exchange::<T>(seen, left, Release) {
                 Ok(()) => return Ok(()),
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
         }
     }
@@ -100,9 +101,8 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     fn spin_for_spinner(&self, pace: &mut Pace) -> u64 {
         /// Between two looks. As in the kernel.
         const PAUSES: u32 = 2;
-        while !P::should_give_way(&mut pace.spin) {
-            pace.delay.pause::<P>(PAUSES);
-            pace.spin.paused(PAUSES);
+        while !pace.spinning.is_over::<P>() {
+            pace.spinning.pause::<P>(PAUSES);
             let seen = self.word.load(Relaxed);
             if !is_spoken_for(seen) {
                 return seen;
@@ -121,33 +121,26 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         loop {
             let stays_awake = !pace.is_tired && (Self::is_written_by_runner(seen) || is_spoken_for(seen));
             if stays_awake || Self::admits(seen, reads) {
-                P::count(LockEvent::ChainCancel);
+                chain.cancel();
                 return Ok(seen);
             }
             if seen & READ_WAITERS != 0 {
                 break;
             }
             // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
-            match self.exchange(seen, seen | READ_WAITERS, Relaxed) {
+            match self.word.exchange::<T>(seen, seen | READ_WAITERS, Relaxed) {
                 Ok(()) => break,
-                Err(found) => seen = self.after_failure(found),
+                Err(found) => seen = self.word.after_failure::<T>(found),
             }
             if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
-                return Ok(Self::restart(chain, seen));
+                chain.restart();
+                return Ok(seen);
             }
         }
         let slept = chain.sleep_within(Queue::Shared, limit);
         *pace = Pace::fresh::<T>();
         // The bit may stay: invariant 3.
         slept.map(|()| self.word.load(Relaxed)).map_err(|Abandoned { why, .. }| why)
-    }
-
-    /// Leaves the chain, where it has lost a race.
-    pub(super) fn restart(chain: Locked<'_, P>, seen: u64) -> u64 {
-        drop(chain);
-        P::count(LockEvent::ChainCancel);
-        P::cpu_relax(0);
-        seen
     }
 
     /// The last reader leaves, and somebody waits.
@@ -164,9 +157,9 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 }
                 let (queue, left) = Self::next_queue(seen, &chain, |seen_by| seen_by == StaleBits::SeenByAll);
                 // Ordering: Release, as in `drop_reader`.
-                match self.exchange(seen, Self::spinner_left(seen) | left, Release) {
+                match self.word.exchange::<T>(seen, Self::spinner_left(seen) | left, Release) {
                     Ok(()) => return chain.wake_all(queue),
-                    Err(found) => seen = self.after_failure(found),
+                    Err(found) => seen = self.word.after_failure::<T>(found),
                 }
             }
         });

@@ -10,36 +10,19 @@ use crate::freebsd::chain::tests::{is_awake, sleeper_at};
 use crate::freebsd::holds::SharedHolds;
 use crate::freebsd::rw::{Rw, RwKind};
 use crate::freebsd::sx::SxKind;
-use crate::freebsd::tuning::{
-    Current, Era2014, Fcmpset2017, LinearBackoff2016, PreReadEverywhere, PreReadFastPath, PreReadHardPath,
-    SpinnerBit,
-};
+use crate::freebsd::tuning::{Current, Era2014, SpinnerBit};
 use crate::native::Native;
-use crate::schedule::{Schedule, Sections};
-use crate::testing::{OneThread, SPINS, THREAD_ID, events_of, meanwhile, others_are_done, set_owner_state};
+use crate::schedule::Sections;
+use crate::testing::{
+    OTHER, OneThread, SPINS, THIRD, acting, events_of, me, meanwhile, others_are_done, set_owner_state,
+};
 
 const _: () = assert!(size_of::<Rw<Native>>() == 16);
-
-/// Other threads than this one.
-pub const OTHER: ThreadId = ThreadId::new(7).unwrap();
-const THIRD: ThreadId = ThreadId::new(9).unwrap();
 
 pub type Lock<T, K> = RwSx<OneThread, T, K>;
 
 pub fn leaked<T: Tuning, K: Kind>() -> &'static Lock<T, K> {
     Box::leak(Box::default())
-}
-
-/// Does it as another thread would.
-pub fn acting<R>(thread: ThreadId, act: impl FnOnce() -> R) -> R {
-    let me = THREAD_ID.replace(thread);
-    let r = act();
-    THREAD_ID.set(me);
-    r
-}
-
-pub fn me() -> ThreadId {
-    OneThread::thread_id()
 }
 
 impl<T: Tuning, K: Kind> Lock<T, K> {
@@ -141,12 +124,12 @@ fn is_written_recursively<T: Tuning, K: Kind>() {
         lock.lock_recursive();
         lock.lock_recursive();
         assert!(lock.try_lock_recursive() && lock.is_recursed());
-        assert_eq!((lock.now(), lock.depth.load(Relaxed)), (owned_by(me()) | RECURSED, 2));
+        assert_eq!((lock.now(), lock.depth.get()), (owned_by(me()) | RECURSED, 2));
         lock.word.fetch_or(READ_WAITERS, Relaxed);
         lock.unlock(&());
-        assert_eq!((lock.now(), lock.depth.load(Relaxed)), (owned_by(me()) | RECURSED | READ_WAITERS, 1));
+        assert_eq!((lock.now(), lock.depth.get()), (owned_by(me()) | RECURSED | READ_WAITERS, 1));
         lock.unlock(&());
-        assert_eq!((lock.now(), lock.depth.load(Relaxed)), (owned_by(me()) | READ_WAITERS, 0));
+        assert_eq!((lock.now(), lock.depth.get()), (owned_by(me()) | READ_WAITERS, 0));
         lock.unlock(&());
         assert!(lock.now() == FREE && lock.try_lock_recursive());
         lock.unlock(&());
@@ -373,13 +356,7 @@ macro_rules! in_all_forms {
                     super::$test::<T, RwKind>();
                     super::$test::<T, SxKind>();
                 }
-                of::<Current>();
-                of::<Era2014>();
-                of::<PreReadHardPath>();
-                of::<PreReadFastPath>();
-                of::<PreReadEverywhere>();
-                of::<LinearBackoff2016>();
-                of::<Fcmpset2017>();
+                each_preset!(of);
             })*
         }
     };
@@ -397,20 +374,3 @@ in_all_forms!(
     is_free_with_waiters
     readers_that_read_go_ahead
 );
-
-#[test]
-fn spinners_say_how_long_they_have_paused() {
-    fn said(pace: &Pace) -> bool {
-        pace.is_tired && pace.delay.total() > 0 && u64::from(pace.spin.since_clock) == pace.delay.total()
-    }
-    let (lock, mut pace) = (leaked::<Current, RwKind>(), Pace::fresh::<Current>());
-    lock.write_as(OTHER);
-    set_owner_state(OTHER, OwnerState::Running);
-    lock.spin_for_writer(OTHER, &mut pace);
-    assert!(said(&pace));
-    lock.unwrite_as(OTHER);
-
-    let mut pace = Pace::fresh::<Current>();
-    assert_eq!(lock.spin_for_readers(READER, &mut pace, |_| false), None);
-    assert!(said(&pace));
-}

@@ -10,18 +10,13 @@ use super::{
 use crate::events::LockEvent;
 use crate::freebsd::Host;
 use crate::freebsd::chain::{Abandoned, Locked, Queue};
+use crate::freebsd::exchange::Exchange;
 use crate::freebsd::lock_delay;
+use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::{CasValue, Precedence, ReleaseOrder, Tuning, WaiterCasFail};
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{Sections, ThreadId};
 use crate::waiter::{Chosen, GaveUp, Limit};
-
-/// Whether a writer may lock it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::freebsd) enum Recursion {
-    Forbidden,
-    Permitted,
-}
 
 /// That the caller should keep its processor: it is in a section until this is dropped.
 struct Section<P: Sections>(PhantomData<P>);
@@ -124,15 +119,14 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         }
         // 0 -> t, and SPINNER goes.
         // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
-        self.exchange(seen, owned_by(me), Acquire).map_err(|found| self.after_failure(found))
+        self.word
+            .exchange::<T>(seen, owned_by(me), Acquire)
+            .map_err(|found| self.word.after_failure::<T>(found))
     }
 
     /// t -> t|RECURSED, if that is permitted.
     pub(super) fn recurse(&self) {
-        // Relaxed: the writer's own.
-        let depth = self.depth.load(Relaxed) + 1;
-        self.depth.store(depth, Relaxed);
-        if depth == 1 {
+        if self.depth.deepen() == 1 {
             // A read-modify-write: a waiter may set its bit at the same time. Relaxed: nothing is published.
             self.word.fetch_or(RECURSED, Relaxed);
         }
@@ -159,8 +153,8 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         if shows_itself && seen & SPINNER == 0 {
             let section = Section::enter();
             // r -> r, SPINNER. Relaxed: it holds readers back, and publishes nothing.
-            if let Err(found) = self.exchange(seen, seen | SPINNER, Relaxed) {
-                return Some(self.after_failure(found));
+            if let Err(found) = self.word.exchange::<T>(seen, seen | SPINNER, Relaxed) {
+                return Some(self.word.after_failure::<T>(found));
             }
             wait.section = Some(section);
         }
@@ -176,13 +170,13 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             // Readers have come in the place of the writer: it has not spun for them yet.
             let are_new = readers_of(seen) > 0 && wait.whom == Whom::Writer;
             if !wait.pace.is_tired && (are_new || Self::is_written_by_runner(seen)) {
-                P::count(LockEvent::ChainCancel);
+                chain.cancel();
                 return Ok(Some(seen));
             }
             let found = if is_free(seen) {
                 // 0 -> t; waiters stay, and SPINNER goes.
                 // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
-                match self.exchange(seen, owned_by(wait.me) | seen & WAITERS, Acquire) {
+                match self.word.exchange::<T>(seen, owned_by(wait.me) | seen & WAITERS, Acquire) {
                     Ok(()) => return Ok(None),
                     Err(found) => found,
                 }
@@ -193,14 +187,15 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                     break;
                 }
                 // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
-                match self.exchange(seen, asleep, Relaxed) {
+                match self.word.exchange::<T>(seen, asleep, Relaxed) {
                     Ok(()) => break,
                     Err(found) => found,
                 }
             };
-            seen = self.after_failure(found);
+            seen = self.word.after_failure::<T>(found);
             if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
-                return Ok(Some(Self::restart(chain, seen)));
+                chain.restart();
+                return Ok(Some(seen));
             }
         }
         wait.section = None;
@@ -215,12 +210,10 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     #[inline(never)]
     pub(super) fn unlock_slow(&self, me: ThreadId, found: u64) {
         P::in_slow_path(|| {
-            let mut seen = self.after_failure(found);
+            let mut seen = self.word.after_failure::<T>(found);
             debug_assert!(writer_of(seen) == Some(me), "unlocks a lock that it does not write");
             if seen & RECURSED != 0 {
-                let depth = self.depth.load(Relaxed) - 1;
-                self.depth.store(depth, Relaxed);
-                if depth == 0 {
+                if self.depth.unwind() == 0 {
                     // t|RECURSED -> t. Relaxed: as in `recurse`.
                     self.word.fetch_and(!RECURSED, Relaxed);
                 }
@@ -229,7 +222,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             while seen & WAITERS == 0 {
                 match self.release(seen) {
                     Ok(()) => return,
-                    Err(found) => seen = self.after_failure(found),
+                    Err(found) => seen = self.word.after_failure::<T>(found),
                 }
             }
             self.release_contested();
@@ -268,7 +261,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             while seen & WAITERS == 0 {
                 match self.share(seen) {
                     Ok(()) => return,
-                    Err(found) => seen = self.after_failure(found),
+                    Err(found) => seen = self.word.after_failure::<T>(found),
                 }
             }
             self.downgrade_contested();

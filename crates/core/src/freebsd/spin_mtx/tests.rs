@@ -3,18 +3,14 @@ use std::boxed::Box;
 use std::thread_local;
 
 use super::*;
-use crate::freebsd::tuning::{
-    Current, Era2014, Fcmpset2017, LinearBackoff2016, PreReadEverywhere, Preloaded,
-};
+use crate::freebsd::tuning::{Current, Era2014};
 use crate::native::Native;
 use crate::schedule::{Schedule, Sections};
-use crate::testing::{OneThread, events_of, meanwhile, mistake, others_are_done, set};
+use crate::testing::{OTHER, OneThread, events_of, meanwhile, mistake, others_are_done, set};
 
 const _: () = assert!(size_of::<SpinMtx<Native>>() == 8);
 
 type Mutex<T = Standard, D = Counted> = SpinMtx<OneThread, T, D>;
-
-const OTHER: ThreadId = ThreadId::new(7).unwrap();
 
 fn leaked<T: Tuning, D: LongSpin>() -> &'static Mutex<T, D> {
     Box::leak(Box::default())
@@ -27,7 +23,7 @@ impl<T: Tuning, D: LongSpin> Mutex<T, D> {
     }
 
     fn now(&self) -> (u32, u32, u32) {
-        (self.word.load(Relaxed), self.depth.load(Relaxed), OneThread::section_depth())
+        (self.word.load(Relaxed), self.depth.get(), OneThread::section_depth())
     }
 }
 
@@ -73,22 +69,6 @@ fn waits<T: Tuning>() {
     unsafe { mutex.unlock(&()) };
 }
 
-macro_rules! in_all_forms {
-    ($($test:ident)*) => {
-        mod in_all_forms {
-            use super::*;
-            $(#[test]
-            fn $test() {
-                super::$test::<Current>();
-                super::$test::<Era2014>();
-                super::$test::<PreReadEverywhere>();
-                super::$test::<Preloaded>();
-                super::$test::<LinearBackoff2016>();
-                super::$test::<Fcmpset2017>();
-            })*
-        }
-    };
-}
 in_all_forms!(locks_and_unlocks waits);
 
 thread_local! {

@@ -4,24 +4,15 @@ use super::*;
 use crate::freebsd::tuning::Era2014;
 use crate::native::Native;
 use crate::schedule::{Schedule, Sections};
-use crate::testing::{OneThread, THREAD_ID, meanwhile, mistake, others_are_done};
+use crate::testing::{OTHER, OneThread, acting, meanwhile, mistake, others_are_done};
 
 const _: () = assert!(size_of::<ThreadLock<Native>>() == 8 + size_of::<usize>());
 
 type Lock<T = Standard> = ThreadLock<OneThread, T>;
 type Mutex<T = Standard> = SpinMtx<OneThread, T>;
 
-const OTHER: ThreadId = ThreadId::new(7).unwrap();
-
 fn leaked<L: Default>() -> &'static L {
     Box::leak(Box::default())
-}
-
-/// Does it as another thread would, which is in sections of its own.
-fn as_other(act: impl FnOnce()) {
-    let me = THREAD_ID.replace(OTHER);
-    act();
-    THREAD_ID.set(me);
 }
 
 #[test]
@@ -56,13 +47,13 @@ fn waits<T: Tuning>() {
     let (lock, place) = (leaked::<Lock<T>>(), leaked::<Mutex<T>>());
     // SAFETY: the other thread holds what it moves and unlocks; the mutexes live for ever.
     unsafe {
-        as_other(|| lock.lock(&()));
+        acting(OTHER, || lock.lock(&()));
         // Of the other.
         OneThread::leave_section();
         meanwhile(|| {
             assert_eq!(OneThread::section_depth(), 0, "who waits is in no section");
             OneThread::enter_section();
-            as_other(|| {
+            acting(OTHER, || {
                 place.lock(&());
                 lock.move_to(place);
             });
@@ -70,7 +61,7 @@ fn waits<T: Tuning>() {
         });
         meanwhile(|| {
             OneThread::enter_section();
-            as_other(|| lock.begin_move().unlock(&()));
+            acting(OTHER, || lock.begin_move().unlock(&()));
         });
         meanwhile(|| lock.finish_move(None));
         lock.lock(&());
