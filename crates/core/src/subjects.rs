@@ -1,7 +1,7 @@
 //! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
 //! benchmark: a lock that is listed here is in all of them.
 
-use crate::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
+use crate::classic::{clh, cohort, glibc_mutex, hmcs, mcs, tas, ticket, ttas};
 use crate::controls;
 use crate::freebsd::chain::Chains;
 use crate::freebsd::holds::SharedHolds;
@@ -275,6 +275,8 @@ subjects! {
     "cohort" Classic cohort::CohortLock<P>,
         "lock cohorting, C-TKT-MCS: an MCS lock per NUMA node under a ticket lock",
         PassLimit(CohortLocalPassLimit), &[Setting::CohortLocalPassLimit];
+    "glibc-mutex" Classic glibc_mutex::GlibcMutex<P>,
+        "the C library's mutex: one word, and waiters that sleep at once", Unbounded, &[];
     "qspinlock" Linux qspinlock::QSpinLock<P>,
         "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", Fifo, &[];
     "qspinlock-whole-word" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WholeWord>,

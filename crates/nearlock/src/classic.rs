@@ -1,10 +1,10 @@
-//! Spin locks from the literature.
+//! Locks from the literature, and that of the C library.
 //!
 //! Each `XLock<T>` guards data; the `RawXLock` in it has none, and its caller keeps the promises of
 //! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition. Their guards take
 //! it from a pool of the thread; [`LockWith`] has it on the stack instead.
 
-use nearlock_core::classic::{clh, cohort, hmcs, mcs, tas, ticket, ttas};
+use nearlock_core::classic::{clh, cohort, glibc_mutex, hmcs, mcs, tas, ticket, ttas};
 use nearlock_os::Os;
 
 pub use crate::pool::LockWith;
@@ -41,6 +41,10 @@ pub type RawCohortNode = cohort::Node<Os, RawMcsNode>;
 /// Two counters in one word that everybody spins on: first come, first served, for locks with few waiters. Has no
 /// guards: it excludes only as long as at most 2^16 threads hold and wait for it.
 pub type RawTicketLock = ticket::TicketLock<Os>;
+
+/// One word, and waiters that sleep at once: the C library's mutex. For comparison with
+/// [`linux::Mutex`](crate::linux::Mutex), whose waiters spin first.
+pub type RawGlibcMutex = glibc_mutex::GlibcMutex<Os>;
 
 /// One word that everybody tries to write. The baseline: [`RawTtasLock`] is better in every way.
 pub type RawTasLock = tas::TasLock<Os>;
@@ -131,10 +135,33 @@ guarded! {
     TtasLock, TtasLockGuard, MappedTtasLockGuard = Nodeless<RawTtasLock>;
 }
 
+guarded! {
+    /// The C library's mutex around data: one word, and waiters that sleep at once.
+    ///
+    /// For comparison with what `pthread_mutex_t` does under a Rust program, and for programs that hold it for long. Who is
+    /// held up for a microsecond only is better off with [`linux::Mutex`](crate::linux::Mutex), whose waiters spin first.
+    ///
+    /// Space: 4 bytes and the data.
+    ///
+    /// Fairness: none. A release wakes a waiter, and whoever comes first takes it.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// ```
+    /// use nearlock::classic::GlibcMutex;
+    ///
+    /// let names = GlibcMutex::new(vec!["swap"]);
+    /// names.lock().push("exchange");
+    /// assert_eq!(names.into_inner().len(), 2);
+    /// ```
+    GlibcMutex, GlibcMutexGuard, MappedGlibcMutexGuard = Nodeless<RawGlibcMutex>;
+}
+
 const _: () = assert!(size_of::<McsLock<()>>() == size_of::<usize>());
 const _: () = assert!(size_of::<McsLockGuard<'_, u8>>() == 2 * size_of::<usize>());
 const _: () = assert!(size_of::<ClhLock<()>>() == size_of::<usize>());
 const _: () = assert!(size_of::<TtasLock<()>>() == 4);
+const _: () = assert!(size_of::<GlibcMutex<()>>() == 4);
 const _: () = assert!(size_of::<RawTasLock>() == 4);
 const _: () = assert!(size_of::<RawTicketLock>() == 4);
 const _: () = assert!(size_of::<RawHmcsLock>() == 9 * 128);

@@ -35,7 +35,7 @@
 mod shared;
 pub(crate) mod timed;
 
-use nearlock_core::classic::{clh, cohort, mcs, tas, ttas};
+use nearlock_core::classic::{clh, cohort, glibc_mutex, mcs, tas, ttas};
 use nearlock_core::freebsd::mtx::Mtx;
 use nearlock_core::freebsd::rwsx::{Kind, RwSx};
 use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
@@ -81,6 +81,7 @@ macro_rules! unlocked {
 unlocked! {
     [P: Platform] clh::ClhLock<P>;
     [P: Platform] cohort::CohortLock<P>;
+    [P: Platform] glibc_mutex::GlibcMutex<P>;
     [P: Platform] mcs::McsLock<P>;
     [P: Platform] tas::TasLock<P>;
     [P: Platform, T: ttas::TtasTuning] ttas::TtasLock<P, T>;

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use nearlock::classic::{ClhLock, LockWith, McsLock, RawCohortLock, RawTasLock, TtasLock};
+use nearlock::classic::{ClhLock, GlibcMutex, LockWith, McsLock, RawCohortLock, RawTasLock, TtasLock};
 use nearlock::linux::{CnaLock, CounterMutex, FifoSpinLock, Mutex as LinuxMutex, SpinLock};
 use nearlock::lock_api::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 use nearlock::process::set_numa_node;
@@ -33,6 +33,7 @@ macro_rules! for_each_lock {
         for_each_lock!(@ mcs_lock McsLock, $($test)*);
         for_each_lock!(@ clh_lock ClhLock, $($test)*);
         for_each_lock!(@ cohort_lock CohortLock, $($test)*);
+        for_each_lock!(@ glibc_mutex GlibcMutex, $($test)*);
         for_each_lock!(@ ttas_lock TtasLock, $($test)*);
         for_each_lock!(@ tas_lock TasLock, $($test)*);
     };

@@ -1,7 +1,8 @@
-//! Spin locks from the literature: the family that the Linux locks are compared with.
+//! Locks from the literature, and that of the C library: what the kernels' locks are compared with.
 
 pub mod clh;
 pub mod cohort;
+pub mod glibc_mutex;
 pub mod hmcs;
 pub mod mcs;
 mod per_node;
