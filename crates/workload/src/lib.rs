@@ -2,10 +2,12 @@
 //! how threads are made, timed or reported. The same source runs natively and simulated.
 
 pub mod context1;
+pub mod futex;
 pub mod gate;
 pub mod jobs;
 pub mod locktorture;
 mod observer;
+pub mod readrandom;
 pub mod sections;
 
 pub use gate::{Exclusive, Gate, Readers};

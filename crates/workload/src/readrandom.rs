@@ -1,0 +1,185 @@
+//! readrandom: threads that look up keys of a database with one mutex, as LevelDB's benchmark of that name does.
+//!
+//! ```text
+//! get:  sections {  search, a part of it
+//!                   lock            (the database's mutex, which is the C library's: waiters sleep in the kernel's futex)
+//!                   references: read and write a few lines, the first last
+//!                   unlock  }
+//! ```
+//! A get locks the mutex to take references to what it will read, searches, and locks it again to give them back. What contends
+//! is the mutex first, and then the lock of the futex' bucket ([`futex`](crate::futex)), through which go all who sleep and all
+//! who wake them: that is the lock under test, and the mutex is not.
+//!
+//! The first line is read at the beginning of a section and written at its end, in two steps, so that any two sections that
+//! overlap lose an update: at the end it must be the number of sections.
+//! Source: `db_bench` and `DBImpl::Get` of LevelDB.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::classic::glibc_mutex::GlibcMutex;
+use nearlock_core::platform::{Atomic, Park, Platform, Work};
+use nearlock_core::raw::RawLock;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::Observer;
+use crate::futex::{Bucket, Calls};
+use crate::locktorture::OwnLine;
+use crate::sections::Spell;
+
+/// More lines than any section writes.
+pub const LINES_MAX: usize = 16;
+
+/// The database's mutex, what it protects, and the bucket where its waiters sleep, each on cache lines of its own.
+#[repr(C)]
+pub struct Shared<P: Platform, L> {
+    mutex: OwnLine<GlibcMutex<P>>,
+    lines: [OwnLine<P::U64>; LINES_MAX],
+    bucket: Bucket<P, L>,
+}
+
+impl<P: Platform, L: RawLock> Default for Shared<P, L> {
+    fn default() -> Self {
+        Self {
+            mutex: OwnLine(GlibcMutex::default()),
+            lines: core::array::from_fn(|_| OwnLine(Atomic::new(0))),
+            bucket: Bucket::default(),
+        }
+    }
+}
+
+impl<P: Platform, L> Shared<P, L> {
+    /// How many sections left their mark. Exact once all threads have ended.
+    pub fn sections(&self) -> u64 {
+        self.lines[0].0.load(Relaxed)
+    }
+}
+
+/// What a get consists of.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// Work outside of the sections, on average: each part of it is drawn from half to one and a half of itself.
+    pub search: Spell,
+    /// Sections.
+    pub sections: u64,
+    /// Work inside a section, beside its lines.
+    pub section: Spell,
+    /// Lines that a section reads and writes: 1 to [`LINES_MAX`].
+    pub lines: usize,
+    /// What a call of the kernel takes, beside what it does in the bucket and what sleeping and waking take.
+    pub call: Spell,
+}
+
+/// A thread that looks up keys.
+pub struct Reader<'a, P: Platform, L: RawLock> {
+    shared: &'a Shared<P, L>,
+    futex: Calls<'a, P, L>,
+    params: Params,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
+    /// A thread whose draws follow from `seed`. The node is exclusively its own.
+    ///
+    /// # Panics
+    ///
+    /// If there are no lines, or more than [`LINES_MAX`], or no sections.
+    pub fn new(shared: &'a Shared<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
+        assert!((1..=LINES_MAX).contains(&params.lines), "{} lines", params.lines);
+        assert!(params.sections > 0, "a get without sections");
+        let futex = Calls::new(&shared.bucket, node, params.call);
+        Self { shared, futex, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
+    }
+
+    /// Looks up keys until the observer has had enough. Each section is an acquisition of it, each get a job.
+    pub fn run(&mut self, observer: &mut impl Observer) {
+        loop {
+            for _ in 0..self.params.sections {
+                let part = self.params.search.divided(self.params.sections);
+                part.vary((self.rng.next_u64() >> 32) as u32).pass::<P>();
+                self.section(observer);
+            }
+            observer.progressed(1.0);
+            if !observer.goes_on() {
+                return;
+            }
+        }
+    }
+
+    fn section(&self, observer: &mut impl Observer) {
+        let Shared { mutex, lines, .. } = self.shared;
+        observer.waiting();
+        // SAFETY: all threads name the same bucket.
+        unsafe { mutex.0.lock_in(&self.futex) };
+        observer.acquired();
+        // Relaxed: the mutex orders its holders.
+        let n = lines[0].0.load(Relaxed);
+        for line in &lines[1..self.params.lines] {
+            line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
+        }
+        self.params.section.pass::<P>();
+        lines[0].0.store(n + 1, Relaxed);
+        observer.releasing();
+        // SAFETY: locked above.
+        unsafe { mutex.0.unlock_in(&self.futex) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearlock_core::classic::mcs::McsLock;
+    use nearlock_os::Os;
+
+    /// Goes on for so many gets, and counts sections.
+    struct Times {
+        gets: u64,
+        sections: u64,
+    }
+
+    impl Observer for Times {
+        fn acquired(&mut self) {
+            self.sections += 1;
+        }
+        fn progressed(&mut self, jobs: f64) {
+            self.gets -= jobs as u64;
+        }
+        fn goes_on(&mut self) -> bool {
+            self.gets > 0
+        }
+    }
+
+    const SHORT: Params = Params {
+        search: Spell { ns: 0, turns: 20 },
+        sections: 2,
+        section: Spell { ns: 0, turns: 10 },
+        lines: 3,
+        call: Spell { ns: 0, turns: 0 },
+    };
+
+    #[test]
+    fn every_section_leaves_its_mark() {
+        const GETS: u64 = if cfg!(miri) { 10 } else { 5_000 };
+        let shared = Shared::<Os, McsLock<Os>>::default();
+        let run = |seed| {
+            let mut node = <McsLock<Os> as RawLock>::Node::default();
+            let mut times = Times { gets: GETS, sections: 0 };
+            Reader::new(&shared, &mut node, SHORT, seed).run(&mut times);
+            times.sections
+        };
+        let run = &run;
+        let sections: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|seed| scope.spawn(move || run(seed))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!((sections, shared.sections()), (4 * GETS * SHORT.sections, sections));
+    }
+
+    #[test]
+    #[should_panic(expected = "17 lines")]
+    fn more_lines_than_there_are_is_refused() {
+        let shared = Shared::<Os, McsLock<Os>>::default();
+        let mut node = <McsLock<Os> as RawLock>::Node::default();
+        Reader::new(&shared, &mut node, Params { lines: 17, ..SHORT }, 1);
+    }
+}
