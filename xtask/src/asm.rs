@@ -43,7 +43,7 @@ pub const TARGETS: &[Target] = &[
 /// Functions whose name begins so are longer than their twins on purpose.
 const CONTROL: &str = "control_";
 
-/// Locks that take as much memory as the kernel's spinlock.
+/// Locks that take as much memory as the kernel's spinlock, or must not take more.
 const LINUX_SIZED: &[&str] = &[
     "qspinlock",
     "qspinlock_whole_word",
@@ -53,6 +53,7 @@ const LINUX_SIZED: &[&str] = &[
     "fifo_spin_lock",
     "spin_lock",
     "cna_lock",
+    "near_mutex",
 ];
 const LINUX_BYTES: u64 = 4;
 

@@ -12,7 +12,7 @@
 //! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
 //! | [`lockstat`] | hooks at what a thread does while it waits |
-//! | [`classic`], [`linux`], [`freebsd`] | the locks |
+//! | [`classic`], [`linux`], [`freebsd`], [`near`] | the locks |
 //! | [`controls`] | locks that are broken on purpose, to test the tests |
 //! | [`subjects`] | the one list of them all |
 //!
@@ -29,6 +29,7 @@ pub mod freebsd;
 pub mod linux;
 pub mod lockstat;
 pub mod native;
+pub mod near;
 pub mod parker;
 pub mod platform;
 pub mod raw;

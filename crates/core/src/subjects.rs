@@ -7,7 +7,8 @@ use crate::freebsd::chain::Chains;
 use crate::freebsd::holds::SharedHolds;
 use crate::freebsd::{lockmgr, mtx, rw, spin_mtx, sx, thread_lock, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
-use crate::platform::{LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
+use crate::near::mutex as near;
+use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::schedule::{Schedule, Sections};
 use crate::settings::Setting;
@@ -27,6 +28,7 @@ pub trait EveryCapability:
     + LocalNodes<osq::Node<Self>>
     + Chains
     + SharedHolds
+    + AsymFence
 {
 }
 
@@ -44,6 +46,7 @@ impl<P> EveryCapability for P where
         + LocalNodes<osq::Node<Self>>
         + Chains
         + SharedHolds
+        + AsymFence
 {
 }
 
@@ -56,6 +59,8 @@ pub enum Family {
     Linux,
     /// From the FreeBSD kernel.
     FreeBsd,
+    /// This project's own.
+    Near,
     /// Broken on purpose: must be named to be used, and must then be found out.
     Control,
 }
@@ -450,6 +455,9 @@ subjects! {
         "freebsd-lockmgr of 2017: it writes at once, and a failed write says what it has found", Unbounded, &[];
     "freebsd-lockmgr-no-adaptive" FreeBsd [rw timed] lockmgr::LockMgr<P, freebsd::NotAdaptive>,
         "freebsd-lockmgr whose waiters sleep at once, as until 2020", Unbounded, &[];
+    "near-mutex" Near [timed] near::NearMutex<P>,
+        "this project's mutex: released by a plain store; one waiter looks, the others sleep, and it gets its turn",
+        Unbounded, MUTEX_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

@@ -14,8 +14,8 @@ use crate::events::LockEvent;
 use crate::freebsd::chain::{Chain, Chains};
 use crate::freebsd::holds::{SharedHolds, SharedLock};
 use crate::platform::{
-    Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random, Settings,
-    Topology, ZeroNode,
+    AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
+    Settings, Topology, ZeroNode,
 };
 use crate::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use crate::settings::Setting;
@@ -218,6 +218,16 @@ impl SharedHolds for OneThread {
     fn with_shared_holds<R>(of: SharedLock, f: impl FnOnce(&Cell<u32>) -> R) -> R {
         let key = (Self::thread_id().get(), of as usize);
         SHARED_HOLDS.with_borrow_mut(|holds| f(holds.entry(key).or_default()))
+    }
+}
+
+/// Others may do something between what the thread has written and what it reads next.
+impl AsymFence for OneThread {
+    fn light() {
+        others_act();
+    }
+    fn heavy() {
+        others_act();
     }
 }
 

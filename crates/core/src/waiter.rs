@@ -120,6 +120,16 @@ impl<P: Park> Waiter<P> {
         (old & ASLEEP != 0).then_some(Call(word))
     }
 
+    /// Whether its thread sleeps, or is about to, as far as it is known. Orders nothing.
+    pub fn is_asleep(&self) -> bool {
+        self.signal.load(Relaxed) & ASLEEP != 0
+    }
+
+    /// Whether a signal has come that ends the next rest, as far as it is known. Orders nothing.
+    pub fn is_signalled(&self) -> bool {
+        self.signal.load(Relaxed) & (WOKEN | GRANTED) != 0
+    }
+
     /// Takes the signal that has come.
     fn take(&self) -> Option<Signal> {
         // Ordering: Acquire, pairs with the Release in `signal_at`.

@@ -4,6 +4,7 @@ mod cna;
 mod counter_mutex;
 mod mtx;
 mod mutex;
+mod near;
 mod rwsx;
 mod thread_lock;
 
@@ -262,6 +263,7 @@ fn own_models(name: &str) -> Vec<Model> {
         "cna-v13-no-sro" => {
             both(qspin::<CnaV13<NoShuffleReduction>, Standard>(name), cna::v13::<NoShuffleReduction>(name))
         }
+        "near-mutex" => near::mutex(name),
         "linux-mutex" => mutex::spinning::<Standard>(name),
         "linux-mutex-no-spin" => mutex::sleeping(name),
         _ => Vec::new(),

@@ -65,6 +65,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "linux-mutex-no-handoff" => &[&MUTEX, &SPINS],
         "linux-mutex-no-osq" | "linux-mutex-heedless" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
         "linux-mutex-no-spin" => &[&MUTEX, &[MutexHandOver]],
+        "near-mutex" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
         "freebsd-mtx-no-spin" => &[&CHAIN],
         "freebsd-mtx-preloaded" | "freebsd-mtx-no-preread" => &[&CHAIN, &[MutexOptLock, ChainCancel]],
         name if name.starts_with("freebsd-mtx") => &[&CHAIN, &[MutexOptLock]],
@@ -233,7 +234,14 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
         most
     };
     // That many steps it takes, however long the others go on.
-    for name in ["linux-mutex", "linux-mutex-no-waiter-spin", "linux-mutex-no-osq", "linux-mutex-no-spin"] {
+    let handed_over = [
+        "linux-mutex",
+        "linux-mutex-no-waiter-spin",
+        "linux-mutex-no-osq",
+        "linux-mutex-no-spin",
+        "near-mutex",
+    ];
+    for name in handed_over {
         assert!(most(name).iter().all(|most| *most < 40), "{name} starves");
     }
     assert!(most("linux-mutex-no-handoff")[1] > 40, "without hand-over nobody is overtaken for longer");

@@ -3,9 +3,9 @@
 //! They guard data as `std`'s and `parking_lot`'s do, without poisoning:
 //!
 //! ```
-//! use nearlock::linux::SpinLock;
+//! use nearlock::Mutex;
 //!
-//! static HITS: SpinLock<Vec<u64>> = SpinLock::new(Vec::new()); // the lock is 4 bytes
+//! static HITS: Mutex<Vec<u64>> = Mutex::new(Vec::new()); // the lock is 4 bytes
 //!
 //! std::thread::scope(|scope| {
 //!     for thread in 0..4 {
@@ -22,13 +22,14 @@
 //! | a few instructions to a few microseconds | any | [`linux::SpinLock`] |
 //! | the same | run on several NUMA nodes | [`linux::CnaLock`] |
 //! | the same, and must have their turns in order | have a processor each | [`linux::FifoSpinLock`] |
-//! | longer, or they wait for something | any | [`linux::Mutex`] |
+//! | longer, or they wait for something, or you do not know | any | [`Mutex`] |
 //! | the same, and mostly read | any | [`linux::RwSem`] |
 //!
 //! The others are for comparison, and for special needs:
 //!
 //! | lock | bytes | a waiter | fairness |
 //! |---|---|---|---|
+//! | [`Mutex`] | 4 | looks for a while, first in line, or sleeps in line on its stack | newcomers overtake the line for 20 us, at most 0.5 ms for each that is first in it |
 //! | [`linux::SpinLock`] | 4 | queues, in a node of its thread, and sleeps after a while | newcomers overtake a queue whose first is asleep |
 //! | [`linux::FifoSpinLock`] | 4 | queues, in a node of its thread | first come, first served |
 //! | [`linux::CnaLock`] | 4 | as `SpinLock`, but those near by go first | as `SpinLock`; and the others are overtaken for a threshold (1 ms) at a time |
@@ -48,7 +49,7 @@
 //!
 //! # What spinning means
 //!
-//! This is about the spin locks, that is all but [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`],
+//! This is about the spin locks, that is all but [`Mutex`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`],
 //! [`freebsd::Mtx`], [`freebsd::Rw`] and [`freebsd::Sx`]. A waiter
 //! pauses for 128 turns, a few microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep;
 //! with the others it never sleeps, but offers its processor to other threads at every further turn
@@ -78,7 +79,7 @@
 //!
 //! All are mutexes or reader-writer locks of [`lock_api`] 0.5 (re-exported) over the raw locks of [`raw`]. With the feature `lock_api_04`,
 //! raw locks whose guards hold nothing are those of `lock_api` 0.4 too. [`MutexGuard::map`] narrows a guard to a
-//! part of the data; see [`linux::MappedSpinLockGuard`]. Waiters of the sleeping locks can leave the queue: they are timed (`try_lock_for`,
+//! part of the data; see [`MappedMutexGuard`]. Waiters of the sleeping locks can leave the queue: they are timed (`try_lock_for`,
 //! `try_read_until`, ...), and can be cancelled ([`Cancellation`]). Those of spin locks cannot.
 //!
 //! | feature | what it adds |
@@ -90,8 +91,6 @@
 //! None is on by default, and none changes a lock. [`process`] has what belongs to the process and its threads:
 //! settings, counters, and the NUMA node that a thread claims.
 //!
-//! [`MutexGuard::map`]: lock_api::MutexGuard::map
-
 pub use lock_api;
 #[cfg(feature = "lock_api_04")]
 pub use lock_api_04;
@@ -195,11 +194,13 @@ mod cancellation;
 pub mod classic;
 pub mod freebsd;
 pub mod linux;
+pub mod near;
 mod pool;
 pub mod process;
 pub mod raw;
 
 pub use cancellation::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
+pub use near::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 
 /// The examples of the README are compiled and run.
 #[cfg(doctest)]

@@ -27,7 +27,9 @@ pub use nearlock_core::events::LockEvent;
 pub use nearlock_core::platform::NUMA_NODES_MAX;
 pub use nearlock_core::schedule::ThreadId;
 pub use nearlock_core::settings::{Setting, SettingInfo};
-pub use nearlock_os::{OutOfRange, events, register_thread, set_numa_node, set_setting, setting};
+pub use nearlock_os::{
+    OutOfRange, events, register_membarrier, register_thread, set_numa_node, set_setting, setting,
+};
 
 use nearlock_core::schedule::Schedule;
 use nearlock_os::Os;

@@ -44,6 +44,7 @@ use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Spin
 use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::linux::rwsem::{Rwsem, RwsemTuning};
+use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::platform::Platform;
 
 pub use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
@@ -89,6 +90,7 @@ unlocked! {
     [P: Platform, T: MutexTuning] LinuxMutex<P, T, ttas::TtasLock<P>>;
     [P: Platform, S: Spinners<P>, T: CounterMutexTuning] CounterMutex<P, S, T, ttas::TtasLock<P>>;
     [P: Platform, T: RwsemTuning] Rwsem<P, T, ttas::TtasLock<P>>;
+    [P: Platform] NearMutex<P>;
     [P: Platform, T: Tuning] Mtx<P, T>;
     [P: Platform, T: Tuning, D: LongSpin] SpinMtx<P, T, D>;
     [P: Platform, T: Tuning, K: Kind] RwSx<P, T, K>;

@@ -17,6 +17,7 @@ use nearlock::linux::{
     SpinLockGuard,
 };
 use nearlock::raw::{PooledNode, Unlocked};
+use nearlock::{MappedMutexGuard as MappedNearMutexGuard, Mutex as NearMutex, MutexGuard as NearMutexGuard};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
 /// May go to other threads, and be seen by one at a time.
@@ -34,7 +35,7 @@ macro_rules! locks {
     };
 }
 locks! { SpinLock FifoSpinLock CnaLock Mutex CounterMutex McsLock ClhLock TtasLock Mtx SpinMtx }
-locks! { RecursiveMtx RecursiveSpinMtx }
+locks! { RecursiveMtx RecursiveSpinMtx NearMutex }
 
 // Readers see the data together, so it must be one that several threads may see.
 macro_rules! rw_locks {
@@ -58,6 +59,7 @@ macro_rules! guards {
     };
 }
 guards! { SpinLockGuard MappedSpinLockGuard CnaLockGuard MutexGuard McsLockGuard MappedMcsLockGuard TtasLockGuard }
+guards! { NearMutexGuard MappedNearMutexGuard }
 guards! { RwSemReadGuard RwSemWriteGuard MappedRwSemReadGuard MappedRwSemWriteGuard }
 guards! { MtxGuard MappedMtxGuard SpinMtxGuard RwReadGuard RwWriteGuard SxReadGuard SxWriteGuard }
 

@@ -45,7 +45,9 @@ fn code_for_lock_api_04_takes_our_raw_locks() {
     static MUTEX: Counter<RawMutex> = Counter::new();
     static TTAS: Counter<Nodeless<RawTtasLock>> = Counter::new();
     static MTX: Counter<RawMtx> = Counter::new();
+    static NEAR: Counter<nearlock::RawMutex> = Counter::new();
     check(&SPIN);
+    check(&NEAR);
     check(&CNA);
     check(&MUTEX);
     check(&TTAS);
@@ -72,6 +74,15 @@ fn timed_code_for_lock_api_04_takes_our_raw_locks() {
     assert!(table.is_locked_exclusive() && table.try_read().is_none());
     assert_eq!(*lock_api_04::RwLockWriteGuard::downgrade(write), 2);
     assert!(!table.is_locked());
+}
+
+#[test]
+fn fair_code_for_lock_api_04_takes_our_mutex() {
+    let mutex = lock_api_04::Mutex::<nearlock::RawMutex, _>::new(1);
+    let mut guard = mutex.try_lock_for(Duration::ZERO).expect("is free");
+    lock_api_04::MutexGuard::bump(&mut guard);
+    lock_api_04::MutexGuard::unlock_fair(guard);
+    assert!(!mutex.is_locked());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use nearlock::Mutex as NearMutex;
 use nearlock::classic::{ClhLock, GlibcMutex, LockWith, McsLock, RawCohortLock, RawTasLock, TtasLock};
 use nearlock::linux::{CnaLock, CounterMutex, FifoSpinLock, Mutex as LinuxMutex, SpinLock};
 use nearlock::lock_api::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
@@ -29,6 +30,7 @@ macro_rules! for_each_lock {
         for_each_lock!(@ fifo_spin_lock FifoSpinLock, $($test)*);
         for_each_lock!(@ cna_lock CnaLock, $($test)*);
         for_each_lock!(@ linux_mutex LinuxMutex, $($test)*);
+        for_each_lock!(@ near_mutex NearMutex, $($test)*);
         for_each_lock!(@ counter_mutex CounterMutex, $($test)*);
         for_each_lock!(@ mcs_lock McsLock, $($test)*);
         for_each_lock!(@ clh_lock ClhLock, $($test)*);

@@ -194,6 +194,13 @@ proptest! {
     }
 
     #[test]
+    fn near_mutex_does_as_the_reference(steps in steps()) {
+        check(&steps, |lock: &nearlock::Mutex<u32>, amount| {
+            Some(add(&mut *lock.try_lock_for(Duration::ZERO)?, amount))
+        })?;
+    }
+
+    #[test]
     fn counter_mutex_does_as_the_reference(steps in steps()) {
         check(&steps, |lock: &CounterMutex<u32>, amount| {
             let cancelled = Cancellation::new();

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use nearlock::Mutex as NearMutex;
 use nearlock::linux::{CounterMutex, Mutex, RawRwSem, RwSem};
 use nearlock::lock_api::{self, RawMutexTimed, RawRwLockTimed};
 use nearlock::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
@@ -48,6 +49,7 @@ where
 fn mutexes_are_waited_for_within_a_time() {
     mutex_waits_within_a_time(&Mutex::new(1));
     mutex_waits_within_a_time(&CounterMutex::new(1));
+    mutex_waits_within_a_time(&NearMutex::new(1));
 }
 
 #[test]
@@ -105,15 +107,17 @@ fn waits_for_a_mutex_are_cancelled() {
     fn check<L: LockCancellable + Sync>(lock: &L) {
         are_cancelled(|by| lock.lock_cancellable(by).map(drop));
     }
-    let (mutex, counter) = (Mutex::new(1), CounterMutex::new(1));
-    let guards = (mutex.lock(), counter.lock());
+    let (mutex, counter, near) = (Mutex::new(1), CounterMutex::new(1), NearMutex::new(1));
+    let guards = (mutex.lock(), counter.lock(), near.lock());
     check(&mutex);
     check(&counter);
+    check(&near);
     drop(guards);
     let cancelled = Cancellation::new();
     cancelled.cancel();
     assert_eq!(mutex.lock_cancellable(&cancelled).as_deref(), Ok(&1), "what is free is had");
     assert_eq!(counter.lock_cancellable(&cancelled).as_deref(), Ok(&1));
+    assert_eq!(near.lock_cancellable(&cancelled).as_deref(), Ok(&1));
 }
 
 #[test]

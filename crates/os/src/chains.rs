@@ -1,4 +1,4 @@
-//! The chains of the process, where those sleep who wait for one of FreeBSD's locks.
+//! The chains of the process, where those sleep who wait for one of FreeBSD's locks or of ours.
 //!
 //! After `fork` a chain whose lock another thread held stays locked in the child, and keeps the waiters of that thread, which
 //! are gone. Locks that share it cannot be waited for there, nor released with waiters. No hook sets them right: one that takes all
@@ -23,6 +23,7 @@ pub fn chain(lock: *const ()) -> &'static Chain<Os> {
 /// Fibonacci hashing: neighbours, and locks at the same place of equal objects, have different chains. FreeBSD shifts the
 /// address by 8 bits, so that the locks of a small object share one.
 /// Source: Knuth, "The Art of Computer Programming", volume 3, section 6.4.
+#[inline]
 const fn index(address: u64) -> usize {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     (address.wrapping_mul(GOLDEN) >> (u64::BITS - CHAINS.trailing_zeros())) as usize

@@ -41,8 +41,15 @@ pub fn light() {
         // program that runs. `heavy` puts a full fence between the two instructions, or before, or after both.
         compiler_fence(SeqCst);
     } else {
-        strong_fences::light::<Native>();
+        light_by_itself();
     }
+}
+
+/// Also decides, so that the next ones need not: the program may never come to a heavy side.
+#[cold]
+fn light_by_itself() {
+    strong_fences::light::<Native>();
+    decided(&KIND, sys::register_membarrier);
 }
 
 /// See [`AsymFence::heavy`](nearlock_core::platform::AsymFence::heavy).
@@ -68,7 +75,7 @@ fn decided(kind: &AtomicU32, register: impl FnOnce() -> bool) -> u32 {
     }
 }
 
-/// Registers the process for membarrier now rather than when a lock first needs it, which may take some
+/// Registers the process for membarrier now rather than when a lock first has a fence, which may take some
 /// milliseconds if the process has several threads by then. Returns whether the kernel has accepted: if not,
 /// asymmetric fences are ordinary ones.
 pub fn register_membarrier() -> bool {
@@ -97,6 +104,12 @@ mod tests {
             });
             assert_eq!(decision, earlier);
         }
+    }
+
+    #[test]
+    fn the_first_light_side_decides() {
+        light();
+        assert_ne!(KIND.load(Relaxed), UNDECIDED);
     }
 
     #[test]

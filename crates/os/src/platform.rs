@@ -127,6 +127,10 @@ impl<W: Wait> Schedule for Os<W> {
         }
         spin.since_clock = 0;
         let now_ns = sys::now_ns();
+        if is_first && Self::processors() == 1 {
+            // Whoever is waited for runs only when we do not.
+            return true;
+        }
         if is_first {
             spin.until_ns = now_ns.saturating_add(settings::setting(Setting::SpinBudgetNs));
         }

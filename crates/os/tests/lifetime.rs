@@ -1,8 +1,8 @@
 //! How long a mutex must live. Miri runs these (`.ci/deep miri`), and must find the fault of the ignored one.
 
 use std::cell::Cell;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 
 use nearlock_core::classic::ttas::TtasLock;
@@ -12,6 +12,7 @@ use nearlock_core::freebsd::rwsx::{Kind, RwSx, WRITE_WAITERS};
 use nearlock_core::freebsd::sx::Sx;
 use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
 use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
+use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_core::waiter::WaitLock;
 use nearlock_os::Os;
@@ -86,6 +87,12 @@ fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
     fn is_waited_for<T: Tuning, K: Kind>(lock: &RwSx<Os, T, K>) -> bool {
         lock.word().load(Relaxed) & WRITE_WAITERS != 0
     }
+    /// Nothing tells: so after some looks, during which the other comes, looks, or goes to sleep.
+    fn may_be_waited_for(_mutex: &NearMutex<Os>) -> bool {
+        static LOOKS: AtomicU32 = AtomicU32::new(0);
+        let looks = LOOKS.fetch_add(1, Relaxed);
+        looks % (1 + looks % 61) == 0
+    }
     // SAFETY: each releases what it takes.
     unsafe {
         is_freed_by_the_last(WordMutex::lock, WordMutex::unlock, |mutex| {
@@ -95,6 +102,7 @@ fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
         is_freed_by_the_last(WordRw::lock_shared, WordRw::unlock_shared, is_waited_for);
         is_freed_by_the_last(WordSx::lock, WordSx::unlock, is_waited_for);
         is_freed_by_the_last(WordSx::lock_shared, WordSx::unlock_shared, is_waited_for);
+        is_freed_by_the_last(NearMutex::<Os>::lock, NearMutex::<Os>::unlock, may_be_waited_for);
     }
 }
 

@@ -22,6 +22,7 @@ use nearlock_core::freebsd::mtx::Mtx;
 use nearlock_core::linux::qspinlock::{Fifo, QSpinLock, WholeWord};
 use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::{Spin, Wait};
+use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::platform::SplitWord;
 use nearlock_os::{Os, SpinThenYield};
 
@@ -94,6 +95,7 @@ operations! {
     cna_lock cna_try_lock cna_unlock: linux::RawCnaV15Lock, ByteRelease;
     cna_v13_lock cna_v13_try_lock cna_v13_unlock: linux::RawCnaV13Lock, ByteRelease;
     freebsd_mtx_lock freebsd_mtx_try_lock freebsd_mtx_unlock: Mtx<Os>, locks::Owned;
+    near_mutex_lock near_mutex_try_lock near_mutex_unlock: NearMutex<Os>, locks::PlainRelease;
     control_lock control_try_lock control_unlock: locks::Control, locks::Tas;
 }
 
@@ -205,6 +207,7 @@ pub mod sizes {
         cna: linux::RawCnaV15Lock;
         cna_v13: linux::RawCnaV13Lock;
         freebsd_mtx: Mtx<Os>;
+        near_mutex: NearMutex<Os>;
         fifo_spin_lock: FifoSpinLock<()>;
         spin_lock: SpinLock<()>;
         cna_lock: CnaLock<()>;

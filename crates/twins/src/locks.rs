@@ -1,6 +1,7 @@
 //! The twins. Their fast paths are what one would write for one lock only. Their slow paths need only be right,
 //! not good: nobody runs them.
 
+mod plain;
 mod queues;
 mod words;
 
@@ -16,6 +17,7 @@ use nearlock::raw::{RawLock, RawTryLock};
 use nearlock_core::schedule::Schedule;
 use nearlock_os::Os;
 
+pub use plain::PlainRelease;
 pub use queues::{Clh, Mcs, McsNode};
 pub use words::{RELEASED, release_low_byte, release_low_half};
 
@@ -451,6 +453,7 @@ mod tests {
         excludes::<WholeRelease>();
         excludes::<WakingRelease>();
         excludes::<Owned>();
+        excludes::<PlainRelease>();
         excludes::<Control>();
     }
 

@@ -53,6 +53,7 @@ fn locks() -> String {
             Family::Classic => "classic",
             Family::Linux => "Linux",
             Family::FreeBsd => "FreeBSD",
+            Family::Near => "nearlock",
             Family::Control => "control",
         };
         [subject.name, family, subject.summary, subject.fairness.name()].map(str::to_owned)

@@ -1,7 +1,7 @@
 //! Chains: where those sleep who wait for a lock of this family.
 //!
 //! ```text
-//! chain   lock | exclusive queue, first and last | shared queue, first and last          a line of its own
+//! chain   lock | summons | exclusive queue, first and last | shared queue, first and last          a line of its own
 //! ```
 //! The platform has a table of chains, and finds a lock's by its address. Locks with the same chain share it: a waiter says
 //! for which lock it waits (`Waiter::mark`). Everything here is done under the chain's lock, and the waiter bits of a lock's word
@@ -24,6 +24,9 @@
 //!
 //! The table belongs to the platform instance ([`Chains`]), as queue nodes do: the process, the simulated machine, or the
 //! execution of a model. So that the source is the same everywhere.
+//!
+//! `summons` is not FreeBSD's: how many waiters want the next release of their lock to come to the chain, for locks whose word
+//! does not say so ([`near`](crate::near)).
 //!
 //! FreeBSD's turnstiles also lend a waiter's priority to the holder, and its sleep queues do not. Here nobody lends: threads
 //! of a program have no priorities that this library knows. That is why one chain serves for both.
@@ -51,6 +54,7 @@ pub enum Queue {
 #[repr(C, align(64))]
 pub struct Chain<P: Platform> {
     lock: TtasLock<P>,
+    summons: P::U32,
     exclusive: WaitList<P>,
     shared: WaitList<P>,
 }
@@ -58,13 +62,29 @@ pub struct Chain<P: Platform> {
 impl<P: Platform> Chain<P> {
     /// Nobody waits, in `const`.
     pub const fn new() -> Self {
-        Self { lock: TtasLock::new(), exclusive: WaitList::new(), shared: WaitList::new() }
+        Self {
+            lock: TtasLock::new(),
+            summons: Atomic::ZERO,
+            exclusive: WaitList::new(),
+            shared: WaitList::new(),
+        }
+    }
+
+    /// How many waiters want a release to come here. Written under the chain's lock, and read without.
+    #[inline(always)]
+    pub fn summons(&self) -> &P::U32 {
+        &self.summons
     }
 }
 
 impl<P: Platform> Default for Chain<P> {
     fn default() -> Self {
-        Self { lock: TtasLock::default(), exclusive: WaitList::default(), shared: WaitList::default() }
+        Self {
+            lock: TtasLock::default(),
+            summons: Atomic::new(0),
+            exclusive: WaitList::default(),
+            shared: WaitList::default(),
+        }
     }
 }
 
@@ -118,6 +138,47 @@ impl<'a, P: Platform> Locked<'a, P> {
             Queue::Exclusive => &self.chain.exclusive,
             Queue::Shared => &self.chain.shared,
         }
+    }
+
+    /// Its [`Chain::summons`].
+    pub fn summons(&self) -> &P::U32 {
+        &self.chain.summons
+    }
+
+    /// Whoever of the lock's waiters has been longest in this queue.
+    pub fn first(&self, queue: Queue) -> Option<&Waiter<P>> {
+        let list = self.list(queue);
+        let mut at = list.first();
+        while !at.is_null() {
+            // SAFETY: in the list, whose lock we hold; so alive as long as that lasts.
+            let (waiter, next) = unsafe { (&*at, list.after(at)) };
+            if waiter.mark.load(Relaxed) == self.channel {
+                return Some(waiter);
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// Puts a waiter at the end of a queue, as the lock's.
+    ///
+    /// # Safety
+    ///
+    /// The waiter is in no list, and stays where it is until it is in none again.
+    pub unsafe fn push(&self, queue: Queue, waiter: &Waiter<P>) {
+        waiter.mark.store(self.channel, Relaxed);
+        // SAFETY: we hold the lock; the rest is the caller's.
+        unsafe { self.list(queue).push(waiter) };
+    }
+
+    /// Takes a waiter out of a queue.
+    ///
+    /// # Safety
+    ///
+    /// The waiter is in this queue.
+    pub unsafe fn remove(&self, queue: Queue, waiter: *const Waiter<P>) {
+        // SAFETY: we hold the lock; the rest is the caller's.
+        unsafe { self.list(queue).remove(waiter) };
     }
 
     /// The lock's waiters in this queue, in the order of their coming; each may be taken out when it is visited.
@@ -190,9 +251,8 @@ impl<P: Park + Sections> Locked<'_, P> {
     unsafe fn enqueue(&self, queue: Queue, waiter: &Waiter<P>) {
         debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
         P::count(LockEvent::ChainSleep);
-        waiter.mark.store(self.channel, Relaxed);
-        // SAFETY: we hold the lock; the record is fresh, so in no list; the rest is the caller's.
-        unsafe { self.list(queue).push(waiter) };
+        // SAFETY: the record is fresh, so in no list; the rest is the caller's.
+        unsafe { self.push(queue, waiter) };
     }
 
     /// Queues the caller, unlocks the chain, and sleeps until a release takes it out.

@@ -1,0 +1,12 @@
+//! This project's own locks: those that programs should use.
+
+pub mod mutex;
+
+use crate::freebsd::chain;
+use crate::platform::{AsymFence, ParkTimeout};
+use crate::schedule::{Schedule, Sections};
+
+/// What these locks ask of a platform.
+pub trait Host: chain::Chains + AsymFence + ParkTimeout + Schedule + Sections {}
+
+impl<P: chain::Chains + AsymFence + ParkTimeout + Schedule + Sections> Host for P {}

@@ -1,0 +1,204 @@
+//! The line: those of the waiters in a chain that wait for one mutex.
+//!
+//! ```text
+//! note of a waiter   bits 2-31 since when it is first, in units of 1024 ns | 1 SUMMONS | 0 GONE
+//!
+//!  0 -> since         it is first: it has come so, or the one before it has left
+//!  s -> s|SUMMONS     `raise`; the chain's summons grow by one, here and nowhere else
+//!  s|SUMMONS -> s     `lower`: it has been woken, or leaves
+//!  * -> GONE          a hand-over has taken it out of the line
+//! ```
+//! Everything here is done under the chain's lock, which a [`Line`] holds.
+
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{DUE_NS, NearMutex};
+use crate::events::LockEvent;
+use crate::freebsd::chain::{Locked, Queue};
+use crate::near::Host;
+use crate::platform::{Atomic, AtomicInt};
+use crate::waiter::{Call, Waiter};
+
+const GONE: u32 = 1;
+const SUMMONS: u32 = 1 << 1;
+const SINCE_SHIFT: u32 = 2;
+/// A unit of the time in a note is 2 to this power, in ns: about 1 us. In 30 bits it goes round in 18 minutes; a waiter that
+/// has been first for so long seems to have just become so, and has its turn 0.5 ms later.
+const UNIT_SHIFT: u32 = 10;
+const DUE_UNITS: u32 = (DUE_NS >> UNIT_SHIFT) as u32;
+
+/// It was handed the mutex, and cannot give up any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Granted;
+
+/// See the [module](self). Dropping it unlocks the chain.
+#[must_use = "the chain is locked only as long as this lives"]
+pub(super) struct Line<'a, P: Host>(Locked<'a, P>);
+
+impl<P: Host> Line<'_, P> {
+    /// That of the mutex at this address, which is not followed.
+    pub(super) fn of(lock: *const NearMutex<P>) -> Self {
+        Self(Locked::of(lock))
+    }
+
+    /// Who has waited longest.
+    pub(super) fn first(&self) -> Option<&Waiter<P>> {
+        self.0.first(Queue::Exclusive)
+    }
+
+    pub(super) fn is_first(&self, waiter: &Waiter<P>) -> bool {
+        self.first().is_some_and(|first| ptr::eq(first, waiter))
+    }
+
+    fn has_summoned(waiter: &Waiter<P>) -> bool {
+        waiter.note.load(Relaxed) & SUMMONS != 0
+    }
+
+    /// Notes that it is first from now on.
+    fn becomes_first(waiter: &Waiter<P>) {
+        waiter.note.store(((P::now_ns() >> UNIT_SHIFT) as u32) << SINCE_SHIFT, Relaxed);
+    }
+
+    /// Whether it has been first for so long that it gets the mutex wherever it is.
+    fn is_due(first: &Waiter<P>) -> bool {
+        let of = |units: u32| units << SINCE_SHIFT >> SINCE_SHIFT;
+        let (now, since) = ((P::now_ns() >> UNIT_SHIFT) as u32, first.note.load(Relaxed) >> SINCE_SHIFT);
+        of(now.wrapping_sub(since)) >= DUE_UNITS
+    }
+
+    /// Whether a release hands the mutex over to it: it has asked, and is awake, or due.
+    pub(super) fn is_its_turn(&self, first: &Waiter<P>) -> bool {
+        Self::has_summoned(first) && (!first.is_asleep() || Self::is_due(first))
+    }
+
+    /// s -> s|SUMMONS. Relaxed: whoever must be seen to have raised it has a fence, or releases the mutex itself.
+    fn raise(&self, first: &Waiter<P>) {
+        let note = first.note.load(Relaxed);
+        if note & SUMMONS == 0 {
+            first.note.store(note | SUMMONS, Relaxed);
+            self.0.summons().fetch_add(1, Relaxed);
+        }
+    }
+
+    /// s|SUMMONS -> s.
+    fn lower(&self, waiter: &Waiter<P>) {
+        let note = waiter.note.load(Relaxed);
+        if note & SUMMONS != 0 {
+            waiter.note.store(note & !SUMMONS, Relaxed);
+            self.0.summons().fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Has the next release come here for the first in line.
+    pub(super) fn summon(self, first: &Waiter<P>) {
+        if first.note.load(Relaxed) & GONE == 0 {
+            self.raise(first);
+        }
+    }
+
+    /// Stands at its end; whether that is its beginning. Who comes sees to it that the first has its turn if it is due: it may have no
+    /// processor to look for itself.
+    ///
+    /// Safety: the waiter is in no line, and stays where it is until it is in none again.
+    pub(super) unsafe fn join(self, waiter: &Waiter<P>) -> bool {
+        match self.first() {
+            Some(first) if Self::is_due(first) => self.raise(first),
+            Some(_) => {}
+            None => Self::becomes_first(waiter),
+        }
+        // SAFETY: the caller's.
+        unsafe { self.0.push(Queue::Exclusive, waiter) };
+        self.is_first(waiter)
+    }
+
+    /// Takes the first out, and makes the next one first, who is told so now if it is awake. If it sleeps, the release of whoever
+    /// has the mutex from now on will wake it.
+    ///
+    /// Safety: the waiter is the first in line.
+    unsafe fn advance(&self, first: *const Waiter<P>) -> Option<Call<P>> {
+        // SAFETY: in line, so alive, and in the queue.
+        unsafe {
+            self.lower(&*first);
+            self.0.remove(Queue::Exclusive, first);
+        }
+        let next = self.first()?;
+        Self::becomes_first(next);
+        if next.is_asleep() {
+            self.raise(next);
+            None
+        } else {
+            // It may have fallen asleep just now.
+            next.wake()
+        }
+    }
+
+    /// The first in line has taken the mutex.
+    ///
+    /// Safety: it is in line, and holds the mutex.
+    pub(super) unsafe fn leave_with_mutex(self, first: &Waiter<P>) {
+        // SAFETY: the caller's: who holds the mutex was first, and is so until it leaves.
+        let call = unsafe { self.advance(first) };
+        self.make(call);
+    }
+
+    /// Hands the mutex over to the first in line.
+    ///
+    /// Safety: it is the first in line; the caller holds the mutex, and gives it away.
+    pub(super) unsafe fn hand_over(self, first: *const Waiter<P>) {
+        P::count(LockEvent::MutexHandOver);
+        // SAFETY: the caller's; it stays until it is granted the mutex, since who is gone does not leave by itself.
+        let (next, call) = unsafe {
+            let next = self.advance(first);
+            (*first).note.store(GONE, Relaxed);
+            (next, Waiter::grant(first))
+        };
+        drop(self);
+        [next, call].into_iter().flatten().for_each(Call::make);
+    }
+
+    /// Wakes the first in line, if it has asked for that. One that was awake goes on asking: it has missed this release.
+    pub(super) fn wake_first(self) {
+        let call = self.first().filter(|first| Self::has_summoned(first)).and_then(|first| {
+            let call = first.wake();
+            if call.is_some() {
+                P::count(LockEvent::MutexWake);
+                self.lower(first);
+            }
+            call
+        });
+        self.make(call);
+    }
+
+    /// Leaves the line without the mutex. Who is made first by that looks for itself.
+    ///
+    /// # Errors
+    ///
+    /// If it has been handed over by now.
+    ///
+    /// Safety: the waiter is in the line, or has been taken out of it by a hand-over.
+    pub(super) unsafe fn give_up(self, waiter: &Waiter<P>) -> Result<(), Granted> {
+        if waiter.note.load(Relaxed) == GONE {
+            return Err(Granted);
+        }
+        let was_first = self.is_first(waiter);
+        self.lower(waiter);
+        // SAFETY: in the line.
+        unsafe { self.0.remove(Queue::Exclusive, waiter) };
+        let next = self.first().filter(|_| was_first);
+        let call = next.and_then(|next| {
+            Self::becomes_first(next);
+            next.wake()
+        });
+        self.make(call);
+        Ok(())
+    }
+
+    /// Unlocks the chain, and wakes who is to be called.
+    fn make(self, call: Option<Call<P>>) {
+        drop(self);
+        if let Some(call) = call {
+            call.make();
+        }
+    }
+}

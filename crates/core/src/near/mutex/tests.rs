@@ -1,0 +1,161 @@
+use super::*;
+use crate::events::LockEvent::{MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexWake};
+use crate::platform::Clock;
+use crate::testing::{NOW_NS, OneThread, SPINS, events_of, meanwhile, others_are_done};
+use crate::waiter::GaveUp::TimedOut;
+
+type Mutex = NearMutex<OneThread>;
+
+const _: () = assert!(size_of::<NearMutex<crate::native::Native>>() == 4);
+
+/// What happens before the thread sleeps: it pauses as a newcomer, as the first in line, and having summoned; passes the
+/// heavy side of the fence; and sleeps.
+const PAUSES: u32 = SPINS;
+const SUMMONS_FROM: u32 = 2 * PAUSES;
+const SLEEPS_AT: u32 = 3 * PAUSES + 1;
+
+/// Others do this after so many other chances.
+fn after(chances: u32, what: impl FnOnce() + 'static) {
+    (0..chances).for_each(|_| meanwhile(|| ()));
+    meanwhile(what);
+}
+
+/// A mutex that others may refer to.
+fn held() -> &'static Mutex {
+    let mutex = std::boxed::Box::leak(std::boxed::Box::new(Mutex::new()));
+    // SAFETY: free.
+    assert!(unsafe { mutex.try_lock(&()) });
+    mutex
+}
+
+fn release(mutex: &Mutex) {
+    // SAFETY: callers hold the mutex, or whoever they stand for.
+    unsafe { mutex.unlock(&()) };
+}
+
+/// Nobody is in the line, and nobody has summoned a release.
+fn is_quiet(mutex: &Mutex) -> bool {
+    Line::of(mutex).first().is_none() && !Mutex::is_summoned(mutex)
+}
+
+#[test]
+fn without_waiters_it_is_a_word() {
+    let mutex = Mutex::default();
+    // SAFETY: one thread, and unlock follows lock.
+    unsafe {
+        mutex.lock(&());
+        assert!(mutex.is_locked() && !mutex.try_lock(&()));
+        mutex.unlock(&());
+        assert!(!mutex.is_locked() && mutex.try_lock(&()));
+        mutex.unlock_fair();
+    }
+    assert!(!mutex.is_locked() && is_quiet(&mutex));
+}
+
+/// At whatever moment the mutex is released, the waiter gets it.
+#[test]
+fn a_release_is_noticed_at_each_step_of_a_wait() {
+    for step in 0..=SLEEPS_AT {
+        let mutex = held();
+        let before = [MutexOptLock, MutexAtOnce, MutexAfterSleep, MutexHandOver, MutexWake].map(events_of);
+        after(step, || release(mutex));
+        // SAFETY: another has released it by then.
+        unsafe { mutex.lock(&()) };
+        assert!(others_are_done() && mutex.is_locked(), "step {step}");
+        let now = [MutexOptLock, MutexAtOnce, MutexAfterSleep, MutexHandOver, MutexWake].map(events_of);
+        let counted: std::vec::Vec<_> = now.iter().zip(before).map(|(now, before)| now - before).collect();
+        let expected = match step {
+            _ if step < PAUSES => [1, 0, 0, 0, 0],
+            _ if step < SUMMONS_FROM => [0, 1, 0, 0, 0],
+            _ if step < SLEEPS_AT => [0, 1, 0, 1, 0],
+            _ => [0, 0, 1, 0, 1],
+        };
+        assert_eq!(counted, expected, "step {step}");
+        assert!(is_quiet(mutex), "step {step}");
+        release(mutex);
+        assert!(!mutex.is_locked());
+    }
+}
+
+#[test]
+fn a_sleeper_whose_turn_is_due_is_handed_the_mutex() {
+    for (waited_ns, hand_overs) in [(DUE_NS / 2, 0), (2 * DUE_NS, 1)] {
+        let mutex = held();
+        let before = events_of(MutexHandOver);
+        after(SLEEPS_AT, move || {
+            NOW_NS.set(NOW_NS.get() + waited_ns);
+            release(mutex);
+            assert_eq!(mutex.is_locked(), hand_overs == 1);
+        });
+        // SAFETY: another has released it by then.
+        unsafe { mutex.lock(&()) };
+        assert_eq!(events_of(MutexHandOver) - before, hand_overs);
+        assert!(is_quiet(mutex));
+    }
+}
+
+#[test]
+fn a_fair_release_hands_over_to_a_sleeper_at_once() {
+    let mutex = held();
+    after(SLEEPS_AT, || {
+        // SAFETY: for whoever holds it.
+        unsafe { mutex.unlock_fair() };
+        assert!(mutex.is_locked());
+    });
+    // SAFETY: another has released it by then.
+    unsafe { mutex.lock(&()) };
+    assert!(is_quiet(mutex));
+}
+
+#[test]
+fn who_gives_up_leaves_nothing_behind() {
+    let mutex = held();
+    let limit = Limit::until(OneThread::now_ns() + 1);
+    // SAFETY: it is not acquired.
+    assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(TimedOut));
+    assert!(is_quiet(mutex));
+    release(mutex);
+    // SAFETY: it is free.
+    assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Ok(()));
+}
+
+/// Waiters that are made up, in line behind each other.
+#[test]
+fn the_line_is_first_come_first_served() {
+    let mutex = held();
+    let [first, second]: [Waiter<OneThread>; 2] = std::array::from_fn(|_| Waiter::default());
+    // SAFETY: they stay until they are out of the line.
+    unsafe {
+        assert!(Line::of(mutex).join(&first));
+        assert!(!Line::of(mutex).join(&second));
+    }
+    // The first has not asked: a release frees the mutex, and wakes nobody.
+    release(mutex);
+    assert!(!mutex.is_locked() && !first.is_signalled());
+    // SAFETY: free.
+    assert!(unsafe { mutex.try_lock(&()) });
+    Line::of(mutex).summon(&first);
+    release(mutex);
+    assert!(mutex.is_locked() && first.rest() == Signal::Granted);
+    // The second is first now, and told so.
+    assert!(Line::of(mutex).is_first(&second) && second.rest() == Signal::Woken);
+    // SAFETY: in the line.
+    assert_eq!(unsafe { Line::of(mutex).give_up(&second) }, Ok(()));
+    assert!(is_quiet(mutex));
+}
+
+/// Another's summons bring a release to the chain, where it finds nothing to do.
+#[test]
+fn locks_of_one_chain_do_not_disturb_each_other() {
+    let (mutex, other) = (held(), held());
+    let waiter = Waiter::<OneThread>::default();
+    // SAFETY: it stays until it is out of the line.
+    assert!(unsafe { Line::of(other).join(&waiter) });
+    Line::of(other).summon(&waiter);
+    assert!(Mutex::is_summoned(mutex));
+    release(mutex);
+    assert!(!mutex.is_locked() && !waiter.is_signalled());
+    release(other);
+    assert!(other.is_locked() && waiter.rest() == Signal::Granted);
+    assert!(is_quiet(other));
+}

@@ -1,0 +1,100 @@
+//! This project's own locks, for programs: [`Mutex`].
+//!
+//! # Freeing a lock
+//!
+//! Nothing of a lock is read or written once it can be had by somebody else. So the thread that has locked it last may free
+//! it when it has unlocked, though the `drop` of an earlier guard has not returned.
+//!
+//! # Cheap releases
+//!
+//! A release needs an asymmetric fence of the kernel's, membarrier. The process is registered for it by its first release,
+//! which may take some milliseconds if it has several threads by then; [`process::register_membarrier`](crate::process::register_membarrier)
+//! does so ahead of time. Where the kernel refuses, or there is none, releases have an ordinary fence.
+
+use nearlock_core::near::Host;
+use nearlock_core::near::mutex::NearMutex;
+use nearlock_os::Os;
+
+use crate::lock_api::{self, GuardNoSend};
+use crate::raw::Nodeless;
+
+/// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex`, `RawMutexFair` or `RawMutexTimed`.
+pub type RawMutex = Nodeless<NearMutex<Os>>;
+
+guarded! {
+    /// Mutex around data: for sections and waits of any length, and any number of threads.
+    ///
+    /// Space: 4 bytes and the data; a waiter's place in line is on its stack.
+    ///
+    /// Waiting: a few looks, some microseconds; then in line, where the first looks now and then for 20 to 40 us and sleeps, and the
+    /// others sleep at once. If nobody waits, `lock` is one swap, and `unlock` a plain store.
+    ///
+    /// Fairness: newcomers overtake the line until its first has looked for 20 us; then the next release hands the mutex over to it. If
+    /// it sleeps, or has no processor, that is after 0.5 ms. The line itself is first come, first served.
+    /// [`MutexGuard::unlock_fair`] hands over at once, and [`MutexGuard::bump`] lets those in who wait.
+    ///
+    /// Ordering: what happened in one section happens before what follows in the next.
+    ///
+    /// Panics release the mutex; there is no poisoning. It is `const` to make, and a `static` needs no initialization.
+    ///
+    /// ```
+    /// use nearlock::Mutex;
+    ///
+    /// static LOG: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+    ///
+    /// std::thread::scope(|scope| {
+    ///     for line in ["first", "second"] {
+    ///         scope.spawn(move || LOG.lock().push(line));
+    ///     }
+    /// });
+    /// assert_eq!(LOG.lock().len(), 2);
+    /// ```
+    ///
+    /// Waits may have an end, and be cancelled ([`Cancellation`](crate::Cancellation)):
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use nearlock::{Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new(1);
+    /// let guard = mutex.lock();
+    /// assert!(mutex.try_lock_for(Duration::from_millis(1)).is_none());
+    /// MutexGuard::unlock_fair(guard);
+    /// assert_eq!(mutex.try_lock().as_deref(), Some(&mut 1));
+    /// ```
+    ///
+    /// A guard stays on its thread:
+    ///
+    /// ```compile_fail,E0277
+    /// use nearlock::Mutex;
+    ///
+    /// let mutex = Mutex::new(1);
+    /// let guard = mutex.lock();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || drop(guard));
+    /// });
+    /// ```
+    Mutex, MutexGuard, MappedMutexGuard = RawMutex;
+}
+
+const _: () = assert!(size_of::<Mutex<()>>() == 4);
+const _: () = assert!(size_of::<MutexGuard<'_, u8>>() == size_of::<usize>());
+
+// SAFETY: it releases; whoever it is handed to has been waiting for it.
+unsafe impl<P: Host> lock_api::RawMutexFair for Nodeless<NearMutex<P>> {
+    #[inline]
+    unsafe fn unlock_fair(&self, _guard: GuardNoSend) {
+        // SAFETY: the caller's.
+        unsafe { self.0.unlock_fair() };
+    }
+}
+
+// SAFETY: as above.
+#[cfg(feature = "lock_api_04")]
+unsafe impl<P: Host> lock_api_04::RawMutexFair for Nodeless<NearMutex<P>> {
+    #[inline]
+    unsafe fn unlock_fair(&self) {
+        // SAFETY: the caller's.
+        unsafe { self.0.unlock_fair() };
+    }
+}
