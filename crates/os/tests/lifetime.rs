@@ -91,7 +91,7 @@ fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
     fn may_be_waited_for(_mutex: &NearMutex<Os>) -> bool {
         static LOOKS: AtomicU32 = AtomicU32::new(0);
         let looks = LOOKS.fetch_add(1, Relaxed);
-        looks % (1 + looks % 61) == 0
+        looks.is_multiple_of(1 + looks % 61)
     }
     // SAFETY: each releases what it takes.
     unsafe {

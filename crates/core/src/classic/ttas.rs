@@ -65,8 +65,25 @@ impl<P: Platform, T: TtasTuning> TtasLock<P, T> {
         if T::PRE_READ && self.word.load(Relaxed) != 0 {
             return false;
         }
+        self.swap_in()
+    }
+
+    #[inline(always)]
+    fn swap_in(&self) -> bool {
         // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
         self.word.swap(1, Acquire) == 0
+    }
+
+    /// As `lock`, but that the first attempt does not read, whatever the tuning: for locks that are mostly free.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::lock`].
+    #[inline]
+    pub unsafe fn lock_unread(&self) {
+        if !self.swap_in() {
+            self.lock_slow();
+        }
     }
 }
 
@@ -90,7 +107,7 @@ unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquire in `attempt`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquire in `swap_in`: our section happens before the next.
         self.word.store(0, Release);
     }
 }

@@ -124,6 +124,16 @@ impl<P: Chains> Locked<'_, P> {
         // SAFETY: valid as long as the platform instance, which outlives those who use it.
         Self::lock(unsafe { &*P::chain(lock) }, lock.addr() as u64)
     }
+
+    /// The same, without a look whether the chain is locked: for locks that come here rarely.
+    pub fn of_unread<L>(lock: *const L) -> Self {
+        let lock = lock.cast::<()>();
+        // SAFETY: valid as long as the platform instance, which outlives those who use it.
+        let chain = unsafe { &*P::chain(lock) };
+        // SAFETY: the node is (); `drop` unlocks.
+        unsafe { chain.lock.lock_unread() };
+        Self { chain, channel: lock.addr() as u64 }
+    }
 }
 
 impl<'a, P: Platform> Locked<'a, P> {

@@ -164,7 +164,8 @@ impl<P: Host> NearMutex<P> {
     fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
-            if self.take_as_newcomer() {
+            let mut spin = Spin::default();
+            if self.take_as_newcomer(&mut spin) {
                 P::count(LockEvent::MutexOptLock);
                 return Ok(());
             }
@@ -172,34 +173,36 @@ impl<P: Host> NearMutex<P> {
                 return Err(why);
             }
             debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
-            P::with_record(|waiter: &Waiter<P>| limit.watch(waiter, || self.stand_in_line(waiter, limit)))
+            P::with_record(|waiter: &Waiter<P>| {
+                limit.watch(waiter, || self.stand_in_line(waiter, &mut spin, limit))
+            })
         })
     }
 
     /// The looks of one that has no place in line.
-    fn take_as_newcomer(&self) -> bool {
-        let (mut spin, mut stride) = (Spin::default(), 1);
+    fn take_as_newcomer(&self, spin: &mut Spin) -> bool {
+        let mut stride = 1;
         for _ in 0..NEWCOMER_LOOKS {
-            if self.take_if_free() {
-                return true;
-            }
-            if P::should_give_way(&mut spin) {
+            if P::should_give_way(spin) {
                 return false;
             }
             P::pause(stride, 0);
             spin.paused(stride);
+            if self.take_if_free() {
+                return true;
+            }
             stride = (stride * 2).min(NEWCOMER_STRIDE);
         }
         false
     }
 
     /// From coming to the line to leaving it.
-    fn stand_in_line(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+    fn stand_in_line(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // SAFETY: fresh; it leaves the line below, or is granted the mutex, which is the last that is done to it.
         let mut is_first = unsafe { Line::of(self).join(waiter) };
         let mut how = LockEvent::MutexAtOnce;
         loop {
-            if is_first && self.take_as_first(waiter, limit) {
+            if is_first && self.take_as_first(waiter, spin, limit) {
                 // SAFETY: in the line, since nobody but us could hand over a mutex that we hold.
                 unsafe { Line::of(self).leave_with_mutex(waiter) };
                 P::count(how);
@@ -231,35 +234,30 @@ impl<P: Host> NearMutex<P> {
     }
 
     /// What the first in line does before it sleeps.
-    fn take_as_first(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
-        match self.spin(waiter, FIRST_STRIDE, limit) {
+    fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
+        match self.look(waiter, FIRST_STRIDE, spin, limit) {
             Spell::Took => return true,
             Spell::Signalled => return false,
             Spell::Over => {}
         }
         Line::of(self).summon(waiter);
-        match self.spin(waiter, SUMMONED_STRIDE, limit) {
+        match self.look(waiter, SUMMONED_STRIDE, spin, limit) {
             Spell::Took => return true,
             Spell::Signalled => return false,
             Spell::Over => {}
         }
         // Dekker's pattern, with `unlock`: the summons before it, the look at the word after it.
         P::heavy();
-        self.take_if_free()
+        self.take()
     }
 
     /// Looks at the word for a while, with up to so many pauses between, and at what has come to the waiter.
-    fn spin(&self, waiter: &Waiter<P>, stride_max: u32, limit: &Limit<'_, P>) -> Spell {
-        let (mut spin, mut stride, mut since_clock) = (Spin::default(), 1, PAUSES_PER_CLOCK);
-        let mut until_ns = None;
+    fn look(&self, waiter: &Waiter<P>, stride_max: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> Spell {
+        // Its time begins anew; its looks are counted on.
+        *spin = Spin { turns: spin.turns, ..Spin::default() };
+        let (mut stride, mut since_clock, mut until_ns) = (1, PAUSES_PER_CLOCK, None);
         loop {
-            if self.take_if_free() {
-                return Spell::Took;
-            }
-            if waiter.is_signalled() {
-                return Spell::Signalled;
-            }
-            if P::should_give_way(&mut spin) {
+            if P::should_give_way(spin) {
                 return Spell::Over;
             }
             if since_clock >= PAUSES_PER_CLOCK {
@@ -277,6 +275,12 @@ impl<P: Host> NearMutex<P> {
             spin.paused(stride);
             since_clock += stride;
             stride = (stride * 2).min(stride_max);
+            if self.take_if_free() {
+                return Spell::Took;
+            }
+            if waiter.is_signalled() {
+                return Spell::Signalled;
+            }
         }
     }
 

@@ -54,11 +54,12 @@ unsafe impl RawLock for Overdue {
 /// Those of its own states.
 pub fn mutex(name: &str) -> Vec<Model> {
     let reaches = &[MutexOptLock, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexHandOver, MutexWake];
-    let renamed = |model: Model, what: &str| Model { name: format!("{}; {what}", model.name), ..model };
     vec![
-        held_at_first::<Loom, Mutex>(name, 2, Some(3)).reaching(reaches),
-        held_at_first::<Loom, Mutex>(name, 3, Some(1)).reaching(&[MutexAfterSleep, MutexHandOver]),
-        renamed(held_at_first::<Loom, Fair>(name, 2, Some(2)), "released fairly").reaching(&[MutexHandOver]),
-        renamed(held_at_first::<Loom, Overdue>(name, 2, Some(2)), "released late").reaching(&[MutexHandOver]),
+        held_at_first::<Loom, Mutex>(name, 2, Some(4)).reaching(reaches),
+        held_at_first::<Loom, Mutex>(name, 3, Some(2)).reaching(&[MutexAfterSleep]),
+        held_at_first::<Loom, Fair>(&format!("{name}: released fairly"), 2, Some(2))
+            .reaching(&[MutexHandOver]),
+        held_at_first::<Loom, Overdue>(&format!("{name}: released late"), 2, Some(2))
+            .reaching(&[MutexHandOver]),
     ]
 }
