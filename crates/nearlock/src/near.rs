@@ -60,7 +60,7 @@ guarded! {
     /// let guard = mutex.lock();
     /// assert!(mutex.try_lock_for(Duration::from_millis(1)).is_none());
     /// MutexGuard::unlock_fair(guard);
-    /// assert_eq!(mutex.try_lock().as_deref(), Some(&mut 1));
+    /// assert_eq!(*mutex.try_lock().expect("is free"), 1);
     /// ```
     ///
     /// A guard stays on its thread:

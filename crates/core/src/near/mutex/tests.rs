@@ -1,18 +1,17 @@
 use super::*;
 use crate::events::LockEvent::{MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexWake};
 use crate::platform::Clock;
-use crate::testing::{NOW_NS, OneThread, SPINS, events_of, meanwhile, others_are_done};
+use crate::testing::{NOW_NS, OneThread, PAUSES, SPINS, events_of, meanwhile, others_are_done};
 use crate::waiter::GaveUp::TimedOut;
 
 type Mutex = NearMutex<OneThread>;
 
 const _: () = assert!(size_of::<NearMutex<crate::native::Native>>() == 4);
 
-/// What happens before the thread sleeps: it pauses as a newcomer, as the first in line, and having summoned; passes the
-/// heavy side of the fence; and sleeps.
-const PAUSES: u32 = SPINS;
-const SUMMONS_FROM: u32 = 2 * PAUSES;
-const SLEEPS_AT: u32 = 3 * PAUSES + 1;
+/// The chances of others before the thread sleeps: it pauses as a newcomer, and then has spun for long enough; it summons a
+/// release, passes the heavy side of the fence, and sleeps.
+const FENCES_AT: u32 = SPINS;
+const SLEEPS_AT: u32 = SPINS + 1;
 
 /// Others do this after so many other chances.
 fn after(chances: u32, what: impl FnOnce() + 'static) {
@@ -65,16 +64,41 @@ fn a_release_is_noticed_at_each_step_of_a_wait() {
         let now = [MutexOptLock, MutexAtOnce, MutexAfterSleep, MutexHandOver, MutexWake].map(events_of);
         let counted: std::vec::Vec<_> = now.iter().zip(before).map(|(now, before)| now - before).collect();
         let expected = match step {
-            _ if step < PAUSES => [1, 0, 0, 0, 0],
-            _ if step < SUMMONS_FROM => [0, 1, 0, 0, 0],
-            _ if step < SLEEPS_AT => [0, 1, 0, 1, 0],
-            _ => [0, 0, 1, 0, 1],
+            FENCES_AT => [0, 1, 0, 1, 0],
+            SLEEPS_AT => [0, 0, 1, 0, 1],
+            _ => [1, 0, 0, 0, 0],
         };
         assert_eq!(counted, expected, "step {step}");
         assert!(is_quiet(mutex), "step {step}");
         release(mutex);
         assert!(!mutex.is_locked());
     }
+}
+
+/// What the first in line sees when another does this at its second pause.
+fn seen_by_the_first(what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>) + 'static) -> Spell {
+    let (mutex, waiter) = (held(), Waiter::default());
+    let it = ptr::from_ref(&waiter);
+    after(1, move || what(mutex, it));
+    let spell = mutex.look(&waiter, FIRST_STRIDE, &mut Spin::default(), &Limit::NONE);
+    assert!(others_are_done());
+    spell
+}
+
+#[test]
+fn the_first_in_line_looks_at_the_word_at_its_signals_and_at_the_clock() {
+    PAUSES.take();
+    assert_eq!(seen_by_the_first(|_, _| ()), Spell::Over);
+    assert_eq!(PAUSES.take(), [1, 2, 4, 8]);
+    assert_eq!(seen_by_the_first(|mutex, _| release(mutex)), Spell::Took);
+    // SAFETY: it is alive.
+    let signal = |_, waiter: *const Waiter<OneThread>| assert!(unsafe { &*waiter }.wake().is_none());
+    assert_eq!(seen_by_the_first(signal), Spell::Signalled);
+    assert_eq!(PAUSES.take(), [1, 2, 1, 2]);
+    let (mutex, waiter) = (held(), Waiter::default());
+    let limit = Limit::until(0);
+    assert_eq!(mutex.look(&waiter, FIRST_STRIDE, &mut Spin::default(), &limit), Spell::Over);
+    assert!(PAUSES.take().is_empty(), "the limit ends it");
 }
 
 #[test]
