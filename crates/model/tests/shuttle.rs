@@ -234,16 +234,11 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
         most
     };
     // That many steps it takes, however long the others go on.
-    let handed_over = [
-        "linux-mutex",
-        "linux-mutex-no-waiter-spin",
-        "linux-mutex-no-osq",
-        "linux-mutex-no-spin",
-        "near-mutex",
-    ];
-    for name in handed_over {
+    for name in ["linux-mutex", "linux-mutex-no-waiter-spin", "linux-mutex-no-osq", "linux-mutex-no-spin"] {
         assert!(most(name).iter().all(|most| *most < 40), "{name} starves");
     }
+    // It takes more steps from looking to sleeping.
+    assert!(most("near-mutex").iter().all(|most| *most < 60), "near-mutex starves");
     assert!(most("linux-mutex-no-handoff")[1] > 40, "without hand-over nobody is overtaken for longer");
 }
 
