@@ -86,6 +86,8 @@ fn numbers() {
         (format!("{simulate} --threads 4,145"), vec!["--threads 145", "144 CPUs", "1 to 144"]),
         (format!("{simulate} --threads 145 --set machine.smt=1"), vec!["72 CPUs"]),
         (format!("{SIMULATE} --workload context1 --set context1.lines=17"), vec!["1 to 16 lines"]),
+        (format!("{SIMULATE} --workload open1 --set open1.lines=17"), vec!["0 to 16 lines"]),
+        (format!("{SIMULATE} --workload lock2 --set lock2.call-ns=x"), vec!["lock2.call-ns", "`x`"]),
         (format!("{simulate} --workload context1 --threads 4,5"), vec!["--threads 5", "multiple of 2"]),
         (format!("{SIMULATE} --seeds 0"), vec!["--seeds", "'0'", "1 to 10000"]),
         (format!("{SIMULATE} --seeds 20000"), vec!["--seeds", "1 to 10000"]),

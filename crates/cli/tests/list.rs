@@ -19,9 +19,32 @@ fn everything_is_listed() {
             vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"],
         ),
         ("peers", vec!["std-mutex", "parking-lot-mutex", "nearlock bench --peers all"]),
-        ("workloads", vec!["locktorture", "sections", "context1", "aim7-high-systime", "exim", "mmap"]),
+        (
+            "workloads",
+            vec![
+                "locktorture",
+                "sections",
+                "context1",
+                "open1",
+                "lock2",
+                "aim7-high-systime",
+                "exim",
+                "mmap",
+            ],
+        ),
         ("machines", vec!["haswell-ex-4s", "westmere-ex-8s", "epyc-rome-2s", "graviton3", "144"]),
-        ("tables", vec!["cna-locktorture", "haswell-ex-4s", "cna-wo-sro", "cna-context1", "cascadelake-2s"]),
+        (
+            "tables",
+            vec![
+                "cna-locktorture",
+                "haswell-ex-4s",
+                "cna-wo-sro",
+                "cna-context1",
+                "cna-open1",
+                "cna-lock2",
+                "cascadelake-2s",
+            ],
+        ),
         (
             "settings",
             vec![

@@ -3,6 +3,7 @@
 use nearlock_core::subjects::{SUBJECTS, Subject};
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 use nearlock_workload::jobs::profiles::Profile;
+use nearlock_workload::will_it_scale::Calls;
 use strsim::osa_distance;
 
 use crate::bench::{PEERS, Peer};
@@ -48,6 +49,16 @@ pub const WORKLOADS: &[Workload] = &[
         summary: "pairs of threads that wake each other in turn, over a lock that all pairs take at each hop: \
                   UnixBench's pipe-based context switching",
         of: |c| simulate::Workload::Context1(c.context1.clone()),
+    },
+    Workload {
+        name: "open1",
+        summary: "will-it-scale: threads of one process open and close a file each, all in one directory",
+        of: |c| simulate::Workload::Calls(Calls::Open1, c.open1),
+    },
+    Workload {
+        name: "lock2",
+        summary: "will-it-scale: threads of one process lock and unlock the same record of one file",
+        of: |c| simulate::Workload::Calls(Calls::Lock2, c.lock2),
     },
     jobs!(Alltests, "AIM7 with all its tests, as users with jobs, some of which take kernel locks"),
     jobs!(Custom, "AIM7's pipes, files and forks"),

@@ -1,5 +1,6 @@
 //! `NAME.KEY=VALUE`: what can be set of locks, machine, workload and simulation.
 
+mod calls;
 mod jobs;
 mod known;
 
@@ -7,6 +8,7 @@ use nearlock_core::settings::{Setting, SettingInfo};
 use nearlock_core::subjects::Subject;
 use nearlock_sim::spec::{MachineSpec, SpecError};
 use nearlock_workload::jobs::profiles::{Constants, Profile};
+use nearlock_workload::will_it_scale::{CallConstants, Calls};
 
 use crate::names::suggestion;
 use crate::simulate::{Context1, Limits, Locktorture, Placement, Sections, Simulation, Start, Workload};
@@ -74,6 +76,10 @@ pub struct Configuration {
     pub sections: Sections,
     /// Parameters of context1.
     pub context1: Context1,
+    /// Constants of open1.
+    pub open1: CallConstants,
+    /// Constants of lock2.
+    pub lock2: CallConstants,
     /// Parameters of users with jobs, by [`Profile`].
     pub jobs: [Constants; Profile::ALL.len()],
     /// Length and bounds of a simulation.
@@ -114,7 +120,7 @@ struct Choice {
 
 /// All numbers of [`Configuration`].
 fn numbers() -> impl Iterator<Item = &'static Number> {
-    NUMBERS.iter().chain(jobs::numbers())
+    NUMBERS.iter().chain(calls::NUMBERS).chain(jobs::numbers())
 }
 
 impl Configuration {
@@ -125,6 +131,8 @@ impl Configuration {
             locktorture: Locktorture::default(),
             sections: Sections::default(),
             context1: Context1::default(),
+            open1: Calls::Open1.constants(),
+            lock2: Calls::Lock2.constants(),
             jobs: Profile::ALL.map(Profile::constants),
             limits: Limits::default(),
             placement: Placement::default(),

@@ -4,6 +4,7 @@ mod context1;
 mod jobs;
 mod journal;
 mod starvation;
+mod will_it_scale;
 mod workload;
 
 use std::rc::Rc;

@@ -5,10 +5,12 @@ pub mod context1;
 pub mod futex;
 pub mod gate;
 pub mod jobs;
+pub mod lockref;
 pub mod locktorture;
 mod observer;
 pub mod readrandom;
 pub mod sections;
+pub mod will_it_scale;
 
 pub use gate::{Exclusive, Gate, Readers};
 pub use observer::Observer;

@@ -1,5 +1,6 @@
 //! All tables: which lock stands for which column, how a row becomes simulations, and the class of each cell.
 
+mod calls;
 mod freebsd;
 mod kernel;
 
@@ -67,6 +68,8 @@ pub const TABLES: &[Table] = &[
         }],
         text: include_str!("../../published/cna_context1.csv"),
     },
+    calls::OPEN1,
+    calls::LOCK2,
     kernel::MUTEX_HIGH_SYSTIME,
     kernel::MUTEX_SLOWPATH_SHARE,
     kernel::RWSEM_SERIES,

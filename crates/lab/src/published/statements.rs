@@ -162,6 +162,42 @@ pub(super) const CONTEXT1: &[Statement] = &[
     },
 ];
 
+const FROM_16: Rows = Rows::Threads(&[16, 32, 36, 72, 108, 142]);
+
+/// Of open1 and lock2. At 8 threads what CNA lacks there is within two standard errors, or hardly beyond.
+pub(super) const CALLS: &[Statement] = &[
+    Statement {
+        text: "CNA and stock are alike at 1 to 8 threads",
+        compared: Compared::Variants { of: BOTH, to: "stock", rows: Rows::Threads(&[1, 2, 4, 8]) },
+        expected: Expected::Alike(0.05),
+    },
+    Statement {
+        text: "CNA is behind stock at 16 threads",
+        compared: Compared::Variants { of: BOTH, to: "stock", rows: Rows::Threads(&[16]) },
+        expected: Expected::Below(0.032),
+    },
+    Statement {
+        text: "stock falls from 16 to 32 threads",
+        compared: Compared::Threads { variants: &["stock"], of: 32, to: 16 },
+        expected: Expected::Below(0.05),
+    },
+    Statement {
+        text: "CNA is ahead of stock from 32 threads up",
+        compared: Compared::Variants { of: BOTH, to: "stock", rows: Rows::Threads(&[32, 36, 72, 108, 142]) },
+        expected: Expected::Above(0.4),
+    },
+    Statement {
+        text: "CNA is as fast at 142 threads as at 36",
+        compared: Compared::Threads { variants: BOTH, of: 142, to: 36 },
+        expected: Expected::Alike(0.03),
+    },
+    Statement {
+        text: "the shuffle reduction makes no difference from 16 threads up",
+        compared: Compared::Variants { of: &["cna"], to: "cna-wo-sro", rows: FROM_16 },
+        expected: Expected::Alike(0.05),
+    },
+];
+
 const MANY_USERS_AT_1_AND_2: Rows = Rows::With(&[
     &[("users", "1100-2000"), ("nodes", "1")],
     &[("users", "1100-2000"), ("nodes", "2")],

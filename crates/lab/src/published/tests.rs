@@ -88,6 +88,10 @@ fn only_what_was_named_beforehand_is_fitted() {
             .collect()
     };
     assert_eq!(fitted(Table::named("cna-locktorture").unwrap()), [("stock", "1".to_owned())]);
+    for name in ["cna-open1", "cna-lock2"] {
+        let chosen = ["1", "8", "142"].map(|threads| ("stock", threads.to_owned()));
+        assert_eq!(fitted(Table::named(name).unwrap()), chosen, "{name}");
+    }
     assert_eq!(
         fitted(Table::named("mutex-high-systime").unwrap()),
         ["8", "2", "1"].map(|nodes| ("without", format!("1100-2000/{nodes}/off")))

@@ -12,6 +12,7 @@ use nearlock_workload::jobs::Root;
 use nearlock_workload::jobs::profiles::{Constants, Profile};
 use nearlock_workload::locktorture::{self, LongHolds, OwnLine, ShortHolds};
 use nearlock_workload::sections::{self, Overhead, Spell};
+use nearlock_workload::will_it_scale::{CallConstants, Calls};
 use nearlock_workload::{Exclusive, Readers};
 use rand_core::Rng;
 
@@ -19,6 +20,7 @@ use super::Simulation;
 pub use super::context1::{Context1, Partners};
 use super::jobs;
 use super::journal::{Journal, Scribe};
+use super::will_it_scale;
 use crate::lockstat::Class;
 
 /// A scheduler tick of the simulated kernels, in ns: 1000 Hz, the default x86-64 configuration.
@@ -36,6 +38,8 @@ pub enum Workload {
     Sections(Sections),
     /// Pairs of threads that wake each other in turn.
     Context1(Context1),
+    /// Threads in loops of system calls.
+    Calls(Calls, CallConstants),
     /// Users with jobs; each is a thread.
     Jobs(Profile, Constants),
 }
@@ -114,6 +118,7 @@ impl Workload {
             Self::Locktorture(_) => "locktorture",
             Self::Sections(_) => "sections",
             Self::Context1(_) => "context1",
+            Self::Calls(calls, _) => calls.name(),
             Self::Jobs(profile, _) => profile.name(),
         }
     }
@@ -121,7 +126,7 @@ impl Workload {
     /// Threads come in groups of so many: their number must be a multiple of this.
     pub fn group(&self) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Jobs(..) => 1,
+            Self::Locktorture(_) | Self::Sections(_) | Self::Calls(..) | Self::Jobs(..) => 1,
             Self::Context1(_) => 2,
         }
     }
@@ -129,7 +134,7 @@ impl Workload {
     /// The most threads that it can have on this machine.
     pub fn threads_max(&self, machine: &MachineSpec) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => machine.cpus(),
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::Calls(..) => machine.cpus(),
             Self::Jobs(..) => jobs::USERS_MAX,
         }
     }
@@ -137,7 +142,7 @@ impl Workload {
     /// Which of the workload's locks a thread takes, from 0: the first, unless it says which.
     pub(super) fn lock_of(&self, thread: usize) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Jobs(..) => 0,
+            Self::Locktorture(_) | Self::Sections(_) | Self::Calls(..) | Self::Jobs(..) => 0,
             Self::Context1(context1) => context1.lock_of(thread),
         }
     }
@@ -159,6 +164,7 @@ impl Workload {
     pub(super) fn locks_of_each(&self) -> usize {
         match self {
             Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => 1,
+            Self::Calls(calls, _) => will_it_scale::locks_of_each(*calls),
             Self::Jobs(_, constants) => jobs::locks_of_each(constants),
         }
     }
@@ -182,7 +188,7 @@ impl Workload {
     pub(super) fn long_section_ns_max(&self) -> u64 {
         match self {
             Self::Jobs(_, constants) => jobs::long_section_ns_max(constants),
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => 0,
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::Calls(..) => 0,
         }
     }
 
@@ -193,9 +199,18 @@ impl Workload {
             Self::Locktorture(torture) => torture.section_ns + torture.think_ns + locktorture::SHORT_HOLD_NS,
             Self::Sections(sections) => sections.section_ns + 2 * sections.think_ns,
             Self::Context1(context1) => context1.section_ns_max(machine),
+            Self::Calls(_, constants) => will_it_scale::section_ns_max(constants, machine),
             Self::Jobs(_, constants) => jobs::section_ns_max(constants, machine),
         };
         work_ns + 20 * farthest_ns as u64
+    }
+
+    /// Between the beginnings of two threads, in ns.
+    fn start_ns(&self, machine: &MachineSpec) -> u64 {
+        match self {
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::Jobs(..) => START_NS,
+            Self::Calls(..) => will_it_scale::start_ns(machine),
+        }
     }
 
     /// For how long a thread may sleep that waits for no lock, in ns.
@@ -210,7 +225,7 @@ impl Workload {
     pub(super) fn left_out_ns(&self, threads: usize) -> f64 {
         match self {
             Self::Locktorture(_) => LongHolds::MEAN_NS / threads as f64,
-            Self::Sections(_) | Self::Context1(_) | Self::Jobs(..) => 0.0,
+            Self::Sections(_) | Self::Context1(_) | Self::Calls(..) | Self::Jobs(..) => 0.0,
         }
     }
 
@@ -226,6 +241,9 @@ impl Workload {
             Self::Locktorture(torture) => torture.spawn::<L>(machine, simulation, journal, seeds),
             Self::Sections(sections) => sections.spawn::<L>(machine, simulation, journal, seeds),
             Self::Context1(context1) => context1.spawn::<L>(machine, simulation, journal, seeds),
+            Self::Calls(calls, constants) => {
+                will_it_scale::spawn::<L>(*calls, constants, machine, simulation, journal, seeds);
+            }
             Self::Jobs(_, constants) => {
                 jobs::spawn::<Exclusive<L>>(constants, machine, simulation, journal, seeds);
             }
@@ -262,7 +280,7 @@ pub(super) struct Seat {
 pub(super) type Bodies<'a> = dyn FnMut(Seat) -> Box<dyn FnOnce()> + 'a;
 
 /// Puts the threads on the CPUs that the seed draws.
-fn seat(
+pub(super) fn seat(
     machine: &Machine,
     simulation: &Simulation,
     journal: &Rc<Journal>,
@@ -284,6 +302,7 @@ pub(super) fn seat_on(
     body: &mut Bodies<'_>,
 ) {
     let spec = &simulation.machine;
+    let start_ns = simulation.workload.start_ns(spec);
     let mut turns: Vec<usize> = (0..cpus.len()).collect();
     if simulation.start == Start::Shuffled {
         shuffle(&mut turns, seeds);
@@ -292,7 +311,7 @@ pub(super) fn seat_on(
         let node = spec.numa_node_of_cpu(cpu);
         let scribe = Scribe::new(journal, thread, node);
         let body = body(Seat { thread, node, scribe, seed: seeds.next_u64() });
-        machine.spawn(cpu, START_NS * turn as u64, body);
+        machine.spawn(cpu, start_ns * turn as u64, body);
     }
 }
 

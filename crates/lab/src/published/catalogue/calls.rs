@@ -1,0 +1,66 @@
+//! Tables of will-it-scale: threads of one process in loops of system calls.
+
+use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, Variant, statements};
+
+const SOURCE: &str =
+    "Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, cover letter, December 2020";
+
+const VARIANTS: &[Variant] = &[
+    Variant { name: "stock", lock: "qspinlock", column: "stock" },
+    Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
+    Variant { name: "cna", lock: "cna-v13", column: "cna" },
+];
+
+const FITTED: &[Cells] = &[Cells { variant: "stock", rows: Rows::Threads(&[1, 8, 142]) }];
+
+const STOCK_ELSEWHERE: Rows = Rows::Threads(&[2, 4, 16, 32, 36, 72, 108]);
+
+/// The suite binds its threads to cores one after the other, and begins again when all have one.
+fn bound(_row: &RowKey, setup: &mut Setup) {
+    setup.settings.push("simulation.placement=near".to_owned());
+}
+
+pub(super) const OPEN1: Table = Table {
+    name: "cna-open1",
+    source: SOURCE,
+    machine: "haswell-ex-4s",
+    workload: "open1",
+    metric: "ops",
+    unit: "ops/us",
+    // A file is opened and closed by two acquisitions.
+    scale: Scale::Times(1.0 / 2.0),
+    keys: &[THREADS],
+    adjust: bound,
+    variants: VARIANTS,
+    statements: statements::CALLS,
+    mean_error_max: 0.10,
+    fitted: FITTED,
+    seen: &[
+        SeenCells {
+            variants: &["stock"],
+            rows: STOCK_ELSEWHERE,
+            choice: "that open1.lines is left at 0; how often a lockref is tried, and that threads begin as they are \
+                     woken (16 threads)",
+        },
+        SeenCells {
+            variants: &["cna-wo-sro", "cna"],
+            rows: Rows::Threads(&[16]),
+            choice: "how often a lockref is tried, and that threads begin as they are woken",
+        },
+    ],
+    text: include_str!("../../../published/cna_open1.csv"),
+};
+
+pub(super) const LOCK2: Table = Table {
+    name: "cna-lock2",
+    workload: "lock2",
+    // A record is locked and unlocked, which are two operations, by three acquisitions.
+    scale: Scale::Times(2.0 / 3.0),
+    seen: &[SeenCells {
+        variants: &["stock"],
+        rows: STOCK_ELSEWHERE,
+        choice: "that lock2.lines is left at 0",
+    }],
+    text: include_str!("../../../published/cna_lock2.csv"),
+    ..OPEN1
+};

@@ -1,0 +1,177 @@
+//! will-it-scale: threads of one process, each in a loop of system calls that meet at something in the
+//! kernel.
+//!
+//! Here a call is the work that it does for itself, which is a stated time, and the words, lines and locks at
+//! which it meets the others. What it does with them under a lock fails visibly if somebody else is let in:
+//! such *faults* are counted.
+//!
+//! | test case | calls of a turn | operations that the suite counts |
+//! |---|---|---|
+//! | [`open1`] | open, close | 1 |
+//! | [`lock2`] | lock and unlock a record | 2 |
+//!
+//! Source: Blanchard, will-it-scale, from a description in own words. What the threads contend for in the
+//! kernel: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600), Table 1.
+
+pub mod lock2;
+pub mod open1;
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::platform::{Atomic, Platform, Work};
+use nearlock_core::raw::RawLock;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::Observer;
+use crate::locktorture::OwnLine;
+use crate::sections::Spell;
+
+/// More further lines than any section writes.
+pub const LINES_MAX: usize = 16;
+
+/// Which test case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// Opening and closing separate files.
+    Open1,
+    /// Locking and unlocking a record of one file.
+    Lock2,
+}
+
+/// The constants of a test case, on the machine of the published tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallConstants {
+    /// Work of a call outside of its sections, on average, in ns.
+    pub call_ns: u64,
+    /// Work inside a section, in ns.
+    pub section_ns: u64,
+    /// Further shared lines that a section reads and writes.
+    pub lines: u64,
+}
+
+impl Calls {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open1 => "open1",
+            Self::Lock2 => "lock2",
+        }
+    }
+
+    /// Its constants: all are fitted to three cells of its table, stock at 1, 8 and 142 threads.
+    pub fn constants(self) -> CallConstants {
+        match self {
+            Self::Open1 => CallConstants { call_ns: 905, section_ns: 40, lines: 0 },
+            Self::Lock2 => CallConstants { call_ns: 577, section_ns: 30, lines: 0 },
+        }
+    }
+}
+
+/// What a call consists of beside what its test case says.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// Work of a call outside of its sections, on average: each time it is drawn from half to one and a half
+    /// of this.
+    pub call: Spell,
+    /// Work inside a section.
+    pub section: Spell,
+    /// Further shared lines that a section reads and writes, up to [`LINES_MAX`].
+    pub lines: usize,
+}
+
+/// What threads of a process share in a test case. All bits zero is its initial state.
+pub trait Testcase<P: Work, L: RawLock>: Default + Send + Sync + 'static {
+    /// What each thread adds to that.
+    type Each: Default + Send + Sync + 'static;
+
+    /// One turn of the loop of a thread. `each` has an item for each thread. Whether the observer wants
+    /// another.
+    fn turn(&self, each: &[Self::Each], caller: &mut Caller<'_, L>, observer: &mut impl Observer) -> bool;
+}
+
+/// Lines that sections read and write.
+#[repr(C)]
+struct Lines<P: Platform>([OwnLine<P::U64>; LINES_MAX]);
+
+impl<P: Platform> Default for Lines<P> {
+    fn default() -> Self {
+        Self(core::array::from_fn(|_| OwnLine(Atomic::new(0))))
+    }
+}
+
+/// One thread.
+pub struct Caller<'a, L: RawLock> {
+    number: usize,
+    node: &'a L::Node,
+    params: Params,
+    rng: Xoshiro256PlusPlus,
+    faults: u64,
+}
+
+impl<'a, L: RawLock> Caller<'a, L> {
+    /// The thread of this number, from 0, whose draws follow from `seed`. The node is exclusively its own.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than [`LINES_MAX`] lines.
+    pub fn new(number: usize, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
+        assert!(params.lines <= LINES_MAX, "{} lines", params.lines);
+        Self { number, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed), faults: 0 }
+    }
+
+    /// Calls until the observer has had enough. Returns the faults that this thread has seen.
+    pub fn run<P: Work, T: Testcase<P, L>>(
+        mut self,
+        test: &T,
+        each: &[T::Each],
+        observer: &mut impl Observer,
+    ) -> u64 {
+        while test.turn(each, &mut self, observer) {}
+        self.faults
+    }
+
+    /// What a call does for itself.
+    fn work<P: Work>(&mut self) {
+        self.params.call.vary((self.rng.next_u64() >> 32) as u32).pass::<P>();
+    }
+
+    /// Does `inside` with the lock.
+    #[inline(always)]
+    fn section<R>(
+        &mut self,
+        lock: &L,
+        observer: &mut impl Observer,
+        inside: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        observer.waiting();
+        // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place; it has
+        // one lock at a time.
+        unsafe { lock.lock(self.node) };
+        observer.acquired();
+        let result = inside(self);
+        observer.releasing();
+        // SAFETY: locked above with this node.
+        unsafe { lock.unlock(self.node) };
+        result
+    }
+
+    /// What a section does beside what its test case says. Whoever is let in meanwhile may change this word.
+    fn work_inside<P: Work>(&mut self, lines: &Lines<P>, word: &P::U64) {
+        // Relaxed: the lock orders its holders.
+        let before = word.load(Relaxed);
+        for line in &lines.0[..self.params.lines] {
+            line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
+        }
+        self.params.section.pass::<P>();
+        self.expect(|| word.load(Relaxed) == before);
+    }
+
+    /// Counts a fault unless things are as they should be.
+    fn expect(&mut self, is_right: impl FnOnce() -> bool) {
+        self.faults += u64::from(!is_right());
+    }
+}
+
+#[cfg(test)]
+mod tests;
