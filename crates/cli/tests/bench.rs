@@ -142,7 +142,7 @@ fn hand_over_needs_two_cpus() {
 
 #[test]
 fn text_says_what_was_measured_and_fits() {
-    for mode in ["throughput", "uncontended"] {
+    for mode in ["throughput", "uncontended", "open1"] {
         let run = nearlock(&format!("bench --mode {mode} --locks all --rounds 1 --duration-ms 1"));
         assert_eq!(run.code, 0, "{}", run.err);
         assert_fits(&run.out);
@@ -208,7 +208,8 @@ fn slips_are_named() {
         ("--read-percent 50 --baseline std-mutex", "std-mutex has no readers"),
         ("--mode uncontended --read-percent 50", "a writer (0) or a reader (100)"),
         ("--mode handover --read-percent 50", "--read-percent says nothing about --mode handover"),
-        ("--mode latency", "throughput, uncontended, handover"),
+        ("--mode open1 --read-percent 50", "--read-percent says nothing about --mode open1"),
+        ("--mode latency", "throughput, uncontended, handover, open1, lock2"),
         ("--mode uncontended --threads 2", "--threads says nothing about --mode uncontended"),
         ("--mode uncontended --section-ns 2", "--section-ns says nothing"),
         ("--mode handover --think-ns 2", "--think-ns says nothing about --mode handover"),

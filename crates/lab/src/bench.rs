@@ -1,7 +1,7 @@
 //! The native benchmark: locks against each other on this machine.
 //!
 //! Three questions, kept apart ([`Mode`]): what a lock costs when nobody else wants it, how long it takes from
-//! one thread to another, and how many sections many threads get through. Locks are compared within a
+//! one thread to another, and how many sections, or calls, many threads get through. Locks are compared within a
 //! *round*, in which each runs once, in an order that is drawn anew; a lock's *ratio* is how many times as
 //! fast it is as the baseline in the same round. What disturbs a machine for longer than a round
 //! disturbs all locks alike, so that ratios are worth more than nanoseconds. Reported are medians over
@@ -10,13 +10,14 @@
 //! | file | what |
 //! |---|---|
 //! | `candidate.rs`, `peers.rs` | what can be measured: the locks of the list, and those of others |
-//! | `throughput.rs`, `uncontended.rs`, `handover.rs` | one run of one lock, a file for each mode |
+//! | `throughput.rs`, `uncontended.rs`, `handover.rs`, `calls.rs` | one run of one lock, a file for each mode |
 //! | `atomics.rs` | atomic read-modify-writes, counted |
 //! | `crew.rs`, `wait.rs` | threads that begin together, and that a run ends in time |
 //! | `machine.rs` | the machine: what it is, CPUs, the cost of the clock, the length of work |
 //! | `statistics.rs` | quartiles, Jain's index, histograms of waits |
 
 mod atomics;
+mod calls;
 mod candidate;
 mod crew;
 mod handover;
@@ -40,6 +41,7 @@ pub use candidate::Candidate;
 use candidate::Run;
 pub(crate) use machine::pin;
 pub use machine::{Calibration, Machine};
+pub use nearlock_workload::will_it_scale::Calls;
 pub use peers::{PEERS, Peer};
 use statistics::Waits;
 pub(crate) use statistics::{Quartiles, median};
@@ -53,6 +55,8 @@ pub enum Mode {
     Uncontended,
     /// Two threads on two CPUs: from the release to the waiter's acquisition.
     Handover,
+    /// Many threads in loops of system calls: as throughput.
+    Calls(Calls),
 }
 
 impl Mode {
@@ -62,6 +66,7 @@ impl Mode {
             Mode::Throughput => "throughput",
             Mode::Uncontended => "uncontended",
             Mode::Handover => "handover",
+            Mode::Calls(calls) => calls.name(),
         }
     }
 }
@@ -80,10 +85,10 @@ pub struct Point {
     pub threads: usize,
     /// Work in a section, in ns.
     pub section_ns: u64,
-    /// Work between sections, in ns.
+    /// Work between sections, or of a call outside of its sections, in ns.
     pub think_ns: u64,
     /// Of 100 sections, how many only read; `None` if there is no talk of readers. Locks without readers have none.
-    /// In [`Mode::Uncontended`] 0 or 100, and in [`Mode::Handover`] `None`.
+    /// In [`Mode::Uncontended`] 0 or 100, in [`Mode::Handover`] and [`Mode::Calls`] `None`.
     pub read_percent: Option<u64>,
 }
 
@@ -118,7 +123,7 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// How often, 1 or more.
     pub rounds: usize,
-    /// For how long a run counts. It takes about 1.6 times as long in [`Mode::Throughput`].
+    /// For how long a run counts. It takes about 1.6 times as long in [`Mode::Throughput`] and [`Mode::Calls`].
     pub window: Duration,
     /// How waiting threads pass the time.
     pub waiting: Waiting,
@@ -140,7 +145,7 @@ impl Plan {
     pub fn suits(&self, machine: &Machine) -> Result<(), BenchError> {
         match self.mode {
             Mode::Handover => two_cpus(machine).map(drop),
-            Mode::Throughput | Mode::Uncontended => Ok(()),
+            Mode::Throughput | Mode::Uncontended | Mode::Calls(_) => Ok(()),
         }
     }
 }
@@ -169,6 +174,12 @@ pub enum Failure {
     /// A reader saw what a writer does.
     #[error("exclusion violated: {times} readers saw the counter change while they held the lock")]
     TornReads {
+        /// How often.
+        times: u64,
+    },
+    /// Something that the lock protects was not as its holder had left it.
+    #[error("exclusion violated: {times} times somebody else had changed what the lock protects")]
+    Faults {
         /// How often.
         times: u64,
     },
@@ -232,7 +243,8 @@ pub struct Row {
     pub think_ns: u64,
     /// See [`Point`].
     pub read_percent: Option<u64>,
-    /// Wall time per operation (a section, a lock and unlock, a hand-over), all threads together, in ns.
+    /// Wall time per operation (a section, a lock and unlock, a hand-over, as the suite counts its calls), all threads
+    /// together, in ns.
     pub ns_per_op: Option<f64>,
     /// Operations per microsecond, all threads together.
     pub ops_per_us: Option<f64>,

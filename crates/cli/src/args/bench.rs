@@ -36,10 +36,10 @@ pub struct BenchArgs {
     /// unless given.
     #[arg(long, value_name = "N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadCount>,
-    /// Lengths of the work in a section, in ns; unless given 100, for hand-overs 500.
+    /// Lengths of the work in a section, in ns; unless given 100, for hand-overs 500, for calls as simulated.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     pub section_ns: Vec<u64>,
-    /// Lengths of the work between sections, in ns; 0 unless given.
+    /// Lengths of the work between sections, in ns; unless given 0, for calls as simulated.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     pub think_ns: Vec<u64>,
     /// Of 100 sections, how many only read; for locks with readers. With --mode uncontended 0 or 100.
@@ -75,6 +75,10 @@ pub enum BenchMode {
     Uncontended,
     /// From the release to the return of a waiter on another CPU
     Handover,
+    /// Threads that open and close a file each, over the locks and counts that they share in the kernel
+    Open1,
+    /// Threads that lock and unlock the same record of a file, likewise
+    Lock2,
 }
 
 /// A number of threads.

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use nearlock_lab::bench::{
-    self, BenchError, Calibration, Candidate, HANDOVER_SECTION_NS, Machine, Mode, PEERS, Plan, Point,
+    self, BenchError, Calibration, Calls, Candidate, HANDOVER_SECTION_NS, Machine, Mode, PEERS, Plan, Point,
 };
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::torture::Waiting;
@@ -108,11 +108,7 @@ fn plan(args: &BenchArgs, machine: &Machine) -> anyhow::Result<Plan> {
     }
     let (locks, baselines) = locks(args)?;
     Ok(Plan {
-        mode: match args.mode {
-            BenchMode::Throughput => Mode::Throughput,
-            BenchMode::Uncontended => Mode::Uncontended,
-            BenchMode::Handover => Mode::Handover,
-        },
+        mode: mode(args.mode),
         locks,
         baselines,
         points: points(args, machine)?,
@@ -167,50 +163,50 @@ fn locks(args: &BenchArgs) -> anyhow::Result<(Vec<Candidate>, Vec<Candidate>)> {
     Ok((locks, baselines))
 }
 
+fn mode(mode: BenchMode) -> Mode {
+    match mode {
+        BenchMode::Throughput => Mode::Throughput,
+        BenchMode::Uncontended => Mode::Uncontended,
+        BenchMode::Handover => Mode::Handover,
+        BenchMode::Open1 => Mode::Calls(Calls::Open1),
+        BenchMode::Lock2 => Mode::Calls(Calls::Lock2),
+    }
+}
+
+fn or_default<T: Copy>(given: &[T], default: T) -> Vec<T> {
+    if given.is_empty() { vec![default] } else { given.to_vec() }
+}
+
 /// The situations: all combinations, each once.
 fn points(args: &BenchArgs, machine: &Machine) -> Result<Vec<Point>, UnfitFlag> {
-    let meaningless = |flag, given: bool, mode, instead| {
-        if given { Err(UnfitFlag::Meaningless { flag, mode, instead }) } else { Ok(()) }
+    let mode = mode(args.mode);
+    let meaningless = |flag, given: bool, instead| {
+        if given { Err(UnfitFlag::Meaningless { flag, mode: mode.name(), instead }) } else { Ok(()) }
     };
     let threads_given = !args.threads.is_empty();
-    let sections_or =
-        |default| if args.section_ns.is_empty() { vec![default] } else { args.section_ns.clone() };
-    let read_percents = match &args.read_percent[..] {
-        [] => vec![None],
-        given => given.iter().copied().map(Some).collect(),
-    };
     let mut points = Vec::new();
-    match args.mode {
-        BenchMode::Throughput => {
-            let threads = if threads_given { &args.threads[..] } else { &THREADS };
-            let thinks = if args.think_ns.is_empty() { &[0][..] } else { &args.think_ns };
-            for threads in threads {
-                let threads = threads.resolve(machine.cpus);
-                if threads > bench::THREADS_MAX {
-                    return Err(UnfitFlag::TooManyThreads { threads });
-                }
-                for section_ns in sections_or(SECTION_NS) {
-                    for &think_ns in thinks {
-                        let point = |&read_percent| Point { threads, section_ns, think_ns, read_percent };
-                        points.extend(read_percents.iter().map(point));
-                    }
-                }
-            }
+    match mode {
+        Mode::Throughput => points = of_threads(args, machine, SECTION_NS, 0)?,
+        Mode::Calls(calls) => {
+            meaningless("--read-percent", !args.read_percent.is_empty(), "writers only")?;
+            let constants = calls.constants();
+            points = of_threads(args, machine, constants.section_ns, constants.call_ns)?;
         }
-        BenchMode::Uncontended => {
-            meaningless("--threads", threads_given, "uncontended", "one thread")?;
-            meaningless("--section-ns", !args.section_ns.is_empty(), "uncontended", "empty sections")?;
-            meaningless("--think-ns", !args.think_ns.is_empty(), "uncontended", "nothing between sections")?;
+        Mode::Uncontended => {
+            meaningless("--threads", threads_given, "one thread")?;
+            meaningless("--section-ns", !args.section_ns.is_empty(), "empty sections")?;
+            meaningless("--think-ns", !args.think_ns.is_empty(), "nothing between sections")?;
             if let Some(&percent) = args.read_percent.iter().find(|percent| ![0, 100].contains(*percent)) {
                 return Err(UnfitFlag::HalfAReader { percent });
             }
-            points.extend(read_percents.iter().map(|&read_percent| Point { read_percent, ..Point::ALONE }));
+            let point = |read_percent| Point { read_percent, ..Point::ALONE };
+            points.extend(read_percents(args).into_iter().map(point));
         }
-        BenchMode::Handover => {
-            meaningless("--threads", threads_given, "handover", "two threads")?;
-            meaningless("--think-ns", !args.think_ns.is_empty(), "handover", "a waiter at all times")?;
-            meaningless("--read-percent", !args.read_percent.is_empty(), "handover", "writers only")?;
-            points.extend(sections_or(HANDOVER_SECTION_NS).into_iter().map(Point::handover));
+        Mode::Handover => {
+            meaningless("--threads", threads_given, "two threads")?;
+            meaningless("--think-ns", !args.think_ns.is_empty(), "a waiter at all times")?;
+            meaningless("--read-percent", !args.read_percent.is_empty(), "writers only")?;
+            points.extend(or_default(&args.section_ns, HANDOVER_SECTION_NS).into_iter().map(Point::handover));
         }
     }
     let mut seen = Vec::new();
@@ -219,5 +215,32 @@ fn points(args: &BenchArgs, machine: &Machine) -> Result<Vec<Point>, UnfitFlag> 
         seen.push(*point);
         is_new
     });
+    Ok(points)
+}
+
+fn read_percents(args: &BenchArgs) -> Vec<Option<u64>> {
+    or_default(&args.read_percent.iter().copied().map(Some).collect::<Vec<_>>(), None)
+}
+
+/// The situations of many threads, with these lengths unless others were given.
+fn of_threads(
+    args: &BenchArgs,
+    machine: &Machine,
+    section_ns: u64,
+    think_ns: u64,
+) -> Result<Vec<Point>, UnfitFlag> {
+    let mut points = Vec::new();
+    for threads in if args.threads.is_empty() { &THREADS[..] } else { &args.threads } {
+        let threads = threads.resolve(machine.cpus);
+        if threads > bench::THREADS_MAX {
+            return Err(UnfitFlag::TooManyThreads { threads });
+        }
+        for section_ns in or_default(&args.section_ns, section_ns) {
+            for think_ns in or_default(&args.think_ns, think_ns) {
+                let point = |read_percent| Point { threads, section_ns, think_ns, read_percent };
+                points.extend(read_percents(args).into_iter().map(point));
+            }
+        }
+    }
     Ok(points)
 }

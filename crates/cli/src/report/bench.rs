@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use nearlock_lab::bench::{Calibration, Machine, Mode, Plan, Point, Row};
+use nearlock_lab::bench::{Calibration, Calls, Machine, Mode, Plan, Point, Row};
 use nearlock_lab::torture::Waiting;
 
 use super::text::{figures, paragraph};
@@ -82,7 +82,7 @@ fn table(out: &mut impl Write, plan: &Plan, rows: &[&Row]) -> io::Result<()> {
         let us = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1e3));
         let waits = || [us(row.wait_ns_p99_9), us(row.wait_ns_max)];
         match mode {
-            Mode::Throughput => {
+            Mode::Throughput | Mode::Calls(_) => {
                 cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
                 cells.extend(waits());
             }
@@ -106,7 +106,7 @@ fn ratio_names(plan: &Plan) -> Vec<String> {
 /// The columns behind those.
 fn columns_of(mode: Mode) -> &'static [&'static str] {
     match mode {
-        Mode::Throughput => &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"],
+        Mode::Throughput | Mode::Calls(_) => &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"],
         Mode::Uncontended => &["rmw/op", "bytes"],
         Mode::Handover => &["p99.9 us", "max us", "bytes"],
     }
@@ -131,6 +131,15 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
         Mode::Throughput => {
             "ns/op: wall time per section, all threads together; jain: 1 is equal shares; p99.9, max: waits, \
              each of them timed, in a window of its own after the counted one"
+        }
+        Mode::Calls(Calls::Open1) => {
+            "ns/op: wall time per open and close, all threads together; jain: 1 is equal shares; p99.9, max: waits \
+             for the table of descriptors, each of them timed, in a window of its own after the counted one"
+        }
+        Mode::Calls(Calls::Lock2) => {
+            "ns/op: wall time per lock or unlock of the record, all threads together; jain: 1 is equal shares; \
+             p99.9, max: waits for the list of records and for the table of descriptors, each of them timed, in a \
+             window of its own after the counted one"
         }
         Mode::Uncontended => {
             "ns/op: lock and unlock by one thread, without the loop around them; rmw/op: their atomic \
@@ -229,6 +238,10 @@ mod tests {
                     think_ns: 100_000_000,
                     read_percent: Some(100),
                 },
+            ),
+            (
+                Mode::Calls(Calls::Lock2),
+                Point { threads: 8192, section_ns: 100_000_000, think_ns: 100_000_000, read_percent: None },
             ),
             (Mode::Uncontended, Point::ALONE),
             (Mode::Handover, Point::handover(7)),

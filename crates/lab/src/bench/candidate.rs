@@ -11,7 +11,7 @@ use super::machine::{Calibration, Machine};
 use super::peers::{PEERS, Peer};
 use super::wait::SpinWhileMeasured;
 use super::{BenchError, Failure, Mode, Plan, Point, Sample};
-use super::{atomics, handover, throughput, two_cpus, uncontended};
+use super::{atomics, calls, handover, throughput, two_cpus, uncontended};
 use crate::names::UnknownName;
 use crate::torture::Waiting;
 
@@ -135,6 +135,7 @@ impl Run<'_> {
                 let params = Params { section, think, ..Params::default() };
                 throughput::measure::<W, L>(point.threads, params, plan.window)
             }
+            Mode::Calls(calls) => calls::measure::<W, L>(calls, point.threads, (section, think), plan.window),
             Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(plan.window))),
             Mode::Handover => {
                 handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, plan.window)
@@ -152,7 +153,7 @@ impl Run<'_> {
                 throughput::measure_mixed::<W, L>(point.threads, params, read_percent, plan.window)
             }
             Mode::Uncontended if read_percent == 100 => Ok(Ok(uncontended::measure_shared::<L>(plan.window))),
-            Mode::Uncontended | Mode::Handover => self.of::<W, L>(),
+            Mode::Uncontended | Mode::Handover | Mode::Calls(_) => self.of::<W, L>(),
         }
     }
 }

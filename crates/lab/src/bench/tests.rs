@@ -8,7 +8,9 @@ fn plan(mode: Mode, locks: &[&str]) -> Plan {
         baselines: vec![locks[0]],
         locks,
         points: vec![match mode {
-            Mode::Throughput => Point { threads: 3, section_ns: 20, think_ns: 50, read_percent: None },
+            Mode::Throughput | Mode::Calls(_) => {
+                Point { threads: 3, section_ns: 20, think_ns: 50, read_percent: None }
+            }
             Mode::Uncontended => Point::ALONE,
             Mode::Handover => Point::handover(HANDOVER_SECTION_NS),
         }],
@@ -141,6 +143,30 @@ fn a_lock_that_excludes_nobody_is_found_out() {
     assert_eq!(report.failed[0].lock, "lock-busted");
     // It has no figures, and the other lock has.
     assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), ["mcs"]);
+}
+
+#[test]
+fn calls_are_made_over_every_working_lock() {
+    let all = everything();
+    for mode in [Mode::Calls(Calls::Open1), Mode::Calls(Calls::Lock2)] {
+        let report = report(&plan(mode, &all));
+        assert!(report.failed.is_empty(), "{:?}", report.failed);
+        for (row, lock) in report.rows.iter().zip(all.iter()) {
+            assert_eq!((row.lock, row.mode, row.threads), (*lock, mode.name(), 3));
+            assert!(row.wait_ns_p99_9 <= row.wait_ns_max && row.rmw_per_op.is_none(), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn calls_over_a_lock_that_excludes_nobody_are_found_out() {
+    for calls in [Calls::Open1, Calls::Lock2] {
+        let mut plan = plan(Mode::Calls(calls), &["lock-busted"]);
+        plan.points[0].section_ns = 50_000;
+        plan.window = Duration::from_millis(300);
+        let report = report(&plan);
+        assert!(matches!(report.failed[0].failure, Failure::Faults { .. }), "{report:?}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Throughput: many threads that take one lock.
+//! Throughput: many threads that take one lock, or make [calls](super::calls) that do.
 //!
 //! ```text
 //! | warm-up | counted: nobody looks at a clock | timed: every wait is measured | end |
@@ -36,7 +36,7 @@ const TIMED: u32 = 1;
 const OVER: u32 = 2;
 
 /// What the threads share, but for the lock.
-struct Run<W> {
+pub(super) struct Run<W> {
     waiting: PhantomData<fn() -> W>,
     /// Read by all after each section, hardly ever written.
     phase: OwnLine<AtomicU32>,
@@ -47,16 +47,25 @@ struct Run<W> {
     outcome: Mutex<Outcome>,
 }
 
+/// What threads have done and seen.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Done {
+    /// Sections that count on the shared counter.
+    pub counted: u64,
+    /// Sections that read and saw a writer.
+    pub torn: u64,
+    /// Things that somebody changed who should have waited.
+    pub faults: u64,
+}
+
 #[derive(Default)]
 struct Outcome {
     waits: Waits,
-    /// Sections that wrote, and sections that read and saw a writer.
-    writes: u64,
-    torn: u64,
+    done: Done,
 }
 
 /// Watches one thread from within.
-struct Witness<'a, W> {
+pub(super) struct Witness<'a, W> {
     run: &'a Run<W>,
     thread: usize,
     sections: u64,
@@ -112,10 +121,11 @@ impl<W: Wait> Run<W> {
     }
 
     fn work<L: RawLock>(&self, shared: &Shared<Os<W>, L>, thread: usize, params: Params) {
-        let (mut node, mut witness) = (L::Node::default(), self.witness(thread));
-        Worker::new(shared, &mut node, params, thread as u64).run(&mut witness);
-        let writes = witness.sections;
-        self.note(&witness, Mixed { writes, torn: 0 });
+        self.witnessed(thread, |witness| {
+            let mut node = L::Node::default();
+            Worker::new(shared, &mut node, params, thread as u64).run(witness);
+            Done { counted: witness.sections, ..Done::default() }
+        });
     }
 
     fn work_mixed<L: RawRwLock>(
@@ -125,14 +135,17 @@ impl<W: Wait> Run<W> {
         params: Params,
         read_percent: u64,
     ) {
-        let (mut node, mut witness) = (L::Node::default(), self.witness(thread));
-        let mut worker = Worker::new(shared, &mut node, params, thread as u64);
-        let done = worker.run_mixed(read_percent, &mut witness);
-        self.note(&witness, done);
+        self.witnessed(thread, |witness| {
+            let mut node = L::Node::default();
+            let mut worker = Worker::new(shared, &mut node, params, thread as u64);
+            let Mixed { writes, torn } = worker.run_mixed(read_percent, witness);
+            Done { counted: writes, torn, ..Done::default() }
+        });
     }
 
-    fn witness(&self, thread: usize) -> Witness<'_, W> {
-        Witness {
+    /// Lets a thread work under the eyes of a witness, and notes what came of it.
+    pub(super) fn witnessed(&self, thread: usize, work: impl FnOnce(&mut Witness<'_, W>) -> Done) {
+        let mut witness = Witness {
             run: self,
             thread,
             sections: 0,
@@ -140,14 +153,13 @@ impl<W: Wait> Run<W> {
             since_ns: 0,
             wait_ns: None,
             waits: Waits::default(),
-        }
-    }
-
-    fn note(&self, witness: &Witness<'_, W>, Mixed { writes, torn }: Mixed) {
-        let mut all = self.outcome();
-        all.waits.add(&witness.waits);
-        all.writes += writes;
-        all.torn += torn;
+        };
+        let Done { counted, torn, faults } = work(&mut witness);
+        let Outcome { waits, done } = &mut *self.outcome();
+        waits.add(&witness.waits);
+        done.counted += counted;
+        done.torn += torn;
+        done.faults += faults;
     }
 
     fn outcome(&self) -> MutexGuard<'_, Outcome> {
@@ -189,9 +201,13 @@ impl<W: Wait> Run<W> {
         crew.start();
         let mut sample = self.lead(window);
         crew.end(&|| self.total())?;
-        let (Outcome { waits, writes, torn }, counter) = (std::mem::take(&mut *self.outcome()), counter());
-        if writes != counter {
-            return Err(Failure::LostUpdates { lost: writes.abs_diff(counter), total: writes });
+        let (Outcome { waits, done }, counter) = (std::mem::take(&mut *self.outcome()), counter());
+        let Done { counted, torn, faults } = done;
+        if counted != counter {
+            return Err(Failure::LostUpdates { lost: counted.abs_diff(counter), total: counted });
+        }
+        if faults > 0 {
+            return Err(Failure::Faults { times: faults });
         }
         if torn > 0 {
             return Err(Failure::TornReads { times: torn });
@@ -207,7 +223,8 @@ pub fn measure<W: Wait, L: RawLock>(
     params: Params,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    with::<W, L>(threads, window, move |run, shared, thread| run.work(shared, thread, params))
+    let work = move |run: &Run<W>, shared: &Shared<_, L>, thread| run.work(shared, thread, params);
+    with(threads, window, Shared::default(), work, Shared::counter)
 }
 
 /// The same, with threads that only read in so many of 100 sections.
@@ -217,15 +234,19 @@ pub fn measure_mixed<W: Wait, L: RawRwLock>(
     read_percent: u64,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    with::<W, L>(threads, window, move |run, shared, thread| {
+    let work = move |run: &Run<W>, shared: &Shared<_, L>, thread| {
         run.work_mixed(shared, thread, params, read_percent);
-    })
+    };
+    with(threads, window, Shared::default(), work, Shared::counter)
 }
 
-fn with<W: Wait, L: RawLock>(
+/// One run of threads that do `work` with what they share, which says at the end how often it was counted.
+pub(super) fn with<W: Wait, S: Send + Sync + 'static>(
     threads: usize,
     window: Duration,
-    work: impl Fn(&Run<W>, &Shared<Os<W>, L>, usize) + Send + Sync + 'static,
+    shared: S,
+    work: impl Fn(&Run<W>, &S, usize) + Send + Sync + 'static,
+    counter: impl Fn(&S) -> u64,
 ) -> Result<Result<Sample, Failure>, BenchError> {
     let run = Arc::new(Run::<W> {
         waiting: PhantomData,
@@ -234,8 +255,8 @@ fn with<W: Wait, L: RawLock>(
         sections: (0..threads).map(|_| OwnLine::default()).collect(),
         outcome: Mutex::default(),
     });
-    let shared = Arc::new(Shared::<Os<W>, L>::default());
+    let shared = Arc::new(shared);
     let (worked, worked_on) = (Arc::clone(&run), Arc::clone(&shared));
     let crew = Crew::gather(threads, move |thread| work(&worked, &worked_on, thread))?;
-    Ok(run.end(crew, window, &|| shared.counter()))
+    Ok(run.end(crew, window, &|| counter(&shared)))
 }

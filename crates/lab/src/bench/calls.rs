@@ -1,0 +1,46 @@
+//! Calls: threads in loops of system calls, as will-it-scale makes them, whose kernel is the workload.
+
+use std::time::Duration;
+
+use nearlock_core::native::Wait;
+use nearlock_core::raw::RawLock;
+use nearlock_os::Os;
+use nearlock_workload::sections::Spell;
+use nearlock_workload::will_it_scale::lock2::Lock2;
+use nearlock_workload::will_it_scale::open1::{self, Open1};
+use nearlock_workload::will_it_scale::{Caller, Calls, Params, Testcase};
+
+use super::candidate::Outcome;
+use super::throughput::{Done, Run, with};
+
+const _: () = assert!(super::THREADS_MAX <= open1::THREADS_MAX, "each has a descriptor");
+
+/// One run of one lock. `call` is the work of a call outside of its sections, `section` that inside.
+pub fn measure<W: Wait, L: RawLock>(
+    calls: Calls,
+    threads: usize,
+    (section, call): (Spell, Spell),
+    window: Duration,
+) -> Outcome {
+    let params = Params { call, section, lines: calls.constants().lines as usize };
+    match calls {
+        Calls::Open1 => of::<W, L, Open1<Os<W>, L>>(threads, params, window),
+        Calls::Lock2 => of::<W, L, Lock2<Os<W>, L>>(threads, params, window),
+    }
+}
+
+fn of<W: Wait, L: RawLock, T: Testcase<Os<W>, L>>(
+    threads: usize,
+    params: Params,
+    window: Duration,
+) -> Outcome {
+    let each: Vec<T::Each> = (0..threads).map(|_| T::Each::default()).collect();
+    let work = move |run: &Run<W>, (test, each): &(T, Vec<T::Each>), thread: usize| {
+        run.witnessed(thread, |witness| {
+            let mut node = L::Node::default();
+            let caller = Caller::<L>::new(thread, &mut node, params, thread as u64);
+            Done { faults: caller.run::<Os<W>, T>(test, each, witness), ..Done::default() }
+        });
+    };
+    with(threads, window, (T::default(), each), work, |_| 0)
+}
