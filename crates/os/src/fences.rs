@@ -47,6 +47,7 @@ pub fn light() {
 
 /// Also decides, so that the next ones need not: the program may never come to a heavy side.
 #[cold]
+#[inline(never)]
 fn light_by_itself() {
     strong_fences::light::<Native>();
     decided(&KIND, sys::register_membarrier);

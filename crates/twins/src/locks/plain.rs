@@ -1,11 +1,13 @@
 //! A mutex that is released by a plain store, with a table of summons.
 
+use std::hint::black_box;
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{compiler_fence, fence};
-use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
+
+use super::Tas;
 
 /// A line of the table; its first word is for others.
 #[repr(align(64))]
@@ -16,9 +18,9 @@ static TABLE: [Line; 256] = [const { Line(AtomicU32::new(0), AtomicU32::new(0)) 
 /// 2: others make us fence.
 static KIND: AtomicU32 = AtomicU32::new(0);
 
-/// A word, and another in the table.
+/// A word that is swapped, and another in the table.
 #[derive(Default)]
-pub struct PlainRelease(AtomicU32);
+pub struct PlainRelease(Tas);
 
 #[cold]
 #[inline(never)]
@@ -35,22 +37,14 @@ impl PlainRelease {
 
     #[cold]
     #[inline(never)]
-    fn lock_slow(&self) {
-        while self.0.swap(1, Acquire) != 0 {
-            yield_now();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
     fn unlock_slow(&self) {
-        self.0.store(0, Release);
+        self.0.0.store(0, Release);
     }
 
     #[cold]
     #[inline(never)]
-    fn answer(_address: usize) {
-        yield_now();
+    fn answer(address: usize) {
+        black_box(address);
     }
 }
 
@@ -58,10 +52,9 @@ impl PlainRelease {
 unsafe impl RawLock for PlainRelease {
     type Node = ();
     #[inline]
-    unsafe fn lock(&self, _node: &()) {
-        if self.0.swap(1, Acquire) != 0 {
-            self.lock_slow();
-        }
+    unsafe fn lock(&self, node: &()) {
+        // SAFETY: the caller's.
+        unsafe { self.0.lock(node) };
     }
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
@@ -69,7 +62,7 @@ unsafe impl RawLock for PlainRelease {
         if Self::is_summoned(address) {
             return self.unlock_slow();
         }
-        self.0.store(0, Release);
+        self.0.0.store(0, Release);
         if KIND.load(Relaxed) == 2 {
             compiler_fence(SeqCst);
         } else {
@@ -84,7 +77,8 @@ unsafe impl RawLock for PlainRelease {
 // SAFETY: as above.
 unsafe impl RawTryLock for PlainRelease {
     #[inline]
-    unsafe fn try_lock(&self, _node: &()) -> bool {
-        self.0.load(Relaxed) == 0 && self.0.swap(1, Acquire) == 0
+    unsafe fn try_lock(&self, node: &()) -> bool {
+        // SAFETY: the caller's.
+        self.0.0.load(Relaxed) == 0 && unsafe { self.0.try_lock(node) }
     }
 }
