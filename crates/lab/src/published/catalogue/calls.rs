@@ -57,8 +57,8 @@ pub(super) const LOCK2: Table = Table {
     // A record is locked and unlocked, which are two operations, by three acquisitions.
     scale: Scale::Times(2.0 / 3.0),
     seen: &[SeenCells {
-        variants: &["stock"],
-        rows: STOCK_ELSEWHERE,
+        variants: &["stock", "cna-wo-sro", "cna"],
+        rows: Rows::ALL,
         choice: "that lock2.lines is left at 0",
     }],
     text: include_str!("../../../published/cna_lock2.csv"),
