@@ -11,7 +11,7 @@ use nearlock_workload::will_it_scale::open1::{self, Open1};
 use nearlock_workload::will_it_scale::{Caller, Calls, Params, Testcase};
 
 use super::candidate::Outcome;
-use super::throughput::{Done, Run, with};
+use super::throughput::{Done, Life, with};
 
 const _: () = assert!(super::THREADS_MAX <= open1::THREADS_MAX, "each has a descriptor");
 
@@ -35,12 +35,13 @@ fn of<W: Wait, L: RawLock, T: Testcase<Os<W>, L>>(
     window: Duration,
 ) -> Outcome {
     let each: Vec<T::Each> = (0..threads).map(|_| T::Each::default()).collect();
-    let work = move |run: &Run<W>, (test, each): &(T, Vec<T::Each>), thread: usize| {
-        run.witnessed(thread, |witness| {
+    let test = T::default();
+    let life: Life<W> = Box::new(move |run, thread| {
+        run.witnessed(thread, &mut |witness| {
             let mut node = L::Node::default();
             let caller = Caller::<L>::new(thread, &mut node, params, thread as u64);
-            Done { faults: caller.run::<Os<W>, T>(test, each, witness), ..Done::default() }
+            Done { faults: caller.run::<Os<W>, T>(&test, &each, witness), ..Done::default() }
         });
-    };
-    with(threads, window, (T::default(), each), work, |_| 0)
+    });
+    with(threads, window, life, &|| 0)
 }

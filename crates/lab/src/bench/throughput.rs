@@ -35,6 +35,9 @@ const TIMED: u32 = 1;
 /// The run is over.
 const OVER: u32 = 2;
 
+/// What a thread of a run does, who is told its number: the one part that knows the type of the lock.
+pub(super) type Life<W> = Box<dyn Fn(&Run<W>, usize) + Send + Sync>;
+
 /// What the threads share, but for the lock.
 pub(super) struct Run<W> {
     waiting: PhantomData<fn() -> W>,
@@ -121,7 +124,7 @@ impl<W: Wait> Run<W> {
     }
 
     fn work<L: RawLock>(&self, shared: &Shared<Os<W>, L>, thread: usize, params: Params) {
-        self.witnessed(thread, |witness| {
+        self.witnessed(thread, &mut |witness| {
             let mut node = L::Node::default();
             Worker::new(shared, &mut node, params, thread as u64).run(witness);
             Done { counted: witness.sections, ..Done::default() }
@@ -135,7 +138,7 @@ impl<W: Wait> Run<W> {
         params: Params,
         read_percent: u64,
     ) {
-        self.witnessed(thread, |witness| {
+        self.witnessed(thread, &mut |witness| {
             let mut node = L::Node::default();
             let mut worker = Worker::new(shared, &mut node, params, thread as u64);
             let Mixed { writes, torn } = worker.run_mixed(read_percent, witness);
@@ -144,7 +147,7 @@ impl<W: Wait> Run<W> {
     }
 
     /// Lets a thread work under the eyes of a witness, and notes what came of it.
-    pub(super) fn witnessed(&self, thread: usize, work: impl FnOnce(&mut Witness<'_, W>) -> Done) {
+    pub(super) fn witnessed(&self, thread: usize, work: &mut dyn FnMut(&mut Witness<'_, W>) -> Done) {
         let mut witness = Witness {
             run: self,
             thread,
@@ -223,8 +226,10 @@ pub fn measure<W: Wait, L: RawLock>(
     params: Params,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    let work = move |run: &Run<W>, shared: &Shared<_, L>, thread| run.work(shared, thread, params);
-    with(threads, window, Shared::default(), work, Shared::counter)
+    let shared = Arc::new(Shared::<Os<W>, L>::default());
+    let worked = Arc::clone(&shared);
+    let life: Life<W> = Box::new(move |run, thread| run.work(&worked, thread, params));
+    with(threads, window, life, &|| shared.counter())
 }
 
 /// The same, with threads that only read in so many of 100 sections.
@@ -234,19 +239,18 @@ pub fn measure_mixed<W: Wait, L: RawRwLock>(
     read_percent: u64,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    let work = move |run: &Run<W>, shared: &Shared<_, L>, thread| {
-        run.work_mixed(shared, thread, params, read_percent);
-    };
-    with(threads, window, Shared::default(), work, Shared::counter)
+    let shared = Arc::new(Shared::<Os<W>, L>::default());
+    let worked = Arc::clone(&shared);
+    let life: Life<W> = Box::new(move |run, thread| run.work_mixed(&worked, thread, params, read_percent));
+    with(threads, window, life, &|| shared.counter())
 }
 
-/// One run of threads that do `work` with what they share, which says at the end how often it was counted.
-pub(super) fn with<W: Wait, S: Send + Sync + 'static>(
+/// One run of threads with such a life. `counter` is what they have counted under the lock, at the end.
+pub(super) fn with<W: Wait>(
     threads: usize,
     window: Duration,
-    shared: S,
-    work: impl Fn(&Run<W>, &S, usize) + Send + Sync + 'static,
-    counter: impl Fn(&S) -> u64,
+    life: Life<W>,
+    counter: &dyn Fn() -> u64,
 ) -> Result<Result<Sample, Failure>, BenchError> {
     let run = Arc::new(Run::<W> {
         waiting: PhantomData,
@@ -255,8 +259,7 @@ pub(super) fn with<W: Wait, S: Send + Sync + 'static>(
         sections: (0..threads).map(|_| OwnLine::default()).collect(),
         outcome: Mutex::default(),
     });
-    let shared = Arc::new(shared);
-    let (worked, worked_on) = (Arc::clone(&run), Arc::clone(&shared));
-    let crew = Crew::gather(threads, move |thread| work(&worked, &worked_on, thread))?;
-    Ok(run.end(crew, window, &|| counter(&shared)))
+    let worked = Arc::clone(&run);
+    let crew = Crew::gather(threads, move |thread| life(&worked, thread))?;
+    Ok(run.end(crew, window, counter))
 }
