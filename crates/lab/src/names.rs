@@ -60,6 +60,12 @@ pub const WORKLOADS: &[Workload] = &[
         summary: "will-it-scale: threads of one process lock and unlock the same record of one file",
         of: |c| simulate::Workload::Calls(Calls::Lock2, c.lock2),
     },
+    Workload {
+        name: "readrandom",
+        summary: "LevelDB: threads look up keys of a database, whose mutex, the C library's, sleeps in a futex of the kernel \
+                  that the lock guards",
+        of: |c| simulate::Workload::ReadRandom(c.readrandom.clone()),
+    },
     jobs!(Alltests, "AIM7 with all its tests, as users with jobs, some of which take kernel locks"),
     jobs!(Custom, "AIM7's pipes, files and forks"),
     jobs!(Disk, "AIM7's files"),

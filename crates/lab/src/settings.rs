@@ -3,6 +3,7 @@
 mod calls;
 mod jobs;
 mod known;
+mod readrandom;
 
 use nearlock_core::settings::{Setting, SettingInfo};
 use nearlock_core::subjects::Subject;
@@ -11,7 +12,9 @@ use nearlock_workload::jobs::profiles::{Constants, Profile};
 use nearlock_workload::will_it_scale::{CallConstants, Calls};
 
 use crate::names::suggestion;
-use crate::simulate::{Context1, Limits, Locktorture, Placement, Sections, Simulation, Start, Workload};
+use crate::simulate::{
+    Context1, Limits, Locktorture, Placement, ReadRandom, Sections, Simulation, Start, Workload,
+};
 
 use known::{CHOICES, NUMBERS};
 
@@ -80,6 +83,8 @@ pub struct Configuration {
     pub open1: CallConstants,
     /// Constants of lock2.
     pub lock2: CallConstants,
+    /// Parameters of readrandom.
+    pub readrandom: ReadRandom,
     /// Parameters of users with jobs, by [`Profile`].
     pub jobs: [Constants; Profile::ALL.len()],
     /// Length and bounds of a simulation.
@@ -120,7 +125,7 @@ struct Choice {
 
 /// All numbers of [`Configuration`].
 fn numbers() -> impl Iterator<Item = &'static Number> {
-    NUMBERS.iter().chain(calls::NUMBERS).chain(jobs::numbers())
+    NUMBERS.iter().chain(calls::NUMBERS).chain(readrandom::NUMBERS).chain(jobs::numbers())
 }
 
 impl Configuration {
@@ -133,6 +138,7 @@ impl Configuration {
             context1: Context1::default(),
             open1: Calls::Open1.constants(),
             lock2: Calls::Lock2.constants(),
+            readrandom: ReadRandom::default(),
             jobs: Profile::ALL.map(Profile::constants),
             limits: Limits::default(),
             placement: Placement::default(),

@@ -1,8 +1,10 @@
 //! One simulated cell: a workload over a lock, by some threads, on a machine.
 
 mod context1;
+mod erased;
 mod jobs;
 mod journal;
+mod readrandom;
 mod starvation;
 mod will_it_scale;
 mod workload;
@@ -22,7 +24,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 use crate::lockstat::LockStatistics;
+use erased::{Calls, Chosen, Erased, InRoom, in_room};
 use journal::Journal;
+pub use readrandom::ReadRandom;
 pub use workload::{Context1, Locktorture, Partners, Sections, Start, Statistics, Workload};
 
 /// For how long a cell is simulated, and what is held against it. A workload whose threads end by themselves is counted
@@ -214,9 +218,8 @@ impl LockVisitor<Sim> for Run<'_> {
     type Output = Result<Simulated, Failure>;
 
     fn visit<L: RawTryLock>(self) -> Self::Output {
-        self.run(|simulation, machine, journal, seeds| {
-            simulation.workload.spawn::<L>(machine, simulation, journal, seeds);
-        })
+        let _chosen = Chosen::new(const { &Calls::of::<L>() });
+        in_room::<L, _>(Alone(self.0))
     }
 }
 
@@ -224,8 +227,33 @@ impl RwLockVisitor<Sim> for Run<'_> {
     type Output = Result<Simulated, Failure>;
 
     fn visit<L: RawRwLock>(self) -> Self::Output {
-        self.run(|simulation, machine, journal, seeds| {
-            simulation.workload.spawn_shared::<L>(machine, simulation, journal, seeds);
+        let _chosen = Chosen::new(const { &Calls::with_readers::<L>() });
+        in_room::<L, _>(WithReaders(self.0))
+    }
+}
+
+/// A workload in which the lock's holders are alone.
+struct Alone<'a>(&'a Simulation);
+
+impl InRoom for Alone<'_> {
+    type Output = Result<Simulated, Failure>;
+
+    fn with<R: 'static>(self) -> Self::Output {
+        Run(self.0).run(|simulation, machine, journal, seeds| {
+            simulation.workload.spawn::<Erased<R>>(machine, simulation, journal, seeds);
+        })
+    }
+}
+
+/// A workload whose readers share the lock.
+struct WithReaders<'a>(&'a Simulation);
+
+impl InRoom for WithReaders<'_> {
+    type Output = Result<Simulated, Failure>;
+
+    fn with<R: 'static>(self) -> Self::Output {
+        Run(self.0).run(|simulation, machine, journal, seeds| {
+            simulation.workload.spawn_shared::<R>(machine, simulation, journal, seeds);
         })
     }
 }

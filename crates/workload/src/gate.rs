@@ -1,13 +1,13 @@
 //! Locks as workloads with readers use them: those of plain locks exclude each other, those of
 //! reader-writer locks share.
 
-use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_core::raw::RawLock;
 
 /// A lock that readers and writers ask for.
 ///
 /// # Safety
 ///
-/// As [`RawRwLock`]; readers may be excluded from each other too.
+/// As [`RawRwLock`](nearlock_core::raw::RawRwLock); readers may be excluded from each other too.
 pub unsafe trait Gate: Default + Send + Sync + 'static {
     /// As [`RawLock::Node`].
     type Node: Default + Send + Sync + 'static;
@@ -33,14 +33,14 @@ pub unsafe trait Gate: Default + Send + Sync + 'static {
     ///
     /// # Safety
     ///
-    /// As [`RawRwLock::lock_shared`].
+    /// As [`RawRwLock::lock_shared`](nearlock_core::raw::RawRwLock::lock_shared).
     unsafe fn lock_shared(&self, node: &Self::Node);
 
     /// Releases a reader's acquisition.
     ///
     /// # Safety
     ///
-    /// As [`RawRwLock::unlock_shared`].
+    /// As [`RawRwLock::unlock_shared`](nearlock_core::raw::RawRwLock::unlock_shared).
     unsafe fn unlock_shared(&self, node: &Self::Node);
 }
 
@@ -73,37 +73,5 @@ unsafe impl<L: RawLock> Gate for Exclusive<L> {
     unsafe fn unlock_shared(&self, node: &L::Node) {
         // SAFETY: as above.
         unsafe { self.0.unlock(node) };
-    }
-}
-
-/// A reader-writer lock.
-#[repr(transparent)]
-#[derive(Debug, Default)]
-pub struct Readers<L>(L);
-
-// SAFETY: the lock's own.
-unsafe impl<L: RawRwLock> Gate for Readers<L> {
-    type Node = L::Node;
-    const SHARES: bool = true;
-
-    #[inline(always)]
-    unsafe fn lock(&self, node: &L::Node) {
-        // SAFETY: the caller's; so below.
-        unsafe { self.0.lock(node) };
-    }
-    #[inline(always)]
-    unsafe fn unlock(&self, node: &L::Node) {
-        // SAFETY: as above.
-        unsafe { self.0.unlock(node) };
-    }
-    #[inline(always)]
-    unsafe fn lock_shared(&self, node: &L::Node) {
-        // SAFETY: as above.
-        unsafe { self.0.lock_shared(node) };
-    }
-    #[inline(always)]
-    unsafe fn unlock_shared(&self, node: &L::Node) {
-        // SAFETY: as above.
-        unsafe { self.0.unlock_shared(node) };
     }
 }

@@ -12,5 +12,5 @@ pub mod readrandom;
 pub mod sections;
 pub mod will_it_scale;
 
-pub use gate::{Exclusive, Gate, Readers};
+pub use gate::{Exclusive, Gate};
 pub use observer::Observer;

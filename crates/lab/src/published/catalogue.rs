@@ -3,6 +3,7 @@
 mod calls;
 mod freebsd;
 mod kernel;
+mod leveldb;
 
 use super::row::THREADS;
 use super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
@@ -11,6 +12,13 @@ const LOCKTORTURE_CHOICES: &str = "simulation.placement and simulation.start, ma
     machine.cross-socket-scale is left at 1, ticks of the timer, machine.node-count, the mean over seeds (the whole table); \
     machine.queued-grab-fraction, that an atomic may lose its line while it works, machine.same-socket-scale, and \
     how locktorture.section-ns and think-ns divide their sum (8, 36 and 142 threads)";
+
+/// The kernel without the series, with it but for its last patch, and with all of it.
+const STOCK_AND_CNA: &[Variant] = &[
+    Variant { name: "stock", lock: "qspinlock", column: "stock" },
+    Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
+    Variant { name: "cna", lock: "cna-v13", column: "cna" },
+];
 
 /// All tables.
 pub const TABLES: &[Table] = &[
@@ -24,11 +32,7 @@ pub const TABLES: &[Table] = &[
         scale: Scale::Times(30.0 * 1e6 / 1e7),
         keys: &[THREADS],
         adjust: as_it_is,
-        variants: &[
-            Variant { name: "stock", lock: "qspinlock", column: "stock" },
-            Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
-            Variant { name: "cna", lock: "cna-v13", column: "cna" },
-        ],
+        variants: STOCK_AND_CNA,
         statements: statements::LOCKTORTURE,
         mean_error_max: 0.08,
         fitted: &[Cells { variant: "stock", rows: Rows::Threads(&[1]) }],
@@ -53,11 +57,7 @@ pub const TABLES: &[Table] = &[
         scale: Scale::RelativeToFirst,
         keys: &[THREADS],
         adjust: as_it_is,
-        variants: &[
-            Variant { name: "stock", lock: "qspinlock", column: "stock" },
-            Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
-            Variant { name: "cna", lock: "cna-v13", column: "cna" },
-        ],
+        variants: STOCK_AND_CNA,
         statements: statements::CONTEXT1,
         mean_error_max: 0.04,
         fitted: &[],
@@ -70,6 +70,7 @@ pub const TABLES: &[Table] = &[
     },
     calls::OPEN1,
     calls::LOCK2,
+    leveldb::READRANDOM,
     kernel::MUTEX_HIGH_SYSTIME,
     kernel::MUTEX_SLOWPATH_SHARE,
     kernel::RWSEM_SERIES,

@@ -88,7 +88,7 @@ fn only_what_was_named_beforehand_is_fitted() {
             .collect()
     };
     assert_eq!(fitted(Table::named("cna-locktorture").unwrap()), [("stock", "1".to_owned())]);
-    for name in ["cna-open1", "cna-lock2"] {
+    for name in ["cna-open1", "cna-lock2", "cna-readrandom"] {
         let chosen = ["1", "8", "142"].map(|threads| ("stock", threads.to_owned()));
         assert_eq!(fitted(Table::named(name).unwrap()), chosen, "{name}");
     }

@@ -11,8 +11,11 @@ use super::Simulation;
 pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
     let Simulation { machine, workload, settings, threads, .. } = simulation;
     let limit_ns = simulation.limits.starvation_ns;
-    if limit_ns > 0 && simulation.lock.fairness != Fairness::Unbounded {
+    if limit_ns > 0 && workload.observes_tested_locks() && simulation.lock.fairness != Fairness::Unbounded {
         return limit_ns;
+    }
+    if !workload.observes_tested_locks() {
+        return u64::MAX;
     }
     if *threads > machine.cpus() {
         // Who has no CPU waits for that too, and no lock promises anything about it.

@@ -3,23 +3,25 @@
 
 use std::rc::Rc;
 
-use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_core::raw::RawLock;
 use nearlock_core::subjects::Subject;
 use nearlock_sim::placement::shuffle;
 use nearlock_sim::spec::{Access, MachineSpec};
 use nearlock_sim::{LINE, Machine, Placed, Sim};
+use nearlock_workload::Exclusive;
 use nearlock_workload::jobs::Root;
 use nearlock_workload::jobs::profiles::{Constants, Profile};
 use nearlock_workload::locktorture::{self, LongHolds, OwnLine, ShortHolds};
 use nearlock_workload::sections::{self, Overhead, Spell};
 use nearlock_workload::will_it_scale::{CallConstants, Calls};
-use nearlock_workload::{Exclusive, Readers};
 use rand_core::Rng;
 
 use super::Simulation;
 pub use super::context1::{Context1, Partners};
+use super::erased::{Erased, Shared};
 use super::jobs;
 use super::journal::{Journal, Scribe};
+use super::readrandom::ReadRandom;
 use super::will_it_scale;
 use crate::lockstat::Class;
 
@@ -40,6 +42,8 @@ pub enum Workload {
     Context1(Context1),
     /// Threads in loops of system calls.
     Calls(Calls, CallConstants),
+    /// Threads that look up keys of a database, whose mutex sleeps in a futex that the lock guards.
+    ReadRandom(ReadRandom),
     /// Users with jobs; each is a thread.
     Jobs(Profile, Constants),
 }
@@ -119,6 +123,7 @@ impl Workload {
             Self::Sections(_) => "sections",
             Self::Context1(_) => "context1",
             Self::Calls(calls, _) => calls.name(),
+            Self::ReadRandom(_) => "readrandom",
             Self::Jobs(profile, _) => profile.name(),
         }
     }
@@ -126,7 +131,11 @@ impl Workload {
     /// Threads come in groups of so many: their number must be a multiple of this.
     pub fn group(&self) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Calls(..) | Self::Jobs(..) => 1,
+            Self::Locktorture(_)
+            | Self::Sections(_)
+            | Self::Calls(..)
+            | Self::ReadRandom(_)
+            | Self::Jobs(..) => 1,
             Self::Context1(_) => 2,
         }
     }
@@ -134,7 +143,11 @@ impl Workload {
     /// The most threads that it can have on this machine.
     pub fn threads_max(&self, machine: &MachineSpec) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::Calls(..) => machine.cpus(),
+            Self::Locktorture(_)
+            | Self::Sections(_)
+            | Self::Context1(_)
+            | Self::Calls(..)
+            | Self::ReadRandom(_) => machine.cpus(),
             Self::Jobs(..) => jobs::USERS_MAX,
         }
     }
@@ -142,7 +155,11 @@ impl Workload {
     /// Which of the workload's locks a thread takes, from 0: the first, unless it says which.
     pub(super) fn lock_of(&self, thread: usize) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Calls(..) | Self::Jobs(..) => 0,
+            Self::Locktorture(_)
+            | Self::Sections(_)
+            | Self::Calls(..)
+            | Self::ReadRandom(_)
+            | Self::Jobs(..) => 0,
             Self::Context1(context1) => context1.lock_of(thread),
         }
     }
@@ -155,6 +172,7 @@ impl Workload {
             {
                 ("root".to_owned(), Class::Rw)
             }
+            Self::ReadRandom(_) => ("database".to_owned(), Class::Adaptive),
             _ if locks == 1 => (lock.name.to_owned(), Class::of(lock)),
             _ => (format!("{}#{index}", lock.name), Class::of(lock)),
         }
@@ -163,10 +181,15 @@ impl Workload {
     /// How many locks each thread takes, one after the other.
     pub(super) fn locks_of_each(&self) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) => 1,
+            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::ReadRandom(_) => 1,
             Self::Calls(calls, _) => will_it_scale::locks_of_each(*calls),
             Self::Jobs(_, constants) => jobs::locks_of_each(constants),
         }
+    }
+
+    /// Whether the locks whose acquisitions are observed are those under test.
+    pub(super) fn observes_tested_locks(&self) -> bool {
+        !matches!(self, Self::ReadRandom(_))
     }
 
     /// Whether it has readers.
@@ -188,7 +211,11 @@ impl Workload {
     pub(super) fn long_section_ns_max(&self) -> u64 {
         match self {
             Self::Jobs(_, constants) => jobs::long_section_ns_max(constants),
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::Calls(..) => 0,
+            Self::Locktorture(_)
+            | Self::Sections(_)
+            | Self::Context1(_)
+            | Self::Calls(..)
+            | Self::ReadRandom(_) => 0,
         }
     }
 
@@ -200,6 +227,7 @@ impl Workload {
             Self::Sections(sections) => sections.section_ns + 2 * sections.think_ns,
             Self::Context1(context1) => context1.section_ns_max(machine),
             Self::Calls(_, constants) => will_it_scale::section_ns_max(constants, machine),
+            Self::ReadRandom(read) => read.section_ns_max(machine),
             Self::Jobs(_, constants) => jobs::section_ns_max(constants, machine),
         };
         work_ns + 20 * farthest_ns as u64
@@ -208,8 +236,8 @@ impl Workload {
     /// Between the beginnings of two threads, in ns.
     fn start_ns(&self, machine: &MachineSpec) -> u64 {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::Jobs(..) => START_NS,
             Self::Calls(..) => will_it_scale::start_ns(machine),
+            _ => START_NS,
         }
     }
 
@@ -225,7 +253,7 @@ impl Workload {
     pub(super) fn left_out_ns(&self, threads: usize) -> f64 {
         match self {
             Self::Locktorture(_) => LongHolds::MEAN_NS / threads as f64,
-            Self::Sections(_) | Self::Context1(_) | Self::Calls(..) | Self::Jobs(..) => 0.0,
+            _ => 0.0,
         }
     }
 
@@ -244,6 +272,7 @@ impl Workload {
             Self::Calls(calls, constants) => {
                 will_it_scale::spawn::<L>(*calls, constants, machine, simulation, journal, seeds);
             }
+            Self::ReadRandom(read) => read.spawn::<L>(machine, simulation, journal, seeds),
             Self::Jobs(_, constants) => {
                 jobs::spawn::<Exclusive<L>>(constants, machine, simulation, journal, seeds);
             }
@@ -251,7 +280,7 @@ impl Workload {
     }
 
     /// The same with a lock that has readers, whom only some workloads let share it.
-    pub(super) fn spawn_shared<L: RawRwLock>(
+    pub(super) fn spawn_shared<R: 'static>(
         &self,
         machine: &Machine,
         simulation: &Simulation,
@@ -260,9 +289,9 @@ impl Workload {
     ) {
         match self {
             Self::Jobs(_, constants) => {
-                jobs::spawn::<Readers<L>>(constants, machine, simulation, journal, seeds);
+                jobs::spawn::<Shared<R>>(constants, machine, simulation, journal, seeds);
             }
-            _ => self.spawn::<L>(machine, simulation, journal, seeds),
+            _ => self.spawn::<Erased<R>>(machine, simulation, journal, seeds),
         }
     }
 }

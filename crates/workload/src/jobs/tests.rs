@@ -1,8 +1,7 @@
 use super::*;
-use crate::{Exclusive, Readers};
+use crate::Exclusive;
 use nearlock_core::classic::mcs::McsLock;
 use nearlock_core::controls::Busted;
-use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_os::Os;
 
 /// Goes on for so many steps and rounds.
@@ -179,8 +178,9 @@ fn sections_that_overlap_lose_updates() {
 struct Torn(McsLock<Os>);
 
 // SAFETY: it does not keep its promise to readers: a control.
-unsafe impl RawLock for Torn {
+unsafe impl Gate for Torn {
     type Node = <McsLock<Os> as RawLock>::Node;
+    const SHARES: bool = true;
     unsafe fn lock(&self, node: &Self::Node) {
         // SAFETY: the caller's; so below.
         unsafe { self.0.lock(node) };
@@ -189,27 +189,8 @@ unsafe impl RawLock for Torn {
         // SAFETY: as above.
         unsafe { self.0.unlock(node) };
     }
-}
-
-// SAFETY: as above.
-unsafe impl RawTryLock for Torn {
-    unsafe fn try_lock(&self, node: &Self::Node) -> bool {
-        // SAFETY: as above.
-        unsafe { self.0.try_lock(node) }
-    }
-}
-
-// SAFETY: as above.
-unsafe impl RawRwLock for Torn {
     unsafe fn lock_shared(&self, _node: &Self::Node) {}
-    unsafe fn try_lock_shared(&self, _node: &Self::Node) -> bool {
-        true
-    }
     unsafe fn unlock_shared(&self, _node: &Self::Node) {}
-    unsafe fn downgrade(&self, node: &Self::Node) {
-        // SAFETY: as above.
-        unsafe { self.0.unlock(node) };
-    }
 }
 
 #[test]
@@ -221,7 +202,7 @@ fn readers_that_overlap_writers_see_it() {
         section: spell(1_000),
         ..SHORT
     };
-    let torn = (0..100).any(|_| users::<Readers<Torn>>(3, 4, 1, params).tally.torn > 0);
+    let torn = (0..100).any(|_| users::<Torn>(3, 4, 1, params).tally.torn > 0);
     assert!(torn);
 }
 

@@ -1,15 +1,10 @@
 //! Tables of will-it-scale: threads of one process in loops of system calls.
 
-use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, Variant, statements};
+use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, statements};
+use super::STOCK_AND_CNA;
 
 const SOURCE: &str =
     "Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, cover letter, December 2020";
-
-const VARIANTS: &[Variant] = &[
-    Variant { name: "stock", lock: "qspinlock", column: "stock" },
-    Variant { name: "cna-wo-sro", lock: "cna-v13-no-sro", column: "cna_wo_sro" },
-    Variant { name: "cna", lock: "cna-v13", column: "cna" },
-];
 
 const FITTED: &[Cells] = &[Cells { variant: "stock", rows: Rows::Threads(&[1, 8, 142]) }];
 
@@ -31,7 +26,7 @@ pub(super) const OPEN1: Table = Table {
     scale: Scale::Times(1.0 / 2.0),
     keys: &[THREADS],
     adjust: bound,
-    variants: VARIANTS,
+    variants: STOCK_AND_CNA,
     statements: statements::CALLS,
     mean_error_max: 0.10,
     fitted: FITTED,

@@ -1,0 +1,34 @@
+//! The table of LevelDB's readrandom, whose threads contend for a lock of the kernel's futex.
+
+use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, statements};
+use super::STOCK_AND_CNA;
+
+/// Threads over two sockets at 8 and 16, as new ones are spread elsewhere, come to half of what is published there.
+fn near(_row: &RowKey, setup: &mut Setup) {
+    setup.settings.push("simulation.placement=near".to_owned());
+}
+
+const CHOICE: &str = "simulation.placement, readrandom.search-ns, section-ns and lines: fitted to the fitted cells, with the whole \
+    table in view";
+
+pub(super) const READRANDOM: Table = Table {
+    name: "cna-readrandom",
+    source: "Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, cover letter, December 2020",
+    machine: "haswell-ex-4s",
+    workload: "readrandom",
+    metric: "ops",
+    unit: "ops/us",
+    // A get has two acquisitions of the database's mutex.
+    scale: Scale::Times(1.0 / 2.0),
+    keys: &[THREADS],
+    adjust: near,
+    variants: STOCK_AND_CNA,
+    statements: statements::READRANDOM,
+    mean_error_max: 0.10,
+    fitted: &[Cells { variant: "stock", rows: Rows::Threads(&[1, 8, 142]) }],
+    seen: &[
+        SeenCells { variants: &["stock"], rows: Rows::Threads(&[2, 4, 16, 32, 36, 72, 108]), choice: CHOICE },
+        SeenCells { variants: &["cna-wo-sro", "cna"], rows: Rows::ALL, choice: CHOICE },
+    ],
+    text: include_str!("../../../published/cna_readrandom.csv"),
+};

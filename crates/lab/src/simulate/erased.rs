@@ -1,0 +1,236 @@
+//! The lock of a cell behind calls, so that a workload is compiled once for all locks of a size, and not for each of them.
+//!
+//! A cell has locks of one type, and runs on one thread. So which lock's calls they are is the thread's to know, for as long as the
+//! cell runs ([`Chosen`]), and an erased lock has the very size and alignment of the lock itself: what lies beside it on its
+//! line is part of what is simulated.
+
+use std::cell::{Cell, UnsafeCell};
+use std::mem::MaybeUninit;
+
+use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_workload::Gate;
+
+/// What can be done with a lock, and with a node, of which only the address is known.
+pub(super) struct Calls {
+    make: unsafe fn(*mut u8),
+    make_node: unsafe fn(*mut u8),
+    lock: unsafe fn(*const u8, *const u8),
+    unlock: unsafe fn(*const u8, *const u8),
+    /// As the two before where there are no readers.
+    lock_shared: unsafe fn(*const u8, *const u8),
+    unlock_shared: unsafe fn(*const u8, *const u8),
+}
+
+impl Calls {
+    /// Those of a lock.
+    pub const fn of<L: RawLock>() -> Self {
+        const { assert!(size_of::<L::Node>() <= size_of::<Node>() && align_of::<L::Node>() <= align_of::<Node>()) }
+        Self {
+            // SAFETY: the caller's of each of these: the room is the lock's or its node's, which has been made in it but for the
+            // first two, and what `RawLock` asks.
+            make: |room| unsafe { room.cast::<L>().write(L::default()) },
+            // SAFETY: as above; so below.
+            make_node: |room| unsafe { room.cast::<L::Node>().write(L::Node::default()) },
+            // SAFETY: as above.
+            lock: |lock, node| unsafe { (*lock.cast::<L>()).lock(&*node.cast::<L::Node>()) },
+            // SAFETY: as above.
+            unlock: |lock, node| unsafe { (*lock.cast::<L>()).unlock(&*node.cast::<L::Node>()) },
+            // SAFETY: as above.
+            lock_shared: |lock, node| unsafe { (*lock.cast::<L>()).lock(&*node.cast::<L::Node>()) },
+            // SAFETY: as above.
+            unlock_shared: |lock, node| unsafe { (*lock.cast::<L>()).unlock(&*node.cast::<L::Node>()) },
+        }
+    }
+
+    /// Those of a lock with readers.
+    pub const fn with_readers<L: RawRwLock>() -> Self {
+        Self {
+            // SAFETY: as in `of`.
+            lock_shared: |lock, node| unsafe { (*lock.cast::<L>()).lock_shared(&*node.cast::<L::Node>()) },
+            // SAFETY: as in `of`.
+            unlock_shared: |lock, node| unsafe {
+                (*lock.cast::<L>()).unlock_shared(&*node.cast::<L::Node>())
+            },
+            ..Self::of::<L>()
+        }
+    }
+}
+
+thread_local! {
+    static CALLS: Cell<Option<&'static Calls>> = const { Cell::new(None) };
+}
+
+fn calls() -> &'static Calls {
+    CALLS.get().expect("no lock is chosen on this thread")
+}
+
+/// Erased locks that this thread makes are of one type for as long as this lives. It must outlive them.
+pub(super) struct Chosen(Option<&'static Calls>);
+
+impl Chosen {
+    pub fn new(calls: &'static Calls) -> Self {
+        Self(CALLS.replace(Some(calls)))
+    }
+}
+
+impl Drop for Chosen {
+    fn drop(&mut self) {
+        CALLS.set(self.0);
+    }
+}
+
+/// A queue node of any lock.
+#[repr(C, align(64))]
+pub(super) struct Node(UnsafeCell<[MaybeUninit<u8>; 128]>);
+
+// SAFETY: it holds a node of the lock that is chosen, which is both.
+unsafe impl Send for Node {}
+// SAFETY: as above.
+unsafe impl Sync for Node {}
+
+impl Default for Node {
+    fn default() -> Self {
+        let node = Self(UnsafeCell::new([MaybeUninit::uninit(); 128]));
+        // SAFETY: there is room (`Calls::of`). It may be moved: nothing points to a node that is in no acquisition.
+        unsafe { (calls().make_node)(node.0.get().cast()) };
+        node
+    }
+}
+
+/// A lock of any type that has the size and the alignment of `R`.
+#[repr(transparent)]
+pub(super) struct Erased<R>(UnsafeCell<MaybeUninit<R>>);
+
+// SAFETY: it holds a lock, which is both.
+unsafe impl<R> Send for Erased<R> {}
+// SAFETY: as above.
+unsafe impl<R> Sync for Erased<R> {}
+
+impl<R> Default for Erased<R> {
+    fn default() -> Self {
+        let lock = Self(UnsafeCell::new(MaybeUninit::uninit()));
+        // SAFETY: `R` is room for the lock that is chosen (`in_room`), which may be moved as long as nobody holds it.
+        unsafe { (calls().make)(lock.at().cast_mut()) };
+        lock
+    }
+}
+
+impl<R> Erased<R> {
+    fn at(&self) -> *const u8 {
+        self.0.get().cast_const().cast()
+    }
+}
+
+impl Node {
+    fn at(&self) -> *const u8 {
+        self.0.get().cast_const().cast()
+    }
+}
+
+// SAFETY: those of the lock that is chosen.
+unsafe impl<R: 'static> RawLock for Erased<R> {
+    type Node = Node;
+
+    unsafe fn lock(&self, node: &Node) {
+        // SAFETY: made in `default`, of the lock that is chosen still; the rest is the caller's. So below.
+        unsafe { (calls().lock)(self.at(), node.at()) };
+    }
+
+    unsafe fn unlock(&self, node: &Node) {
+        // SAFETY: as above.
+        unsafe { (calls().unlock)(self.at(), node.at()) };
+    }
+}
+
+/// The same as users with readers take it, who share if the lock has readers.
+#[repr(transparent)]
+pub(super) struct Shared<R>(Erased<R>);
+
+impl<R> Default for Shared<R> {
+    fn default() -> Self {
+        Self(Erased::default())
+    }
+}
+
+// SAFETY: those of the lock that is chosen, which has readers.
+unsafe impl<R: 'static> Gate for Shared<R> {
+    type Node = Node;
+    const SHARES: bool = true;
+
+    unsafe fn lock(&self, node: &Node) {
+        // SAFETY: the caller's.
+        unsafe { self.0.lock(node) };
+    }
+    unsafe fn unlock(&self, node: &Node) {
+        // SAFETY: the caller's.
+        unsafe { self.0.unlock(node) };
+    }
+    unsafe fn lock_shared(&self, node: &Node) {
+        // SAFETY: as in `Erased::lock`.
+        unsafe { (calls().lock_shared)(self.0.at(), node.at()) };
+    }
+    unsafe fn unlock_shared(&self, node: &Node) {
+        // SAFETY: as above.
+        unsafe { (calls().unlock_shared)(self.0.at(), node.at()) };
+    }
+}
+
+/// Something to be done with an erased lock.
+pub(super) trait InRoom {
+    type Output;
+    /// Does it with room `R`.
+    fn with<R: 'static>(self) -> Self::Output;
+}
+
+/// A room of this many words of this type; more than a line is aligned to two.
+#[repr(C, align(128))]
+struct Lines<const N: usize>([u8; N]);
+
+/// Does something with an erased lock that has the size and alignment of `L`.
+///
+/// # Panics
+///
+/// If nobody has thought of a lock of that size.
+pub(super) fn in_room<L, V: InRoom>(visitor: V) -> V::Output {
+    macro_rules! rooms {
+        ($($room:ty),* $(,)?) => {
+            $(if size_of::<L>() == size_of::<$room>() && align_of::<L>() == align_of::<$room>() {
+                return visitor.with::<$room>();
+            })*
+        };
+    }
+    rooms!(u32, u64, [u32; 2], [u64; 2], [u64; 3], [u64; 4], [u64; 5], [u64; 6], Lines<1152>);
+    panic!("no room for a lock of {} bytes, aligned to {}", size_of::<L>(), align_of::<L>());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearlock_core::raw::RawTryLock;
+    use nearlock_core::subjects::{LockVisitor, SUBJECTS};
+    use nearlock_sim::Sim;
+
+    struct Sizes;
+
+    impl InRoom for Sizes {
+        type Output = [usize; 4];
+        fn with<R: 'static>(self) -> [usize; 4] {
+            [size_of::<Erased<R>>(), align_of::<Erased<R>>(), size_of::<Shared<R>>(), align_of::<Shared<R>>()]
+        }
+    }
+
+    impl LockVisitor<Sim> for Sizes {
+        type Output = ();
+        fn visit<L: RawTryLock>(self) {
+            let (size, align) = (size_of::<L>(), align_of::<L>());
+            assert_eq!(in_room::<L, _>(self), [size, align, size, align]);
+        }
+    }
+
+    #[test]
+    fn every_lock_lies_as_it_does_by_itself() {
+        for subject in SUBJECTS {
+            subject.visit::<Sim, _>(Sizes);
+        }
+    }
+}
