@@ -12,13 +12,13 @@
 //! A [chain](crate::freebsd::chain) is a place in the platform's table, found by the lock's address.
 //!
 //! **A waiter.** A newcomer looks for some pauses, and then stands in line. *The first in line* looks at the word, ever less
-//! often, for [`PATIENCE_NS`]. Then it summons the next release, looks for as long again, and sleeps. *All others* sleep at
+//! often, for `PATIENCE_NS`. Then it summons the next release, looks for as long again, and sleeps. *All others* sleep at
 //! once. Whoever is first and gets the mutex leaves the line, and makes the next one first.
 //!
 //! **A release.** With no summons in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
 //! summons again: no read-modify-write, and no other thread is woken while the first in line has not asked for it. With summons
 //! it goes to the chain. If the lock's first in line has summoned it, then one that is awake is given the mutex, and so is one that has
-//! been first for [`DUE_NS`]; any other is woken, and competes with newcomers.
+//! been first for `DUE_NS`; any other is woken, and competes with newcomers.
 //!
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
 //! 2. Of a line that is not empty, the first is awake, and will look at the word before it sleeps; or holds the mutex, and will
@@ -44,8 +44,8 @@
 //! Where the platform has no membarrier its light fence is an ordinary one, and the release as dear as an atomic one.
 //!
 //! Fairness: newcomers take the mutex as long as the first in line has not asked. Who is first and awake is given it at the first
-//! release that sees its summons, about [`PATIENCE_NS`] later; at most one foreign section is in between, that of a release
-//! that has missed it. Who is first and has no processor, or sleeps, is given it by the first release after [`DUE_NS`] that the next
+//! release that sees its summons, about `PATIENCE_NS` later; at most one foreign section is in between, that of a release
+//! that has missed it. Who is first and has no processor, or sleeps, is given it by the first release after `DUE_NS` that the next
 //! one in line, or the summons themselves, bring to the chain. The line is first come, first served. [`unlock_fair`](NearMutex::unlock_fair) hands over
 //! to the first in line at once.
 //!
