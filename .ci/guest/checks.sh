@@ -48,11 +48,10 @@ events() {
     echo "$(number total) acquisitions$(for event; do echo -n ", $event $(number "$event")"; done)"
 }
 
-# Locks of all kinds pass. Those that differ by a switch have no other way here, and cost seconds each.
-kinds_pass() {
+# All locks pass.
+all_pass() {
     local seconds=1
-    torture ttas,mcs,hmcs,cohort,qspinlock,qspinlock-preemptible,cna,cna-preemptible,cna-v13,cna-v13-no-sro,linux-mutex,linux-counter-mutex,rwsem,freebsd-mtx,freebsd-lockmgr &&
-        echo "$(grep -c '"verdict":"SUCCESS"' /tmp/torture) locks"
+    torture all && echo "$(grep -c '"verdict":"SUCCESS"' /tmp/torture) locks"
 }
 
 # A lock passes, and on these nodes goes its ways for several nodes, sooner or later: `heeds NODES LOCK OPTION...`.

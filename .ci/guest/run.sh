@@ -32,7 +32,7 @@ case $1 in
         for test in /tests/*; do
             check "tests: ${test##*/}" tests_pass "$test"
         done
-        check "locks of all kinds" kinds_pass
+        check "all locks" all_pass
         for each in $heeding; do
             check "$each, four nodes" heeds 4 "$each"
         done

@@ -24,7 +24,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 use crate::lockstat::LockStatistics;
-use erased::{Calls, Chosen, Erased, InRoom, in_room};
+use erased::{Chosen, Erased, InRoom, Operations, in_room};
 use journal::Journal;
 pub use readrandom::ReadRandom;
 pub use workload::{Context1, Locktorture, Partners, Sections, Start, Statistics, Workload};
@@ -218,7 +218,7 @@ impl LockVisitor<Sim> for Run<'_> {
     type Output = Result<Simulated, Failure>;
 
     fn visit<L: RawTryLock>(self) -> Self::Output {
-        let _chosen = Chosen::new(const { &Calls::of::<L>() });
+        let _chosen = Chosen::new(const { &Operations::of::<L>() });
         in_room::<L, _>(Alone(self.0))
     }
 }
@@ -227,7 +227,7 @@ impl RwLockVisitor<Sim> for Run<'_> {
     type Output = Result<Simulated, Failure>;
 
     fn visit<L: RawRwLock>(self) -> Self::Output {
-        let _chosen = Chosen::new(const { &Calls::with_readers::<L>() });
+        let _chosen = Chosen::new(const { &Operations::with_readers::<L>() });
         in_room::<L, _>(WithReaders(self.0))
     }
 }

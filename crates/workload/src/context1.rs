@@ -25,30 +25,28 @@ use nearlock_core::raw::RawLock;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::Observer;
+use crate::lines::Lines;
 use crate::locktorture::OwnLine;
 use crate::sections::Spell;
-
-/// More lines than any section writes.
-pub const LINES_MAX: usize = 16;
+use crate::{LINES_MAX, Observer};
 
 /// A lock and what it protects, each on cache lines of its own.
 #[repr(C)]
 pub struct Shared<P: Platform, L> {
     lock: OwnLine<L>,
-    lines: [OwnLine<P::U64>; LINES_MAX],
+    lines: Lines<P>,
 }
 
 impl<P: Platform, L: RawLock> Default for Shared<P, L> {
     fn default() -> Self {
-        Self { lock: OwnLine(L::default()), lines: core::array::from_fn(|_| OwnLine(Atomic::new(0))) }
+        Self { lock: OwnLine(L::default()), lines: Lines::default() }
     }
 }
 
 impl<P: Platform, L> Shared<P, L> {
     /// How many hops left their mark. Exact once all threads have ended.
     pub fn hops(&self) -> u64 {
-        self.lines[0].0.load(Relaxed)
+        self.lines.written()
     }
 }
 
@@ -147,13 +145,7 @@ impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
         // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
         unsafe { lock.0.lock(self.node) };
         observer.acquired();
-        // Relaxed: the lock orders its holders.
-        let n = lines[0].0.load(Relaxed);
-        for line in &lines[1..self.params.lines] {
-            line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
-        }
-        self.params.section.pass::<P>();
-        lines[0].0.store(n + 1, Relaxed);
+        lines.write(self.params.lines, || self.params.section.pass::<P>());
         observer.releasing();
         // SAFETY: locked above with this node.
         unsafe { lock.0.unlock(self.node) };

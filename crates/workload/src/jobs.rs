@@ -40,33 +40,31 @@ use nearlock_core::schedule::Schedule;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::lines::Lines;
 use crate::locktorture::OwnLine;
 use crate::sections::Spell;
-use crate::{Exclusive, Gate, Observer};
+use crate::{Exclusive, Gate, LINES_MAX, Observer};
 
 /// Jobs of a user's list, as many as re-aim gives each unless told otherwise.
 pub const LIST: usize = 100;
-
-/// More lines than any section touches.
-pub const LINES_MAX: usize = 16;
 
 /// A lock and what it protects, each on cache lines of its own.
 #[repr(C)]
 pub struct Guarded<P: Platform, G> {
     gate: OwnLine<G>,
-    lines: [OwnLine<P::U64>; LINES_MAX],
+    lines: Lines<P>,
 }
 
 impl<P: Platform, G: Gate> Default for Guarded<P, G> {
     fn default() -> Self {
-        Self { gate: OwnLine(G::default()), lines: core::array::from_fn(|_| OwnLine(Atomic::new(0))) }
+        Self { gate: OwnLine(G::default()), lines: Lines::default() }
     }
 }
 
 impl<P: Platform, G> Guarded<P, G> {
     /// How many writers' sections left their mark. Exact once all users have ended.
     pub fn written(&self) -> u64 {
-        self.lines[0].0.load(Relaxed)
+        self.lines.written()
     }
 }
 
@@ -330,14 +328,10 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         // SAFETY: the caller's; it stays in place.
         unsafe { gate.0.lock(node) };
         observer.acquired();
-        // Relaxed: the lock orders its holders.
-        let n = lines[0].0.load(Relaxed);
-        for line in &lines[1..self.params.lines] {
-            line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
-        }
-        self.inside().pass::<P>();
-        self.sleep(self.params.sleep_inside_percent, self.params.sleep_inside_ns);
-        lines[0].0.store(n + 1, Relaxed);
+        lines.write(self.params.lines, || {
+            self.inside().pass::<P>();
+            self.sleep(self.params.sleep_inside_percent, self.params.sleep_inside_ns);
+        });
         observer.releasing();
         // SAFETY: locked above with this node.
         unsafe { gate.0.unlock(node) };
@@ -357,13 +351,8 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         // SAFETY: as in `section`.
         unsafe { gate.0.lock_shared(self.node) };
         observer.acquired_shared();
-        // Relaxed: the lock orders readers after writers.
-        let n = lines[0].0.load(Relaxed);
-        for line in &lines[1..self.params.lines] {
-            line.0.load(Relaxed);
-        }
-        self.params.read_section.pass::<P>();
-        self.tally.torn += u64::from(lines[0].0.load(Relaxed) != n);
+        let is_whole = lines.read(self.params.lines, || self.params.read_section.pass::<P>());
+        self.tally.torn += u64::from(!is_whole);
         observer.releasing_shared();
         // SAFETY: locked above with this node.
         unsafe { gate.0.unlock_shared(self.node) };

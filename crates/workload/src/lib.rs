@@ -5,6 +5,7 @@ pub mod context1;
 pub mod futex;
 pub mod gate;
 pub mod jobs;
+mod lines;
 pub mod lockref;
 pub mod locktorture;
 mod observer;
@@ -13,4 +14,5 @@ pub mod sections;
 pub mod will_it_scale;
 
 pub use gate::{Exclusive, Gate};
+pub use lines::LINES_MAX;
 pub use observer::Observer;

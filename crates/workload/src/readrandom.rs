@@ -14,44 +14,36 @@
 //! overlap lose an update: at the end it must be the number of sections.
 //! Source: `db_bench` and `DBImpl::Get` of LevelDB.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use nearlock_core::classic::glibc_mutex::GlibcMutex;
-use nearlock_core::platform::{Atomic, Park, Platform, Work};
+use nearlock_core::platform::{Park, Platform, Work};
 use nearlock_core::raw::RawLock;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::Observer;
 use crate::futex::{Bucket, Calls};
+use crate::lines::Lines;
 use crate::locktorture::OwnLine;
 use crate::sections::Spell;
-
-/// More lines than any section writes.
-pub const LINES_MAX: usize = 16;
+use crate::{LINES_MAX, Observer};
 
 /// The database's mutex, what it protects, and the bucket where its waiters sleep, each on cache lines of its own.
 #[repr(C)]
 pub struct Shared<P: Platform, L> {
     mutex: OwnLine<GlibcMutex<P>>,
-    lines: [OwnLine<P::U64>; LINES_MAX],
+    lines: Lines<P>,
     bucket: Bucket<P, L>,
 }
 
 impl<P: Platform, L: RawLock> Default for Shared<P, L> {
     fn default() -> Self {
-        Self {
-            mutex: OwnLine(GlibcMutex::default()),
-            lines: core::array::from_fn(|_| OwnLine(Atomic::new(0))),
-            bucket: Bucket::default(),
-        }
+        Self { mutex: OwnLine(GlibcMutex::default()), lines: Lines::default(), bucket: Bucket::default() }
     }
 }
 
 impl<P: Platform, L> Shared<P, L> {
     /// How many sections left their mark. Exact once all threads have ended.
     pub fn sections(&self) -> u64 {
-        self.lines[0].0.load(Relaxed)
+        self.lines.written()
     }
 }
 
@@ -112,13 +104,7 @@ impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
         // SAFETY: all threads name the same bucket.
         unsafe { mutex.0.lock_in(&self.futex) };
         observer.acquired();
-        // Relaxed: the mutex orders its holders.
-        let n = lines[0].0.load(Relaxed);
-        for line in &lines[1..self.params.lines] {
-            line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
-        }
-        self.params.section.pass::<P>();
-        lines[0].0.store(n + 1, Relaxed);
+        lines.write(self.params.lines, || self.params.section.pass::<P>());
         observer.releasing();
         // SAFETY: locked above.
         unsafe { mutex.0.unlock_in(&self.futex) };

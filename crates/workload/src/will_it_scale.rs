@@ -18,17 +18,14 @@ pub mod open1;
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::platform::{Atomic, Platform, Work};
+use nearlock_core::platform::{Atomic, Work};
 use nearlock_core::raw::RawLock;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::Observer;
-use crate::locktorture::OwnLine;
+use crate::lines::Lines;
 use crate::sections::Spell;
-
-/// More further lines than any section writes.
-pub const LINES_MAX: usize = 16;
+use crate::{LINES_MAX, Observer};
 
 /// Which test case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,16 +85,6 @@ pub trait Testcase<P: Work, L: RawLock>: Default + Send + Sync + 'static {
     /// One turn of the loop of a thread. `each` has an item for each thread. Whether the observer wants
     /// another.
     fn turn(&self, each: &[Self::Each], caller: &mut Caller<'_, L>, observer: &mut impl Observer) -> bool;
-}
-
-/// Lines that sections read and write.
-#[repr(C)]
-struct Lines<P: Platform>([OwnLine<P::U64>; LINES_MAX]);
-
-impl<P: Platform> Default for Lines<P> {
-    fn default() -> Self {
-        Self(core::array::from_fn(|_| OwnLine(Atomic::new(0))))
-    }
 }
 
 /// One thread.
@@ -160,9 +147,7 @@ impl<'a, L: RawLock> Caller<'a, L> {
     fn work_inside<P: Work>(&mut self, lines: &Lines<P>, word: &P::U64) {
         // Relaxed: the lock orders its holders.
         let before = word.load(Relaxed);
-        for line in &lines.0[..self.params.lines] {
-            line.0.store(line.0.load(Relaxed).wrapping_add(1), Relaxed);
-        }
+        lines.touch(self.params.lines);
         self.params.section.pass::<P>();
         self.expect(|| word.load(Relaxed) == before);
     }

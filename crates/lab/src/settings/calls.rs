@@ -1,6 +1,6 @@
 //! The constants of the test cases of will-it-scale.
 
-use nearlock_workload::will_it_scale::LINES_MAX;
+use nearlock_workload::LINES_MAX;
 
 use super::{Group, MILLISECOND_NS, Number};
 

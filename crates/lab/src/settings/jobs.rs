@@ -1,6 +1,6 @@
 //! The constants of the workloads of users with jobs: the same keys for each.
 
-use nearlock_workload::jobs::LINES_MAX;
+use nearlock_workload::LINES_MAX;
 use nearlock_workload::jobs::profiles::Profile;
 
 use super::{Group, MILLISECOND_NS, Number, SECOND_NS};

@@ -1,6 +1,6 @@
 //! What can be set, but for locks, machines and jobs.
 
-use nearlock_workload::context1::LINES_MAX;
+use nearlock_workload::LINES_MAX;
 use nearlock_workload::jobs::Root;
 use nearlock_workload::locktorture::ShortHolds;
 

@@ -1,6 +1,6 @@
 //! The constants of readrandom.
 
-use nearlock_workload::readrandom::LINES_MAX;
+use nearlock_workload::LINES_MAX;
 
 use super::{Group, MILLISECOND_NS, Number};
 

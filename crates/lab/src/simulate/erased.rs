@@ -1,6 +1,6 @@
-//! The lock of a cell behind calls, so that a workload is compiled once for all locks of a size, and not for each of them.
+//! The lock of a cell behind pointers to its operations, so that a workload is compiled once for all locks of a size, and not for each of them.
 //!
-//! A cell has locks of one type, and runs on one thread. So which lock's calls they are is the thread's to know, for as long as the
+//! A cell has locks of one type, and runs on one thread. So which lock's operations they are is the thread's to know, for as long as the
 //! cell runs ([`Chosen`]), and an erased lock has the very size and alignment of the lock itself: what lies beside it on its
 //! line is part of what is simulated.
 
@@ -11,7 +11,7 @@ use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_workload::Gate;
 
 /// What can be done with a lock, and with a node, of which only the address is known.
-pub(super) struct Calls {
+pub(super) struct Operations {
     make: unsafe fn(*mut u8),
     make_node: unsafe fn(*mut u8),
     lock: unsafe fn(*const u8, *const u8),
@@ -21,7 +21,7 @@ pub(super) struct Calls {
     unlock_shared: unsafe fn(*const u8, *const u8),
 }
 
-impl Calls {
+impl Operations {
     /// Those of a lock.
     pub const fn of<L: RawLock>() -> Self {
         const { assert!(size_of::<L::Node>() <= size_of::<Node>() && align_of::<L::Node>() <= align_of::<Node>()) }
@@ -57,25 +57,25 @@ impl Calls {
 }
 
 thread_local! {
-    static CALLS: Cell<Option<&'static Calls>> = const { Cell::new(None) };
+    static OPERATIONS: Cell<Option<&'static Operations>> = const { Cell::new(None) };
 }
 
-fn calls() -> &'static Calls {
-    CALLS.get().expect("no lock is chosen on this thread")
+fn operations() -> &'static Operations {
+    OPERATIONS.get().expect("no lock is chosen on this thread")
 }
 
 /// Erased locks that this thread makes are of one type for as long as this lives. It must outlive them.
-pub(super) struct Chosen(Option<&'static Calls>);
+pub(super) struct Chosen(Option<&'static Operations>);
 
 impl Chosen {
-    pub fn new(calls: &'static Calls) -> Self {
-        Self(CALLS.replace(Some(calls)))
+    pub fn new(operations: &'static Operations) -> Self {
+        Self(OPERATIONS.replace(Some(operations)))
     }
 }
 
 impl Drop for Chosen {
     fn drop(&mut self) {
-        CALLS.set(self.0);
+        OPERATIONS.set(self.0);
     }
 }
 
@@ -91,8 +91,8 @@ unsafe impl Sync for Node {}
 impl Default for Node {
     fn default() -> Self {
         let node = Self(UnsafeCell::new([MaybeUninit::uninit(); 128]));
-        // SAFETY: there is room (`Calls::of`). It may be moved: nothing points to a node that is in no acquisition.
-        unsafe { (calls().make_node)(node.0.get().cast()) };
+        // SAFETY: there is room (`Operations::of`). It may be moved: nothing points to a node that is in no acquisition.
+        unsafe { (operations().make_node)(node.0.get().cast()) };
         node
     }
 }
@@ -110,7 +110,7 @@ impl<R> Default for Erased<R> {
     fn default() -> Self {
         let lock = Self(UnsafeCell::new(MaybeUninit::uninit()));
         // SAFETY: `R` is room for the lock that is chosen (`in_room`), which may be moved as long as nobody holds it.
-        unsafe { (calls().make)(lock.at().cast_mut()) };
+        unsafe { (operations().make)(lock.at().cast_mut()) };
         lock
     }
 }
@@ -133,12 +133,12 @@ unsafe impl<R: 'static> RawLock for Erased<R> {
 
     unsafe fn lock(&self, node: &Node) {
         // SAFETY: made in `default`, of the lock that is chosen still; the rest is the caller's. So below.
-        unsafe { (calls().lock)(self.at(), node.at()) };
+        unsafe { (operations().lock)(self.at(), node.at()) };
     }
 
     unsafe fn unlock(&self, node: &Node) {
         // SAFETY: as above.
-        unsafe { (calls().unlock)(self.at(), node.at()) };
+        unsafe { (operations().unlock)(self.at(), node.at()) };
     }
 }
 
@@ -167,11 +167,11 @@ unsafe impl<R: 'static> Gate for Shared<R> {
     }
     unsafe fn lock_shared(&self, node: &Node) {
         // SAFETY: as in `Erased::lock`.
-        unsafe { (calls().lock_shared)(self.0.at(), node.at()) };
+        unsafe { (operations().lock_shared)(self.0.at(), node.at()) };
     }
     unsafe fn unlock_shared(&self, node: &Node) {
         // SAFETY: as above.
-        unsafe { (calls().unlock_shared)(self.0.at(), node.at()) };
+        unsafe { (operations().unlock_shared)(self.0.at(), node.at()) };
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) trait InRoom {
     fn with<R: 'static>(self) -> Self::Output;
 }
 
-/// A room of this many words of this type; more than a line is aligned to two.
+/// Room of a lock of several lines, aligned to two of them.
 #[repr(C, align(128))]
 struct Lines<const N: usize>([u8; N]);
 

@@ -29,8 +29,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use nearlock_core::platform::{Atomic, Platform, Work};
 use nearlock_core::raw::RawLock;
 
-use super::{Caller, Lines, Testcase};
+use super::{Caller, Testcase};
 use crate::Observer;
+use crate::lines::Lines;
 use crate::locktorture::OwnLine;
 
 /// A list and its lock.
