@@ -1,12 +1,60 @@
-//! Tells the crate which compiler builds it: a benchmark says so beside its figures.
+//! Tells the crate which compiler builds it, which a benchmark says beside its figures; and gives the simulator a name, for the
+//! cache of what it has simulated: a digest of the sources that a result depends on, and of the versions of what they use.
 
 use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn main() {
+use sha2::{Digest, Sha256};
+
+/// Sources of the locks, of the simulated machine, of what its threads do, and of how these are put together.
+const SOURCES: [&str; 8] = [
+    "../core/src",
+    "../sim/src",
+    "../workload/src",
+    "src/simulate.rs",
+    "src/simulate",
+    "src/lockstat.rs",
+    "src/lockstat",
+    "../../Cargo.lock",
+];
+
+fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=NEARLOCK_RUSTC={}", compiler());
+    println!("cargo::rustc-env=NEARLOCK_MODEL={}", model()?);
+    Ok(())
+}
+
+fn compiler() -> String {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = Command::new(rustc).arg("--version").output().ok().filter(|output| output.status.success());
     let version = version.and_then(|output| String::from_utf8(output.stdout).ok());
-    println!("cargo::rustc-env=NEARLOCK_RUSTC={}", version.as_deref().unwrap_or("an unknown rustc").trim());
+    version.as_deref().unwrap_or("an unknown rustc").trim().to_owned()
+}
+
+/// The digest, in hexadecimal digits.
+fn model() -> io::Result<String> {
+    let mut digest = Sha256::new();
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+        for file in files(Path::new(source))? {
+            digest.update(file.to_string_lossy().as_bytes());
+            digest.update(fs::read(&file)?);
+        }
+    }
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The file, or all files of the directory, in the order of their names.
+fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    entries.sort();
+    let nested = entries.iter().map(|entry| files(entry)).collect::<io::Result<Vec<_>>>()?;
+    Ok(nested.concat())
 }

@@ -57,7 +57,7 @@ fn run(cli: &Cli) -> anyhow::Result<Ending> {
         Some(Command::Bench(args)) => commands::bench::run(args),
         Some(Command::List(args)) => commands::list::run(args),
         Some(Command::Measure(args)) => commands::measure::run(args),
-        Some(Command::Reproduce(args)) => commands::reproduce::run(args),
+        Some(Command::Reproduce(args)) => commands::reproduce::reproduce(args),
         Some(Command::Simulate(args)) => commands::simulate::run(args),
         Some(Command::Torture(args)) => commands::torture::run(args),
         Some(Command::Validate(args)) => commands::validate::run(args),

@@ -7,6 +7,11 @@ pub fn simulations(total: usize) -> ProgressBar {
     bar(total, "simulating [{bar:40}] {pos}/{len}, {eta} left")
 }
 
+/// A bar for the simulations of several tables, with the table that has its turn as its message.
+pub fn tables() -> ProgressBar {
+    bar(0, "simulating [{bar:40}] {pos}/{len}, {eta} left; {msg}")
+}
+
 /// A bar for so many runs of locks.
 pub fn runs(total: usize) -> ProgressBar {
     bar(total, "measuring [{bar:40}] {pos}/{len}, {eta} left")

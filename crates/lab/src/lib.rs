@@ -5,6 +5,7 @@
 //! | [`simulate`] | one simulated cell |
 //! | [`sweep`] | many of them, spread over the processors |
 //! | [`published`], [`reproduce`] | a published table, and the same table simulated |
+//! | [`cache`] | what has been simulated before |
 //! | [`band`] | how far a simulated figure is uncertain: the parameters that are moved |
 //! | [`mechanisms`] | what the model is made of, to be changed one by one |
 //! | [`plot`] | pictures of results |
@@ -18,6 +19,7 @@
 
 pub mod band;
 pub mod bench;
+pub mod cache;
 pub mod lockstat;
 pub mod measure;
 pub mod mechanisms;

@@ -3,26 +3,25 @@
 mod plan;
 mod progress;
 mod result;
+mod run;
 
 use std::ops::ControlFlow;
 
 use crate::band::{PARAMETERS, Parameter};
+use crate::cache::CacheError;
 use crate::mechanisms::MECHANISMS;
 use crate::names::{self, MachineError, UnknownName};
-use crate::published::{Row, Table};
+use crate::published::Table;
 use crate::settings::SettingError;
 use crate::simulate::Failure;
-use crate::sweep;
 use nearlock_sim::spec::MachineSpec;
-
-use plan::{Place, Planned};
-use progress::Progress;
 
 pub use crate::published::{KeyValue, RowKey};
 pub use result::{
     Cell, EffectRow, MeanError, Reproduced, Varied, Verdict, keeps_bound, largest_error, mean_error,
     within_band,
 };
+pub use run::run;
 
 /// How much simulating goes into a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ impl Effort {
     fn variation_seeds(self, seeds: usize) -> usize {
         match self {
             Effort::Quick => seeds.div_ceil(2),
-            Effort::Full => seeds,
+            Effort::Full => seeds.div_ceil(4),
         }
     }
 
@@ -134,6 +133,9 @@ pub enum ReproduceError {
         /// What is left of it.
         cpus: usize,
     },
+    /// What was simulated cannot be kept.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// A checker found a lock at fault.
     #[error("{failure}")]
     Failed {
@@ -144,12 +146,16 @@ pub enum ReproduceError {
     },
 }
 
-/// Told of a reproduction's progress.
+/// Told of the progress of reproductions, which come in their order.
 pub trait Watcher: Send {
-    /// So many of so many simulations are done.
+    /// So many of so many simulations of all reproductions are done.
     fn simulated(&mut self, done: usize, total: usize);
-    /// The next row is complete. To break is to leave out what has not been begun.
-    fn row(&mut self, cells: &[Cell]) -> ControlFlow<()>;
+    /// The reproduction of this index is the next whose rows come.
+    fn begin(&mut self, index: usize) -> ControlFlow<()>;
+    /// Its next row is complete. To break is to leave out what has not been begun.
+    fn row(&mut self, index: usize, cells: &[Cell]) -> ControlFlow<()>;
+    /// It is complete, or failed.
+    fn end(&mut self, index: usize, result: Result<Reproduced, ReproduceError>) -> ControlFlow<()>;
 }
 
 impl Reproduction<'_> {
@@ -172,45 +178,6 @@ impl Reproduction<'_> {
         let mut machine = names::machine(self.table.machine)?;
         self.configuration(&[])?.configure_machine(&mut machine)?;
         Ok(machine)
-    }
-
-    /// Simulates the table, on all processors. The cells come row by row; all of them, unless the watcher
-    /// breaks.
-    ///
-    /// # Errors
-    ///
-    /// If a checker finds fault with a lock, and as [`check`](Self::check).
-    pub fn run(&self, watcher: &mut impl Watcher) -> Result<Reproduced, ReproduceError> {
-        self.rows(&self.table.rows(), watcher)
-    }
-
-    /// Simulates these rows.
-    fn rows(&self, rows: &[Row], watcher: &mut impl Watcher) -> Result<Reproduced, ReproduceError> {
-        let table = self.table;
-        let Planned { varied, simulations, places, commands } = self.plan(rows)?;
-        let mut progress = Progress::new(table, rows, self.vary, &places);
-        let mut done = 0;
-        let mut failed: Option<(Place, Failure, usize)> = None;
-        sweep::run(&simulations, |index, outcome| {
-            done += 1;
-            watcher.simulated(done, simulations.len());
-            let place = places[index];
-            if let Err(failure) = outcome
-                && failed.as_ref().is_none_or(|(first, _, _)| place < *first)
-            {
-                failed = Some((place, failure.clone(), index));
-            }
-            progress.take(place, outcome, watcher)
-        });
-        if let Some((_, failure, index)) = failed {
-            let command = commands[index].of(&failure);
-            return Err(ReproduceError::Failed { failure, command });
-        }
-        let variations = varied.into_iter().zip(1..);
-        let varied = variations
-            .map(|(setting, variation)| Varied { setting, cells: progress.varied(variation) })
-            .collect();
-        Ok(Reproduced { table, cells: progress.cells, varied })
     }
 }
 

@@ -1,10 +1,12 @@
 //! Flags of `nearlock reproduce`.
 
+use std::env;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use nearlock_lab::band::{Change, PARAMETERS, Parameter};
+use nearlock_lab::cache::{Cache, CacheError};
 use nearlock_lab::mechanisms::MECHANISMS;
 use nearlock_lab::reproduce::Vary;
 
@@ -88,6 +90,9 @@ pub struct ReproduceArgs {
     /// Exit with 1 if a table misses its bound on the mean absolute error.
     #[arg(long)]
     pub check: bool,
+    /// Simulate everything anew: take nothing from the cache.
+    #[arg(long)]
+    pub fresh: bool,
     /// Write the results into this directory too, as a picture (SVG), JSON and CSV. It is made if it is not
     /// there; files of the same name are replaced.
     #[arg(long, value_name = "DIR")]
@@ -95,6 +100,16 @@ pub struct ReproduceArgs {
 }
 
 impl ReproduceArgs {
+    /// Where simulations are kept, unless nothing is to be taken from there, or there is no place for it.
+    pub fn cache(&self) -> Result<Option<Cache>, CacheError> {
+        if self.fresh {
+            return Ok(None);
+        }
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let caches = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+        caches.map(|caches| Cache::open(&caches.join("nearlock/simulations"))).transpose()
+    }
+
     /// The changes that are asked for.
     pub fn vary(&self) -> Vary {
         if self.band {

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use indicatif::ProgressBar;
+use nearlock_lab::cache::Cache;
 use nearlock_lab::plot;
 use nearlock_lab::published::{TABLES, Table};
 use nearlock_lab::reproduce::{
-    Cell, Effort, ReproduceError, Reproduced, Reproduction, Vary, Watcher, keeps_bound,
+    Cell, Effort, ReproduceError, Reproduced, Reproduction, Vary, Watcher, keeps_bound, run,
 };
 
 use crate::Ending;
@@ -16,7 +17,7 @@ use crate::out::OutDir;
 use crate::{progress, report};
 
 /// Reproduces what was asked for.
-pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
+pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let tables = match args.tables.as_slice() {
         [] => TABLES.iter().collect(),
         names => names.iter().map(|name| Table::named(name)).collect::<Result<Vec<_>, _>>()?,
@@ -31,22 +32,18 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<Ending> {
         reproduction.check()?;
     }
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
-    let mut ending = Ending::Success;
-    let mut all = Vec::new();
-    for reproduction in &reproductions {
-        let Some(reproduced) = one(reproduction, args.format)? else {
-            ending = Ending::CheckFailed;
-            continue;
-        };
+    let cache = args.cache()?;
+    let Simulated { all, mut ending } = simulate(&reproductions, cache.as_ref(), args.format)?;
+    for (reproduction, reproduced) in &all {
         if args.check && !keeps_bound(reproduction.table, &reproduced.cells) {
             report::misses_bound(reproduction.table, &reproduced.cells);
             ending = Ending::CheckFailed;
         }
         if let Some(out) = &out {
-            write_files(out, reproduction, &reproduced)?;
+            write_files(out, reproduction, reproduced)?;
         }
-        all.push(reproduced);
     }
+    let all: Vec<_> = all.into_iter().map(|(_, reproduced)| reproduced).collect();
     write(&mut io::stdout().lock(), &all, vary, args.format)?;
     Ok(ending)
 }
@@ -79,60 +76,107 @@ fn write_files(out: &OutDir, reproduction: &Reproduction, reproduced: &Reproduce
     Ok(())
 }
 
-/// Reproduces one table, showing its rows as they come if the format is text. `None` if a lock failed,
-/// which has then been reported.
-pub fn one(reproduction: &Reproduction, format: Format) -> anyhow::Result<Option<Reproduced>> {
-    let mut view = View { table: reproduction.table, format, bar: progress::simulations(0), written: Ok(()) };
-    if format == Format::Text {
-        report::reproduced::table_head(&mut io::stdout().lock(), reproduction)?;
-    }
-    let reproduced = reproduction.run(&mut view);
+/// What came of some tables.
+pub struct Simulated<'a> {
+    /// Those that could be simulated.
+    pub all: Vec<(&'a Reproduction<'a>, Reproduced)>,
+    /// Whether that is all of them. Locks that failed have been reported.
+    pub ending: Ending,
+}
+
+/// Simulates tables, showing their rows as they come if the format is text.
+pub fn simulate<'a>(
+    reproductions: &'a [Reproduction<'a>],
+    cache: Option<&Cache>,
+    format: Format,
+) -> anyhow::Result<Simulated<'a>> {
+    let mut view = View {
+        reproductions,
+        format,
+        bar: progress::tables(),
+        shown: Ok(()),
+        simulated: Simulated { all: Vec::new(), ending: Ending::Success },
+    };
+    let ran = run(reproductions, cache, &mut view);
     view.bar.finish_and_clear();
-    view.written?;
-    match reproduced {
-        Ok(reproduced) => {
-            if format == Format::Text {
-                let mut out = io::stdout().lock();
-                report::reproduced::table_summary(&mut out, reproduction.table, &reproduced.cells)?;
-                report::reproduced::effects(&mut out, &reproduced)?;
-                report::variations::statements(&mut out, &reproduced, reproduction.vary)?;
-                if reproduction.vary == Vary::Mechanisms {
-                    report::variations::mechanisms(&mut out, &reproduced)?;
-                }
-            }
-            Ok(Some(reproduced))
-        }
-        Err(ReproduceError::Failed { failure, command }) => {
-            report::failure(&failure, &command);
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
+    view.shown?;
+    ran?;
+    Ok(view.simulated)
 }
 
 /// Shows progress, and in text the rows.
-struct View {
-    table: &'static Table,
+struct View<'a> {
+    reproductions: &'a [Reproduction<'a>],
     format: Format,
     bar: ProgressBar,
-    written: io::Result<()>,
+    shown: io::Result<()>,
+    simulated: Simulated<'a>,
 }
 
-impl Watcher for View {
+impl View<'_> {
+    /// Shows a part of the report, if the format is text.
+    fn show(&mut self, part: impl FnOnce(&mut io::StdoutLock) -> io::Result<()>) -> ControlFlow<()> {
+        if self.format == Format::Text {
+            self.shown = self.bar.suspend(|| {
+                let mut out = io::stdout().lock();
+                part(&mut out)?;
+                out.flush()
+            });
+        }
+        // Nobody reads on, so there is nobody to simulate for.
+        if self.shown.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Watcher for View<'_> {
     fn simulated(&mut self, done: usize, total: usize) {
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
     }
 
-    fn row(&mut self, cells: &[Cell]) -> ControlFlow<()> {
-        if self.format == Format::Text {
-            self.written = self.bar.suspend(|| {
-                let mut out = io::stdout().lock();
-                report::reproduced::table_row(&mut out, self.table, cells)?;
-                out.flush()
-            });
-        }
-        // Nobody reads on, so there is nobody to simulate for.
-        if self.written.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    fn begin(&mut self, index: usize) -> ControlFlow<()> {
+        let reproduction = &self.reproductions[index];
+        self.bar.set_message(reproduction.table.name);
+        self.show(|out| {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            report::reproduced::table_head(out, reproduction)
+        })
     }
+
+    fn row(&mut self, index: usize, cells: &[Cell]) -> ControlFlow<()> {
+        let table = self.reproductions[index].table;
+        self.show(|out| report::reproduced::table_row(out, table, cells))
+    }
+
+    fn end(&mut self, index: usize, result: Result<Reproduced, ReproduceError>) -> ControlFlow<()> {
+        let reproduction = &self.reproductions[index];
+        match result {
+            Ok(reproduced) => {
+                let shown = self.show(|out| summary(out, reproduction, &reproduced));
+                self.simulated.all.push((reproduction, reproduced));
+                shown
+            }
+            Err(error) => {
+                self.simulated.ending = Ending::CheckFailed;
+                self.bar.suspend(|| match error {
+                    ReproduceError::Failed { failure, command } => report::failure(&failure, &command),
+                    error => report::say(format_args!("error: {error}")),
+                });
+                ControlFlow::Continue(())
+            }
+        }
+    }
+}
+
+/// What stands below the rows.
+fn summary(out: &mut impl Write, reproduction: &Reproduction, reproduced: &Reproduced) -> io::Result<()> {
+    report::reproduced::table_summary(out, reproduction.table, &reproduced.cells)?;
+    report::reproduced::effects(out, reproduced)?;
+    report::variations::statements(out, reproduced, reproduction.vary)?;
+    if reproduction.vary == Vary::Mechanisms {
+        report::variations::mechanisms(out, reproduced)?;
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! All simulations of a table.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{ReproduceError, Reproduction, Vary};
 use crate::band;
@@ -19,7 +19,7 @@ pub(super) struct Planned {
     /// Of each.
     pub places: Vec<Place>,
     /// Of each.
-    pub commands: Vec<Rc<Repeat>>,
+    pub commands: Vec<Arc<Repeat>>,
 }
 
 /// To which figure of a table a simulation belongs.
@@ -104,7 +104,7 @@ impl Reproduction<'_> {
             Effort::Quick => setup.few_threads(),
             Effort::Full => setup.threads.clone(),
         };
-        let repeat = Rc::new(Repeat {
+        let repeat = Arc::new(Repeat {
             machine: setup.machine,
             workload: setup.workload,
             settings: configuration.texts().to_vec(),
@@ -116,7 +116,7 @@ impl Reproduction<'_> {
             }
             for seed in 1..=self.seeds_of(&workload, threads, numbers.len(), place.variation) as u64 {
                 planned.places.push(place);
-                planned.commands.push(Rc::clone(&repeat));
+                planned.commands.push(Arc::clone(&repeat));
                 let (machine, workload) = (machine.clone(), workload.clone());
                 planned.simulations.push(configuration.simulation(machine, workload, lock, threads, seed));
             }

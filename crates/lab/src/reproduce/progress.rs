@@ -1,28 +1,28 @@
 //! What has been simulated so far.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use super::plan::Place;
-use super::{Cell, Vary, Watcher, mean};
+use super::{Cell, Vary, mean};
+use crate::cache::Figures;
 use crate::published::{Column, Row, Scale, Table};
-use crate::sweep::Outcome;
 
 /// What has been simulated so far.
-pub(super) struct Progress<'a> {
-    table: &'static Table,
-    rows: &'a [Row],
+pub(super) struct Progress {
+    pub(super) table: &'static Table,
+    rows: Vec<Row>,
     vary: Vary,
     /// How many simulations are still to come, and the others' figures.
     pub(super) values: BTreeMap<Place, (usize, Vec<f64>)>,
-    /// The first row that is not complete.
+    /// The first row that has not been shown.
     row: usize,
+    /// Of the rows before it.
     pub(super) cells: Vec<Cell>,
 }
 
-impl<'a> Progress<'a> {
+impl Progress {
     /// Of nothing yet; these are to come.
-    pub(super) fn new(table: &'static Table, rows: &'a [Row], vary: Vary, to_come: &[Place]) -> Self {
+    pub(super) fn new(table: &'static Table, rows: Vec<Row>, vary: Vary, to_come: &[Place]) -> Self {
         let mut values = BTreeMap::new();
         for &place in to_come {
             values.entry(place).or_insert((0, Vec::new())).0 += 1;
@@ -30,36 +30,30 @@ impl<'a> Progress<'a> {
         Self { table, rows, vary, values, row: 0, cells: Vec::new() }
     }
 
-    pub(super) fn take(
-        &mut self,
-        place: Place,
-        outcome: &Outcome,
-        watcher: &mut impl Watcher,
-    ) -> ControlFlow<()> {
-        // A failure leaves its cell open, so that no row from there on is shown.
-        let (Ok(simulated), Some((missing, figures))) = (outcome, self.values.get_mut(&place)) else {
-            return ControlFlow::Continue(());
-        };
+    pub(super) fn take(&mut self, place: Place, figures: Figures) {
+        let Some((missing, taken)) = self.values.get_mut(&place) else { return };
         *missing -= 1;
-        figures.push(match self.table.scale {
-            Scale::Times(worth) => simulated.ops_per_us * worth,
-            Scale::JobsPerMinute => simulated.jobs_per_minute.unwrap_or(f64::NAN),
-            Scale::SlowPathPercent => 100.0 * simulated.slow_path_share,
+        taken.push(match self.table.scale {
+            Scale::Times(worth) => figures.ops_per_us * worth,
+            Scale::JobsPerMinute => figures.jobs_per_minute.unwrap_or(f64::NAN),
+            Scale::SlowPathPercent => 100.0 * figures.slow_path_share,
             Scale::RelativeToFirst | Scale::SecondsOfFirst(_) | Scale::PercentOver(_) => {
-                simulated.jobs_per_minute.unwrap_or(simulated.ops_per_us)
+                figures.jobs_per_minute.unwrap_or(figures.ops_per_us)
             }
         });
-        while self.row < self.rows.len() && self.is_complete(self.row) {
-            let cells: Vec<Cell> =
-                (0..self.table.variants.len()).map(|variant| self.cell(self.row, variant)).collect();
-            let flow = watcher.row(&cells);
-            self.cells.extend(cells);
-            self.row += 1;
-            if flow.is_break() {
-                return flow;
-            }
+    }
+
+    /// The cells of the next row, once it is complete.
+    pub(super) fn next_row(&mut self) -> Option<&[Cell]> {
+        if self.row == self.rows.len() || !self.is_complete(self.row) {
+            return None;
         }
-        ControlFlow::Continue(())
+        let cells: Vec<Cell> =
+            (0..self.table.variants.len()).map(|variant| self.cell(self.row, variant)).collect();
+        let first = self.cells.len();
+        self.cells.extend(cells);
+        self.row += 1;
+        Some(&self.cells[first..])
     }
 
     fn is_complete(&self, row: usize) -> bool {

@@ -1,31 +1,14 @@
-use nearlock_core::events::LockEvent;
+use std::fs;
 
+use super::plan::{Place, Planned};
+use super::progress::Progress;
+use super::run::run_rows;
 use super::*;
-use crate::published::{self, Class, Column, Effect, TABLES};
-use crate::simulate::Simulated;
-use crate::sweep::Outcome;
+use crate::cache::{Cache, Figures};
+use crate::published::{self, Class, Column, Effect, Row, TABLES};
 
-fn simulated(ops_per_us: f64) -> Outcome {
-    Ok(Simulated {
-        machine: String::new(),
-        workload: String::new(),
-        lock: String::new(),
-        threads: 1,
-        seed: 1,
-        ops_per_us,
-        jain: 1.0,
-        wait_ns_p50: 0,
-        wait_ns_p99: 0,
-        wait_ns_max: 0,
-        line_transfers_per_op: 0.0,
-        remote_transfers_per_op: 0.0,
-        local_handover_share: 0.0,
-        slow_path_share: 0.0,
-        jobs_per_minute: None,
-        events: [0; LockEvent::COUNT],
-        lockstat: None,
-        window_s: 0.0,
-    })
+fn figures(ops_per_us: f64) -> Figures {
+    Figures { ops_per_us, jobs_per_minute: None, slow_path_share: 0.0 }
 }
 
 /// Shorter than the effort's.
@@ -33,14 +16,44 @@ fn window(warm_up_ns: u64, window_ns: u64) -> [String; 2] {
     [format!("simulation.warm-up-ns={warm_up_ns}"), format!("simulation.window-ns={window_ns}")]
 }
 
+/// What a watcher is told.
 #[derive(Default)]
-struct Rows(Vec<usize>);
-impl Watcher for Rows {
-    fn simulated(&mut self, _done: usize, _total: usize) {}
-    fn row(&mut self, cells: &[Cell]) -> ControlFlow<()> {
-        self.0.push(cells[0].row.threads().unwrap());
+struct Told {
+    /// Tables that have begun, and ended.
+    begun: Vec<usize>,
+    results: Vec<Result<Reproduced, ReproduceError>>,
+    /// Table and number of threads of each row.
+    rows: Vec<(usize, usize)>,
+    /// Simulations that are done, and all.
+    simulated: Vec<(usize, usize)>,
+    /// So many rows are enough.
+    enough: Option<usize>,
+}
+
+impl Watcher for Told {
+    fn simulated(&mut self, done: usize, total: usize) {
+        self.simulated.push((done, total));
+    }
+    fn begin(&mut self, index: usize) -> ControlFlow<()> {
+        self.begun.push(index);
         ControlFlow::Continue(())
     }
+    fn row(&mut self, index: usize, cells: &[Cell]) -> ControlFlow<()> {
+        self.rows.push((index, cells[0].row.threads().unwrap_or(0)));
+        if self.enough == Some(self.rows.len()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+    fn end(&mut self, index: usize, result: Result<Reproduced, ReproduceError>) -> ControlFlow<()> {
+        assert_eq!(index, self.results.len());
+        self.results.push(result);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Simulates these rows.
+fn rows(reproduction: &Reproduction, rows: &[Row]) -> (Reproduced, Vec<usize>) {
+    let mut told = Told::default();
+    run_rows(vec![(reproduction, rows.to_vec())], None, &mut told).unwrap();
+    (told.results.remove(0).unwrap(), told.rows.iter().map(|&(_, threads)| threads).collect())
 }
 
 #[test]
@@ -58,14 +71,16 @@ fn rows_come_in_order_and_complete() {
         column: Column::Variant(variant),
         variation: 0,
     });
-    let mut progress = Progress::new(table, rows, Vary::Nothing, &places);
-    let mut shown = Rows::default();
+    let mut progress = Progress::new(table, rows.to_vec(), Vary::Nothing, &places);
     for index in [4, 5, 6, 0, 2, 3] {
-        assert!(progress.take(places[index], &simulated(1.0), &mut shown).is_continue());
-        assert!(shown.0.is_empty());
+        progress.take(places[index], figures(1.0));
+        assert!(progress.next_row().is_none());
     }
-    assert!(progress.take(places[1], &simulated(2.0), &mut shown).is_continue());
-    assert_eq!(shown.0, [1, 2]);
+    progress.take(places[1], figures(2.0));
+    for threads in [1, 2] {
+        assert_eq!(progress.next_row().unwrap()[0].row.threads(), Some(threads));
+    }
+    assert!(progress.next_row().is_none());
     assert_eq!(progress.cells.len(), 6);
     let cell = &progress.cells[0];
     assert_eq!((cell.variant, cell.simulated, cell.class), ("stock", 4.5, Class::Fitted));
@@ -120,9 +135,8 @@ fn a_band_holds_its_cell_and_is_wider() {
         set: &window(50_000, 200_000),
         vary: Vary::Band,
     };
-    let mut shown = Rows::default();
-    let Reproduced { cells, varied, .. } = reproduction.rows(&TABLES[0].rows()[..4], &mut shown).unwrap();
-    assert_eq!((cells.len(), shown.0), (12, vec![1, 2, 4, 8]));
+    let (Reproduced { cells, varied, .. }, shown) = rows(&reproduction, &TABLES[0].rows()[..4]);
+    assert_eq!((cells.len(), shown), (12, vec![1, 2, 4, 8]));
     for cell in &cells {
         let (low, high) = (cell.low.unwrap(), cell.high.unwrap());
         assert!(low <= cell.simulated && cell.simulated <= high, "{cell:?}");
@@ -143,7 +157,7 @@ fn a_band_holds_its_cell_and_is_wider() {
 fn a_published_figure_is_within_the_band_or_not() {
     let table = &TABLES[0];
     let rows = &table.rows()[..1];
-    let mut progress = Progress::new(table, rows, Vary::Band, &[]);
+    let mut progress = Progress::new(table, rows.to_vec(), Vary::Band, &[]);
     // Published are 2.707, 2.693 and 2.718.
     for (variant, figures) in [[0.91, 0.8, 0.9], [0.8, 0.7, 0.85], [0.9, 0.95, 0.91]].iter().enumerate() {
         for (variation, &figure) in figures.iter().enumerate() {
@@ -165,7 +179,7 @@ fn a_published_figure_is_within_the_band_or_not() {
 fn a_relative_table_divides_by_its_first_variant() {
     let table = Table::named("cna-context1").unwrap();
     let rows = &table.rows();
-    let mut progress = Progress::new(table, rows, Vary::Band, &[]);
+    let mut progress = Progress::new(table, rows.to_vec(), Vary::Band, &[]);
     for (variant, figures) in [[2.0, 4.0], [1.7, 3.2], [1.9, 3.9]].iter().enumerate() {
         for (variation, &figure) in figures.iter().enumerate() {
             progress
@@ -192,8 +206,7 @@ fn mechanisms_change_the_cells_one_by_one_and_make_no_band() {
         set: &window(20_000, 100_000),
         vary: Vary::Mechanisms,
     };
-    let rows = &TABLES[0].rows()[3..4];
-    let Reproduced { cells, varied, .. } = reproduction.rows(rows, &mut Rows::default()).unwrap();
+    let (Reproduced { cells, varied, .. }, _) = rows(&reproduction, &TABLES[0].rows()[3..4]);
     assert!(varied.len() >= 15);
     for cell in cells.iter().chain(varied.iter().flat_map(|varied| &varied.cells)) {
         assert_eq!((cell.low, cell.high, cell.row.threads()), (None, None, Some(8)));
@@ -206,7 +219,7 @@ fn mechanisms_change_the_cells_one_by_one_and_make_no_band() {
 /// All published figures, those of `stock` times `factor`.
 fn of_published(table: &'static Table, factor: f64) -> Vec<Cell> {
     let rows = table.rows();
-    let progress = Progress::new(table, &rows, Vary::Nothing, &[]);
+    let progress = Progress::new(table, rows.clone(), Vary::Nothing, &[]);
     let places = (0..rows.len()).flat_map(|row| (0..3).map(move |variant| (row, variant)));
     let figure = |row: usize, variant: usize| {
         rows[row].values[variant].unwrap().mean * if variant == 0 { factor } else { 1.0 }
@@ -288,7 +301,7 @@ fn a_row_of_several_numbers_of_threads_is_their_mean() {
 fn figures_can_be_per_cent_more_than_another_lock() {
     let table = of_changes();
     let rows = table.rows();
-    let mut progress = Progress::new(table, &rows, Vary::Nothing, &[]);
+    let mut progress = Progress::new(table, rows.clone(), Vary::Nothing, &[]);
     let columns = [Column::Variant(0), Column::Variant(1), Column::Base];
     for (column, figure) in columns.into_iter().zip([1.0, 2.2, 2.0]) {
         for row in [0, 1] {
@@ -316,4 +329,66 @@ fn figures_can_be_per_cent_more_than_another_lock() {
             ("two", Effect::Loss, Effect::Gain)
         ]
     );
+}
+
+/// Two small tables.
+fn two(set: &[String]) -> [Reproduction<'_>; 2] {
+    let of = |name| Reproduction {
+        table: Table::named(name).unwrap(),
+        effort: Effort::Quick,
+        seeds: Some(1),
+        set,
+        vary: Vary::Nothing,
+    };
+    [of("cna-lock2"), of("cna-context1")]
+}
+
+#[test]
+fn tables_come_one_after_the_other_whatever_is_simulated_first() {
+    let set = window(20_000, 100_000);
+    let mut told = Told::default();
+    run(&two(&set), None, &mut told).unwrap();
+    let threads = [1, 2, 4, 8, 16, 32, 36, 72, 108, 142];
+    let expected: Vec<_> = threads.map(|threads| (0, threads)).into_iter().chain([(1, 56)]).collect();
+    assert_eq!((told.begun, told.rows), (vec![0, 1], expected));
+    assert_eq!(told.simulated, (0..=33).map(|done| (done, 33)).collect::<Vec<_>>());
+    let names = told.results.iter().map(|result| result.as_ref().unwrap().table.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["cna-lock2", "cna-context1"]);
+}
+
+#[test]
+fn a_run_that_was_ended_goes_on_where_it_was_and_comes_to_the_same() {
+    let path = std::env::temp_dir().join(format!("nearlock-run-{}", std::process::id()));
+    let set = window(20_000, 100_000);
+    let all = |cache: Option<&Cache>, enough| {
+        let mut told = Told { enough, ..Told::default() };
+        run(&two(&set), cache, &mut told).unwrap();
+        told
+    };
+    let cells = |told: &Told| -> Vec<f64> {
+        let all = told.results.iter().flat_map(|result| &result.as_ref().unwrap().cells);
+        all.map(|cell| cell.simulated).collect()
+    };
+    let ended = all(Some(&Cache::open(&path).unwrap()), Some(3));
+    assert!(ended.rows.len() == 3 && ended.results.is_empty());
+    let gone_on = all(Some(&Cache::open(&path).unwrap()), None);
+    let (done, total) = gone_on.simulated[0];
+    assert!((9..33).contains(&done) && total == 33, "{done}");
+    assert_eq!(cells(&gone_on), cells(&all(None, None)));
+    let read = all(Some(&Cache::open(&path).unwrap()), None);
+    assert_eq!(read.simulated, [(33, 33)], "nothing is left");
+    assert_eq!(cells(&read), cells(&gone_on));
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_two_tables_share_is_simulated_once() {
+    let set = window(20_000, 100_000);
+    let [one, _] = two(&set);
+    let mut told = Told::default();
+    run(&[one, one], None, &mut told).unwrap();
+    let halves: Vec<_> = (0..=30).map(|done| (2 * done, 60)).collect();
+    assert_eq!(told.simulated, halves);
+    let [one, other] = [0, 1].map(|index| &told.results[index].as_ref().unwrap().cells);
+    assert!(one.iter().zip(other).all(|(one, other)| one.simulated == other.simulated));
 }

@@ -1,0 +1,225 @@
+//! What has been simulated before, in a file: a run that was ended early goes on where it was, and one that is made
+//! again is read.
+//!
+//! A figure is found by a digest of everything that it depends on: the machine with all its parameters, the workload
+//! with its constants, the lock and its settings, the number of threads, the seed, the window, and the sources of the
+//! simulator and of the locks, as they were compiled. Whoever changes one of these simulates anew. Lines that cannot be read, such as the
+//! last one of a run that was killed, are as if they were not there.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use sha2::{Digest, Sha256};
+
+use crate::simulate::{Simulated, Simulation};
+
+/// Digest of the simulator's sources: `build.rs`.
+const MODEL: &str = env!("NEARLOCK_MODEL");
+
+/// The figures of a simulation that tables are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Acquisitions per microsecond.
+    pub ops_per_us: f64,
+    /// Jobs per minute, where there are some.
+    pub jobs_per_minute: Option<f64>,
+    /// Share of CPU time in slow paths.
+    pub slow_path_share: f64,
+}
+
+impl From<&Simulated> for Figures {
+    fn from(simulated: &Simulated) -> Self {
+        Self {
+            ops_per_us: simulated.ops_per_us,
+            jobs_per_minute: simulated.jobs_per_minute,
+            slow_path_share: simulated.slow_path_share,
+        }
+    }
+}
+
+impl Figures {
+    /// As they stand in the file. A number is written so that it is read as the same.
+    fn line(&self, key: &str) -> String {
+        let jobs = self.jobs_per_minute.map_or_else(|| "-".to_owned(), |jobs| format!("{jobs:?}"));
+        format!("{key} {:?} {jobs} {:?}\n", self.ops_per_us, self.slow_path_share)
+    }
+
+    fn read(line: &str) -> Option<(String, Self)> {
+        let fields: Vec<_> = line.strip_suffix('\n')?.split(' ').collect();
+        let [key, ops, jobs, share] = fields[..] else { return None };
+        let jobs_per_minute = if jobs == "-" { None } else { Some(jobs.parse().ok()?) };
+        let figures = Self { ops_per_us: ops.parse().ok()?, jobs_per_minute, slow_path_share: share.parse().ok()? };
+        Some((key.to_owned(), figures))
+    }
+}
+
+/// The cache cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cache {}: {source}: it must be a file that can be written, or made", path.display())]
+pub struct CacheError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// What has been simulated, and the file to which more is added.
+#[derive(Debug)]
+pub struct Cache {
+    known: HashMap<String, Figures>,
+    path: PathBuf,
+    file: Mutex<File>,
+}
+
+impl Cache {
+    /// The cache in this file, which is made, with its directory, if it is not there. Several processes may use it at once.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made, read or written.
+    pub fn open(path: &Path) -> Result<Self, CacheError> {
+        Self::try_open(path).map_err(|source| CacheError { path: path.to_owned(), source })
+    }
+
+    fn try_open(path: &Path) -> io::Result<Self> {
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
+        if !text.is_empty() && !text.ends_with('\n') {
+            // Else the next line would be part of one that was cut off.
+            file.write_all(b"\n")?;
+        }
+        let known = text.split_inclusive('\n').filter_map(Figures::read).collect();
+        Ok(Self { known, path: path.to_owned(), file: Mutex::new(file) })
+    }
+
+    /// The figures of this simulation, if it has been made.
+    pub fn get(&self, simulation: &Simulation) -> Option<Figures> {
+        self.known.get(&key(simulation)).copied()
+    }
+
+    /// Adds those of a simulation to the file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn add(&self, simulation: &Simulation, figures: &Figures) -> Result<(), CacheError> {
+        let line = figures.line(&key(simulation));
+        // In one piece, so that lines of several processes do not mix.
+        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        file.write_all(line.as_bytes()).map_err(|source| CacheError { path: self.path.clone(), source })
+    }
+}
+
+/// Everything that the figures depend on, as 128 bits in hexadecimal digits.
+pub(crate) fn key(simulation: &Simulation) -> String {
+    // Whether waits are recorded changes no figure.
+    let Simulation {
+        machine,
+        workload,
+        lock,
+        placement,
+        start,
+        threads,
+        seed,
+        settings,
+        limits,
+        lockstat: _,
+    } = simulation;
+    let lock = lock.name;
+    let text = format!(
+        "{MODEL} {machine:?} {workload:?} {lock} {placement:?} {start:?} {threads} {seed} {settings:?} {limits:?}"
+    );
+    Sha256::digest(text).iter().take(16).fold(String::new(), |mut hex, byte| {
+        _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names;
+    use crate::settings::{Configuration, Group};
+
+    fn simulation(settings: &[&str], lock: &str, threads: usize, seed: u64) -> Simulation {
+        let mut machine = names::machine("haswell-ex-4s").unwrap();
+        let mut configuration = Configuration::new(Group::ALL);
+        for setting in settings {
+            configuration.set(setting).unwrap();
+        }
+        configuration.configure_machine(&mut machine).unwrap();
+        let workload = (names::workload("locktorture").unwrap().of)(&configuration);
+        configuration.simulation(machine, workload, names::lock(lock).unwrap(), threads, seed)
+    }
+
+    /// A path that no other test has, with nothing there.
+    fn path(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("nearlock-cache-{}-{name}", std::process::id()));
+        _ = fs::remove_file(&path);
+        path
+    }
+
+    const FIGURES: Figures = Figures { ops_per_us: 0.1 + 0.2, jobs_per_minute: None, slow_path_share: 1e-9 };
+
+    #[test]
+    fn everything_that_matters_makes_another_key() {
+        let all = [
+            simulation(&[], "mcs", 2, 1),
+            simulation(&[], "qspinlock", 2, 1),
+            simulation(&[], "mcs", 3, 1),
+            simulation(&[], "mcs", 2, 2),
+            simulation(&["machine.jitter=0"], "mcs", 2, 1),
+            simulation(&["locktorture.section-ns=76"], "mcs", 2, 1),
+            simulation(&["simulation.placement=random"], "mcs", 2, 1),
+            simulation(&["simulation.start=in-turn"], "mcs", 2, 1),
+            simulation(&["simulation.window-ns=1000"], "mcs", 2, 1),
+            simulation(&["cna.threshold-ns=7"], "mcs", 2, 1),
+        ];
+        let mut keys: Vec<_> = all.iter().map(key).collect();
+        assert_eq!(keys[0], key(&simulation(&[], "mcs", 2, 1)), "and nothing else does");
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), all.len());
+    }
+
+    #[test]
+    fn what_was_added_is_found_by_whoever_opens_it_next() {
+        let path = path("found");
+        let (one, other) = (simulation(&[], "mcs", 2, 1), simulation(&[], "mcs", 2, 2));
+        let with_jobs = Figures { jobs_per_minute: Some(148_590.123), ..FIGURES };
+        let cache = Cache::open(&path).unwrap();
+        cache.add(&one, &FIGURES).unwrap();
+        cache.add(&other, &with_jobs).unwrap();
+        let again = Cache::open(&path).unwrap();
+        assert_eq!((again.get(&one), again.get(&other)), (Some(FIGURES), Some(with_jobs)));
+        assert_eq!(again.get(&simulation(&[], "mcs", 2, 3)), None);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_not_there_and_harms_no_other() {
+        let path = path("cut");
+        let (one, other) = (simulation(&[], "mcs", 2, 1), simulation(&[], "mcs", 2, 2));
+        Cache::open(&path).unwrap().add(&one, &FIGURES).unwrap();
+        let whole = fs::read_to_string(&path).unwrap();
+        for cut in [1, 5, whole.len() - 33] {
+            fs::write(&path, format!("{whole}{}", &FIGURES.line(&key(&other))[..whole.len() - cut])).unwrap();
+            let cache = Cache::open(&path).unwrap();
+            assert_eq!((cache.get(&one), cache.get(&other)), (Some(FIGURES), None), "{cut}");
+            cache.add(&other, &FIGURES).unwrap();
+            assert_eq!(Cache::open(&path).unwrap().get(&other), Some(FIGURES), "{cut}");
+        }
+        fs::write(&path, [0xff, b'\n', b'x']).unwrap();
+        assert_eq!(Cache::open(&path).unwrap().get(&one), None);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_is_an_error() {
+        let error = Cache::open(Path::new("/dev/null/cache")).unwrap_err();
+        assert!(error.to_string().contains("/dev/null/cache"), "{error}");
+    }
+}
