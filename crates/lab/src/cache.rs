@@ -52,7 +52,8 @@ impl Figures {
         let fields: Vec<_> = line.strip_suffix('\n')?.split(' ').collect();
         let [key, ops, jobs, share] = fields[..] else { return None };
         let jobs_per_minute = if jobs == "-" { None } else { Some(jobs.parse().ok()?) };
-        let figures = Self { ops_per_us: ops.parse().ok()?, jobs_per_minute, slow_path_share: share.parse().ok()? };
+        let figures =
+            Self { ops_per_us: ops.parse().ok()?, jobs_per_minute, slow_path_share: share.parse().ok()? };
         Some((key.to_owned(), figures))
     }
 }

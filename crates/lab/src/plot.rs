@@ -3,15 +3,19 @@
 //! | module | what |
 //! |---|---|
 //! | `simulated` | throughput and waits of locks against the number of threads |
-//! | `reproduced` | a published table beside the same table simulated |
+//! | `reproduced`, `listed` | a published table beside the same table simulated |
+//! | `overview` | what all tables come to |
 //! | `panel` | a frame with its axes, and how values lie on them |
 //! | `marks` | colours, markers and labels |
 
 mod listed;
 mod marks;
+mod overview;
 mod panel;
 mod reproduced;
 mod simulated;
+
+use std::cell::RefCell;
 
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
@@ -22,7 +26,8 @@ use plotters::style::{Color, FontStyle, IntoFont, RGBColor, TextStyle, WHITE};
 use crate::names;
 use nearlock_sim::spec::MachineSpec;
 
-pub use reproduced::reproduced;
+pub use overview::{Effects, overview};
+pub use reproduced::{panels, reproduced};
 pub use simulated::simulated;
 
 /// Why a picture could not be drawn.
@@ -39,19 +44,50 @@ impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for PlotE
 /// A picture, or part of one; coordinates are pixels from its upper left corner.
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Draws a picture of this width and height, in pixels.
+/// What a reader sees who points at a figure.
+#[derive(Default)]
+struct Hints(RefCell<Vec<((i32, i32), String)>>);
+
+impl Hints {
+    /// Adds what is said of the figure at this point.
+    fn add(&self, at: (i32, i32), text: String) {
+        self.0.borrow_mut().push((at, text));
+    }
+}
+
+/// Around a point that has a hint, in pixels.
+const HINT_RADIUS: i32 = 9;
+
+/// Draws a picture of this width and height, in pixels. `instead` is said to those who cannot see it.
 fn picture(
     size: (u32, u32),
-    draw: impl for<'a> FnOnce(&Area<'a>) -> Result<(), PlotError>,
+    instead: &str,
+    draw: impl for<'a> FnOnce(&Area<'a>, &Hints) -> Result<(), PlotError>,
 ) -> Result<String, PlotError> {
     let mut svg = String::new();
+    let hints = Hints::default();
     {
         let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         area.fill(&WHITE)?;
-        draw(&area)?;
+        draw(&area, &hints)?;
         area.present()?;
     }
-    Ok(svg)
+    let hint = |((x, y), text): ((i32, i32), String)| {
+        format!(
+            "<circle class=\"hint\" cx=\"{x}\" cy=\"{y}\" r=\"{HINT_RADIUS}\" fill=\"none\" \
+             pointer-events=\"all\"><title>{}</title></circle>\n",
+            escaped(&text)
+        )
+    };
+    let hints: String = hints.0.into_inner().into_iter().map(hint).collect();
+    let svg = svg.replacen("<svg ", "<svg role=\"img\" ", 1);
+    let svg = svg.replacen(">\n", &format!(">\n<title>{}</title>\n", escaped(instead)), 1);
+    Ok(svg.replacen("</svg>", &format!("{hints}</svg>"), 1))
+}
+
+/// As text of SVG.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Sizes of letters, in pixels.
@@ -157,9 +193,15 @@ mod tests {
 
     #[test]
     fn letters_are_escaped() {
-        let svg = picture((100, 50), |area| {
+        let svg = picture((100, 50), "1 < 2", |area, hints| {
+            hints.add((7, 8), "d & e".to_owned());
             Ok(area.draw_text("a < b & \"c\"", &letters(Size::Body, DARK), (0, 0))?)
         });
-        assert!(svg.unwrap().contains("a &lt; b &amp; &quot;c&quot;"));
+        let svg = svg.unwrap();
+        assert!(svg.contains("a &lt; b &amp; &quot;c&quot;"));
+        assert!(svg.contains("<title>1 &lt; 2</title>"), "{svg}");
+        assert!(
+            svg.contains("cx=\"7\" cy=\"8\"") && svg.contains("<title>d &amp; e</title></circle>\n</svg>")
+        );
     }
 }

@@ -7,6 +7,7 @@
 //! simulated, and held against nothing.
 
 mod catalogue;
+mod documents;
 mod effect;
 mod row;
 mod setup;
@@ -15,6 +16,7 @@ mod statements;
 use serde::{Serialize, Serializer};
 
 pub use catalogue::TABLES;
+pub use documents::{Claim, DOCUMENTS, Document, Headline};
 pub use effect::{Effect, insignificant};
 pub use row::{KeyValue, RowKey, Rows, THREADS};
 pub use setup::{Column, Setup};

@@ -18,15 +18,15 @@ use nearlock_sim::spec::MachineSpec;
 
 pub use crate::published::{KeyValue, RowKey};
 pub use result::{
-    Cell, EffectRow, MeanError, Reproduced, Varied, Verdict, keeps_bound, largest_error, mean_error,
-    within_band,
+    Cell, EffectRow, HeadlineRow, MeanError, Reproduced, Varied, Verdict, figure, keeps_bound, largest_error,
+    mean_error, within_band,
 };
 pub use run::run;
 
 /// How much simulating goes into a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Few seeds and a short window: the whole table within a minute on two processors.
+    /// Few seeds and short windows: all tables within four minutes on two processors.
     Quick,
     /// As reports are made.
     Full,
@@ -37,9 +37,9 @@ impl Effort {
     /// their placement, and the less a seed costs.
     pub fn seeds(self, threads: usize) -> usize {
         match (self, threads) {
-            (Effort::Quick, ..=8) => 16,
-            (Effort::Quick, 9..=36) => 6,
-            (Effort::Quick, _) => 3,
+            (Effort::Quick, ..=8) => 8,
+            (Effort::Quick, 9..=36) => 3,
+            (Effort::Quick, _) => 2,
             (Effort::Full, ..=8) => 32,
             (Effort::Full, 9..=36) => 16,
             (Effort::Full, _) => 8,
@@ -54,11 +54,19 @@ impl Effort {
         }
     }
 
-    /// How many of a cell's seeds each variation gets.
-    fn variation_seeds(self, seeds: usize) -> usize {
+    /// Which part of its list a user does where a whole run is simulated: all, or a half.
+    fn part_of_list(self) -> u64 {
         match self {
-            Effort::Quick => seeds.div_ceil(2),
-            Effort::Full => seeds.div_ceil(4),
+            Effort::Quick => 2,
+            Effort::Full => 1,
+        }
+    }
+
+    /// Of how many of a cell's seeds a variation of its band gets one.
+    fn seeds_per_varied(self) -> usize {
+        match self {
+            Effort::Quick => 4,
+            Effort::Full => 16,
         }
     }
 

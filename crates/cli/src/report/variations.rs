@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use nearlock_lab::published::{RowKey, Table};
-use nearlock_lab::reproduce::{Cell, Reproduced, Vary, Verdict, mean_error};
+use nearlock_lab::reproduce::{Cell, Reproduced, Vary, mean_error};
 use serde::Serialize;
 
 use super::text::{WIDTH, wrapped};
@@ -16,25 +16,10 @@ pub fn statements(out: &mut impl Write, reproduced: &Reproduced, vary: Vary) -> 
     }
     writeln!(out, "\nwhat is published in words, of the simulated figures:")?;
     for verdict in verdicts {
-        let line = format!("{}: {}", verdict.statement, says(&verdict, vary));
+        let line = format!("{}: {}", verdict.statement, verdict.says(vary));
         writeln!(out, "{}", wrapped(&line, "    ").replacen("    ", "  - ", 1))?;
     }
     Ok(())
-}
-
-fn says(verdict: &Verdict, vary: Vary) -> String {
-    let others = verdict.otherwise.join(", ");
-    let (whole, nowhere) = match vary {
-        Vary::Nothing => ("", ""),
-        Vary::Band => (" over the whole band", ", nor anywhere in the band"),
-        Vary::Mechanisms => (" with every change", ", nor with any change"),
-    };
-    match (verdict.holds, others.as_str()) {
-        (true, "") => format!("holds{whole}"),
-        (true, others) => format!("holds, but not with {others}"),
-        (false, "") => format!("DOES NOT HOLD{nowhere}"),
-        (false, others) => format!("DOES NOT HOLD, but does with {others}"),
-    }
 }
 
 /// Columns of an error.

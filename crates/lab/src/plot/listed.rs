@@ -1,11 +1,13 @@
 //! A published table beside the same table simulated, where its rows are not numbers of threads: a line for each
 //! row, a panel for each variant.
 
+use std::ops::Range;
+
 use plotters::style::Color;
 
 use super::marks;
 use super::panel::{Axis, Frame, Panel};
-use super::reproduced::{look, published};
+use super::reproduced::{On, hint, look, published};
 use super::{Area, DARK, GREY, LINE, MARGIN, PlotError, Size, letters, text_width};
 use crate::published::{RowKey, Table};
 use crate::reproduce::Cell;
@@ -16,9 +18,14 @@ const AROUND: u32 = 68;
 
 /// How much room the panels take, in pixels.
 pub(super) fn size(table: &Table, cells: &[Cell]) -> (u32, u32) {
+    size_of(cells, table.variants.len())
+}
+
+/// The same for so many panels.
+pub(super) fn size_of(cells: &[Cell], panels: usize) -> (u32, u32) {
     let rows = rows(cells);
     let names = names_width(&rows);
-    let width = names + table.variants.len() as u32 * PANEL_WIDTH + MARGIN as u32;
+    let width = names + panels as u32 * PANEL_WIDTH + MARGIN as u32;
     (width, AROUND + rows.len() as u32 * LINE as u32)
 }
 
@@ -34,20 +41,27 @@ fn names_width(rows: &[&RowKey]) -> u32 {
     (widest + 2 * MARGIN) as u32
 }
 
-/// Draws them into `part` of the whole.
-pub(super) fn draw(whole: &Area, part: &Area<'_>, table: &Table, cells: &[Cell]) -> Result<(), PlotError> {
+/// Draws those of some variants into `part` of the whole.
+pub(super) fn draw(
+    &On { whole, hints }: &On,
+    part: &Area<'_>,
+    table: &Table,
+    cells: &[Cell],
+    variants: Range<usize>,
+) -> Result<(), PlotError> {
     let rows = rows(cells);
     let ends = cells.iter().flat_map(|cell| {
         [cell.published.unwrap_or(0.0), cell.simulated, cell.low.unwrap_or(0.0), cell.high.unwrap_or(0.0)]
     });
     let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), end| (low.min(end), high.max(end)));
     let (_, mut rest) = part.split_horizontally(names_width(&rows));
-    for (index, variant) in table.variants.iter().enumerate() {
+    let first = variants.start;
+    for (index, variant) in table.variants.iter().enumerate().take(variants.end).skip(first) {
         let (area, right) = rest.split_horizontally(PANEL_WIDTH);
         let frame = Frame { heading: variant.name, x_name: table.unit, y_name: "", right: MARGIN };
         let panel = Panel::draw(&area, &frame, Axis::between(low, high), Axis::lines(rows.len()))?;
         let at = |row: usize, value: f64| panel.pixel(value, (rows.len() - 1 - row) as f64);
-        if index == 0 {
+        if index == first {
             for (row, key) in rows.iter().enumerate() {
                 let (_, y) = at(row, 0.0);
                 whole.draw_text(&key.to_string(), &letters(Size::Body, DARK), (MARGIN, y))?;
@@ -67,6 +81,7 @@ pub(super) fn draw(whole: &Area, part: &Area<'_>, table: &Table, cells: &[Cell])
             }
             let (shape, inside) = look(cell.class);
             marks::marker(whole, at(row, cell.simulated), shape, inside, color)?;
+            hints.add(at(row, cell.simulated), hint(cell));
             if let Some(mean) = cell.published {
                 published(whole, at(row, mean), None)?;
             }

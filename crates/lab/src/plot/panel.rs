@@ -74,6 +74,15 @@ impl Axis {
         Self { scale: Scale::Log, low, high, ticks, label: |value| format!("{value}") }
     }
 
+    /// So many times as much as something, around all of these and 1.
+    pub(super) fn times(figures: impl Iterator<Item = f64> + Clone) -> Self {
+        let low = figures.clone().fold(1.0, f64::min).max(0.1) / 1.08;
+        let high = figures.fold(1.0, f64::max).min(100.0) * 1.08;
+        let round = [0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0];
+        let ticks = round.into_iter().filter(|tick| (low..=high).contains(tick)).collect();
+        Self { scale: Scale::Log, low, high, ticks, label: |value| format!("{value}x") }
+    }
+
     /// Times in ns, in decades around all of these.
     pub(super) fn decades_ns(times: impl Iterator<Item = f64> + Clone) -> Self {
         let low = times.clone().fold(f64::INFINITY, f64::min).clamp(1.0, 1e12);
@@ -242,6 +251,14 @@ mod tests {
         let alone = Axis::threads(&[36], 0.4);
         assert_eq!(alone.ticks, [36.0]);
         assert!(alone.low < 36.0 && 36.0 < alone.high);
+    }
+
+    #[test]
+    fn times_have_their_one_and_round_ticks() {
+        let ticks = |figures: &[f64]| Axis::times(figures.iter().copied()).ticks;
+        assert_eq!(ticks(&[0.83, 4.3]), [1.0, 1.5, 2.0, 3.0, 4.0]);
+        assert_eq!(ticks(&[1.2]), [1.0]);
+        assert_eq!(ticks(&[0.0]), [0.1, 0.2, 0.5, 0.7, 1.0], "what is beyond reason lies at the end");
     }
 
     #[test]

@@ -7,10 +7,10 @@ use super::listed;
 use super::marks::{self, Inside, Shape};
 use super::panel::{Axis, Frame, Panel};
 use super::{
-    Area, DARK, GREY, Head, LINE, MARGIN, PlotError, Size, letters, machine_line, picture, text_width,
+    Area, DARK, GREY, Head, Hints, LINE, MARGIN, PlotError, Size, letters, machine_line, picture, text_width,
 };
 use crate::published::{Class, Table};
-use crate::reproduce::Cell;
+use crate::reproduce::{Cell, figure, mean_error};
 
 /// Width of a variant's panel, height of all, and the room that the y axis' name takes, in pixels.
 const PANEL_WIDTH: u32 = 292;
@@ -48,22 +48,87 @@ pub fn reproduced(
     let head = Head::new(title, &paragraphs, width);
     let legend = legend(cells, table.variants[0].name);
     let height = head.height() + (LINE * 3) as u32 + panels_height + MARGIN as u32;
-    let svg = picture((width, height), |area| {
+    let svg = picture((width, height), &instead(table, cells), |area, hints| {
         head.draw(area)?;
         draw_legend(area, &legend, head.height() as i32 + LINE)?;
         let mut rest = area.split_vertically(head.height() + (LINE * 3) as u32).1;
         if !by_threads {
-            return listed::draw(area, &rest, table, cells);
+            return listed::draw(&On { whole: area, hints }, &rest, table, cells, 0..table.variants.len());
         }
         for index in 0..table.variants.len() {
             let wide = PANEL_WIDTH + if index == 0 { Y_NAME_WIDTH } else { 0 };
             let (part, right) = rest.split_horizontally(wide);
-            panel(area, &part, table, cells, index)?;
+            let y_name = if index == 0 { table.unit } else { "" };
+            panel(&On { whole: area, hints }, &part, table, cells, (index, y_name))?;
             rest = right;
         }
         Ok(())
     })?;
     Ok(Some(svg))
+}
+
+/// The same panels as a picture each, without title and legend: a page that stands for them puts as many beside each other as it
+/// has room for. None where a variant is what it is by definition.
+///
+/// # Errors
+///
+/// If one cannot be laid out.
+pub fn panels(table: &Table, cells: &[Cell]) -> Result<Vec<String>, PlotError> {
+    let by_threads = cells.first().is_some_and(|cell| cell.row.threads().is_some());
+    let shown = (0..table.variants.len()).filter(|&index| {
+        let name = table.variants[index].name;
+        !table.is_by_definition(name) && cells.iter().any(|cell| cell.variant == name)
+    });
+    let draw = |index: usize| {
+        let own: Vec<Cell> =
+            cells.iter().filter(|c| c.variant == table.variants[index].name).cloned().collect();
+        let size =
+            if by_threads { (Y_NAME_WIDTH + PANEL_WIDTH, PANEL_HEIGHT) } else { listed::size_of(cells, 1) };
+        picture(size, &instead(table, &own), |whole, hints| {
+            let on = On { whole, hints };
+            if by_threads {
+                panel(&on, whole, table, cells, (index, table.unit))
+            } else {
+                listed::draw(&on, whole, table, cells, index..index + 1)
+            }
+        })
+    };
+    shown.map(draw).collect()
+}
+
+/// Where marks and hints go.
+pub(super) struct On<'a, 'b> {
+    pub(super) whole: &'a Area<'b>,
+    pub(super) hints: &'a Hints,
+}
+
+/// What a cell is, in words.
+pub(super) fn hint(cell: &Cell) -> String {
+    let published = cell.published.map_or_else(|| "not in the document".to_owned(), figure);
+    let band = cell.low.zip(cell.high).map(|(low, high)| format!(" ({} to {})", figure(low), figure(high)));
+    format!(
+        "{} at {}: published {published}, simulated {}{} {}, {}",
+        cell.variant,
+        cell.row,
+        figure(cell.simulated),
+        band.unwrap_or_default(),
+        cell.unit,
+        cell.class.name()
+    )
+}
+
+/// For those who cannot see the picture.
+fn instead(table: &Table, cells: &[Cell]) -> String {
+    let ends = cells.first().into_iter().chain(cells.last()).map(hint);
+    let error = mean_error(cells, |_| true).map(|error| {
+        format!(" Mean absolute error over {} cells: {:.1} %.", error.cells, error.mean * 100.0)
+    });
+    format!(
+        "{}: published and simulated. {}.{}",
+        table.name,
+        ends.collect::<Vec<_>>().join("; "),
+        error.unwrap_or_default()
+    )
 }
 
 /// How the marker of a simulated cell looks.
@@ -147,19 +212,14 @@ const FIRST: RGBColor = RGBColor(0x99, 0x99, 0x99);
 
 /// Draws the panel of a variant.
 fn panel(
-    whole: &Area,
+    &On { whole, hints }: &On,
     part: &Area<'_>,
     table: &Table,
     cells: &[Cell],
-    variant: usize,
+    (variant, y_name): (usize, &str),
 ) -> Result<(), PlotError> {
     let name = table.variants[variant].name;
-    let frame = Frame {
-        heading: name,
-        x_name: "threads",
-        y_name: if variant == 0 { table.unit } else { "" },
-        right: MARGIN,
-    };
+    let frame = Frame { heading: name, x_name: "threads", y_name, right: MARGIN };
     let threads: Vec<usize> = cells.iter().filter_map(|cell| cell.row.threads()).collect();
     let greatest = cells.iter().flat_map(|cell| {
         let published = cell.published.unwrap_or(0.0) + cell.published_sd.unwrap_or(0.0);
@@ -185,6 +245,7 @@ fn panel(
     for cell in of(name) {
         let (shape, inside) = look(cell.class);
         marks::marker(whole, at(cell, cell.simulated), shape, inside, color)?;
+        hints.add(at(cell, cell.simulated), hint(cell));
     }
     for cell in of(name) {
         let Some(mean) = cell.published else { continue };
@@ -250,6 +311,34 @@ mod tests {
             assert!(picture.contains(&row.key.to_string()), "{}", row.key);
         }
         assert!(picture.contains("% more than before") && !picture.contains(">threads<"));
+    }
+
+    #[test]
+    fn whoever_points_at_a_figure_or_cannot_see_it_is_told() {
+        let picture = draw(Some(1.0));
+        assert_eq!(picture.matches("class=\"hint\"").count(), 9);
+        let hint =
+            "cna at 142 threads: published 5.000, simulated 5.500 (4.500 to 6.500) 1e7 ops in 30 s, seen";
+        assert!(picture.contains(hint), "{picture}");
+        assert!(picture.contains("<title>cna-locktorture: published and simulated. stock at 1 threads: "));
+        assert!(picture.contains("Mean absolute error over 9 cells: 10.0 %.</title>"));
+    }
+
+    #[test]
+    fn a_panel_alone_has_the_hints_of_its_variant() {
+        let table = Table::named("cna-locktorture").unwrap();
+        let alone = panels(table, &cells(table, None)).unwrap();
+        assert_eq!(alone.len(), 3);
+        for (panel, variant) in alone.iter().zip(table.variants) {
+            assert_eq!(panel.matches("class=\"hint\"").count(), 3);
+            assert_eq!(panel.matches(&format!("<title>{} at ", variant.name)).count(), 3);
+        }
+        let table = Table::named("freebsd-find").unwrap();
+        let rows = table.rows();
+        let all = rows.iter().flat_map(|row| (0..5).map(move |variant| Cell::new(table, row, variant, 1.2)));
+        let alone = panels(table, &all.collect::<Vec<_>>()).unwrap();
+        assert_eq!(alone.len(), 4, "what others are measured by is left out");
+        assert!(alone.iter().all(|panel| panel.contains("lock spin-mtx")), "each has the names of its rows");
     }
 
     #[test]

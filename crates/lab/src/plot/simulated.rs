@@ -85,9 +85,11 @@ pub fn simulated(
         paragraphs.push(format!("Lines: mean over {seeds} seeds. Shaded: from the least to the greatest."));
     }
     paragraphs.extend_from_slice(notes);
+    let locks: Vec<_> = all.iter().map(|series| series.lock).collect();
+    let instead = format!("{title}: throughput and waits of {}", locks.join(", "));
     let head = Head::new(title, &paragraphs, WIDTH);
     let height = head.height() + PANELS.iter().map(|panel| panel.height).sum::<u32>() + MARGIN as u32;
-    let svg = picture((WIDTH, height), |area| {
+    let svg = picture((WIDTH, height), &instead, |area, _| {
         head.draw(area)?;
         let mut rest = area.split_vertically(head.height()).1;
         for shown in &PANELS {

@@ -33,6 +33,11 @@ impl Setup {
         }
         vec![self.threads[n / 4], self.threads[n - 1 - n / 4]]
     }
+
+    /// The middle one of the numbers of threads.
+    pub fn one_number(&self) -> Vec<usize> {
+        self.threads.get(self.threads.len() / 2).copied().into_iter().collect()
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::sweep;
 
 /// What is to be simulated, and for which cell.
 pub(super) struct Planned {
-    /// By variation, but for the first, which varies nothing.
+    /// The changes, each alone.
     pub varied: Vec<String>,
     pub simulations: Vec<Simulation>,
     /// Of each.
@@ -27,8 +27,22 @@ pub(super) struct Planned {
 pub(super) struct Place {
     pub row: usize,
     pub column: Column,
-    /// 0 is the cell itself.
     pub variation: usize,
+}
+
+/// The variation of the cell itself; of what changes are held against, which may be simulated with less effort; and of the first
+/// change.
+pub(super) const CELL: usize = 0;
+pub(super) const REFERENCE: usize = 1;
+pub(super) const FIRST_CHANGE: usize = 2;
+
+/// How much is simulated for a figure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Amount {
+    /// As the effort says.
+    Cell,
+    /// A part of that, and the same for all variations: what counts is by how much they differ.
+    Variation,
 }
 
 /// How a simulation is repeated alone.
@@ -65,7 +79,11 @@ impl Reproduction<'_> {
         for (row, Row { key, .. }) in rows.iter().enumerate() {
             for column in self.table.columns() {
                 let setup = self.table.setup(key, column);
-                for variation in 0..=planned.varied.len() {
+                let variations = match self.vary {
+                    Vary::Nothing => FIRST_CHANGE - 1,
+                    Vary::Band | Vary::Mechanisms => FIRST_CHANGE + planned.varied.len(),
+                };
+                for variation in CELL..variations {
                     self.figure(&mut planned, Place { row, column, variation }, &setup)?;
                 }
             }
@@ -92,17 +110,21 @@ impl Reproduction<'_> {
 
     /// The simulations of one figure.
     fn figure(&self, planned: &mut Planned, place: Place, setup: &Setup) -> Result<(), ReproduceError> {
+        let is_part = self.vary == Vary::Band && place.variation != CELL;
+        let amount = if is_part { Amount::Variation } else { Amount::Cell };
         let mut configuration = self.configuration(&setup.settings)?;
-        if let Some(change) = place.variation.checked_sub(1) {
+        if let Some(change) = place.variation.checked_sub(FIRST_CHANGE) {
             configuration.set(&planned.varied[change])?;
         }
         let mut machine = names::machine(setup.machine)?;
         configuration.configure_machine(&mut machine)?;
+        self.shorten(&mut configuration, setup.workload, amount)?;
         let workload = (names::workload(setup.workload)?.of)(&configuration);
         let lock = names::lock(setup.lock)?;
-        let numbers = match self.effort {
-            Effort::Quick => setup.few_threads(),
-            Effort::Full => setup.threads.clone(),
+        let numbers = match (amount, self.effort) {
+            (Amount::Variation, _) => setup.one_number(),
+            (Amount::Cell, Effort::Quick) => setup.few_threads(),
+            (Amount::Cell, Effort::Full) => setup.threads.clone(),
         };
         let repeat = Arc::new(Repeat {
             machine: setup.machine,
@@ -114,7 +136,7 @@ impl Reproduction<'_> {
                 let (table, cpus) = (self.table.name, machine.cpus());
                 return Err(ReproduceError::TooFewCpus { table, threads, machine: setup.machine, cpus });
             }
-            for seed in 1..=self.seeds_of(&workload, threads, numbers.len(), place.variation) as u64 {
+            for seed in 1..=self.seeds_of(&workload, threads, numbers.len(), amount) as u64 {
                 planned.places.push(place);
                 planned.commands.push(Arc::clone(&repeat));
                 let (machine, workload) = (machine.clone(), workload.clone());
@@ -124,8 +146,30 @@ impl Reproduction<'_> {
         Ok(())
     }
 
+    /// Lets users of a workload that is simulated to its end do a part of their list, unless how long that is was set.
+    fn shorten(
+        &self,
+        configuration: &mut Configuration,
+        workload: &'static str,
+        amount: Amount,
+    ) -> Result<(), ReproduceError> {
+        let part = match amount {
+            Amount::Cell => self.effort.part_of_list(),
+            Amount::Variation => VARIED_PART_OF_LIST,
+        };
+        let key = format!("{workload}.jobs=");
+        if let Workload::Jobs(_, constants) = (names::workload(workload)?.of)(configuration)
+            && constants.jobs > 0
+            && part > 1
+            && !configuration.texts().iter().any(|text| text.starts_with(&key))
+        {
+            configuration.set(&format!("{key}{}", constants.jobs.div_ceil(part)))?;
+        }
+        Ok(())
+    }
+
     /// How many seeds each of `numbers` numbers of threads gets.
-    fn seeds_of(&self, workload: &Workload, threads: usize, numbers: usize, variation: usize) -> usize {
+    fn seeds_of(&self, workload: &Workload, threads: usize, numbers: usize, amount: Amount) -> usize {
         let seeds = self.seeds.unwrap_or_else(|| {
             if workload.ends() {
                 self.effort.seeds_of_whole_runs()
@@ -133,8 +177,12 @@ impl Reproduction<'_> {
                 self.effort.seeds(threads).div_ceil(numbers)
             }
         });
-        // Mechanisms are compared with the table as it is, so that both take the same seeds.
-        let all = variation == 0 && self.vary != Vary::Mechanisms;
-        if all { seeds } else { self.effort.variation_seeds(seeds) }
+        match amount {
+            Amount::Cell => seeds,
+            Amount::Variation => seeds.div_ceil(self.effort.seeds_per_varied()),
+        }
     }
 }
+
+/// Which part of its list a user does in a variation of a band: a fourth.
+const VARIED_PART_OF_LIST: u64 = 4;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::plan::Place;
+use super::plan::{CELL, FIRST_CHANGE, Place, REFERENCE};
 use super::{Cell, Vary, mean};
 use crate::cache::Figures;
 use crate::published::{Column, Row, Scale, Table};
@@ -61,11 +61,18 @@ impl Progress {
         self.values.range(first(row)..first(row + 1)).all(|(_, &(missing, _))| missing == 0)
     }
 
-    /// The figures of a cell: first its own, then those with each variation.
+    /// The figures of a cell: first its own, then those with each change. A change is held against what was simulated
+    /// with as much effort as it was, so that it counts for no more than it does.
     fn figures(&self, row: usize, variant: usize) -> Vec<f64> {
         let means = |column| {
-            let variations = (0..).map(move |variation| self.values.get(&Place { row, column, variation }));
-            variations.map_while(|found| found.map(|(_, figures)| mean(figures)))
+            let at = move |variation| self.values.get(&Place { row, column, variation });
+            let of = |found: &(usize, Vec<f64>)| mean(&found.1);
+            let cell = at(CELL).map_or(f64::NAN, of);
+            let reference = at(REFERENCE).map_or(f64::NAN, of);
+            let changes = (FIRST_CHANGE..).map_while(move |variation| at(variation).map(of));
+            // Of a share that is nothing there is no multiple.
+            let moved = move |change| if reference == 0.0 { change } else { cell * change / reference };
+            [cell].into_iter().chain(changes.map(moved))
         };
         let this = means(Column::Variant(variant));
         match self.table.scale {

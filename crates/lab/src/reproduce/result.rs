@@ -4,8 +4,17 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use super::mean;
-use crate::published::{Class, Effect, Row, RowKey, Scale, Statement, Table, Value, insignificant};
+use super::{Vary, mean};
+use crate::published::{Class, Effect, Headline, Row, RowKey, Scale, Statement, Table, Value, insignificant};
+
+/// A figure in six columns, with as many decimals as there is room for, three at most.
+pub fn figure(figure: f64) -> String {
+    match figure.abs() {
+        ..100.0 => format!("{figure:.3}"),
+        ..1000.0 => format!("{figure:.1}"),
+        _ => format!("{figure:.0}"),
+    }
+}
 
 /// One cell, published beside simulated.
 #[derive(Clone, Debug, Serialize)]
@@ -101,6 +110,24 @@ pub struct Verdict<'a> {
     pub otherwise: Vec<&'a str>,
 }
 
+impl Verdict<'_> {
+    /// The verdict in words, after these variations.
+    pub fn says(&self, vary: Vary) -> String {
+        let others = self.otherwise.join(", ");
+        let (whole, nowhere) = match vary {
+            Vary::Nothing => ("", ""),
+            Vary::Band => (" over the whole band", ", nor anywhere in the band"),
+            Vary::Mechanisms => (" with every change", ", nor with any change"),
+        };
+        match (self.holds, others.as_str()) {
+            (true, "") => format!("holds{whole}"),
+            (true, others) => format!("holds, but not with {others}"),
+            (false, "") => format!("DOES NOT HOLD{nowhere}"),
+            (false, others) => format!("DOES NOT HOLD, but does with {others}"),
+        }
+    }
+}
+
 impl Reproduced {
     /// What was published of the table, held against the simulated figures: all cells with the same variation.
     /// Statements about cells that were not simulated are left out.
@@ -121,6 +148,36 @@ impl Reproduced {
             let cell = cells.iter().find(|cell| cell.variant == variant && cell.row == *row);
             cell.map(|cell| cell.simulated)
         })
+    }
+
+    /// How many times as much the headline's variant does as what it is compared with: published, simulated, and the least and the
+    /// greatest over the variations, if there are some. `None` if its row was not simulated.
+    pub fn headline(&self, headline: &Headline) -> Option<HeadlineRow> {
+        let at = self
+            .cells
+            .iter()
+            .position(|cell| cell.variant == headline.variant && headline.is_of(&cell.row))?;
+        let (of, base) = (&self.cells[at], self.base(at));
+        let to = base.map_or(Some(0.0), |base| self.cells[base].published)?;
+        let simulated = |cells: &[Cell]| {
+            self.table.ratio(cells[at].simulated, base.map_or(0.0, |base| cells[base].simulated))
+        };
+        let simulated_here = simulated(&self.cells);
+        let varied = || self.varied.iter().map(|varied| simulated(&varied.cells)).chain([simulated_here]);
+        Some(HeadlineRow {
+            words: headline.words,
+            published: self.table.ratio(of.published?, to),
+            simulated: simulated_here,
+            low: varied().fold(f64::INFINITY, f64::min),
+            high: varied().fold(f64::NEG_INFINITY, f64::max),
+            class: of.class,
+        })
+    }
+
+    /// The cell that the one of this index is compared with, unless that has no column.
+    fn base(&self, at: usize) -> Option<usize> {
+        let is_of_first = !matches!(self.table.scale, Scale::PercentOver(_));
+        is_of_first.then(|| at - at % self.table.variants.len())
     }
 
     /// What each variant does, published and simulated: compared with the first, or where figures are per cent more
@@ -164,6 +221,23 @@ pub struct EffectRow {
     pub published: Effect,
     /// What the simulated figures say, with the same margin.
     pub simulated: Effect,
+    /// The class of the variant's cell.
+    pub class: Class,
+}
+
+/// The figure that stands for a table: so many times as much.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeadlineRow {
+    /// Where.
+    pub words: &'static str,
+    /// What was published.
+    pub published: f64,
+    /// What was simulated.
+    pub simulated: f64,
+    /// The least over the variations.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
     /// The class of the variant's cell.
     pub class: Class,
 }

@@ -177,7 +177,8 @@ impl One {
             return Err(ReproduceError::Failed { failure, command });
         }
         let variations = mem::take(&mut self.varied).into_iter().zip(1..);
-        let varied = variations.map(|(setting, at)| Varied { setting, cells: self.progress.varied(at) }).collect();
+        let varied =
+            variations.map(|(setting, at)| Varied { setting, cells: self.progress.varied(at) }).collect();
         let (table, cells) = (self.progress.table, mem::take(&mut self.progress.cells));
         Ok(Reproduced { table, cells, varied })
     }

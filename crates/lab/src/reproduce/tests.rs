@@ -1,11 +1,12 @@
 use std::fs;
 
-use super::plan::{Place, Planned};
+use super::plan::{CELL, FIRST_CHANGE, Place, Planned, REFERENCE};
 use super::progress::Progress;
 use super::run::run_rows;
 use super::*;
 use crate::cache::{Cache, Figures};
-use crate::published::{self, Class, Column, Effect, Row, TABLES};
+use crate::published::{self, Class, Column, DOCUMENTS, Effect, Row, TABLES};
+use crate::simulate::Workload;
 
 fn figures(ops_per_us: f64) -> Figures {
     Figures { ops_per_us, jobs_per_minute: None, slow_path_share: 0.0 }
@@ -118,9 +119,10 @@ fn variations_move_one_parameter_each_and_take_fewer_seeds() {
     let rows = &TABLES[0].rows()[..1];
     let planned = reproduction.plan(rows).unwrap();
     assert_eq!(planned.varied.len(), 8);
-    assert_eq!(planned.simulations.len(), 3 * (16 + 8 * 8));
+    // What the changes are held against has as many seeds as each of them.
+    assert_eq!(planned.simulations.len(), 3 * (8 + 9 * 2));
     assert_eq!(planned.varied[2], "machine.grab-fraction=0.3");
-    let varied = planned.places.iter().position(|place| place.variation == 3).unwrap();
+    let varied = planned.places.iter().position(|place| place.variation == FIRST_CHANGE + 2).unwrap();
     let models = [0, varied].map(|index| &planned.simulations[index].machine.model);
     assert_eq!(models.map(|model| model.grab_fraction), [0.5, 0.3]);
     assert_eq!(models[0].cross_socket_scale, models[1].cross_socket_scale);
@@ -153,6 +155,16 @@ fn a_band_holds_its_cell_and_is_wider() {
     assert_eq!(within_band(&cells).1, 12);
 }
 
+/// Simulated figures of the first row: the cell's, which changes are held against with half the effort, and theirs.
+fn insert(progress: &mut Progress, variant: usize, figures: &[f64]) {
+    let place = |variation| Place { row: 0, column: Column::Variant(variant), variation };
+    progress.values.insert(place(CELL), (0, vec![figures[0] * 0.9, figures[0] * 1.1]));
+    progress.values.insert(place(REFERENCE), (0, vec![figures[0] * 0.9]));
+    for (change, figure) in figures[1..].iter().enumerate() {
+        progress.values.insert(place(FIRST_CHANGE + change), (0, vec![figure * 0.9]));
+    }
+}
+
 #[test]
 fn a_published_figure_is_within_the_band_or_not() {
     let table = &TABLES[0];
@@ -160,12 +172,7 @@ fn a_published_figure_is_within_the_band_or_not() {
     let mut progress = Progress::new(table, rows.to_vec(), Vary::Band, &[]);
     // Published are 2.707, 2.693 and 2.718.
     for (variant, figures) in [[0.91, 0.8, 0.9], [0.8, 0.7, 0.85], [0.9, 0.95, 0.91]].iter().enumerate() {
-        for (variation, &figure) in figures.iter().enumerate() {
-            progress.values.insert(
-                Place { row: 0, column: Column::Variant(variant), variation },
-                (0, vec![figure * 3.0]),
-            );
-        }
+        insert(&mut progress, variant, &figures.map(|figure| figure * 3.0));
     }
     let cells: Vec<_> = (0..3).map(|variant| progress.cell(0, variant)).collect();
     let close = |figure: Option<f64>, expected: f64| (figure.unwrap() - expected).abs() < 1e-9;
@@ -181,16 +188,17 @@ fn a_relative_table_divides_by_its_first_variant() {
     let rows = &table.rows();
     let mut progress = Progress::new(table, rows.to_vec(), Vary::Band, &[]);
     for (variant, figures) in [[2.0, 4.0], [1.7, 3.2], [1.9, 3.9]].iter().enumerate() {
-        for (variation, &figure) in figures.iter().enumerate() {
-            progress
-                .values
-                .insert(Place { row: 0, column: Column::Variant(variant), variation }, (0, vec![figure]));
-        }
+        insert(&mut progress, variant, figures);
     }
     let cells: Vec<_> = (0..3).map(|variant| progress.cell(0, variant)).collect();
-    assert_eq!((cells[0].simulated, cells[0].low, cells[0].high), (1.0, Some(1.0), Some(1.0)));
-    assert_eq!((cells[1].simulated, cells[1].low, cells[1].high), (0.85, Some(0.8), Some(0.85)));
-    assert_eq!((cells[2].simulated, cells[2].low, cells[2].high), (0.95, Some(0.95), Some(0.975)));
+    for (cell, expected) in cells.iter().zip([(1.0, 1.0, 1.0), (0.85, 0.8, 0.85), (0.95, 0.95, 0.975)]) {
+        let found = [cell.simulated, cell.low.unwrap(), cell.high.unwrap()];
+        let expected = [expected.0, expected.1, expected.2];
+        assert!(
+            found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9),
+            "{cell:?}"
+        );
+    }
     // What the others are measured by is no success.
     assert_eq!(mean_error(&cells, |_| true).unwrap().cells, 2);
     assert_eq!(mean_error(&cells, |cell| cell.variant == "stock"), None);
@@ -391,4 +399,46 @@ fn what_two_tables_share_is_simulated_once() {
     assert_eq!(told.simulated, halves);
     let [one, other] = [0, 1].map(|index| &told.results[index].as_ref().unwrap().cells);
     assert!(one.iter().zip(other).all(|(one, other)| one.simulated == other.simulated));
+}
+
+#[test]
+fn figures_keep_to_their_columns() {
+    for (number, expected) in
+        [(2.707, "2.707"), (-8.0, "-8.000"), (148_590.0, "148590"), (301.8, "301.8"), (0.0, "0.000")]
+    {
+        assert_eq!(figure(number), expected);
+    }
+}
+
+#[test]
+fn a_headline_is_a_ratio_with_its_band() {
+    let table = Table::named("cna-locktorture").unwrap();
+    let of = |factor| of_published(table, factor);
+    let varied = [0.5, 2.0].map(|factor| Varied { setting: String::new(), cells: of(factor) });
+    let reproduced = Reproduced { table, cells: of(1.0), varied: varied.into() };
+    let headline =
+        &DOCUMENTS.iter().flat_map(|document| document.tables).find(|claim| claim.table == table.name);
+    let row = reproduced.headline(&headline.unwrap().headlines[0]).unwrap();
+    assert!((row.published - 10.424 / 5.895).abs() < 1e-9 && row.simulated == row.published);
+    assert!((row.low - row.published / 2.0).abs() < 1e-9 && (row.high - row.published * 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_run_to_the_end_is_shorter_where_effort_is_saved_and_where_nothing_was_set() {
+    let table = Table::named("rwsem-series").unwrap();
+    let jobs = |effort, vary, set: &[String]| -> Vec<u64> {
+        let reproduction = Reproduction { table, effort, seeds: Some(1), set, vary };
+        let planned = reproduction.plan(&table.rows()[5..6]).unwrap();
+        let jobs = planned.simulations.iter().map(|simulation| match &simulation.workload {
+            Workload::Jobs(_, constants) => constants.jobs,
+            other => panic!("{other:?}"),
+        });
+        let mut jobs: Vec<_> = jobs.collect();
+        jobs.dedup();
+        jobs
+    };
+    let all = jobs(Effort::Full, Vary::Nothing, &[])[0];
+    assert_eq!(jobs(Effort::Quick, Vary::Nothing, &[]), [all.div_ceil(2)]);
+    assert_eq!(jobs(Effort::Full, Vary::Band, &[])[..2], [all, all.div_ceil(4)]);
+    assert_eq!(jobs(Effort::Quick, Vary::Band, &["aim7-shared.jobs=9".to_owned()]), [9]);
 }

@@ -1,0 +1,235 @@
+//! The documents that the tables are from, and what each table is there to show.
+
+use super::{RowKey, Table};
+
+/// A publication, with its tables.
+#[derive(Debug)]
+pub struct Document {
+    /// What it is about.
+    pub title: &'static str,
+    /// Who published it, where and when.
+    pub source: &'static str,
+    /// What it does, in a sentence or two.
+    pub idea: &'static str,
+    /// Its tables.
+    pub tables: &'static [Claim],
+}
+
+/// What a table is there to show.
+#[derive(Debug)]
+pub struct Claim {
+    /// Name of the table.
+    pub table: &'static str,
+    /// What the document claims with it.
+    pub claim: &'static str,
+    /// The figures that stand for the whole table.
+    pub headlines: &'static [Headline],
+}
+
+/// One figure of a table that stands for it: how many times as much a variant does as what it is compared with.
+#[derive(Debug)]
+pub struct Headline {
+    /// Where, in few words.
+    pub words: &'static str,
+    /// Name of the variant.
+    pub variant: &'static str,
+    /// Values that name the row.
+    row: &'static [(&'static str, &'static str)],
+}
+
+impl Claim {
+    /// The table.
+    pub fn table(&self) -> &'static Table {
+        Table::named(self.table).expect("a test has looked for each")
+    }
+}
+
+impl Headline {
+    /// Whether this row is the headline's.
+    pub fn is_of(&self, row: &RowKey) -> bool {
+        self.row.iter().all(|(key, value)| row.is(key, value))
+    }
+}
+
+/// All documents, from the oldest to the newest.
+pub const DOCUMENTS: &[Document] = &[
+    Document {
+        title: "Linux mutex: read before you exchange",
+        source: "Waiman Long, \"mutex: Make more scalable by doing less atomic operations\", linux-kernel, April 2013",
+        idea: "Whoever finds the mutex taken used to write to it again and again, and so took its cache line away from \
+               the holder. The patch looks first, and writes only where that can succeed.",
+        tables: &[
+            Claim {
+                table: "mutex-high-systime",
+                claim: "On 8 nodes the mix high_systime of AIM7 collapses without the patch, and does three to four \
+                        times as many jobs with it; on 1 and 2 nodes nothing changes.",
+                headlines: &[
+                    Headline {
+                        words: "mutex, AIM7, 8 nodes",
+                        variant: "with",
+                        row: &[("users", "1100-2000"), ("nodes", "8"), ("smt", "on")],
+                    },
+                    Headline {
+                        words: "mutex, AIM7, 1 node",
+                        variant: "with",
+                        row: &[("users", "1100-2000"), ("nodes", "1"), ("smt", "on")],
+                    },
+                ],
+            },
+            Claim {
+                table: "mutex-slowpath-share",
+                claim: "The time in the slow path of the mutex falls from 65 to under 1 % of the CPU time on 8 nodes.",
+                headlines: &[],
+            },
+        ],
+    },
+    Document {
+        title: "Linux rwsem: spin before you sleep",
+        source: "Tim Chen and others, \"rwsem performance optimizations\", patch series v8, October 2013",
+        idea: "A reader-writer semaphore whose writers look before they write, spin while the holder runs, and queue up for \
+               spinning; and of all who would wake the readers only one does.",
+        tables: &[
+            Claim {
+                table: "rwsem-series",
+                claim: "When the mutex of a file's mappings becomes an rwsem, two mixes of AIM7 lose; with the series all \
+                        gain, by 6 to 20 %, and exim by 5 %.",
+                headlines: &[
+                    Headline { words: "rwsem, exim", variant: "+single-waker", row: &[("workload", "exim")] },
+                    Headline {
+                        words: "rwsem, AIM7 shared",
+                        variant: "preread+spin",
+                        row: &[("workload", "aim7-shared")],
+                    },
+                ],
+            },
+            Claim {
+                table: "rwsem-spin-first",
+                claim: "Spinning before queueing up brings 5 % for exim and 2 to 8 % for AIM7.",
+                headlines: &[],
+            },
+            Claim {
+                table: "rwsem-single-waker",
+                claim: "One waker at a time makes high_systime 14 to 15 % faster, and the rest of the series adds as much again.",
+                headlines: &[Headline {
+                    words: "rwsem, AIM7 high_systime",
+                    variant: "series",
+                    row: &[("smt", "off")],
+                }],
+            },
+        ],
+    },
+    Document {
+        title: "FreeBSD: do not lock a locked mutex",
+        source: "Mateusz Guzik, \"microoptimize by trying to avoid locking a locked mutex\", freebsd-current, November 2015",
+        idea: "All of FreeBSD's locks tried a compare-and-swap before they looked. The patch looks first: those who wait, and, \
+               which was argued about, the fast paths too.",
+        tables: &[
+            Claim {
+                table: "freebsd-find",
+                claim: "40 times find over tmpfs gain about 40 % when waiters read first, and very little more when fast \
+                        paths do too.",
+                headlines: &[Headline {
+                    words: "mtx, find over tmpfs",
+                    variant: "hard",
+                    row: &[("lock", "mtx")],
+                }],
+            },
+            Claim {
+                table: "freebsd-make",
+                claim: "With all pre-reads a kernel is built in 125 seconds instead of 135.",
+                headlines: &[Headline {
+                    words: "all locks, make -j 40",
+                    variant: "hard+fast",
+                    row: &[("lock", "mtx")],
+                }],
+            },
+        ],
+    },
+    Document {
+        title: "CNA: a spin lock that knows its sockets",
+        source: "Alex Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, December 2020",
+        idea: "The stock spin lock goes to whoever came first, which is mostly somebody on another socket. CNA lets waiters \
+               of the holder's own socket go first, for a bounded time, in a lock that is still four bytes.",
+        tables: &[
+            Claim {
+                table: "cna-locktorture",
+                claim: "A lock that all threads want: CNA is ahead from 4 threads up, by 77 % with 142, and nothing is lost with \
+                        one or two.",
+                headlines: &[Headline {
+                    words: "CNA, locktorture, 142 threads",
+                    variant: "cna",
+                    row: &[("threads", "142")],
+                }],
+            },
+            Claim {
+                table: "cna-context1",
+                claim: "Without the shuffle reduction CNA loses 10 to 17 % where queues are short; with it about 1 %.",
+                headlines: &[Headline {
+                    words: "CNA without reduction, context1",
+                    variant: "cna-wo-sro",
+                    row: &[("threads", "56")],
+                }],
+            },
+            Claim {
+                table: "cna-open1",
+                claim: "Threads that open and close files: nothing gained on one socket, twice as much on four.",
+                headlines: &[Headline {
+                    words: "CNA, open1, 142 threads",
+                    variant: "cna",
+                    row: &[("threads", "142")],
+                }],
+            },
+            Claim {
+                table: "cna-lock2",
+                claim: "Threads that lock and unlock a record of one file: the same.",
+                headlines: &[Headline {
+                    words: "CNA, lock2, 142 threads",
+                    variant: "cna",
+                    row: &[("threads", "142")],
+                }],
+            },
+            Claim {
+                table: "cna-readrandom",
+                claim: "A database whose mutex sleeps in the kernel: CNA guards the list of sleepers, and brings 85 % with 142 \
+                        threads.",
+                headlines: &[Headline {
+                    words: "CNA, LevelDB, 142 threads",
+                    variant: "cna",
+                    row: &[("threads", "142")],
+                }],
+            },
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::{Scale, TABLES};
+
+    #[test]
+    fn every_table_is_of_one_document() {
+        let mut names: Vec<_> =
+            DOCUMENTS.iter().flat_map(|document| document.tables).map(|claim| claim.table().name).collect();
+        let mut all: Vec<_> = TABLES.iter().map(|table| table.name).collect();
+        names.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(names, all);
+    }
+
+    #[test]
+    fn a_headline_is_one_published_cell_and_its_base() {
+        for claim in DOCUMENTS.iter().flat_map(|document| document.tables) {
+            let table = claim.table();
+            for headline in claim.headlines {
+                let rows: Vec<_> = table.rows().into_iter().filter(|row| headline.is_of(&row.key)).collect();
+                assert_eq!(rows.len(), 1, "{}", headline.words);
+                let column =
+                    table.variants.iter().position(|v| v.name == headline.variant).expect("a variant");
+                assert!(rows[0].values[column].is_some(), "{}", headline.words);
+                let has_base = matches!(table.scale, Scale::PercentOver(_)) || rows[0].values[0].is_some();
+                assert!(has_base, "{}", headline.words);
+            }
+        }
+    }
+}
