@@ -63,7 +63,7 @@ impl OutDir {
     /// # Errors
     ///
     /// If it cannot be written.
-    fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+    pub fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
         let path = self.0.join(file_name(name));
         fs::write(&path, contents)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;

@@ -9,6 +9,7 @@
 //! | [`band`] | how far a simulated figure is uncertain: the parameters that are moved |
 //! | [`mechanisms`] | what the model is made of, to be changed one by one |
 //! | [`plot`] | pictures of results |
+//! | [`evidence`] | all reproduced tables on one page |
 //! | [`torture`] | a lock under stress on this machine |
 //! | [`bench`](mod@bench) | locks against each other on this machine |
 //! | [`measure`] | this machine as a machine file of the simulator |
@@ -20,6 +21,8 @@
 pub mod band;
 pub mod bench;
 pub mod cache;
+mod date;
+pub mod evidence;
 pub mod lockstat;
 pub mod measure;
 pub mod mechanisms;

@@ -53,8 +53,8 @@ pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[Str
     command
 }
 
-/// As a shell reads it.
-fn quoted(word: &str) -> String {
+/// A word as a shell reads it.
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

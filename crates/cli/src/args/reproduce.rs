@@ -9,6 +9,7 @@ use nearlock_lab::band::{Change, PARAMETERS, Parameter};
 use nearlock_lab::cache::{Cache, CacheError};
 use nearlock_lab::mechanisms::MECHANISMS;
 use nearlock_lab::reproduce::Vary;
+use nearlock_lab::sweep::quoted;
 
 use super::{Format, seeds};
 use crate::report::text::wrapped;
@@ -93,13 +94,26 @@ pub struct ReproduceArgs {
     /// Simulate everything anew: take nothing from the cache.
     #[arg(long)]
     pub fresh: bool,
-    /// Write the results into this directory too, as a picture (SVG), JSON and CSV. It is made if it is not
-    /// there; files of the same name are replaced.
+    /// Write the results into this directory too: of each table a picture (SVG), JSON and CSV, and all of them as one
+    /// page, report.html, which needs no network, and evidence.md. It is made if it is not there; files of the same name are
+    /// replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
 impl ReproduceArgs {
+    /// The command, but for where its results go.
+    pub fn command(&self) -> String {
+        let mut words = vec!["nearlock reproduce".to_owned()];
+        words.extend(self.tables.iter().cloned());
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
+        words.extend(self.set.iter().map(|setting| format!("--set {}", quoted(setting))));
+        words.extend(self.band.then(|| "--band".to_owned()));
+        words.push("--out DIR".to_owned());
+        words.join(" ")
+    }
+
     /// Where simulations are kept, unless nothing is to be taken from there, or there is no place for it.
     pub fn cache(&self) -> Result<Option<Cache>, CacheError> {
         if self.fresh {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use indicatif::ProgressBar;
 use nearlock_lab::cache::Cache;
+use nearlock_lab::evidence::{Page, Run};
 use nearlock_lab::plot;
 use nearlock_lab::published::{TABLES, Table};
 use nearlock_lab::reproduce::{
@@ -44,6 +45,9 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
         }
     }
     let all: Vec<_> = all.into_iter().map(|(_, reproduced)| reproduced).collect();
+    if let Some(out) = out.filter(|_| vary != Vary::Mechanisms) {
+        write_page(&out, &args.command(), &all, vary)?;
+    }
     write(&mut io::stdout().lock(), &all, vary, args.format)?;
     Ok(ending)
 }
@@ -73,6 +77,17 @@ fn write_files(out: &OutDir, reproduction: &Reproduction, reproduced: &Reproduce
     out.write_results(&stem, picture.as_deref(), |contents, format| {
         write(contents, reproduced, vary, format)
     })?;
+    Ok(())
+}
+
+/// Writes all tables on one page.
+fn write_page(out: &OutDir, command: &str, reproduced: &[Reproduced], vary: Vary) -> anyhow::Result<()> {
+    let page = Page::new(Run { command, vary, reproduced })?;
+    if let Some(svg) = page.overview() {
+        out.write("evidence.svg", svg.as_bytes())?;
+    }
+    out.write("evidence.md", page.markdown()?.as_bytes())?;
+    out.write("report.html", page.html()?.as_bytes())?;
     Ok(())
 }
 

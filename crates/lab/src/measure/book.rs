@@ -1,6 +1,5 @@
 //! All samples of a measurement, and the machine that they make.
 
-mod date;
 mod latencies;
 
 use std::fs;
@@ -16,6 +15,7 @@ use super::tick::Tick;
 use super::transfers::Samples;
 use super::{MeasureError, Measurement, Row};
 use crate::bench::Machine;
+use crate::date::date;
 
 /// Samples as they come in, all in ns.
 pub struct Book<'a> {
@@ -112,7 +112,7 @@ impl<'a> Book<'a> {
         let layout = self.layout;
         let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
         let processor = machine.model.as_deref().map_or_else(|| "unknown".to_owned(), plain);
-        let date = date::date(SystemTime::now());
+        let date = date(SystemTime::now());
         let Page { rows, notes } = page;
         let measured = Measured {
             date: date.clone(),

@@ -1,0 +1,131 @@
+//! All reproduced tables on one page: what each document claims, published beside simulated, which cells were used to choose the
+//! model, what does not fit, and which conclusion hangs on which parameter.
+//!
+//! The page comes as HTML, which needs no network and can be read without script, and as Markdown. Both are made from
+//! [`Page`], by the templates in `templates/`.
+
+mod view;
+
+use askama::Template;
+
+use crate::date::date;
+use crate::plot::{self, Effects, PlotError};
+use crate::published::{DOCUMENTS, Document};
+use crate::reproduce::{Cell, Reproduced, Vary};
+use view::{DocumentView, Flip, Summary};
+
+/// What was simulated, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The command that makes the page.
+    pub command: &'a str,
+    /// With which changes.
+    pub vary: Vary,
+    /// What came of it.
+    pub reproduced: &'a [Reproduced],
+}
+
+/// The page cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// A picture.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+    /// A template.
+    #[error("cannot write the page: {0}")]
+    Template(#[from] askama::Error),
+}
+
+/// What the templates show.
+pub struct Page<'a> {
+    run: Run<'a>,
+    date: String,
+    version: &'static str,
+    /// The picture at the head.
+    overview: Option<String>,
+    /// A line for each table.
+    summaries: Vec<Summary>,
+    documents: Vec<DocumentView>,
+    /// Which conclusions each change turns round.
+    flips: Vec<Flip>,
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Html<'a>(&'a Page<'a>);
+
+#[derive(Template)]
+#[template(path = "evidence.md", escape = "none")]
+struct Markdown<'a>(&'a Page<'a>);
+
+impl<'a> Page<'a> {
+    /// Of this run, made today.
+    ///
+    /// # Errors
+    ///
+    /// If a picture cannot be laid out.
+    pub fn new(run: Run<'a>) -> Result<Self, PageError> {
+        let documents = DOCUMENTS.iter().map(|document| DocumentView::new(document, run));
+        let documents = documents.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            run,
+            date: date(std::time::SystemTime::now()),
+            version: env!("CARGO_PKG_VERSION"),
+            overview: plot::overview(&effects(run.reproduced))?,
+            summaries: run.reproduced.iter().map(|reproduced| Summary::new(reproduced, run.vary)).collect(),
+            documents: documents.into_iter().filter(|document| !document.tables.is_empty()).collect(),
+            flips: Flip::all(run.reproduced),
+        })
+    }
+
+    /// The picture at the head, as SVG. `None` if no table of the run has a figure that stands for it.
+    pub fn overview(&self) -> Option<&str> {
+        self.overview.as_deref()
+    }
+
+    /// As HTML.
+    ///
+    /// # Errors
+    ///
+    /// If the template cannot be filled in.
+    pub fn html(&self) -> Result<String, PageError> {
+        Ok(Html(self).render()?)
+    }
+
+    /// As Markdown. The picture at the head is the file `evidence.svg` beside it.
+    ///
+    /// # Errors
+    ///
+    /// If the template cannot be filled in.
+    pub fn markdown(&self) -> Result<String, PageError> {
+        Ok(Markdown(self).render()?)
+    }
+
+    fn has_bands(&self) -> bool {
+        self.run.vary == Vary::Band
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.run.reproduced.iter().flat_map(|reproduced| &reproduced.cells)
+    }
+
+    /// How many cells have a published figure.
+    fn published_count(&self) -> usize {
+        self.cells().filter(|cell| cell.published.is_some()).count()
+    }
+}
+
+/// The figures that stand for the tables, by document.
+fn effects(reproduced: &[Reproduced]) -> Vec<Effects> {
+    let of = |document: &'static Document| {
+        let claims = document.tables.iter().flat_map(|claim| {
+            let of_table = reproduced.iter().find(|reproduced| reproduced.table.name == claim.table);
+            claim.headlines.iter().filter_map(move |headline| of_table?.headline(headline))
+        });
+        Effects { title: document.title, rows: claims.collect() }
+    };
+    DOCUMENTS.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+use super::*;
+use crate::published::{Row, TABLES, Table};
+use crate::reproduce::Varied;
+
+/// All cells, `factor` times as much as published, or 1.
+fn cells(table: &'static Table, factor: f64) -> Vec<Cell> {
+    let cell = |row: &Row, variant: usize| {
+        let figure = row.values[variant].map_or(1.0, |value| value.mean * factor);
+        Cell { low: Some(figure * 0.9), high: Some(figure * 1.1), ..Cell::new(table, row, variant, figure) }
+    };
+    table.rows().iter().flat_map(|row| (0..table.variants.len()).map(move |v| cell(row, v))).collect()
+}
+
+fn reproduced(factor: f64) -> Vec<Reproduced> {
+    let varied = |table| vec![Varied { setting: "machine.jitter=0".to_owned(), cells: cells(table, 0.5) }];
+    TABLES
+        .iter()
+        .map(|table| Reproduced { table, cells: cells(table, factor), varied: varied(table) })
+        .collect()
+}
+
+fn page(reproduced: &[Reproduced], look: impl Fn(&Page)) {
+    let run = Run { command: "nearlock reproduce --band", vary: Vary::Band, reproduced };
+    look(&Page::new(run).unwrap());
+}
+
+#[test]
+fn every_table_is_on_both_pages_with_its_claim_and_all_cells() {
+    page(&reproduced(1.0), |page| {
+        let (html, markdown) = (page.html().unwrap(), page.markdown().unwrap());
+        for claim in DOCUMENTS.iter().flat_map(|document| document.tables) {
+            assert!(html.contains(&format!("<h3 id=\"{0}\">{0}</h3>", claim.table)), "{}", claim.table);
+            assert!(markdown.contains(&format!("\n### {}\n", claim.table)), "{}", claim.table);
+            assert!(markdown.contains(claim.claim), "{}", claim.table);
+        }
+        let count = page.cells().count();
+        assert_eq!(
+            markdown.matches(" fitted |\n").count()
+                + markdown.matches(" seen |\n").count()
+                + markdown.matches(" predicted |\n").count(),
+            count
+        );
+        for text in [&html, &markdown] {
+            assert!(text.contains("nearlock reproduce --band") && text.contains("machine.jitter=0"));
+        }
+    });
+}
+
+#[test]
+fn the_page_stands_alone_and_every_picture_has_words() {
+    page(&reproduced(1.0), |page| {
+        let html = page.html().unwrap();
+        for outside in ["src=", "<link", "@import", "url(", "http-equiv"] {
+            assert!(!html.contains(outside), "{outside}");
+        }
+        // Namespaces of SVG are names, and are not fetched.
+        assert_eq!(html.matches("http").count(), html.matches("xmlns=\"http").count());
+        assert!(html.matches("role=\"img\"").count() > TABLES.len());
+        for picture in html.split("<svg ").skip(1) {
+            let (head, _) = picture.split_once("</svg>").unwrap();
+            assert!(head.contains("<title>") || head.contains("aria-hidden"), "{head}");
+        }
+    });
+}
+
+#[test]
+fn what_does_not_fit_and_what_turns_round_is_said() {
+    page(&reproduced(1.2), |page| {
+        let html = page.html().unwrap();
+        assert!(html.contains("off by more than 10 %: ") && html.contains("(+20.0 %)"));
+    });
+    let mut all = reproduced(1.0);
+    all[0].varied[0].cells = cells(all[0].table, 1.0);
+    let flip = all[0].cells.iter().position(|cell| cell.variant == "cna" && cell.row.threads() == Some(142));
+    all[0].varied[0].cells[flip.unwrap()].simulated = 0.1;
+    page(&all, |page| {
+        let markdown = page.markdown().unwrap();
+        let turned = "cna-locktorture: \"CNA is ahead of stock from 8 threads up\" no longer holds";
+        assert!(markdown.contains(turned), "{markdown}");
+        assert!(page.html().unwrap().contains("holds, but not with machine.jitter=0"));
+    });
+}
+
+#[test]
+fn a_run_of_one_table_is_a_page_of_one_table() {
+    let all = reproduced(1.0);
+    page(&all[1..2], |page| {
+        assert_eq!((page.documents.len(), page.summaries.len()), (1, 1));
+        assert!(page.overview().is_some());
+    });
+    // The slow paths have no figure that stands for the table.
+    let share = all.iter().position(|reproduced| reproduced.table.name == "mutex-slowpath-share").unwrap();
+    page(&all[share..=share], |page| assert!(page.overview().is_none() && page.html().is_ok()));
+}

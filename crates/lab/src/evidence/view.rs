@@ -1,0 +1,239 @@
+//! What stands on the page, as words.
+
+use std::collections::BTreeSet;
+
+use super::{PageError, Run};
+use crate::plot;
+use crate::published::{Claim, Class, Document};
+use crate::reproduce::{Cell, Reproduced, Vary, Verdict, figure, mean_error, within_band};
+
+/// Cells that are off by more do not fit. 0.1 is 10 %.
+const FITS: f64 = 0.1;
+/// As many of them are named, the worst first.
+const NAMED: usize = 6;
+
+/// A line of the table of tables.
+pub(super) struct Summary {
+    pub name: &'static str,
+    /// Mean absolute error in %.
+    pub error: String,
+    pub cells: usize,
+    /// Sentences that hold, and all.
+    pub hold: usize,
+    pub statements: usize,
+    /// Sentences that are turned round by some change.
+    pub hang: usize,
+    /// Cells whose band has the published figure, and those with a band.
+    pub within: (usize, usize),
+}
+
+impl Summary {
+    pub fn new(reproduced: &Reproduced, _vary: Vary) -> Self {
+        let verdicts = reproduced.verdicts();
+        let error = mean_error(&reproduced.cells, |_| true);
+        Self {
+            name: reproduced.table.name,
+            error: error.map_or_else(|| "-".to_owned(), |error| percent(error.mean)),
+            cells: error.map_or(0, |error| error.cells),
+            hold: verdicts.iter().filter(|verdict| verdict.holds).count(),
+            statements: verdicts.len(),
+            hang: verdicts.iter().filter(|verdict| !verdict.otherwise.is_empty()).count(),
+            within: within_band(&reproduced.cells),
+        }
+    }
+}
+
+/// A document with those of its tables that were simulated.
+pub(super) struct DocumentView {
+    pub title: &'static str,
+    pub source: &'static str,
+    pub idea: &'static str,
+    pub tables: Vec<TableView>,
+}
+
+impl DocumentView {
+    pub fn new(document: &'static Document, run: Run) -> Result<Self, PageError> {
+        let of = |claim: &'static Claim| {
+            let found = run.reproduced.iter().find(|reproduced| reproduced.table.name == claim.table);
+            found.map(|reproduced| TableView::new(claim, reproduced, run.vary))
+        };
+        Ok(Self {
+            title: document.title,
+            source: document.source,
+            idea: document.idea,
+            tables: document.tables.iter().filter_map(of).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// A table.
+pub(super) struct TableView {
+    pub name: &'static str,
+    pub claim: &'static str,
+    /// Workload, machine and unit.
+    pub setting: String,
+    /// A picture for each variant.
+    pub panels: Vec<String>,
+    /// The classes that occur.
+    pub classes: Vec<&'static str>,
+    pub has_deviations: bool,
+    pub has_first: bool,
+    pub first: &'static str,
+    /// Mean absolute error: over all cells, then by class.
+    pub errors: String,
+    pub within: Option<String>,
+    pub statements: Vec<StatementView>,
+    /// Cells that are far off.
+    pub misfits: Vec<String>,
+    pub misfits_unnamed: usize,
+    /// Differences that count otherwise than published, and how many there are.
+    pub effects: usize,
+    pub otherwise: Vec<String>,
+    pub fitted: Vec<String>,
+    /// What was chosen with cells in view.
+    pub choices: Vec<&'static str>,
+    pub rows: Vec<CellView>,
+}
+
+impl TableView {
+    fn new(claim: &'static Claim, reproduced: &Reproduced, vary: Vary) -> Result<Self, PageError> {
+        let Reproduced { table, cells, .. } = reproduced;
+        let classes = Class::ALL.into_iter().filter(|&class| cells.iter().any(|cell| cell.class == class));
+        let mut misfits: Vec<&Cell> =
+            cells.iter().filter(|cell| cell.error.is_some_and(|error| error.abs() > FITS)).collect();
+        misfits.sort_by(|a, b| off(b).total_cmp(&off(a)));
+        let effects = reproduced.effects();
+        let otherwise = effects.iter().filter(|effect| effect.published != effect.simulated).map(|effect| {
+            let (published, simulated) = (effect.published.name(), effect.simulated.name());
+            format!("{} at {}: published {published}, simulated {simulated}", effect.variant, effect.row)
+        });
+        let fitted = cells.iter().filter(|c| c.class == Class::Fitted && !table.is_by_definition(c.variant));
+        let choices: BTreeSet<_> = table.seen().iter().map(|cells| cells.choice).collect();
+        Ok(Self {
+            name: table.name,
+            claim: claim.claim,
+            setting: format!("{} on {}; {}", table.workloads(), table.machines(), table.unit),
+            panels: plot::panels(table, cells)?,
+            classes: classes.map(Class::name).collect(),
+            has_deviations: cells.iter().any(|cell| cell.published_sd.is_some()),
+            has_first: cells.iter().any(|cell| cell.row.threads().is_some()) && table.variants.len() > 1,
+            first: table.variants[0].name,
+            errors: errors(cells),
+            within: match within_band(cells) {
+                (_, 0) => None,
+                (within, of) => Some(format!("{within} of {of}")),
+            },
+            statements: reproduced
+                .verdicts()
+                .iter()
+                .map(|verdict| StatementView::new(verdict, vary))
+                .collect(),
+            misfits: misfits.iter().take(NAMED).map(|cell| misfit(cell)).collect(),
+            misfits_unnamed: misfits.len().saturating_sub(NAMED),
+            effects: effects.len(),
+            otherwise: otherwise.collect(),
+            fitted: fitted.map(|cell| format!("{} at {}", cell.variant, cell.row)).collect(),
+            choices: choices.into_iter().collect(),
+            rows: cells.iter().map(CellView::new).collect(),
+        })
+    }
+}
+
+/// What was published in words, held against the figures.
+pub(super) struct StatementView {
+    pub text: String,
+    pub says: String,
+    /// `holds`, `hangs` or `fails`.
+    pub kind: &'static str,
+}
+
+impl StatementView {
+    fn new(verdict: &Verdict, vary: Vary) -> Self {
+        let kind = match (verdict.holds, verdict.otherwise.is_empty()) {
+            (true, true) => "holds",
+            (true, false) => "hangs",
+            (false, _) => "fails",
+        };
+        Self { text: verdict.statement.to_string(), says: verdict.says(vary), kind }
+    }
+}
+
+/// A cell.
+pub(super) struct CellView {
+    pub row: String,
+    pub variant: &'static str,
+    pub published: String,
+    pub simulated: String,
+    pub band: String,
+    pub error: String,
+    pub class: &'static str,
+}
+
+impl CellView {
+    fn new(cell: &Cell) -> Self {
+        let band = cell.low.zip(cell.high).map(|(low, high)| format!("{} to {}", figure(low), figure(high)));
+        Self {
+            row: cell.row.to_string(),
+            variant: cell.variant,
+            published: cell.published.map_or_else(|| "not in the document".to_owned(), figure),
+            simulated: figure(cell.simulated),
+            band: band.unwrap_or_default(),
+            error: cell.error.map_or_else(String::new, |error| format!("{:+.1}", error * 100.0)),
+            class: cell.class.name(),
+        }
+    }
+}
+
+/// A change, and the conclusions that it turns round.
+pub(super) struct Flip {
+    pub setting: String,
+    /// Table, sentence, and what becomes of it.
+    pub conclusions: Vec<String>,
+}
+
+impl Flip {
+    /// All changes of the run, in their order; those that turn nothing round too.
+    pub fn all(reproduced: &[Reproduced]) -> Vec<Self> {
+        let mut flips: Vec<Self> = Vec::new();
+        for varied in reproduced.iter().flat_map(|reproduced| &reproduced.varied) {
+            if !flips.iter().any(|flip| flip.setting == varied.setting) {
+                flips.push(Self { setting: varied.setting.clone(), conclusions: Vec::new() });
+            }
+        }
+        for reproduced in reproduced {
+            for verdict in reproduced.verdicts() {
+                let becomes = if verdict.holds { "no longer holds" } else { "holds" };
+                let conclusion =
+                    format!("{}: \"{}\" {becomes}", reproduced.table.name, verdict.statement.text);
+                for flip in flips.iter_mut().filter(|flip| verdict.otherwise.contains(&flip.setting.as_str()))
+                {
+                    flip.conclusions.push(conclusion.clone());
+                }
+            }
+        }
+        flips
+    }
+}
+
+fn off(cell: &Cell) -> f64 {
+    cell.error.map_or(0.0, f64::abs)
+}
+
+fn misfit(cell: &Cell) -> String {
+    format!("{} at {} ({:+.1} %)", cell.variant, cell.row, cell.error.unwrap_or(f64::NAN) * 100.0)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn errors(cells: &[Cell]) -> String {
+    let shown = |name: &str, of: &dyn Fn(&Cell) -> bool| {
+        let error = mean_error(cells, of)?;
+        Some(format!("{name} {} ({} cells)", percent(error.mean), error.cells))
+    };
+    let all = shown("all", &|_| true);
+    let classes = Class::ALL.map(|class| shown(class.name(), &|cell| cell.class == class));
+    let texts: Vec<_> = [all].into_iter().chain(classes).flatten().collect();
+    if texts.is_empty() { "nothing to compare with".to_owned() } else { texts.join(", ") }
+}
