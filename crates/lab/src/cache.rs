@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use sha2::{Digest, Sha256};
 
@@ -72,6 +72,7 @@ pub struct Cache {
     known: HashMap<String, Figures>,
     path: PathBuf,
     file: Mutex<File>,
+    failure: OnceLock<CacheError>,
 }
 
 impl Cache {
@@ -89,13 +90,14 @@ impl Cache {
             fs::create_dir_all(directory)?;
         }
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
+        let bytes = if path.is_file() { fs::read(path)? } else { Vec::new() };
+        let text = String::from_utf8_lossy(&bytes);
         if !text.is_empty() && !text.ends_with('\n') {
             // Else the next line would be part of one that was cut off.
             file.write_all(b"\n")?;
         }
         let known = text.split_inclusive('\n').filter_map(Figures::read).collect();
-        Ok(Self { known, path: path.to_owned(), file: Mutex::new(file) })
+        Ok(Self { known, path: path.to_owned(), file: Mutex::new(file), failure: OnceLock::new() })
     }
 
     /// The figures of this simulation, if it has been made.
@@ -103,16 +105,23 @@ impl Cache {
         self.known.get(&key(simulation)).copied()
     }
 
-    /// Adds those of a simulation to the file.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
-    pub fn add(&self, simulation: &Simulation, figures: &Figures) -> Result<(), CacheError> {
+    /// Adds those of a simulation to the file, or to none if that has failed once: then what is simulated is still right, and
+    /// will be simulated again. See [`failure`](Self::failure).
+    pub fn add(&self, simulation: &Simulation, figures: &Figures) {
         let line = figures.line(&key(simulation));
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.failure.get().is_some() {
+            return;
+        }
         // In one piece, so that lines of several processes do not mix.
-        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        file.write_all(line.as_bytes()).map_err(|source| CacheError { path: self.path.clone(), source })
+        if let Err(source) = file.write_all(line.as_bytes()) {
+            _ = self.failure.set(CacheError { path: self.path.clone(), source });
+        }
+    }
+
+    /// Why not all could be added.
+    pub fn failure(&self) -> Option<&CacheError> {
+        self.failure.get()
     }
 }
 
@@ -194,8 +203,8 @@ mod tests {
         let (one, other) = (simulation(&[], "mcs", 2, 1), simulation(&[], "mcs", 2, 2));
         let with_jobs = Figures { jobs_per_minute: Some(148_590.123), ..FIGURES };
         let cache = Cache::open(&path).unwrap();
-        cache.add(&one, &FIGURES).unwrap();
-        cache.add(&other, &with_jobs).unwrap();
+        cache.add(&one, &FIGURES);
+        cache.add(&other, &with_jobs);
         let again = Cache::open(&path).unwrap();
         assert_eq!((again.get(&one), again.get(&other)), (Some(FIGURES), Some(with_jobs)));
         assert_eq!(again.get(&simulation(&[], "mcs", 2, 3)), None);
@@ -205,13 +214,13 @@ mod tests {
     fn a_line_that_was_cut_off_is_not_there_and_harms_no_other() {
         let path = path("cut");
         let (one, other) = (simulation(&[], "mcs", 2, 1), simulation(&[], "mcs", 2, 2));
-        Cache::open(&path).unwrap().add(&one, &FIGURES).unwrap();
+        Cache::open(&path).unwrap().add(&one, &FIGURES);
         let whole = fs::read_to_string(&path).unwrap();
         for cut in [1, 5, whole.len() - 33] {
             fs::write(&path, format!("{whole}{}", &FIGURES.line(&key(&other))[..whole.len() - cut])).unwrap();
             let cache = Cache::open(&path).unwrap();
             assert_eq!((cache.get(&one), cache.get(&other)), (Some(FIGURES), None), "{cut}");
-            cache.add(&other, &FIGURES).unwrap();
+            cache.add(&other, &FIGURES);
             assert_eq!(Cache::open(&path).unwrap().get(&other), Some(FIGURES), "{cut}");
         }
         fs::write(&path, [0xff, b'\n', b'x']).unwrap();
@@ -222,5 +231,17 @@ mod tests {
     fn a_cache_that_cannot_be_written_is_an_error() {
         let error = Cache::open(Path::new("/dev/null/cache")).unwrap_err();
         assert!(error.to_string().contains("/dev/null/cache"), "{error}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_disk_that_is_full_is_told_once_and_stops_nobody() {
+        let cache = Cache::open(Path::new("/dev/full")).unwrap();
+        assert!(cache.failure().is_none());
+        for seed in 1..3 {
+            cache.add(&simulation(&[], "mcs", 2, seed), &FIGURES);
+        }
+        let failure = cache.failure().unwrap().to_string();
+        assert!(failure.starts_with("cache /dev/full: "), "{failure}");
     }
 }

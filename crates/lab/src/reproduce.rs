@@ -8,7 +8,6 @@ mod run;
 use std::ops::ControlFlow;
 
 use crate::band::{PARAMETERS, Parameter};
-use crate::cache::CacheError;
 use crate::mechanisms::MECHANISMS;
 use crate::names::{self, MachineError, UnknownName};
 use crate::published::Table;
@@ -141,9 +140,6 @@ pub enum ReproduceError {
         /// What is left of it.
         cpus: usize,
     },
-    /// What was simulated cannot be kept.
-    #[error(transparent)]
-    Cache(#[from] CacheError),
     /// A checker found a lock at fault.
     #[error("{failure}")]
     Failed {

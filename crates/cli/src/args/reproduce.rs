@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 
 use nearlock_lab::band::{Change, PARAMETERS, Parameter};
-use nearlock_lab::cache::{Cache, CacheError};
 use nearlock_lab::mechanisms::MECHANISMS;
 use nearlock_lab::reproduce::Vary;
 use nearlock_lab::sweep::quoted;
@@ -17,17 +16,22 @@ use crate::report::text::wrapped;
 const EXAMPLES: &str = "\
 Examples:
   nearlock reproduce --quick
-  nearlock reproduce --quick --band
+  nearlock reproduce --band --out evidence
   nearlock reproduce cna-locktorture --quick --mechanisms
   nearlock reproduce cna-locktorture --seeds 32 --format json > cells.json
   nearlock reproduce cna-locktorture --quick --set simulation.placement=random
 
+All tables that are asked for are simulated as one run, over all processors. What was simulated before
+is taken from a cache, in $XDG_CACHE_HOME/nearlock or ~/.cache/nearlock: a run that was ended goes on
+where it was. What the cache has is found by the machine, the workload, the lock, all their constants
+and the sources of the simulator, so that nothing old is taken for new.
+
 A cell is the mean over seeds, which draw where the threads run: 32 seeds up to 8 threads, 16 up to
-36, 8 above (--quick: 16, 6 and 3, and half the window). `error` in JSON and CSV is (simulated -
+36, 8 above (--quick: 8, 3 and 2, and half the window); 3 where a whole run is simulated (--quick: 1,
+of half the jobs). `error` in JSON and CSV is (simulated -
 published) / published: 0.05 is 5 %. A cell is `fitted` if the simulator's parameters were chosen
 with it, `seen` if it was looked at while the model's structure was chosen, and otherwise
-`predicted`: of the model as it is, whatever --set has changed. Of the two tables of CNA every cell
-is fitted or seen: none is a prediction. In a table relative to stock that is 1: it is marked
+`predicted`: of the model as it is, whatever --set has changed. In a table relative to stock that is 1: it is marked
 fitted, and counts in no mean. Where figures are per cent more than something, the error is of what
 they are more; where they are shares of CPU time, it is their difference. What is not in the document
 is simulated, and has no error.
@@ -36,9 +40,10 @@ What the publication says in words is held against the simulated figures, and wi
 --mechanisms against those with each change alone.";
 
 const BAND: &str = "\
---band moves each of these parameters alone, and takes the mean over the same seeds (--quick: the first half \
-of them) again. `low` and `high` are the least and the greatest of these means and the cell itself; without \
---band they are null. machine.queued-grab-fraction is left alone: between 0.15 and 0.2 some locks fall off a cliff \
+--band moves each of these parameters alone. By how much that changes a cell is simulated with a part of its seeds (a \
+sixteenth of them, --quick: a fourth, one at least), the same with and without the change; where the row is a mean over \
+numbers of users, at the middle one; where a whole run is simulated, with a fourth of the jobs. `low` and `high` are the \
+least and the greatest of the cell so changed and the cell itself; without --band they are null. machine.queued-grab-fraction is left alone: between 0.15 and 0.2 some locks fall off a cliff \
 that no real machine has.";
 
 const MECHANISMS_OF: &str = "\
@@ -67,7 +72,7 @@ pub struct ReproduceArgs {
     /// Tables (`nearlock list tables`); all unless given.
     #[arg(value_name = "TABLE")]
     pub tables: Vec<String>,
-    /// Take fewer seeds and a shorter window: a minute or less, without --band.
+    /// Take fewer seeds and a shorter window: four minutes for all tables on two processors.
     #[arg(long)]
     pub quick: bool,
     /// Number of seeds for each cell.
@@ -78,11 +83,11 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
     /// Give each cell a band, low to high, over the simulator's sensitive parameters (see below). Takes
-    /// nine times as long; with --quick five times, about 4 minutes of CPU time, over all processors.
+    /// twice as long; all tables three quarters of an hour on two processors.
     #[arg(long, conflicts_with = "mechanisms")]
     pub band: bool,
     /// Show what each mechanism of the model does: all errors with it out, in or moved, alone (see below). Takes
-    /// about twenty times as long; with --quick ten times.
+    /// about twenty times as long.
     #[arg(long)]
     pub mechanisms: bool,
     /// How to write the results.
@@ -115,13 +120,10 @@ impl ReproduceArgs {
     }
 
     /// Where simulations are kept, unless nothing is to be taken from there, or there is no place for it.
-    pub fn cache(&self) -> Result<Option<Cache>, CacheError> {
-        if self.fresh {
-            return Ok(None);
-        }
+    pub fn cache(&self) -> Option<PathBuf> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let caches = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-        caches.map(|caches| Cache::open(&caches.join("nearlock/simulations"))).transpose()
+        caches.filter(|_| !self.fresh).map(|caches| caches.join("nearlock/simulations"))
     }
 
     /// The changes that are asked for.

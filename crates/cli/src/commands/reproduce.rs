@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use indicatif::ProgressBar;
-use nearlock_lab::cache::Cache;
+use nearlock_lab::cache::{Cache, CacheError};
 use nearlock_lab::evidence::{Page, Run};
 use nearlock_lab::plot;
 use nearlock_lab::published::{TABLES, Table};
@@ -33,8 +33,11 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
         reproduction.check()?;
     }
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
-    let cache = args.cache()?;
+    let cache = args.cache().and_then(|path| Cache::open(&path).inspect_err(not_kept).ok());
     let Simulated { all, mut ending } = simulate(&reproductions, cache.as_ref(), args.format)?;
+    if let Some(failure) = cache.as_ref().and_then(Cache::failure) {
+        not_kept(failure);
+    }
     for (reproduction, reproduced) in &all {
         if args.check && !keeps_bound(reproduction.table, &reproduced.cells) {
             report::misses_bound(reproduction.table, &reproduced.cells);
@@ -50,6 +53,11 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     }
     write(&mut io::stdout().lock(), &all, vary, args.format)?;
     Ok(ending)
+}
+
+/// Says that simulations will have to be made again.
+fn not_kept(error: &CacheError) {
+    report::say(format_args!("warning: {error}; until then what is simulated is not kept"));
 }
 
 /// Writes the cells, unless as text: that has been written as they came.

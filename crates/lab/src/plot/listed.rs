@@ -37,7 +37,7 @@ fn rows(cells: &[Cell]) -> Vec<&RowKey> {
 }
 
 fn names_width(rows: &[&RowKey]) -> u32 {
-    let widest = rows.iter().map(|row| text_width(&row.to_string())).max().unwrap_or(0);
+    let widest = rows.iter().map(|row| text_width(&row.label())).max().unwrap_or(0);
     (widest + 2 * MARGIN) as u32
 }
 
@@ -62,9 +62,11 @@ pub(super) fn draw(
         let panel = Panel::draw(&area, &frame, Axis::between(low, high), Axis::lines(rows.len()))?;
         let at = |row: usize, value: f64| panel.pixel(value, (rows.len() - 1 - row) as f64);
         if index == first {
+            let (_, y) = at(0, 0.0);
+            whole.draw_text(&table.keys.join("/"), &letters(Size::Body, GREY), (MARGIN, y - LINE))?;
             for (row, key) in rows.iter().enumerate() {
                 let (_, y) = at(row, 0.0);
-                whole.draw_text(&key.to_string(), &letters(Size::Body, DARK), (MARGIN, y))?;
+                whole.draw_text(&key.label(), &letters(Size::Body, DARK), (MARGIN, y))?;
             }
         }
         let color = marks::color(index);

@@ -1,6 +1,7 @@
 //! What all tables come to: a line for each figure that stands for a table, published beside simulated.
 
-use plotters::style::{Color, RGBColor};
+use plotters::element::Rectangle;
+use plotters::style::{Color, RGBColor, WHITE};
 
 use super::marks;
 use super::panel::{Axis, Frame, Panel};
@@ -10,8 +11,8 @@ use crate::published::Class;
 use crate::reproduce::HeadlineRow;
 
 /// Width of the picture, of the names of its lines, and what stands above and below its panel, in pixels.
-const WIDTH: u32 = 640;
-const NAMES: u32 = 212;
+const WIDTH: u32 = 500;
+const NAMES: u32 = 200;
 const TOP: u32 = 62;
 const BELOW: u32 = 58;
 /// Height of a line, in pixels.
@@ -57,12 +58,7 @@ pub fn overview(documents: &[Effects]) -> Result<Option<String>, PlotError> {
         samples(area, MARGIN + 6 + LINE + 10)?;
         let figures = rows().flat_map(|row| [row.published, row.simulated, row.low, row.high]);
         let below = area.split_vertically(TOP - 26).1;
-        let frame = Frame {
-            heading: "",
-            x_name: "times as fast as the old lock, on the same machine",
-            y_name: "",
-            right: MARGIN,
-        };
+        let frame = Frame { heading: "", x_name: "times as fast as the old lock", y_name: "", right: MARGIN };
         let part = below.split_horizontally(NAMES - 58).1;
         let panel = Panel::draw(&part, &frame, Axis::times(figures), Axis::lines(lines.len()))?;
         let at = |line: usize, value: f64| panel.pixel(value, (lines.len() - 1 - line) as f64);
@@ -101,7 +97,7 @@ fn samples(area: &Area, y: i32) -> Result<(), PlotError> {
     let mut x = MARGIN + 6;
     let name = |text: &str, x: &mut i32| -> Result<(), PlotError> {
         area.draw_text(&text, &letters(Size::Body, DARK), (*x + 12, y))?;
-        *x += 12 + text_width(text) + 22;
+        *x += 12 + text_width(text) + 12;
         Ok(())
     };
     published(area, (x, y), None)?;

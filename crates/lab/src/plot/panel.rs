@@ -47,7 +47,7 @@ impl Axis {
         let step = steps.into_iter().find(|step| span / step <= TICKS_MAX).unwrap_or(steps[3]);
         let first = (low / step).ceil() as i32;
         let ticks = (first..).map(|n| f64::from(n) * step).take_while(|&tick| tick <= high).collect();
-        Self { scale: Scale::Linear, low, high, ticks, label: |value| format!("{}", round(value)) }
+        Self { scale: Scale::Linear, low, high, ticks, label: short }
     }
 
     /// So many lines, the first of which is 0: without ticks.
@@ -125,6 +125,11 @@ impl ValueFormatter<f64> for Axis {
     fn format_ext(&self, &value: &f64) -> String {
         (self.label)(value)
     }
+}
+
+/// A number that leaves room for its neighbours: thousands where there are many.
+fn short(value: f64) -> String {
+    if value.abs() >= 10_000.0 { format!("{}k", round(value / 1000.0)) } else { format!("{}", round(value)) }
 }
 
 /// Without what binary fractions leave behind.
@@ -223,6 +228,7 @@ mod tests {
             (6.5, "0 2 4 6"),
             (0.31, "0 0.1 0.2 0.3"),
             (480.0, "0 100 200 300 400"),
+            (198_000.0, "0 50k 100k 150k 200k"),
             (0.0, "0 0.2 0.4 0.6 0.8 1"),
             (f64::NAN, "0 0.2 0.4 0.6 0.8 1"),
         ] {

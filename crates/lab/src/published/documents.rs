@@ -165,7 +165,7 @@ pub const DOCUMENTS: &[Document] = &[
                 table: "cna-context1",
                 claim: "Without the shuffle reduction CNA loses 10 to 17 % where queues are short; with it about 1 %.",
                 headlines: &[Headline {
-                    words: "CNA without reduction, context1",
+                    words: "CNA v12, context1",
                     variant: "cna-wo-sro",
                     row: &[("threads", "56")],
                 }],

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::plan::{Place, Planned, Repeat};
 use super::progress::Progress;
 use super::{ReproduceError, Reproduced, Reproduction, Varied, Watcher};
-use crate::cache::{Cache, CacheError, Figures, key};
+use crate::cache::{Cache, Figures, key};
 use crate::published::Row;
 use crate::simulate::{Failure, Simulation};
 use crate::sweep::{self, Outcome};
@@ -18,8 +18,8 @@ use crate::sweep::{self, Outcome};
 ///
 /// # Errors
 ///
-/// As [`Reproduction::check`], before anything is simulated; and if the cache cannot be written. A lock at fault is the
-/// end of its own table, and told to the watcher.
+/// As [`Reproduction::check`], before anything is simulated. A lock at fault is the end of its own table, and told to the
+/// watcher.
 pub fn run(
     reproductions: &[Reproduction],
     cache: Option<&Cache>,
@@ -41,22 +41,18 @@ pub(super) fn run_rows(
     if tables.show(watcher).is_break() {
         return Ok(());
     }
-    let mut written: Result<(), CacheError> = Ok(());
     sweep::run(&simulations, |simulation, outcome| {
         done += belongs[simulation].len();
         watcher.simulated(done, total);
         if let (Some(cache), Ok(simulated)) = (cache, outcome) {
-            written = cache.add(&simulations[simulation], &simulated.into());
-            if written.is_err() {
-                return ControlFlow::Break(());
-            }
+            cache.add(&simulations[simulation], &simulated.into());
         }
         for &(table, index) in &belongs[simulation] {
             tables.all[table].take(index, outcome);
         }
         tables.show(watcher)
     });
-    Ok(written?)
+    Ok(())
 }
 
 /// What is to be simulated for some tables.

@@ -1,0 +1,98 @@
+//! All tables on one page, and what is kept of a run.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use assert_cmd::cargo::cargo_bin;
+use support::{assert_fits, nearlock};
+
+const SHORT: &str = "--quick --seeds 1 --set simulation.warm-up-ns=20000 --set simulation.window-ns=100000";
+
+/// A directory of its own, with nothing in it.
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    _ = fs::remove_dir_all(&directory);
+    directory
+}
+
+/// The command, with what it keeps in this directory.
+fn command(args: &str, kept: &Path) -> Command {
+    let mut command = Command::new(cargo_bin!("nearlock"));
+    command.args(args.split_whitespace()).env("XDG_CACHE_HOME", kept);
+    command
+}
+
+fn run(args: &str, kept: &Path) -> Output {
+    command(args, kept).output().expect("the command can be run")
+}
+
+fn lines(file: &Path) -> usize {
+    fs::read_to_string(file).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_where_it_was() {
+    let kept = directory("killed");
+    let file = kept.join("nearlock/simulations");
+    let reproduce = format!("reproduce cna-locktorture cna-lock2 {SHORT} --seeds 40 --format csv");
+    let reproduce = reproduce.replacen("--seeds 1 ", "", 1);
+    let mut killed =
+        command(&reproduce, &kept).stdout(Stdio::null()).spawn().expect("the command can be run");
+    while lines(&file) < 30 && killed.try_wait().expect("it is our child").is_none() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    _ = killed.kill();
+    _ = killed.wait();
+    let before = lines(&file);
+    assert!(before >= 30, "{before}");
+    let gone_on = run(&reproduce, &kept);
+    assert!(gone_on.status.success());
+    // The last line may have been cut off.
+    let all = 2 * 30 * 40;
+    assert!((all..=all + 1).contains(&lines(&file)), "no simulation was made twice: {}", lines(&file));
+    let fresh = run(&format!("{reproduce} --fresh"), &kept);
+    assert_eq!(gone_on.stdout, fresh.stdout);
+    assert!(lines(&file) <= all + 1, "what is fresh is not kept twice");
+}
+
+#[test]
+fn where_nothing_can_be_kept_the_run_goes_on_and_says_so() {
+    let run = run(&format!("reproduce cna-context1 {SHORT}"), Path::new("/dev/null"));
+    let said = String::from_utf8(run.stderr).expect("messages are text");
+    assert!(
+        run.status.success() && said.starts_with("warning: cache /dev/null/nearlock/simulations: "),
+        "{said}"
+    );
+    assert!(String::from_utf8_lossy(&run.stdout).contains("cna-context1"));
+}
+
+#[test]
+fn without_a_table_all_are_on_one_page() {
+    let out = directory("page");
+    let args = format!(
+        "reproduce {SHORT} --set aim7-alltests.jobs=1 --set aim7-custom.jobs=1 --set aim7-high-systime-forks.jobs=1 \
+         --set aim7-shared.jobs=1 --set aim7-disk.jobs=1 --set aim7-short.jobs=1 --set exim.jobs=1 --out {}",
+        out.display()
+    );
+    let run = nearlock(&args);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_fits(&run.out);
+    let read = |file: &str| fs::read_to_string(out.join(file)).expect("was written");
+    let (html, markdown) = (read("report.html"), read("evidence.md"));
+    assert!(read("evidence.svg").contains("How many times as fast"));
+    for table in nearlock_lab::published::TABLES {
+        assert!(run.out.contains(&format!("{}: ", table.name)), "{}", table.name);
+        assert!(html.contains(&format!("id=\"{}\"", table.name)), "{}", table.name);
+        assert!(markdown.contains(&format!("\n### {}\n", table.name)), "{}", table.name);
+        for extension in ["svg", "json", "csv"] {
+            assert!(!read(&format!("reproduce-{}.{extension}", table.name)).is_empty());
+        }
+    }
+    let command = "nearlock reproduce --quick --seeds 1 --set simulation.warm-up-ns=20000 ";
+    assert!(html.contains(command) && markdown.contains(command));
+}
