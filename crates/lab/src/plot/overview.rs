@@ -54,7 +54,7 @@ pub fn overview(documents: &[Effects]) -> Result<Option<String>, PlotError> {
     let size = (WIDTH, TOP + ROW * lines.len() as u32 + BELOW);
     let svg = picture(size, &instead(rows()), |area, hints| {
         let heading = "How many times as fast does the new lock make it?";
-        area.draw_text(&heading, &letters(Size::Title, DARK), (MARGIN, MARGIN + 6))?;
+        area.draw_text(heading, &letters(Size::Title, DARK), (MARGIN, MARGIN + 6))?;
         samples(area, MARGIN + 6 + LINE + 10)?;
         let figures = rows().flat_map(|row| [row.published, row.simulated, row.low, row.high]);
         let below = area.split_vertically(TOP - 26).1;
@@ -69,10 +69,13 @@ pub fn overview(documents: &[Effects]) -> Result<Option<String>, PlotError> {
             let y = at(index, 1.0).1;
             match line {
                 Line::Title(title) => {
-                    area.draw_text(title, &letters(Size::Heading, DARK), (MARGIN, y + 2))?
+                    // It may be longer than names are, and then would stand on the grid.
+                    let end = MARGIN + text_width(title) * 5 / 4;
+                    area.draw(&Rectangle::new([(MARGIN, y - 9), (end, y + 11)], WHITE.filled()))?;
+                    area.draw_text(title, &letters(Size::Heading, DARK), (MARGIN, y + 2))?;
                 }
                 Line::Row(row) => {
-                    area.draw_text(&row.words, &letters(Size::Body, DARK), (MARGIN + 8, y))?;
+                    area.draw_text(row.words, &letters(Size::Body, DARK), (MARGIN + 8, y))?;
                     marks::line(
                         area,
                         &[at(index, row.low), at(index, row.high)],
@@ -96,7 +99,7 @@ const COLOR: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 fn samples(area: &Area, y: i32) -> Result<(), PlotError> {
     let mut x = MARGIN + 6;
     let name = |text: &str, x: &mut i32| -> Result<(), PlotError> {
-        area.draw_text(&text, &letters(Size::Body, DARK), (*x + 12, y))?;
+        area.draw_text(text, &letters(Size::Body, DARK), (*x + 12, y))?;
         *x += 12 + text_width(text) + 12;
         Ok(())
     };
