@@ -61,6 +61,8 @@ fn rows(reproduction: &Reproduction, rows: &[Row]) -> (Reproduced, Vec<usize>) {
 fn a_mean_counts_every_seed() {
     assert_eq!(mean(&[3.0, 1.0, 3.5]), 2.5);
     assert_eq!(mean(&[4.0]), 4.0);
+    // Simulations come in the order in which they are done.
+    assert_eq!(mean(&[0.1, 0.2, 0.3, 1e9]), mean(&[1e9, 0.3, 0.2, 0.1]));
 }
 
 #[test]
