@@ -67,6 +67,10 @@ events! {
     ChainCancel "chain_cancel" "Came to a chain to sleep, and did not, since the lock had changed."
     ChainSleep "chain_sleep" "Slept in a chain."
     ChainWake "chain_wake" "A release that woke all of a queue of a chain."
+    CondvarWake "condvar_wake" "A notification that woke a waiter, which is the first in the mutex's line."
+    CondvarMove "condvar_move" "A waiter that was notified, and sleeps on in the mutex's line."
+    CondvarGiveUp "condvar_give_up" "A wait for a condition that was given up."
+    CondvarLate "condvar_late" "A wait whose limit was reached, and that had been notified by then."
 }
 
 impl LockEvent {

@@ -7,6 +7,7 @@ use crate::freebsd::chain::Chains;
 use crate::freebsd::holds::SharedHolds;
 use crate::freebsd::{lockmgr, mtx, rw, spin_mtx, sx, thread_lock, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
+use crate::near::condvar::monitor;
 use crate::near::mutex as near;
 use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
@@ -458,6 +459,10 @@ subjects! {
     "near-mutex" Near [timed] near::NearMutex<P>,
         "this project's mutex: released by a plain store; one waiter looks, the others sleep, and it gets its turn",
         Unbounded, MUTEX_SETTINGS;
+    "near-condvar" Near [timed] monitor::Monitor<P>,
+        "near-mutex and its condition variable as a lock: an unlock notifies one waiter", Unbounded, MUTEX_SETTINGS;
+    "near-condvar-all" Near [timed] monitor::Monitor<P, monitor::All>,
+        "near-condvar whose unlock notifies all waiters", Unbounded, MUTEX_SETTINGS;
     "lock-busted" Control controls::Busted<P>,
         "excludes nobody", Unbounded, &[];
     "lock-lost-wakeup" Control controls::LostWakeup<P>,

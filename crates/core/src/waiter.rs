@@ -297,7 +297,7 @@ impl<P: Platform> WaitList<P> {
     }
 }
 
-/// Waiters that have been taken out of their queue, and are to be granted the lock, in order of [`push`](Self::push).
+/// Waiters that have been taken out of their queue, and are to be granted the lock or put into another, in order of [`push`](Self::push).
 ///
 /// Two passes: what a grant changes in the lock is changed for all of them before the first of them runs, which may
 /// release the lock at once.
@@ -316,7 +316,8 @@ impl<P: Platform> Chosen<P> {
     ///
     /// # Safety
     ///
-    /// The caller has taken the waiter out of its queue, under its lock; the waiter stays until it is granted the lock.
+    /// The caller has taken the waiter out of its queue, under its lock; the waiter stays until it has been
+    /// [taken out](Self::pop), and told what became of it.
     pub unsafe fn push(&mut self, waiter: *mut Waiter<P>) {
         // SAFETY: neither has been granted anything yet, so both are alive.
         unsafe {
@@ -330,17 +331,27 @@ impl<P: Platform> Chosen<P> {
     }
 }
 
+impl<P: Platform> Chosen<P> {
+    /// Takes out whoever was added first of those that are left.
+    pub fn pop(&mut self) -> Option<*mut Waiter<P>> {
+        let waiter = self.first;
+        // SAFETY: it stays until it is told what became of it.
+        self.first = unsafe { waiter.as_ref()? }.next.load(Relaxed);
+        if self.first.is_null() {
+            self.last = ptr::null_mut();
+        }
+        Some(waiter)
+    }
+}
+
 impl<P: Park> Chosen<P> {
     /// Grants the lock to each of them, and calls those that sleep.
-    pub fn grant(self) {
-        let mut waiter = self.first;
-        while !waiter.is_null() {
+    pub fn grant(mut self) {
+        while let Some(waiter) = self.pop() {
             // SAFETY: it stays until it is granted the lock, which is the last that is done to it.
-            let (next, call) = unsafe { ((*waiter).next.load(Relaxed), Waiter::grant(waiter)) };
-            if let Some(call) = call {
+            if let Some(call) = unsafe { Waiter::grant(waiter) } {
                 call.make();
             }
-            waiter = next;
         }
     }
 }

@@ -1,5 +1,7 @@
-//! Models of the parts of core that are no locks: the parking token, waiters, fences, and the optimistic spin queue.
+//! Models of the parts of core that are no locks: the parking token, waiters, fences, the optimistic spin queue, and the condition
+//! variable.
 
+pub mod condvar;
 pub mod osq;
 mod waiters;
 
@@ -20,8 +22,13 @@ pub use waiters::waiters;
 type Part = (&'static str, fn() -> Vec<Model>);
 
 /// All parts.
-pub const PARTS: &[Part] =
-    &[("parker", parker), ("waiters", waiters), ("strong-fences", fences), ("osq", osq::models)];
+pub const PARTS: &[Part] = &[
+    ("parker", parker),
+    ("waiters", waiters),
+    ("strong-fences", fences),
+    ("osq", osq::models),
+    ("condvar", condvar::models),
+];
 
 /// The models of all of them.
 pub fn models() -> Vec<Model> {

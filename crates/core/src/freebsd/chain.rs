@@ -32,6 +32,8 @@
 //! of a program have no priorities that this library knows. That is why one chain serves for both.
 //! Source: FreeBSD's `subr_turnstile.c` and `subr_sleepqueue.c` (Baldwin), from a description in own words.
 
+use core::iter;
+use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::classic::ttas::TtasLock;
@@ -114,8 +116,8 @@ pub struct Abandoned<'a, P: Platform> {
     pub chain: Locked<'a, P>,
 }
 
-/// What a waiter notes on itself: that a release has taken it out of its queue.
-const TAKEN_OUT: u32 = 1;
+/// The mark of a waiter that has been taken out of its queue: that of no lock.
+const TAKEN_OUT: u64 = 0;
 
 impl<P: Chains> Locked<'_, P> {
     /// Locks the chain of the lock at this address. The caller does not hold another chain.
@@ -155,19 +157,22 @@ impl<'a, P: Platform> Locked<'a, P> {
         &self.chain.summons
     }
 
-    /// Whoever of the lock's waiters has been longest in this queue.
-    pub fn first(&self, queue: Queue) -> Option<&Waiter<P>> {
+    /// The lock's waiters in this queue, in the order of their coming. Each may be taken out once it has come.
+    fn waiters(&self, queue: Queue) -> impl Iterator<Item = &Waiter<P>> {
         let list = self.list(queue);
         let mut at = list.first();
-        while !at.is_null() {
+        let all = iter::from_fn(move || {
             // SAFETY: in the list, whose lock we hold; so alive as long as that lasts.
-            let (waiter, next) = unsafe { (&*at, list.after(at)) };
-            if waiter.mark.load(Relaxed) == self.channel {
-                return Some(waiter);
-            }
+            let (waiter, next) = unsafe { (at.as_ref()?, list.after(at)) };
             at = next;
-        }
-        None
+            Some(waiter)
+        });
+        all.filter(|waiter| waiter.mark.load(Relaxed) == self.channel)
+    }
+
+    /// Whoever of the lock's waiters has been longest in this queue.
+    pub fn first(&self, queue: Queue) -> Option<&Waiter<P>> {
+        self.waiters(queue).next()
     }
 
     /// Puts a waiter at the end of a queue, as the lock's.
@@ -191,38 +196,33 @@ impl<'a, P: Platform> Locked<'a, P> {
         unsafe { self.list(queue).remove(waiter) };
     }
 
-    /// The lock's waiters in this queue, in the order of their coming; each may be taken out when it is visited.
-    fn visit(&self, queue: Queue, mut visitor: impl FnMut(&WaitList<P>, *mut Waiter<P>)) {
-        let list = self.list(queue);
-        let mut at = list.first();
-        while !at.is_null() {
-            // SAFETY: in the list, whose lock we hold.
-            let (waiter, next) = unsafe { (&*at, list.after(at)) };
-            if waiter.mark.load(Relaxed) == self.channel {
-                visitor(list, at);
-            }
-            at = next;
-        }
-    }
-
     /// How many wait in this queue for the lock.
     pub fn count(&self, queue: Queue) -> usize {
-        let mut count = 0;
-        self.visit(queue, |_, _| count += 1);
-        count
+        self.waiters(queue).count()
     }
 
-    /// Takes all that wait in this queue for the lock out of it. They sleep until `chosen` is granted, after the chain has
-    /// been unlocked.
-    pub fn take_all(&self, queue: Queue, chosen: &mut Chosen<P>) {
-        self.visit(queue, |list, waiter| {
-            // SAFETY: in the list, whose lock we hold; it stays until the grant, since nobody leaves who was taken out.
+    /// Whether the waiter, which has been in a queue for the lock, is so still.
+    pub fn has(&self, waiter: &Waiter<P>) -> bool {
+        waiter.mark.load(Relaxed) == self.channel
+    }
+
+    /// Takes up to so many of those that wait in this queue for the lock out of it, and says how many. They stay until
+    /// they have been told what became of them, after the chain has been unlocked.
+    pub fn take(&self, queue: Queue, most: usize, chosen: &mut Chosen<P>) -> usize {
+        let take = |waiter: &Waiter<P>| {
+            waiter.mark.store(TAKEN_OUT, Relaxed);
+            // SAFETY: in the list, whose lock we hold; it stays, since nobody leaves who was taken out.
             unsafe {
-                list.remove(waiter);
-                (*waiter).note.store(TAKEN_OUT, Relaxed);
-                chosen.push(waiter);
+                self.list(queue).remove(waiter);
+                chosen.push(ptr::from_ref(waiter).cast_mut());
             }
-        });
+        };
+        self.waiters(queue).take(most).map(take).count()
+    }
+
+    /// Takes all that wait in this queue for the lock out of it. They sleep until `chosen` is granted.
+    pub fn take_all(&self, queue: Queue, chosen: &mut Chosen<P>) {
+        self.take(queue, usize::MAX, chosen);
     }
 }
 
@@ -302,7 +302,7 @@ impl<'a, P: ParkTimeout + Sections> Locked<'a, P> {
 
     /// Takes the waiter out of the queue, unless a release has done so.
     fn leave(self, queue: Queue, waiter: &Waiter<P>, why: GaveUp) -> Result<(), Abandoned<'a, P>> {
-        if waiter.note.load(Relaxed) == TAKEN_OUT {
+        if !self.has(waiter) {
             drop(self);
             // The grant is on its way, and the last that is done to the waiter.
             while waiter.rest() != Signal::Granted {}

@@ -1,5 +1,6 @@
 //! This project's own locks: those that programs should use.
 
+pub mod condvar;
 pub mod mutex;
 
 use crate::freebsd::chain;

@@ -23,7 +23,7 @@
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
 //! 2. Of a line that is not empty, the first is awake, and will look at the word before it sleeps; or holds the mutex, and will
 //!    leave the line; or has summoned the next release. That is the first one's business alone: others need no fence, and their
-//!    coming is nothing that a release must know.
+//!    coming is nothing that a release must know. So others may be put there asleep, as a condition variable does.
 //! 3. A summons is raised and lowered under the chain's lock, and noted on its waiter.
 //!
 //! **Why no wake-up is lost.** Let the first in line sleep. It has summoned, passed the heavy side of the fence, and then found the
@@ -58,13 +58,13 @@ mod line;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use self::line::Line;
+use self::line::{Line, Place};
 use super::Host;
 use crate::events::LockEvent;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::schedule::Spin;
-use crate::waiter::{GaveUp, Limit, Signal, Waiter};
+use crate::waiter::{Chosen, GaveUp, Limit, Signal, Waiter};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -199,10 +199,21 @@ impl<P: Host> NearMutex<P> {
     /// From coming to the line to leaving it.
     fn stand_in_line(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // SAFETY: fresh; it leaves the line below, or is granted the mutex, which is the last that is done to it.
-        let mut is_first = unsafe { Line::of(self).join(waiter) };
+        let place = unsafe { Line::of(self).join(waiter) };
+        self.wait_in_line(waiter, place, spin, limit)
+    }
+
+    /// From a place in the line to leaving it.
+    fn wait_in_line(
+        &self,
+        waiter: &Waiter<P>,
+        mut place: Place,
+        spin: &mut Spin,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), GaveUp> {
         let mut how = LockEvent::MutexAtOnce;
         loop {
-            if is_first && self.take_as_first(waiter, spin, limit) {
+            if place == Place::First && self.take_as_first(waiter, spin, limit) {
                 // SAFETY: in the line, since nobody but us could hand over a mutex that we hold.
                 unsafe { Line::of(self).leave_with_mutex(waiter) };
                 P::count(how);
@@ -217,7 +228,8 @@ impl<P: Host> NearMutex<P> {
                     P::count(how);
                     return Ok(());
                 }
-                Ok(Signal::Woken) => is_first = is_first || Line::of(self).is_first(waiter),
+                Ok(Signal::Woken) if place == Place::First => {}
+                Ok(Signal::Woken) => place = Line::of(self).place_of(waiter),
                 Err(why) => {
                     // SAFETY: it has been in the line.
                     return match unsafe { Line::of(self).give_up(waiter) } {
@@ -231,6 +243,22 @@ impl<P: Host> NearMutex<P> {
                 }
             }
         }
+    }
+
+    /// Locks the mutex for a waiter whom others put into the line, now or soon.
+    pub(super) fn lock_when_put_in_line(&self, waiter: &Waiter<P>) {
+        let place = Line::of(self).place_of(waiter);
+        // It does not end without the mutex.
+        _ = self.wait_in_line(waiter, place, &mut Spin::default(), &Limit::NONE);
+    }
+
+    /// Puts waiters at the end of the line, in their order; wakes whoever becomes first by that, and lets the others sleep. Only
+    /// the address of the mutex is used.
+    ///
+    /// Safety: they are in no queue, and go to [`lock_when_put_in_line`](Self::lock_when_put_in_line) when they wake.
+    pub(super) unsafe fn put_in_line(lock: *const Self, waiters: Chosen<P>) {
+        // SAFETY: the caller's.
+        unsafe { Line::of(lock).adopt(waiters) };
     }
 
     /// What the first in line does before it sleeps.

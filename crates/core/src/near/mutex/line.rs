@@ -18,7 +18,7 @@ use crate::events::LockEvent;
 use crate::freebsd::chain::{Locked, Queue};
 use crate::near::Host;
 use crate::platform::{Atomic, AtomicInt};
-use crate::waiter::{Call, Waiter};
+use crate::waiter::{Call, Chosen, Waiter};
 
 const GONE: u32 = 1;
 const SUMMONS: u32 = 1 << 1;
@@ -27,6 +27,15 @@ const SINCE_SHIFT: u32 = 2;
 /// has been first for so long seems to have just become so, and has its turn 0.5 ms later.
 const UNIT_SHIFT: u32 = 10;
 const DUE_UNITS: u32 = (DUE_NS >> UNIT_SHIFT) as u32;
+
+/// Where a waiter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// First in line.
+    First,
+    /// Behind others, or not in line.
+    Behind,
+}
 
 /// It was handed the mutex, and cannot give up any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +56,12 @@ impl<P: Host> Line<'_, P> {
         self.0.first(Queue::Exclusive)
     }
 
-    pub(super) fn is_first(&self, waiter: &Waiter<P>) -> bool {
+    fn is_first(&self, waiter: &Waiter<P>) -> bool {
         self.first().is_some_and(|first| ptr::eq(first, waiter))
+    }
+
+    pub(super) fn place_of(&self, waiter: &Waiter<P>) -> Place {
+        if self.is_first(waiter) { Place::First } else { Place::Behind }
     }
 
     fn has_summoned(waiter: &Waiter<P>) -> bool {
@@ -97,19 +110,58 @@ impl<P: Host> Line<'_, P> {
         }
     }
 
-    /// Stands at its end; whether that is its beginning. Who comes sees to it that the first has its turn if it is due: it may have no
-    /// processor to look for itself.
+    /// Puts the waiter at its end. Who comes sees to it that the first has its turn if it is due: it may have no processor to
+    /// look for itself.
     ///
     /// Safety: the waiter is in no line, and stays where it is until it is in none again.
-    pub(super) unsafe fn join(self, waiter: &Waiter<P>) -> bool {
-        match self.first() {
-            Some(first) if Self::is_due(first) => self.raise(first),
-            Some(_) => {}
-            None => Self::becomes_first(waiter),
-        }
+    unsafe fn push(&self, waiter: &Waiter<P>) -> Place {
+        let place = match self.first() {
+            Some(first) => {
+                if Self::is_due(first) {
+                    self.raise(first);
+                }
+                Place::Behind
+            }
+            None => {
+                Self::becomes_first(waiter);
+                Place::First
+            }
+        };
         // SAFETY: the caller's.
         unsafe { self.0.push(Queue::Exclusive, waiter) };
-        self.is_first(waiter)
+        place
+    }
+
+    /// Stands at its end.
+    ///
+    /// Safety: as [`push`](Self::push).
+    pub(super) unsafe fn join(self, waiter: &Waiter<P>) -> Place {
+        // SAFETY: the caller's.
+        unsafe { self.push(waiter) }
+    }
+
+    /// Puts these at its end, in their order. If one of them is first then it is woken, to look for itself.
+    ///
+    /// Safety: as [`push`](Self::push), of each of them.
+    pub(super) unsafe fn adopt(self, mut waiters: Chosen<P>) {
+        let mut call = None;
+        if let Some(waiter) = waiters.pop() {
+            // SAFETY: nobody has told it yet what became of it, so it is alive; the rest is the caller's.
+            let (waiter, place) = unsafe { (&*waiter, self.push(&*waiter)) };
+            match place {
+                Place::First => {
+                    P::count(LockEvent::CondvarWake);
+                    call = waiter.wake();
+                }
+                Place::Behind => P::count(LockEvent::CondvarMove),
+            }
+        }
+        while let Some(waiter) = waiters.pop() {
+            P::count(LockEvent::CondvarMove);
+            // SAFETY: as above; the line is not empty.
+            unsafe { self.0.push(Queue::Exclusive, &*waiter) };
+        }
+        self.make(call);
     }
 
     /// Takes the first out, and makes the next one first, who is told so now if it is awake. If it sleeps, the release of whoever

@@ -150,8 +150,8 @@ fn the_line_is_first_come_first_served() {
     let [first, second]: [Waiter<OneThread>; 2] = std::array::from_fn(|_| Waiter::default());
     // SAFETY: they stay until they are out of the line.
     unsafe {
-        assert!(Line::of(mutex).join(&first));
-        assert!(!Line::of(mutex).join(&second));
+        assert_eq!(Line::of(mutex).join(&first), Place::First);
+        assert_eq!(Line::of(mutex).join(&second), Place::Behind);
     }
     // The first has not asked: a release frees the mutex, and wakes nobody.
     release(mutex);
@@ -162,7 +162,8 @@ fn the_line_is_first_come_first_served() {
     release(mutex);
     assert!(mutex.is_locked() && first.rest() == Signal::Granted);
     // The second is first now, and told so.
-    assert!(Line::of(mutex).is_first(&second) && second.rest() == Signal::Woken);
+    assert_eq!(Line::of(mutex).place_of(&second), Place::First);
+    assert_eq!(second.rest(), Signal::Woken);
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(&second) }, Ok(()));
     assert!(is_quiet(mutex));
@@ -174,7 +175,7 @@ fn locks_of_one_chain_do_not_disturb_each_other() {
     let (mutex, other) = (held(), held());
     let waiter = Waiter::<OneThread>::default();
     // SAFETY: it stays until it is out of the line.
-    assert!(unsafe { Line::of(other).join(&waiter) });
+    assert_eq!(unsafe { Line::of(other).join(&waiter) }, Place::First);
     Line::of(other).summon(&waiter);
     assert!(Mutex::is_summoned(mutex));
     release(mutex);

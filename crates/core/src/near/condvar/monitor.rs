@@ -1,0 +1,145 @@
+//! A lock made of a mutex and a condition variable, as a program would make it: so that all that is done to locks here is done to
+//! condition variables.
+//!
+//! ```text
+//! held   0 free | 1 held        under the mutex
+//! free   condition: held is 0
+//!
+//!  0 -> 1   lock: waits for the condition
+//!  1 -> 0   unlock: notifies one who waits, or all (`Wakes`)
+//! ```
+//! Whoever has given up a wait does not look at `held` again. So if it had used up a notification, somebody would sleep on beside a lock that
+//! is free: which is what models and tortures of locks look for.
+//!
+//! Fairness: none. Who has been notified competes with newcomers, and queues anew if it loses.
+//! Source: Hoare, "Monitors: an operating system structuring concept", CACM 1974; Lampson and Redell, "Experience with processes and
+//! monitors in Mesa", CACM 1980, whose monitors these are.
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{NearCondvar, Unnotified};
+use crate::near::Host;
+use crate::near::mutex::NearMutex;
+use crate::platform::{Atomic, Platform};
+use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::waiter::{GaveUp, Limit};
+
+/// Whom an unlock notifies.
+pub trait Wakes: Send + Sync + 'static {
+    /// Whether that is all who wait, or one of them.
+    const ALL: bool;
+}
+
+/// Whoever has waited longest.
+#[derive(Debug, Default)]
+pub struct One;
+
+impl Wakes for One {
+    const ALL: bool = false;
+}
+
+/// All, of whom one has the lock then.
+#[derive(Debug, Default)]
+pub struct All;
+
+impl Wakes for All {
+    const ALL: bool = true;
+}
+
+/// See the [module](self). All zero: unlocked.
+pub struct Monitor<P: Platform, W = One> {
+    free: NearCondvar<P>,
+    mutex: NearMutex<P>,
+    held: P::U32,
+    wakes: PhantomData<W>,
+}
+
+impl<P: Platform, W> Monitor<P, W> {
+    /// Unlocked, in `const`.
+    pub const fn new() -> Self {
+        Self { free: NearCondvar::new(), mutex: NearMutex::new(), held: Atomic::ZERO, wakes: PhantomData }
+    }
+}
+
+impl<P: Platform, W> Default for Monitor<P, W> {
+    fn default() -> Self {
+        let (free, mutex) = (NearCondvar::default(), NearMutex::default());
+        Self { free, mutex, held: Atomic::new(0), wakes: PhantomData }
+    }
+}
+
+impl<P: Host, W: Wakes> Monitor<P, W> {
+    /// Does it under the mutex.
+    fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
+        // SAFETY: the node is (), and unlock follows lock.
+        unsafe {
+            self.mutex.lock(&());
+            let r = f();
+            self.mutex.unlock(&());
+            r
+        }
+    }
+}
+
+// SAFETY: `held` is 1 from `lock` to `unlock`, and is looked at and changed under the mutex, which orders it all.
+unsafe impl<P: Host, W: Wakes> RawLock for Monitor<P, W> {
+    type Node = ();
+
+    unsafe fn lock(&self, _node: &()) {
+        // SAFETY: the caller's. Without a limit it does not end without the lock.
+        _ = unsafe { self.lock_within(&(), &Limit::NONE) };
+    }
+
+    unsafe fn unlock(&self, _node: &()) {
+        // Notified under the mutex: afterwards the lock may be somebody's who frees it.
+        self.inside(|| {
+            self.held.store(0, Relaxed);
+            match W::ALL {
+                true => _ = self.free.notify_all(),
+                false => _ = self.free.notify_one(),
+            }
+        });
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Host, W: Wakes> RawTryLock for Monitor<P, W> {
+    /// False also while somebody is about to lock or unlock it.
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        // SAFETY: the node is (), and unlock follows lock.
+        unsafe {
+            if !self.mutex.try_lock(&()) {
+                return false;
+            }
+            let is_free = self.held.load(Relaxed) == 0;
+            self.held.store(1, Relaxed);
+            self.mutex.unlock(&());
+            is_free
+        }
+    }
+
+    fn is_locked(&self) -> bool {
+        self.held.load(Relaxed) != 0
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Host, W: Wakes> RawTimedLock for Monitor<P, W> {
+    type Platform = P;
+
+    unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        self.inside(|| {
+            while self.held.load(Relaxed) != 0 {
+                // SAFETY: the mutex is held.
+                match unsafe { self.free.wait(&self.mutex, limit) } {
+                    Ok(()) => {}
+                    Err(Unnotified::GaveUp(why)) => return Err(why),
+                    Err(Unnotified::OtherMutex) => unreachable!("a monitor has one mutex"),
+                }
+            }
+            self.held.store(1, Relaxed);
+            Ok(())
+        })
+    }
+}

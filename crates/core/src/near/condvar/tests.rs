@@ -1,0 +1,284 @@
+use std::boxed::Box;
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use super::*;
+use crate::events::LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
+use crate::raw::RawTryLock;
+use crate::testing::{HAPPENINGS_MAX, NOW_NS, OneThread, events_of, meanwhile, others_are_done};
+use crate::waiter::Cancellation;
+
+type Condvar = NearCondvar<OneThread>;
+type Mutex = NearMutex<OneThread>;
+
+const _: () = assert!(size_of::<NearCondvar<crate::native::Native>>() == size_of::<usize>());
+
+fn leaked<T: Default>() -> &'static T {
+    Box::leak(Box::default())
+}
+
+fn lock(mutex: &Mutex) {
+    // SAFETY: free.
+    assert!(unsafe { mutex.try_lock(&()) });
+}
+
+fn unlock(mutex: &Mutex) {
+    // SAFETY: callers hold the mutex, or whoever they stand for.
+    unsafe { mutex.unlock(&()) };
+}
+
+fn wait(condvar: &Condvar, mutex: &Mutex, limit: &Limit<'_, OneThread>) -> Result<(), Unnotified> {
+    lock(mutex);
+    // SAFETY: held.
+    let result = unsafe { condvar.wait(mutex, limit) };
+    assert!(mutex.is_locked(), "whatever has ended the wait");
+    unlock(mutex);
+    assert!(!mutex.is_locked(), "nobody is in line");
+    assert!(!condvar.has_waiters());
+    result
+}
+
+#[test]
+fn nobody_is_notified_where_nobody_waits() {
+    let condvar = Condvar::new();
+    assert!(!condvar.notify_one());
+    assert_eq!(condvar.notify_all(), 0);
+}
+
+/// The chances of others during a wait: it has released the mutex, and passes the light side of the fence; it sleeps.
+const RELEASED_AT: u32 = 0;
+const SLEEPS_AT: u32 = 1;
+
+/// Others do this after so many other chances.
+fn after(chances: u32, what: impl FnOnce() + 'static) {
+    (0..chances).for_each(|_| meanwhile(|| ()));
+    meanwhile(what);
+}
+
+/// A waiter that stands first in the mutex's line by its notification is woken.
+#[test]
+fn a_notified_waiter_has_the_mutex() {
+    type Notify = fn(&Condvar) -> usize;
+    let one: Notify = |condvar| usize::from(condvar.notify_one());
+    let all: Notify = Condvar::notify_all;
+    for (step, notify) in [(RELEASED_AT, one), (SLEEPS_AT, one), (SLEEPS_AT, all)] {
+        let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
+        let before = [CondvarWake, CondvarMove, CondvarGiveUp].map(events_of);
+        after(step, move || {
+            assert!(!mutex.is_locked(), "a waiter releases it");
+            assert_eq!(notify(condvar), 1);
+            assert_eq!(notify(condvar), 0, "once");
+        });
+        assert_eq!(wait(condvar, mutex, &Limit::NONE), Ok(()));
+        assert!(others_are_done());
+        assert_eq!(
+            [CondvarWake, CondvarMove, CondvarGiveUp].map(events_of),
+            [before[0] + 1, before[1], before[2]]
+        );
+    }
+}
+
+/// The notifier holds the mutex: the waiter has it when it is released.
+#[test]
+fn a_waiter_that_is_notified_under_the_mutex_waits_for_its_release() {
+    let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
+    meanwhile(|| {
+        lock(mutex);
+        assert!(condvar.notify_one());
+        meanwhile(|| unlock(mutex));
+    });
+    assert_eq!(wait(condvar, mutex, &Limit::NONE), Ok(()));
+    assert!(others_are_done());
+}
+
+#[test]
+fn a_wait_ends_with_its_time_or_its_cancellation_and_leaves_nothing_behind() {
+    let (condvar, mutex) = (Condvar::new(), Mutex::new());
+    let before = events_of(CondvarGiveUp);
+    let timed_out = Err(Unnotified::GaveUp(GaveUp::TimedOut));
+    assert_eq!(wait(&condvar, &mutex, &Limit::until(NOW_NS.get() + 5)), timed_out);
+    assert_eq!(wait(&condvar, &mutex, &Limit::until(0)), timed_out);
+    let cancellation: &Cancellation<OneThread> = leaked();
+    let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+    meanwhile(|| cancellation.cancel());
+    assert_eq!(wait(&condvar, &mutex, &limit), Err(Unnotified::GaveUp(GaveUp::Cancelled)));
+    assert_eq!(events_of(CondvarGiveUp) - before, 3);
+}
+
+/// Notified and cancelled at once: it is notified, and no other is owed the notification.
+#[test]
+fn who_has_been_notified_does_not_give_up() {
+    let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
+    let cancellation: &Cancellation<OneThread> = leaked();
+    let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+    after(SLEEPS_AT, || {
+        lock(mutex);
+        cancellation.cancel();
+        assert!(condvar.notify_one());
+        meanwhile(|| unlock(mutex));
+    });
+    assert_eq!(wait(condvar, mutex, &limit), Ok(()));
+    assert!(others_are_done());
+}
+
+/// It wakes for no reason while it is in neither queue: it waits until it is put in line.
+#[test]
+fn who_is_on_the_way_to_the_line_has_not_given_up() {
+    let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
+    let before = events_of(CondvarLate);
+    after(SLEEPS_AT, move || {
+        let mut waiters = Chosen::NOBODY;
+        let queue = Locked::of_unread(condvar);
+        assert_eq!(queue.take(Queue::Exclusive, 1, &mut waiters), 1);
+        condvar.update(&queue);
+        drop(queue);
+        let waiter = waiters.pop().expect("one waits");
+        // SAFETY: it stays until it has the mutex.
+        let is_woken = unsafe { &*waiter }.is_signalled();
+        assert!(!is_woken);
+        NOW_NS.set(NOW_NS.get() + 100);
+        meanwhile(move || {
+            let mut waiters = Chosen::NOBODY;
+            // SAFETY: as above; it is in no queue.
+            unsafe {
+                waiters.push(waiter);
+                NearMutex::put_in_line(mutex, waiters);
+            }
+        });
+    });
+    assert_eq!(wait(condvar, mutex, &Limit::until(NOW_NS.get() + 50)), Ok(()));
+    assert!(others_are_done());
+    assert_eq!(events_of(CondvarLate) - before, 1);
+}
+
+#[test]
+fn waiters_have_one_mutex_at_a_time() {
+    let (condvar, mutex, other) = (leaked::<Condvar>(), leaked::<Mutex>(), Mutex::new());
+    meanwhile(|| {
+        let other = Mutex::new();
+        lock(&other);
+        // SAFETY: held.
+        let refused = unsafe { condvar.wait(&other, &Limit::until(0)) };
+        assert_eq!(refused, Err(Unnotified::OtherMutex));
+        assert!(other.is_locked(), "it has not been released");
+        assert!(condvar.notify_one(), "nobody has left");
+    });
+    assert_eq!(wait(condvar, mutex, &Limit::NONE), Ok(()));
+    let timed_out = Err(Unnotified::GaveUp(GaveUp::TimedOut));
+    assert_eq!(wait(condvar, &other, &Limit::until(0)), timed_out, "then it may be another one");
+}
+
+/// Waiters that are made up.
+struct Crowd {
+    condvar: Condvar,
+    mutex: Mutex,
+    waiters: Vec<Waiter<OneThread>>,
+}
+
+/// What may happen to them.
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    /// The next one begins to wait.
+    Waits,
+    /// The last of those that wait gives up.
+    GivesUp,
+    NotifyOne,
+    NotifyAll,
+    /// The first in the mutex's line has it, and releases it.
+    Runs,
+}
+
+const HAPPENINGS: [Happening; 5] =
+    [Happening::Waits, Happening::GivesUp, Happening::NotifyOne, Happening::NotifyAll, Happening::Runs];
+
+/// What a condition variable is: two queues of waiters, by number.
+#[derive(Default)]
+struct Reference {
+    waiting: VecDeque<usize>,
+    in_line: VecDeque<usize>,
+}
+
+impl Reference {
+    fn notify(&mut self, most: usize) -> usize {
+        let count = most.min(self.waiting.len());
+        self.in_line.extend(self.waiting.drain(..count));
+        count
+    }
+}
+
+impl Crowd {
+    /// Whether these are the first: of those that wait, and in the mutex's line; and whether the latter is awake.
+    fn check(&self, reference: &Reference) {
+        let number = |waiter: Option<&Waiter<OneThread>>| {
+            waiter
+                .map(|waiter| self.waiters.iter().position(|one| ptr::eq(one, waiter)).expect("one of them"))
+        };
+        assert_eq!(
+            number(Locked::<OneThread>::of(&self.condvar).first(Queue::Exclusive)),
+            reference.waiting.front().copied()
+        );
+        assert_eq!(Locked::<OneThread>::of(&self.condvar).count(Queue::Exclusive), reference.waiting.len());
+        assert_eq!(self.condvar.has_waiters(), !reference.waiting.is_empty());
+        assert_eq!(
+            number(Locked::<OneThread>::of(&self.mutex).first(Queue::Exclusive)),
+            reference.in_line.front().copied()
+        );
+        assert_eq!(Locked::<OneThread>::of(&self.mutex).count(Queue::Exclusive), reference.in_line.len());
+        for (place, waiter) in reference.in_line.iter().enumerate() {
+            assert_eq!(self.waiters[*waiter].is_signalled(), place == 0, "one wakes at a time");
+        }
+    }
+
+    fn happens(&mut self, happening: Happening, reference: &mut Reference, next: &mut usize) {
+        match happening {
+            Happening::Waits => {
+                // SAFETY: it stays until the end, when it is in no queue.
+                let joined = unsafe { self.condvar.join(&self.waiters[*next], &self.mutex) };
+                assert_eq!(joined, Ok(()));
+                reference.waiting.push_back(*next);
+                *next += 1;
+            }
+            Happening::GivesUp => {
+                if let Some(last) = reference.waiting.pop_back() {
+                    assert!(self.condvar.gives_up(&self.waiters[last]));
+                } else if let Some(first) = reference.in_line.front() {
+                    assert!(!self.condvar.gives_up(&self.waiters[*first]), "it has been notified");
+                }
+            }
+            Happening::NotifyOne => assert_eq!(self.condvar.notify_one(), reference.notify(1) == 1),
+            Happening::NotifyAll => assert_eq!(self.condvar.notify_all(), reference.notify(usize::MAX)),
+            Happening::Runs => {
+                if let Some(first) = reference.in_line.pop_front() {
+                    // The next one in line is told to look by then.
+                    self.mutex.lock_when_put_in_line(&self.waiters[first]);
+                    unlock(&self.mutex);
+                    if let Some(next) = reference.in_line.front() {
+                        assert!(self.waiters[*next].is_signalled());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// All short sequences, each with all that wait let go at its end.
+#[test]
+fn every_short_sequence_is_as_in_the_reference() {
+    let length = HAPPENINGS_MAX as u32 - 2;
+    for sequence in 0..HAPPENINGS.len().pow(length) {
+        let waiters = (0..length).map(|_| Waiter::default()).collect();
+        let mut crowd = Crowd { condvar: Condvar::new(), mutex: Mutex::new(), waiters };
+        let (mut reference, mut next) = (Reference::default(), 0);
+        for step in 0..length {
+            let happening = HAPPENINGS[sequence / HAPPENINGS.len().pow(step) % HAPPENINGS.len()];
+            crowd.happens(happening, &mut reference, &mut next);
+            crowd.check(&reference);
+        }
+        crowd.happens(Happening::NotifyAll, &mut reference, &mut next);
+        while !reference.in_line.is_empty() {
+            crowd.happens(Happening::Runs, &mut reference, &mut next);
+        }
+        crowd.check(&reference);
+        assert!(!crowd.mutex.is_locked());
+    }
+}
