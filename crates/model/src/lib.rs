@@ -17,8 +17,8 @@
 //!
 //! # What is shown
 //!
-//! Of each working lock of core's list, and of the parts that are no locks, the parking token, waiters, strong fences
-//! and the optimistic spin queue (`cargo test -p nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
+//! Of each working lock of core's list, and of the parts that are no locks, the parking token, waiters, strong fences,
+//! the optimistic spin queue and the condition variable (`cargo test -p nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
 //!
 //! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's writes
 //!    unseen by the next: each section writes to a cell that nothing else protects.
@@ -62,6 +62,7 @@
 //! | the parking token; waiters; strong fences | 2; 2 or 3; 2 | any number; 4 or 2; 3 |
 //! | the optimistic spin queue: each comes once; twice | 2 or 3; 2 | any number or 2; 3 |
 //! | the same, staged: some leave, and others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |
+//! | the condition variable: tokens that are waited for, for a time or for ever, and given to one or to all | 2; 3 | 2 or 3; 1 |
 //!
 //! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by
 //! itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere, in 20,000 executions of a model at
@@ -90,6 +91,7 @@
 //! | the same of [readers and writers](readers::impatient_crowd) (locks with limits for readers) | 4 | 6 | 400 |
 //! | the same | 8 | 4 | 100 |
 //! | the optimistic spin queue, left at random | 4 or 8 | | 500 |
+//! | the condition variable: tokens, as above | 4 or 8 | 3 or 2 | 400 or 100 |
 //! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |
 //! | the same, and four times as long (owner mutexes that are handed over) | 4 | 60, 240 | 10, at random only |
 //!

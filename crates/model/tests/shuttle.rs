@@ -21,7 +21,7 @@ use nearlock_model::engine::Engine;
 use nearlock_model::exclusion::held_at_first;
 use nearlock_model::lockmgr;
 use nearlock_model::model::Model;
-use nearlock_model::parts::{osq, parker, waiters};
+use nearlock_model::parts::{condvar, osq, parker, waiters};
 use nearlock_model::readers;
 use nearlock_model::shuttle::Shuttle;
 use nearlock_model::shuttle::adversary::{Contest, overtaken};
@@ -318,6 +318,15 @@ fn the_pending_path_of_qspinlock_holds() {
 fn spinners_leave_their_queue_at_random() {
     let models = osq::crowds().into_iter().map(|model| (model, 500)).collect::<Vec<_>>();
     check_all("osq", &models, &[LockEvent::OsqLeave, LockEvent::OsqGranted]);
+}
+
+/// Tokens are announced to one or to all, and many of those that wait give up.
+#[test]
+fn no_notification_is_lost_in_a_crowd() {
+    use LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
+    let models = [(condvar::crowd(4, 3), 400), (condvar::crowd(8, 2), 100)];
+    check_all("condvar", &models, &[CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake]);
+    condvar::models::<Shuttle>().iter().for_each(|model| model.check(100));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Locks whose throughput does not collapse on machines with many processors.
 //!
-//! They guard data as `std`'s and `parking_lot`'s do, without poisoning:
+//! They guard data as `std`'s and `parking_lot`'s do, without poisoning (but see [`poison`]):
 //!
 //! ```
 //! use nearlock::Mutex;
@@ -64,7 +64,7 @@
 //!   it from running, because its yields go to threads of its own priority only.
 //! * **Locking twice** from one thread never returns. Nothing detects it, but that FreeBSD's locks know their holder
 //!   ([`freebsd::Checked`]), and have forms that can be locked again ([`freebsd::RecursiveMtx`]).
-//! * **Panics** release the lock. The data stays as the panicking section left it: there is no poisoning.
+//! * **Panics** release the lock. The data stays as the panicking section left it: there is no poisoning, but in [`poison`].
 //! * **Async**: a guard is not `Send`, so that a task which holds one across an `.await` cannot be spawned on an
 //!   executor with several threads. On one with a single thread it compiles, and the next task that wants the lock
 //!   hangs them all. Drop guards before `.await`.
@@ -195,12 +195,15 @@ pub mod classic;
 pub mod freebsd;
 pub mod linux;
 pub mod near;
+pub mod poison;
 mod pool;
 pub mod process;
 pub mod raw;
 
 pub use cancellation::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
-pub use near::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
+pub use near::{
+    Condvar, MappedMutexGuard, Mutex, MutexGuard, RawCondvar, RawMutex, WaitCancellable, WaitTimeoutResult,
+};
 
 /// The examples of the README are compiled and run.
 #[cfg(doctest)]

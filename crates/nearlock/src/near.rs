@@ -1,4 +1,4 @@
-//! This project's own locks, for programs: [`Mutex`].
+//! This project's own locks, for programs: [`Mutex`] and [`Condvar`].
 //!
 //! # Freeing a lock
 //!
@@ -11,12 +11,16 @@
 //! which may take some milliseconds if it has several threads by then; [`process::register_membarrier`](crate::process::register_membarrier)
 //! does so ahead of time. Where the kernel refuses, or there is none, releases have an ordinary fence.
 
+mod condvar;
+
 use nearlock_core::near::Host;
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_os::Os;
 
 use crate::lock_api::{self, GuardNoSend};
 use crate::raw::Nodeless;
+
+pub use condvar::{Condvar, RawCondvar, WaitCancellable, WaitTimeoutResult};
 
 /// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex`, `RawMutexFair` or `RawMutexTimed`.
 pub type RawMutex = Nodeless<NearMutex<Os>>;
@@ -35,7 +39,7 @@ guarded! {
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
-    /// Panics release the mutex; there is no poisoning. It is `const` to make, and a `static` needs no initialization.
+    /// Panics release the mutex; there is no poisoning, but in [`poison`](crate::poison). It is `const` to make, and a `static` needs no initialization.
     ///
     /// ```
     /// use nearlock::Mutex;

@@ -184,7 +184,7 @@ pub fn models<E: Engine>() -> Vec<Model<E>> {
         acting(&[&[Cancel, Give], &[BorrowUnlessCancelled]], 1, 2, &[CondvarGiveUp, CondvarWake]),
         acting(&[&[Take], &[Take], &[Give, Give]], 0, 1, &[CondvarWake]),
         acting(&[&[Take], &[Take], &[GiveAll(2)]], 0, 1, &[CondvarWake, CondvarMove]),
-        acting(&[&[Take], &[BorrowInTime], &[Give]], 0, 1, &[CondvarGiveUp, CondvarLate]),
+        acting(&[&[Take], &[BorrowInTime], &[Give]], 0, 1, &[CondvarGiveUp]),
         acting(&[&[Take], &[BorrowUnlessCancelled], &[Give, Cancel]], 0, 1, &[CondvarGiveUp]),
     ]
 }

@@ -17,7 +17,7 @@ pub(crate) fn within(time: Duration) -> Limit<'static, Os> {
     Limit { until_ns, cancellation: None }
 }
 
-fn until(moment: Instant) -> Limit<'static, Os> {
+pub(crate) fn until(moment: Instant) -> Limit<'static, Os> {
     within(moment.saturating_duration_since(Instant::now()))
 }
 
