@@ -77,10 +77,9 @@ const LOOKS_EACH: u64 = 20_000;
 const KEYS: u64 = 300;
 
 /// Steps until the Collatz sequence that begins here comes to 1.
-fn steps(start: &u64) -> u32 {
-    let mut number = start + 1;
-    let next = |number: u64| if number.is_multiple_of(2) { number / 2 } else { 3 * number + 1 };
-    (0..).find(|_| std::mem::replace(&mut number, next(number)) == 1).expect("it is small")
+fn steps(start: &u64) -> usize {
+    let next = |number: &u64| Some(if number.is_multiple_of(2) { number / 2 } else { 3 * number + 1 });
+    std::iter::successors(Some(start + 1), next).take_while(|number| *number != 1).count()
 }
 
 fn main() {

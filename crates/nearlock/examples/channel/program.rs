@@ -48,13 +48,12 @@ impl Channel {
 fn main() {
     static CHANNEL: Channel =
         Channel { values: Mutex::new(VecDeque::new()), has_place: Condvar::new(), has_value: Condvar::new() };
+    let left = &Mutex::new(SENDERS * VALUES_EACH);
     let (sum, late) = std::thread::scope(|scope| {
         for sender in 0..SENDERS {
             scope
                 .spawn(move || (0..VALUES_EACH).for_each(|value| CHANNEL.send(sender * VALUES_EACH + value)));
         }
-        let left = Mutex::new(SENDERS * VALUES_EACH);
-        let left = &left;
         let receivers: Vec<_> = (0..RECEIVERS)
             .map(|_| {
                 scope.spawn(move || {
