@@ -1,0 +1,300 @@
+//! Bugs that other libraries of locks have had, as their threads tell of them: each as a test here that would fail, or why it
+//! cannot happen.
+//!
+//! | bug | whose | here |
+//! |---|---|---|
+//! | a later waiter takes an earlier one's notification, which sleeps on | glibc 25847 | `a_later_waiter_takes_no_notification` |
+//! | a wake-up is lost with a waiter that times out | parking_lot 0.12.4 | `a_waiter_that_times_out_takes_no_wake_up_along`; of condition variables: `condvar.rs` |
+//! | waiters go over to a mutex that is free, and nobody ever releases it | of requeueing | `a_broadcast_to_a_free_mutex_reaches_everybody` |
+//! | a release touches a lock that its next holder has freed | glibc 13690 | `the_last_waiter_may_free_it` in `condvar.rs`; `crates/os/tests/lifetime.rs` for mutexes |
+//! | a limit that is over keeps from taking what is free | LiTL | `a_limit_that_is_over_still_tries` |
+//! | a thread that reads already waits for a writer that waits for it | parking_lot 101, 212, dashmap 195 | `a_reader_may_read_again_beside_a_waiting_writer`. `linux::RwSem` does not promise it, and says so |
+//! | the count of readers overflows | spin 123 | `readers_that_never_leave_are_counted` |
+//! | one way of `lock_api` into a lock does not exclude the others | spin, `try_upgrade` until 0.12.1 | `every_way_into_a_mutex_excludes`, `every_way_into_a_reader_writer_lock_excludes`. No lock implements `RawRwLockUpgrade` |
+//! | waiters spin for a holder that has no processor, for ever | ConcurrencyKit 141 | `one_processor_is_enough` |
+//! | a release is Relaxed, or an acquisition | spin 65 (RUSTSEC-2019-0013), parking_lot 292, 294, 344, oneTBB 2136 | the models drop each ordering in turn (`docs/orderings.md`) |
+//! | a lock differs between debug and release builds of its users | abseil in azurelinux 10038 | no lock has a `cfg`: `xtask` looks |
+//! | a lock is used before its constructor has run | abseil 1068 | `new` is `const`, and free locks are zero bytes: `a_static_mutex_is_zero_bytes` |
+//! | state of the process is there twice, in two shared objects | folly 1558 | two copies of this crate in a process must not share a lock: a Rust program has one, unless it loads objects that bring their own |
+//! | a detector of deadlocks takes for one what is none | parking_lot 490, abseil | there is none |
+
+use std::mem;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nearlock::lock_api::{
+    self, RawMutexFair, RawMutexTimed, RawRwLockDowngrade, RawRwLockTimed, RawRwLockUpgrade,
+};
+use nearlock::{Condvar, Mutex, RawMutex};
+use static_assertions::assert_not_impl_any;
+
+assert_not_impl_any!(nearlock::linux::RawRwSem: RawRwLockUpgrade);
+assert_not_impl_any!(nearlock::freebsd::RawRw: RawRwLockUpgrade);
+assert_not_impl_any!(nearlock::freebsd::RawSx: RawRwLockUpgrade);
+
+/// Waits until so many wait: they say so under the mutex, which they release by waiting.
+fn await_waiters(waiting: &Mutex<usize>, waiters: usize) {
+    while *waiting.lock() < waiters {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_later_waiter_takes_no_notification() {
+    let (waiting, notified) = (Mutex::new(0), Condvar::new());
+    let wait = || {
+        let mut waiting = waiting.lock();
+        *waiting += 1;
+        notified.wait(&mut waiting);
+    };
+    thread::scope(|scope| {
+        let earlier = scope.spawn(wait);
+        await_waiters(&waiting, 1);
+        let mut held = waiting.lock();
+        assert!(notified.notify_one());
+        *held += 1;
+        // The earlier one wants the mutex; this one waits, too, and releases it.
+        let later = scope.spawn(wait);
+        assert!(notified.wait_for(&mut held, Duration::from_millis(1)).timed_out(), "it was not notified");
+        drop(held);
+        // No predicate: it returns by its notification, or never.
+        earlier.join().unwrap();
+        await_waiters(&waiting, 3);
+        assert!(notified.notify_one(), "the later one still waits");
+        later.join().unwrap();
+    });
+}
+
+#[test]
+fn a_waiter_that_times_out_takes_no_wake_up_along() {
+    const ROUNDS: u32 = if cfg!(miri) { 3 } else { 300 };
+    let mutex = Mutex::new(0);
+    for round in 0..ROUNDS {
+        let held = mutex.lock();
+        thread::scope(|scope| {
+            scope.spawn(|| drop(mutex.try_lock_for(Duration::from_micros(u64::from(round)))));
+            scope.spawn(|| *mutex.lock() += 1);
+            scope.spawn(|| drop(mutex.try_lock_for(Duration::from_micros(u64::from(round % 60)))));
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_micros(u64::from(round % 80)) {
+                thread::yield_now();
+            }
+            drop(held);
+        });
+    }
+    assert_eq!(mutex.into_inner(), ROUNDS);
+}
+
+#[test]
+fn a_broadcast_to_a_free_mutex_reaches_everybody() {
+    const ROUNDS: usize = if cfg!(miri) { 2 } else { 100 };
+    const WAITERS: usize = 4;
+    for _ in 0..ROUNDS {
+        let (waiting, notified) = (Mutex::new(0), Condvar::new());
+        thread::scope(|scope| {
+            for _ in 0..WAITERS {
+                scope.spawn(|| {
+                    let mut waiting = waiting.lock();
+                    *waiting += 1;
+                    notified.wait(&mut waiting);
+                });
+            }
+            await_waiters(&waiting, WAITERS);
+            // Nobody holds it, and nobody will but those that wait.
+            assert_eq!(notified.notify_all(), WAITERS);
+        });
+    }
+}
+
+#[test]
+fn a_limit_that_is_over_still_tries() {
+    let (mutex, long_ago) = (Mutex::new(()), Instant::now());
+    assert!(mutex.try_lock_until(long_ago).is_some());
+    assert!(mutex.try_lock_for(Duration::ZERO).is_some());
+    let _held = mutex.lock();
+    assert!(mutex.try_lock_until(long_ago).is_none());
+}
+
+#[test]
+fn a_reader_may_read_again_beside_a_waiting_writer() {
+    const LOOKS: u32 = if cfg!(miri) { 20 } else { 2_000 };
+    let (lock, comes) = (nearlock::freebsd::Rw::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let first = lock.read();
+        let writer = scope.spawn(|| {
+            comes.store(true, Relaxed);
+            *lock.write() = 1;
+        });
+        while !comes.load(Relaxed) {
+            thread::yield_now();
+        }
+        for _ in 0..LOOKS {
+            assert_eq!(*lock.read(), 0, "this one reads already, and the writer waits by now");
+            thread::yield_now();
+        }
+        drop(first);
+        writer.join().unwrap();
+    });
+    assert_eq!(lock.into_inner(), 1);
+}
+
+#[test]
+fn readers_that_never_leave_are_counted() {
+    const READERS: usize = if cfg!(miri) { 300 } else { 100_000 };
+    let lock = nearlock::linux::RwSem::new(());
+    for _ in 0..READERS {
+        mem::forget(lock.read());
+        if lock.try_write().is_some() {
+            panic!("a writer gets in");
+        }
+    }
+}
+
+/// Each way that `lock_api` knows into a mutex, and each out of it.
+fn ways_into<R>()
+where
+    R: RawMutexFair + RawMutexTimed<Duration = Duration, Instant = Instant>,
+{
+    let mutex = R::INIT;
+    let now = Instant::now();
+    let ins: [&dyn Fn() -> R::Guard; 4] = [
+        &|| mutex.lock(),
+        &|| mutex.try_lock().expect("is free"),
+        &|| mutex.try_lock_for(Duration::ZERO).expect("is free"),
+        &|| mutex.try_lock_until(now).expect("is free"),
+    ];
+    for (way, lock) in ins.iter().enumerate() {
+        for is_fair in [false, true] {
+            let mut guard = lock();
+            let is_excluded = || {
+                let tried = [mutex.try_lock(), mutex.try_lock_for(Duration::ZERO), mutex.try_lock_until(now)];
+                tried.iter().all(Option::is_none) && mutex.is_locked()
+            };
+            assert!(is_excluded(), "way {way}");
+            // SAFETY: held, by the only guard, which is given up at last.
+            unsafe {
+                mutex.bump(&mut guard);
+                assert!(is_excluded(), "way {way}");
+                if is_fair { mutex.unlock_fair(guard) } else { mutex.unlock(guard) }
+            }
+            assert!(!mutex.is_locked(), "way {way}");
+        }
+    }
+}
+
+#[test]
+fn every_way_into_a_mutex_excludes() {
+    ways_into::<RawMutex>();
+}
+
+/// What another thread finds: FreeBSD's locks know who asks.
+fn elsewhere(look: impl Fn() -> bool + Sync) -> bool {
+    thread::scope(|scope| scope.spawn(&look).join().unwrap())
+}
+
+/// A way into a reader-writer lock.
+type Way<'a, R, G> = fn(&'a lock_api::RwLock<R, u32>) -> G;
+
+/// The same of a reader-writer lock.
+fn ways_into_rw<R>()
+where
+    R: RawRwLockDowngrade + RawRwLockTimed<Duration = Duration, Instant = Instant> + Sync,
+{
+    let lock = lock_api::RwLock::<R, u32>::new(0);
+    let now = Instant::now();
+    let cannot_read = || {
+        elsewhere(|| {
+            lock.try_read().is_none()
+                && lock.try_read_for(Duration::ZERO).is_none()
+                && lock.try_read_until(now).is_none()
+        })
+    };
+    let cannot_write = || {
+        elsewhere(|| {
+            lock.try_write().is_none()
+                && lock.try_write_for(Duration::ZERO).is_none()
+                && lock.try_write_until(now).is_none()
+        })
+    };
+    let writes: [Way<'_, R, lock_api::RwLockWriteGuard<'_, R, u32>>; 4] = [
+        lock_api::RwLock::write,
+        |lock| lock.try_write().expect("is free"),
+        |lock| lock.try_write_for(Duration::ZERO).expect("is free"),
+        |lock| lock.try_write_until(Instant::now()).expect("is free"),
+    ];
+    for write in writes {
+        let guard = write(&lock);
+        assert!(cannot_read() && cannot_write() && lock.is_locked_exclusive());
+        let guard = lock_api::RwLockWriteGuard::downgrade(guard);
+        assert!(!cannot_read() && cannot_write());
+        drop(guard);
+        assert!(!lock.is_locked());
+    }
+    let reads: [Way<'_, R, lock_api::RwLockReadGuard<'_, R, u32>>; 4] = [
+        lock_api::RwLock::read,
+        |lock| lock.try_read().expect("is free"),
+        |lock| lock.try_read_for(Duration::ZERO).expect("is free"),
+        |lock| lock.try_read_until(Instant::now()).expect("is free"),
+    ];
+    for read in reads {
+        let guards = [read(&lock), read(&lock)];
+        assert!(!cannot_read() && cannot_write() && !lock.is_locked_exclusive());
+        let [first, second] = guards;
+        drop(first);
+        assert!(cannot_write(), "one still reads");
+        drop(second);
+        assert!(!lock.is_locked());
+    }
+}
+
+#[test]
+fn every_way_into_a_reader_writer_lock_excludes() {
+    ways_into_rw::<nearlock::linux::RawRwSem>();
+    ways_into_rw::<nearlock::freebsd::RawSx>();
+}
+
+/// All threads of this test on one processor: whoever is waited for runs only if the others let it.
+#[cfg(target_os = "linux")]
+#[test]
+#[cfg_attr(miri, ignore = "the interpreter has no affinity")]
+fn one_processor_is_enough() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    const THREADS: u64 = 6;
+    const SECTIONS: u64 = 2_000;
+    let confined = thread::spawn(|| {
+        let allowed = sched_getaffinity(None).unwrap();
+        let mut one = CpuSet::new();
+        one.set((0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).expect("it runs"));
+        sched_setaffinity(None, &one).unwrap();
+        let (count, is_done, changed) = (Mutex::new(0), AtomicBool::new(false), Condvar::new());
+        // They inherit the affinity.
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for _ in 0..SECTIONS {
+                        *count.lock() += 1;
+                    }
+                    is_done.store(*count.lock() == THREADS * SECTIONS, Relaxed);
+                    changed.notify_all();
+                });
+            }
+            changed.wait_while(&mut count.lock(), |count| *count < THREADS * SECTIONS);
+        });
+        count.into_inner()
+    });
+    assert_eq!(confined.join().unwrap(), THREADS * SECTIONS);
+}
+
+#[test]
+fn a_static_mutex_is_zero_bytes() {
+    static MUTEX: Mutex<u32> = Mutex::new(0);
+    static NEVER: Condvar = Condvar::new();
+    // SAFETY: nobody has used them; all bits zero is free.
+    let (mutex, never): (Mutex<u32>, Condvar) = unsafe { mem::zeroed() };
+    *mutex.lock() += 1;
+    assert!(!never.notify_one() && !NEVER.notify_one());
+    assert_eq!((*mutex.lock(), *MUTEX.lock()), (1, 0));
+}
