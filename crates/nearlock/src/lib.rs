@@ -25,6 +25,9 @@
 //! | longer, or they wait for something, or you do not know | any | [`Mutex`] |
 //! | the same, and mostly read | any | [`linux::RwSem`] |
 //!
+//! To wait for what another thread does there is a [`Condvar`], which goes with [`Mutex`]. Both have the methods of `parking_lot`'s: a program
+//! for these takes them by one line, `use nearlock as parking_lot`.
+//!
 //! The others are for comparison, and for special needs:
 //!
 //! | lock | bytes | a waiter | fairness |
