@@ -25,10 +25,7 @@ fn unknown_names() {
     for (args, expected) in [
         ("simulate --machine haswell-ex-4s --lock qspinlok --threads 2", "did you mean `qspinlock`?"),
         ("simulate --machine haswell-ex-4s --lock zzz --threads 2", "there are: tas, "),
-        (
-            "simulate --machine haswell-ex-4s --lock std-mutex --threads 2",
-            "for `nearlock bench --peers` only",
-        ),
+        ("simulate --machine haswell-ex-4s --lock std --threads 2", "for `nearlock bench --peers` only"),
         ("simulate --machine haswell --lock mcs --threads 2", "did you mean `haswell-ex-4s`?"),
         ("simulate --machine pdp-11 --lock mcs --threads 2", "there are: westmere-ex-8s, "),
         (&format!("{SIMULATE} --workload frob"), "there are: locktorture"),

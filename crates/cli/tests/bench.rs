@@ -20,8 +20,8 @@ fn rows(args: &str) -> Vec<Value> {
 }
 
 #[test]
-fn throughput_has_a_row_for_each_lock_and_situation() {
-    let rows = rows("--locks mcs,ttas --threads 1,3 --section-ns 0,50 --think-ns 10 --wait spin");
+fn sections_have_a_row_for_each_lock_and_situation() {
+    let rows = rows("--mode free --locks mcs,ttas --threads 1,3 --section-ns 0,50 --think-ns 10 --wait spin");
     let found: Vec<_> = rows
         .iter()
         .map(|row| (row["threads"].as_u64(), row["section_ns"].as_u64(), row["lock"].as_str()))
@@ -34,7 +34,7 @@ fn throughput_has_a_row_for_each_lock_and_situation() {
     }
     assert_eq!(found, expected);
     for row in &rows {
-        assert_eq!((&row["mode"], &row["baseline"]), (&"throughput".into(), &"mcs".into()));
+        assert_eq!((&row["mode"], &row["baseline"]), (&"free".into(), &"mcs".into()));
         assert_eq!((&row["think_ns"], &row["rounds"]), (&10.into(), &2.into()));
         assert!(row["read_percent"].is_null() && row["rmw_per_op"].is_null(), "{row}");
     }
@@ -42,7 +42,7 @@ fn throughput_has_a_row_for_each_lock_and_situation() {
 
 #[test]
 fn threads_can_be_multiples_of_the_cpus() {
-    let rows = rows("--locks ttas --threads 1x,2X,1x");
+    let rows = rows("--mode free --locks ttas --threads 1x,2X,1x --section-ns 0 --think-ns 0");
     let threads: Vec<_> = rows.iter().map(|row| row["threads"].as_u64().expect("a number")).collect();
     assert_eq!(threads.len(), 2, "the same situation is measured once: {threads:?}");
     assert_eq!(threads[1], 2 * threads[0]);
@@ -50,7 +50,8 @@ fn threads_can_be_multiples_of_the_cpus() {
 
 #[test]
 fn the_baseline_can_be_named_and_is_measured_too() {
-    let rows = rows("--locks mcs,ttas --baseline qspinlock --threads 2");
+    let rows =
+        rows("--mode free --locks mcs,ttas --baseline qspinlock --threads 2 --section-ns 0 --think-ns 0");
     let locks: Vec<_> = rows.iter().map(|row| row["lock"].as_str().expect("a name")).collect();
     assert_eq!(locks, ["qspinlock", "mcs", "ttas"]);
     assert!(rows.iter().all(|row| row["baseline"] == "qspinlock"));
@@ -58,13 +59,50 @@ fn the_baseline_can_be_named_and_is_measured_too() {
 
 #[test]
 fn peers_are_measured_beside_the_locks_and_are_baselines() {
-    let rows = rows("--locks mcs --peers all --baseline std-mutex,mcs,std-mutex --threads 2");
-    let found: Vec<_> = rows.iter().map(|row| (&row["baseline"], &row["lock"])).collect();
-    let locks =
-        ["mcs", "std-mutex", "parking-lot-mutex", "std-rwlock", "parking-lot-rwlock"].map(Value::from);
-    let expected: Vec<_> =
-        [1, 0].iter().flat_map(|&base| locks.iter().map(move |lock| (base, lock))).collect();
-    assert_eq!(found, expected.iter().map(|&(base, lock)| (&locks[base], lock)).collect::<Vec<_>>());
+    let rows = rows("--mode uncontended --locks mcs --peers all --baseline std,mcs,std");
+    let of = |baseline: &str| -> Vec<_> {
+        rows.iter()
+            .filter(|row| row["baseline"] == baseline)
+            .map(|row| row["lock"].as_str().expect("a name"))
+            .collect()
+    };
+    let locks = of("std");
+    for expected in ["mcs", "std", "parking-lot-0.12", "parking-lot-0.13", "usync", "spin"] {
+        assert!(locks.contains(&expected), "{expected}: {locks:?}");
+    }
+    assert!(!locks.contains(&"std-rwlock"), "{locks:?}");
+    assert_eq!((locks[0], &of("mcs"), rows.len()), ("mcs", &locks, 2 * locks.len()));
+}
+
+#[test]
+fn modes_share_the_numbers_of_threads() {
+    let point = "--locks ttas --section-ns 0 --think-ns 0";
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads_of = |rows: &[Value], mode: &str| -> Vec<u64> {
+        let of_mode = rows.iter().filter(|row| row["mode"] == mode);
+        of_mode.map(|row| row["threads"].as_u64().expect("a number")).collect()
+    };
+    let all = rows(point);
+    assert_eq!(threads_of(&all, "uncontended"), [1]);
+    let [parallel, free, over] = ["parallel", "free", "oversubscribed"].map(|mode| threads_of(&all, mode));
+    assert_eq!([free.clone(), over.clone()].concat(), [1, 2, 4, 8, 16, 32, 64]);
+    assert!(free.iter().all(|&threads| threads as usize <= cpus), "{free:?}");
+    assert!(parallel.iter().all(|&threads| threads >= 2 && threads as usize <= cpus), "{parallel:?}");
+    let alone = rows(&format!("--mode free {point}"));
+    assert_eq!(threads_of(&alone, "free"), [1, 2, 4, 8, 16, 32, 64]);
+    assert_refused(&format!("bench --mode oversubscribed --threads 1 {point}"), &["oversubscribed has "]);
+    assert_refused(&format!("bench --mode parallel --threads 8000 {point}"), &["parallel has 1 to "]);
+}
+
+#[test]
+fn waiters_that_only_spin_are_left_out_where_processors_are_missing() {
+    let locks = |args: &str| -> Vec<String> {
+        let rows = rows(&format!("--section-ns 0 --think-ns 0 --mode oversubscribed --threads 2x {args}"));
+        rows.iter().map(|row| row["lock"].as_str().expect("a name").to_owned()).collect()
+    };
+    let all = locks("--locks ttas --peers all");
+    assert!(all.contains(&"usync".to_owned()) && !all.contains(&"spin".to_owned()), "{all:?}");
+    assert_eq!(locks("--locks ttas --peers spin"), ["ttas", "spin"]);
 }
 
 #[test]
@@ -74,7 +112,9 @@ fn readers_are_measured_where_there_are_any() {
         rows.iter().map(of).collect()
     };
     let row = |percent, lock: &str| (Some(percent), Some(lock.to_owned()));
-    let mixed = rows("--locks rwsem --peers std-rwlock --threads 2 --read-percent 0,90");
+    let mixed = rows(
+        "--mode free --locks rwsem --peers std-rwlock --threads 2 --section-ns 0 --think-ns 0 --read-percent 0,90",
+    );
     let expected = [row(0, "rwsem"), row(0, "std-rwlock"), row(90, "rwsem"), row(90, "std-rwlock")];
     assert_eq!(found(mixed), expected);
     let alone = rows("--mode uncontended --peers all --read-percent 100 --baseline std-rwlock");
@@ -85,13 +125,12 @@ fn readers_are_measured_where_there_are_any() {
             .all(|row| row["rmw_per_op"].is_number() != (row["lock"].as_str().unwrap().ends_with("rwlock")))
     );
     let alone = found(alone);
-    assert!(alone.contains(&row(100, "parking-lot-rwlock")) && !alone.contains(&row(100, "std-mutex")));
+    assert!(alone.contains(&row(100, "parking-lot-0.12-rwlock")) && !alone.contains(&row(100, "std")));
 }
 
 #[test]
 fn a_lock_that_lets_readers_in_beside_a_writer_fails() {
-    let busted =
-        "bench --locks lock-busted-rw --threads 2 --section-ns 50000 --think-ns 50000 --read-percent 50";
+    let busted = "bench --mode free --locks lock-busted-rw --threads 2 --section-ns 50000 --think-ns 50000 --read-percent 50";
     // Without processors to spare a thread may run alone for long.
     let mut runs = (0..20).map(|_| nearlock(&format!("{busted} --rounds 1 --duration-ms 500")));
     let failed = runs.find(|run| run.code != 0).expect("a reader and a writer meet");
@@ -102,19 +141,18 @@ fn a_lock_that_lets_readers_in_beside_a_writer_fails() {
 
 #[test]
 fn several_baselines_share_a_table() {
-    let run = nearlock(&format!(
-        "bench --mode uncontended --locks ttas --baseline std-mutex,parking-lot-mutex {QUICK}"
-    ));
+    let run =
+        nearlock(&format!("bench --mode uncontended --locks ttas --baseline std,parking-lot-0.13 {QUICK}"));
     assert_eq!(run.code, 0, "{}", run.err);
     assert_fits(&run.out);
     assert!(run.out.contains("ratio 1 ratio 2 rmw/op bytes"), "{}", run.out);
-    assert!(run.out.contains("ratio 2: times as fast as parking-lot-mutex"), "{}", run.out);
+    assert!(run.out.contains("ratio 2: times as fast as parking-lot-0.13"), "{}", run.out);
     assert_eq!(run.out.matches("\nttas ").count(), 1, "{}", run.out);
 }
 
 #[test]
 fn uncontended_has_one_thread_and_no_waits() {
-    let rows = rows("--mode uncontended --locks mcs,qspinlock --peers parking-lot-mutex");
+    let rows = rows("--mode uncontended --locks mcs,qspinlock --peers parking-lot-0.13");
     let atomics: Vec<_> = rows.iter().map(|row| row["rmw_per_op"].as_f64()).collect();
     assert_eq!(atomics, [Some(2.0), Some(1.0), None]);
     for row in rows {
@@ -142,8 +180,10 @@ fn hand_over_needs_two_cpus() {
 
 #[test]
 fn text_says_what_was_measured_and_fits() {
-    for mode in ["throughput", "uncontended", "open1"] {
-        let run = nearlock(&format!("bench --mode {mode} --locks all --rounds 1 --duration-ms 1"));
+    for (mode, point) in
+        [("free", "--threads 2 --section-ns 0 --think-ns 0"), ("uncontended", ""), ("open1", "")]
+    {
+        let run = nearlock(&format!("bench --mode {mode} {point} --locks all --rounds 1 --duration-ms 1"));
         assert_eq!(run.code, 0, "{}", run.err);
         assert_fits(&run.out);
         assert!(run.out.starts_with(&format!("MEASURED: {mode} on ")), "{}", run.out);
@@ -158,18 +198,21 @@ fn text_says_what_was_measured_and_fits() {
 
 #[test]
 fn csv_has_the_same_columns() {
-    let run = nearlock(&format!("bench --locks mcs --threads 2 {QUICK} --format csv"));
+    let run = nearlock(&format!(
+        "bench --mode free --locks mcs --threads 2 --section-ns 100 --think-ns 0 {QUICK} --format csv"
+    ));
     assert_eq!(run.code, 0, "{}", run.err);
     let lines: Vec<_> = run.out.lines().collect();
     assert_eq!(lines.len(), 2, "{}", run.out);
     assert_eq!(lines[0], KEYS.split_whitespace().collect::<Vec<_>>().join(","));
-    assert!(lines[1].starts_with("throughput,mcs,mcs,2,100,0,,"), "{}", lines[1]);
+    assert!(lines[1].starts_with("free,mcs,mcs,2,100,0,,"), "{}", lines[1]);
 }
 
 #[test]
 fn a_lock_that_loses_updates_fails_and_has_no_figures() {
-    let run =
-        nearlock("bench --locks lock-busted --threads 4 --section-ns 50000 --rounds 1 --duration-ms 500");
+    let run = nearlock(
+        "bench --mode free --locks lock-busted --threads 4 --section-ns 50000 --think-ns 0 --rounds 1 --duration-ms 500",
+    );
     assert_eq!(run.code, 1, "{}", run.out);
     assert!(run.err.contains("FAILURE: lock-busted with 4 threads"), "{}", run.err);
     assert!(run.err.contains("increments under the lock were lost"), "{}", run.err);
@@ -179,7 +222,9 @@ fn a_lock_that_loses_updates_fails_and_has_no_figures() {
 #[test]
 fn many_threads_in_a_queue_stop_promptly_whatever_they_wait_by() {
     for wait in ["spin", "yield"] {
-        let run = nearlock(&format!("bench --locks mcs,qspinlock --threads 64 --wait {wait} {QUICK}"));
+        let run = nearlock(&format!(
+            "bench --mode free --locks mcs,qspinlock --threads 64 --section-ns 0 --think-ns 0 --wait {wait} {QUICK}"
+        ));
         assert_eq!(run.code, 0, "{}", run.err);
     }
 }
@@ -205,19 +250,19 @@ fn slips_are_named() {
             "--read-percent 50 --locks rwsem,mcs",
             "--read-percent: mcs has no readers; there are: rwsem-xadd, ",
         ),
-        ("--read-percent 50 --baseline std-mutex", "std-mutex has no readers"),
+        ("--read-percent 50 --baseline std", "std has no readers"),
         ("--mode uncontended --read-percent 50", "a writer (0) or a reader (100)"),
         ("--mode handover --read-percent 50", "--read-percent says nothing about --mode handover"),
         ("--mode open1 --read-percent 50", "--read-percent says nothing about --mode open1"),
-        ("--mode latency", "throughput, uncontended, handover, open1, lock2"),
+        ("--mode latency", "uncontended, parallel, free, oversubscribed, handover, open1, lock2"),
         ("--mode uncontended --threads 2", "--threads says nothing about --mode uncontended"),
         ("--mode uncontended --section-ns 2", "--section-ns says nothing"),
         ("--mode handover --think-ns 2", "--think-ns says nothing about --mode handover"),
         ("--set machine.smt=1", "no setting `machine.smt` here"),
         ("--set cna-v13.threshold-ns=1", "1000 to"),
-        ("--peers parking-lot", "did you mean `parking-lot-mutex`?"),
+        ("--peers parking-lot", "did you mean `parking-lot-0.12`?"),
         ("--peers mcs", "`mcs` (it is a lock: name it with --locks)"),
-        ("--locks std-mutex", "`std-mutex` (it is a peer, for `nearlock bench --peers` only)"),
+        ("--locks std", "`std` (it is a peer, for `nearlock bench --peers` only)"),
         ("--baseline mcs,frob", "there are: tas, "),
     ] {
         assert_refused(&format!("bench {args}"), &[expected]);

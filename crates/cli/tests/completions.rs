@@ -59,7 +59,7 @@ fn bash_completes_commands_and_names() {
         ("nearlock simulate --machine hasw", "haswell-ex-4s"),
         ("nearlock simulate --workload lock", "locktorture"),
         ("nearlock bench --baseline ticke", "ticket"),
-        ("nearlock bench --peers parking", "parking-lot-mutex"),
+        ("nearlock bench --peers parking", "parking-lot-0.13"),
         ("nearlock torture lock-b", "lock-busted"),
         ("nearlock reproduce cna-l", "cna-locktorture"),
     ] {

@@ -18,7 +18,7 @@ fn everything_is_listed() {
             "locks",
             vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"],
         ),
-        ("peers", vec!["std-mutex", "parking-lot-mutex", "nearlock bench --peers all"]),
+        ("peers", vec!["std", "parking-lot-0.13", "nearlock bench --peers all"]),
         (
             "workloads",
             vec![

@@ -10,8 +10,11 @@ const EXAMPLES: &str = "\
 Examples:
   nearlock bench
   nearlock bench --locks mcs,qspinlock,cna --threads 1x,2x,4x,32x --section-ns 100 --think-ns 0,500
-  nearlock bench --mode uncontended --baseline std-mutex,parking-lot-mutex
+  nearlock bench --mode uncontended --peers all --baseline std,parking-lot-0.13
   taskset -c 0,8 nearlock bench --mode handover        (a hand-over between these two CPUs)
+
+Without flags: near-mutex and every peer that is here, alone and in parallel, and beside std,
+parking-lot-0.13 and pthread-mutex in all situations; under 10 minutes.
 
 Each lock runs once in each round, in an order drawn anew; a ratio is how many times as fast a lock is
 as the baseline in the same round. Figures are medians over the rounds: believe the ratios and their
@@ -23,37 +26,41 @@ read the figures.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// What to measure.
-    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
-    pub mode: BenchMode,
-    /// Locks (`nearlock list locks`), or `all`: those that mean to work, as unless given.
+    /// What to measure; uncontended,parallel,free,oversubscribed unless given.
+    #[arg(long, value_enum, value_name = "MODE,...", value_delimiter = ',')]
+    pub mode: Vec<BenchMode>,
+    /// Locks (`nearlock list locks`), or `all`: those that mean to work; near-mutex unless given, or, with
+    /// --read-percent, all with readers.
     #[arg(long, value_name = "L,L,...", value_delimiter = ',')]
     pub locks: Vec<String>,
     /// Peers, locks that others wrote (`nearlock list peers`), or `all`, besides the locks.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
     pub peers: Vec<String>,
-    /// Numbers of threads, or multiples of the CPUs that this process may use, such as 4x; 1,1x,4x
-    /// unless given.
+    /// Numbers of threads, or multiples of the CPUs that this process may use, such as 4x; unless given
+    /// 1,2,4,8,16,32,64, for calls 1,1x,4x.
     #[arg(long, value_name = "N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadCount>,
-    /// Lengths of the work in a section, in ns; unless given 100, for hand-overs 500, for calls as simulated.
+    /// Lengths of the work in a section, in ns; unless given 0,100,1000, for hand-overs 500,
+    /// for calls as simulated.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     pub section_ns: Vec<u64>,
-    /// Lengths of the work between sections, in ns; unless given 0, for calls as simulated.
+    /// Lengths of the work between sections, in ns; unless given 0,500,5000, for calls as simulated.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     pub think_ns: Vec<u64>,
     /// Of 100 sections, how many only read; for locks with readers. With --mode uncontended 0 or 100.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100))]
     pub read_percent: Vec<u64>,
     /// How often each lock is measured in each situation.
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = rounds)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = rounds)]
     pub rounds: usize,
-    /// Locks or peers that all are compared with, with one after the other; the first unless given.
+    /// Locks or peers that all are compared with, with one after the other; the first unless given, and
+    /// parking-lot-0.13 if nothing is said of locks and peers.
     #[arg(long, value_name = "L,L,...", value_delimiter = ',')]
     pub baseline: Vec<String>,
-    /// For how long a lock is counted in a round, in ms.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
-    pub duration_ms: u64,
+    /// For how long a lock is counted in a round, in ms; unless given 50, or less down to 10, so that it all
+    /// takes less than 10 minutes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub duration_ms: Option<u64>,
     /// How waiting threads pass the time.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub wait: WaitPolicy,
@@ -66,13 +73,16 @@ pub struct BenchArgs {
 }
 
 /// What `bench` measures.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum BenchMode {
-    /// Many threads that take the lock: sections per time, shares, waits, CPU time
-    #[default]
-    Throughput,
     /// One thread that has the lock for itself: lock and unlock
     Uncontended,
+    /// Threads that take the lock, each kept on a core of its own: sections per time, shares, waits, CPU time
+    Parallel,
+    /// The same, wherever the scheduler puts them; with --mode oversubscribed, no more threads than CPUs
+    Free,
+    /// The same, more threads than CPUs
+    Oversubscribed,
     /// From the release to the return of a waiter on another CPU
     Handover,
     /// Threads that open and close a file each, over the locks and counts that they share in the kernel

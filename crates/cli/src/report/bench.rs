@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use nearlock_lab::bench::{Calibration, Calls, Machine, Mode, Plan, Point, Row};
+use nearlock_lab::bench::{Calibration, Calls, Cell, Machine, Mode, Plan, Row};
 use nearlock_lab::torture::Waiting;
 
 use super::text::{figures, paragraph};
@@ -16,15 +16,11 @@ pub fn text(
     rows: &[Row],
 ) -> io::Result<()> {
     head(out, machine, calibration, plan)?;
-    for &point in &plan.points {
-        let of_point = |row: &&Row| {
-            let Row { threads, section_ns, think_ns, read_percent, .. } = **row;
-            Point { threads, section_ns, think_ns, read_percent } == point
-        };
-        let rows: Vec<&Row> = rows.iter().filter(of_point).collect();
+    for Cell { mode, point, .. } in &plan.cells {
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.is_of(*mode, *point)).collect();
         if !rows.is_empty() {
-            writeln!(out, "\n{point}")?;
-            table(out, plan, &rows)?;
+            writeln!(out, "\n{}: {point}", mode.name())?;
+            table(out, plan, *mode, &rows)?;
         }
     }
     if rows.is_empty() {
@@ -44,7 +40,7 @@ fn head(out: &mut impl Write, machine: &Machine, calibration: &Calibration, plan
     let text = format!(
         "MEASURED: {} on {}, {} {cpus}, governor {}; {}, {}; wait {wait}; clock {:.0} ns; {} {rounds} of {} ms \
          each",
-        plan.mode.name(),
+        modes(plan).iter().map(|mode| mode.name()).collect::<Vec<_>>().join(", "),
         machine.model.as_deref().unwrap_or("an unknown processor"),
         machine.cpus,
         machine.governor.as_deref().unwrap_or("unknown"),
@@ -57,9 +53,16 @@ fn head(out: &mut impl Write, machine: &Machine, calibration: &Calibration, plan
     paragraph(out, &text)
 }
 
+/// The modes, in their order.
+fn modes(plan: &Plan) -> Vec<Mode> {
+    let mut modes: Vec<_> = plan.cells.iter().map(|cell| cell.mode).collect();
+    modes.dedup();
+    modes
+}
+
 /// Of the rows of a situation: a line for each lock, with the ratios to all baselines.
-fn table(out: &mut impl Write, plan: &Plan, rows: &[&Row]) -> io::Result<()> {
-    let (mode, baselines) = (plan.mode, plan.baselines.len());
+fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Result<()> {
+    let baselines = plan.baselines.len();
     let ratios = ratio_names(plan);
     let mut headers = vec!["lock", "ns/op"];
     if mode != Mode::Handover {
@@ -82,7 +85,7 @@ fn table(out: &mut impl Write, plan: &Plan, rows: &[&Row]) -> io::Result<()> {
         let us = |ns: Option<u64>| figure(ns.map(|ns| ns as f64 / 1e3));
         let waits = || [us(row.wait_ns_p99_9), us(row.wait_ns_max)];
         match mode {
-            Mode::Throughput | Mode::Calls(_) => {
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) => {
                 cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
                 cells.extend(waits());
             }
@@ -106,7 +109,9 @@ fn ratio_names(plan: &Plan) -> Vec<String> {
 /// The columns behind those.
 fn columns_of(mode: Mode) -> &'static [&'static str] {
     match mode {
-        Mode::Throughput | Mode::Calls(_) => &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"],
+        Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) => {
+            &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"]
+        }
         Mode::Uncontended => &["rmw/op", "bytes"],
         Mode::Handover => &["p99.9 us", "max us", "bytes"],
     }
@@ -126,9 +131,10 @@ pub(super) fn figure(value: Option<f64>) -> String {
     format!("{value:.digits$}")
 }
 
-fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
-    let what = match plan.mode {
-        Mode::Throughput => {
+/// What a mode's figures are.
+fn meaning(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
             "ns/op: wall time per section, all threads together; jain: 1 is equal shares; p99.9, max: waits, \
              each of them timed, in a window of its own after the counted one"
         }
@@ -149,7 +155,10 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
             "ns/op: from before the unlock to the waiter's return from lock, less one look at the clock; \
              p99.9, max: the same, with the look"
         }
-    };
+    }
+}
+
+fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     let ratios = match &plan.baselines[..] {
         [one] => format!(
             "ratio: times as fast as {} in the same round, median and quartiles over the rounds",
@@ -165,15 +174,23 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
             )
         }
     };
-    let text = format!("{ratios}; {what}");
-    paragraph(out, &text)
+    paragraph(out, &ratios)?;
+    let mut before = "";
+    for mode in modes(plan) {
+        let meaning = meaning(mode);
+        if meaning != before {
+            paragraph(out, &format!("{}: {meaning}", mode.name()))?;
+        }
+        before = meaning;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::text::WIDTH;
-    use nearlock_lab::bench::Candidate;
+    use nearlock_lab::bench::{Candidate, Point};
     use std::time::Duration;
 
     #[test]
@@ -224,6 +241,7 @@ mod tests {
             is_virtual: true,
             cpus: 2,
             allowed: vec![0, 1],
+            cores: vec![0, 1],
             governor: None,
             compiler: "rustc 1.95.0 (59807616e 2026-04-14)",
             optimised: false,
@@ -231,7 +249,7 @@ mod tests {
         };
         for (mode, point) in [
             (
-                Mode::Throughput,
+                Mode::Oversubscribed,
                 Point {
                     threads: 8192,
                     section_ns: 100_000_000,
@@ -247,10 +265,8 @@ mod tests {
             (Mode::Handover, Point::handover(7)),
         ] {
             let plan = Plan {
-                mode,
-                locks: vec![lock],
+                cells: vec![Cell { mode, point, locks: vec![lock] }],
                 baselines: vec![lock],
-                points: vec![point],
                 rounds: 10_000,
                 window: Duration::from_secs(60),
                 waiting: Waiting::Yield,

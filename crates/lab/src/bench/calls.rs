@@ -11,6 +11,7 @@ use nearlock_workload::will_it_scale::open1::{self, Open1};
 use nearlock_workload::will_it_scale::{Caller, Calls, Params, Testcase};
 
 use super::candidate::Outcome;
+use super::crew::Members;
 use super::throughput::{Done, Life, with};
 
 const _: () = assert!(super::THREADS_MAX <= open1::THREADS_MAX, "each has a descriptor");
@@ -18,23 +19,23 @@ const _: () = assert!(super::THREADS_MAX <= open1::THREADS_MAX, "each has a desc
 /// One run of one lock. `call` is the work of a call outside of its sections, `section` that inside.
 pub fn measure<W: Wait, L: RawLock>(
     calls: Calls,
-    threads: usize,
+    members: Members,
     (section, call): (Spell, Spell),
     window: Duration,
 ) -> Outcome {
     let params = Params { call, section, lines: calls.constants().lines as usize };
     match calls {
-        Calls::Open1 => of::<W, L, Open1<Os<W>, L>>(threads, params, window),
-        Calls::Lock2 => of::<W, L, Lock2<Os<W>, L>>(threads, params, window),
+        Calls::Open1 => of::<W, L, Open1<Os<W>, L>>(members, params, window),
+        Calls::Lock2 => of::<W, L, Lock2<Os<W>, L>>(members, params, window),
     }
 }
 
 fn of<W: Wait, L: RawLock, T: Testcase<Os<W>, L>>(
-    threads: usize,
+    members: Members,
     params: Params,
     window: Duration,
 ) -> Outcome {
-    let each: Vec<T::Each> = (0..threads).map(|_| T::Each::default()).collect();
+    let each: Vec<T::Each> = (0..members.threads()).map(|_| T::Each::default()).collect();
     let test = T::default();
     let life: Life<W> = Box::new(move |run, thread| {
         run.witnessed(thread, &mut |witness| {
@@ -43,5 +44,5 @@ fn of<W: Wait, L: RawLock, T: Testcase<Os<W>, L>>(
             Done { faults: caller.run::<Os<W>, T>(&test, &each, witness), ..Done::default() }
         });
     });
-    with(threads, window, life, &|| 0)
+    with(members, window, life, &|| 0)
 }

@@ -7,6 +7,7 @@ use nearlock_core::subjects::{LockVisitor, RwLockVisitor, SUBJECTS, Subject};
 use nearlock_os::{Os, SpinThenYield};
 use nearlock_workload::sections::Params;
 
+use super::crew::Members;
 use super::machine::{Calibration, Machine};
 use super::peers::{PEERS, Peer};
 use super::wait::SpinWhileMeasured;
@@ -51,7 +52,7 @@ impl Candidate {
     pub fn has_readers(self) -> bool {
         match self {
             Self::Lock(lock) => lock.is_rw,
-            Self::Peer(peer) => peer.measure_mixed.is_some(),
+            Self::Peer(peer) => peer.has_readers(),
         }
     }
 
@@ -59,7 +60,7 @@ impl Candidate {
     pub(super) fn size_bytes(self) -> usize {
         match self {
             Self::Lock(lock) => lock.visit::<Os, _>(Size),
-            Self::Peer(peer) => peer.size_bytes,
+            Self::Peer(peer) => peer.size_bytes(),
         }
     }
 
@@ -74,11 +75,10 @@ impl Candidate {
 
     /// Measures it once, with readers if the situation has any and the lock too.
     pub(super) fn measure(self, run: Run<'_>) -> Outcome {
-        let is_mixed = run.point.read_percent.is_some();
         match (self, run.plan.waiting) {
             (Self::Lock(lock), Waiting::Spin) => visit::<SpinWhileMeasured>(lock, run),
             (Self::Lock(lock), Waiting::Yield) => visit::<SpinThenYield>(lock, run),
-            (Self::Peer(peer), _) => (peer.measure_mixed.filter(|_| is_mixed).unwrap_or(peer.measure))(run),
+            (Self::Peer(peer), _) => peer.measure(run),
         }
     }
 }
@@ -108,6 +108,7 @@ pub(super) struct Run<'a> {
     pub plan: &'a Plan,
     pub machine: &'a Machine,
     pub calibration: &'a Calibration,
+    pub mode: Mode,
     pub point: Point,
 }
 
@@ -128,32 +129,42 @@ impl<W: Wait> RwLockVisitor<Os<W>> for Run<'_> {
 impl Run<'_> {
     /// With this lock, whose waiters wait like `W`.
     pub fn of<W: Wait, L: RawLock>(self) -> Outcome {
-        let Self { plan, machine, calibration, point } = self;
+        let Self { plan, machine, calibration, mode, point } = self;
         let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
-        match plan.mode {
-            Mode::Throughput => {
+        match mode {
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
                 let params = Params { section, think, ..Params::default() };
-                throughput::measure::<W, L>(point.threads, params, plan.window)
+                throughput::measure::<W, L>(self.crew(), params, plan.window)
             }
-            Mode::Calls(calls) => calls::measure::<W, L>(calls, point.threads, (section, think), plan.window),
+            Mode::Calls(calls) => calls::measure::<W, L>(calls, self.crew(), (section, think), plan.window),
             Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(plan.window))),
             Mode::Handover => {
                 handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, plan.window)
             }
         }
     }
+
     /// The same with readers.
     pub fn of_mixed<W: Wait, L: RawRwLock>(self) -> Outcome {
-        let Self { plan, calibration, point, .. } = self;
+        let Self { plan, calibration, mode, point, .. } = self;
         let read_percent = point.read_percent.unwrap_or(0);
         let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
-        match plan.mode {
-            Mode::Throughput => {
+        match mode {
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
                 let params = Params { section, think, ..Params::default() };
-                throughput::measure_mixed::<W, L>(point.threads, params, read_percent, plan.window)
+                throughput::measure_mixed::<W, L>(self.crew(), params, read_percent, plan.window)
             }
             Mode::Uncontended if read_percent == 100 => Ok(Ok(uncontended::measure_shared::<L>(plan.window))),
             Mode::Uncontended | Mode::Handover | Mode::Calls(_) => self.of::<W, L>(),
+        }
+    }
+
+    /// Its threads, and where they are kept.
+    fn crew(&self) -> Members<'_> {
+        let threads = self.point.threads;
+        match self.mode {
+            Mode::Parallel => Members::On(&self.machine.cores[..threads]),
+            _ => Members::Anywhere(threads),
         }
     }
 }

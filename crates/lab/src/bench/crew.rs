@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::wait::Ending;
-use super::{BenchError, Failure};
+use super::{BenchError, Failure, machine};
 
 /// Of a thread: the locks keep nothing large on it.
 const STACK_BYTES: usize = 256 * 1024;
@@ -17,6 +17,33 @@ const LOOK: Duration = Duration::from_micros(200);
 /// off its processors.
 const HANG: Duration = Duration::from_secs(20);
 
+/// How many threads, and where they run.
+#[derive(Clone, Copy, Debug)]
+pub enum Members<'a> {
+    /// So many, where the scheduler puts them.
+    Anywhere(usize),
+    /// One on each of these CPUs.
+    On(&'a [u32]),
+}
+
+impl Members<'_> {
+    /// How many.
+    pub fn threads(self) -> usize {
+        match self {
+            Members::Anywhere(threads) => threads,
+            Members::On(cpus) => cpus.len(),
+        }
+    }
+
+    /// Where this one is kept.
+    fn cpu(self, thread: usize) -> Option<u32> {
+        match self {
+            Members::Anywhere(_) => None,
+            Members::On(cpus) => Some(cpus[thread]),
+        }
+    }
+}
+
 /// What a thread does, who is told its number.
 type Life = Arc<dyn Fn(usize) + Send + Sync>;
 
@@ -25,6 +52,14 @@ struct Gate {
     arrived: AtomicUsize,
     /// Whether to begin, or to leave at once.
     open: OnceLock<bool>,
+    /// A thread that cannot be kept on its CPU.
+    unpinned: Mutex<Option<BenchError>>,
+}
+
+impl Gate {
+    fn unpinned(&self) -> MutexGuard<'_, Option<BenchError>> {
+        self.unpinned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Threads, waiting for the start.
@@ -36,19 +71,27 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Makes `threads` threads, and returns when all of them wait for the start. Each then does `life`, which
+    /// Makes the threads, and returns when all of them wait for the start. Each then does `life`, which
     /// is told its number.
-    pub fn gather(threads: usize, life: impl Fn(usize) + Send + Sync + 'static) -> Result<Self, BenchError> {
-        Self::of(threads, &(Arc::new(life) as Life))
+    pub fn gather(
+        members: Members,
+        life: impl Fn(usize) + Send + Sync + 'static,
+    ) -> Result<Self, BenchError> {
+        Self::of(members, &(Arc::new(life) as Life))
     }
 
-    fn of(threads: usize, life: &Life) -> Result<Self, BenchError> {
+    fn of(members: Members, life: &Life) -> Result<Self, BenchError> {
+        let threads = members.threads();
         let gate = Arc::new(Gate::default());
         let mut handles = Vec::with_capacity(threads);
         for thread in 0..threads {
             let (at_gate, life) = (Arc::clone(&gate), Arc::clone(life));
             let builder = std::thread::Builder::new().name(format!("bench {thread}")).stack_size(STACK_BYTES);
+            let cpu = members.cpu(thread);
             let started = builder.spawn(move || {
+                if let Some((cpu, source)) = cpu.and_then(|cpu| Some((cpu, machine::pin(cpu).err()?))) {
+                    *at_gate.unpinned() = Some(BenchError::Pin { cpu, source });
+                }
                 at_gate.arrived.fetch_add(1, Relaxed);
                 if *at_gate.open.wait() {
                     life(thread);
@@ -64,6 +107,10 @@ impl Crew {
         }
         while gate.arrived.load(Relaxed) < threads {
             std::thread::sleep(LOOK);
+        }
+        if let Some(unpinned) = gate.unpinned().take() {
+            let _ = gate.open.set(false);
+            return Err(unpinned);
         }
         Ok(Self { handles, gate, patience: HANG })
     }
@@ -114,7 +161,7 @@ mod tests {
                 std::thread::sleep(LOOK);
             }
         };
-        let crew = Crew::gather(2, life).expect("threads can be had");
+        let crew = Crew::gather(Members::Anywhere(2), life).expect("threads can be had");
         crew.start();
         crew
     }

@@ -10,7 +10,6 @@
 //! Then they change places. So every hand-over is to a waiter that is known to wait, and a lock that lets its
 //! last holder take it again has no chance to.
 
-use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,9 +22,9 @@ use nearlock_os::{Os, SpinThenYield};
 use nearlock_workload::locktorture::OwnLine;
 use nearlock_workload::sections::Spell;
 
-use super::crew::Crew;
+use super::crew::{Crew, Members};
 use super::statistics::Waits;
-use super::{BenchError, Failure, Sample, machine};
+use super::{BenchError, Failure, Sample};
 
 /// How many threads: one that has the lock and one that wants it.
 pub const THREADS: usize = 2;
@@ -58,8 +57,6 @@ struct Outcome {
     waits: Waits,
     /// Acquisitions before the holder had released.
     overlaps: u64,
-    /// A thread that could not be kept on its CPU.
-    unpinned: Option<io::Error>,
 }
 
 /// Waits for a word that another thread is about to write. It has a CPU of its own, unless somebody else
@@ -157,28 +154,17 @@ impl Run {
     }
 
     /// Lets them hand over to each other for so long.
-    fn end(
-        &self,
-        crew: Crew,
-        cpus: [u32; THREADS],
-        clock_ns: f64,
-        window: Duration,
-    ) -> Result<Result<Sample, Failure>, BenchError> {
+    fn end(&self, crew: Crew, clock_ns: f64, window: Duration) -> Result<Sample, Failure> {
         crew.start();
         std::thread::sleep(window);
         self.over.0.store(true, Relaxed);
-        if let Err(hang) = crew.end(&|| self.happened.0.load(Relaxed)) {
-            return Ok(Err(hang));
-        }
+        crew.end(&|| self.happened.0.load(Relaxed))?;
         let outcome = std::mem::take(&mut *self.outcome());
-        if let Some(source) = outcome.unpinned {
-            return Err(BenchError::Pin { cpus, source });
-        }
         if outcome.overlaps > 0 {
-            return Ok(Err(Failure::Overlaps { times: outcome.overlaps }));
+            return Err(Failure::Overlaps { times: outcome.overlaps });
         }
         let ns = outcome.waits.quantile(0.5).map(|ns| ns as f64 - clock_ns).filter(|&ns| ns > 0.0);
-        Ok(Ok(Sample { ns_per_op: ns, waits: Some(outcome.waits), ..Sample::default() }))
+        Ok(Sample { ns_per_op: ns, waits: Some(outcome.waits), ..Sample::default() })
     }
 }
 
@@ -192,11 +178,6 @@ pub fn measure<W: Wait, L: RawLock>(
 ) -> Result<Result<Sample, Failure>, BenchError> {
     let run = Arc::new(Run { dwell, ..Run::default() });
     let (worked, lock) = (Arc::clone(&run), OwnLine(L::default()));
-    let crew = Crew::gather(THREADS, move |thread| {
-        if let Err(error) = machine::pin(cpus[thread]) {
-            worked.outcome().unpinned = Some(error);
-        }
-        worked.work::<W, L>(&lock.0, thread);
-    })?;
-    run.end(crew, cpus, clock_ns, window)
+    let crew = Crew::gather(Members::On(&cpus), move |thread| worked.work::<W, L>(&lock.0, thread))?;
+    Ok(run.end(crew, clock_ns, window))
 }

@@ -22,6 +22,8 @@ pub struct Machine {
     pub cpus: usize,
     /// The numbers of the CPUs that it may use, in ascending order.
     pub allowed: Vec<u32>,
+    /// Of each core that it may use, one of these CPUs, likewise; as many as can run at the same time.
+    pub cores: Vec<u32>,
     /// How the frequency is governed, if the system tells.
     pub governor: Option<String>,
     /// The compiler that built this program.
@@ -44,6 +46,7 @@ impl Machine {
                 .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             cpus: topology.parallelism(),
             allowed: topology.allowed.iter().collect(),
+            cores: cores(&topology),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
                 .map(|text| text.trim().to_owned()),
             compiler: env!("NEARLOCK_RUSTC"),
@@ -51,6 +54,12 @@ impl Machine {
             load: read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse().ok()),
         }
     }
+}
+
+/// See [`Machine::cores`].
+fn cores(machine: &topology::Machine) -> Vec<u32> {
+    let first = |core: &topology::NumberList| core.iter().find(|&cpu| machine.allowed.contains(cpu));
+    machine.cores.iter().filter_map(first).take(machine.parallelism()).collect()
 }
 
 /// The value of `name : value`.
@@ -149,6 +158,7 @@ mod tests {
     fn this_machine_has_a_processor_and_a_compiler() {
         let machine = Machine::this();
         assert!(machine.cpus >= 1 && machine.allowed.len() >= machine.cpus, "{machine:?}");
+        assert!((1..=machine.cpus).contains(&machine.cores.len()), "{machine:?}");
         assert!(machine.compiler.starts_with("rustc 1."), "{machine:?}");
     }
 

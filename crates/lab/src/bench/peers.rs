@@ -1,16 +1,24 @@
 //! Peers: locks that others wrote, to hold ours against. Native only, since their source is not written over a
 //! platform; how they wait is their own affair.
 
+mod mutexes;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod pthread;
 mod rwlocks;
+/// Where the C library is another.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+mod pthread {
+    use super::Lock;
 
-use std::cell::UnsafeCell;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+    pub const NORMAL: Option<Lock> = None;
+    pub const ADAPTIVE: Option<Lock> = None;
+    pub const SPIN: Option<Lock> = None;
+}
 
 use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_os::SpinThenYield;
 
 use super::candidate::{Outcome, Run};
-use rwlocks::{ParkingLotRwLock, StdRwLock};
 
 /// A lock that others wrote.
 #[derive(Debug)]
@@ -19,33 +27,71 @@ pub struct Peer {
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// The lock itself.
-    pub(super) size_bytes: usize,
-    pub(super) measure: fn(Run<'_>) -> Outcome,
-    /// With readers, if it has any.
-    pub(super) measure_mixed: Option<fn(Run<'_>) -> Outcome>,
+    /// What its waiters do in the end.
+    pub waiters: Waiters,
+    /// The lock itself; `None` if it is not to be had here.
+    lock: Option<Lock>,
 }
+
+/// What waiters do that have waited for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiters {
+    /// They sleep, or give the processor away.
+    Leave,
+    /// They keep the processor: with more threads than processors the lock stands still until the scheduler has
+    /// found the one thread that can go on.
+    Stay,
+}
+
+/// How a lock is measured.
+#[derive(Debug)]
+pub(super) struct Lock {
+    pub size_bytes: usize,
+    pub measure: fn(Run<'_>) -> Outcome,
+    /// With readers, if it has any.
+    pub measure_mixed: Option<fn(Run<'_>) -> Outcome>,
+}
+
+use Waiters::{Leave, Stay};
 
 /// All of them.
+#[rustfmt::skip]
 pub const PEERS: &[Peer] = &[
-    mutex::<StdMutex>("std-mutex", "std::sync::Mutex of the compiler's standard library"),
-    mutex::<ParkingLotMutex>("parking-lot-mutex", "parking_lot::Mutex of the crate parking_lot 0.12"),
-    rwlock::<StdRwLock>("std-rwlock", "std::sync::RwLock of the compiler's standard library"),
-    rwlock::<ParkingLotRwLock>("parking-lot-rwlock", "parking_lot::RwLock of the crate parking_lot 0.12"),
+    peer("std", "std::sync::Mutex of the compiler's standard library", Leave, of::<mutexes::Std>()),
+    peer("parking-lot-0.12", "parking_lot::Mutex of the crate parking_lot 0.12", Leave, of::<mutexes::ParkingLot012>()),
+    peer("parking-lot-0.13", "parking_lot::Mutex of the crate parking_lot 0.13", Leave, of::<mutexes::ParkingLot013>()),
+    peer("usync", "usync::Mutex of the crate usync 0.2", Leave, of::<mutexes::Usync>()),
+    peer("spin", "spin::Mutex of the crate spin 0.12", Stay, of::<mutexes::Spin>()),
+    peer("pthread-mutex", "pthread_mutex_t of the C library, as it is unless asked for otherwise", Leave, pthread::NORMAL),
+    peer("pthread-adaptive", "pthread_mutex_t of the C library, of the kind that spins first", Leave, pthread::ADAPTIVE),
+    peer("pthread-spin", "pthread_spinlock_t of the C library", Stay, pthread::SPIN),
+    peer("std-rwlock", "std::sync::RwLock of the compiler's standard library", Leave, of_rw::<rwlocks::Std>()),
+    peer("parking-lot-0.12-rwlock", "parking_lot::RwLock of the crate parking_lot 0.12", Leave, of_rw::<rwlocks::ParkingLot>()),
 ];
 
-const fn mutex<L: RawLock>(name: &'static str, summary: &'static str) -> Peer {
-    Peer {
-        name,
-        summary,
-        size_bytes: size_of::<L>(),
-        measure: |run| run.of::<SpinThenYield, L>(),
-        measure_mixed: None,
-    }
+const fn peer(name: &'static str, summary: &'static str, waiters: Waiters, lock: Option<Lock>) -> Peer {
+    Peer { name, summary, waiters, lock }
 }
 
-const fn rwlock<L: RawRwLock>(name: &'static str, summary: &'static str) -> Peer {
-    Peer { measure_mixed: Some(|run| run.of_mixed::<SpinThenYield, L>()), ..mutex::<L>(name, summary) }
+const fn of<L: RawLock>() -> Option<Lock> {
+    let measure = |run: Run<'_>| run.of::<SpinThenYield, L>();
+    Some(Lock { size_bytes: size_of::<L>(), measure, measure_mixed: None })
+}
+
+const fn of_rw<L: RawRwLock>() -> Option<Lock> {
+    let measure = |run: Run<'_>| run.of::<SpinThenYield, L>();
+    let measure_mixed = |run: Run<'_>| run.of_mixed::<SpinThenYield, L>();
+    Some(Lock { size_bytes: size_of::<L>(), measure, measure_mixed: Some(measure_mixed) })
+}
+
+/// A peer that is not to be had here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("peer {name}: {reason}")]
+pub struct MissingPeer {
+    /// Its name.
+    pub name: &'static str,
+    /// Why, and what to do about it.
+    pub reason: String,
 }
 
 impl Peer {
@@ -53,59 +99,38 @@ impl Peer {
     pub fn named(name: &str) -> Option<&'static Peer> {
         PEERS.iter().find(|peer| peer.name == name)
     }
-}
 
-#[derive(Default)]
-struct StdMutex(Mutex<()>);
-
-/// The guard of one acquisition: it cannot be had back from the lock. The compiler keeps what it consists of in
-/// registers, so that the loop costs what it does with the guard in a variable.
-#[derive(Default)]
-struct HeldGuard(UnsafeCell<Option<MutexGuard<'static, ()>>>);
-
-// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the node is empty
-// before and after, and nobody else looks into it.
-unsafe impl Send for HeldGuard {}
-// SAFETY: as above.
-unsafe impl Sync for HeldGuard {}
-
-// SAFETY: it is a mutex.
-unsafe impl RawLock for StdMutex {
-    type Node = HeldGuard;
-
-    #[inline(always)]
-    unsafe fn lock(&self, node: &HeldGuard) {
-        // SAFETY: neither the lock nor the node moves or dies before the release, by the caller's promise, and the
-        // guard is gone by then.
-        let mutex: &'static Mutex<()> = unsafe { &*std::ptr::from_ref(&self.0) };
-        let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the node is in use by this acquisition alone.
-        unsafe { *node.0.get() = Some(guard) };
+    /// Whether readers may hold it together.
+    pub fn has_readers(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.measure_mixed.is_some())
     }
 
-    #[inline(always)]
-    unsafe fn unlock(&self, node: &HeldGuard) {
-        // SAFETY: as in `lock`.
-        drop(unsafe { (*node.0.get()).take() });
-    }
-}
-
-#[derive(Default)]
-struct ParkingLotMutex(parking_lot::Mutex<()>);
-
-// SAFETY: it is a mutex.
-unsafe impl RawLock for ParkingLotMutex {
-    type Node = ();
-
-    #[inline(always)]
-    unsafe fn lock(&self, _node: &()) {
-        std::mem::forget(self.0.lock());
+    /// Sees to it that it can be measured.
+    ///
+    /// # Errors
+    ///
+    /// If it is not to be had on this system, or something has to be installed first.
+    pub fn obtain(&self) -> Result<(), MissingPeer> {
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err(MissingPeer { name: self.name, reason: "it needs glibc on Linux".to_owned() }),
+        }
     }
 
-    #[inline(always)]
-    unsafe fn unlock(&self, _node: &()) {
-        // SAFETY: locked by the caller, whose guard was forgotten.
-        unsafe { self.0.force_unlock() };
+    /// Its own size.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.lock().size_bytes
+    }
+
+    /// Measures it once, with readers if the situation has any and the lock too.
+    pub(super) fn measure(&self, run: Run<'_>) -> Outcome {
+        let Lock { measure, measure_mixed, .. } = self.lock();
+        let with_readers = measure_mixed.filter(|_| run.point.read_percent.is_some());
+        with_readers.unwrap_or(*measure)(run)
+    }
+
+    fn lock(&self) -> &Lock {
+        self.lock.as_ref().expect("it has been obtained")
     }
 }
 
@@ -124,7 +149,7 @@ mod tests {
         assert_eq!(names.len(), all);
     }
 
-    fn holds_and_releases<L: RawLock>(is_free: impl Fn(&L) -> bool) {
+    pub fn holds_and_releases<L: RawLock>(is_free: impl Fn(&L) -> bool) {
         let (lock, node) = (L::default(), L::Node::default());
         for _ in 0..2 {
             assert!(is_free(&lock));
@@ -135,11 +160,5 @@ mod tests {
             unsafe { lock.unlock(&node) };
         }
         assert!(is_free(&lock));
-    }
-
-    #[test]
-    fn a_peer_is_held_from_lock_to_unlock() {
-        holds_and_releases::<StdMutex>(|lock| lock.0.try_lock().is_ok());
-        holds_and_releases::<ParkingLotMutex>(|lock| lock.0.try_lock().is_some());
     }
 }

@@ -1,19 +1,17 @@
 use super::*;
+use crate::torture::Waiting;
 use nearlock_core::subjects::Subject;
 
 fn plan(mode: Mode, locks: &[&str]) -> Plan {
     let locks: Vec<_> = locks.iter().map(|name| Candidate::named(name).expect("is in a list")).collect();
+    let point = match mode {
+        Mode::Uncontended => Point::ALONE,
+        Mode::Handover => Point::handover(HANDOVER_SECTION_NS),
+        _ => Point { threads: 3, section_ns: 20, think_ns: 50, read_percent: None },
+    };
     Plan {
-        mode,
         baselines: vec![locks[0]],
-        locks,
-        points: vec![match mode {
-            Mode::Throughput | Mode::Calls(_) => {
-                Point { threads: 3, section_ns: 20, think_ns: 50, read_percent: None }
-            }
-            Mode::Uncontended => Point::ALONE,
-            Mode::Handover => Point::handover(HANDOVER_SECTION_NS),
-        }],
+        cells: vec![Cell { mode, point, locks }],
         rounds: 2,
         window: Duration::from_millis(20),
         waiting: Waiting::Yield,
@@ -21,9 +19,12 @@ fn plan(mode: Mode, locks: &[&str]) -> Plan {
     }
 }
 
-/// The locks that mean to work, and the peers.
+/// The locks that mean to work, and the peers that are here.
 fn everything() -> Vec<&'static str> {
-    Subject::working().map(|lock| lock.name).chain(PEERS.iter().map(|peer| peer.name)).collect()
+    Subject::working()
+        .map(|lock| lock.name)
+        .chain(PEERS.iter().filter(|peer| peer.obtain().is_ok()).map(|peer| peer.name))
+        .collect()
 }
 
 fn report(plan: &Plan) -> Report {
@@ -37,7 +38,7 @@ fn report(plan: &Plan) -> Report {
 fn every_working_lock_keeps_its_counter() {
     let all = everything();
     for waiting in [Waiting::Yield, Waiting::Spin] {
-        let report = report(&Plan { waiting, ..plan(Mode::Throughput, &all) });
+        let report = report(&Plan { waiting, ..plan(Mode::Free, &all) });
         assert!(report.failed.is_empty(), "{:?}", report.failed);
         assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), all);
         for row in &report.rows {
@@ -49,8 +50,29 @@ fn every_working_lock_keeps_its_counter() {
 }
 
 #[test]
+fn each_thread_has_a_core_in_parallel() {
+    let machine = Machine::this();
+    let mut plan = plan(Mode::Parallel, &["ttas", "std"]);
+    plan.cells[0].point.threads = machine.cores.len();
+    let report = report(&plan);
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    assert!(report.rows.iter().all(|row| (row.mode, row.threads) == ("parallel", machine.cores.len())));
+}
+
+#[test]
+fn a_plan_is_fitted_into_its_time() {
+    let plan = plan(Mode::Free, &["ttas", "std"]);
+    let [least, most] = [5, 50].map(Duration::from_millis);
+    let long = plan.clone().within(Duration::MAX, least, most);
+    assert_eq!(long.window, most);
+    let short = plan.clone().within(long.takes() / 2, least, most);
+    assert!(short.takes() <= long.takes() / 2 && short.window < most, "{:?}", short.window);
+    assert_eq!(plan.within(Duration::ZERO, least, most).window, least);
+}
+
+#[test]
 fn the_baseline_is_one_times_as_fast_as_itself() {
-    let report = report(&plan(Mode::Throughput, &["qspinlock", "mcs"]));
+    let report = report(&plan(Mode::Free, &["qspinlock", "mcs"]));
     let [first, second] = &report.rows[..] else { panic!("{report:?}") };
     assert_eq!([first.ratio, first.ratio_low_quartile, first.ratio_high_quartile], [Some(1.0); 3]);
     assert_eq!((first.baseline, second.baseline), ("qspinlock", "qspinlock"));
@@ -61,12 +83,12 @@ fn the_baseline_is_one_times_as_fast_as_itself() {
 
 #[test]
 fn with_several_baselines_each_has_its_rows() {
-    let mut plan = plan(Mode::Uncontended, &["std-mutex", "parking-lot-mutex", "ttas"]);
-    plan.baselines = plan.locks[..2].to_vec();
+    let mut plan = plan(Mode::Uncontended, &["std", "parking-lot-0.13", "ttas"]);
+    plan.baselines = plan.cells[0].locks[..2].to_vec();
     let rows = report(&plan).rows;
     let found: Vec<_> = rows.iter().map(|row| (row.baseline, row.lock)).collect();
-    let of = |baseline| plan.locks.iter().map(move |lock| (baseline, lock.name()));
-    assert_eq!(found, of("std-mutex").chain(of("parking-lot-mutex")).collect::<Vec<_>>());
+    let of = |baseline| plan.cells[0].locks.iter().map(move |lock| (baseline, lock.name()));
+    assert_eq!(found, of("std").chain(of("parking-lot-0.13")).collect::<Vec<_>>());
     assert_eq!((rows[0].ratio, rows[4].ratio), (Some(1.0), Some(1.0)));
     // The same samples, compared with another.
     assert_eq!(rows[2].ns_per_op, rows[5].ns_per_op);
@@ -80,8 +102,8 @@ fn every_lock_with_readers_keeps_writers_apart_from_them() {
         .filter(|name| Candidate::named(name).is_ok_and(Candidate::has_readers))
         .collect();
     for waiting in [Waiting::Yield, Waiting::Spin] {
-        let mut plan = Plan { waiting, ..plan(Mode::Throughput, &all) };
-        plan.points[0].read_percent = Some(70);
+        let mut plan = Plan { waiting, ..plan(Mode::Free, &all) };
+        plan.cells[0].point.read_percent = Some(70);
         let report = report(&plan);
         assert!(report.failed.is_empty(), "{:?}", report.failed);
         assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), all);
@@ -92,7 +114,11 @@ fn every_lock_with_readers_keeps_writers_apart_from_them() {
 #[test]
 fn a_reader_alone_is_measured_as_one() {
     let mut plan = plan(Mode::Uncontended, &["rwsem-xadd", "std-rwlock"]);
-    plan.points = [0, 100].map(|percent| Point { read_percent: Some(percent), ..Point::ALONE }).to_vec();
+    let cell = |percent| {
+        let point = Point { read_percent: Some(percent), ..Point::ALONE };
+        Cell { point, ..plan.cells[0].clone() }
+    };
+    plan.cells = [0, 100].map(cell).to_vec();
     for row in report(&plan).rows {
         assert!(row.ns_per_op > Some(0.0), "{row:?}");
         assert_eq!(row.rmw_per_op, (row.lock == "rwsem-xadd").then_some(2.0), "{row:?}");
@@ -101,15 +127,15 @@ fn a_reader_alone_is_measured_as_one() {
 
 #[test]
 fn threads_in_a_queue_end_although_they_only_spin() {
-    let mut plan = plan(Mode::Throughput, &["mcs"]);
+    let mut plan = plan(Mode::Free, &["mcs"]);
     plan.waiting = Waiting::Spin;
-    plan.points[0].threads = 32 * Machine::this().cpus;
+    plan.cells[0].point.threads = 32 * Machine::this().cpus;
     assert!(report(&plan).failed.is_empty());
 }
 
 #[test]
 fn one_thread_alone_has_no_waits() {
-    let report = report(&plan(Mode::Uncontended, &["mcs", "ttas", "std-mutex"]));
+    let report = report(&plan(Mode::Uncontended, &["mcs", "ttas", "std"]));
     let atomics: Vec<_> = report.rows.iter().map(|row| row.rmw_per_op).collect();
     assert_eq!(atomics, [Some(2.0), Some(1.0), None]);
     for row in &report.rows {
@@ -134,9 +160,9 @@ fn hand_overs_are_timed() {
 
 #[test]
 fn a_lock_that_excludes_nobody_is_found_out() {
-    let mut plan = plan(Mode::Throughput, &["mcs", "lock-busted"]);
+    let mut plan = plan(Mode::Free, &["mcs", "lock-busted"]);
     // Sections so long that a thread is taken off its processor within one if there is only one.
-    plan.points[0].section_ns = 50_000;
+    plan.cells[0].point.section_ns = 50_000;
     plan.window = Duration::from_millis(300);
     let report = report(&plan);
     assert!(matches!(report.failed[0].failure, Failure::LostUpdates { .. }), "{report:?}");
@@ -162,7 +188,7 @@ fn calls_are_made_over_every_working_lock() {
 fn calls_over_a_lock_that_excludes_nobody_are_found_out() {
     for calls in [Calls::Open1, Calls::Lock2] {
         let mut plan = plan(Mode::Calls(calls), &["lock-busted"]);
-        plan.points[0].section_ns = 50_000;
+        plan.cells[0].point.section_ns = 50_000;
         plan.window = Duration::from_millis(300);
         let report = report(&plan);
         assert!(matches!(report.failed[0].failure, Failure::Faults { .. }), "{report:?}");
@@ -191,12 +217,12 @@ fn rounds_are_in_many_orders_and_always_complete() {
 
 #[test]
 fn a_lock_without_operations_is_no_times_as_fast() {
-    let plan = plan(Mode::Throughput, &["mcs", "ttas"]);
+    let plan = plan(Mode::Free, &["mcs", "ttas"]);
     let sample = |ns| Sample { ns_per_op: Some(ns), ..Sample::default() };
     let (none, some) = (Some(vec![sample(f64::INFINITY); 2]), Some(vec![sample(100.0); 2]));
-    let mut report = Report { rows: Vec::new(), failed: Vec::new(), spread: None };
-    add(&mut report, &plan, plan.points[0], &[some.clone(), none.clone()]);
-    add(&mut report, &plan, plan.points[0], &[none, some]);
+    let mut report = Report::default();
+    report.add(&plan, &plan.cells[0], &[some.clone(), none.clone()]);
+    report.add(&plan, &plan.cells[0], &[none, some]);
     let figures: Vec<_> = report.rows.iter().map(|row| (row.ns_per_op, row.ops_per_us, row.ratio)).collect();
     assert_eq!(figures[0], (Some(100.0), Some(10.0), Some(1.0)));
     assert_eq!(figures[1], (None, Some(0.0), Some(0.0)));

@@ -20,13 +20,27 @@ use nearlock_workload::Observer;
 use nearlock_workload::locktorture::OwnLine;
 use nearlock_workload::sections::{Mixed, Params, Shared, Worker};
 
-use super::crew::Crew;
+use super::crew::{Crew, Members};
 use super::machine::cpu_time_ns;
 use super::statistics::{Waits, jain};
 use super::{BenchError, Failure, Sample};
 
 /// Shortest warm-up: a thread may first have to be given a processor.
 const WARM_UP_LEAST: Duration = Duration::from_millis(2);
+
+fn warm_up(window: Duration) -> Duration {
+    (window / 10).max(WARM_UP_LEAST)
+}
+
+/// The window in which waits are timed.
+fn timed(window: Duration) -> Duration {
+    window / 2
+}
+
+/// How long a run takes with this counted window, without the start and the end of its threads.
+pub(super) fn takes(window: Duration) -> Duration {
+    warm_up(window) + window + timed(window)
+}
 
 /// Nothing is timed.
 const RUNNING: u32 = 0;
@@ -179,14 +193,14 @@ impl<W: Wait> Run<W> {
 
     /// Leads the threads through the windows, and returns what was counted.
     fn lead(&self, window: Duration) -> Sample {
-        std::thread::sleep((window / 10).max(WARM_UP_LEAST));
+        std::thread::sleep(warm_up(window));
         let (before, cpu_before, began) = (self.counts(), cpu_time_ns(), Instant::now());
         std::thread::sleep(window);
         let (after, cpu_after, elapsed) = (self.counts(), cpu_time_ns(), began.elapsed());
         self.timed_since_ns.store(<Os<W>>::now_ns(), Relaxed);
         // Ordering: Release, pairs with the fence in `waited_since_timed`: the moment is known.
         self.phase.0.store(TIMED, Release);
-        std::thread::sleep(window / 2);
+        std::thread::sleep(timed(window));
         self.phase.0.store(OVER, Relaxed);
         let each: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
         let operations = each.iter().sum::<u64>() as f64;
@@ -222,19 +236,19 @@ impl<W: Wait> Run<W> {
 
 /// One run of one lock.
 pub fn measure<W: Wait, L: RawLock>(
-    threads: usize,
+    members: Members,
     params: Params,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
     let shared = Arc::new(Shared::<Os<W>, L>::default());
     let worked = Arc::clone(&shared);
     let life: Life<W> = Box::new(move |run, thread| run.work(&worked, thread, params));
-    with(threads, window, life, &|| shared.counter())
+    with(members, window, life, &|| shared.counter())
 }
 
 /// The same, with threads that only read in so many of 100 sections.
 pub fn measure_mixed<W: Wait, L: RawRwLock>(
-    threads: usize,
+    members: Members,
     params: Params,
     read_percent: u64,
     window: Duration,
@@ -242,12 +256,12 @@ pub fn measure_mixed<W: Wait, L: RawRwLock>(
     let shared = Arc::new(Shared::<Os<W>, L>::default());
     let worked = Arc::clone(&shared);
     let life: Life<W> = Box::new(move |run, thread| run.work_mixed(&worked, thread, params, read_percent));
-    with(threads, window, life, &|| shared.counter())
+    with(members, window, life, &|| shared.counter())
 }
 
 /// One run of threads with such a life. `counter` is what they have counted under the lock, at the end.
 pub(super) fn with<W: Wait>(
-    threads: usize,
+    members: Members,
     window: Duration,
     life: Life<W>,
     counter: &dyn Fn() -> u64,
@@ -256,10 +270,10 @@ pub(super) fn with<W: Wait>(
         waiting: PhantomData,
         phase: OwnLine(AtomicU32::new(RUNNING)),
         timed_since_ns: AtomicU64::new(0),
-        sections: (0..threads).map(|_| OwnLine::default()).collect(),
+        sections: (0..members.threads()).map(|_| OwnLine::default()).collect(),
         outcome: Mutex::default(),
     });
     let worked = Arc::clone(&run);
-    let crew = Crew::gather(threads, move |thread| life(&worked, thread))?;
+    let crew = Crew::gather(members, move |thread| life(&worked, thread))?;
     Ok(run.end(crew, window, counter))
 }

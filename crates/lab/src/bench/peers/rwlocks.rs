@@ -5,10 +5,10 @@ use std::mem::forget;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
-use parking_lot::lock_api::RawRwLockDowngrade;
+use parking_lot_012::lock_api::RawRwLockDowngrade;
 
 #[derive(Default)]
-pub struct StdRwLock(RwLock<()>);
+pub struct Std(RwLock<()>);
 
 /// The guard of one acquisition.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl HeldGuard {
     }
 }
 
-impl StdRwLock {
+impl Std {
     /// Safety: the lock neither moves nor dies before the guards that it makes are gone.
     #[inline(always)]
     unsafe fn lasting(&self) -> &'static RwLock<()> {
@@ -48,7 +48,7 @@ impl StdRwLock {
 }
 
 // SAFETY: it is a reader-writer lock, and this is its writers' side.
-unsafe impl RawLock for StdRwLock {
+unsafe impl RawLock for Std {
     type Node = HeldGuard;
 
     #[inline(always)]
@@ -68,7 +68,7 @@ unsafe impl RawLock for StdRwLock {
 }
 
 // SAFETY: as above.
-unsafe impl RawTryLock for StdRwLock {
+unsafe impl RawTryLock for Std {
     #[inline(always)]
     unsafe fn try_lock(&self, node: &HeldGuard) -> bool {
         // SAFETY: the caller's promise.
@@ -80,7 +80,7 @@ unsafe impl RawTryLock for StdRwLock {
 }
 
 // SAFETY: it is a reader-writer lock.
-unsafe impl RawRwLock for StdRwLock {
+unsafe impl RawRwLock for Std {
     #[inline(always)]
     unsafe fn lock_shared(&self, node: &HeldGuard) {
         // SAFETY: the caller's promise.
@@ -119,10 +119,10 @@ unsafe impl RawRwLock for StdRwLock {
 }
 
 #[derive(Default)]
-pub struct ParkingLotRwLock(parking_lot::RwLock<()>);
+pub struct ParkingLot(parking_lot_012::RwLock<()>);
 
 // SAFETY: it is a reader-writer lock, and this is its writers' side.
-unsafe impl RawLock for ParkingLotRwLock {
+unsafe impl RawLock for ParkingLot {
     type Node = ();
 
     #[inline(always)]
@@ -138,7 +138,7 @@ unsafe impl RawLock for ParkingLotRwLock {
 }
 
 // SAFETY: as above.
-unsafe impl RawTryLock for ParkingLotRwLock {
+unsafe impl RawTryLock for ParkingLot {
     #[inline(always)]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         self.0.try_write().map(forget).is_some()
@@ -146,7 +146,7 @@ unsafe impl RawTryLock for ParkingLotRwLock {
 }
 
 // SAFETY: it is a reader-writer lock.
-unsafe impl RawRwLock for ParkingLotRwLock {
+unsafe impl RawRwLock for ParkingLot {
     #[inline(always)]
     unsafe fn lock_shared(&self, _node: &()) {
         forget(self.0.read());
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn readers_share_and_writers_do_not() {
-        admits_readers_or_a_writer::<StdRwLock>();
-        admits_readers_or_a_writer::<ParkingLotRwLock>();
+        admits_readers_or_a_writer::<Std>();
+        admits_readers_or_a_writer::<ParkingLot>();
     }
 }

@@ -1,0 +1,158 @@
+//! Which locks are measured, and where.
+
+use nearlock_lab::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Waiters};
+use nearlock_lab::{SUBJECTS, Subject, names};
+
+use crate::args::BenchArgs;
+use crate::report;
+
+/// What is measured if nothing else is asked for: the lock, and what it is compared with.
+const LOCK: &str = "near-mutex";
+const BASELINE: &str = "parking-lot-0.13";
+/// Then these are measured in all situations, and the other peers only where it takes little time.
+const MAIN_PEERS: [&str; 3] = ["std", BASELINE, "pthread-mutex"];
+
+#[derive(Debug, thiserror::Error)]
+enum UnfitLock {
+    #[error("--read-percent: {lock} has no readers; there are: {}", with_readers().join(", "))]
+    NoReaders { lock: &'static str },
+}
+
+/// The names of all that have readers.
+fn with_readers() -> Vec<&'static str> {
+    let all = SUBJECTS.iter().map(Candidate::Lock).chain(PEERS.iter().map(Candidate::Peer));
+    all.filter(|lock| lock.has_readers()).map(Candidate::name).collect()
+}
+
+/// Why a lock is measured, and so where.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// It was named: everywhere.
+    Named,
+    /// It is one of `all`: where it does not stand still for want of processors.
+    OneOfAll,
+    /// Nothing was asked for: where it takes little time.
+    Unasked,
+}
+
+struct Chosen {
+    lock: Candidate,
+    reason: Reason,
+}
+
+impl Chosen {
+    fn named(lock: Candidate) -> Self {
+        Self { lock, reason: Reason::Named }
+    }
+
+    fn is_measured(&self, mode: Mode) -> bool {
+        let Candidate::Peer(peer) = self.lock else { return true };
+        match self.reason {
+            Reason::Named => true,
+            Reason::OneOfAll => mode != Mode::Oversubscribed || peer.waiters == Waiters::Leave,
+            Reason::Unasked => {
+                MAIN_PEERS.contains(&peer.name) || matches!(mode, Mode::Uncontended | Mode::Parallel)
+            }
+        }
+    }
+}
+
+/// The locks and peers, and those of them that are baselines.
+pub struct Choice {
+    chosen: Vec<Chosen>,
+    pub baselines: Vec<Candidate>,
+}
+
+impl Choice {
+    /// A baseline that is not asked for is measured too. Where sections read, `all` are those with readers.
+    pub fn of(args: &BenchArgs) -> anyhow::Result<Self> {
+        let must_read = !args.read_percent.is_empty();
+        let is_open = args.locks.is_empty() && args.peers.is_empty() && args.baseline.is_empty();
+        let mut chosen = locks(args)?;
+        for name in &args.peers {
+            match name.as_str() {
+                "all" => chosen.extend(all_peers(must_read, Reason::OneOfAll)),
+                name => chosen.push(Chosen::named(Candidate::Peer(names::peer(name)?))),
+            }
+        }
+        let mut baselines: Vec<Candidate> = Vec::new();
+        for name in &args.baseline {
+            let baseline = Candidate::named(name)?;
+            if !baselines.iter().any(|other| other.name() == baseline.name()) {
+                baselines.push(baseline);
+            }
+        }
+        if is_open && !must_read {
+            chosen.extend(all_peers(must_read, Reason::Unasked));
+            baselines.push(Candidate::named(BASELINE)?);
+        }
+        let is_chosen = |lock: &Candidate| chosen.iter().any(|other| other.lock.name() == lock.name());
+        let missing: Vec<_> =
+            baselines.iter().copied().filter(|lock| !is_chosen(lock)).map(Chosen::named).collect();
+        let mut chosen: Vec<_> = missing.into_iter().chain(chosen).collect();
+        let is_baseline = |lock: Candidate| baselines.iter().any(|other| other.name() == lock.name());
+        chosen
+            .iter_mut()
+            .filter(|chosen| is_baseline(chosen.lock))
+            .for_each(|chosen| chosen.reason = Reason::Named);
+        if baselines.is_empty() {
+            baselines.push(chosen[0].lock);
+        }
+        for Chosen { lock, .. } in &chosen {
+            if must_read && !lock.has_readers() {
+                return Err(UnfitLock::NoReaders { lock: lock.name() }.into());
+            }
+            if let Candidate::Peer(peer) = lock {
+                peer.obtain()?;
+            }
+        }
+        Ok(Self { chosen, baselines })
+    }
+
+    /// The situations, with the locks that are measured in each.
+    pub fn cells(&self, situations: Vec<(Mode, Point)>) -> Vec<Cell> {
+        let cell = |(mode, point)| {
+            let locks =
+                self.chosen.iter().filter(|chosen| chosen.is_measured(mode)).map(|chosen| chosen.lock);
+            Cell { mode, point, locks: locks.collect() }
+        };
+        situations.into_iter().map(cell).collect()
+    }
+}
+
+/// Those of `--locks`.
+fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Chosen>> {
+    let must_read = !args.read_percent.is_empty();
+    let working = || {
+        let fits = |lock: &Candidate| !must_read || lock.has_readers();
+        Subject::working().map(Candidate::Lock).filter(fits).map(Chosen::named)
+    };
+    let mut chosen = Vec::new();
+    if args.locks.is_empty() {
+        if must_read {
+            chosen.extend(working());
+        } else {
+            chosen.push(Chosen::named(Candidate::Lock(names::lock(LOCK)?)));
+        }
+    }
+    for name in &args.locks {
+        match name.as_str() {
+            "all" => chosen.extend(working()),
+            name => chosen.push(Chosen::named(Candidate::Lock(names::lock(name)?))),
+        }
+    }
+    Ok(chosen)
+}
+
+/// All peers of a kind that are to be had; those that are not are named.
+fn all_peers(with_readers: bool, reason: Reason) -> impl Iterator<Item = Chosen> {
+    let here = |peer: &&'static Peer| match peer.obtain() {
+        Ok(()) => true,
+        Err(missing @ MissingPeer { .. }) => {
+            report::say(format_args!("left out: {missing}"));
+            false
+        }
+    };
+    let of_kind = PEERS.iter().filter(move |peer| peer.has_readers() == with_readers).filter(here);
+    of_kind.map(move |peer| Chosen { lock: Candidate::Peer(peer), reason })
+}

@@ -1,0 +1,196 @@
+//! In which situations locks are measured.
+
+use nearlock_lab::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Machine, Mode, Point};
+
+use crate::args::{BenchArgs, BenchMode, ThreadCount};
+
+/// Flags that the modes have no use for, or cannot obey.
+#[derive(Debug, thiserror::Error)]
+pub enum UnfitFlag {
+    #[error("--threads {threads}: 1 to {} are possible", bench::THREADS_MAX)]
+    TooManyThreads { threads: usize },
+    #[error("--threads {threads}: {} on this machine", ranges(.modes))]
+    NotInMode { threads: usize, modes: Vec<(Mode, usize, usize)> },
+    #[error("--mode {}: this machine has too few CPUs for it", .0.name())]
+    NotHere(Mode),
+    #[error("{flag} says nothing about --mode {mode}, which has {instead}: leave it out")]
+    Meaningless { flag: &'static str, mode: &'static str, instead: &'static str },
+    #[error(
+        "--read-percent {percent}: --mode uncontended measures lock and unlock of a writer (0) or a reader (100)"
+    )]
+    HalfAReader { percent: u64 },
+}
+
+/// What each mode has.
+fn ranges(modes: &[(Mode, usize, usize)]) -> String {
+    let of = |&(mode, least, most): &(Mode, usize, usize)| format!("{} has {least} to {most}", mode.name());
+    modes.iter().map(of).collect::<Vec<_>>().join(", ")
+}
+
+/// The modes if none is asked for.
+const MODES: [Mode; 4] = [Mode::Uncontended, Mode::Parallel, Mode::Free, Mode::Oversubscribed];
+/// In which numbers of threads calls are measured unless something else is asked for.
+const CALLERS: [ThreadCount; 3] = [ThreadCount::Exactly(1), ThreadCount::PerCpu(1), ThreadCount::PerCpu(4)];
+
+fn mode(mode: BenchMode) -> Mode {
+    match mode {
+        BenchMode::Uncontended => Mode::Uncontended,
+        BenchMode::Parallel => Mode::Parallel,
+        BenchMode::Free => Mode::Free,
+        BenchMode::Oversubscribed => Mode::Oversubscribed,
+        BenchMode::Handover => Mode::Handover,
+        BenchMode::Open1 => Mode::Calls(Calls::Open1),
+        BenchMode::Lock2 => Mode::Calls(Calls::Lock2),
+    }
+}
+
+/// All situations that are asked for, each once.
+///
+/// # Errors
+///
+/// If a flag has nothing to say about any of the modes, or they cannot obey it.
+pub fn of(args: &BenchArgs, machine: &Machine) -> Result<Vec<(Mode, Point)>, UnfitFlag> {
+    let mut modes: Vec<Mode> = args.mode.iter().copied().map(mode).collect();
+    if modes.is_empty() {
+        modes.extend(MODES);
+    }
+    let asked = Asked { args, machine, modes: &modes };
+    for &mode in &modes {
+        asked.has_no_more_than(mode)?;
+    }
+    asked.threads_fit()?;
+    let mut situations = Vec::new();
+    for &mode in &modes {
+        let before = situations.len();
+        for point in asked.points(mode)? {
+            if !situations.contains(&(mode, point)) {
+                situations.push((mode, point));
+            }
+        }
+        if situations.len() == before && !args.mode.is_empty() {
+            return Err(UnfitFlag::NotHere(mode));
+        }
+    }
+    Ok(situations)
+}
+
+/// What the flags ask for.
+struct Asked<'a> {
+    args: &'a BenchArgs,
+    machine: &'a Machine,
+    modes: &'a [Mode],
+}
+
+impl Asked<'_> {
+    /// Refuses flags that say nothing about the only mode.
+    fn has_no_more_than(&self, mode: Mode) -> Result<(), UnfitFlag> {
+        let Self { args, modes, .. } = *self;
+        let threads = ("--threads", !args.threads.is_empty());
+        let section = ("--section-ns", !args.section_ns.is_empty());
+        let think = ("--think-ns", !args.think_ns.is_empty());
+        let readers = ("--read-percent", !args.read_percent.is_empty());
+        let unfit: &[_] = match mode {
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed => &[],
+            Mode::Calls(_) => &[(readers, "writers only")],
+            Mode::Uncontended => {
+                &[(threads, "one thread"), (section, "empty sections"), (think, "nothing between sections")]
+            }
+            Mode::Handover => {
+                &[(threads, "two threads"), (think, "a waiter at all times"), (readers, "writers only")]
+            }
+        };
+        match unfit.iter().find(|((_, given), _)| *given && modes.len() == 1) {
+            Some(&((flag, _), instead)) => Err(UnfitFlag::Meaningless { flag, mode: mode.name(), instead }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses numbers of threads that no mode has.
+    fn threads_fit(&self) -> Result<(), UnfitFlag> {
+        let many = |mode: &&Mode| !matches!(mode, Mode::Uncontended | Mode::Handover);
+        let modes: Vec<_> = self.modes.iter().filter(many).map(|&mode| self.range(mode)).collect();
+        for threads in self.args.threads.iter().map(|threads| threads.resolve(self.machine.cpus)) {
+            if threads > bench::THREADS_MAX {
+                return Err(UnfitFlag::TooManyThreads { threads });
+            }
+            if !modes.iter().any(|&(_, least, most)| (least..=most).contains(&threads)) {
+                return Err(UnfitFlag::NotInMode { threads, modes });
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers of threads of a mode: from, to. What one mode has another one need not have again.
+    fn range(&self, mode: Mode) -> (Mode, usize, usize) {
+        let (least, most) = mode.threads(self.machine);
+        match mode {
+            Mode::Parallel if self.modes.contains(&Mode::Free) => (mode, 2, most),
+            Mode::Free if self.modes.contains(&Mode::Oversubscribed) => (mode, least, self.machine.cpus),
+            _ => (mode, least, most),
+        }
+    }
+
+    fn points(&self, mode: Mode) -> Result<Vec<Point>, UnfitFlag> {
+        let Self { args, .. } = *self;
+        Ok(match mode {
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
+                let threads = Grid::THREADS.map(ThreadCount::Exactly);
+                self.of_threads(mode, &threads, &Grid::SECTION_NS, &Grid::THINK_NS)
+            }
+            Mode::Calls(calls) => {
+                let constants = calls.constants();
+                self.of_threads(mode, &CALLERS, &[constants.section_ns], &[constants.call_ns])
+            }
+            Mode::Uncontended => {
+                let is_one = |percent: &u64| [0, 100].contains(percent);
+                if let [percent, ..] = *args.read_percent
+                    && !args.read_percent.iter().any(is_one)
+                {
+                    return Err(UnfitFlag::HalfAReader { percent });
+                }
+                let fitting =
+                    self.read_percents().into_iter().filter(|percent| percent.as_ref().is_none_or(is_one));
+                fitting.map(|read_percent| Point { read_percent, ..Point::ALONE }).collect()
+            }
+            Mode::Handover => or_default(&args.section_ns, &[HANDOVER_SECTION_NS])
+                .iter()
+                .copied()
+                .map(Point::handover)
+                .collect(),
+        })
+    }
+
+    fn read_percents(&self) -> Vec<Option<u64>> {
+        match &self.args.read_percent[..] {
+            [] => vec![None],
+            given => given.iter().copied().map(Some).collect(),
+        }
+    }
+
+    /// The situations of many threads, with these numbers and lengths unless others were given.
+    fn of_threads(
+        &self,
+        mode: Mode,
+        threads: &[ThreadCount],
+        section_ns: &[u64],
+        think_ns: &[u64],
+    ) -> Vec<Point> {
+        let Self { args, machine, .. } = *self;
+        let (_, least, most) = self.range(mode);
+        let all = or_default(&args.threads, threads).iter().map(|threads| threads.resolve(machine.cpus));
+        let mut points = Vec::new();
+        for threads in all.filter(|threads| (least..=most).contains(threads)) {
+            for &section_ns in or_default(&args.section_ns, section_ns) {
+                for &think_ns in or_default(&args.think_ns, think_ns) {
+                    let point = |read_percent| Point { threads, section_ns, think_ns, read_percent };
+                    points.extend(self.read_percents().into_iter().map(point));
+                }
+            }
+        }
+        points
+    }
+}
+
+fn or_default<'a, T>(given: &'a [T], default: &'a [T]) -> &'a [T] {
+    if given.is_empty() { default } else { given }
+}

@@ -1,0 +1,89 @@
+//! Mutexes of the standard library and of crates.
+
+use std::cell::UnsafeCell;
+use std::mem::forget;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nearlock_core::raw::RawLock;
+
+#[derive(Default)]
+pub struct Std(Mutex<()>);
+
+/// The guard of one acquisition: it cannot be had back from the lock. The compiler keeps what it consists of in
+/// registers, so that the loop costs what it does with the guard in a variable.
+#[derive(Default)]
+pub struct HeldGuard(UnsafeCell<Option<MutexGuard<'static, ()>>>);
+
+// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the node is empty
+// before and after, and nobody else looks into it.
+unsafe impl Send for HeldGuard {}
+// SAFETY: as above.
+unsafe impl Sync for HeldGuard {}
+
+// SAFETY: it is a mutex.
+unsafe impl RawLock for Std {
+    type Node = HeldGuard;
+
+    #[inline(always)]
+    unsafe fn lock(&self, node: &HeldGuard) {
+        // SAFETY: neither the lock nor the node moves or dies before the release, by the caller's promise, and the
+        // guard is gone by then.
+        let mutex: &'static Mutex<()> = unsafe { &*std::ptr::from_ref(&self.0) };
+        let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the node is in use by this acquisition alone.
+        unsafe { *node.0.get() = Some(guard) };
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, node: &HeldGuard) {
+        // SAFETY: as in `lock`.
+        drop(unsafe { (*node.0.get()).take() });
+    }
+}
+
+/// Mutexes whose guards hold nothing, and can be forgotten: name, type, and how one is released without its guard.
+macro_rules! without_guard {
+    ($($name:ident, $mutex:ty, $release:expr;)*) => {$(
+        #[derive(Default)]
+        pub struct $name($mutex);
+
+        // SAFETY: it is a mutex.
+        unsafe impl RawLock for $name {
+            type Node = ();
+
+            #[inline(always)]
+            unsafe fn lock(&self, _node: &()) {
+                forget(self.0.lock());
+            }
+
+            #[inline(always)]
+            unsafe fn unlock(&self, _node: &()) {
+                let release: unsafe fn(&$mutex) = $release;
+                // SAFETY: locked by the caller, whose guard was forgotten.
+                unsafe { release(&self.0) };
+            }
+        }
+    )*};
+}
+
+without_guard! {
+    ParkingLot012, parking_lot_012::Mutex<()>, |mutex| unsafe { mutex.force_unlock() };
+    ParkingLot013, parking_lot_013::Mutex<()>, |mutex| unsafe { mutex.force_unlock(Default::default()) };
+    Usync, usync::Mutex<()>, |mutex| unsafe { mutex.force_unlock() };
+    Spin, spin::Mutex<()>, |mutex| unsafe { mutex.force_unlock() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::peers::tests::holds_and_releases;
+
+    #[test]
+    fn a_mutex_is_held_from_lock_to_unlock() {
+        holds_and_releases::<Std>(|lock| lock.0.try_lock().is_ok());
+        holds_and_releases::<ParkingLot012>(|lock| lock.0.try_lock().is_some());
+        holds_and_releases::<ParkingLot013>(|lock| lock.0.try_lock().is_some());
+        holds_and_releases::<Usync>(|lock| lock.0.try_lock().is_some());
+        holds_and_releases::<Spin>(|lock| lock.0.try_lock().is_some());
+    }
+}

@@ -1,0 +1,108 @@
+//! Locks of the C library.
+
+use std::cell::UnsafeCell;
+
+use libc::{pthread_mutex_t, pthread_spinlock_t};
+use nearlock_core::raw::RawLock;
+
+use super::{Lock, of};
+
+/// What it is unless something else is asked for: it sleeps at once.
+pub const NORMAL: Option<Lock> = of::<Mutex<{ libc::PTHREAD_MUTEX_NORMAL }>>();
+/// Spins for a while before it sleeps.
+pub const ADAPTIVE: Option<Lock> = of::<Mutex<{ libc::PTHREAD_MUTEX_ADAPTIVE_NP }>>();
+/// Only spins.
+pub const SPIN: Option<Lock> = of::<Spin>();
+
+/// A pthread mutex of this kind.
+struct Mutex<const KIND: i32>(UnsafeCell<pthread_mutex_t>);
+
+// SAFETY: it is there for several threads.
+unsafe impl<const KIND: i32> Send for Mutex<KIND> {}
+// SAFETY: as above.
+unsafe impl<const KIND: i32> Sync for Mutex<KIND> {}
+
+impl<const KIND: i32> Default for Mutex<KIND> {
+    fn default() -> Self {
+        let initializer = match KIND {
+            libc::PTHREAD_MUTEX_ADAPTIVE_NP => libc::PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
+            _ => libc::PTHREAD_MUTEX_INITIALIZER,
+        };
+        Self(UnsafeCell::new(initializer))
+    }
+}
+
+// SAFETY: it is a mutex.
+unsafe impl<const KIND: i32> RawLock for Mutex<KIND> {
+    type Node = ();
+
+    #[inline(always)]
+    unsafe fn lock(&self, _node: &()) {
+        // SAFETY: initialized, and stays in place by the caller's promise.
+        unsafe { libc::pthread_mutex_lock(self.0.get()) };
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _node: &()) {
+        // SAFETY: locked by the caller.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+}
+
+/// `pthread_spin_lock`.
+struct Spin(UnsafeCell<pthread_spinlock_t>);
+
+// SAFETY: it is there for several threads.
+unsafe impl Send for Spin {}
+// SAFETY: as above.
+unsafe impl Sync for Spin {}
+
+impl Default for Spin {
+    fn default() -> Self {
+        let spin = UnsafeCell::new(0);
+        // SAFETY: ours.
+        unsafe { libc::pthread_spin_init(spin.get(), libc::PTHREAD_PROCESS_PRIVATE) };
+        Self(spin)
+    }
+}
+
+// SAFETY: it is a lock.
+unsafe impl RawLock for Spin {
+    type Node = ();
+
+    #[inline(always)]
+    unsafe fn lock(&self, _node: &()) {
+        // SAFETY: initialized, and stays in place by the caller's promise.
+        unsafe { libc::pthread_spin_lock(self.0.get()) };
+    }
+
+    #[inline(always)]
+    unsafe fn unlock(&self, _node: &()) {
+        // SAFETY: locked by the caller.
+        unsafe { libc::pthread_spin_unlock(self.0.get()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::peers::tests::holds_and_releases;
+
+    fn is_free<const KIND: i32>(mutex: &Mutex<KIND>) -> bool {
+        // SAFETY: initialized, in place, and released if it was acquired.
+        unsafe {
+            let free = libc::pthread_mutex_trylock(mutex.0.get()) == 0;
+            free && libc::pthread_mutex_unlock(mutex.0.get()) == 0
+        }
+    }
+
+    #[test]
+    fn a_lock_is_held_from_lock_to_unlock() {
+        holds_and_releases::<Mutex<{ libc::PTHREAD_MUTEX_NORMAL }>>(is_free);
+        holds_and_releases::<Mutex<{ libc::PTHREAD_MUTEX_ADAPTIVE_NP }>>(is_free);
+        // SAFETY: initialized, in place, and released if it was acquired.
+        holds_and_releases::<Spin>(|spin| unsafe {
+            libc::pthread_spin_trylock(spin.0.get()) == 0 && libc::pthread_spin_unlock(spin.0.get()) == 0
+        });
+    }
+}

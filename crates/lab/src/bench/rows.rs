@@ -1,0 +1,159 @@
+//! Samples of runs, and the figures that they come to.
+
+use serde::Serialize;
+
+use super::statistics::Waits;
+use super::{Candidate, Cell, Failure, Mode, Plan, Point, Quartiles, median};
+
+/// What one run of one lock came to. What a mode does not measure is `None`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
+    /// Infinite if there was no operation; `None` if it is too little to be measured.
+    pub ns_per_op: Option<f64>,
+    pub jain: Option<f64>,
+    pub cpu_ns_per_op: Option<f64>,
+    pub waits: Option<Waits>,
+}
+
+/// Figures of one lock in one situation: medians over the rounds. What was not measured is `None`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// [`Mode::name`].
+    pub mode: &'static str,
+    /// The lock.
+    pub lock: &'static str,
+    /// The lock that it is compared with.
+    pub baseline: &'static str,
+    /// See [`Point`].
+    pub threads: usize,
+    /// See [`Point`].
+    pub section_ns: u64,
+    /// See [`Point`].
+    pub think_ns: u64,
+    /// See [`Point`].
+    pub read_percent: Option<u64>,
+    /// Wall time per operation (a section, a lock and unlock, a hand-over, as the suite counts its calls), all threads
+    /// together, in ns.
+    pub ns_per_op: Option<f64>,
+    /// Operations per microsecond, all threads together.
+    pub ops_per_us: Option<f64>,
+    /// How many times as fast as the baseline.
+    pub ratio: Option<f64>,
+    /// Its lower quartile over the rounds.
+    pub ratio_low_quartile: Option<f64>,
+    /// Its upper quartile over the rounds.
+    pub ratio_high_quartile: Option<f64>,
+    /// Number of rounds.
+    pub rounds: usize,
+    /// Jain's index of the threads' shares: 1 is equal.
+    pub jain: Option<f64>,
+    /// Of 1000 waits of all rounds, 999 are no longer, in ns (to 1 %).
+    pub wait_ns_p99_9: Option<u64>,
+    /// The longest wait of all rounds, in ns.
+    pub wait_ns_max: Option<u64>,
+    /// CPU time of all threads per operation, in ns.
+    pub cpu_ns_per_op: Option<f64>,
+    /// Atomic read-modify-writes of a lock and unlock, counted by running the same source on a simulated machine, in
+    /// [`Mode::Uncontended`]. Nothing counts those of peers.
+    pub rmw_per_op: Option<f64>,
+    /// Size of the lock itself.
+    pub size_bytes: usize,
+}
+
+impl Row {
+    /// Whether it is of this situation.
+    pub fn is_of(&self, mode: Mode, point: Point) -> bool {
+        let Row { threads, section_ns, think_ns, read_percent, .. } = *self;
+        self.mode == mode.name() && Point { threads, section_ns, think_ns, read_percent } == point
+    }
+}
+
+/// A lock that failed, in which situation.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// The lock.
+    pub lock: &'static str,
+    /// The situation.
+    pub point: Point,
+    /// What it did.
+    pub failure: Failure,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// A row for each situation, baseline and lock, in this order, without locks that failed.
+    pub rows: Vec<Row>,
+    /// The locks that failed. After a hang nothing else is measured: the threads left behind disturb.
+    pub failed: Vec<Failed>,
+    /// The widest middle half of a baseline's speeds over the rounds of a situation. `None` if nothing was measured.
+    pub spread: Option<Spread>,
+}
+
+/// How far a baseline's rounds are apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// Which baseline.
+    pub baseline: &'static str,
+    /// Width of the middle half, as a share of the median.
+    pub share: f64,
+}
+
+impl Report {
+    /// The rows of one situation: for each baseline that is measured in it, one of each lock without failure.
+    pub(super) fn add(&mut self, plan: &Plan, cell: &Cell, samples: &[Option<Vec<Sample>>]) {
+        let measured = || cell.locks.iter().copied().zip(samples.iter().map(Option::as_deref));
+        for &baseline in &plan.baselines {
+            let Some((_, of_baseline)) = measured().find(|(lock, _)| lock.name() == baseline.name()) else {
+                continue;
+            };
+            let of_baseline = of_baseline.unwrap_or(&[]);
+            for (lock, samples) in measured() {
+                if let Some(samples) = samples {
+                    self.rows.push(row(plan, cell, (lock, samples), (baseline, of_baseline)));
+                }
+            }
+            let speeds = of_baseline.iter().filter_map(|sample| Some(1.0 / sample.ns_per_op?));
+            let share = Quartiles::of(speeds).and_then(|speeds| speeds.spread());
+            if let Some(share) = share.filter(|&share| self.spread.is_none_or(|widest| widest.share < share))
+            {
+                self.spread = Some(Spread { baseline: baseline.name(), share });
+            }
+        }
+    }
+}
+
+type Measured<'a> = (Candidate, &'a [Sample]);
+
+fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseline): Measured) -> Row {
+    let Cell { mode, point, .. } = *cell;
+    let ratios = samples.iter().zip(of_baseline).filter_map(|(sample, of_baseline)| {
+        let ratio = of_baseline.ns_per_op? / sample.ns_per_op?;
+        ratio.is_finite().then_some(ratio)
+    });
+    let ratio = Quartiles::of(ratios);
+    let ns_per_op = median(samples.iter().filter_map(|sample| sample.ns_per_op));
+    let mut waits = Waits::default();
+    samples.iter().filter_map(|sample| sample.waits.as_ref()).for_each(|each| waits.add(each));
+    Row {
+        mode: mode.name(),
+        lock: lock.name(),
+        baseline: baseline.name(),
+        threads: point.threads,
+        section_ns: point.section_ns,
+        think_ns: point.think_ns,
+        read_percent: point.read_percent,
+        ns_per_op: ns_per_op.filter(|ns| ns.is_finite()),
+        ops_per_us: ns_per_op.filter(|_| mode != Mode::Handover).map(|ns| 1e3 / ns),
+        ratio: ratio.map(|ratio| ratio.median),
+        ratio_low_quartile: ratio.map(|ratio| ratio.low),
+        ratio_high_quartile: ratio.map(|ratio| ratio.high),
+        rounds: plan.rounds,
+        jain: median(samples.iter().filter_map(|sample| sample.jain)),
+        wait_ns_p99_9: waits.quantile(0.999),
+        wait_ns_max: waits.max(),
+        cpu_ns_per_op: median(samples.iter().filter_map(|sample| sample.cpu_ns_per_op)),
+        rmw_per_op: (mode == Mode::Uncontended).then(|| lock.rmw_per_pair(point, plan.settings)).flatten(),
+        size_bytes: lock.size_bytes(),
+    }
+}
