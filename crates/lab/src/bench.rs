@@ -13,7 +13,8 @@
 //! | `plan.rs`, `rows.rs` | what is asked for, and what it comes to |
 //! | `candidate.rs`, `peers.rs` | what can be measured: the locks of the list, and those of others |
 //! | `throughput.rs`, `uncontended.rs`, `handover.rs`, `calls.rs` | one run of one lock, a file for each mode |
-//! | `atomics.rs` | atomic read-modify-writes, counted |
+//! | `stepping.rs`, `atomics.rs` | instructions and atomic read-modify-writes, counted: natively, and in the simulator |
+//! | `summary.rs` | means over situations |
 //! | `crew.rs`, `wait.rs` | threads that begin together, and that a run ends in time |
 //! | `machine.rs` | the machine: what it is, CPUs, the cost of the clock, the length of work |
 //! | `statistics.rs` | quartiles, Jain's index, histograms of waits |
@@ -28,6 +29,9 @@ mod peers;
 mod plan;
 mod rows;
 pub(crate) mod statistics;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod stepping;
+mod summary;
 mod throughput;
 mod uncontended;
 mod wait;
@@ -161,6 +165,7 @@ pub fn run(
         }
         report.add(plan, cell, &samples);
     }
+    report.rows.extend(summary::of(&report.rows, plan));
     Ok(report)
 }
 

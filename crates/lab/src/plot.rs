@@ -5,11 +5,13 @@
 //! | `simulated` | throughput and waits of locks against the number of threads |
 //! | `reproduced`, `listed` | a published table beside the same table simulated |
 //! | `overview` | what all tables come to |
+//! | `measured` | speed of measured locks as a multiple of a baseline's |
 //! | `panel` | a frame with its axes, and how values lie on them |
 //! | `marks` | colours, markers and labels |
 
 mod listed;
 mod marks;
+mod measured;
 mod overview;
 mod panel;
 mod reproduced;
@@ -26,6 +28,7 @@ use plotters::style::{Color, FontStyle, IntoFont, RGBColor, TextStyle, WHITE};
 use crate::names;
 use nearlock_sim::spec::MachineSpec;
 
+pub use measured::measured;
 pub use overview::{Effects, overview};
 pub use reproduced::{panels, reproduced};
 pub use simulated::simulated;

@@ -18,9 +18,9 @@
 //!
 //! Source: membarrier(2), commands `PRIVATE_EXPEDITED` and `REGISTER_PRIVATE_EXPEDITED`.
 
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use nearlock_core::native::Native;
 use nearlock_core::strong_fences;
@@ -32,6 +32,9 @@ const STRONG: u32 = 1;
 const MEMBARRIER: u32 = 2;
 
 static KIND: AtomicU32 = AtomicU32::new(UNDECIDED);
+
+/// How often every processor has been interrupted.
+static MEMBARRIERS: AtomicU64 = AtomicU64::new(0);
 
 /// See [`AsymFence::light`](nearlock_core::platform::AsymFence::light).
 #[inline(always)]
@@ -58,6 +61,8 @@ fn light_by_itself() {
 pub fn heavy() {
     if decided(&KIND, sys::register_membarrier) == MEMBARRIER {
         sys::membarrier();
+        // Relaxed: a count, beside a call that takes some microseconds.
+        MEMBARRIERS.fetch_add(1, Relaxed);
     } else {
         strong_fences::heavy::<Native>();
     }
@@ -81,6 +86,11 @@ fn decided(kind: &AtomicU32, register: impl FnOnce() -> bool) -> u32 {
 /// asymmetric fences are ordinary ones.
 pub fn register_membarrier() -> bool {
     decided(&KIND, sys::register_membarrier) == MEMBARRIER
+}
+
+/// How often a heavy side of this process has called membarrier.
+pub fn membarriers() -> u64 {
+    MEMBARRIERS.load(Relaxed)
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ use fallback as sys;
 #[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 use linux as sys;
 
-pub use fences::register_membarrier;
+pub use fences::{membarriers, register_membarrier};
 pub use nearlock_core::native::Spin;
 pub use numa::{NodeSource, machine_node_source, node_source, set_numa_node};
 pub use parker::Parker;

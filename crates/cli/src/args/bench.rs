@@ -1,5 +1,6 @@
 //! Flags of `nearlock bench`.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -67,6 +68,9 @@ pub struct BenchArgs {
     /// Set something of a lock (`nearlock list settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
+    /// Also write files into this directory: JSON, CSV, pictures as SVG, and a page of it all as HTML.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// How to write the results.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,

@@ -3,15 +3,18 @@
 mod choice;
 mod situations;
 
-use std::io;
+use std::io::{self, Write};
 use std::time::Duration;
 
-use nearlock_lab::bench::{self, BenchError, Calibration, Machine, Plan};
+use nearlock_lab::bench::{self, BenchError, Calibration, Machine, Mode, Plan};
+use nearlock_lab::plot;
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::torture::Waiting;
 
 use crate::Ending;
 use crate::args::{BenchArgs, Format, WaitPolicy};
+use crate::out::OutDir;
+use crate::report::bench::Measured;
 use crate::{progress, report};
 use choice::Choice;
 
@@ -33,6 +36,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     let machine = Machine::this();
     let plan = plan(args, &machine)?;
     plan.suits(&machine)?;
+    let out = args.out.as_deref().map(OutDir::make).transpose()?;
     warn_before(&machine, &plan);
     let calibration = Calibration::measure();
     let bar = progress::runs(plan.runs());
@@ -46,12 +50,11 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
         }
         other => other?,
     };
-    let mut out = io::stdout().lock();
-    match args.format {
-        Format::Text => report::bench::text(&mut out, &machine, &calibration, &plan, &measured.rows)?,
-        Format::Json => report::json::array(&mut out, &measured.rows)?,
-        Format::Csv => report::csv::rows(&mut out, &measured.rows)?,
+    let result = Measured { machine: &machine, calibration: &calibration, plan: &plan, rows: &measured.rows };
+    if let Some(out) = out {
+        write_files(&out, &result)?;
     }
+    write(&mut io::stdout().lock(), &result, args.format)?;
     if let Some(spread) = measured.spread.filter(|spread| spread.share > SPREAD_MAX) {
         report::say(format_args!(
             "warning: noisy machine: the middle half of {}'s rounds is {:.0} % wide; take more rounds",
@@ -63,6 +66,32 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
         report::say(format_args!("FAILURE: {} with {}: {}", failed.lock, failed.point, failed.failure));
     }
     Ok(if measured.failed.is_empty() { Ending::Success } else { Ending::CheckFailed })
+}
+
+fn write(out: &mut impl Write, result: &Measured, format: Format) -> io::Result<()> {
+    match format {
+        Format::Text => report::bench::text(out, result),
+        Format::Json => report::json::array(out, result.rows),
+        Format::Csv => report::csv::rows(out, result.rows),
+    }
+}
+
+/// The results as files: a picture of what threads have that keep their processors, and one of what the scheduler moves.
+fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
+    let mut pictures = Vec::new();
+    for modes in [&[Mode::Parallel][..], &[Mode::Free, Mode::Oversubscribed]] {
+        for baseline in &result.plan.baselines {
+            let notes =
+                [report::bench::conditions(result), "Shaded: the middle half of the rounds.".to_owned()];
+            if let Some(svg) = plot::measured(result.rows, modes, baseline.name(), &notes)? {
+                out.write(&format!("bench-{}-{}.svg", modes[0].name(), baseline.name()), svg.as_bytes())?;
+                pictures.push(svg);
+            }
+        }
+    }
+    out.write_results("bench", None, |contents, format| write(contents, result, format))?;
+    out.write("bench.html", report::bench::html(result, &pictures).as_bytes())?;
+    Ok(())
 }
 
 fn warn_before(machine: &Machine, plan: &Plan) {

@@ -1,21 +1,28 @@
 //! The benchmark's figures, for people.
 
+mod html;
+mod summary;
+
 use std::io::{self, Write};
 
 use nearlock_lab::bench::{Calibration, Calls, Cell, Machine, Mode, Plan, Row};
 use nearlock_lab::torture::Waiting;
 
 use super::text::{figures, paragraph};
+pub use html::html;
 
-/// What was measured where and how, then a table for each situation.
-pub fn text(
-    out: &mut impl Write,
-    machine: &Machine,
-    calibration: &Calibration,
-    plan: &Plan,
-    rows: &[Row],
-) -> io::Result<()> {
-    head(out, machine, calibration, plan)?;
+/// What was measured where and how.
+pub struct Measured<'a> {
+    pub machine: &'a Machine,
+    pub calibration: &'a Calibration,
+    pub plan: &'a Plan,
+    pub rows: &'a [Row],
+}
+
+/// What was measured where and how, a table for each situation, and what they come to.
+pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
+    let Measured { plan, rows, .. } = *result;
+    paragraph(out, &conditions(result))?;
     for Cell { mode, point, .. } in &plan.cells {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.is_of(*mode, *point)).collect();
         if !rows.is_empty() {
@@ -26,22 +33,25 @@ pub fn text(
     if rows.is_empty() {
         return Ok(());
     }
+    summary::text(out, result)?;
     writeln!(out)?;
     legend(out, plan)
 }
 
-fn head(out: &mut impl Write, machine: &Machine, calibration: &Calibration, plan: &Plan) -> io::Result<()> {
+/// What was measured where and how, in a line.
+pub fn conditions(Measured { machine, calibration, plan, .. }: &Measured) -> String {
     let wait = match plan.waiting {
         Waiting::Spin => "spin",
         Waiting::Yield => "yield",
     };
     let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
     let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
-    let text = format!(
-        "MEASURED: {} on {}, {} {cpus}, governor {}; {}, {}; wait {wait}; clock {:.0} ns; {} {rounds} of {} ms \
+    format!(
+        "MEASURED: {} on {}{}, {} {cpus}, governor {}; {}, {}; wait {wait}; clock {:.0} ns; {} {rounds} of {} ms \
          each",
         modes(plan).iter().map(|mode| mode.name()).collect::<Vec<_>>().join(", "),
         machine.model.as_deref().unwrap_or("an unknown processor"),
+        if machine.is_virtual { " (virtual)" } else { "" },
         machine.cpus,
         machine.governor.as_deref().unwrap_or("unknown"),
         machine.compiler,
@@ -49,8 +59,7 @@ fn head(out: &mut impl Write, machine: &Machine, calibration: &Calibration, plan
         calibration.clock_ns,
         plan.rounds,
         plan.window.as_millis(),
-    );
-    paragraph(out, &text)
+    )
 }
 
 /// The modes, in their order.
@@ -89,7 +98,7 @@ fn table(out: &mut impl Write, plan: &Plan, mode: Mode, rows: &[&Row]) -> io::Re
                 cells.extend([figure(row.jain), figure(row.cpu_ns_per_op)]);
                 cells.extend(waits());
             }
-            Mode::Uncontended => cells.push(row.rmw_per_op.map_or("-".to_owned(), |rmw| rmw.to_string())),
+            Mode::Uncontended => cells.extend([count(row.rmw_per_op), count(row.instructions_per_op)]),
             Mode::Handover => cells.extend(waits()),
         }
         cells.push(row.size_bytes.to_string());
@@ -112,9 +121,14 @@ fn columns_of(mode: Mode) -> &'static [&'static str] {
         Mode::Parallel | Mode::Free | Mode::Oversubscribed | Mode::Calls(_) => {
             &["jain", "cpu ns/op", "p99.9 us", "max us", "bytes"]
         }
-        Mode::Uncontended => &["rmw/op", "bytes"],
+        Mode::Uncontended => &["rmw/op", "ins/op", "bytes"],
         Mode::Handover => &["p99.9 us", "max us", "bytes"],
     }
+}
+
+/// What was counted.
+fn count(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |count| count.to_string())
 }
 
 /// To three or four digits, or the unit; `-` for what was not measured.
@@ -148,8 +162,8 @@ fn meaning(mode: Mode) -> &'static str {
              window of its own after the counted one"
         }
         Mode::Uncontended => {
-            "ns/op: lock and unlock by one thread, without the loop around them; rmw/op: their atomic \
-             read-modify-writes, not measured but counted by running the same source in the simulator"
+            "ns/op: lock and unlock by one thread, without the loop around them; ins/op, rmw/op: their instructions, \
+             and atomic read-modify-writes among them, counted one by one"
         }
         Mode::Handover => {
             "ns/op: from before the unlock to the waiter's return from lock, less one look at the clock; \
@@ -214,9 +228,11 @@ mod tests {
             mode: mode.name(),
             lock: lock.name(),
             baseline: lock.name(),
-            threads: point.threads,
-            section_ns: point.section_ns,
-            think_ns: point.think_ns,
+            summary: None,
+            situations: 1,
+            threads: Some(point.threads),
+            section_ns: Some(point.section_ns),
+            think_ns: Some(point.think_ns),
             read_percent: point.read_percent,
             ns_per_op: Some(123_456_789.0),
             ops_per_us: Some(1234.567),
@@ -228,7 +244,10 @@ mod tests {
             wait_ns_p99_9: Some(1_234_567_890),
             wait_ns_max: Some(12_345_678_901),
             cpu_ns_per_op: Some(123_456_789.0),
+            cpu_ratio: Some(1234.5),
+            instructions_per_op: Some(1234.25),
             rmw_per_op: Some(12.5),
+            membarriers_per_s: Some(123_456.7),
             size_bytes: 8,
         }
     }
@@ -275,18 +294,14 @@ mod tests {
             let row = widest_row(mode, lock, point);
             let mut shown = Vec::new();
             let calibration = Calibration::measure();
-            text(&mut shown, &machine, &calibration, &plan, std::slice::from_ref(&row))
+            let rows = std::slice::from_ref(&row);
+            text(&mut shown, &Measured { machine: &machine, calibration: &calibration, plan: &plan, rows })
                 .expect("memory can be written");
             let plan = Plan { baselines: vec![lock; 2], ..plan };
             let mut of_two = Vec::new();
-            text(
-                &mut of_two,
-                &machine,
-                &calibration,
-                &plan,
-                &[row.clone(), Row { ratio: Some(0.25), ..row }],
-            )
-            .expect("memory can be written");
+            let rows = &[row.clone(), Row { ratio: Some(0.25), ..row }];
+            text(&mut of_two, &Measured { machine: &machine, calibration: &calibration, plan: &plan, rows })
+                .expect("memory can be written");
             let [shown, of_two] = [shown, of_two].map(|shown| String::from_utf8(shown).expect("text"));
             for line in shown.lines().chain(of_two.lines()) {
                 assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());

@@ -13,23 +13,32 @@ pub(super) struct Sample {
     pub jain: Option<f64>,
     pub cpu_ns_per_op: Option<f64>,
     pub waits: Option<Waits>,
+    pub instructions_per_op: Option<f64>,
+    pub rmw_per_op: Option<f64>,
+    /// Of our own fences; peers' are not known.
+    pub membarriers_per_s: Option<f64>,
 }
 
-/// Figures of one lock in one situation: medians over the rounds. What was not measured is `None`.
+/// Figures of one lock in one situation, medians over the rounds; or means of several situations, which say of which in
+/// `summary`. What was not measured is `None`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// [`Mode::name`].
+    /// `None` for a situation. Else of which situations of the mode this is a mean: those without think time, or with.
+    pub summary: Option<&'static str>,
+    /// Of how many situations.
+    pub situations: usize,
+    /// [`Mode::name`]; `contended` for all modes with sections together.
     pub mode: &'static str,
     /// The lock.
     pub lock: &'static str,
     /// The lock that it is compared with.
     pub baseline: &'static str,
     /// See [`Point`].
-    pub threads: usize,
+    pub threads: Option<usize>,
     /// See [`Point`].
-    pub section_ns: u64,
+    pub section_ns: Option<u64>,
     /// See [`Point`].
-    pub think_ns: u64,
+    pub think_ns: Option<u64>,
     /// See [`Point`].
     pub read_percent: Option<u64>,
     /// Wall time per operation (a section, a lock and unlock, a hand-over, as the suite counts its calls), all threads
@@ -37,7 +46,7 @@ pub struct Row {
     pub ns_per_op: Option<f64>,
     /// Operations per microsecond, all threads together.
     pub ops_per_us: Option<f64>,
-    /// How many times as fast as the baseline.
+    /// How many times as fast as the baseline; the geometric mean of situations.
     pub ratio: Option<f64>,
     /// Its lower quartile over the rounds.
     pub ratio_low_quartile: Option<f64>,
@@ -53,9 +62,16 @@ pub struct Row {
     pub wait_ns_max: Option<u64>,
     /// CPU time of all threads per operation, in ns.
     pub cpu_ns_per_op: Option<f64>,
-    /// Atomic read-modify-writes of a lock and unlock, counted by running the same source on a simulated machine, in
-    /// [`Mode::Uncontended`]. Nothing counts those of peers.
+    /// CPU time per operation, as a multiple of the baseline's in the same round: the median, or the geometric mean of
+    /// situations.
+    pub cpu_ratio: Option<f64>,
+    /// Instructions of a lock and unlock, counted, in [`Mode::Uncontended`] on x86-64 with Linux.
+    pub instructions_per_op: Option<f64>,
+    /// Atomic read-modify-writes among them. Elsewhere, those of our locks are counted by running the same source on a simulated
+    /// machine.
     pub rmw_per_op: Option<f64>,
+    /// Calls of membarrier in a second by our fences; the greatest of situations. Those of peers are not known.
+    pub membarriers_per_s: Option<f64>,
     /// Size of the lock itself.
     pub size_bytes: usize,
 }
@@ -63,8 +79,11 @@ pub struct Row {
 impl Row {
     /// Whether it is of this situation.
     pub fn is_of(&self, mode: Mode, point: Point) -> bool {
-        let Row { threads, section_ns, think_ns, read_percent, .. } = *self;
-        self.mode == mode.name() && Point { threads, section_ns, think_ns, read_percent } == point
+        let Point { threads, section_ns, think_ns, read_percent } = point;
+        self.mode == mode.name()
+            && (self.threads, self.section_ns, self.think_ns)
+                == (Some(threads), Some(section_ns), Some(think_ns))
+            && self.read_percent == read_percent
     }
 }
 
@@ -82,7 +101,7 @@ pub struct Failed {
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// A row for each situation, baseline and lock, in this order, without locks that failed.
+    /// A row for each situation, baseline and lock, in this order, without locks that failed; then the means.
     pub rows: Vec<Row>,
     /// The locks that failed. After a hang nothing else is measured: the threads left behind disturb.
     pub failed: Vec<Failed>,
@@ -127,21 +146,30 @@ type Measured<'a> = (Candidate, &'a [Sample]);
 
 fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseline): Measured) -> Row {
     let Cell { mode, point, .. } = *cell;
-    let ratios = samples.iter().zip(of_baseline).filter_map(|(sample, of_baseline)| {
-        let ratio = of_baseline.ns_per_op? / sample.ns_per_op?;
-        ratio.is_finite().then_some(ratio)
-    });
-    let ratio = Quartiles::of(ratios);
-    let ns_per_op = median(samples.iter().filter_map(|sample| sample.ns_per_op));
+    // Over the rounds, which the lock and its baseline have together.
+    let quotients = |of: &dyn Fn(&Sample, &Sample) -> Option<f64>| {
+        let rounds = samples.iter().zip(of_baseline);
+        let quotients = rounds.filter_map(|(sample, of_baseline)| of(sample, of_baseline));
+        Quartiles::of(quotients.filter(|quotient| quotient.is_finite()))
+    };
+    let ratio = quotients(&|sample, of_baseline| Some(of_baseline.ns_per_op? / sample.ns_per_op?));
+    let cpu_ratio =
+        quotients(&|sample, of_baseline| Some(sample.cpu_ns_per_op? / of_baseline.cpu_ns_per_op?));
+    let middle = |of: fn(&Sample) -> Option<f64>| median(samples.iter().filter_map(of));
+    let ns_per_op = middle(|sample| sample.ns_per_op);
     let mut waits = Waits::default();
     samples.iter().filter_map(|sample| sample.waits.as_ref()).for_each(|each| waits.add(each));
+    let simulated = || (mode == Mode::Uncontended).then(|| lock.rmw_per_pair(point, plan.settings)).flatten();
+    let is_ours = matches!(lock, Candidate::Lock(_));
     Row {
+        summary: None,
+        situations: 1,
         mode: mode.name(),
         lock: lock.name(),
         baseline: baseline.name(),
-        threads: point.threads,
-        section_ns: point.section_ns,
-        think_ns: point.think_ns,
+        threads: Some(point.threads),
+        section_ns: Some(point.section_ns),
+        think_ns: Some(point.think_ns),
         read_percent: point.read_percent,
         ns_per_op: ns_per_op.filter(|ns| ns.is_finite()),
         ops_per_us: ns_per_op.filter(|_| mode != Mode::Handover).map(|ns| 1e3 / ns),
@@ -149,11 +177,14 @@ fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseli
         ratio_low_quartile: ratio.map(|ratio| ratio.low),
         ratio_high_quartile: ratio.map(|ratio| ratio.high),
         rounds: plan.rounds,
-        jain: median(samples.iter().filter_map(|sample| sample.jain)),
+        jain: middle(|sample| sample.jain),
         wait_ns_p99_9: waits.quantile(0.999),
         wait_ns_max: waits.max(),
-        cpu_ns_per_op: median(samples.iter().filter_map(|sample| sample.cpu_ns_per_op)),
-        rmw_per_op: (mode == Mode::Uncontended).then(|| lock.rmw_per_pair(point, plan.settings)).flatten(),
+        cpu_ns_per_op: middle(|sample| sample.cpu_ns_per_op),
+        cpu_ratio: cpu_ratio.map(|ratio| ratio.median),
+        instructions_per_op: middle(|sample| sample.instructions_per_op),
+        rmw_per_op: middle(|sample| sample.rmw_per_op).or_else(simulated),
+        membarriers_per_s: middle(|sample| sample.membarriers_per_s).filter(|_| is_ours),
         size_bytes: lock.size_bytes(),
     }
 }

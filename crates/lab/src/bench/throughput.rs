@@ -194,9 +194,11 @@ impl<W: Wait> Run<W> {
     /// Leads the threads through the windows, and returns what was counted.
     fn lead(&self, window: Duration) -> Sample {
         std::thread::sleep(warm_up(window));
+        let membarriers_before = nearlock_os::membarriers();
         let (before, cpu_before, began) = (self.counts(), cpu_time_ns(), Instant::now());
         std::thread::sleep(window);
         let (after, cpu_after, elapsed) = (self.counts(), cpu_time_ns(), began.elapsed());
+        let membarriers = nearlock_os::membarriers() - membarriers_before;
         self.timed_since_ns.store(<Os<W>>::now_ns(), Relaxed);
         // Ordering: Release, pairs with the fence in `waited_since_timed`: the moment is known.
         self.phase.0.store(TIMED, Release);
@@ -209,7 +211,8 @@ impl<W: Wait> Run<W> {
             ns_per_op: Some(elapsed.as_nanos() as f64 / operations),
             jain: jain(&each),
             cpu_ns_per_op: cpu_ns.filter(|_| operations > 0.0).map(|cpu_ns| cpu_ns / operations),
-            waits: None,
+            membarriers_per_s: Some(membarriers as f64 / elapsed.as_secs_f64()),
+            ..Sample::default()
         }
     }
 

@@ -7,14 +7,16 @@ use nearlock_core::raw::{RawLock, RawRwLock};
 
 use super::Sample;
 use super::statistics::median;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use super::stepping::executed;
 
 /// Operations between two looks at the clock: some microseconds, so that the look does not count, and so that
 /// most batches are not interrupted.
 const BATCH: u32 = 1_000;
 
 #[inline(never)]
-fn with_lock<L: RawLock>(lock: &L, node: &L::Node) {
-    for _ in 0..BATCH {
+fn with_lock<L: RawLock>(lock: &L, node: &L::Node, pairs: u32) {
+    for _ in 0..pairs {
         // SAFETY: the node is borrowed from before the lock until after the unlock, and nobody else has it.
         unsafe {
             lock.lock(node);
@@ -28,8 +30,8 @@ fn with_lock<L: RawLock>(lock: &L, node: &L::Node) {
 
 /// As a reader.
 #[inline(never)]
-fn with_lock_shared<L: RawRwLock>(lock: &L, node: &L::Node) {
-    for _ in 0..BATCH {
+fn with_lock_shared<L: RawRwLock>(lock: &L, node: &L::Node, pairs: u32) {
+    for _ in 0..pairs {
         // SAFETY: as in `with_lock`.
         unsafe {
             lock.lock_shared(node);
@@ -41,8 +43,8 @@ fn with_lock_shared<L: RawRwLock>(lock: &L, node: &L::Node) {
 
 /// The same loop, empty.
 #[inline(never)]
-fn without_lock<L: RawLock>(_lock: &L, _node: &L::Node) {
-    for _ in 0..BATCH {
+fn without_lock(pairs: u32) {
+    for _ in 0..pairs {
         black_box(());
     }
 }
@@ -57,12 +59,12 @@ pub fn measure_shared<L: RawRwLock>(window: Duration) -> Sample {
     with::<L>(window, with_lock_shared)
 }
 
-fn with<L: RawLock>(window: Duration, locked: fn(&L, &L::Node)) -> Sample {
+fn with<L: RawLock>(window: Duration, locked: fn(&L, &L::Node, u32)) -> Sample {
     on_thread_of_its_own(window, &|| {
         let (lock, node) = (L::default(), L::Node::default());
-        Box::new(move |batch| match batch {
-            Batch::Locked => locked(&lock, &node),
-            Batch::Empty => without_lock(&lock, &node),
+        Box::new(move |batch, pairs| match batch {
+            Batch::Locked => locked(&lock, &node, pairs),
+            Batch::Empty => without_lock(pairs),
         })
     })
 }
@@ -74,21 +76,49 @@ enum Batch {
     Empty,
 }
 
-/// Runs the loop that it is told to.
-type Loops = Box<dyn Fn(Batch)>;
+/// Runs the loop that it is told to, so many times around.
+type Loops = Box<dyn Fn(Batch, u32)>;
 
 /// A thread of its own, as some locks cost less in a process that never had two.
 fn on_thread_of_its_own(window: Duration, loops: &(dyn Fn() -> Loops + Sync)) -> Sample {
-    let ns_per_op = std::thread::scope(|scope| scope.spawn(|| batches(window, &loops())).join());
-    let ns_per_op = ns_per_op.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    Sample { ns_per_op, ..Sample::default() }
+    let sample = std::thread::scope(|scope| {
+        let alone = || {
+            let loops = loops();
+            // First, so that whatever a lock does once in a process or a thread is done.
+            let ns_per_op = batches(window, &loops);
+            let (instructions_per_op, rmw_per_op) = counts(&loops).unzip();
+            Sample { ns_per_op, instructions_per_op, rmw_per_op, ..Sample::default() }
+        };
+        scope.spawn(alone).join()
+    });
+    sample.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Instructions of an operation, and atomic read-modify-writes among them, without those of the loop.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn counts(loops: &Loops) -> Option<(f64, f64)> {
+    /// More of them are in the second count than in the first, so that what is around the loop falls out.
+    const PAIRS: u32 = 4;
+    let of = |batch| {
+        let [once, twice] = [PAIRS, 2 * PAIRS].map(|pairs| executed(&mut || loops(batch, pairs)));
+        let (once, twice) = (once?, twice?);
+        Some([twice.instructions - once.instructions, twice.atomics - once.atomics])
+    };
+    let (locked, empty) = (of(Batch::Locked)?, of(Batch::Empty)?);
+    let per_pair = |index: usize| (locked[index] as f64 - empty[index] as f64) / f64::from(PAIRS);
+    Some((per_pair(0), per_pair(1)))
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn counts(_loops: &Loops) -> Option<(f64, f64)> {
+    None
 }
 
 /// In ns per operation; `None` if it is too little to be measured.
 fn batches(window: Duration, loops: &Loops) -> Option<f64> {
     let batch_ns = |batch| {
         let began = Instant::now();
-        loops(batch);
+        loops(batch, BATCH);
         began.elapsed().as_nanos() as f64
     };
     let began = Instant::now();

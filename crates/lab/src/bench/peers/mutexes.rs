@@ -5,6 +5,7 @@ use std::mem::forget;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nearlock_core::raw::RawLock;
+use parking_lot_013::lock_api::GuardNoSend;
 
 #[derive(Default)]
 pub struct Std(Mutex<()>);
@@ -41,9 +42,9 @@ unsafe impl RawLock for Std {
     }
 }
 
-/// Mutexes whose guards hold nothing, and can be forgotten: name, type, and how one is released without its guard.
+/// Mutexes whose guards can be forgotten: name, type, and what the guard kept, if anything.
 macro_rules! without_guard {
-    ($($name:ident, $mutex:ty, $release:expr;)*) => {$(
+    ($($name:ident, $mutex:ty $(, $kept:expr)?;)*) => {$(
         #[derive(Default)]
         pub struct $name($mutex);
 
@@ -58,19 +59,18 @@ macro_rules! without_guard {
 
             #[inline(always)]
             unsafe fn unlock(&self, _node: &()) {
-                let release: unsafe fn(&$mutex) = $release;
                 // SAFETY: locked by the caller, whose guard was forgotten.
-                unsafe { release(&self.0) };
+                unsafe { self.0.force_unlock($($kept)?) };
             }
         }
     )*};
 }
 
 without_guard! {
-    ParkingLot012, parking_lot_012::Mutex<()>, |mutex| unsafe { mutex.force_unlock() };
-    ParkingLot013, parking_lot_013::Mutex<()>, |mutex| unsafe { mutex.force_unlock(Default::default()) };
-    Usync, usync::Mutex<()>, |mutex| unsafe { mutex.force_unlock() };
-    Spin, spin::Mutex<()>, |mutex| unsafe { mutex.force_unlock() };
+    ParkingLot012, parking_lot_012::Mutex<()>;
+    ParkingLot013, parking_lot_013::Mutex<()>, GuardNoSend::new();
+    Usync, usync::Mutex<()>;
+    Spin, spin::Mutex<()>;
 }
 
 #[cfg(test)]

@@ -1,0 +1,75 @@
+//! What the situations come to: means, and where a lock is slow.
+
+use std::io::{self, Write};
+
+use nearlock_lab::Subject;
+use nearlock_lab::bench::Row;
+
+use super::super::text::figures;
+use super::{Measured, figure};
+
+/// One of our locks with less than this share of a baseline's throughput is named.
+const SLOW: f64 = 0.9;
+
+/// The table of means and that of slow situations, where there are any.
+pub fn text(out: &mut impl Write, result: &Measured) -> io::Result<()> {
+    for baseline in &result.plan.baselines {
+        let (headers, means) = means(result.rows, baseline.name());
+        if !means.is_empty() {
+            writeln!(out, "\nmeans over situations with two threads or more, against {}", baseline.name())?;
+            writeln!(out, "{}", figures(&headers, means))?;
+        }
+        let (headers, slow) = slow(result.rows, baseline.name());
+        if !slow.is_empty() {
+            writeln!(out, "\nunder {SLOW} of the throughput of {}", baseline.name())?;
+            writeln!(out, "{}", figures(&headers, slow))?;
+        }
+    }
+    Ok(())
+}
+
+/// What stands above columns, and their lines.
+pub type Table = (Vec<&'static str>, Vec<Vec<String>>);
+
+/// Means against a baseline.
+pub fn means(rows: &[Row], baseline: &str) -> Table {
+    let headers = vec!["situations", "lock", "of", "ratio", "cpu ratio", "max us", "membarriers/s"];
+    let of = |row: &Row| {
+        let summary = row.summary.filter(|_| row.baseline == baseline)?;
+        let max_us = row.wait_ns_max.map(|ns| ns as f64 / 1e3);
+        Some(vec![
+            format!("{}, {summary}", row.mode),
+            row.lock.to_owned(),
+            row.situations.to_string(),
+            figure(row.ratio),
+            figure(row.cpu_ratio),
+            figure(max_us),
+            figure(row.membarriers_per_s),
+        ])
+    };
+    (headers, rows.iter().filter_map(of).collect())
+}
+
+/// Where our locks are slow.
+pub fn slow(rows: &[Row], baseline: &str) -> Table {
+    let headers =
+        vec!["mode", "lock", "threads", "section", "think", "ratio", "quartiles", "cpu ratio", "jain"];
+    let of = |row: &Row| {
+        let is_slow = row.ratio.is_some_and(|ratio| ratio < SLOW) && row.summary.is_none();
+        if !is_slow || row.baseline != baseline || Subject::named(row.lock).is_none() {
+            return None;
+        }
+        Some(vec![
+            row.mode.to_owned(),
+            row.lock.to_owned(),
+            row.threads?.to_string(),
+            row.section_ns?.to_string(),
+            row.think_ns?.to_string(),
+            figure(row.ratio),
+            format!("{}-{}", figure(row.ratio_low_quartile), figure(row.ratio_high_quartile)),
+            figure(row.cpu_ratio),
+            figure(row.jain),
+        ])
+    };
+    (headers, rows.iter().filter_map(of).collect())
+}
