@@ -24,6 +24,7 @@ fn everything_is_listed() {
             vec![
                 "locktorture",
                 "sections",
+                "mutex-section",
                 "context1",
                 "open1",
                 "lock2",

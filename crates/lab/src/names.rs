@@ -45,6 +45,11 @@ pub const WORKLOADS: &[Workload] = &[
         of: |c| simulate::Workload::Sections(c.sections.clone()),
     },
     Workload {
+        name: "mutex-section",
+        summary: "threads share one mutex of a program, whose sections touch lines; there may be more of them than CPUs",
+        of: |c| simulate::Workload::MutexSection(c.mutex_section.clone()),
+    },
+    Workload {
         name: "context1",
         summary: "pairs of threads that wake each other in turn, over a lock that all pairs take at each hop: \
                   UnixBench's pipe-based context switching",

@@ -3,6 +3,7 @@
 mod calls;
 mod jobs;
 mod known;
+mod mutex_section;
 mod readrandom;
 
 use nearlock_core::settings::{Setting, SettingInfo};
@@ -13,7 +14,7 @@ use nearlock_workload::will_it_scale::{CallConstants, Calls};
 
 use crate::names::suggestion;
 use crate::simulate::{
-    Context1, Limits, Locktorture, Placement, ReadRandom, Sections, Simulation, Start, Workload,
+    Context1, Limits, Locktorture, MutexSection, Placement, ReadRandom, Sections, Simulation, Start, Workload,
 };
 
 use known::{CHOICES, NUMBERS};
@@ -77,6 +78,8 @@ pub struct Configuration {
     pub locktorture: Locktorture,
     /// Parameters of sections.
     pub sections: Sections,
+    /// Parameters of a mutex's sections.
+    pub mutex_section: MutexSection,
     /// Parameters of context1.
     pub context1: Context1,
     /// Constants of open1.
@@ -125,7 +128,12 @@ struct Choice {
 
 /// All numbers of [`Configuration`].
 fn numbers() -> impl Iterator<Item = &'static Number> {
-    NUMBERS.iter().chain(calls::NUMBERS).chain(readrandom::NUMBERS).chain(jobs::numbers())
+    NUMBERS
+        .iter()
+        .chain(mutex_section::NUMBERS)
+        .chain(calls::NUMBERS)
+        .chain(readrandom::NUMBERS)
+        .chain(jobs::numbers())
 }
 
 impl Configuration {
@@ -135,6 +143,7 @@ impl Configuration {
             locks: Setting::DEFAULTS,
             locktorture: Locktorture::default(),
             sections: Sections::default(),
+            mutex_section: MutexSection::default(),
             context1: Context1::default(),
             open1: Calls::Open1.constants(),
             lock2: Calls::Lock2.constants(),

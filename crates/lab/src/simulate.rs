@@ -4,6 +4,7 @@ mod context1;
 mod erased;
 mod jobs;
 mod journal;
+mod mutex_section;
 mod readrandom;
 mod starvation;
 mod will_it_scale;
@@ -26,6 +27,7 @@ use serde::Serialize;
 use crate::lockstat::LockStatistics;
 use erased::{Chosen, Erased, InRoom, Operations, in_room};
 use journal::Journal;
+pub use mutex_section::MutexSection;
 pub use readrandom::ReadRandom;
 pub use workload::{Context1, Locktorture, Partners, Sections, Start, Statistics, Workload};
 
@@ -266,7 +268,7 @@ impl Run<'_> {
     ) -> Result<Simulated, Failure> {
         let simulation = self.0;
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(simulation.seed);
-        let machine = Machine::new(&simulation.machine, seeds.next_u64());
+        let machine = Machine::new(&simulation.workload.machine(&simulation.machine), seeds.next_u64());
         machine.set_settings(simulation.settings);
         let journal = Rc::new(Journal::new(simulation));
         spawn(simulation, &machine, &journal, &mut seeds);

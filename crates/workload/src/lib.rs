@@ -8,6 +8,7 @@ pub mod jobs;
 mod lines;
 pub mod lockref;
 pub mod locktorture;
+pub mod mutex_section;
 mod observer;
 pub mod readrandom;
 pub mod sections;

@@ -1,10 +1,26 @@
 //! Peers: locks that others wrote, to hold ours against. Native only, since their source is not written over a
 //! platform; how they wait is their own affair.
 
+mod called;
+#[cfg(target_os = "linux")]
+mod foreign;
 mod mutexes;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod pthread;
 mod rwlocks;
+/// Where libraries are loaded in another way.
+#[cfg(not(target_os = "linux"))]
+mod foreign {
+    use super::Lock;
+
+    pub const TBB_MUTEX: Option<Lock> = None;
+    pub const TBB_SPIN: Option<Lock> = None;
+    pub const CK_FAS: Option<Lock> = None;
+    pub const CK_TICKET: Option<Lock> = None;
+    pub const CK_MCS: Option<Lock> = None;
+    pub const NSYNC_MU: Option<Lock> = None;
+    pub const ABSL_MUTEX: Option<Lock> = None;
+}
 /// Where the C library is another.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod pthread {
@@ -46,7 +62,9 @@ pub enum Waiters {
 /// How a lock is measured.
 #[derive(Debug)]
 pub(super) struct Lock {
-    pub size_bytes: usize,
+    /// Sees to it that it can be made, or says why not.
+    pub obtain: fn() -> Result<(), String>,
+    pub size_bytes: fn() -> usize,
     pub measure: fn(Run<'_>) -> Outcome,
     /// With readers, if it has any.
     pub measure_mixed: Option<fn(Run<'_>) -> Outcome>,
@@ -65,6 +83,14 @@ pub const PEERS: &[Peer] = &[
     peer("pthread-mutex", "pthread_mutex_t of the C library, as it is unless asked for otherwise", Leave, pthread::NORMAL),
     peer("pthread-adaptive", "pthread_mutex_t of the C library, of the kind that spins first", Leave, pthread::ADAPTIVE),
     peer("pthread-spin", "pthread_spinlock_t of the C library", Stay, pthread::SPIN),
+    peer("tbb-mutex", "tbb::mutex of oneTBB (C++)", Leave, foreign::TBB_MUTEX),
+    peer("tbb-spin", "tbb::spin_mutex of oneTBB (C++), which yields", Leave, foreign::TBB_SPIN),
+    peer("ck-fas", "ck_spinlock_fas of Concurrency Kit (C)", Stay, foreign::CK_FAS),
+    peer("ck-ticket", "ck_spinlock_ticket of Concurrency Kit (C)", Stay, foreign::CK_TICKET),
+    peer("ck-mcs", "ck_spinlock_mcs of Concurrency Kit (C)", Stay, foreign::CK_MCS),
+    peer("nsync", "nsync_mu of nsync (C)", Leave, foreign::NSYNC_MU),
+    peer("absl", "absl::Mutex of Abseil (C++)", Leave, foreign::ABSL_MUTEX),
+    peer("near-mutex-called", "our near-mutex behind calls, as these are: what they cost", Leave, called::NEAR_MUTEX),
     peer("std-rwlock", "std::sync::RwLock of the compiler's standard library", Leave, of_rw::<rwlocks::Std>()),
     peer("parking-lot-0.12-rwlock", "parking_lot::RwLock of the crate parking_lot 0.12", Leave, of_rw::<rwlocks::ParkingLot>()),
 ];
@@ -75,13 +101,15 @@ const fn peer(name: &'static str, summary: &'static str, waiters: Waiters, lock:
 
 const fn of<L: RawLock>() -> Option<Lock> {
     let measure = |run: Run<'_>| run.of::<SpinThenYield, L>();
-    Some(Lock { size_bytes: size_of::<L>(), measure, measure_mixed: None })
+    Some(Lock { obtain: || Ok(()), size_bytes: || size_of::<L>(), measure, measure_mixed: None })
 }
 
 const fn of_rw<L: RawRwLock>() -> Option<Lock> {
-    let measure = |run: Run<'_>| run.of::<SpinThenYield, L>();
     let measure_mixed = |run: Run<'_>| run.of_mixed::<SpinThenYield, L>();
-    Some(Lock { size_bytes: size_of::<L>(), measure, measure_mixed: Some(measure_mixed) })
+    match of::<L>() {
+        Some(lock) => Some(Lock { measure_mixed: Some(measure_mixed), ..lock }),
+        None => None,
+    }
 }
 
 /// A peer that is not to be had here.
@@ -111,15 +139,14 @@ impl Peer {
     ///
     /// If it is not to be had on this system, or something has to be installed first.
     pub fn obtain(&self) -> Result<(), MissingPeer> {
-        match self.lock {
-            Some(_) => Ok(()),
-            None => Err(MissingPeer { name: self.name, reason: "it needs glibc on Linux".to_owned() }),
-        }
+        let needs_linux = || Err("it needs Linux, and glibc".to_owned());
+        let obtained = self.lock.as_ref().map_or_else(needs_linux, |lock| (lock.obtain)());
+        obtained.map_err(|reason| MissingPeer { name: self.name, reason })
     }
 
     /// Its own size.
     pub(super) fn size_bytes(&self) -> usize {
-        self.lock().size_bytes
+        (self.lock().size_bytes)()
     }
 
     /// Measures it once, with readers if the situation has any and the lock too.

@@ -137,10 +137,8 @@ mod tests {
         // Where processors are emulated there may be no traps.
         let (Some(none), Some(three), Some(six)) = (count(0), count(3), count(6)) else { return };
         assert_eq!([none.atomics, three.atomics, six.atomics], [0, 3, 6]);
-        assert_eq!(
-            six.instructions - three.instructions,
-            three.instructions - count(0).unwrap().instructions
-        );
-        assert_eq!(word.into_inner(), 9);
+        assert!(six.instructions >= three.instructions + 3 && three.instructions >= none.instructions + 3);
+        assert_eq!(count(3), Some(three), "it counts the same each time");
+        assert_eq!(word.into_inner(), 12);
     }
 }

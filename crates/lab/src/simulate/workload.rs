@@ -1,6 +1,7 @@
 //! What the threads of a simulation do: workloads with the parameters that a simulation may vary, and how they
 //! are put on a machine.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use nearlock_core::raw::RawLock;
@@ -21,6 +22,7 @@ pub use super::context1::{Context1, Partners};
 use super::erased::{Erased, Shared};
 use super::jobs;
 use super::journal::{Journal, Scribe};
+use super::mutex_section::{self, MutexSection};
 use super::readrandom::ReadRandom;
 use super::will_it_scale;
 use crate::lockstat::Class;
@@ -38,6 +40,8 @@ pub enum Workload {
     Locktorture(Locktorture),
     /// Sections of a stated length, that far apart.
     Sections(Sections),
+    /// Threads that share one mutex of a program.
+    MutexSection(MutexSection),
     /// Pairs of threads that wake each other in turn.
     Context1(Context1),
     /// Threads in loops of system calls.
@@ -121,6 +125,7 @@ impl Workload {
         match self {
             Self::Locktorture(_) => "locktorture",
             Self::Sections(_) => "sections",
+            Self::MutexSection(_) => "mutex-section",
             Self::Context1(_) => "context1",
             Self::Calls(calls, _) => calls.name(),
             Self::ReadRandom(_) => "readrandom",
@@ -133,6 +138,7 @@ impl Workload {
         match self {
             Self::Locktorture(_)
             | Self::Sections(_)
+            | Self::MutexSection(_)
             | Self::Calls(..)
             | Self::ReadRandom(_)
             | Self::Jobs(..) => 1,
@@ -148,6 +154,7 @@ impl Workload {
             | Self::Context1(_)
             | Self::Calls(..)
             | Self::ReadRandom(_) => machine.cpus(),
+            Self::MutexSection(_) => mutex_section::TASKS_MAX,
             Self::Jobs(..) => jobs::USERS_MAX,
         }
     }
@@ -157,6 +164,7 @@ impl Workload {
         match self {
             Self::Locktorture(_)
             | Self::Sections(_)
+            | Self::MutexSection(_)
             | Self::Calls(..)
             | Self::ReadRandom(_)
             | Self::Jobs(..) => 0,
@@ -181,7 +189,11 @@ impl Workload {
     /// How many locks each thread takes, one after the other.
     pub(super) fn locks_of_each(&self) -> usize {
         match self {
-            Self::Locktorture(_) | Self::Sections(_) | Self::Context1(_) | Self::ReadRandom(_) => 1,
+            Self::Locktorture(_)
+            | Self::Sections(_)
+            | Self::MutexSection(_)
+            | Self::Context1(_)
+            | Self::ReadRandom(_) => 1,
             Self::Calls(calls, _) => will_it_scale::locks_of_each(*calls),
             Self::Jobs(_, constants) => jobs::locks_of_each(constants),
         }
@@ -213,6 +225,7 @@ impl Workload {
             Self::Jobs(_, constants) => jobs::long_section_ns_max(constants),
             Self::Locktorture(_)
             | Self::Sections(_)
+            | Self::MutexSection(_)
             | Self::Context1(_)
             | Self::Calls(..)
             | Self::ReadRandom(_) => 0,
@@ -225,12 +238,21 @@ impl Workload {
         let work_ns = match self {
             Self::Locktorture(torture) => torture.section_ns + torture.think_ns + locktorture::SHORT_HOLD_NS,
             Self::Sections(sections) => sections.section_ns + 2 * sections.think_ns,
+            Self::MutexSection(section) => section.section_ns_max(machine),
             Self::Context1(context1) => context1.section_ns_max(machine),
             Self::Calls(_, constants) => will_it_scale::section_ns_max(constants, machine),
             Self::ReadRandom(read) => read.section_ns_max(machine),
             Self::Jobs(_, constants) => jobs::section_ns_max(constants, machine),
         };
         work_ns + 20 * farthest_ns as u64
+    }
+
+    /// The machine for its threads, which differs where they are known to be a program's.
+    pub(super) fn machine<'a>(&self, machine: &'a MachineSpec) -> Cow<'a, MachineSpec> {
+        match self {
+            Self::MutexSection(section) => Cow::Owned(section.machine(machine)),
+            _ => Cow::Borrowed(machine),
+        }
     }
 
     /// Between the beginnings of two threads, in ns.
@@ -268,6 +290,7 @@ impl Workload {
         match self {
             Self::Locktorture(torture) => torture.spawn::<L>(machine, simulation, journal, seeds),
             Self::Sections(sections) => sections.spawn::<L>(machine, simulation, journal, seeds),
+            Self::MutexSection(section) => section.spawn::<L>(machine, simulation, journal, seeds),
             Self::Context1(context1) => context1.spawn::<L>(machine, simulation, journal, seeds),
             Self::Calls(calls, constants) => {
                 will_it_scale::spawn::<L>(*calls, constants, machine, simulation, journal, seeds);

@@ -143,9 +143,8 @@ impl Asked<'_> {
             }
             Mode::Uncontended => {
                 let is_one = |percent: &u64| [0, 100].contains(percent);
-                if let [percent, ..] = *args.read_percent
-                    && !args.read_percent.iter().any(is_one)
-                {
+                let other = args.read_percent.iter().copied().find(|percent| !is_one(percent));
+                if let Some(percent) = other.filter(|_| self.modes.len() == 1) {
                     return Err(UnfitFlag::HalfAReader { percent });
                 }
                 let fitting =

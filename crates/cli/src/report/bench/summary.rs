@@ -52,8 +52,7 @@ pub fn means(rows: &[Row], baseline: &str) -> Table {
 
 /// Where our locks are slow.
 pub fn slow(rows: &[Row], baseline: &str) -> Table {
-    let headers =
-        vec!["mode", "lock", "threads", "section", "think", "ratio", "quartiles", "cpu ratio", "jain"];
+    let headers = vec!["mode", "lock", "threads", "section", "think", "ratio", "quartiles", "cpu ratio"];
     let of = |row: &Row| {
         let is_slow = row.ratio.is_some_and(|ratio| ratio < SLOW) && row.summary.is_none();
         if !is_slow || row.baseline != baseline || Subject::named(row.lock).is_none() {
@@ -68,7 +67,6 @@ pub fn slow(rows: &[Row], baseline: &str) -> Table {
             figure(row.ratio),
             format!("{}-{}", figure(row.ratio_low_quartile), figure(row.ratio_high_quartile)),
             figure(row.cpu_ratio),
-            figure(row.jain),
         ])
     };
     (headers, rows.iter().filter_map(of).collect())

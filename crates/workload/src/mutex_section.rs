@@ -1,0 +1,169 @@
+//! One mutex of a program: threads think, lock it, touch the lines that it protects, work, and release it.
+//!
+//! ```text
+//! loop {  think                     (for an exponential time)
+//!         lock
+//!         lines: read and write     (the first at both ends)
+//!         work of the section
+//!         unlock  }
+//! ```
+//! Thinking is memoryless, so that who asks when says nothing about the lock: with `n` threads, a mean of `t` and sections of
+//! `s` in all, the lock is asked for all the time from about `n = 1 + t/s` on. There may be more threads than processors. A section
+//! reads the first line when it enters and writes it, one more, when it leaves, so that any two that overlap lose an update.
+
+use nearlock_core::platform::{Platform, Work};
+use nearlock_core::raw::RawLock;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::lines::Lines;
+use crate::locktorture::OwnLine;
+use crate::sections::Spell;
+use crate::{LINES_MAX, Observer};
+
+/// The mutex and what it protects, each on cache lines of its own.
+#[repr(C)]
+pub struct Shared<P: Platform, L> {
+    lock: OwnLine<L>,
+    lines: Lines<P>,
+}
+
+impl<P: Platform, L: RawLock> Default for Shared<P, L> {
+    fn default() -> Self {
+        Self { lock: OwnLine(L::default()), lines: Lines::default() }
+    }
+}
+
+impl<P: Platform, L> Shared<P, L> {
+    /// How many sections left their mark. Exact once all threads have ended.
+    pub fn sections(&self) -> u64 {
+        self.lines.written()
+    }
+}
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// Work inside a section.
+    pub section: Spell,
+    /// Lines that it reads and writes, 1 to [`LINES_MAX`].
+    pub lines: usize,
+    /// Work between two sections, on average.
+    pub think: Spell,
+}
+
+/// One thread.
+pub struct Worker<'a, P: Platform, L: RawLock> {
+    shared: &'a Shared<P, L>,
+    node: &'a L::Node,
+    params: Params,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
+    /// A thread whose draws follow from `seed`. The node is exclusively its own.
+    ///
+    /// # Panics
+    ///
+    /// If there are no lines, or more than [`LINES_MAX`].
+    pub fn new(shared: &'a Shared<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
+        assert!((1..=LINES_MAX).contains(&params.lines), "{} lines", params.lines);
+        Self { shared, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
+    }
+
+    /// Thinks, locks, works and releases until the observer has had enough.
+    pub fn run(&mut self, observer: &mut impl Observer) {
+        loop {
+            let think = self.think();
+            think.pass::<P>();
+            self.section(observer);
+            if !observer.goes_on() {
+                return;
+            }
+        }
+    }
+
+    fn section(&self, observer: &mut impl Observer) {
+        let Shared { lock, lines } = self.shared;
+        observer.waiting();
+        // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
+        unsafe { lock.0.lock(self.node) };
+        observer.acquired();
+        lines.write(self.params.lines, || self.params.section.pass::<P>());
+        observer.releasing();
+        // SAFETY: locked above with this node.
+        unsafe { lock.0.unlock(self.node) };
+    }
+
+    /// How long to think next.
+    fn think(&mut self) -> Spell {
+        let Spell { ns, turns } = self.params.think;
+        let times = exponential(self.rng.next_u64());
+        let times_of = |mean: u64| (mean as f64 * times) as u64;
+        Spell { ns: times_of(ns), turns: times_of(turns) }
+    }
+}
+
+/// Exponentially distributed with mean 1, of a number of which all are as likely.
+fn exponential(random: u64) -> f64 {
+    const STEPS: f64 = (1_u64 << 53) as f64;
+    // From above 0 to 1.
+    let uniform = ((random >> 11) + 1) as f64 / STEPS;
+    -uniform.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearlock_core::classic::mcs::McsLock;
+    use nearlock_os::Os;
+
+    /// Goes on for so many sections.
+    struct Times(u64);
+
+    impl Observer for Times {
+        fn goes_on(&mut self) -> bool {
+            self.0 -= 1;
+            self.0 > 0
+        }
+    }
+
+    const SHORT: Params =
+        Params { section: Spell { ns: 0, turns: 10 }, lines: 2, think: Spell { ns: 0, turns: 20 } };
+
+    #[test]
+    fn every_section_leaves_its_mark() {
+        const EACH: u64 = if cfg!(miri) { 10 } else { 5_000 };
+        let shared = Shared::<Os, McsLock<Os>>::default();
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                let shared = &shared;
+                scope.spawn(move || {
+                    let mut node = <McsLock<Os> as RawLock>::Node::default();
+                    Worker::new(shared, &mut node, SHORT, seed).run(&mut Times(EACH));
+                });
+            }
+        });
+        assert_eq!(shared.sections(), 4 * EACH);
+    }
+
+    #[test]
+    fn thinking_is_exponential() {
+        const DRAWS: u32 = 100_000;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let drawn: Vec<f64> = (0..DRAWS).map(|_| exponential(rng.next_u64())).collect();
+        let mean = drawn.iter().sum::<f64>() / f64::from(DRAWS);
+        let share_above_two = drawn.iter().filter(|&&times| times > 2.0).count() as f64 / f64::from(DRAWS);
+        assert!((mean - 1.0).abs() < 0.02, "{mean}");
+        assert!((share_above_two - (-2.0_f64).exp()).abs() < 0.01, "{share_above_two}");
+        assert!(exponential(0).is_finite() && exponential(u64::MAX) == 0.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "17 lines")]
+    fn more_lines_than_there_are_is_refused() {
+        let shared = Shared::<Os, McsLock<Os>>::default();
+        let mut node = <McsLock<Os> as RawLock>::Node::default();
+        Worker::new(&shared, &mut node, Params { lines: 17, ..SHORT }, 1);
+    }
+}
