@@ -106,7 +106,7 @@ mod tests {
                 let cell = cell(lock.name, threads);
                 let first = simulate(&cell).unwrap();
                 assert_eq!(simulate(&cell).unwrap(), first);
-                assert!(first.ops_per_us > 0.1 && first.workload == "mutex-section", "{first:?}");
+                assert!(first.ops_per_us > 0.0 && first.workload == "mutex-section", "{first:?}");
             }
         }
     }
