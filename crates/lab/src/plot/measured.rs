@@ -40,9 +40,10 @@ pub fn measured(
     let side = (LABEL_LEFT + LABEL_MARK + names + MARGIN) as u32;
     let width = PANEL.0 * thinks.len() as u32 + side;
     let title = format!("MEASURED: {}, times as fast as {baseline}", joined(modes));
+    let instead = format!("{title}: {} locks against the number of threads", locks.len());
     let head = Head::new(title, notes, width);
     let height = head.height() + PANEL.1 * sections.len() as u32 + MARGIN as u32;
-    let svg = picture((width, height), |area| {
+    let svg = picture((width, height), &instead, |area, _| {
         head.draw(area)?;
         let mut rest = area.split_vertically(head.height()).1;
         for &section in &sections {
