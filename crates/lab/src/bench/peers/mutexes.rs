@@ -67,7 +67,7 @@ macro_rules! without_guard {
 }
 
 without_guard! {
-    ParkingLot012, parking_lot_012::Mutex<()>;
+    ParkingLot012, parking_lot::Mutex<()>;
     ParkingLot013, parking_lot_013::Mutex<()>, GuardNoSend::new();
     Usync, usync::Mutex<()>;
     Spin, spin::Mutex<()>;

@@ -5,7 +5,7 @@ use std::mem::forget;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
-use parking_lot_012::lock_api::RawRwLockDowngrade;
+use parking_lot::lock_api::RawRwLockDowngrade;
 
 #[derive(Default)]
 pub struct Std(RwLock<()>);
@@ -119,7 +119,7 @@ unsafe impl RawRwLock for Std {
 }
 
 #[derive(Default)]
-pub struct ParkingLot(parking_lot_012::RwLock<()>);
+pub struct ParkingLot(parking_lot::RwLock<()>);
 
 // SAFETY: it is a reader-writer lock, and this is its writers' side.
 unsafe impl RawLock for ParkingLot {
