@@ -66,7 +66,7 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "linux-mutex-no-osq" | "linux-mutex-heedless" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
         "linux-mutex-no-spin" => &[&MUTEX, &[MutexHandOver]],
         "near-mutex" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
-        "near-condvar" => &[&[Slowpath, CondvarWake, CondvarMove]],
+        "near-condvar" => &[&[Slowpath, CondvarWake]],
         "near-condvar-all" => &[&[Slowpath, CondvarWake, CondvarMove]],
         "freebsd-mtx-no-spin" => &[&CHAIN],
         "freebsd-mtx-preloaded" | "freebsd-mtx-no-preread" => &[&CHAIN, &[MutexOptLock, ChainCancel]],

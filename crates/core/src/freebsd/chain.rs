@@ -117,7 +117,7 @@ pub struct Abandoned<'a, P: Platform> {
 }
 
 /// The mark of a waiter that has been taken out of its queue: that of no lock.
-const TAKEN_OUT: u64 = 0;
+pub const TAKEN_OUT: u64 = 0;
 
 impl<P: Chains> Locked<'_, P> {
     /// Locks the chain of the lock at this address. The caller does not hold another chain.

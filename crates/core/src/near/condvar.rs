@@ -1,4 +1,4 @@
-//! Condition variable of the [mutex](super::mutex): a notification takes waiters out of its queue and puts them into the mutex's line.
+//! Condition variable of the [mutex](super::mutex): a broadcast takes waiters out of its queue and puts them into the mutex's line.
 //!
 //! ```text
 //! word    null  nobody waits
@@ -9,16 +9,17 @@
 //!  m -> m      `wait`: the others, who must have the same mutex
 //!  m -> null   a notification that takes the last out, or a last one that gives up
 //!
-//! a waiter    waits ---- notified ----> in the mutex's line ----> has the mutex ----> returns
-//!               |                                                 ^
-//!               +------- gave up ----> locks the mutex -----------+
+//! a waiter    waits --- notified with all others ---> in the mutex's line ---> has the mutex ---> returns
+//!               |                                                              ^
+//!               +------ notified alone, or gave up ---> locks the mutex -------+
 //! ```
 //! Word and queue change together, under the lock of the condition variable's [chain](crate::freebsd::chain).
 //!
 //! 1. The word is null if and only if the queue is empty.
 //! 2. A waiter is in the queue, and its mark says so, until a notification takes it out or it takes itself out. Whichever is first
 //!    decides: who was taken out does not give up any more, and who has given up is not taken out.
-//! 3. Who was taken out is put into the line of the mutex that it has released, and stays where it is until it has the mutex.
+//! 3. Who was taken out stays where it is until it is granted its notification, and locks the mutex then; or until it has the mutex,
+//!    into whose line it is put.
 //!
 //! **No notification is lost.** A waiter queues while it holds the mutex. So whoever locks the mutex later, changes what is waited for, and
 //! notifies, finds it in the queue: by 2 it gets the notification or has given up, and then the next one gets it. Nobody who comes
@@ -26,8 +27,10 @@
 //!
 //! **No wake-up is lost in the line.** If a waiter becomes first in the mutex's line by being put there, then it is woken, and
 //! looks for itself: nobody may hold the mutex, and so nobody may come to release it. If it stands behind others, then these
-//! leave the line some day, and see to the next one, as they do for any (invariant 2 of the mutex). So a notification wakes one
+//! leave the line some day, and see to the next one, as they do for any (invariant 2 of the mutex). So a broadcast wakes one
 //! thread at most, however many it takes out, and none if there is a line; the others wake one by one as they are given their turns.
+//! A single one that is notified wakes at once, and comes to the mutex as anybody else: in line, it would begin to wake up when it has its
+//! turn, and where the mutex is free for most of the time, those who wait for each other would wake one after the other.
 //!
 //! **Chains are locked one at a time**: who has been taken out of the one belongs to the notification until it is in the other. Waiters
 //! may wake meanwhile, by a limit or for no reason. They see by their mark what they are, and sleep on.
@@ -39,9 +42,9 @@
 //!
 //! What a notifier did before it notifies happens before the return of those it has notified, also without the mutex.
 //!
-//! Fairness: first come, first served, among those that wait. Who has been notified stands in the mutex's line as if it had come then.
-//! Source: own. The idea that waiters go over to the mutex: Linux' `FUTEX_CMP_REQUEUE` (Jelinek, 2004) for broadcasts, and *wait morphing*
-//! (Butenhof, "Programming with POSIX threads", 1997) for both; that the word names the mutex: parking_lot.
+//! Fairness: first come, first served, among those that wait. Who has been notified comes to the mutex as if it had come then.
+//! Source: own. The idea that waiters go over to the mutex: *wait morphing* (Butenhof, "Programming with POSIX threads", 1997), and for broadcasts
+//! alone Linux' `FUTEX_CMP_REQUEUE` (Jelinek, 2004); that the word names the mutex: parking_lot.
 
 pub mod monitor;
 
@@ -51,7 +54,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::Host;
 use super::mutex::NearMutex;
 use crate::events::LockEvent;
-use crate::freebsd::chain::{Locked, Queue};
+use crate::freebsd::chain::{Locked, Queue, TAKEN_OUT};
 use crate::platform::{Atomic, Platform};
 use crate::raw::RawLock;
 use crate::waiter::{Chosen, GaveUp, Limit, Signal, Waiter};
@@ -89,13 +92,13 @@ impl<P: Host> NearCondvar<P> {
     /// must have changed under it.
     #[inline]
     pub fn notify_one(&self) -> bool {
-        self.has_waiters() && self.notify(1) != 0
+        self.has_waiters() && self.wake_one()
     }
 
     /// Notifies all that wait; how many they were.
     #[inline]
     pub fn notify_all(&self) -> usize {
-        if self.has_waiters() { self.notify(usize::MAX) } else { 0 }
+        if self.has_waiters() { self.move_all() } else { 0 }
     }
 
     /// Relaxed: whoever waits has written the word while it held the mutex, which the notifier has locked since, or somebody before
@@ -105,17 +108,36 @@ impl<P: Host> NearCondvar<P> {
         !self.mutex.load(Relaxed).is_null()
     }
 
+    /// Takes up to so many out of the queue. How many they were, and their mutex.
+    fn take_out(&self, most: usize, waiters: &mut Chosen<P>) -> (usize, *const NearMutex<P>) {
+        let queue = Locked::of_unread(self);
+        let mutex = self.mutex.load(Relaxed);
+        let count = queue.take(Queue::Exclusive, most, waiters);
+        self.update(&queue);
+        (count, mutex)
+    }
+
     #[cold]
     #[inline(never)]
-    fn notify(&self, most: usize) -> usize {
+    fn wake_one(&self) -> bool {
         P::in_slow_path(|| {
             let mut waiters = Chosen::NOBODY;
-            let queue = Locked::of_unread(self);
-            let mutex = self.mutex.load(Relaxed);
-            let count = queue.take(Queue::Exclusive, most, &mut waiters);
-            self.update(&queue);
-            drop(queue);
-            // SAFETY: from here on they see that they were taken out, and go where they are put.
+            let (count, _) = self.take_out(1, &mut waiters);
+            if count != 0 {
+                P::count(LockEvent::CondvarWake);
+            }
+            waiters.grant();
+            count != 0
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn move_all(&self) -> usize {
+        P::in_slow_path(|| {
+            let mut waiters = Chosen::NOBODY;
+            let (count, mutex) = self.take_out(usize::MAX, &mut waiters);
+            // SAFETY: they see that they were taken out, and go where they are put.
             unsafe { NearMutex::put_in_line(mutex, waiters) };
             count
         })
@@ -167,10 +189,10 @@ impl<P: Host> NearCondvar<P> {
 
     /// From having released the mutex to having it again.
     fn rest(&self, waiter: &Waiter<P>, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
+        let mut signal = Signal::Woken;
         while !self.has_taken_out(waiter) {
             match waiter.rest_within(limit) {
-                Ok(Signal::Granted) => return Ok(()),
-                Ok(Signal::Woken) => {}
+                Ok(seen) => signal = seen,
                 Err(why) if self.gives_up(waiter) => {
                     P::count(LockEvent::CondvarGiveUp);
                     // SAFETY: the node is (); whoever called `wait` unlocks.
@@ -180,7 +202,14 @@ impl<P: Host> NearCondvar<P> {
                 Err(_) => P::count(LockEvent::CondvarLate),
             }
         }
-        mutex.lock_when_put_in_line(waiter);
+        if signal != Signal::Granted {
+            mutex.lock_when_put_in_line(waiter);
+        }
+        // In the mutex's line it would have the mark of that.
+        if waiter.mark.load(Relaxed) == TAKEN_OUT {
+            // SAFETY: as above.
+            unsafe { mutex.lock(&()) };
+        }
         Ok(())
     }
 

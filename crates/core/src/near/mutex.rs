@@ -245,7 +245,7 @@ impl<P: Host> NearMutex<P> {
         }
     }
 
-    /// Locks the mutex for a waiter whom others put into the line, now or soon.
+    /// Locks the mutex for a waiter whom others put into the line, now or soon; or returns when they grant it something else.
     pub(super) fn lock_when_put_in_line(&self, waiter: &Waiter<P>) {
         let place = Line::of(self).place_of(waiter);
         // It does not end without the mutex.
@@ -255,7 +255,7 @@ impl<P: Host> NearMutex<P> {
     /// Puts waiters at the end of the line, in their order; wakes whoever becomes first by that, and lets the others sleep. Only
     /// the address of the mutex is used.
     ///
-    /// Safety: they are in no queue, and go to [`lock_when_put_in_line`](Self::lock_when_put_in_line) when they wake.
+    /// Safety: they are in no queue, and go to [`lock_when_put_in_line`](Self::lock_when_put_in_line).
     pub(super) unsafe fn put_in_line(lock: *const Self, waiters: Chosen<P>) {
         // SAFETY: the caller's.
         unsafe { Line::of(lock).adopt(waiters) };

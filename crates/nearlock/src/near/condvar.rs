@@ -27,8 +27,8 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// so that no notification is used up by one that says it had none.
 ///
 /// Notifying: [`notify_all`](lock_api::Condvar::notify_all) does not wake them all, to compete for a mutex that one of them can have. It puts them into the
-/// mutex's line, asleep, and wakes at most the first; so does [`notify_one`](lock_api::Condvar::notify_one). Both return whom they have notified:
-/// whether there was one, and how many there were. They may be called with the mutex or without. If nobody waits they are a look at a word.
+/// mutex's line, asleep, and wakes at most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes whoever has waited longest. Both return
+/// whom they have notified: how many there were, and whether there was one. They may be called with the mutex or without. If nobody waits they are a look at a word.
 ///
 /// Fairness: first come, first served, among those who wait; then as for whoever comes to the mutex.
 ///

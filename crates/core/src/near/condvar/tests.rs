@@ -196,12 +196,20 @@ const HAPPENINGS: [Happening; 5] =
 struct Reference {
     waiting: VecDeque<usize>,
     in_line: VecDeque<usize>,
+    /// Notified one by one.
+    woken: Vec<usize>,
 }
 
 impl Reference {
-    fn notify(&mut self, most: usize) -> usize {
-        let count = most.min(self.waiting.len());
-        self.in_line.extend(self.waiting.drain(..count));
+    fn notify_one(&mut self) -> bool {
+        let first = self.waiting.pop_front();
+        self.woken.extend(first);
+        first.is_some()
+    }
+
+    fn notify_all(&mut self) -> usize {
+        let count = self.waiting.len();
+        self.in_line.append(&mut self.waiting);
         count
     }
 }
@@ -224,6 +232,10 @@ impl Crowd {
             reference.in_line.front().copied()
         );
         assert_eq!(Locked::<OneThread>::of(&self.mutex).count(Queue::Exclusive), reference.in_line.len());
+        for waiter in &reference.woken {
+            let waiter = &self.waiters[*waiter];
+            assert_eq!((waiter.rest(), waiter.mark.load(Relaxed)), (Signal::Granted, TAKEN_OUT));
+        }
         for (place, waiter) in reference.in_line.iter().enumerate() {
             assert_eq!(self.waiters[*waiter].is_signalled(), place == 0, "one wakes at a time");
         }
@@ -245,8 +257,8 @@ impl Crowd {
                     assert!(!self.condvar.gives_up(&self.waiters[*first]), "it has been notified");
                 }
             }
-            Happening::NotifyOne => assert_eq!(self.condvar.notify_one(), reference.notify(1) == 1),
-            Happening::NotifyAll => assert_eq!(self.condvar.notify_all(), reference.notify(usize::MAX)),
+            Happening::NotifyOne => assert_eq!(self.condvar.notify_one(), reference.notify_one()),
+            Happening::NotifyAll => assert_eq!(self.condvar.notify_all(), reference.notify_all()),
             Happening::Runs => {
                 if let Some(first) = reference.in_line.pop_front() {
                     // The next one in line is told to look by then.
