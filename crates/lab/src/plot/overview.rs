@@ -12,7 +12,7 @@ use crate::reproduce::HeadlineRow;
 
 /// Width of the picture, of the names of its lines, and what stands above and below its panel, in pixels.
 const WIDTH: u32 = 500;
-const NAMES: u32 = 200;
+const NAMES: u32 = 212;
 const TOP: u32 = 62;
 const BELOW: u32 = 58;
 /// Height of a line, in pixels.
@@ -53,8 +53,7 @@ pub fn overview(documents: &[Effects]) -> Result<Option<String>, PlotError> {
     let rows = || documents.iter().flat_map(|document| &document.rows);
     let size = (WIDTH, TOP + ROW * lines.len() as u32 + BELOW);
     let svg = picture(size, &instead(rows()), |area, hints| {
-        let heading = "How many times as fast does the new lock make it?";
-        area.draw_text(heading, &letters(Size::Title, DARK), (MARGIN, MARGIN + 6))?;
+        area.draw_text(HEADING, &letters(Size::Title, DARK), (MARGIN, MARGIN + 6))?;
         samples(area, MARGIN + 6 + LINE + 10)?;
         let figures = rows().flat_map(|row| [row.published, row.simulated, row.low, row.high]);
         let below = area.split_vertically(TOP - 26).1;
@@ -96,19 +95,24 @@ pub fn overview(documents: &[Effects]) -> Result<Option<String>, PlotError> {
 /// The colour of what is simulated.
 const COLOR: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 
+/// What stands above the lines.
+const HEADING: &str = "How many times as fast is the new lock?";
+
 fn samples(area: &Area, y: i32) -> Result<(), PlotError> {
     let mut x = MARGIN + 6;
     let name = |text: &str, x: &mut i32| -> Result<(), PlotError> {
         area.draw_text(text, &letters(Size::Body, DARK), (*x + 12, y))?;
-        *x += 12 + text_width(text) + 12;
+        *x += 12 + text_width(text) + 16;
         Ok(())
     };
     published(area, (x, y), None)?;
     name("published", &mut x)?;
+    x -= 12;
+    name("simulated:", &mut x)?;
     for class in [Class::Predicted, Class::Seen, Class::Fitted] {
         let (shape, inside) = look(class);
         marks::marker(area, (x, y), shape, inside, COLOR)?;
-        name(&format!("simulated, {}", class.name()), &mut x)?;
+        name(class.name(), &mut x)?;
     }
     Ok(())
 }
@@ -130,6 +134,12 @@ fn instead<'a>(rows: impl Iterator<Item = &'a HeadlineRow>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_heading_fits() {
+        let width = text_width(HEADING) * Size::Title as i32 / Size::Body as i32 * 11 / 10;
+        assert!(width < WIDTH as i32 - 2 * MARGIN, "{width}");
+    }
 
     #[test]
     fn each_figure_has_a_line_and_is_said() {
