@@ -49,7 +49,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     _ = killed.kill();
     _ = killed.wait();
     let before = lines(&file);
-    assert!(before >= 30, "{before}");
+    assert!((30..2 * 30 * 40).contains(&before), "{before}: it is to be killed before it ends");
     let gone_on = run(&reproduce, &kept);
     assert!(gone_on.status.success());
     // The last line may have been cut off.
@@ -58,7 +58,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     let fresh = run(&format!("{reproduce} --fresh"), &kept);
     let text = |run: Output| String::from_utf8(run.stdout).expect("results are text");
     assert!(text(gone_on) == text(fresh), "the same figures, whichever came first");
-    assert!(lines(&file) <= all + 1, "of what is simulated anew nothing is kept");
+    assert!(lines(&file) >= 2 * all, "what is simulated anew is kept anew");
 }
 
 #[test]

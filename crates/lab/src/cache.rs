@@ -3,8 +3,9 @@
 //!
 //! A figure is found by a digest of everything that it depends on: the machine with all its parameters, the workload
 //! with its constants, the lock and its settings, the number of threads, the seed, the window, and the sources of the
-//! simulator and of the locks, as they were compiled. Whoever changes one of these simulates anew. Lines that cannot be read, such as the
-//! last one of a run that was killed, are as if they were not there.
+//! simulator and of the locks, as they were compiled. Whoever changes one of these simulates anew. Lines that cannot be
+//! read, such as the last one of a run that was killed, are as if they were not there. Of the same key the last line
+//! counts. Nothing is ever taken out: the file may be deleted at any time.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,6 +20,9 @@ use crate::simulate::{Simulated, Simulation};
 
 /// Digest of the simulator's sources: `build.rs`.
 const MODEL: &str = env!("NEARLOCK_MODEL");
+
+/// The last word of a line. A line without it was cut off, maybe within a number.
+const END: &str = "v1";
 
 /// The figures of a simulation that tables are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,12 +49,12 @@ impl Figures {
     /// As they stand in the file. A number is written so that it is read as the same.
     fn line(&self, key: &str) -> String {
         let jobs = self.jobs_per_minute.map_or_else(|| "-".to_owned(), |jobs| format!("{jobs:?}"));
-        format!("{key} {:?} {jobs} {:?}\n", self.ops_per_us, self.slow_path_share)
+        format!("{key} {:?} {jobs} {:?} {END}\n", self.ops_per_us, self.slow_path_share)
     }
 
     fn read(line: &str) -> Option<(String, Self)> {
         let fields: Vec<_> = line.strip_suffix('\n')?.split(' ').collect();
-        let [key, ops, jobs, share] = fields[..] else { return None };
+        let [key, ops, jobs, share, END] = fields[..] else { return None };
         let jobs_per_minute = if jobs == "-" { None } else { Some(jobs.parse().ok()?) };
         let figures =
             Self { ops_per_us: ops.parse().ok()?, jobs_per_minute, slow_path_share: share.parse().ok()? };
@@ -98,6 +102,12 @@ impl Cache {
         }
         let known = text.split_inclusive('\n').filter_map(Figures::read).collect();
         Ok(Self { known, path: path.to_owned(), file: Mutex::new(file), failure: OnceLock::new() })
+    }
+
+    /// The same without what has been simulated: that will be added again.
+    pub fn fresh(mut self) -> Self {
+        self.known.clear();
+        self
     }
 
     /// The figures of this simulation, if it has been made.
@@ -216,13 +226,19 @@ mod tests {
         let (one, other) = (simulation(&[], "mcs", 2, 1), simulation(&[], "mcs", 2, 2));
         Cache::open(&path).unwrap().add(&one, &FIGURES);
         let whole = fs::read_to_string(&path).unwrap();
-        for cut in [1, 5, whole.len() - 33] {
-            fs::write(&path, format!("{whole}{}", &FIGURES.line(&key(&other))[..whole.len() - cut])).unwrap();
-            let cache = Cache::open(&path).unwrap();
-            assert_eq!((cache.get(&one), cache.get(&other)), (Some(FIGURES), None), "{cut}");
-            cache.add(&other, &FIGURES);
-            assert_eq!(Cache::open(&path).unwrap().get(&other), Some(FIGURES), "{cut}");
+        let line = FIGURES.line(&key(&other));
+        // With all but its end it is whole.
+        for end in 0..line.len() - 1 {
+            fs::write(&path, format!("{whole}{}", &line[..end])).unwrap();
+            // The second sees what the first has made of it.
+            for _ in 0..2 {
+                let cache = Cache::open(&path).unwrap();
+                assert_eq!((cache.get(&one), cache.get(&other)), (Some(FIGURES), None), "{end}");
+            }
+            Cache::open(&path).unwrap().add(&other, &FIGURES);
+            assert_eq!(Cache::open(&path).unwrap().get(&other), Some(FIGURES), "{end}");
         }
+        assert_eq!(Cache::open(&path).unwrap().fresh().get(&one), None);
         fs::write(&path, [0xff, b'\n', b'x']).unwrap();
         assert_eq!(Cache::open(&path).unwrap().get(&one), None);
     }

@@ -10,8 +10,8 @@ use askama::Template;
 
 use crate::date::date;
 use crate::plot::{self, Effects, PlotError};
-use crate::published::{DOCUMENTS, Document};
-use crate::reproduce::{Cell, Reproduced, Vary};
+use crate::published::{DOCUMENTS, Document, TABLES};
+use crate::reproduce::{Reproduced, Vary, mean_error};
 use view::{DocumentView, Flip, Summary};
 
 /// What was simulated, and how.
@@ -72,7 +72,7 @@ impl<'a> Page<'a> {
             date: date(std::time::SystemTime::now()),
             version: env!("CARGO_PKG_VERSION"),
             overview: plot::overview(&effects(run.reproduced))?,
-            summaries: run.reproduced.iter().map(|reproduced| Summary::new(reproduced, run.vary)).collect(),
+            summaries: run.reproduced.iter().map(Summary::new).collect(),
             documents: documents.into_iter().filter(|document| !document.tables.is_empty()).collect(),
             flips: Flip::all(run.reproduced),
         })
@@ -105,13 +105,17 @@ impl<'a> Page<'a> {
         self.run.vary == Vary::Band
     }
 
-    fn cells(&self) -> impl Iterator<Item = &Cell> {
-        self.run.reproduced.iter().flat_map(|reproduced| &reproduced.cells)
-    }
-
     /// How many cells have a published figure.
     fn published_count(&self) -> usize {
-        self.cells().filter(|cell| cell.published.is_some()).count()
+        let counted = self.run.reproduced.iter().filter_map(|table| mean_error(&table.cells, |_| true));
+        counted.map(|error| error.cells).sum()
+    }
+
+    /// Tables that are not in this run.
+    fn missing(&self) -> Vec<&'static str> {
+        let is_here =
+            |name: &&str| self.run.reproduced.iter().any(|reproduced| reproduced.table.name == *name);
+        TABLES.iter().map(|table| table.name).filter(|name| !is_here(name)).collect()
     }
 }
 

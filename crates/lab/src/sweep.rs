@@ -12,7 +12,7 @@ pub type Outcome = Result<Simulated, Failure>;
 
 /// Simulates all cells, beginning with the first, and returns what they came to, in their order.
 /// `done` is told of each that has finished: its index and outcome; by one thread at a time. If it breaks,
-/// cells that have not been begun are left out.
+/// cells that have not been begun are left out, and nothing more is told.
 pub fn run(
     simulations: &[Simulation],
     done: impl FnMut(usize, &Outcome) -> ControlFlow<()> + Send,
@@ -30,7 +30,8 @@ pub fn run(
                 let outcome = place.get_or_init(|| simulate(simulation));
                 // A panic of one call does not spoil the others.
                 let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                if done(index, outcome).is_break() {
+                // It may have been broken while this one was simulated.
+                if !broken.load(Relaxed) && done(index, outcome).is_break() {
                     broken.store(true, Relaxed);
                 }
             });

@@ -24,7 +24,7 @@ Examples:
 All tables that are asked for are simulated as one run, over all processors. What was simulated before
 is taken from a cache, in $XDG_CACHE_HOME/nearlock or ~/.cache/nearlock: a run that was ended goes on
 where it was. What the cache has is found by the machine, the workload, the lock, all their constants
-and the sources of the simulator, so that nothing old is taken for new.
+and the sources of the simulator, so that nothing old is taken for new. It may be deleted at any time.
 
 A cell is the mean over seeds, which draw where the threads run: 32 seeds up to 8 threads, 16 up to
 36, 8 above (--quick: 8, 3 and 2, and half the window); 3 where a whole run is simulated (--quick: 1,
@@ -47,8 +47,8 @@ least and the greatest of the cell so changed and the cell itself; without --ban
 that no real machine has.";
 
 const MECHANISMS_OF: &str = "\
---mechanisms does the same with each of these, but for changes to what is so already, and shows the errors of all \
-cells under each change. CSV then has the columns table, variation, variant, threads, simulated, published, error and row; \
+--mechanisms moves each of these alone, but for changes to what is so already, with all seeds and jobs, and shows the errors of \
+all cells under each change. CSV then has the columns table, variation, variant, threads, simulated, published, error and row; \
 JSON has one more key, variation. It is `NAME.KEY=VALUE`; empty or null for the table as it is.";
 
 /// What stands below the flags.
@@ -96,11 +96,11 @@ pub struct ReproduceArgs {
     /// Exit with 1 if a table misses its bound on the mean absolute error.
     #[arg(long)]
     pub check: bool,
-    /// Simulate everything anew: take nothing from the cache.
+    /// Simulate everything anew, whatever the cache has; it gets the new figures.
     #[arg(long)]
     pub fresh: bool,
     /// Write the results into this directory too: of each table a picture (SVG), JSON and CSV, and all of them as one
-    /// page, report.html, which needs no network, and evidence.md. It is made if it is not there; files of the same name are
+    /// page, report.html, which needs no network, and evidence.md (but with --mechanisms). It is made if it is not there; files of the same name are
     /// replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -119,11 +119,11 @@ impl ReproduceArgs {
         words.join(" ")
     }
 
-    /// Where simulations are kept, unless nothing is to be taken from there, or there is no place for it.
+    /// Where simulations are kept, if there is a place for it.
     pub fn cache(&self) -> Option<PathBuf> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let caches = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-        caches.filter(|_| !self.fresh).map(|caches| caches.join("nearlock/simulations"))
+        caches.map(|caches| caches.join("nearlock/simulations"))
     }
 
     /// The changes that are asked for.

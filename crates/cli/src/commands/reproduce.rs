@@ -21,7 +21,7 @@ use crate::{progress, report};
 pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let tables = match args.tables.as_slice() {
         [] => TABLES.iter().collect(),
-        names => names.iter().map(|name| Table::named(name)).collect::<Result<Vec<_>, _>>()?,
+        names => once_each(names).map(Table::named).collect::<Result<Vec<_>, _>>()?,
     };
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     let vary = args.vary();
@@ -34,6 +34,7 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     }
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let cache = args.cache().and_then(|path| Cache::open(&path).inspect_err(not_kept).ok());
+    let cache = if args.fresh { cache.map(Cache::fresh) } else { cache };
     let Simulated { all, mut ending } = simulate(&reproductions, cache.as_ref(), args.format)?;
     if let Some(failure) = cache.as_ref().and_then(Cache::failure) {
         not_kept(failure);
@@ -53,6 +54,12 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     }
     write(&mut io::stdout().lock(), &all, vary, args.format)?;
     Ok(ending)
+}
+
+/// Names in their order, each once.
+fn once_each(names: &[String]) -> impl Iterator<Item = &str> {
+    let first = |&(index, name): &(usize, &String)| !names[..index].contains(name);
+    names.iter().enumerate().filter(first).map(|(_, name)| name.as_str())
 }
 
 /// Says that simulations will have to be made again.

@@ -176,12 +176,15 @@ mod tests {
         };
         assert_eq!(says(1.0, &[], Vary::Nothing), "holds");
         assert_eq!(says(1.4, &[], Vary::Nothing), "DOES NOT HOLD");
-        assert_eq!(says(1.0, &[("a.b=1", 1.1)], Vary::Band), "holds over the whole band");
+        assert_eq!(says(1.0, &[("a.b=1", 1.1)], Vary::Band), "holds with each parameter moved alone");
         assert_eq!(says(1.0, &[("a.b=1", 1.1)], Vary::Mechanisms), "holds with every change");
         let varied = [("a.b=1", 1.4), ("a.b=2", 1.0), ("a.b=3", 1.5)];
         assert_eq!(says(1.0, &varied, Vary::Band), "holds, but not with a.b=1, a.b=3");
         assert_eq!(says(1.4, &varied, Vary::Band), "DOES NOT HOLD, but does with a.b=2");
-        assert_eq!(says(1.4, &[("a.b=1", 1.4)], Vary::Band), "DOES NOT HOLD, nor anywhere in the band");
+        assert_eq!(
+            says(1.4, &[("a.b=1", 1.4)], Vary::Band),
+            "DOES NOT HOLD, nor with any parameter moved alone"
+        );
     }
 
     #[test]

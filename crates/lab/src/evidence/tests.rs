@@ -1,5 +1,6 @@
 use super::*;
 use crate::published::{Row, TABLES, Table};
+use crate::reproduce::Cell;
 use crate::reproduce::Varied;
 
 /// All cells, `factor` times as much as published, or 1.
@@ -32,8 +33,9 @@ fn every_table_is_on_both_pages_with_its_claim_and_all_cells() {
             assert!(html.contains(&format!("<h3 id=\"{0}\">{0}</h3>", claim.table)), "{}", claim.table);
             assert!(markdown.contains(&format!("\n### {}\n", claim.table)), "{}", claim.table);
             assert!(markdown.contains(claim.claim), "{}", claim.table);
+            assert!(html.contains(&claim.claim.replace('\'', "&#39;")), "{}", claim.table);
         }
-        let count = page.cells().count();
+        let count = page.run.reproduced.iter().map(|reproduced| reproduced.cells.len()).sum::<usize>();
         assert_eq!(
             markdown.matches(" fitted |\n").count()
                 + markdown.matches(" seen |\n").count()
@@ -75,7 +77,7 @@ fn what_does_not_fit_and_what_turns_round_is_said() {
     all[0].varied[0].cells[flip.unwrap()].simulated = 0.1;
     page(&all, |page| {
         let markdown = page.markdown().unwrap();
-        let turned = "cna-locktorture: \"CNA is ahead of stock from 8 threads up\" no longer holds";
+        let turned = "cna-locktorture, CNA is ahead of stock from 8 threads up: no longer holds";
         assert!(markdown.contains(turned), "{markdown}");
         assert!(page.html().unwrap().contains("holds, but not with machine.jitter=0"));
     });
@@ -87,7 +89,14 @@ fn a_run_of_one_table_is_a_page_of_one_table() {
     page(&all[1..2], |page| {
         assert_eq!((page.documents.len(), page.summaries.len()), (1, 1));
         assert!(page.overview().is_some());
+        let (html, markdown) = (page.html().unwrap(), page.markdown().unwrap());
+        for text in [html, markdown] {
+            assert!(
+                text.contains("1 of 12 tables") && text.contains("Not in it: cna-locktorture, cna-open1, ")
+            );
+        }
     });
+    page(&all, |page| assert!(!page.html().unwrap().contains("Not in it")));
     // The slow paths have no figure that stands for the table.
     let share = all.iter().position(|reproduced| reproduced.table.name == "mutex-slowpath-share").unwrap();
     page(&all[share..=share], |page| assert!(page.overview().is_none() && page.html().is_ok()));

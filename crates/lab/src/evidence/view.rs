@@ -15,26 +15,27 @@ const NAMED: usize = 6;
 /// A line of the table of tables.
 pub(super) struct Summary {
     pub name: &'static str,
-    /// Mean absolute error in %.
-    pub error: String,
-    pub cells: usize,
-    /// Sentences that hold, and all.
+    /// Mean absolute error by class, with the number of cells.
+    pub errors: Vec<String>,
+    /// Conclusions that hold, and all.
     pub hold: usize,
     pub statements: usize,
-    /// Sentences that are turned round by some change.
+    /// Conclusions that are turned round by some change.
     pub hang: usize,
     /// Cells whose band has the published figure, and those with a band.
     pub within: (usize, usize),
 }
 
 impl Summary {
-    pub fn new(reproduced: &Reproduced, _vary: Vary) -> Self {
+    pub fn new(reproduced: &Reproduced) -> Self {
         let verdicts = reproduced.verdicts();
-        let error = mean_error(&reproduced.cells, |_| true);
+        let shown = |class| match mean_error(&reproduced.cells, |cell| cell.class == class) {
+            Some(error) => format!("{} ({})", percent(error.mean), error.cells),
+            None => "-".to_owned(),
+        };
         Self {
             name: reproduced.table.name,
-            error: error.map_or_else(|| "-".to_owned(), |error| percent(error.mean)),
-            cells: error.map_or(0, |error| error.cells),
+            errors: Class::ALL.map(shown).into(),
             hold: verdicts.iter().filter(|verdict| verdict.holds).count(),
             statements: verdicts.len(),
             hang: verdicts.iter().filter(|verdict| !verdict.otherwise.is_empty()).count(),
@@ -70,6 +71,8 @@ impl DocumentView {
 pub(super) struct TableView {
     pub name: &'static str,
     pub claim: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
     /// Workload, machine and unit.
     pub setting: String,
     /// A picture for each variant.
@@ -98,7 +101,8 @@ pub(super) struct TableView {
 impl TableView {
     fn new(claim: &'static Claim, reproduced: &Reproduced, vary: Vary) -> Result<Self, PageError> {
         let Reproduced { table, cells, .. } = reproduced;
-        let classes = Class::ALL.into_iter().filter(|&class| cells.iter().any(|cell| cell.class == class));
+        let drawn = || cells.iter().filter(|cell| !table.is_by_definition(cell.variant));
+        let classes = Class::ALL.into_iter().filter(|&class| drawn().any(|cell| cell.class == class));
         let mut misfits: Vec<&Cell> =
             cells.iter().filter(|cell| cell.error.is_some_and(|error| error.abs() > FITS)).collect();
         misfits.sort_by(|a, b| off(b).total_cmp(&off(a)));
@@ -107,16 +111,18 @@ impl TableView {
             let (published, simulated) = (effect.published.name(), effect.simulated.name());
             format!("{} at {}: published {published}, simulated {simulated}", effect.variant, effect.row)
         });
-        let fitted = cells.iter().filter(|c| c.class == Class::Fitted && !table.is_by_definition(c.variant));
+        let fitted = drawn().filter(|cell| cell.class == Class::Fitted);
         let choices: BTreeSet<_> = table.seen().iter().map(|cells| cells.choice).collect();
         Ok(Self {
             name: table.name,
             claim: claim.claim,
+            source: table.source,
             setting: format!("{} on {}; {}", table.workloads(), table.machines(), table.unit),
             panels: plot::panels(table, cells)?,
             classes: classes.map(Class::name).collect(),
             has_deviations: cells.iter().any(|cell| cell.published_sd.is_some()),
-            has_first: cells.iter().any(|cell| cell.row.threads().is_some()) && table.variants.len() > 1,
+            has_first: cells.iter().filter(|cell| cell.row.threads().is_some()).count()
+                > table.variants.len(),
             first: table.variants[0].name,
             errors: errors(cells),
             within: match within_band(cells) {
@@ -203,8 +209,7 @@ impl Flip {
         for reproduced in reproduced {
             for verdict in reproduced.verdicts() {
                 let becomes = if verdict.holds { "no longer holds" } else { "holds" };
-                let conclusion =
-                    format!("{}: \"{}\" {becomes}", reproduced.table.name, verdict.statement.text);
+                let conclusion = format!("{}, {}: {becomes}", reproduced.table.name, verdict.statement.text);
                 for flip in flips.iter_mut().filter(|flip| verdict.otherwise.contains(&flip.setting.as_str()))
                 {
                     flip.conclusions.push(conclusion.clone());

@@ -76,7 +76,7 @@ pub(super) fn draw(
                 continue;
             };
             if let Some((low, high)) = cell.low.zip(cell.high) {
-                marks::line(whole, &[at(row, low), at(row, high)], color.mix(0.4).stroke_width(5))?;
+                marks::span(whole, at(row, low), at(row, high), color)?;
             }
             if let Some(mean) = cell.published {
                 marks::line(whole, &[at(row, mean), at(row, cell.simulated)], GREY.stroke_width(1))?;

@@ -113,6 +113,8 @@ pub(super) fn marker(
 
 /// Draws a dot, smaller than any marker.
 pub(super) fn dot(area: &Area, at: (i32, i32), color: RGBColor) -> Result<(), PlotError> {
+    // A ring, so that it is seen on a marker.
+    area.draw(&Circle::new(at, RADIUS, WHITE.filled()))?;
     Ok(area.draw(&Circle::new(at, RADIUS - 1, color.filled()))?)
 }
 
@@ -133,7 +135,18 @@ pub(super) fn band(
     color: RGBColor,
 ) -> Result<(), PlotError> {
     let around: Vec<_> = low.iter().chain(high.iter().rev()).copied().collect();
-    Ok(area.draw(&Polygon::new(around, color.mix(0.18)))?)
+    area.draw(&Polygon::new(around, color.mix(0.18)))?;
+    line(area, low, color.stroke_width(1))?;
+    line(area, high, color.stroke_width(1))
+}
+
+/// Draws a horizontal bar with ends, behind a marker.
+pub(super) fn span(area: &Area, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Result<(), PlotError> {
+    line(area, &[from, to], color.mix(0.35).stroke_width(7))?;
+    for (x, y) in [from, to] {
+        line(area, &[(x, y - 5), (x, y + 5)], color.stroke_width(2))?;
+    }
+    Ok(())
 }
 
 /// Draws a vertical bar with ends: from one height to another.

@@ -11,8 +11,8 @@ use crate::published::Class;
 use crate::reproduce::HeadlineRow;
 
 /// Width of the picture, of the names of its lines, and what stands above and below its panel, in pixels.
-const WIDTH: u32 = 500;
-const NAMES: u32 = 212;
+const WIDTH: u32 = 560;
+const NAMES: u32 = 236;
 const TOP: u32 = 62;
 const BELOW: u32 = 58;
 /// Height of a line, in pixels.
@@ -33,8 +33,8 @@ enum Line<'a> {
     Row(&'a HeadlineRow),
 }
 
-/// Draws them, by document. The least and the greatest over the variations are a broad line behind the simulated figure. `None` if there are
-/// no figures.
+/// Draws them, by document. The least and the greatest over the variations are a broad line behind the simulated
+/// figure. `None` if there are no figures.
 ///
 /// # Errors
 ///
@@ -75,11 +75,9 @@ pub fn overview(documents: &[Effects]) -> Result<Option<String>, PlotError> {
                 }
                 Line::Row(row) => {
                     area.draw_text(row.words, &letters(Size::Body, DARK), (MARGIN + 8, y))?;
-                    marks::line(
-                        area,
-                        &[at(index, row.low), at(index, row.high)],
-                        COLOR.mix(0.35).stroke_width(9),
-                    )?;
+                    if row.low < row.high {
+                        marks::span(area, at(index, row.low), at(index, row.high), COLOR)?;
+                    }
                     let (shape, inside) = look(row.class);
                     marks::marker(area, at(index, row.simulated), shape, inside, COLOR)?;
                     published(area, at(index, row.published), None)?;

@@ -208,7 +208,7 @@ pub(super) fn published(area: &Area, at: (i32, i32), deviation: Option<(i32, i32
 }
 
 /// The line of the first variant, in the others' panels.
-const FIRST: RGBColor = RGBColor(0x99, 0x99, 0x99);
+const FIRST: RGBColor = RGBColor(0x77, 0x77, 0x77);
 
 /// Draws the panel of a variant.
 fn panel(

@@ -294,7 +294,7 @@ pub(super) const RWSEM_SERIES: &[Statement] = &[
         expected: Expected::Below(0.05),
     },
     Statement {
-        text: "with the series all mixes gain instead",
+        text: "with the series but for its last patch all mixes gain instead",
         compared: Compared::Base { of: &["preread+spin"], rows: MIXES },
         expected: Expected::Above(0.05),
     },

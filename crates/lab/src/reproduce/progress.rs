@@ -70,8 +70,12 @@ impl Progress {
             let cell = at(CELL).map_or(f64::NAN, of);
             let reference = at(REFERENCE).map_or(f64::NAN, of);
             let changes = (FIRST_CHANGE..).map_while(move |variation| at(variation).map(of));
-            // Of a share that is nothing there is no multiple.
-            let moved = move |change| if reference == 0.0 { change } else { cell * change / reference };
+            let scale = self.table.scale;
+            let moved = move |change: f64| match scale {
+                // Of a share that is next to nothing a multiple says nothing.
+                Scale::SlowPathPercent => (cell + change - reference).clamp(0.0, 100.0),
+                _ => cell * change / reference,
+            };
             [cell].into_iter().chain(changes.map(moved))
         };
         let this = means(Column::Variant(variant));

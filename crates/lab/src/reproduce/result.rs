@@ -116,7 +116,7 @@ impl Verdict<'_> {
         let others = self.otherwise.join(", ");
         let (whole, nowhere) = match vary {
             Vary::Nothing => ("", ""),
-            Vary::Band => (" over the whole band", ", nor anywhere in the band"),
+            Vary::Band => (" with each parameter moved alone", ", nor with any parameter moved alone"),
             Vary::Mechanisms => (" with every change", ", nor with any change"),
         };
         match (self.holds, others.as_str()) {
@@ -170,7 +170,7 @@ impl Reproduced {
             simulated: simulated_here,
             low: varied().fold(f64::INFINITY, f64::min),
             high: varied().fold(f64::NEG_INFINITY, f64::max),
-            class: of.class,
+            class: weaker(of, base.map(|base| &self.cells[base])),
         })
     }
 
@@ -205,9 +205,15 @@ impl Reproduced {
             variant: cell.variant,
             published: Effect::of(self.table.ratio(of.mean, to.mean), insignificant),
             simulated: Effect::of(simulated, insignificant),
-            class: cell.class,
+            class: weaker(cell, base),
         })
     }
+}
+
+/// How far a ratio of two cells is a test: no further than either of them, but for one that is what it is by definition.
+fn weaker(of: &Cell, to: Option<&Cell>) -> Class {
+    let base = to.filter(|base| !base.is_by_definition());
+    base.map_or(of.class, |base| of.class.min(base.class))
 }
 
 /// Whether a difference counts, published and simulated.
@@ -221,7 +227,7 @@ pub struct EffectRow {
     pub published: Effect,
     /// What the simulated figures say, with the same margin.
     pub simulated: Effect,
-    /// The class of the variant's cell.
+    /// The weaker of the classes of the two cells.
     pub class: Class,
 }
 
@@ -238,7 +244,7 @@ pub struct HeadlineRow {
     pub low: f64,
     /// The greatest.
     pub high: f64,
-    /// The class of the variant's cell.
+    /// The weaker of the classes of the two cells.
     pub class: Class,
 }
 

@@ -444,3 +444,36 @@ fn a_run_to_the_end_is_shorter_where_effort_is_saved_and_where_nothing_was_set()
     assert_eq!(jobs(Effort::Full, Vary::Band, &[])[..2], [all, all.div_ceil(4)]);
     assert_eq!(jobs(Effort::Quick, Vary::Band, &["aim7-shared.jobs=9".to_owned()]), [9]);
 }
+
+#[test]
+fn a_share_is_moved_by_a_difference_and_a_time_by_a_ratio() {
+    let figure = |table: &str, figures: [&[f64]; 2], variant| {
+        let table = Table::named(table).unwrap();
+        let mut progress = Progress::new(table, table.rows(), Vary::Band, &[]);
+        for (column, figures) in figures.iter().enumerate() {
+            insert(&mut progress, column, figures);
+        }
+        let cell = progress.cell(0, variant);
+        [cell.simulated, cell.low.unwrap(), cell.high.unwrap()]
+    };
+    // What a change does is simulated with nine tenths of the cell: that is 0.9 * (6 - 1) more of a share, and six times a time.
+    let share = figure("mutex-slowpath-share", [&[60.0, 50.0], &[1.0, 6.0]], 1);
+    assert!(share.iter().zip([1.0, 1.0, 5.5]).all(|(a, b)| (a - b).abs() < 1e-9), "{share:?}");
+    let time = figure("freebsd-make", [&[1.0, 1.0], &[1.08, 1.35]], 1);
+    assert!(time.iter().zip([125.0, 100.0, 125.0]).all(|(a, b)| (a - b).abs() < 1e-9), "{time:?}");
+}
+
+#[test]
+fn an_effect_is_no_better_tested_than_what_it_is_compared_with() {
+    let table = Table::named("cna-open1").unwrap();
+    let reproduced = Reproduced { table, cells: of_published(table, 1.0), varied: vec![] };
+    let class = |threads| {
+        let effects = reproduced.effects();
+        effects.iter().find(|e| e.variant == "cna" && e.row.threads() == Some(threads)).unwrap().class
+    };
+    // Stock is fitted at 142 threads and seen at 36; CNA is predicted at both.
+    assert_eq!((class(142), class(36)), (Class::Fitted, Class::Seen));
+    let table = Table::named("cna-context1").unwrap();
+    let reproduced = Reproduced { table, cells: of_published(table, 1.0), varied: vec![] };
+    assert_eq!(reproduced.effects()[0].class, Class::Seen, "what is 1 by definition fits nothing");
+}
