@@ -3,7 +3,7 @@
 //!
 //! A figure is found by a digest of everything that it depends on: the machine with all its parameters, the workload
 //! with its constants, the lock and its settings, the number of threads, the seed, the window, and the sources of the
-//! simulator and of the locks, as they were compiled. Whoever changes one of these simulates anew. Lines that cannot be
+//! simulator and of the locks, with their compiler. Whoever changes one of these simulates anew. Lines that cannot be
 //! read, such as the last one of a run that was killed, are as if they were not there. Of the same key the last line
 //! counts. Nothing is ever taken out: the file may be deleted at any time.
 
@@ -20,6 +20,8 @@ use crate::simulate::{Simulated, Simulation};
 
 /// Digest of the simulator's sources: `build.rs`.
 const MODEL: &str = env!("NEARLOCK_MODEL");
+/// What compiled them, and for which processor: homes are shared by machines.
+const BUILT: &str = concat!(env!("NEARLOCK_RUSTC"), " ", env!("NEARLOCK_TARGET"));
 
 /// The last word of a line. A line without it was cut off, maybe within a number.
 const END: &str = "v1";
@@ -152,7 +154,7 @@ pub(crate) fn key(simulation: &Simulation) -> String {
     } = simulation;
     let lock = lock.name;
     let text = format!(
-        "{MODEL} {machine:?} {workload:?} {lock} {placement:?} {start:?} {threads} {seed} {settings:?} {limits:?}"
+        "{MODEL} {BUILT} {machine:?} {workload:?} {lock} {placement:?} {start:?} {threads} {seed} {settings:?} {limits:?}"
     );
     Sha256::digest(text).iter().take(16).fold(String::new(), |mut hex, byte| {
         _ = write!(hex, "{byte:02x}");
