@@ -111,6 +111,11 @@ impl<'a> Page<'a> {
         counted.map(|error| error.cells).sum()
     }
 
+    /// All tables that there are.
+    fn tables(&self) -> usize {
+        TABLES.len()
+    }
+
     /// Tables that are not in this run.
     fn missing(&self) -> Vec<&'static str> {
         let is_here =

@@ -20,35 +20,15 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::parker::Parker;
-use nearlock_core::platform::{Atomic, Park, Platform, Work};
+use nearlock_core::platform::{Atomic, Park, Work};
 use nearlock_core::raw::RawLock;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::lines::Lines;
+use crate::lines::LockedLines;
 use crate::locktorture::OwnLine;
 use crate::sections::Spell;
 use crate::{LINES_MAX, Observer};
-
-/// A lock and what it protects, each on cache lines of its own.
-#[repr(C)]
-pub struct Shared<P: Platform, L> {
-    lock: OwnLine<L>,
-    lines: Lines<P>,
-}
-
-impl<P: Platform, L: RawLock> Default for Shared<P, L> {
-    fn default() -> Self {
-        Self { lock: OwnLine(L::default()), lines: Lines::default() }
-    }
-}
-
-impl<P: Platform, L> Shared<P, L> {
-    /// How many hops left their mark. Exact once all threads have ended.
-    pub fn hops(&self) -> u64 {
-        self.lines.written()
-    }
-}
 
 /// Where the two of a pair sleep.
 #[repr(C)]
@@ -86,7 +66,7 @@ pub enum Side {
 
 /// One of the two threads of a pair.
 pub struct Partner<'a, P: Park, L: RawLock> {
-    shared: &'a Shared<P, L>,
+    shared: &'a LockedLines<P, L>,
     pair: &'a Pair<P>,
     side: Side,
     node: &'a L::Node,
@@ -102,7 +82,7 @@ impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
     ///
     /// If there are no lines, or more than [`LINES_MAX`].
     pub fn new(
-        shared: &'a Shared<P, L>,
+        shared: &'a LockedLines<P, L>,
         pair: &'a Pair<P>,
         side: Side,
         node: &'a mut L::Node,
@@ -140,15 +120,9 @@ impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
 
     fn hop(&mut self, observer: &mut impl Observer) {
         self.params.think.vary((self.rng.next_u64() >> 32) as u32).pass::<P>();
-        let Shared { lock, lines } = self.shared;
-        observer.waiting();
+        let Params { section, lines, .. } = self.params;
         // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
-        unsafe { lock.0.lock(self.node) };
-        observer.acquired();
-        lines.write(self.params.lines, || self.params.section.pass::<P>());
-        observer.releasing();
-        // SAFETY: locked above with this node.
-        unsafe { lock.0.unlock(self.node) };
+        unsafe { self.shared.section(self.node, lines, observer, || section.pass::<P>()) };
     }
 }
 
@@ -170,7 +144,7 @@ mod tests {
 
     /// Hops of the two sides of each of `pairs` pairs.
     fn hops<L: RawLock>(pairs: usize, each: [u64; 2], params: Params) -> u64 {
-        let shared = Shared::<Os, L>::default();
+        let shared = LockedLines::<Os, L>::default();
         let places: Vec<Pair<Os>> = (0..pairs).map(|_| Pair::default()).collect();
         std::thread::scope(|scope| {
             for pair in &places {
@@ -184,7 +158,7 @@ mod tests {
                 }
             }
         });
-        shared.hops()
+        shared.sections()
     }
 
     const SHORT: Params =
@@ -209,7 +183,7 @@ mod tests {
     #[should_panic(expected = "0 lines")]
     fn a_section_without_lines_is_refused() {
         let mut node = <McsLock<Os> as RawLock>::Node::default();
-        let (shared, pair) = (Shared::<Os, McsLock<Os>>::default(), Pair::default());
+        let (shared, pair) = (LockedLines::<Os, McsLock<Os>>::default(), Pair::default());
         Partner::new(&shared, &pair, Side::First, &mut node, Params { lines: 0, ..SHORT }, 1);
     }
 }

@@ -15,5 +15,5 @@ pub mod sections;
 pub mod will_it_scale;
 
 pub use gate::{Exclusive, Gate};
-pub use lines::LINES_MAX;
+pub use lines::{LINES_MAX, LockedLines};
 pub use observer::Observer;

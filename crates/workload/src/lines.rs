@@ -3,7 +3,9 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::platform::{Atomic, Platform};
+use nearlock_core::raw::RawLock;
 
+use crate::Observer;
 use crate::locktorture::OwnLine;
 
 /// More lines than any section touches.
@@ -47,6 +49,50 @@ impl<P: Platform> Lines<P> {
     /// How many writers' sections left their mark. Exact once all threads have ended.
     pub(crate) fn written(&self) -> u64 {
         self.0[0].0.load(Relaxed)
+    }
+}
+
+/// A lock and the lines that it protects, each on cache lines of its own.
+#[repr(C)]
+pub struct LockedLines<P: Platform, L> {
+    lock: OwnLine<L>,
+    lines: Lines<P>,
+}
+
+impl<P: Platform, L: RawLock> Default for LockedLines<P, L> {
+    fn default() -> Self {
+        Self { lock: OwnLine(L::default()), lines: Lines::default() }
+    }
+}
+
+impl<P: Platform, L: RawLock> LockedLines<P, L> {
+    /// A section of so many lines that does `work`.
+    ///
+    /// # Safety
+    ///
+    /// The node is the calling thread's own, not in use, and stays in place.
+    pub(crate) unsafe fn section(
+        &self,
+        node: &L::Node,
+        lines: usize,
+        observer: &mut impl Observer,
+        work: impl FnOnce(),
+    ) {
+        observer.waiting();
+        // SAFETY: the caller's promise.
+        unsafe { self.lock.0.lock(node) };
+        observer.acquired();
+        self.lines.write(lines, work);
+        observer.releasing();
+        // SAFETY: locked above with this node.
+        unsafe { self.lock.0.unlock(node) };
+    }
+}
+
+impl<P: Platform, L> LockedLines<P, L> {
+    /// How many sections left their mark. Exact once all threads have ended.
+    pub fn sections(&self) -> u64 {
+        self.lines.written()
     }
 }
 

@@ -16,30 +16,9 @@ use nearlock_core::raw::RawLock;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::lines::Lines;
-use crate::locktorture::OwnLine;
+use crate::lines::LockedLines;
 use crate::sections::Spell;
 use crate::{LINES_MAX, Observer};
-
-/// The mutex and what it protects, each on cache lines of its own.
-#[repr(C)]
-pub struct Shared<P: Platform, L> {
-    lock: OwnLine<L>,
-    lines: Lines<P>,
-}
-
-impl<P: Platform, L: RawLock> Default for Shared<P, L> {
-    fn default() -> Self {
-        Self { lock: OwnLine(L::default()), lines: Lines::default() }
-    }
-}
-
-impl<P: Platform, L> Shared<P, L> {
-    /// How many sections left their mark. Exact once all threads have ended.
-    pub fn sections(&self) -> u64 {
-        self.lines.written()
-    }
-}
 
 /// What the threads do.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +33,7 @@ pub struct Params {
 
 /// One thread.
 pub struct Worker<'a, P: Platform, L: RawLock> {
-    shared: &'a Shared<P, L>,
+    shared: &'a LockedLines<P, L>,
     node: &'a L::Node,
     params: Params,
     rng: Xoshiro256PlusPlus,
@@ -66,7 +45,7 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     /// # Panics
     ///
     /// If there are no lines, or more than [`LINES_MAX`].
-    pub fn new(shared: &'a Shared<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
+    pub fn new(shared: &'a LockedLines<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
         assert!((1..=LINES_MAX).contains(&params.lines), "{} lines", params.lines);
         Self { shared, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
@@ -84,15 +63,9 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     }
 
     fn section(&self, observer: &mut impl Observer) {
-        let Shared { lock, lines } = self.shared;
-        observer.waiting();
+        let Params { section, lines, .. } = self.params;
         // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
-        unsafe { lock.0.lock(self.node) };
-        observer.acquired();
-        lines.write(self.params.lines, || self.params.section.pass::<P>());
-        observer.releasing();
-        // SAFETY: locked above with this node.
-        unsafe { lock.0.unlock(self.node) };
+        unsafe { self.shared.section(self.node, lines, observer, || section.pass::<P>()) };
     }
 
     /// How long to think next.
@@ -134,7 +107,7 @@ mod tests {
     #[test]
     fn every_section_leaves_its_mark() {
         const EACH: u64 = if cfg!(miri) { 10 } else { 5_000 };
-        let shared = Shared::<Os, McsLock<Os>>::default();
+        let shared = LockedLines::<Os, McsLock<Os>>::default();
         std::thread::scope(|scope| {
             for seed in 0..4 {
                 let shared = &shared;
@@ -162,7 +135,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "17 lines")]
     fn more_lines_than_there_are_is_refused() {
-        let shared = Shared::<Os, McsLock<Os>>::default();
+        let shared = LockedLines::<Os, McsLock<Os>>::default();
         let mut node = <McsLock<Os> as RawLock>::Node::default();
         Worker::new(&shared, &mut node, Params { lines: 17, ..SHORT }, 1);
     }

@@ -6,7 +6,8 @@ use nearlock_core::raw::RawLock;
 use nearlock_sim::placement::shuffle;
 use nearlock_sim::spec::{Access, MachineSpec};
 use nearlock_sim::{Machine, Sim};
-use nearlock_workload::context1::{Pair, Params, Partner, Shared, Side};
+use nearlock_workload::LockedLines;
+use nearlock_workload::context1::{Pair, Params, Partner, Side};
 use nearlock_workload::sections::Spell;
 use rand_core::Rng;
 
@@ -92,7 +93,7 @@ impl Context1 {
             think: spell(self.think_ns),
         };
         let shared: Vec<_> = (0..self.locks as usize)
-            .map(|lock| Rc::new(machine.place(lock % spec.sockets, Shared::<Sim, L>::default())))
+            .map(|lock| Rc::new(machine.place(lock % spec.sockets, LockedLines::<Sim, L>::default())))
             .collect();
         let pairs: Vec<_> = cpus
             .chunks(2)

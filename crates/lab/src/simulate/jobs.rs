@@ -12,7 +12,7 @@ use rand_core::Rng;
 
 use super::Simulation;
 use super::journal::Journal;
-use super::workload::{queue_node, seat_on};
+use super::workload::{queue_node, seat};
 
 /// More users than any publication has; as many as a qspinlock can name.
 pub(super) const USERS_MAX: usize = 10_000;
@@ -64,8 +64,7 @@ fn params(constants: &Constants) -> Params {
     }
 }
 
-/// Puts them on the machine: the users on the CPUs that the seed draws, or one after the other on all CPUs if they are
-/// more.
+/// Puts them on the machine, whose CPUs may be fewer than the users.
 pub(super) fn spawn<G: Gate>(
     constants: &Constants,
     machine: &Machine,
@@ -73,14 +72,11 @@ pub(super) fn spawn<G: Gate>(
     journal: &Rc<Journal>,
     seeds: &mut impl Rng,
 ) {
-    let Simulation { machine: spec, threads, placement, .. } = simulation;
-    let some = placement.cpus(spec, spec.cpus().min(*threads), seeds.next_u64());
-    let cpus: Vec<usize> = some.iter().copied().cycle().take(*threads).collect();
     let params = params(constants);
     let locks = constants.locks as usize + usize::from(params.has_root_among_locks());
     let guarded = machine.place_slice(0, locks, Guarded::<Sim, G>::default);
-    let shared = Rc::new((guarded, machine.place(spec.sockets - 1, Rest::<Sim>::default())));
-    seat_on(&cpus, machine, simulation, journal, seeds, &mut |mut seat| {
+    let shared = Rc::new((guarded, machine.place(simulation.machine.sockets - 1, Rest::<Sim>::default())));
+    seat(machine, simulation, journal, seeds, &mut |mut seat| {
         let (shared, journal) = (Rc::clone(&shared), Rc::clone(journal));
         let mut node = queue_node::<G::Node>(machine, &seat);
         Box::new(move || {

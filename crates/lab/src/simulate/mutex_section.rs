@@ -5,13 +5,14 @@ use std::rc::Rc;
 use nearlock_core::raw::RawLock;
 use nearlock_sim::spec::{Access, MachineSpec, Preemption};
 use nearlock_sim::{Machine, Sim};
-use nearlock_workload::mutex_section::{Params, Shared, Worker};
+use nearlock_workload::LockedLines;
+use nearlock_workload::mutex_section::{Params, Worker};
 use nearlock_workload::sections::Spell;
 use rand_core::Rng;
 
 use super::Simulation;
 use super::journal::Journal;
-use super::workload::{queue_node, seat_on};
+use super::workload::{queue_node, seat};
 
 /// The most tasks: as many as a qspinlock can name.
 pub(super) const TASKS_MAX: usize = 10_000;
@@ -49,7 +50,7 @@ impl MutexSection {
         machine
     }
 
-    /// Puts it on the machine: the tasks on the CPUs that the seed draws, or one after the other on all CPUs if they are more.
+    /// Puts it on the machine, whose CPUs may be fewer than the tasks.
     pub(super) fn spawn<L: RawLock>(
         &self,
         machine: &Machine,
@@ -57,17 +58,14 @@ impl MutexSection {
         journal: &Rc<Journal>,
         seeds: &mut impl Rng,
     ) {
-        let Simulation { machine: spec, threads, placement, .. } = simulation;
-        let some = placement.cpus(spec, spec.cpus().min(*threads), seeds.next_u64());
-        let cpus: Vec<usize> = some.iter().copied().cycle().take(*threads).collect();
         let spell = |ns| Spell { ns, turns: 0 };
         let params = Params {
             section: spell(self.section_ns),
             lines: self.lines as usize,
             think: spell(self.think_ns),
         };
-        let shared = Rc::new(machine.place(0, Shared::<Sim, L>::default()));
-        seat_on(&cpus, machine, simulation, journal, seeds, &mut |mut seat| {
+        let shared = Rc::new(machine.place(0, LockedLines::<Sim, L>::default()));
+        seat(machine, simulation, journal, seeds, &mut |mut seat| {
             let shared = Rc::clone(&shared);
             let mut node = queue_node::<L::Node>(machine, &seat);
             Box::new(move || {

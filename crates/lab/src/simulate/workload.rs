@@ -331,7 +331,7 @@ pub(super) struct Seat {
 /// What a thread does, made of its seat.
 pub(super) type Bodies<'a> = dyn FnMut(Seat) -> Box<dyn FnOnce()> + 'a;
 
-/// Puts the threads on the CPUs that the seed draws.
+/// Puts the threads on the CPUs that the seed draws, or one after the other on all CPUs if they are more.
 pub(super) fn seat(
     machine: &Machine,
     simulation: &Simulation,
@@ -340,7 +340,8 @@ pub(super) fn seat(
     body: &mut Bodies<'_>,
 ) {
     let Simulation { machine: spec, threads, placement, .. } = simulation;
-    let cpus = placement.cpus(spec, *threads, seeds.next_u64());
+    let some = placement.cpus(spec, spec.cpus().min(*threads), seeds.next_u64());
+    let cpus: Vec<usize> = some.iter().copied().cycle().take(*threads).collect();
     seat_on(&cpus, machine, simulation, journal, seeds, body);
 }
 
