@@ -100,6 +100,7 @@ fn numbers() {
             vec!["--cancel-storm: waiters can give up", "lock-lost-cancel"],
         ),
         ("torture mcs --cancellations 5".to_owned(), vec!["--cancellations: waiters can give up"]),
+        ("torture mcs --churn --cancel-storm".to_owned(), vec!["--churn", "--cancel-storm"]),
         ("torture lock-lost-cancel --cancellations 0".to_owned(), vec!["--cancellations", "'0'"]),
         (
             "torture lock-lost-cancel --cancel-storm --nwriters 1".to_owned(),

@@ -168,3 +168,36 @@ fn a_wake_up_lost_in_a_storm_of_cancellations_is_found_out() {
     let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");
     assert!(rows[0]["cancelled"].as_u64() > Some(0) && rows[0]["nreaders"] == 0, "{}", run.out);
 }
+
+#[test]
+fn a_notification_lost_in_a_storm_of_cancellations_is_found_out() {
+    let run = nearlock("torture lock-lost-notification --nwriters 8 --cancellations 1000000 --hang-secs 2");
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.err.contains("hang: ") || run.err.contains("lost: "), "{}", run.err);
+}
+
+#[test]
+fn waits_for_a_condition_are_cancelled_so_many_times() {
+    let run =
+        nearlock("torture near-condvar,near-condvar-all --cancellations 500 --hang-secs 120 --format json");
+    assert_eq!(run.code, 0, "{}", run.err);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");
+    for row in rows {
+        assert!(row["cancelled"].as_u64() >= Some(500), "{row}");
+        assert_eq!(row["events"]["condvar_sent"], row["events"]["condvar_return"], "{row}");
+    }
+}
+
+/// What that has in memory is judged where it has more time: `crates/lab/tests/churn.rs`.
+#[test]
+fn threads_that_come_and_go_are_told_of() {
+    let run =
+        nearlock("torture near-condvar --churn --nwriters 8 --shutdown-secs 2 --hang-secs 120 --format json");
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&run.out).expect("JSON");
+    let churn = &rows[0]["churn"];
+    assert!(churn["lives"].as_u64() >= Some(8) && churn["locks"].as_u64() > Some(8), "{}", run.out);
+    assert_eq!(rows[0]["nwriters"], 8);
+    let problems = rows[0]["problems"].as_array().expect("an array");
+    assert_eq!(run.code, i32::from(!problems.is_empty()), "{}", run.err);
+    assert!(problems.iter().all(|problem| problem.as_str().unwrap().starts_with("memory: ")), "{}", run.out);
+}

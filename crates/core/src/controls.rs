@@ -2,6 +2,7 @@
 //! fail. Never use them.
 
 mod cancel;
+mod notification;
 mod rw;
 
 use core::ptr;
@@ -11,6 +12,7 @@ use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::raw::{RawLock, RawTryLock};
 
 pub use cancel::LostCancel;
+pub use notification::LostNotification;
 pub use rw::BustedRw;
 
 /// Excludes nobody. What locktorture calls `lock_busted`.

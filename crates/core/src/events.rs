@@ -67,10 +67,15 @@ events! {
     ChainCancel "chain_cancel" "Came to a chain to sleep, and did not, since the lock had changed."
     ChainSleep "chain_sleep" "Slept in a chain."
     ChainWake "chain_wake" "A release that woke all of a queue of a chain."
+    BiasGrant "bias_grant" "A lock was biased to the thread that takes it again and again."
+    BiasRevoke "bias_revoke" "An acquisition that ended the bias of another thread."
+    BiasSleep "bias_sleep" "One of these that slept until the other thread had left the lock."
     CondvarWake "condvar_wake" "A notification that woke a waiter, which is the first in the mutex's line."
     CondvarMove "condvar_move" "A waiter that was notified, and sleeps on in the mutex's line."
     CondvarGiveUp "condvar_give_up" "A wait for a condition that was given up."
     CondvarLate "condvar_late" "A wait whose limit was reached, and that had been notified by then."
+    CondvarSent "condvar_sent" "A notification of a monitor that was sent to somebody who waited."
+    CondvarReturn "condvar_return" "A wait in a monitor that says that a notification has ended it."
 }
 
 impl LockEvent {

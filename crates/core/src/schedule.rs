@@ -100,6 +100,11 @@ pub trait Schedule: Platform {
         Self::cpu_relax(u32::MAX);
     }
 
+    /// The same by a program's system call, which takes its time though nobody else is ready.
+    fn sched_yield() {
+        Self::give_way();
+    }
+
     /// Spins until `done` holds of the word, and returns the value seen; or until there is reason to stop. The
     /// load that satisfies `done` has ordering `order`.
     #[track_caller]

@@ -1,55 +1,20 @@
 //! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
 //! benchmark: a lock that is listed here is in all of them.
 
-use crate::classic::{clh, cohort, glibc_mutex, hmcs, mcs, tas, ticket, ttas};
+mod capability;
+
+use crate::classic::{clh, cohort, glibc_mutex, hmcs, mcs, parking_lot_mutex, std_mutex, tas, ticket, ttas};
 use crate::controls;
-use crate::freebsd::chain::Chains;
-use crate::freebsd::holds::SharedHolds;
 use crate::freebsd::{lockmgr, mtx, rw, spin_mtx, sx, thread_lock, tuning as freebsd};
-use crate::linux::{cna, cna_v13, counter_mutex, mutex, osq, qspinlock, rwsem, rwsem_xadd};
+use crate::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem, rwsem_xadd};
+use crate::near::biased;
 use crate::near::condvar::monitor;
 use crate::near::mutex as near;
-use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Platform, Priority, Random, Settings, Topology};
+use crate::platform::Platform;
 use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
-use crate::schedule::{Schedule, Sections};
 use crate::settings::Setting;
 
-/// A platform with every capability that some lock of the list asks for.
-pub trait EveryCapability:
-    Topology
-    + Priority
-    + Random
-    + Settings
-    + ParkTimeout
-    + Schedule
-    + Sections
-    + LocalNodes<qspinlock::Node<Self, ()>>
-    + LocalNodes<cna::Node<Self>>
-    + LocalNodes<cna_v13::Node<Self>>
-    + LocalNodes<osq::Node<Self>>
-    + Chains
-    + SharedHolds
-    + AsymFence
-{
-}
-
-impl<P> EveryCapability for P where
-    P: Topology
-        + Priority
-        + Random
-        + Settings
-        + ParkTimeout
-        + Schedule
-        + Sections
-        + LocalNodes<qspinlock::Node<Self, ()>>
-        + LocalNodes<cna::Node<Self>>
-        + LocalNodes<cna_v13::Node<Self>>
-        + LocalNodes<osq::Node<Self>>
-        + Chains
-        + SharedHolds
-        + AsymFence
-{
-}
+pub use capability::EveryCapability;
 
 /// Where a lock comes from, and whether it means to work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,6 +248,14 @@ subjects! {
         PassLimit(CohortLocalPassLimit), &[Setting::CohortLocalPassLimit];
     "glibc-mutex" Classic glibc_mutex::GlibcMutex<P>,
         "the C library's mutex: one word, and waiters that sleep at once", Unbounded, &[];
+    "std-mutex-protocol" Classic std_mutex::StdMutex<P>,
+        "how std's mutex of Rust works on Linux: glibc-mutex whose waiters look 100 times first", Unbounded, &[];
+    "parking-lot-0.12-protocol" Classic parking_lot_mutex::ParkingLotMutex<P, parking_lot_mutex::EventuallyFair>,
+        "how parking_lot 0.12's mutex works: waiters yield, sleep in a table, and now and then it is handed over",
+        Unbounded, &[];
+    "parking-lot-0.13-protocol" Classic parking_lot_mutex::ParkingLotMutex<P>,
+        "how parking_lot 0.13's mutex works: the same, but free before anybody is woken, and never handed over",
+        Unbounded, &[];
     "qspinlock" Linux qspinlock::QSpinLock<P>,
         "Linux' queued spinlock: 4 bytes, one pending waiter, an MCS queue", Fifo, &[];
     "qspinlock-whole-word" Linux qspinlock::QSpinLock<P, qspinlock::Fifo, qspinlock::WholeWord>,
@@ -459,6 +432,11 @@ subjects! {
     "near-mutex" Near [timed] near::NearMutex<P>,
         "this project's mutex: released by a plain store; one waiter looks, the others sleep, and it gets its turn",
         Unbounded, MUTEX_SETTINGS;
+    "near-mutex-biased" Near [timed] biased::NearBiasedMutex<P>,
+        "near-mutex for a lock that mostly one thread takes, which costs it no atomic read-modify-write then",
+        Unbounded, MUTEX_SETTINGS;
+    "near-mutex-biased-eager" Near [timed] biased::NearBiasedMutex<P, biased::Eager>,
+        "near-mutex-biased that is biased to whoever has come last: revoked at each change of hands", Unbounded, MUTEX_SETTINGS;
     "near-condvar" Near [timed] monitor::Monitor<P>,
         "near-mutex and its condition variable as a lock: an unlock notifies one waiter", Unbounded, MUTEX_SETTINGS;
     "near-condvar-all" Near [timed] monitor::Monitor<P, monitor::All>,
@@ -475,6 +453,8 @@ subjects! {
         "lets readers in beside a writer", Unbounded, &[];
     "lock-lost-cancel" Control [timed] controls::LostCancel<P>,
         "deadlocks: a waiter that is woken and gives up wakes nobody in its stead", Unbounded, &[];
+    "lock-lost-notification" Control [timed] monitor::Monitor<P, monitor::One, controls::LostNotification<P>>,
+        "deadlocks: a wait for a condition that gives up keeps the notification that it was sent", Unbounded, &[];
 }
 
 impl Subject {

@@ -7,11 +7,12 @@
 //!  * -> *|woken         `wake`: look again
 //!  * -> *|granted       `grant`: the lock is yours
 //!  * -> *&!(woken|asleep)   `rest` takes what has come; granted stays
+//!  * -> *&!asleep     `doze_until` ends
 //! ```
 //! A waiter lies in the stack frame of its thread, in a queue that the lock's `wait_lock` protects.
 //!
 //! 1. Nobody but its thread takes a waiter away, and only when it is in no queue and no list of chosen waiters: after
-//!    it has removed itself under `wait_lock`, or has seen the grant.
+//!    it has removed itself under `wait_lock`, or has learnt that others have taken it out, or has seen the grant.
 //! 2. So whoever holds `wait_lock` may signal what is in the queue. A grant is the last that its giver does to the
 //!    waiter, which may be gone at once.
 //! 3. The thread sleeps only while the word is `asleep`, and comparing and falling asleep are one step: a signal
@@ -154,12 +155,21 @@ impl<P: Park> Waiter<P> {
     }
 
     /// Whether nothing has come. Relaxed: `take` orders.
-    fn falls_asleep(&self) -> bool {
+    pub(crate) fn falls_asleep(&self) -> bool {
         self.signal.compare_exchange(0, ASLEEP, Relaxed, Relaxed).is_ok()
     }
 }
 
 impl<P: ParkTimeout> Waiter<P> {
+    /// Sleeps until a signal comes, which is left for the next rest, or until this moment.
+    pub fn doze_until(&self, until_ns: u64) {
+        while !self.is_signalled() && P::now_ns() < until_ns && self.falls_asleep() {
+            P::park_until(&self.signal, ASLEEP, until_ns);
+            // Relaxed: whoever signals does not go by it, but for whether a call is owed.
+            self.signal.fetch_and(!ASLEEP, Relaxed);
+        }
+    }
+
     /// As [`rest`](Self::rest), within a limit. Whoever gives up is still in the queue, or has been chosen meanwhile.
     pub fn rest_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
         loop {

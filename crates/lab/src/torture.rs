@@ -11,6 +11,8 @@
 //! Judged are exclusion and progress. Fairness is not: look at Max/Min and at the longest wait.
 
 mod book;
+pub mod churn;
+pub mod memory;
 mod monitor;
 mod pace;
 mod run;
@@ -121,6 +123,15 @@ pub struct Storm {
     pub cancellations: Option<u64>,
 }
 
+/// How long the threads of a run live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// From its beginning to its end, with one lock.
+    Stay,
+    /// Shortly, with many locks: see [`churn`].
+    ComeAndGo,
+}
+
 /// The values of lock settings that the torture test begins with: the defaults, but CNA sorts one queue in
 /// four instead of one in 128, and cna-v13 too flushes a secondary queue after 1 ms. Every path is taken
 /// with the defaults too, some of them a few times a minute only.
@@ -142,6 +153,8 @@ pub struct Plan {
     /// Whether waiters that can give up are cancelled all the time, each by a cancellation of its own. All threads then
     /// come in rounds, at the end of which everybody has had the lock or given up.
     pub storm: Option<Storm>,
+    /// How long they live.
+    pub threads: Threads,
     /// Where they count as running.
     pub numa_nodes: NumaNodes,
     /// How they wait.
@@ -268,6 +281,27 @@ pub enum Problem {
         /// How many were to be.
         wanted: u64,
     },
+    /// Notifications and waits that ended with one are not as many.
+    #[error(
+        "lost: {sent} notifications were sent to threads that waited for the condition, and {returned} waits have \
+         ended with one"
+    )]
+    LostNotifications {
+        /// How many were sent.
+        sent: u64,
+        /// How many waits say that they had one.
+        returned: u64,
+    },
+    /// Something that must stay as it is has become more.
+    #[error("memory: {what} grew from {from} to {to}, though as many threads as before use as many locks")]
+    Growth {
+        /// What.
+        what: &'static str,
+        /// How much there was after warming up.
+        from: String,
+        /// How much there was in the end.
+        to: String,
+    },
     /// A thread died.
     #[error("{threads} threads panicked")]
     Panicked {
@@ -317,6 +351,8 @@ pub struct Tortured {
     pub events: [u64; LockEvent::COUNT],
     /// How long it was waited for and held, if that was to be recorded; without threads that are left behind.
     pub lockstat: Option<Vec<LockStatistics>>,
+    /// What came and went, if the threads did.
+    pub churn: Option<churn::Churn>,
     /// What went wrong.
     pub problems: Vec<Problem>,
 }
@@ -373,6 +409,12 @@ pub fn torture(
 ) -> Result<Tortured, TortureError> {
     for &setting in Setting::ALL {
         nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
+    }
+    if plan.threads == Threads::ComeAndGo {
+        return match plan.waiting {
+            Waiting::Spin => churn::run::<Spin>(lock, plan, interim, || ()),
+            Waiting::Yield => churn::run::<SpinThenYield>(lock, plan, interim, || ()),
+        };
     }
     if plan.lockstat {
         Watched::choose(plan.waiting);

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nearlock_core::classic::ttas::TtasLock;
-use nearlock_core::controls::{AfterYou, Busted, Lifo, LostCancel, LostWakeup};
+use nearlock_core::controls::{AfterYou, Busted, Lifo, LostCancel, LostNotification, LostWakeup};
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::condvar::monitor::{Monitor, One};
 use nearlock_core::platform::{Atomic, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
 use nearlock_model::engine::{Engine, Thread};
@@ -74,6 +75,15 @@ fn a_wake_up_that_is_lost_to_one_that_is_cancelled_is_reported() {
     let models = timed::models::<Loom, LostCancel<Loom>>("lock-lost-cancel");
     let how: Vec<_> = models.iter().filter_map(|model| failure_of(model, None)).collect();
     assert_eq!(how, ["an execution without end"], "one of them loses it");
+}
+
+/// A notification that is kept by a wait that gives up is one that another waits for.
+#[test]
+fn a_notification_that_is_lost_to_one_that_gives_up_is_reported() {
+    type Lossy = Monitor<Loom, One, LostNotification<Loom>>;
+    let models = timed::models::<Loom, Lossy>("lock-lost-notification");
+    let how = models.iter().find_map(|model| failure_of(model, None));
+    assert_eq!(how.as_deref(), Some("an execution without end"));
 }
 
 #[test]

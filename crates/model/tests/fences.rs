@@ -3,11 +3,13 @@
 #![cfg(target_pointer_width = "64")]
 
 use nearlock_core::platform::AsymFence;
+use nearlock_core::subjects::Subject;
 use nearlock_model::evidence::Evidence;
 use nearlock_model::loom::Loom;
 use nearlock_model::model::Depth;
-use nearlock_model::mutate::{Half, failure_of};
+use nearlock_model::mutate::{Half, Site, failure_of, record};
 use nearlock_model::parts::dekker;
+use nearlock_model::subjects::models_of;
 
 const LIGHT: fn() = <Loom as AsymFence>::light;
 const HEAVY: fn() = <Loom as AsymFence>::heavy;
@@ -46,4 +48,33 @@ fn without_the_heavy_fence_both_may_miss_the_other() {
 fn two_light_fences_order_nothing() {
     let how = failure_of(&dekker::<Loom>("two light", LIGHT, &[LIGHT]), None);
     assert!(how.is_some_and(|how| how.contains("neither sees")));
+}
+
+/// With either side of the fence dropped a waiter of the lock sleeps for ever: found by the lock's own models, those of the fewest
+/// executions first.
+fn loses_a_wake_up_without_either_side(lock: &str) {
+    let models = models_of(Subject::named(lock).expect("is on the list"));
+    let mut runs: Vec<_> = models.iter().map(|model| (model, record(model, Depth::default()))).collect();
+    runs.sort_by_key(|(_, (run, _))| run.executions);
+    for side in ["light fence", "heavy fence"] {
+        let is_that = |site: &Site| site.half == Half::Whole && site.operation == side;
+        let without = runs.iter().filter_map(|(model, (_, sites))| {
+            let site = sites.iter().copied().find(is_that)?;
+            failure_of(model, Some(site)).map(|how| (&model.name, how))
+        });
+        let (model, how) =
+            without.into_iter().next().unwrap_or_else(|| panic!("{lock}: no {side} is missed"));
+        assert_eq!(how, "an execution without end", "{model}: no {side}");
+    }
+}
+
+#[test]
+fn without_either_side_the_mutex_loses_a_wake_up() {
+    loses_a_wake_up_without_either_side("near-mutex");
+}
+
+#[test]
+fn without_either_side_the_condition_variable_loses_a_wake_up() {
+    loses_a_wake_up_without_either_side("near-condvar");
+    loses_a_wake_up_without_either_side("near-condvar-all");
 }

@@ -45,6 +45,8 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
     const HEAD_SLEEPS: [LockEvent; 2] = [WaitHead, KickUnlock];
     const MUTEX: [LockEvent; 5] = [Slowpath, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexWake];
     const CHAIN: [LockEvent; 4] = [Slowpath, MutexAfterSleep, ChainSleep, ChainWake];
+    const PARKING_LOT: [LockEvent; 6] =
+        [Slowpath, MutexOptLock, MutexSleep, MutexAfterSleep, MutexWake, ChainCancel];
     const READERS: [LockEvent; 4] = [Slowpath, ChainCancel, ChainSleep, ChainWake];
     const SPINS: [LockEvent; 3] = [MutexOptLock, OsqLeave, OsqGranted];
     const RWSEM: [LockEvent; 6] =
@@ -66,6 +68,11 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "linux-mutex-no-osq" | "linux-mutex-heedless" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
         "linux-mutex-no-spin" => &[&MUTEX, &[MutexHandOver]],
         "near-mutex" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
+        "std-mutex-protocol" => &[&[Slowpath, MutexOptLock, MutexSleep, MutexWake]],
+        "parking-lot-0.12-protocol" => &[&PARKING_LOT, &[MutexHandOver]],
+        "parking-lot-0.13-protocol" => &[&PARKING_LOT],
+        "near-mutex-biased" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
+        "near-mutex-biased-eager" => &[&[Slowpath, MutexSleep, BiasGrant, BiasRevoke, BiasSleep]],
         "near-condvar" => &[&[Slowpath, CondvarWake]],
         "near-condvar-all" => &[&[Slowpath, CondvarWake, CondvarMove]],
         "freebsd-mtx-no-spin" => &[&CHAIN],

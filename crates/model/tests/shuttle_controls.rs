@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use nearlock_core::controls::{AfterYou, Busted, LostCancel, LostWakeup};
+use nearlock_core::controls::{AfterYou, Busted, LostCancel, LostNotification, LostWakeup};
+use nearlock_core::near::condvar::monitor::{Monitor, One};
 use nearlock_core::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
 use nearlock_model::engine::{Counter, Engine, Thread};
@@ -54,6 +55,14 @@ fn waiters_that_spin_for_ever_are_reported() {
 #[test]
 fn a_wake_up_that_is_lost_to_one_that_gives_up_is_a_deadlock() {
     let model = timed::crowd::<LostCancel<Shuttle>>("lock-lost-cancel", 4, 6);
+    let failure = model.failure(random()).expect("some schedule loses it");
+    assert!(failure.message.contains("deadlock"), "{}", failure.message);
+}
+
+#[test]
+fn a_notification_that_is_lost_to_one_that_gives_up_is_a_deadlock() {
+    type Lossy = Monitor<Shuttle, One, LostNotification<Shuttle>>;
+    let model = timed::crowd::<Lossy>("lock-lost-notification", 4, 6);
     let failure = model.failure(random()).expect("some schedule loses it");
     assert!(failure.message.contains("deadlock"), "{}", failure.message);
 }

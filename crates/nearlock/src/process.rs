@@ -28,8 +28,11 @@ pub use nearlock_core::platform::NUMA_NODES_MAX;
 pub use nearlock_core::schedule::ThreadId;
 pub use nearlock_core::settings::{Setting, SettingInfo};
 pub use nearlock_os::{
-    OutOfRange, events, register_membarrier, register_thread, set_numa_node, set_setting, setting,
+    OutOfRange, TimeSlices, events, register_membarrier, register_thread, set_numa_node, set_setting,
+    set_time_slices, setting, thread_slots,
 };
+
+pub use crate::pool::queue_nodes;
 
 use nearlock_core::schedule::Schedule;
 use nearlock_os::Os;

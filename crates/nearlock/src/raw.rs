@@ -5,6 +5,8 @@
 //! | need nothing from the caller | [`Nodeless`] | nothing; it implements `lock_api` 0.4 too (feature `lock_api_04`), and is a timed lock or one with readers if the lock is |
 //! | bring a queue node | [`Pooled`] | a node of the thread's pool |
 //!
+//! Around either, [`Unpreempted`] makes a mutex whose holder asks for a longer time slice.
+//!
 //! Code that is generic over the raw lock takes these types; so does a mutex with guards over another lock:
 //!
 //! ```
@@ -28,12 +30,14 @@
 //! assert_eq!(account.deposit(2), 3);
 //! ```
 //!
-//! Guards of both are not `Send`. A release by another thread would be correct, for all locks here. But a
+//! Guards of both are not `Send`. A release by another thread would be correct, for all locks here but
+//! [`BiasedMutex`](crate::near::BiasedMutex), whose thread shows what it holds. But a
 //! guard that cannot leave its thread cannot be held across an `.await` of a task that moves between threads,
 //! and a spinning waiter must not wait for a task that has been put aside.
 
 mod shared;
 pub(crate) mod timed;
+mod unpreempted;
 
 use nearlock_core::classic::{clh, cohort, glibc_mutex, mcs, tas, ttas};
 use nearlock_core::freebsd::mtx::Mtx;
@@ -44,6 +48,7 @@ use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Spin
 use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::linux::rwsem::{Rwsem, RwsemTuning};
+use nearlock_core::near::biased::{BiasTuning, NearBiasedMutex};
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::platform::Platform;
 
@@ -51,6 +56,7 @@ pub use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, R
 
 use crate::lock_api::{GuardNoSend, RawMutex};
 pub use crate::pool::{Pooled, PooledNode};
+pub use unpreempted::Unpreempted;
 
 /// A lock that a `static` can hold, and that guards may be made for. The [`Default`] of [`RawLock`] is not `const`.
 ///
@@ -91,6 +97,7 @@ unlocked! {
     [P: Platform, S: Spinners<P>, T: CounterMutexTuning] CounterMutex<P, S, T, ttas::TtasLock<P>>;
     [P: Platform, T: RwsemTuning] Rwsem<P, T, ttas::TtasLock<P>>;
     [P: Platform] NearMutex<P>;
+    [P: Platform, T: BiasTuning] NearBiasedMutex<P, T>;
     [P: Platform, T: Tuning] Mtx<P, T>;
     [P: Platform, T: Tuning, D: LongSpin] SpinMtx<P, T, D>;
     [P: Platform, T: Tuning, K: Kind] RwSx<P, T, K>;

@@ -1,6 +1,8 @@
 //! Which of the types may go to, and be seen by, other threads. It compiles, or it fails.
 
 use std::cell::Cell;
+use std::fmt::Debug;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 use std::sync::MutexGuard as StdGuard;
 
@@ -16,8 +18,12 @@ use nearlock::linux::{
     MappedSpinLockGuard, Mutex, MutexGuard, RawSpinLock, RwSem, RwSemReadGuard, RwSemWriteGuard, SpinLock,
     SpinLockGuard,
 };
+use nearlock::near::{BiasedMutex, BiasedMutexGuard, MappedBiasedMutexGuard};
 use nearlock::raw::{PooledNode, Unlocked};
-use nearlock::{MappedMutexGuard as MappedNearMutexGuard, Mutex as NearMutex, MutexGuard as NearMutexGuard};
+use nearlock::{
+    Condvar, MappedMutexGuard as MappedNearMutexGuard, Mutex as NearMutex, MutexGuard as NearMutexGuard,
+    WaitTimeoutResult,
+};
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
 /// May go to other threads, and be seen by one at a time.
@@ -35,7 +41,7 @@ macro_rules! locks {
     };
 }
 locks! { SpinLock FifoSpinLock CnaLock Mutex CounterMutex McsLock ClhLock TtasLock Mtx SpinMtx }
-locks! { RecursiveMtx RecursiveSpinMtx NearMutex }
+locks! { RecursiveMtx RecursiveSpinMtx NearMutex BiasedMutex }
 
 // Readers see the data together, so it must be one that several threads may see.
 macro_rules! rw_locks {
@@ -49,6 +55,8 @@ macro_rules! rw_locks {
 }
 rw_locks! { RwSem Rw Sx RecursiveRw RecursiveSx }
 assert_impl_all!(Cancellation: Send, Sync, Default);
+assert_impl_all!(Condvar: Send, Sync, Default, Debug, UnwindSafe, RefUnwindSafe);
+assert_impl_all!(WaitTimeoutResult: Send, Sync, Copy, Debug, Eq);
 
 macro_rules! guards {
     ($($guard:ident)*) => {
@@ -59,7 +67,7 @@ macro_rules! guards {
     };
 }
 guards! { SpinLockGuard MappedSpinLockGuard CnaLockGuard MutexGuard McsLockGuard MappedMcsLockGuard TtasLockGuard }
-guards! { NearMutexGuard MappedNearMutexGuard }
+guards! { NearMutexGuard MappedNearMutexGuard BiasedMutexGuard MappedBiasedMutexGuard }
 guards! { RwSemReadGuard RwSemWriteGuard MappedRwSemReadGuard MappedRwSemWriteGuard }
 guards! { MtxGuard MappedMtxGuard SpinMtxGuard RwReadGuard RwWriteGuard SxReadGuard SxWriteGuard }
 

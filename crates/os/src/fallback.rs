@@ -29,6 +29,14 @@ pub fn rseq_offset() -> Option<i32> {
     None
 }
 
+/// Nor is there a word to ask for longer time slices by.
+pub fn slice_control() -> Option<*mut u8> {
+    None
+}
+
+/// Nobody has been granted one.
+pub fn rseq_slice_yield() {}
+
 /// One node for all.
 pub fn numa_node_by_rseq(_offset: i32) -> u32 {
     0
@@ -128,6 +136,7 @@ mod tests {
         assert_eq!((numa_nodes(), several_last_level_caches(), KNOWS_NODES), (1, false, false));
         assert!(processors() > 0);
         assert_eq!((rseq_offset(), affinity(), register_membarrier()), (None, None, false));
+        assert_eq!((slice_control(), rseq_slice_yield()), (None, ()));
     }
 
     #[test]

@@ -8,10 +8,12 @@
 //! | [`set_numa_node`] | makes the calling thread claim another NUMA node |
 //! | [`node_source`] | how the node of a thread is found that claims none |
 //! | [`set_setting`], [`setting`] | settings of the locks |
-//! | [`events`] | what the slow paths have counted |
+//! | [`events`], [`events_of_slot`] | what the slow paths have counted |
+//! | [`thread_slots`] | for how many threads queue nodes are kept |
 //! | [`topology`] | CPUs, NUMA nodes, caches, and how much of them the process may use |
 //! | [`Parker`] | a parking place for one thread |
 //! | [`register_membarrier`] | prepares cheap fences ahead of time |
+//! | [`set_time_slices`] | lets threads that hold a lock ask for a longer time slice |
 //! | [`pause_ns`] | what one turn of a spin loop costs |
 //! | [`futex`], [`sched_yield`] | what the system offers for waiting |
 //!
@@ -46,6 +48,7 @@ mod random;
 mod settings;
 mod slots;
 mod thread;
+mod time_slice;
 pub mod topology;
 mod wait;
 mod work;
@@ -63,5 +66,6 @@ pub use pause::pause_ns;
 pub use platform::Os;
 pub use settings::{OutOfRange, set_setting, setting};
 pub use sys::sched_yield;
-pub use thread::{events, register_thread};
+pub use thread::{events, events_of_slot, register_thread, thread_slots};
+pub use time_slice::{TimeSlices, begin_section, end_section, set_time_slices};
 pub use wait::SpinThenYield;

@@ -11,6 +11,12 @@ mod rseq {
         None
     }
 
+    pub fn slice_control() -> Option<*mut u8> {
+        None
+    }
+
+    pub fn slice_yield() {}
+
     /// # Safety
     ///
     /// None.
@@ -33,7 +39,7 @@ pub use nodes::{
     KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes,
     several_last_level_caches,
 };
-pub use rseq::offset as rseq_offset;
+pub use rseq::{offset as rseq_offset, slice_control, slice_yield as rseq_slice_yield};
 
 /// The monotonic clock.
 #[inline]

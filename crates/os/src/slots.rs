@@ -6,11 +6,12 @@
 //!            v   v                       v
 //!           slots 0-63, 64-127, ...     slot --next_free--> slot --next_free--> 0
 //!
-//!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, events   (a line each)
+//!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, asleep, events ... | locks held by bias   (on lines of their own)
 //! ```
 //! 1. Memory of slots is never freed nor moved: a number once given out names the same lines for ever.
 //! 2. A slot is leased to at most one thread, and only that thread writes to it, except that other
 //!    threads write to nodes of acquisitions that are under way.
+//!    And other threads write to the line of locks held by bias, as [`OwnerLine`] says.
 //! 3. A slot is leased again only after its thread has left all its acquisitions. The locks promise that
 //!    nobody writes to a node after its acquisition has given it back, and that whoever did so before happens
 //!    before that. The free list passes this on to the next lessee. A waiter may still look at a word of 4 bytes
@@ -30,9 +31,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, compiler_fence};
 use std::alloc::Layout;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::biased::OwnerLine;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 
-use crate::sys;
+use crate::{Os, sys};
 
 /// Bytes of a cache line, and of a node: a waiter spins on its own line. (x86-64 and the servers of aarch64.)
 pub const LINE: usize = 64;
@@ -64,6 +66,8 @@ pub struct Slot {
     asleep: AtomicU32,
     /// Counted since the process began, by whichever threads had the slot.
     events: [AtomicU64; LockEvent::COUNT],
+    /// Which locks its thread holds by bias. It stays with the slot.
+    owner_line: OwnerLine<Os>,
 }
 
 const _: () =
@@ -73,6 +77,12 @@ impl Slot {
     /// Its number, below [`NodeId::SLOTS`].
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Which locks its thread holds by bias.
+    #[inline]
+    pub fn owner_line(&self) -> &OwnerLine<Os> {
+        &self.owner_line
     }
 
     /// Does `sleep`, while the thread counts as asleep. To be called by it alone. Relaxed: a hint.
@@ -108,6 +118,11 @@ impl Slot {
     pub fn count(&self, event: LockEvent) {
         let counter = &self.events[event as usize];
         counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// What was counted so far.
+    pub fn events(&self) -> [u64; LockEvent::COUNT] {
+        self.events.each_ref().map(|count| count.load(Relaxed))
     }
 }
 
@@ -190,17 +205,24 @@ impl Registry {
         node_of(self.locate(id.slot), id.level)
     }
 
+    /// The line of locks held by bias of the slot with this number, which has been leased.
+    pub fn owner_line(&self, id: u32) -> *const OwnerLine<Os> {
+        self.locate(id).wrapping_byte_add(offset_of!(Slot, owner_line)).cast()
+    }
+
     /// Adds what has been counted in all slots to `sums`.
     pub fn add_events(&self, sums: &mut [u64; LockEvent::COUNT]) {
         // Ordering: Acquire, pairs with the Release in `take_fresh`: the chunks of these slots are there.
         for id in 0..self.fresh.load(Acquire) {
-            let slot = self.locate(id);
             // SAFETY: its chunk is there, for ever (invariant 1).
-            let events = unsafe { &(*slot).events };
-            for (sum, count) in sums.iter_mut().zip(events) {
-                *sum = sum.wrapping_add(count.load(Relaxed));
-            }
+            let events = unsafe { &*self.locate(id) }.events();
+            sums.iter_mut().zip(events).for_each(|(sum, count)| *sum = sum.wrapping_add(count));
         }
+    }
+
+    /// How many slots have ever been leased.
+    pub fn made(&self) -> u32 {
+        self.fresh.load(Relaxed)
     }
 
     /// Whether the thread in this slot sleeps in a lock. A hint; false for a number that no thread has had.
@@ -324,170 +346,4 @@ impl Drop for Lease<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use core::sync::atomic::AtomicBool;
-    use nearlock_core::linux::{cna, qspinlock};
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::time::{Duration, Instant};
-    use std::vec::Vec;
-
-    type FifoNode = qspinlock::Node<crate::Os, ()>;
-    type CnaNode = cna::Node<crate::Os>;
-
-    fn enter(slot: &Slot) -> Option<Level<'_>> {
-        // SAFETY: tests use slots that they have leased.
-        unsafe { slot.enter() }
-    }
-
-    /// Of interest under Miri, which would report a data race.
-    #[test]
-    fn a_waiter_may_look_at_a_node_that_is_lent_again() {
-        static REGISTRY: Registry = Registry::new(1);
-        let lease = REGISTRY.lease().unwrap();
-        let name = enter(lease.slot()).unwrap().lend::<FifoNode>().id;
-        let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !done.load(Relaxed) {
-                    // SAFETY: nodes live as long as their table.
-                    assert_eq!(unsafe { &(*REGISTRY.node::<FifoNode>(name)).granted }.load(Relaxed), 0);
-                    std::thread::yield_now();
-                }
-            });
-            for _ in 0..10 {
-                enter(lease.slot()).unwrap().lend::<FifoNode>();
-                std::thread::yield_now();
-            }
-            done.store(true, Relaxed);
-        });
-    }
-
-    #[test]
-    fn slots_are_distinct_until_all_are_taken_and_then_recycled() {
-        static REGISTRY: Registry = Registry::new(3);
-        let mut leases: Vec<_> = (0..3).map(|_| REGISTRY.lease().unwrap()).collect();
-        assert_eq!(leases.iter().map(|lease| lease.slot().id).collect::<Vec<_>>(), [0, 1, 2]);
-        assert!(REGISTRY.lease().is_none());
-        leases.remove(1);
-        let again = REGISTRY.lease().unwrap();
-        assert_eq!(again.slot().id, 1);
-        assert!(REGISTRY.lease().is_none());
-        drop((leases, again));
-        let leases: Vec<_> = core::iter::from_fn(|| REGISTRY.lease()).collect();
-        let mut ids: Vec<_> = leases.iter().map(|lease| lease.slot().id).collect();
-        ids.sort_unstable();
-        assert_eq!(ids, [0, 1, 2]);
-    }
-
-    #[test]
-    fn slots_of_further_chunks_are_found_by_number() {
-        static REGISTRY: Registry = Registry::new(CHUNK_SLOTS as u32 + 1);
-        let leases: Vec<_> = core::iter::from_fn(|| REGISTRY.lease()).collect();
-        assert_eq!(leases.len(), CHUNK_SLOTS + 1);
-        for (i, lease) in leases.iter().enumerate() {
-            assert_eq!(lease.slot().id as usize, i);
-            assert_eq!(REGISTRY.locate(i as u32), ptr::from_ref(lease.slot()));
-        }
-    }
-
-    #[test]
-    fn nodes_are_lent_level_by_level_then_no_more() {
-        static REGISTRY: Registry = Registry::new(2);
-        let (_other, lease) = (REGISTRY.lease().unwrap(), REGISTRY.lease().unwrap());
-        let mut levels = Vec::new();
-        for level in 0..NodeId::NESTING {
-            let mut taken = enter(lease.slot()).unwrap();
-            let lent = taken.lend::<FifoNode>();
-            assert_eq!(lent.id, NodeId { slot: 1, level });
-            assert_eq!(REGISTRY.node::<FifoNode>(lent.id), lent.node);
-            assert_eq!(lent.node.addr() % LINE, 0);
-            levels.push(taken);
-        }
-        assert!(enter(lease.slot()).is_none());
-        while levels.pop().is_some() {}
-        assert_eq!(enter(lease.slot()).unwrap().lend::<CnaNode>().id.level, 0);
-    }
-
-    #[test]
-    fn a_node_is_zero_whatever_it_was_before() {
-        static REGISTRY: Registry = Registry::new(1);
-        let lease = REGISTRY.lease().unwrap();
-        let mut level = enter(lease.slot()).unwrap();
-        // SAFETY: just lent.
-        let node = unsafe { &*level.lend::<CnaNode>().node };
-        node.granted.store(7, Relaxed);
-        node.part.numa_node.store(7, Relaxed);
-        drop(level);
-        let mut level = enter(lease.slot()).unwrap();
-        // SAFETY: just lent.
-        let node = unsafe { &*level.lend::<CnaNode>().node };
-        assert_eq!((node.granted.load(Relaxed), node.part.numa_node.load(Relaxed)), (0, 0));
-        assert!(node.next.load(Relaxed).is_null());
-    }
-
-    #[test]
-    fn a_panic_gives_the_node_back() {
-        static REGISTRY: Registry = Registry::new(1);
-        let lease = REGISTRY.lease().unwrap();
-        let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let _level = enter(lease.slot());
-            std::panic::resume_unwind(Box::new(()));
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(lease.slot().depth.load(Relaxed), 0);
-    }
-
-    #[test]
-    fn a_slot_left_within_an_acquisition_is_never_leased_again() {
-        static REGISTRY: Registry = Registry::new(1);
-        let lease = REGISTRY.lease().unwrap();
-        core::mem::forget(enter(lease.slot()));
-        drop(lease);
-        assert!(REGISTRY.lease().is_none());
-    }
-
-    #[test]
-    fn what_ended_threads_have_counted_stays() {
-        static REGISTRY: Registry = Registry::new(2);
-        let (one, other) = (REGISTRY.lease().unwrap(), REGISTRY.lease().unwrap());
-        one.slot().count(LockEvent::Slowpath);
-        other.slot().count(LockEvent::Slowpath);
-        other.slot().count(LockEvent::Pending);
-        drop((one, other));
-        let mut sums = [0; LockEvent::COUNT];
-        REGISTRY.add_events(&mut sums);
-        assert_eq!((sums[LockEvent::Slowpath as usize], sums[LockEvent::Pending as usize]), (2, 1));
-        assert_eq!(sums.iter().sum::<u64>(), 3);
-    }
-
-    #[test]
-    fn more_threads_than_slots_never_share_one() {
-        const SLOTS: usize = 3;
-        static REGISTRY: Registry = Registry::new(SLOTS as u32);
-        static TAKEN: [AtomicBool; SLOTS] = [const { AtomicBool::new(false) }; SLOTS];
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            for _ in 0..2 * SLOTS + 1 {
-                scope.spawn(|| {
-                    while !stop.load(Relaxed) {
-                        if let Some(lease) = REGISTRY.lease() {
-                            let taken = &TAKEN[lease.slot().id as usize];
-                            assert!(!taken.swap(true, Relaxed), "two threads have slot {}", lease.slot().id);
-                            lease.slot().count(LockEvent::NoNode);
-                            sys::sched_yield();
-                            taken.store(false, Relaxed);
-                        }
-                    }
-                });
-            }
-            let start = Instant::now();
-            while start.elapsed() < Duration::from_millis(if cfg!(miri) { 2 } else { 100 }) {
-                sys::sched_yield();
-            }
-            stop.store(true, Relaxed);
-        });
-        let leases: Vec<_> = core::iter::from_fn(|| REGISTRY.lease()).collect();
-        assert_eq!(leases.len(), SLOTS, "a slot is lost");
-    }
-}
+mod tests;

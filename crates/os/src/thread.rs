@@ -17,9 +17,11 @@ use std::thread_local;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::holds::SharedLock;
+use nearlock_core::near::biased::OwnerLine;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 use nearlock_core::schedule::{OwnerState, ThreadId};
 
+use crate::Os;
 use crate::slots::{Lease, Registry, Slot};
 
 /// The slots of the process.
@@ -54,13 +56,8 @@ impl Drop for ThreadLease {
 
 /// The caller's slot; registers the caller if need be. `None` if it can have none.
 #[inline]
-fn mine() -> Option<&'static Slot> {
-    let slot = MINE.with(|mine| mine.load(Relaxed));
-    if slot.is_null() {
-        return register();
-    }
-    // SAFETY: set only to slots, which live for ever.
-    Some(unsafe { &*slot })
+pub fn mine() -> Option<&'static Slot> {
+    own_slot().or_else(register)
 }
 
 #[cold]
@@ -125,6 +122,19 @@ fn slotless_number() -> u32 {
     })
 }
 
+/// The caller's slot, if it is registered.
+#[inline(always)]
+pub fn own_slot() -> Option<&'static Slot> {
+    let slot = MINE.with(|mine| mine.load(Relaxed));
+    // SAFETY: set only to slots, which live for ever.
+    unsafe { slot.as_ref() }
+}
+
+/// See [`OwnerLines::line`](nearlock_core::near::biased::OwnerLines::line).
+pub fn owner_line(slot: u32) -> *const OwnerLine<Os> {
+    REGISTRY.owner_line(slot)
+}
+
 /// Whether the thread sleeps in a lock. Of one without a slot that is not known.
 #[inline]
 pub fn owner_state(thread: ThreadId) -> OwnerState {
@@ -138,9 +148,7 @@ pub fn owner_state(thread: ThreadId) -> OwnerState {
 /// Does `sleep`, while the caller counts as asleep.
 #[inline]
 pub fn asleep<R>(sleep: impl FnOnce() -> R) -> R {
-    let slot = MINE.with(|mine| mine.load(Relaxed));
-    // SAFETY: set only to slots, which live for ever.
-    match unsafe { slot.as_ref() } {
+    match own_slot() {
         Some(slot) => slot.while_asleep(sleep),
         None => sleep(),
     }
@@ -178,6 +186,18 @@ pub fn events() -> [u64; LockEvent::COUNT] {
     let mut sums = SLOTLESS_EVENTS.each_ref().map(|count| count.load(Relaxed));
     REGISTRY.add_events(&mut sums);
     sums
+}
+
+/// The same of the caller's slot: what it and those have counted who had the slot before. `None` if it can have none. Two looks by
+/// one thread differ by what that has counted between them.
+pub fn events_of_slot() -> Option<[u64; LockEvent::COUNT]> {
+    mine().map(Slot::events)
+}
+
+/// For how many threads the process has kept queue nodes so far: as many as have waited for locks at the same time. They are kept for the
+/// next threads.
+pub fn thread_slots() -> u32 {
+    REGISTRY.made()
 }
 
 /// Whether the caller's acquisitions are urgent.

@@ -12,6 +12,7 @@ use nearlock_core::freebsd::rwsx::{Kind, RwSx, WRITE_WAITERS};
 use nearlock_core::freebsd::sx::Sx;
 use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
 use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
+use nearlock_core::near::biased::{Eager, NearBiasedMutex};
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_core::waiter::WaitLock;
@@ -42,6 +43,8 @@ fn a_mutex_may_go_when_every_unlock_has_returned() {
 /// Those that have their sleepers elsewhere.
 type WordMutex = Mtx<Os, NotAdaptive>;
 type WordRw = Rw<Os, NotAdaptive>;
+/// Held by bias, if there is membarrier.
+type EagerMutex = NearBiasedMutex<Os, Eager>;
 type WordSx = Sx<Os, NotAdaptive>;
 
 /// A pointer to a lock, for another thread.
@@ -88,7 +91,7 @@ fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
         lock.word().load(Relaxed) & WRITE_WAITERS != 0
     }
     /// Nothing tells: so after some looks, during which the other comes, looks, or goes to sleep.
-    fn may_be_waited_for(_mutex: &NearMutex<Os>) -> bool {
+    fn may_be_waited_for<L>(_mutex: &L) -> bool {
         static LOOKS: AtomicU32 = AtomicU32::new(0);
         let looks = LOOKS.fetch_add(1, Relaxed);
         looks.is_multiple_of(1 + looks % 61)
@@ -103,6 +106,45 @@ fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
         is_freed_by_the_last(WordSx::lock, WordSx::unlock, is_waited_for);
         is_freed_by_the_last(WordSx::lock_shared, WordSx::unlock_shared, is_waited_for);
         is_freed_by_the_last(NearMutex::<Os>::lock, NearMutex::<Os>::unlock, may_be_waited_for);
+        is_freed_by_the_last(EagerMutex::lock, EagerMutex::unlock, may_be_waited_for);
+    }
+}
+
+/// Holds a lock until the thread's data is destroyed.
+struct Holds(&'static EagerMutex);
+
+impl Holds {
+    fn new(mutex: &'static EagerMutex) -> Self {
+        // SAFETY: released when this is dropped.
+        unsafe { mutex.lock(&()) };
+        Self(mutex)
+    }
+}
+
+impl Drop for Holds {
+    fn drop(&mut self) {
+        // SAFETY: locked by `new`.
+        unsafe { self.0.unlock(&()) };
+    }
+}
+
+#[test]
+fn a_thread_that_has_lost_its_slot_releases_what_it_holds_by_bias() {
+    static LOCKS: [EagerMutex; 2] = [EagerMutex::new(), EagerMutex::new()];
+    thread_local! {
+        static EARLY: Cell<Option<Holds>> = const { Cell::new(None) };
+        static LATE: Cell<Option<Holds>> = const { Cell::new(None) };
+    }
+    for _ in 0..ROUNDS {
+        // Whichever the order of destruction, one of them comes after the slot.
+        thread::spawn(|| {
+            EARLY.set(None);
+            LATE.set(Some(Holds::new(&LOCKS[0])));
+            EARLY.set(Some(Holds::new(&LOCKS[1])));
+        })
+        .join()
+        .unwrap();
+        assert!(LOCKS.iter().all(|lock| !lock.is_locked()));
     }
 }
 

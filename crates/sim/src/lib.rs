@@ -29,6 +29,7 @@
 mod access;
 pub mod account;
 mod arena;
+mod bias;
 pub mod checker;
 mod costs;
 mod engine;

@@ -11,6 +11,7 @@ use nearlock_core::settings::Setting;
 use crate::access::Access;
 use crate::account::{self, Times};
 use crate::arena::{Arena, LINE, Placed};
+use crate::bias::Lines;
 use crate::engine::{Counters, Engine, Step};
 use crate::issue::Performed;
 use crate::nodes::{Lent, Nodes};
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     settings: Cell<[u64; Setting::COUNT]>,
     /// Where the chains begin, once a lock has asked for one.
     chains: Cell<Option<usize>>,
+    owner_lines: Lines,
 }
 
 /// Chains of the locks that sleep there. FreeBSD has 128 of one kind and 256 of the other.
@@ -81,6 +83,7 @@ impl Machine {
                 domain_of_cpu,
                 settings: Cell::new(Setting::DEFAULTS),
                 chains: Cell::new(None),
+                owner_lines: Lines::default(),
             }),
             bodies: RefCell::default(),
         }
@@ -373,10 +376,29 @@ impl Inner {
         self.socket_of_cpu.len() as u32
     }
 
+    /// The line where this lies.
+    pub fn line_of(&self, address: *const u8) -> usize {
+        self.offset_of(address) as usize / LINE
+    }
+
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    pub fn owner_lines(&self) -> &Lines {
+        &self.owner_lines
+    }
+
+    /// Lines that have been taken from the arena are in the memory of the running task's socket.
+    pub fn cover_new_lines_here(&self) {
+        let home = self.socket_of_cpu(self.task(|task| task.cpu)) as u8;
+        self.engine.borrow_mut().cover_new_lines(home);
+    }
+
     /// The memory of the chain of the lock at this address, zero at first. It lies with those of all other locks in the
     /// memory of the first socket.
     pub fn chain(&self, lock: *const u8) -> *mut u8 {
-        let line = self.offset_of(lock) as usize / LINE;
+        let line = self.line_of(lock);
         let begin = self.chains.get().unwrap_or_else(|| {
             let size = CHAINS * LINE;
             let layout = Layout::from_size_align(size, LINE).expect("lines are a layout");
@@ -410,8 +432,7 @@ impl Inner {
         });
         had.unwrap_or_else(|| {
             let offset = self.arena.take(layout);
-            let home = self.socket_of_cpu(self.task(|task| task.cpu)) as u8;
-            self.engine.borrow_mut().cover_new_lines(home);
+            self.cover_new_lines_here();
             Record { address: self.arena.at(offset), size }
         })
     }

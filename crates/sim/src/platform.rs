@@ -293,6 +293,12 @@ impl Schedule for Sim {
     fn give_way() {
         leave_if(Engine::yield_cpu);
     }
+    /// Into the kernel and back takes as long as a futex's call.
+    fn sched_yield() {
+        let _spins = account::spin();
+        spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
+        Self::give_way();
+    }
     fn should_give_way(_spin: &mut Spin) -> bool {
         with(|inner| inner.engine.borrow().is_wanted())
     }

@@ -9,6 +9,7 @@ Examples:
   nearlock torture all
   nearlock torture cna,qspinlock --nwriters 64 --shutdown-secs 60 --stat-interval 5
   nearlock torture all --nwriters 16 --nreaders 16 --cancel-storm
+  nearlock torture near-mutex,near-condvar --churn --shutdown-secs 600
   nearlock torture lock-busted          (ends in FAILURE: that is what it is for)
 
 Judged are exclusion and progress. Marks: ??? after Max/Min means that one writer (or reader) got
@@ -17,7 +18,8 @@ held by another who must not. How many threads take part, and how they pass the 
 acquisitions, changes every 50 or 150 ms at random, so that queues run full and empty: totals are no
 benchmark. Locks with readers are also tried and downgraded, waiters that can give up also have
 short limits, and with --cancel-storm are cancelled: then all threads come in rounds, and at the end
-of each everybody must have had the lock or given up. Unless set,
+of each everybody must have had the lock or given up. With --churn the first quarter of the time
+is for warming up; the middles of the second quarter and of the last are compared. Unless set,
 cna.shuffle-reduction and cna-v13.shuffle-reduction are 2 and cna-v13.threshold-ns is 1000000, so that
 every path of CNA is taken often. One that was not is named after NOT TAKEN: the run says nothing
 about it.";
@@ -43,6 +45,10 @@ pub struct TortureArgs {
     /// The same, until so many waits were cancelled; --shutdown-secs counts for other locks only.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cancellations: Option<u64>,
+    /// Threads come and go, --nwriters at a time (64 unless given), each for some ms to some 100 ms, and so do the locks that
+    /// they use; what the process has in memory is looked at, and a lock whose threads leave something behind fails.
+    #[arg(long, conflicts_with_all = ["cancel_storm", "cancellations", "nreaders", "lockstat", "stutter", "numa_nodes"])]
+    pub churn: bool,
     /// How long to torture each lock, in s.
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub shutdown_secs: u64,

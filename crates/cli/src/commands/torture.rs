@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use nearlock_lab::settings::{Configuration, Group};
-use nearlock_lab::torture::{self, NumaNodes, Plan, Storm, THREADS_MAX, Tortured, Verdict, Waiting};
+use nearlock_lab::torture::{self, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting};
 use nearlock_lab::{SUBJECTS, Subject, names};
 
 use crate::Ending;
@@ -95,6 +95,7 @@ pub fn default_plan(duration: Duration) -> Plan {
         writers: None,
         readers: None,
         storm: None,
+        threads: Threads::Stay,
         numa_nodes: NumaNodes::by(&torture::settings()),
         waiting: Waiting::Yield,
         duration,
@@ -124,6 +125,7 @@ fn plan(args: &TortureArgs, locks: &[&'static Subject]) -> anyhow::Result<Plan> 
         writers: args.nwriters,
         readers: args.nreaders,
         storm: storm.then_some(Storm { cancellations: args.cancellations }),
+        threads: if args.churn { Threads::ComeAndGo } else { Threads::Stay },
         numa_nodes,
         waiting: match args.wait {
             WaitPolicy::Spin => Waiting::Spin,

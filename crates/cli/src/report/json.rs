@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use nearlock_lab::LockEvent;
 use nearlock_lab::lockstat::LockStatistics;
 use nearlock_lab::simulate::Simulated;
+use nearlock_lab::torture::churn::Churn;
 use nearlock_lab::torture::{Plan, Tortured};
 use serde::Serialize;
 
@@ -29,6 +30,8 @@ struct Row<'a> {
     problems: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lockstat: Option<&'a [LockStatistics]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    churn: Option<Churn>,
 }
 
 #[derive(Serialize)]
@@ -50,7 +53,7 @@ pub fn simulated(out: &mut impl Write, cells: &[Simulated]) -> io::Result<()> {
     array(out, &rows)
 }
 
-/// One object per lock, with all events; and with lockstat, if that was recorded.
+/// One object per lock, with all events; with lockstat, if that was recorded, and with what came and went, if threads did.
 pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Result<()> {
     let problems: Vec<Vec<String>> =
         all.iter().map(|tortured| tortured.problems.iter().map(ToString::to_string).collect()).collect();
@@ -62,6 +65,7 @@ pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Resu
             events: LockEvent::ALL.iter().map(|&e| (e.name(), tortured.events[e as usize])).collect(),
             problems: problems.iter().map(String::as_str).collect(),
             lockstat: tortured.lockstat.as_deref(),
+            churn: tortured.churn,
         })
         .collect();
     array(out, &rows)

@@ -5,7 +5,10 @@ use std::mem;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
 use nearlock_lab::simulate::Simulated;
-use nearlock_lab::torture::{Counts, GivenUp, NumaNodes, Plan, Storm, Tortured, Totals, Verdict, Waiting};
+use nearlock_lab::torture::churn::Churn;
+use nearlock_lab::torture::{
+    Counts, GivenUp, NumaNodes, Plan, Storm, Threads, Tortured, Totals, Verdict, Waiting,
+};
 use nearlock_lab::{LockEvent, Subject};
 
 use super::lockstat::{self, Clock};
@@ -207,7 +210,16 @@ pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
     if !not_taken.is_empty() {
         detail += &format!(", NOT TAKEN: {}", not_taken.join(", "));
     }
-    writeln!(out, "{}", wrapped(&detail, "    "))
+    writeln!(out, "{}", wrapped(&detail, "    "))?;
+    if let Some(Churn { lives, locks, memory }) = &tortured.churn {
+        let memory =
+            memory.map_or_else(|| "not looked at often enough".to_owned(), |memory| memory.to_string());
+        let churn = format!(
+            "{lives} threads and {locks} locks came and went; in memory, from warming up to the end: {memory}"
+        );
+        writeln!(out, "{}", wrapped(&churn, "    "))?;
+    }
+    Ok(())
 }
 
 /// A number that is the same for all locks, or from the least to the greatest.
@@ -232,9 +244,13 @@ pub fn torture_end(out: &mut impl Write, plan: &Plan, all: &[Tortured], verdict:
         Some(Storm { cancellations: None }) => "on".to_owned(),
         Some(Storm { cancellations: Some(wanted) }) => wanted.to_string(),
     };
+    let churn = match plan.threads {
+        Threads::Stay => "",
+        Threads::ComeAndGo => " churn=on",
+    };
     let text = format!(
         "--- End of test: {}: nwriters_stress={} nreaders_stress={} numa_nodes={numa_nodes} wait={wait} \
-         shutdown_secs={} stat_interval={} stutter={} long_hold={} priority_percent={} cancel_storm={storm}",
+         shutdown_secs={} stat_interval={} stutter={} long_hold={} priority_percent={} cancel_storm={storm}{churn}",
         verdict.name(),
         span(all.iter().map(|tortured| tortured.crew.writers)),
         span(all.iter().map(|tortured| tortured.crew.readers)),

@@ -1,7 +1,7 @@
 //! Chains: where those sleep who wait for a lock of this family.
 //!
 //! ```text
-//! chain   lock | summons | exclusive queue, first and last | shared queue, first and last          a line of its own
+//! chain   lock | summons | pace | gate | exclusive queue, first and last | shared queue, first and last | fair from   a line of its own
 //! ```
 //! The platform has a table of chains, and finds a lock's by its address. Locks with the same chain share it: a waiter says
 //! for which lock it waits (`Waiter::mark`). Everything here is done under the chain's lock, and the waiter bits of a lock's word
@@ -25,8 +25,9 @@
 //! The table belongs to the platform instance ([`Chains`]), as queue nodes do: the process, the simulated machine, or the
 //! execution of a model. So that the source is the same everywhere.
 //!
-//! `summons` is not FreeBSD's: how many waiters want the next release of their lock to come to the chain, for locks whose word
-//! does not say so ([`near`](crate::near)).
+//! `summons` and `pace` are not FreeBSD's: how many waiters want the next release of their lock to come to the chain, for locks
+//! whose word does not say so, and hints ([`near`](crate::near)). `fair from` and the gate are those of
+//! a [mutex with buckets](crate::classic::parking_lot_mutex), whose threads pass the gate before they take the chain's lock.
 //!
 //! FreeBSD's turnstiles also lend a waiter's priority to the holder, and its sleep queues do not. Here nobody lends: threads
 //! of a program have no priorities that this library knows. That is why one chain serves for both.
@@ -36,8 +37,10 @@ use core::iter;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::classic::ttas::TtasLock;
+use crate::classic::parking_lot_mutex::{OfBucket, ParkingLotMutex};
+use crate::classic::ttas::{Backoff, TtasLock};
 use crate::events::LockEvent;
+use crate::near::mutex::pace::Pace;
 use crate::platform::{Atomic, Park, ParkTimeout, Platform};
 use crate::raw::RawLock;
 use crate::schedule::Sections;
@@ -55,10 +58,13 @@ pub enum Queue {
 /// See the [module](self). Zero bytes: nobody waits.
 #[repr(C, align(64))]
 pub struct Chain<P: Platform> {
-    lock: TtasLock<P>,
+    lock: TtasLock<P, Backoff>,
     summons: P::U32,
+    pace: Pace<P>,
+    gate: ParkingLotMutex<P, OfBucket>,
     exclusive: WaitList<P>,
     shared: WaitList<P>,
+    fair_from_ns: P::U64,
 }
 
 impl<P: Platform> Chain<P> {
@@ -67,15 +73,39 @@ impl<P: Platform> Chain<P> {
         Self {
             lock: TtasLock::new(),
             summons: Atomic::ZERO,
+            pace: Pace::new(),
             exclusive: WaitList::new(),
             shared: WaitList::new(),
+            fair_from_ns: Atomic::ZERO,
+            gate: ParkingLotMutex::new(),
         }
+    }
+
+    /// What may be locked before the chain is, by threads that rather sleep than spin for it.
+    #[inline(always)]
+    pub fn gate(&self) -> &ParkingLotMutex<P, OfBucket> {
+        &self.gate
     }
 
     /// How many waiters want a release to come here. Written under the chain's lock, and read without.
     #[inline(always)]
     pub fn summons(&self) -> &P::U32 {
         &self.summons
+    }
+
+    /// Hints for locks whose releases do not always come here.
+    #[inline(always)]
+    pub fn pace(&self) -> &Pace<P> {
+        &self.pace
+    }
+
+    /// Whether anybody is in this queue, for whichever lock, as far as it is known. Orders nothing.
+    #[inline(always)]
+    pub fn seems_empty(&self, queue: Queue) -> bool {
+        match queue {
+            Queue::Exclusive => self.exclusive.is_empty(),
+            Queue::Shared => self.shared.is_empty(),
+        }
     }
 }
 
@@ -84,8 +114,11 @@ impl<P: Platform> Default for Chain<P> {
         Self {
             lock: TtasLock::default(),
             summons: Atomic::new(0),
+            pace: Pace::default(),
             exclusive: WaitList::default(),
             shared: WaitList::default(),
+            fair_from_ns: Atomic::new(0),
+            gate: ParkingLotMutex::default(),
         }
     }
 }
@@ -155,6 +188,16 @@ impl<'a, P: Platform> Locked<'a, P> {
     /// Its [`Chain::summons`].
     pub fn summons(&self) -> &P::U32 {
         &self.chain.summons
+    }
+
+    /// From when on a release hands its lock over, in ns of the platform's clock.
+    pub fn fair_from_ns(&self) -> &P::U64 {
+        &self.chain.fair_from_ns
+    }
+
+    /// Its [`Chain::pace`].
+    pub fn pace(&self) -> &Pace<P> {
+        &self.chain.pace
     }
 
     /// The lock's waiters in this queue, in the order of their coming. Each may be taken out once it has come.

@@ -1,13 +1,14 @@
 //! This project's own locks: those that programs should use.
 
+pub mod biased;
 pub mod condvar;
 pub mod mutex;
 
 use crate::freebsd::chain;
-use crate::platform::{AsymFence, ParkTimeout};
+use crate::platform::{AsymFence, ParkTimeout, Random};
 use crate::schedule::{Schedule, Sections};
 
 /// What these locks ask of a platform.
-pub trait Host: chain::Chains + AsymFence + ParkTimeout + Schedule + Sections {}
+pub trait Host: chain::Chains + AsymFence + ParkTimeout + Random + Schedule + Sections {}
 
-impl<P: chain::Chains + AsymFence + ParkTimeout + Schedule + Sections> Host for P {}
+impl<P: chain::Chains + AsymFence + ParkTimeout + Random + Schedule + Sections> Host for P {}

@@ -11,18 +11,22 @@
 //! ```
 //! A [chain](crate::freebsd::chain) is a place in the platform's table, found by the lock's address.
 //!
-//! **A waiter.** A newcomer looks for some pauses, and then stands in line. *The first in line* looks at the word, ever less
-//! often, for `PATIENCE_NS`. Then it summons the next release, looks for as long again, and sleeps. *All others* sleep at
-//! once. Whoever is first and gets the mutex leaves the line, and makes the next one first.
+//! **A waiter.** A newcomer looks for some pauses, lets others have its processor a few times, and then stands in line. *The first in
+//! line* looks at the word, ever less often, for `PATIENCE_NS`. If the mutex has been released meanwhile, by the same thread again and
+//! again, then it is *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it began to look. Then, or else at once,
+//! it summons the next release, looks for as long again, and sleeps. *All others* sleep at once. Whoever is first and gets
+//! the mutex leaves the line, and makes the next one first. While the mutex is hammered newcomers stand in line at once.
 //!
-//! **A release.** With no summons in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
-//! summons again: no read-modify-write, and no other thread is woken while the first in line has not asked for it. With summons
-//! it goes to the chain. If the lock's first in line has summoned it, then one that is awake is given the mutex, and so is one that has
-//! been first for `DUE_NS`; any other is woken, and competes with newcomers.
+//! **A release.** While nobody is in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
+//! summons: no read-modify-write. Beside waiters it does the same, but looks at the chain if there are summons, and every 8 us or
+//! so (`pace`). If the lock's first in line has summoned it and is awake, or is due, then it is given
+//! the mutex. If it sleeps, it is woken; and let go from the line, so that the next release wakes the next one, and they
+//! compete with newcomers: unless the mutex is hammered, so that it would be in vain, or it has been let go before. It is *due*
+//! when it has been first for `DUE_NS`, or `HAMMERED_DUE_NS`, and may have no processor.
 //!
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
-//! 2. Of a line that is not empty, the first is awake, and will look at the word before it sleeps; or holds the mutex, and will
-//!    leave the line; or has summoned the next release. That is the first one's business alone: others need no fence, and their
+//! 2. Of a line that is not empty, the first is awake, or dozes for a while, and will look at the word before it sleeps; or holds the mutex,
+//!    and will leave the line; or has summoned the next release. That is the first one's business alone: others need no fence, and their
 //!    coming is nothing that a release must know. So others may be put there asleep, as a condition variable does.
 //! 3. A summons is raised and lowered under the chain's lock, and noted on its waiter.
 //!
@@ -30,78 +34,62 @@
 //! mutex held by some H. H's release stores 0, passes the light side, and then reads the summons. By the fence's contract
 //! the first has seen the 0, which it has not, or the release sees the summons, and goes to the chain. That there is a summons
 //! of the chain's is enough: it stays until the waiter has been woken. If the first was made so while it slept, then by a
-//! thread that held the mutex, which raised the summons itself. Its own release sees it, as does that of whoever it is handed to.
+//! thread that held the mutex, which raised the summons itself: its own release sees it, as does that of whoever it is handed to. Or
+//! by a release that let the one before it go: that one's summons were lowered after its own were raised, so that releases that had
+//! to see the former see the latter; and it is awake, and takes the mutex, or finds it held, by a swap that fails, by one whose release is
+//! such a release. (A late release may let somebody go without having held the mutex; hence "that had to see the former".)
 //! A release that looks at the summons first, and finds some, stores 0 under the chain's lock; whoever is first, and summons later,
 //! takes that lock later, and so sees the 0.
 //!
 //! **Nothing of the mutex is read once it is free**: the summons are in a table that is never freed, and of the mutex a release
 //! needs the address alone. So whoever finds it free may free its memory, also where no borrow keeps the mutex alive. A late
-//! release may come to waiters of a new lock at the same address. It wakes a waiter for no reason then, which bears it. The price is
+//! release may come to waiters of a new lock at the same address. It wakes a waiter for no reason then, which bears it, and may have to stand in line again. The price is
 //! that summons of one lock have releases of others in the same chain look there, too.
 //!
-//! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier for each time that the first in line falls
+//! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier for each time that the first in line is about to fall
 //! asleep, not for each sleeper: and while it looks, which is most of the time, releases stay plain stores.
 //! Where the platform has no membarrier its light fence is an ordinary one, and the release as dear as an atomic one.
 //!
+//! **What a hammered mutex costs.** Whoever has it takes it again and again, from its own cache, until its turn is over, some 0.15 ms; one
+//! other thread is awake a part of that time. At two threads that is faster than to exchange it at each release, and at many
+//! it is as fair: each has a turn, in the order of their coming. With `TURN_NS` of 60 us a turn takes 0.14 ms, because the
+//! operating system lets timers be 0.05 ms late.
+//!
 //! Fairness: newcomers take the mutex as long as the first in line has not asked. Who is first and awake is given it at the first
-//! release that sees its summons, about `PATIENCE_NS` later; at most one foreign section is in between, that of a release
-//! that has missed it. Who is first and has no processor, or sleeps, is given it by the first release after `DUE_NS` that the next
-//! one in line, or the summons themselves, bring to the chain. The line is first come, first served. [`unlock_fair`](NearMutex::unlock_fair) hands over
-//! to the first in line at once.
+//! release that sees its summons, `PATIENCE_NS` or `TURN_NS` after it began to look (it begins anew when it is woken in line); at most one foreign section is in between, that of a release
+//! that has missed it. Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
+//! `DUE_NS`, or `HAMMERED_DUE_NS`. The line is first come, first served, but who has been let go from it and competed in vain stands at its end
+//! again, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line at once.
 //!
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound on barging: WebKit's
 //! `WTF::Lock` and parking_lot (0.5 ms); that waiters beyond the first be kept off the lock: Dice, "Malthusian locks",
-//! EuroSys 2017.
+//! EuroSys 2017. Turns: the lock cohorts of Dice, Marathe and Shavit, PPoPP 2012, with a thread in
+//! the place of a NUMA node.
 
 mod line;
+pub(crate) mod pace;
+mod waiting;
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use self::line::{Line, Place};
+use self::line::Line;
 use super::Host;
-use crate::events::LockEvent;
+use crate::freebsd::chain::{Chain, Queue};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
-use crate::schedule::Spin;
-use crate::waiter::{Chosen, GaveUp, Limit, Signal, Waiter};
+use crate::waiter::{Chosen, GaveUp, Limit};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// How often a newcomer looks before it stands in line: with pauses of 1, 2, 4 and then 8 between, some 1.5 us at 13 ns for a pause, and 5 us
-/// at 45 ns (Skylake). With 1 it stands in line at once, and a section of 100 ns that it meets costs it the way to the
-/// chain; with many more, newcomers keep disturbing the holder's line.
-const NEWCOMER_LOOKS: u32 = 16;
-/// Pauses between two looks of a newcomer, at most.
-const NEWCOMER_STRIDE: u32 = 8;
-/// Pauses between two looks of the first in line, at most: 3.3 us at 13 ns. With fewer it takes the line of the word from a holder that
-/// locks again and again; with more, a mutex that is free is noticed late.
-const FIRST_STRIDE: u32 = 256;
-/// The same of one that has summoned a release: what it waits for comes to its own record.
-const SUMMONED_STRIDE: u32 = 4;
-/// How long the first in line looks before it summons a release, and once more before it sleeps, in ns. Also how long those may
-/// go on who lock again and again, before the next in line has its turn: each turn costs the wake-up of a sleeper, some
-/// us, so a tenth of that time or less. At 0 it is handed over at each release; at a second the first in line may wait so long.
-const PATIENCE_NS: u64 = 20_000;
-/// How long somebody is first in line until a release hands the mutex over to it though it sleeps, in ns. As long as it takes to wake it, the
-/// mutex serves nobody, which may be 50 us. parking_lot's mean is the same. At 0 it is handed over from sleeper to sleeper; at a second
-/// a thread that finds no processor may wait so long.
-const DUE_NS: u64 = 500_000;
-/// Pauses between two looks at the clock, which costs about two.
-const PAUSES_PER_CLOCK: u32 = 64;
-
-/// How a spell of spinning ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spell {
-    /// With the mutex.
-    Took,
-    /// With a signal.
-    Signalled,
-    /// In vain.
-    Over,
-}
-
+/// How long somebody is first in line for a hammered mutex until a release hands it over though the waiter sleeps or has no processor, in ns: longer
+/// than a turn takes. The processor that it waits for is the holder's, who gives it up at the next lock. At 0 it is handed over from
+/// sleeper to sleeper; at a second a thread that finds no processor may wait so long.
+const HAMMERED_DUE_NS: u64 = 200_000;
+/// The same for a mutex that is not hammered, in ns. Until it runs, the mutex serves nobody, and all who want it fall asleep: so longer, and
+/// as long as a scheduler's slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the work.
+const DUE_NS: u64 = 2_000_000;
 /// Whether a release hands the mutex over to the first in line, whatever it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
@@ -151,105 +139,18 @@ impl<P: Platform> Default for NearMutex<P> {
 }
 
 impl<P: Host> NearMutex<P> {
-    /// Whether a release must come to the chain of the mutex at this address. Relaxed: what is read there is under the chain's
+    /// The chain of the mutex at this address.
+    #[inline(always)]
+    fn chain<'a>(lock: *const Self) -> &'a Chain<P> {
+        // SAFETY: a chain is valid as long as the platform instance, which outlives those who use it.
+        unsafe { &*P::chain(lock.cast()) }
+    }
+
+    /// Whether a release must come to this chain. Relaxed: what is read there is under the chain's
     /// lock, and that there is something to read is the fences' business.
     #[inline(always)]
-    fn is_summoned(lock: *const Self) -> bool {
-        // SAFETY: a chain is valid as long as the platform instance.
-        unsafe { &*P::chain(lock.cast()) }.summons().load(Relaxed) != 0
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        P::count(LockEvent::Slowpath);
-        P::in_slow_path(|| {
-            let mut spin = Spin::default();
-            if self.take_as_newcomer(&mut spin) {
-                P::count(LockEvent::MutexOptLock);
-                return Ok(());
-            }
-            if let Some(why) = limit.is_reached() {
-                return Err(why);
-            }
-            debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
-            P::with_record(|waiter: &Waiter<P>| {
-                limit.watch(waiter, || self.stand_in_line(waiter, &mut spin, limit))
-            })
-        })
-    }
-
-    /// The looks of one that has no place in line.
-    fn take_as_newcomer(&self, spin: &mut Spin) -> bool {
-        let mut stride = 1;
-        for _ in 0..NEWCOMER_LOOKS {
-            if P::should_give_way(spin) {
-                return false;
-            }
-            P::pause(stride, 0);
-            spin.paused(stride);
-            if self.take_if_free() {
-                return true;
-            }
-            stride = (stride * 2).min(NEWCOMER_STRIDE);
-        }
-        false
-    }
-
-    /// From coming to the line to leaving it.
-    fn stand_in_line(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        // SAFETY: fresh; it leaves the line below, or is granted the mutex, which is the last that is done to it.
-        let place = unsafe { Line::of(self).join(waiter) };
-        self.wait_in_line(waiter, place, spin, limit)
-    }
-
-    /// From a place in the line to leaving it.
-    fn wait_in_line(
-        &self,
-        waiter: &Waiter<P>,
-        mut place: Place,
-        spin: &mut Spin,
-        limit: &Limit<'_, P>,
-    ) -> Result<(), GaveUp> {
-        let mut how = LockEvent::MutexAtOnce;
-        loop {
-            if place == Place::First && self.take_as_first(waiter, spin, limit) {
-                // SAFETY: in the line, since nobody but us could hand over a mutex that we hold.
-                unsafe { Line::of(self).leave_with_mutex(waiter) };
-                P::count(how);
-                return Ok(());
-            }
-            if !waiter.is_signalled() {
-                how = LockEvent::MutexAfterSleep;
-                P::count(LockEvent::MutexSleep);
-            }
-            match waiter.rest_within(limit) {
-                Ok(Signal::Granted) => {
-                    P::count(how);
-                    return Ok(());
-                }
-                Ok(Signal::Woken) if place == Place::First => {}
-                Ok(Signal::Woken) => place = Line::of(self).place_of(waiter),
-                Err(why) => {
-                    // SAFETY: it has been in the line.
-                    return match unsafe { Line::of(self).give_up(waiter) } {
-                        Ok(()) => Err(why),
-                        Err(_granted) => {
-                            // On its way, and the last that is done to the waiter.
-                            while waiter.rest() != Signal::Granted {}
-                            Ok(())
-                        }
-                    };
-                }
-            }
-        }
-    }
-
-    /// Locks the mutex for a waiter whom others put into the line, now or soon; or returns when they grant it something else.
-    pub(super) fn lock_when_put_in_line(&self, waiter: &Waiter<P>) {
-        let place = Line::of(self).place_of(waiter);
-        // It does not end without the mutex.
-        _ = self.wait_in_line(waiter, place, &mut Spin::default(), &Limit::NONE);
+    fn is_summoned(chain: &Chain<P>) -> bool {
+        chain.summons().load(Relaxed) != 0
     }
 
     /// Puts waiters at the end of the line, in their order; wakes whoever becomes first by that, and lets the others sleep. Only
@@ -261,68 +162,23 @@ impl<P: Host> NearMutex<P> {
         unsafe { Line::of(lock).adopt(waiters) };
     }
 
-    /// What the first in line does before it sleeps.
-    fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        match self.look(waiter, FIRST_STRIDE, spin, limit) {
-            Spell::Took => return true,
-            Spell::Signalled => return false,
-            Spell::Over => {}
-        }
-        Line::of(self).summon(waiter);
-        match self.look(waiter, SUMMONED_STRIDE, spin, limit) {
-            Spell::Took => return true,
-            Spell::Signalled => return false,
-            Spell::Over => {}
-        }
-        // Dekker's pattern, with `unlock`: the summons before it, the look at the word after it.
-        P::heavy();
-        self.take()
-    }
-
-    /// Looks at the word for a while, with up to so many pauses between, and at what has come to the waiter.
-    fn look(&self, waiter: &Waiter<P>, stride_max: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> Spell {
-        // Its time begins anew; its looks are counted on.
-        *spin = Spin { turns: spin.turns, ..Spin::default() };
-        let (mut stride, mut since_clock, mut until_ns) = (1, PAUSES_PER_CLOCK, None);
-        loop {
-            if P::should_give_way(spin) {
-                return Spell::Over;
-            }
-            if since_clock >= PAUSES_PER_CLOCK {
-                let now_ns = P::now_ns();
-                let end_ns = *until_ns.get_or_insert_with(|| {
-                    let end_ns = now_ns.saturating_add(PATIENCE_NS);
-                    limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
-                });
-                if now_ns >= end_ns {
-                    return Spell::Over;
-                }
-                since_clock = 0;
-            }
-            P::pause(stride, 0);
-            spin.paused(stride);
-            since_clock += stride;
-            stride = (stride * 2).min(stride_max);
-            if self.take_if_free() {
-                return Spell::Took;
-            }
-            if waiter.is_signalled() {
-                return Spell::Signalled;
-            }
-        }
-    }
-
     /// A release that the chain must hear of.
     #[cold]
     #[inline(never)]
     fn unlock_at_chain(&self, to: To) {
         P::in_slow_path(|| {
             let line = Line::of(self);
+            line.looked();
             match line.first() {
                 Some(first) if to == To::First || line.is_its_turn(first) => {
                     let first = ptr::from_ref(first);
                     // SAFETY: the first in line; the caller holds the mutex.
                     unsafe { line.hand_over(first) };
+                }
+                Some(_) if line.is_hammered() => {
+                    // While the mutex is held: free for so long, it would not seem hammered. Who is woken has no turn yet.
+                    line.wake_first();
+                    self.unlock_beside_chain(Self::chain(self));
                 }
                 _ => {
                     // Under the chain's lock: whoever summons later sees that it is free.
@@ -338,6 +194,28 @@ impl<P: Host> NearMutex<P> {
     #[inline(never)]
     fn answer_summons(lock: *const Self) {
         P::in_slow_path(|| Line::of(lock).wake_first());
+    }
+
+    /// A release while somebody waits in the chain.
+    #[inline(never)]
+    fn unlock_beside_waiters(&self, chain: &Chain<P>) {
+        if Self::is_summoned(chain) || chain.pace().is_time_to_look() {
+            self.unlock_at_chain(To::Anybody);
+        } else {
+            self.unlock_beside_chain(chain);
+        }
+    }
+
+    /// A release that the chain need not hear of, as far as it is known.
+    #[inline(always)]
+    fn unlock_beside_chain(&self, chain: &Chain<P>) {
+        let lock = ptr::from_ref(self);
+        self.free();
+        // Dekker's pattern, with `take_as_first`: the store before it, the look at the summons after it.
+        P::light();
+        if Self::is_summoned(chain) {
+            Self::answer_summons(lock);
+        }
     }
 
     /// Releases the mutex; if others wait in line, it is the first one's then.
@@ -365,15 +243,11 @@ unsafe impl<P: Host> RawLock for NearMutex<P> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        let lock = ptr::from_ref(self);
-        if Self::is_summoned(lock) {
-            return self.unlock_at_chain(To::Anybody);
-        }
-        self.free();
-        // Dekker's pattern, with `take_as_first`: the store before it, the look at the summons after it.
-        P::light();
-        if Self::is_summoned(lock) {
-            Self::answer_summons(lock);
+        let chain = Self::chain(self);
+        if chain.seems_empty(Queue::Exclusive) {
+            self.unlock_beside_chain(chain);
+        } else {
+            self.unlock_beside_waiters(chain);
         }
     }
 }

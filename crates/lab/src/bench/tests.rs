@@ -159,6 +159,21 @@ fn what_is_counted_natively_is_what_is_counted_in_the_simulator() {
     }
 }
 
+/// Locks that say how another library's mutex works, and that library's own code.
+#[test]
+fn protocols_make_as_many_atomics_as_what_they_are_of() {
+    let pairs = [
+        ("std-mutex-protocol", "std"),
+        ("parking-lot-0.12-protocol", "parking-lot-0.12"),
+        ("parking-lot-0.13-protocol", "parking-lot-0.13"),
+    ];
+    let mut plan = plan(Mode::Uncontended, &pairs.map(|(ours, theirs)| [ours, theirs]).concat());
+    plan.window = Duration::from_micros(1);
+    for rows in report(&plan).rows.chunks(2) {
+        assert_eq!(rows[0].rmw_per_op, rows[1].rmw_per_op, "{}", rows[0].lock);
+    }
+}
+
 #[test]
 fn situations_have_means() {
     let mut plan = plan(Mode::Free, &["ttas", "std"]);

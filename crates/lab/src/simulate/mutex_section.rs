@@ -115,12 +115,15 @@ mod tests {
         let ops = simulate(&cell("near-mutex", 1)).unwrap().ops_per_us;
         assert!((0.7..0.84).contains(&ops), "{ops}");
         let ops = simulate(&cell("near-mutex", 8)).unwrap().ops_per_us;
-        assert!((1.0..5.0).contains(&ops), "{ops}");
+        assert!((0.84..5.0).contains(&ops), "{ops}");
     }
 
     #[test]
     fn tasks_may_be_more_than_processors() {
-        for lock in ["near-mutex", "linux-mutex", "linux-counter-mutex", "glibc-mutex"] {
+        let kernels = ["linux-mutex", "linux-counter-mutex"];
+        let peers =
+            ["glibc-mutex", "std-mutex-protocol", "parking-lot-0.12-protocol", "parking-lot-0.13-protocol"];
+        for lock in ["near-mutex"].iter().chain(&kernels).chain(&peers) {
             let mut cell = cell(lock, 300);
             cell.limits.window_ns = 10_000_000;
             let row = simulate(&cell).unwrap();

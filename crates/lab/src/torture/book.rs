@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
+use nearlock_core::events::LockEvent;
 use nearlock_core::native::Wait;
 use nearlock_core::platform::Clock;
 use nearlock_core::subjects::Subject;
@@ -51,6 +52,29 @@ impl Canary {
     }
 }
 
+/// The account of a lock that is made of a condition variable, by what that says to its users.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Notifications {
+    /// To somebody who waited.
+    pub sent: u64,
+    /// Waits that have ended with one.
+    pub returned: u64,
+}
+
+impl Notifications {
+    /// What the calling thread has counted, and those that had its slot before it.
+    pub fn of_slot() -> Self {
+        let of = |event: LockEvent| nearlock_os::events_of_slot().map_or(0, |events| events[event as usize]);
+        Self { sent: of(LockEvent::CondvarSent), returned: of(LockEvent::CondvarReturn) }
+    }
+
+    /// Adds what was counted from one look to another.
+    pub fn add(&mut self, from: Self, to: Self) {
+        self.sent += to.sent - from.sent;
+        self.returned += to.returned - from.returned;
+    }
+}
+
 /// What the threads share, but for the lock. The writers come first among them, then the readers.
 pub struct Book<W: Wait> {
     pub read_held: ReadHeld<Os<W>>,
@@ -59,6 +83,8 @@ pub struct Book<W: Wait> {
     pub canary: OwnLine<Canary>,
     pub pace: Pace,
     pub storm: Option<Storm<Os<W>>>,
+    /// Of the threads that have ended.
+    pub notifications: Mutex<Notifications>,
     /// What the threads that have ended have recorded, by mode; `None` if nothing is recorded.
     pub lockstat: Option<Mutex<[Record; 2]>>,
     pub crew: Crew,
@@ -99,6 +125,7 @@ impl<W: Wait> Book<W> {
             canary: OwnLine::default(),
             pace: Pace::new(threads),
             storm: (plan.storm.is_some() && lock.is_timed).then(|| Storm::new(threads)),
+            notifications: Mutex::default(),
             lockstat: plan.lockstat.then(Mutex::default),
             crew,
             write_params: params(crew.writers, kind.short_holds(), long_holds(kind.long_write_times()), plan),
@@ -113,8 +140,7 @@ impl<W: Wait> Book<W> {
         }
         let book = Arc::clone(self);
         let rage = move || {
-            let waits = |thread: usize| book.watches[thread].0.cancellable.load(Relaxed) != 0;
-            book.storm.iter().for_each(|storm| storm.rage(waits));
+            book.storm.iter().for_each(|storm| storm.rage(|thread| book.waits_by_cancellation(thread)))
         };
         let started = Builder::new().name("canceller".to_owned()).spawn(rage);
         started.map(Some).map_err(|source| TortureError::Spawn {
@@ -122,6 +148,11 @@ impl<W: Wait> Book<W> {
             threads: self.crew.threads(),
             source,
         })
+    }
+
+    /// Whether the thread can be cancelled at present.
+    pub fn waits_by_cancellation(&self, thread: usize) -> bool {
+        self.watches[thread].0.cancellable.load(Relaxed) != 0
     }
 
     pub fn stop(&self) {
@@ -175,6 +206,13 @@ impl<W: Wait> Book<W> {
         // SAFETY: nobody is left to hold the lock.
         let lost = total.abs_diff(unsafe { self.canary.0.read() });
         (lost > 0).then_some(Problem::LostUpdates { lost, total })
+    }
+
+    /// Whether notifications have come to nothing, or waits have ended without one. For when all threads have ended.
+    pub fn lost_notifications(&self) -> Option<Problem> {
+        let Notifications { sent, returned } =
+            *self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        (sent != returned).then_some(Problem::LostNotifications { sent, returned })
     }
 
     pub fn waiting(&self) -> usize {

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::native::Wait;
-use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
-use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor};
+use nearlock_core::raw::RawTryLock;
+use nearlock_core::subjects::Subject;
 use nearlock_os::Os;
 use nearlock_workload::locktorture::{Reader, Shared, Writer};
 
@@ -15,11 +15,11 @@ use super::book::{Book, entropy};
 use super::monitor::Monitor;
 use super::pace::Next;
 use super::thread::{Role, Torturer, Witness};
-use super::ways::{self, Ways};
+use super::ways::{self, ByWays, Ways};
 use super::{NumaNodes, Plan, Problem, TortureError, Tortured, Totals};
 
 /// Of a thread: the locks keep nothing large on it.
-const STACK_BYTES: usize = 256 * 1024;
+pub const STACK_BYTES: usize = 256 * 1024;
 
 /// What a thread does, who is told its number and its role: the one part of a run that knows the type of the lock.
 pub type Life = Arc<dyn Fn(usize, Role) + Send + Sync>;
@@ -30,47 +30,15 @@ pub struct Lives<W: Wait>(Arc<Book<W>>);
 impl<W: Wait> Lives<W> {
     /// By all the ways that the lock has.
     pub fn with(self, lock: &Subject) -> Life {
-        let life = match (lock.is_rw, lock.is_timed) {
-            (false, false) => Some(lock.visit::<Os<W>, _>(self)),
-            (false, true) => lock.visit_timed::<Os<W>, _>(self),
-            (true, false) => lock.visit_rw::<Os<W>, _>(self),
-            (true, true) => lock.visit_timed_rw::<Os<W>, _>(self),
-        };
-        life.expect("a lock is visited as what the list says it is")
+        ways::visit(lock, self)
     }
+}
 
-    /// By these ways.
-    pub fn by<L: RawTryLock, O: Ways<Os<W>, L>>(self) -> Life {
+impl<W: Wait> ByWays<W> for Lives<W> {
+    type Output = Life;
+    fn by<L: RawTryLock, O: Ways<Os<W>, L>>(self) -> Life {
         let (Self(book), shared) = (self, Shared::<Os<W>, L>::default());
         Arc::new(move |thread, role| live::<W, L, O>(&book, &shared, thread, role))
-    }
-}
-
-impl<W: Wait> LockVisitor<Os<W>> for Lives<W> {
-    type Output = Life;
-    fn visit<L: RawTryLock>(self) -> Life {
-        self.by::<L, ways::Plain>()
-    }
-}
-
-impl<W: Wait> RwLockVisitor<Os<W>> for Lives<W> {
-    type Output = Life;
-    fn visit<L: RawRwLock>(self) -> Life {
-        self.by::<L, ways::Shared>()
-    }
-}
-
-impl<W: Wait> TimedLockVisitor<Os<W>> for Lives<W> {
-    type Output = Life;
-    fn visit<L: RawTimedLock<Platform = Os<W>>>(self) -> Life {
-        self.by::<L, ways::Timed>()
-    }
-}
-
-impl<W: Wait> TimedRwLockVisitor<Os<W>> for Lives<W> {
-    type Output = Life;
-    fn visit<L: RawTimedRwLock<Platform = Os<W>>>(self) -> Life {
-        self.by::<L, ways::TimedShared>()
     }
 }
 
@@ -127,6 +95,7 @@ pub fn run<W: Wait>(
     problems.extend(book.lost_exclusion());
     if all_have_ended {
         problems.extend(book.lost_updates());
+        problems.extend(book.lost_notifications());
     }
     let mut events = nearlock_os::events();
     for (count, before) in events.iter_mut().zip(events_before) {
@@ -146,6 +115,7 @@ pub fn run<W: Wait>(
         wait_ns_max,
         events,
         lockstat,
+        churn: None,
         problems,
     })
 }

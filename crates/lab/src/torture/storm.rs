@@ -71,6 +71,10 @@ const SLEEP_NS_MAX: u32 = 1 << 16;
 const PAUSE_ONE_IN: u32 = 4;
 /// See above: a few hand-overs.
 const PAUSE_NS_MAX: u32 = 1 << 14;
+/// A thread that has the lock cancels those who wait, each with a chance of one in so many; so does one that has just released it, when
+/// whoever is woken has not run yet. So there are cancellations as long as anybody runs: the canceller, too, waits for a processor where
+/// they are few, and would have its turn a hundred times a second.
+const CANCELLED_ONE_IN: u32 = 2;
 
 impl<P: Work + Random + Park> Storm<P> {
     pub fn new(threads: usize) -> Self {
@@ -90,8 +94,20 @@ impl<P: Work + Random + Park> Storm<P> {
         Arc::clone(&present)
     }
 
+    fn cancel(&self, thread: usize) {
+        let cancellation = Arc::clone(&locked(&self.cancellations[thread].0));
+        cancellation.cancel();
+    }
+
+    /// Cancels some of those that wait.
+    fn gust(&self, waits: impl Fn(usize) -> bool) {
+        let waiting = (0..self.cancellations.len()).filter(|thread| waits(*thread));
+        waiting.filter(|_| one_in::<P>(CANCELLED_ONE_IN)).for_each(|thread| self.cancel(thread));
+    }
+
     /// What the holder does in its section.
-    pub fn hold(&self) {
+    pub fn hold(&self, waits: impl Fn(usize) -> bool) {
+        self.gust(waits);
         if one_in::<P>(SLEEPING_ONE_IN) {
             P::sleep_ns(u64::from(P::random_u32() % SLEEP_NS_MAX));
         } else if one_in::<P>(YIELDING_ONE_IN) {
@@ -101,7 +117,8 @@ impl<P: Work + Random + Park> Storm<P> {
 
     /// To be called after each acquisition, or after it was given up: at random, the thread has then done its share of
     /// the round. Whether the storm goes on.
-    pub fn goes_on(&self) -> bool {
+    pub fn goes_on(&self, waits: impl Fn(usize) -> bool) -> bool {
+        self.gust(waits);
         !one_in::<P>(ACQUISITIONS_A_ROUND) || self.rounds.arrive()
     }
 
@@ -110,8 +127,7 @@ impl<P: Work + Random + Park> Storm<P> {
         while !self.over.load(Relaxed) {
             let thread = P::random_u32() as usize % self.cancellations.len();
             if waits(thread) {
-                let cancellation = Arc::clone(&locked(&self.cancellations[thread].0));
-                cancellation.cancel();
+                self.cancel(thread);
             } else {
                 P::preempt();
             }

@@ -10,6 +10,7 @@ pub(super) fn plan() -> Plan {
         writers: Some(4),
         readers: None,
         storm: None,
+        threads: Threads::Stay,
         numa_nodes: NumaNodes::Synthetic(2),
         waiting: Waiting::Yield,
         duration: Duration::from_millis(200),

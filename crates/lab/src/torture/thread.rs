@@ -1,9 +1,9 @@
 //! One thread of a run: what it does to the lock, and what it sees.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 
 use nearlock_core::lockstat::Waited;
 use nearlock_core::native::Wait;
@@ -15,7 +15,7 @@ use nearlock_workload::Observer;
 use nearlock_workload::locktorture::{Hand, Shared};
 
 use super::GivenUp;
-use super::book::Book;
+use super::book::{Book, Notifications};
 use super::pace::{Next, SLEEP_ONE_IN, Think};
 use super::storm::UNLIMITED_ONE_IN;
 use super::ways::Ways;
@@ -91,6 +91,7 @@ pub struct Witness<'a, W: Wait> {
     waiting_since_ns: u64,
     wait_ns_max: u64,
     canary: u64,
+    notifications_before: Notifications,
     /// `None` if nothing is recorded.
     stopwatch: Option<Stopwatch>,
 }
@@ -107,7 +108,17 @@ struct Stopwatch {
 impl<'a, W: Wait> Witness<'a, W> {
     pub fn new(book: &'a Book<W>, thread: usize, role: Role) -> Self {
         let stopwatch = book.lockstat.as_ref().map(|_| Stopwatch::default());
-        Self { book, thread, role, waiting_since_ns: 0, wait_ns_max: 0, canary: 0, stopwatch }
+        let notifications_before = Notifications::of_slot();
+        Self {
+            book,
+            thread,
+            role,
+            waiting_since_ns: 0,
+            wait_ns_max: 0,
+            canary: 0,
+            notifications_before,
+            stopwatch,
+        }
     }
 
     fn watch(&self) -> &'a Watch {
@@ -151,6 +162,9 @@ impl<'a, W: Wait> Witness<'a, W> {
 /// What the thread has recorded is in the book when it ends.
 impl<W: Wait> Drop for Witness<'_, W> {
     fn drop(&mut self) {
+        let mut notifications = self.book.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        notifications.add(self.notifications_before, Notifications::of_slot());
+        drop(notifications);
         if let Some(stopwatch) = &self.stopwatch {
             let mode = match self.role {
                 Role::Writer => Mode::Writer,
@@ -186,7 +200,7 @@ impl<W: Wait> Observer for Witness<'_, W> {
         // SAFETY: the lock was acquired.
         self.canary = unsafe { self.book.canary.0.read() };
         if let Some(storm) = &self.book.storm {
-            storm.hold();
+            storm.hold(|thread| self.book.waits_by_cancellation(thread));
         }
     }
 
@@ -205,7 +219,8 @@ impl<W: Wait> Observer for Witness<'_, W> {
     }
 
     fn goes_on(&mut self) -> bool {
-        if self.book.storm.as_ref().is_some_and(|storm| !storm.goes_on()) {
+        let waits = |thread| self.book.waits_by_cancellation(thread);
+        if self.book.storm.as_ref().is_some_and(|storm| !storm.goes_on(waits)) {
             return false;
         }
         match self.book.pace.next(self.thread) {

@@ -1,8 +1,11 @@
 //! What a thread can do with a lock, whatever the lock can.
 
+use nearlock_core::native::Wait;
 use nearlock_core::platform::Platform;
 use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor};
 use nearlock_core::waiter::{GaveUp, Limit};
+use nearlock_os::Os;
 
 /// The operations of a lock of type `L`. One that cannot be given up is waited for; one without readers takes them for
 /// writers.
@@ -110,5 +113,54 @@ impl<P: Platform, L: RawTimedRwLock<Platform = P>> Ways<P, L> for TimedShared {
     unsafe fn lock_shared_within(lock: &L, node: &L::Node, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // SAFETY: the caller's.
         unsafe { lock.lock_shared_within(node, limit) }
+    }
+}
+
+/// Something to be done with a lock by all its ways.
+pub trait ByWays<W: Wait> {
+    /// What it comes to.
+    type Output;
+    /// Does it with lock type `L` by the ways `O`.
+    fn by<L: RawTryLock, O: Ways<Os<W>, L>>(self) -> Self::Output;
+}
+
+/// Does it with this lock.
+pub fn visit<W: Wait, T: ByWays<W>>(lock: &Subject, what: T) -> T::Output {
+    let done = match (lock.is_rw, lock.is_timed) {
+        (false, false) => Some(lock.visit::<Os<W>, _>(Visitor(what))),
+        (false, true) => lock.visit_timed::<Os<W>, _>(Visitor(what)),
+        (true, false) => lock.visit_rw::<Os<W>, _>(Visitor(what)),
+        (true, true) => lock.visit_timed_rw::<Os<W>, _>(Visitor(what)),
+    };
+    done.expect("a lock is visited as what the list says it is")
+}
+
+struct Visitor<T>(T);
+
+impl<W: Wait, T: ByWays<W>> LockVisitor<Os<W>> for Visitor<T> {
+    type Output = T::Output;
+    fn visit<L: RawTryLock>(self) -> T::Output {
+        self.0.by::<L, Plain>()
+    }
+}
+
+impl<W: Wait, T: ByWays<W>> RwLockVisitor<Os<W>> for Visitor<T> {
+    type Output = T::Output;
+    fn visit<L: RawRwLock>(self) -> T::Output {
+        self.0.by::<L, Shared>()
+    }
+}
+
+impl<W: Wait, T: ByWays<W>> TimedLockVisitor<Os<W>> for Visitor<T> {
+    type Output = T::Output;
+    fn visit<L: RawTimedLock<Platform = Os<W>>>(self) -> T::Output {
+        self.0.by::<L, Timed>()
+    }
+}
+
+impl<W: Wait, T: ByWays<W>> TimedRwLockVisitor<Os<W>> for Visitor<T> {
+    type Output = T::Output;
+    fn visit<L: RawTimedRwLock<Platform = Os<W>>>(self) -> T::Output {
+        self.0.by::<L, TimedShared>()
     }
 }

@@ -13,12 +13,25 @@ use crate::model::Model;
 
 type Mutex = NearMutex<Loom>;
 
-/// Released for whoever is first in line.
+/// A mutex that can be released for whoever is first in line.
+pub trait UnlockFair: RawLock<Node = ()> {
+    /// Safety: as [`RawLock::unlock`].
+    unsafe fn unlock_fair(&self);
+}
+
+impl UnlockFair for Mutex {
+    unsafe fn unlock_fair(&self) {
+        // SAFETY: the caller's.
+        unsafe { self.unlock_fair() };
+    }
+}
+
+/// Always released so.
 #[derive(Default)]
-struct Fair(Mutex);
+pub struct Fair<L>(L);
 
 // SAFETY: is the lock inside.
-unsafe impl RawLock for Fair {
+unsafe impl<L: UnlockFair> RawLock for Fair<L> {
     type Node = ();
     unsafe fn lock(&self, node: &()) {
         // SAFETY: the caller's; so below.
@@ -35,7 +48,7 @@ unsafe impl RawLock for Fair {
 struct Overdue(Mutex);
 
 /// Longer than the first in line waits until it is its turn.
-const LONG_NS: u64 = 1_000_000;
+const LONG_NS: u64 = 10_000_000;
 
 // SAFETY: is the lock inside.
 unsafe impl RawLock for Overdue {
@@ -53,13 +66,13 @@ unsafe impl RawLock for Overdue {
 
 /// Those of its own states.
 pub fn mutex(name: &str) -> Vec<Model> {
-    let reaches = &[MutexOptLock, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexHandOver, MutexWake];
+    let reaches = &[MutexOptLock, MutexAtOnce, MutexSleep, MutexAfterSleep, MutexWake];
     vec![
         held_at_first::<Loom, Mutex>(name, 2, Some(4)).reaching(reaches),
-        held_at_first::<Loom, Mutex>(name, 3, Some(2)).reaching(&[MutexAfterSleep]),
-        held_at_first::<Loom, Fair>(&format!("{name}: released fairly"), 2, Some(2))
+        held_at_first::<Loom, Mutex>(name, 3, Some(2)).reaching(&[MutexAfterSleep, MutexHandOver]),
+        held_at_first::<Loom, Fair<Mutex>>(&format!("{name}: released fairly"), 2, Some(2))
             .reaching(&[MutexHandOver]),
-        held_at_first::<Loom, Overdue>(&format!("{name}: released late"), 2, Some(2))
+        held_at_first::<Loom, Overdue>(&format!("{name}: released late"), 3, Some(2))
             .reaching(&[MutexHandOver]),
     ]
 }

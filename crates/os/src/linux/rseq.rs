@@ -1,10 +1,11 @@
-//! The NUMA node that the kernel keeps in each thread's restartable-sequences area.
+//! Each thread's restartable-sequences area: the NUMA node that the kernel keeps there, and the word by which a thread asks for a longer
+//! time slice.
 //!
 //! The C library registers the area of every thread that it makes, and says where it lies from the thread
 //! pointer.
 //!
 //! ```text
-//! offset  0 cpu_id_start  4 cpu_id  8 rseq_cs  16 flags  20 node_id  24 ...
+//! offset  0 cpu_id_start  4 cpu_id  8 rseq_cs  16 flags  20 node_id  24 mm_cid  28 slice_ctrl: request, granted  32 ...
 //! ```
 //! The node is relied on if all of this holds:
 //! 1. The C library has registered areas: its `__rseq_size` is not 0. Whatever it is else (32 in glibc 2.35 to
@@ -15,7 +16,8 @@
 //!
 //! Source: the GNU C Library manual, "Restartable Sequences"; on the mailing list linux-kernel, M. Desnoyers and
 //! F. Weimer, January 2023 (which fields can be used with 32 registered bytes), and M. Desnoyers, "rseq: slice
-//! ext: Ensure rseq feature size differs from original rseq size", February 2026 (values of `__rseq_size`).
+//! ext: Ensure rseq feature size differs from original rseq size", February 2026 (values of `__rseq_size`; that the fields up to
+//! and with `slice_ctrl` take 32 bytes). What is asked for by that word: the kernel's documentation, "Restartable Sequences".
 
 use core::arch::asm;
 use core::ptr;
@@ -66,20 +68,25 @@ const NODE_ID_END: libc::c_ulong = 24;
 /// So often may the thread be moved between two questions before the answers count as different.
 const TRIES: u32 = 16;
 
-/// Where the area lies from the thread pointer, if it can be relied on for the node.
-pub fn offset() -> Option<i32> {
+/// Where the areas lie from the thread pointer, and how long the C library says that they are; if it has registered any.
+fn areas() -> Option<(i32, u32)> {
     let (offset, size) = symbols();
     if offset.is_null() || size.is_null() {
         return None;
     }
     // SAFETY: the C library's constants, set before any code of ours runs; read once each.
     let (offset, size) = unsafe { (ptr::read_volatile(offset), ptr::read_volatile(size)) };
+    (size != 0).then_some((i32::try_from(offset).ok()?, size))
+}
+
+/// Where the area lies from the thread pointer, if it can be relied on for the node.
+pub fn offset() -> Option<i32> {
+    let (offset, _) = areas()?;
     // SAFETY: has no conditions.
     let features = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) };
-    if size == 0 || features < NODE_ID_END {
+    if features < NODE_ID_END {
         return None;
     }
-    let offset = i32::try_from(offset).ok()?;
     // SAFETY: areas of at least 32 bytes are registered at this offset.
     let agree = || unsafe { node(offset) } == Some(ask_numa_node());
     (0..TRIES).any(|_| agree()).then_some(offset)
@@ -127,9 +134,77 @@ pub unsafe fn node(offset: i32) -> Option<u32> {
     (cpu >= 0).then_some(node)
 }
 
+/// Where the word for time slices is.
+const SLICE_CONTROL: isize = 28;
+/// Bytes of an area of which it is known to be a part: a feature size of 32 there is not, since that was the size of areas before.
+const WITH_SLICE_CONTROL: u32 = 33;
+/// `prctl`'s option, the action, and the argument.
+const PR_RSEQ_SLICE_EXTENSION: libc::c_int = 79;
+const PR_RSEQ_SLICE_EXTENSION_SET: libc::c_ulong = 2;
+const PR_RSEQ_SLICE_EXT_ENABLE: libc::c_ulong = 1;
+/// The same on all processors.
+const SYS_RSEQ_SLICE_YIELD: libc::c_long = 471;
+
+/// Tells the kernel that the caller may ask for longer time slices. The word by which it does, if the kernel agrees: the first byte
+/// is the request, the second says whether it was granted.
+pub fn slice_control() -> Option<*mut u8> {
+    let (offset, size) = areas()?;
+    // SAFETY: areas are registered at this offset.
+    if size < WITH_SLICE_CONTROL || unsafe { node(offset) }.is_none() {
+        return None;
+    }
+    let none: libc::c_ulong = 0;
+    // SAFETY: the option takes numbers; a kernel that does not know it refuses.
+    let enabled = unsafe {
+        libc::prctl(
+            PR_RSEQ_SLICE_EXTENSION,
+            PR_RSEQ_SLICE_EXTENSION_SET,
+            PR_RSEQ_SLICE_EXT_ENABLE,
+            none,
+            none,
+        )
+    };
+    (enabled == 0).then(|| thread_pointer().wrapping_offset(offset as isize + SLICE_CONTROL))
+}
+
+fn thread_pointer() -> *mut u8 {
+    let pointer;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the first word of a thread's control block is its address.
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a register that anybody may read.
+    unsafe {
+        asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, preserves_flags, nomem));
+    }
+    pointer
+}
+
+/// Gives the processor back after a grant.
+pub fn slice_yield() {
+    // SAFETY: the call has no argument; without a grant it does nothing.
+    unsafe { libc::syscall(SYS_RSEQ_SLICE_YIELD) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The place that is computed in parts, for a word that each kernel has.
+    #[test]
+    fn areas_lie_behind_the_thread_pointer() {
+        let Some((offset, _)) = areas() else {
+            println!("no restartable sequences here");
+            return;
+        };
+        let cpu = thread_pointer().wrapping_offset(offset as isize + 4).cast::<i32>();
+        // SAFETY: areas are registered at this offset; the kernel writes them while the thread does not run.
+        let registered = || unsafe { cpu.read_volatile() } >= 0;
+        // SAFETY: as above.
+        assert_eq!(registered(), unsafe { node(offset) }.is_some());
+    }
 
     #[test]
     fn the_area_says_what_the_kernel_says() {

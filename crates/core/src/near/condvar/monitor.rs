@@ -11,6 +11,10 @@
 //! Whoever has given up a wait does not look at `held` again. So if it had used up a notification, somebody would sleep on beside a lock that
 //! is free: which is what models and tortures of locks look for.
 //!
+//! It keeps the account of its notifications as a program could: each that `notify_one` and `notify_all` say they have sent is a
+//! [`CondvarSent`](LockEvent::CondvarSent), and each wait that says it was notified a [`CondvarReturn`](LockEvent::CondvarReturn). When
+//! nobody waits there are as many of the one as of the other, or a notification was lost.
+//!
 //! Fairness: none. Who has been notified competes with newcomers, and queues anew if it loses.
 //! Source: Hoare, "Monitors: an operating system structuring concept", CACM 1974; Lampson and Redell, "Experience with processes and
 //! monitors in Mesa", CACM 1980, whose monitors these are.
@@ -19,6 +23,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::{NearCondvar, Unnotified};
+use crate::events::LockEvent;
 use crate::near::Host;
 use crate::near::mutex::NearMutex;
 use crate::platform::{Atomic, Platform};
@@ -47,29 +52,52 @@ impl Wakes for All {
     const ALL: bool = true;
 }
 
+/// A condition variable of [`NearMutex`].
+pub trait Condition<P: Platform>: Default + Send + Sync + 'static {
+    /// See [`NearCondvar::wait`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified>;
+    /// See [`NearCondvar::notify_one`].
+    fn notify_one(&self) -> bool;
+    /// See [`NearCondvar::notify_all`].
+    fn notify_all(&self) -> usize;
+}
+
+impl<P: Host> Condition<P> for NearCondvar<P> {
+    unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
+        // SAFETY: the caller's.
+        unsafe { self.wait(mutex, limit) }
+    }
+    fn notify_one(&self) -> bool {
+        self.notify_one()
+    }
+    fn notify_all(&self) -> usize {
+        self.notify_all()
+    }
+}
+
 /// See the [module](self). All zero: unlocked.
-pub struct Monitor<P: Platform, W = One> {
-    free: NearCondvar<P>,
+pub struct Monitor<P: Platform, W = One, C = NearCondvar<P>> {
+    free: C,
     mutex: NearMutex<P>,
     held: P::U32,
     wakes: PhantomData<W>,
 }
 
-impl<P: Platform, W> Monitor<P, W> {
-    /// Unlocked, in `const`.
-    pub const fn new() -> Self {
-        Self { free: NearCondvar::new(), mutex: NearMutex::new(), held: Atomic::ZERO, wakes: PhantomData }
-    }
-}
-
-impl<P: Platform, W> Default for Monitor<P, W> {
+impl<P: Platform, W, C: Default> Default for Monitor<P, W, C> {
     fn default() -> Self {
-        let (free, mutex) = (NearCondvar::default(), NearMutex::default());
-        Self { free, mutex, held: Atomic::new(0), wakes: PhantomData }
+        Self { free: C::default(), mutex: NearMutex::default(), held: Atomic::new(0), wakes: PhantomData }
     }
 }
 
-impl<P: Host, W: Wakes> Monitor<P, W> {
+impl<P: Host, W: Wakes, C: Condition<P>> Monitor<P, W, C> {
     /// Does it under the mutex.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: the node is (), and unlock follows lock.
@@ -83,7 +111,7 @@ impl<P: Host, W: Wakes> Monitor<P, W> {
 }
 
 // SAFETY: `held` is 1 from `lock` to `unlock`, and is looked at and changed under the mutex, which orders it all.
-unsafe impl<P: Host, W: Wakes> RawLock for Monitor<P, W> {
+unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawLock for Monitor<P, W, C> {
     type Node = ();
 
     unsafe fn lock(&self, _node: &()) {
@@ -95,16 +123,17 @@ unsafe impl<P: Host, W: Wakes> RawLock for Monitor<P, W> {
         // Notified under the mutex: afterwards the lock may be somebody's who frees it.
         self.inside(|| {
             self.held.store(0, Relaxed);
-            match W::ALL {
-                true => _ = self.free.notify_all(),
-                false => _ = self.free.notify_one(),
-            }
+            let notified = match W::ALL {
+                true => self.free.notify_all(),
+                false => usize::from(self.free.notify_one()),
+            };
+            (0..notified).for_each(|_| P::count(LockEvent::CondvarSent));
         });
     }
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, W: Wakes> RawTryLock for Monitor<P, W> {
+unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawTryLock for Monitor<P, W, C> {
     /// False also while somebody is about to lock or unlock it.
     unsafe fn try_lock(&self, _node: &()) -> bool {
         // SAFETY: the node is (), and unlock follows lock.
@@ -125,7 +154,7 @@ unsafe impl<P: Host, W: Wakes> RawTryLock for Monitor<P, W> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, W: Wakes> RawTimedLock for Monitor<P, W> {
+unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawTimedLock for Monitor<P, W, C> {
     type Platform = P;
 
     unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
@@ -133,7 +162,7 @@ unsafe impl<P: Host, W: Wakes> RawTimedLock for Monitor<P, W> {
             while self.held.load(Relaxed) != 0 {
                 // SAFETY: the mutex is held.
                 match unsafe { self.free.wait(&self.mutex, limit) } {
-                    Ok(()) => {}
+                    Ok(()) => P::count(LockEvent::CondvarReturn),
                     Err(Unnotified::GaveUp(why)) => return Err(why),
                     Err(Unnotified::OtherMutex) => unreachable!("a monitor has one mutex"),
                 }

@@ -1,19 +1,24 @@
 //! The line: those of the waiters in a chain that wait for one mutex.
 //!
 //! ```text
-//! note of a waiter   bits 2-31 since when it is first, in units of 1024 ns | 1 SUMMONS | 0 GONE
+//! note of a waiter   bits 4-31 since when it is first, in units of 1024 ns | 3 AGAIN | 2 LOOSE | 1 SUMMONS | 0 GONE
 //!
 //!  0 -> since         it is first: it has come so, or the one before it has left
 //!  s -> s|SUMMONS     `raise`; the chain's summons grow by one, here and nowhere else
 //!  s|SUMMONS -> s     `lower`: it has been woken, or leaves
 //!  * -> GONE          a hand-over has taken it out of the line
+//!  s -> LOOSE         a release has taken it out of the line, to compete; unless AGAIN, or the mutex is hammered
+//!  LOOSE -> AGAIN     it stands in line again
+//!  AGAIN -> since|AGAIN   it is first again
 //! ```
+//! AGAIN stays until it leaves for good.
 //! Everything here is done under the chain's lock, which a [`Line`] holds.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{DUE_NS, NearMutex};
+use super::pace::{Pace, UNIT_SHIFT};
+use super::{DUE_NS, HAMMERED_DUE_NS, NearMutex};
 use crate::events::LockEvent;
 use crate::freebsd::chain::{Locked, Queue};
 use crate::near::Host;
@@ -22,11 +27,13 @@ use crate::waiter::{Call, Chosen, Waiter};
 
 const GONE: u32 = 1;
 const SUMMONS: u32 = 1 << 1;
-const SINCE_SHIFT: u32 = 2;
-/// A unit of the time in a note is 2 to this power, in ns: about 1 us. In 30 bits it goes round in 18 minutes; a waiter that
-/// has been first for so long seems to have just become so, and has its turn 0.5 ms later.
-const UNIT_SHIFT: u32 = 10;
+const LOOSE: u32 = 1 << 2;
+const AGAIN: u32 = 1 << 3;
+/// In 28 bits the time goes round in 4 minutes; a waiter that has been first for so long seems to have just become so, and is
+/// due a moment later.
+const SINCE_SHIFT: u32 = 4;
 const DUE_UNITS: u32 = (DUE_NS >> UNIT_SHIFT) as u32;
+const HAMMERED_DUE_UNITS: u32 = (HAMMERED_DUE_NS >> UNIT_SHIFT) as u32;
 
 /// Where a waiter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +42,8 @@ pub(super) enum Place {
     First,
     /// Behind others, or not in line.
     Behind,
+    /// Let go from the line, to compete with newcomers.
+    Loose,
 }
 
 /// It was handed the mutex, and cannot give up any more.
@@ -61,7 +70,11 @@ impl<P: Host> Line<'_, P> {
     }
 
     pub(super) fn place_of(&self, waiter: &Waiter<P>) -> Place {
-        if self.is_first(waiter) { Place::First } else { Place::Behind }
+        match waiter.note.load(Relaxed) {
+            LOOSE => Place::Loose,
+            _ if self.is_first(waiter) => Place::First,
+            _ => Place::Behind,
+        }
     }
 
     fn has_summoned(waiter: &Waiter<P>) -> bool {
@@ -70,19 +83,31 @@ impl<P: Host> Line<'_, P> {
 
     /// Notes that it is first from now on.
     fn becomes_first(waiter: &Waiter<P>) {
-        waiter.note.store(((P::now_ns() >> UNIT_SHIFT) as u32) << SINCE_SHIFT, Relaxed);
+        let again = waiter.note.load(Relaxed) & AGAIN;
+        waiter.note.store(Pace::<P>::now() << SINCE_SHIFT | again, Relaxed);
     }
 
     /// Whether it has been first for so long that it gets the mutex wherever it is.
-    fn is_due(first: &Waiter<P>) -> bool {
+    fn is_due(&self, first: &Waiter<P>) -> bool {
         let of = |units: u32| units << SINCE_SHIFT >> SINCE_SHIFT;
-        let (now, since) = ((P::now_ns() >> UNIT_SHIFT) as u32, first.note.load(Relaxed) >> SINCE_SHIFT);
-        of(now.wrapping_sub(since)) >= DUE_UNITS
+        let since = first.note.load(Relaxed) >> SINCE_SHIFT;
+        let due = if self.is_hammered() { HAMMERED_DUE_UNITS } else { DUE_UNITS };
+        of(Pace::<P>::now().wrapping_sub(since)) >= due
     }
 
-    /// Whether a release hands the mutex over to it: it has asked, and is awake, or due.
+    /// Whether a release hands the mutex over to it: it has asked and is awake, or it is due.
     pub(super) fn is_its_turn(&self, first: &Waiter<P>) -> bool {
-        Self::has_summoned(first) && (!first.is_asleep() || Self::is_due(first))
+        Self::has_summoned(first) && !first.is_asleep() || self.is_due(first)
+    }
+
+    /// Whether the mutex is hammered.
+    pub(super) fn is_hammered(&self) -> bool {
+        self.0.pace().is_hammered()
+    }
+
+    /// A release has come to the chain.
+    pub(super) fn looked(&self) {
+        self.0.pace().looked();
     }
 
     /// s -> s|SUMMONS. Relaxed: whoever must be seen to have raised it has a fence, or releases the mutex itself.
@@ -110,18 +135,12 @@ impl<P: Host> Line<'_, P> {
         }
     }
 
-    /// Puts the waiter at its end. Who comes sees to it that the first has its turn if it is due: it may have no processor to
-    /// look for itself.
+    /// Puts the waiter at its end.
     ///
     /// Safety: the waiter is in no line, and stays where it is until it is in none again.
     unsafe fn push(&self, waiter: &Waiter<P>) -> Place {
         let place = match self.first() {
-            Some(first) => {
-                if Self::is_due(first) {
-                    self.raise(first);
-                }
-                Place::Behind
-            }
+            Some(_) => Place::Behind,
             None => {
                 Self::becomes_first(waiter);
                 Place::First
@@ -136,6 +155,9 @@ impl<P: Host> Line<'_, P> {
     ///
     /// Safety: as [`push`](Self::push).
     pub(super) unsafe fn join(self, waiter: &Waiter<P>) -> Place {
+        if waiter.note.load(Relaxed) == LOOSE {
+            waiter.note.store(AGAIN, Relaxed);
+        }
         // SAFETY: the caller's.
         unsafe { self.push(waiter) }
     }
@@ -153,7 +175,7 @@ impl<P: Host> Line<'_, P> {
                     P::count(LockEvent::CondvarWake);
                     call = waiter.wake();
                 }
-                Place::Behind => P::count(LockEvent::CondvarMove),
+                Place::Behind | Place::Loose => P::count(LockEvent::CondvarMove),
             }
         }
         while let Some(waiter) = waiters.pop() {
@@ -170,19 +192,23 @@ impl<P: Host> Line<'_, P> {
     /// Safety: the waiter is the first in line.
     unsafe fn advance(&self, first: *const Waiter<P>) -> Option<Call<P>> {
         // SAFETY: in line, so alive, and in the queue.
-        unsafe {
-            self.lower(&*first);
+        let first = unsafe {
             self.0.remove(Queue::Exclusive, first);
-        }
-        let next = self.first()?;
-        Self::becomes_first(next);
-        if next.is_asleep() {
-            self.raise(next);
-            None
-        } else {
-            // It may have fallen asleep just now.
-            next.wake()
-        }
+            &*first
+        };
+        let call = self.first().and_then(|next| {
+            Self::becomes_first(next);
+            if next.is_asleep() {
+                self.raise(next);
+                None
+            } else {
+                // It may have fallen asleep just now.
+                next.wake()
+            }
+        });
+        // After the next one's: releases see summons at all times between.
+        self.lower(first);
+        call
     }
 
     /// The first in line has taken the mutex.
@@ -209,29 +235,45 @@ impl<P: Host> Line<'_, P> {
         [next, call].into_iter().flatten().for_each(Call::make);
     }
 
-    /// Wakes the first in line, if it has asked for that. One that was awake goes on asking: it has missed this release.
+    /// Wakes the first in line, if it has asked for that, when the mutex has become free, or is about to. It leaves the line, to compete with
+    /// newcomers, so that the next release wakes the next one; but it stays where it would compete in vain, and after it has done so.
+    /// One that was awake goes on asking: it has missed this release.
     pub(super) fn wake_first(self) {
-        let call = self.first().filter(|first| Self::has_summoned(first)).and_then(|first| {
-            let call = first.wake();
-            if call.is_some() {
-                P::count(LockEvent::MutexWake);
-                self.lower(first);
+        let Some(first) = self.first().filter(|first| Self::has_summoned(first)) else { return };
+        let Some(call) = first.wake() else { return };
+        P::count(LockEvent::MutexWake);
+        let mut next_call = None;
+        if self.is_hammered() || first.note.load(Relaxed) & AGAIN != 0 {
+            self.lower(first);
+        } else {
+            let first = ptr::from_ref(first);
+            // SAFETY: the first in line; it stays, as it sleeps until it is called, or gets the chain's lock.
+            unsafe {
+                next_call = self.advance(first);
+                (*first).note.store(LOOSE, Relaxed);
             }
-            call
-        });
-        self.make(call);
+        }
+        drop(self);
+        call.make();
+        next_call.into_iter().for_each(Call::make);
     }
 
-    /// Leaves the line without the mutex. Who is made first by that looks for itself.
+    /// Leaves the line without the mutex. Who is made first by that looks for itself. One that has been let go would
+    /// pass on what it was woken for, as the mutex may be free; but it competes first, and gives up from the line.
     ///
     /// # Errors
     ///
     /// If it has been handed over by now.
     ///
-    /// Safety: the waiter is in the line, or has been taken out of it by a hand-over.
+    /// Safety: the waiter is in the line, or has been taken out of it by others.
     pub(super) unsafe fn give_up(self, waiter: &Waiter<P>) -> Result<(), Granted> {
-        if waiter.note.load(Relaxed) == GONE {
-            return Err(Granted);
+        match waiter.note.load(Relaxed) {
+            GONE => return Err(Granted),
+            LOOSE => {
+                self.wake_first();
+                return Ok(());
+            }
+            _ => {}
         }
         let was_first = self.is_first(waiter);
         self.lower(waiter);

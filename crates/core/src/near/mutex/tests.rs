@@ -1,8 +1,12 @@
+use super::waiting::{Spell, Taking};
 use super::*;
 use crate::events::LockEvent::{MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexWake};
+use crate::near::mutex::line::Place;
 use crate::platform::Clock;
+use crate::schedule::Spin;
 use crate::testing::{NOW_NS, OneThread, PAUSES, SPINS, events_of, meanwhile, others_are_done};
 use crate::waiter::GaveUp::TimedOut;
+use crate::waiter::{Signal, Waiter};
 
 type Mutex = NearMutex<OneThread>;
 
@@ -34,7 +38,7 @@ fn release(mutex: &Mutex) {
 
 /// Nobody is in the line, and nobody has summoned a release.
 fn is_quiet(mutex: &Mutex) -> bool {
-    Line::of(mutex).first().is_none() && !Mutex::is_summoned(mutex)
+    Line::of(mutex).first().is_none() && !Mutex::is_summoned(Mutex::chain(mutex))
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn seen_by_the_first(what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>)
     let (mutex, waiter) = (held(), Waiter::default());
     let it = ptr::from_ref(&waiter);
     after(1, move || what(mutex, it));
-    let spell = mutex.look(&waiter, FIRST_STRIDE, &mut Spin::default(), &Limit::NONE);
+    let spell = mutex.look(&waiter, Taking::StaysFree, &mut Spin::default(), &Limit::NONE);
     assert!(others_are_done());
     spell
 }
@@ -94,11 +98,43 @@ fn the_first_in_line_looks_at_the_word_at_its_signals_and_at_the_clock() {
     // SAFETY: it is alive.
     let signal = |_, waiter: *const Waiter<OneThread>| assert!(unsafe { &*waiter }.wake().is_none());
     assert_eq!(seen_by_the_first(signal), Spell::Signalled);
-    assert_eq!(PAUSES.take(), [1, 2, 1, 2]);
+    assert_eq!(
+        PAUSES.take(),
+        [1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2],
+        "and eight times more at a word that seems free"
+    );
     let (mutex, waiter) = (held(), Waiter::default());
     let limit = Limit::until(0);
-    assert_eq!(mutex.look(&waiter, FIRST_STRIDE, &mut Spin::default(), &limit), Spell::Over);
+    assert_eq!(mutex.look(&waiter, Taking::StaysFree, &mut Spin::default(), &limit), Spell::Over);
     assert!(PAUSES.take().is_empty(), "the limit ends it");
+}
+
+#[test]
+fn the_first_in_line_leaves_a_mutex_alone_that_is_free_only_between_two_sections() {
+    let taken_again = |mutex: &'static Mutex, _: *const Waiter<OneThread>| {
+        release(mutex);
+        // SAFETY: free.
+        meanwhile(|| assert!(unsafe { mutex.try_lock(&()) }));
+    };
+    assert_eq!(seen_by_the_first(taken_again), Spell::Over);
+}
+
+#[test]
+fn who_was_let_go_in_vain_stands_in_line_again() {
+    for step in 0..=SLEEPS_AT {
+        let mutex = held();
+        let before = events_of(MutexWake);
+        after(SLEEPS_AT, || {
+            release(mutex);
+            // SAFETY: free.
+            assert!(unsafe { mutex.try_lock(&()) });
+        });
+        after(step, || release(mutex));
+        // SAFETY: another has released it by then.
+        unsafe { mutex.lock(&()) };
+        assert!(others_are_done() && mutex.is_locked(), "step {step}");
+        assert!(events_of(MutexWake) > before && is_quiet(mutex), "step {step}");
+    }
 }
 
 #[test]
@@ -177,10 +213,118 @@ fn locks_of_one_chain_do_not_disturb_each_other() {
     // SAFETY: it stays until it is out of the line.
     assert_eq!(unsafe { Line::of(other).join(&waiter) }, Place::First);
     Line::of(other).summon(&waiter);
-    assert!(Mutex::is_summoned(mutex));
+    assert!(Mutex::is_summoned(Mutex::chain(mutex)));
     release(mutex);
     assert!(!mutex.is_locked() && !waiter.is_signalled());
     release(other);
     assert!(other.is_locked() && waiter.rest() == Signal::Granted);
     assert!(is_quiet(other));
+}
+
+/// Newcomers do not look at a mutex that seems hammered: who has been let go does.
+#[test]
+fn who_was_let_go_takes_a_free_mutex_though_it_seems_hammered() {
+    let mutex = held();
+    let behind: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
+    after(SLEEPS_AT, || {
+        // SAFETY: it stays until it is out of the line.
+        assert_eq!(unsafe { Line::of(mutex).join(behind) }, Place::Behind);
+        assert!(behind.falls_asleep());
+        release(mutex);
+        Mutex::chain(mutex).pace().is_retaken();
+    });
+    // SAFETY: another has released it by then.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done() && mutex.is_locked());
+    // SAFETY: in the line.
+    assert_eq!(unsafe { Line::of(mutex).give_up(behind) }, Ok(()));
+    assert!(is_quiet(mutex));
+}
+
+fn two_sleepers() -> [Waiter<OneThread>; 2] {
+    std::array::from_fn(|_| Waiter::default())
+}
+
+/// They stand in line, and fall asleep; the first has summoned a release.
+fn fall_asleep(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
+    // SAFETY: they stay until they are out of the line.
+    unsafe {
+        assert_eq!(Line::of(mutex).join(first), Place::First);
+        assert_eq!(Line::of(mutex).join(second), Place::Behind);
+    }
+    Line::of(mutex).summon(first);
+    assert!(first.falls_asleep() && second.falls_asleep());
+}
+
+#[test]
+fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
+    let mutex = held();
+    let waiters = two_sleepers();
+    let [first, second] = &waiters;
+    fall_asleep(mutex, &waiters);
+    release(mutex);
+    assert!(!mutex.is_locked() && first.is_signalled() && !second.is_signalled());
+    assert_eq!(Line::of(mutex).place_of(first), Place::Loose);
+    assert_eq!(Line::of(mutex).place_of(second), Place::First);
+    assert!(Mutex::is_summoned(Mutex::chain(mutex)), "by the second");
+    // SAFETY: free.
+    assert!(unsafe { mutex.try_lock(&()) });
+    release(mutex);
+    assert!(!mutex.is_locked() && second.is_signalled() && is_quiet(mutex));
+    // Whoever has been let go once is woken where it stands.
+    assert_eq!((first.rest(), second.rest()), (Signal::Woken, Signal::Woken));
+    // SAFETY: free; and as above.
+    unsafe {
+        assert!(mutex.try_lock(&()));
+        assert_eq!(Line::of(mutex).join(second), Place::First);
+    }
+    Line::of(mutex).summon(second);
+    assert!(second.falls_asleep());
+    release(mutex);
+    assert!(!mutex.is_locked() && second.rest() == Signal::Woken);
+    assert_eq!(Line::of(mutex).place_of(second), Place::First);
+    // SAFETY: in the line.
+    assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
+    assert!(is_quiet(mutex));
+}
+
+#[test]
+fn who_was_let_go_and_gives_up_wakes_the_next_one() {
+    let mutex = held();
+    let waiters = two_sleepers();
+    let [first, second] = &waiters;
+    fall_asleep(mutex, &waiters);
+    release(mutex);
+    // SAFETY: it has been let go from the line.
+    assert_eq!(unsafe { Line::of(mutex).give_up(first) }, Ok(()));
+    assert!(second.is_signalled() && is_quiet(mutex));
+}
+
+#[test]
+fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_due() {
+    let mutex = held();
+    let waiters = two_sleepers();
+    let [first, second] = &waiters;
+    Mutex::chain(mutex).pace().is_retaken();
+    fall_asleep(mutex, &waiters);
+    release(mutex);
+    assert!(!mutex.is_locked() && first.is_signalled());
+    assert_eq!(Line::of(mutex).place_of(first), Place::First);
+    assert!(!Mutex::is_summoned(Mutex::chain(mutex)), "it is awake");
+    NOW_NS.set(NOW_NS.get() + HAMMERED_DUE_NS + 2048);
+    // A release looks at the chain now and then without summons.
+    for releases in 0.. {
+        assert!(releases < 10, "nobody looks");
+        // SAFETY: free.
+        assert!(unsafe { mutex.try_lock(&()) });
+        release(mutex);
+        if mutex.is_locked() {
+            break;
+        }
+    }
+    assert_eq!(first.rest(), Signal::Granted);
+    assert!(Mutex::is_summoned(Mutex::chain(mutex)), "by the second");
+    // SAFETY: in the line.
+    assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
+    assert!(is_quiet(mutex));
 }

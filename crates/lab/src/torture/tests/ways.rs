@@ -11,7 +11,7 @@ use nearlock_core::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
 use nearlock_os::Os;
 
 use super::super::run::run;
-use super::super::ways::{TimedShared, Ways};
+use super::super::ways::{ByWays, TimedShared, Ways};
 use super::*;
 
 const WRITER: u32 = 1;
@@ -217,6 +217,34 @@ fn a_wake_up_lost_with_a_waiter_that_gave_up_is_found_out() {
         panic!("{:?}", tortured.problems)
     };
     assert!(waiting > 0 && tortured.given_up.cancelled > 0);
+}
+
+#[test]
+fn waits_for_a_condition_lose_nothing() {
+    for lock in ["near-condvar", "near-condvar-all"] {
+        let storm = Some(Storm { cancellations: Some(2_000) });
+        let plan = Plan { storm, duration: Duration::ZERO, ..plan() };
+        let tortured = torture(names::lock(lock).unwrap(), &plan, &mut |_| ()).unwrap();
+        assert_eq!(tortured.problems, [], "{lock}");
+        let GivenUp { timed_out, cancelled, .. } = tortured.given_up;
+        assert!(cancelled >= 2_000 && timed_out > 0, "{lock}: {tortured:?}");
+    }
+}
+
+/// By a standstill, if those that sleep on beside a free lock are all that is left; by the account, if others made good for it.
+#[test]
+fn a_notification_that_is_lost_is_found_out() {
+    let lock = names::lock("lock-lost-notification").unwrap();
+    for storm in [None, Some(Storm { cancellations: Some(1_000_000) })] {
+        let duration = Duration::from_secs(5);
+        let plan = Plan { writers: Some(8), storm, duration, hang: Duration::from_secs(2), ..plan() };
+        let tortured = torture(lock, &plan, &mut |_| ()).unwrap();
+        match tortured.problems[..] {
+            [Problem::Hang { waiting, .. }] => assert!(waiting > 0),
+            [Problem::LostNotifications { sent, returned }] => assert!(sent > returned && storm.is_none()),
+            _ => panic!("{:?}", tortured.problems),
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,200 @@
+//! What a chain knows of the coming and going at its mutexes: hints, which nothing but speed and fairness depends on.
+//!
+//! ```text
+//! releases    bits 16-31 how many there are between two looks at the chain | 0-15 how many are left until the next
+//! looked_at   when it was looked at last, in units of 1024 ns
+//! looker      bits 6-31 the thread that looked last, as far as these bits tell | 2-5 how many looks in a row were its own before |
+//!             0-1 hammered: how often a mutex here must still be found to stay free, not to be so
+//! ```
+//! Locks with the same chain share it, and write to it at the same time: whichever write comes last stays.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::platform::{Atomic, Clock, Platform};
+use crate::schedule::Schedule;
+
+/// A unit of time in hints and notes is 2 to this power, in ns: about 1 us.
+pub(super) const UNIT_SHIFT: u32 = 10;
+/// How long releases beside waiters go on without a look at the chain, in units of time: half of it to twice, once it has settled. At 0 each
+/// release costs what a look costs, some 50 ns. When sections grow longer it takes one long stride until it settles again; a due waiter that
+/// has not summoned is overlooked until then.
+const LOOK_UNITS: u32 = 8;
+/// Releases between two looks at the chain, at most.
+const STRIDE_MAX: u32 = 4096;
+/// Looks in a row by the same thread, after which the mutex counts as hammered by it: some 60 us. Two threads that run and think
+/// take turns, so that one looks so often in a row once in 256 times.
+const LOOKS_IN_ROW: u32 = 8;
+const LOOKER_SHIFT: u32 = 6;
+const ROW_SHIFT: u32 = 2;
+const ROW: u32 = 15 << ROW_SHIFT;
+/// Looks in a row by the same thread, while the first in line has looked in vain, after which it counts as hammered: some 20 us. At 8, turns
+/// are as much longer; at 1 every other waiter for a mutex that two threads exchange dozes in vain.
+const LOOKS_OF_ONE: u32 = 2;
+/// How often a hammered mutex must be found to stay free until it is not hammered. At 1, one that finds its holder preempted
+/// between two sections is misled; at many, waiters of a mutex that is not hammered any more doze in vain as often.
+const DOUBTS: u32 = 3;
+const HAMMERED: u32 = 3;
+const STRIDE_SHIFT: u32 = 16;
+const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
+
+/// See the [module](self). All zero: nothing is known.
+#[repr(C)]
+pub struct Pace<P: Platform> {
+    releases: P::U32,
+    looked_at: P::U32,
+    looker: P::U32,
+}
+
+impl<P: Platform> Pace<P> {
+    /// Nothing is known, in `const`.
+    pub const fn new() -> Self {
+        Self { releases: Atomic::ZERO, looked_at: Atomic::ZERO, looker: Atomic::ZERO }
+    }
+
+    /// A release beside waiters: whether it is time to look at the chain.
+    #[inline(always)]
+    pub(super) fn is_time_to_look(&self) -> bool {
+        let releases = self.releases();
+        let is_time = releases & LEFT == 0;
+        if !is_time {
+            self.releases.store_hint(releases - 1);
+        }
+        is_time
+    }
+
+    /// Changes with releases beside waiters; but it may come round to what it was.
+    pub(super) fn releases(&self) -> u32 {
+        self.releases.load(Relaxed)
+    }
+
+    /// Whether those who release a mutex here take it again at once, so that it can be had only by who is given it.
+    pub(super) fn is_hammered(&self) -> bool {
+        self.looker.load(Relaxed) & HAMMERED != 0
+    }
+
+    /// Whether the last looks in a row were the same thread's.
+    pub(super) fn has_one_looker(&self) -> bool {
+        (self.looker.load(Relaxed) & ROW) >> ROW_SHIFT >= LOOKS_OF_ONE
+    }
+
+    /// A mutex here was released, and taken again at once.
+    pub(super) fn is_retaken(&self) {
+        let looker = self.looker.load(Relaxed);
+        if looker & HAMMERED != DOUBTS {
+            self.looker.store_hint(looker & !HAMMERED | DOUBTS);
+        }
+    }
+
+    /// A mutex here stayed free for a while, or is released by several threads.
+    pub(super) fn is_shared(&self) {
+        let looker = self.looker.load(Relaxed);
+        if looker & HAMMERED != 0 {
+            self.looker.store_hint(looker - 1);
+        }
+    }
+}
+
+impl<P: Clock + Schedule> Pace<P> {
+    /// The time, in units; it goes round.
+    pub(super) fn now() -> u32 {
+        (P::now_ns() >> UNIT_SHIFT) as u32
+    }
+
+    /// The chain is looked at now: sets how many releases there are until the next time.
+    pub(super) fn looked(&self) {
+        let now = Self::now();
+        let passed = now.wrapping_sub(self.looked_at.load(Relaxed));
+        let stride = (self.releases() >> STRIDE_SHIFT).max(1);
+        let stride = match passed {
+            short if short < LOOK_UNITS / 2 => (stride * 2).min(STRIDE_MAX),
+            long if long > LOOK_UNITS * 2 => (stride / 2).max(1),
+            _ => stride,
+        };
+        self.looked_at.store_hint(now);
+        self.releases.store_hint(stride << STRIDE_SHIFT | stride);
+        self.looked_by(P::thread_id().get() << LOOKER_SHIFT);
+    }
+
+    /// The chain is looked at by this thread.
+    fn looked_by(&self, thread: u32) {
+        let last = self.looker.load(Relaxed);
+        let in_row = match last >> LOOKER_SHIFT == thread >> LOOKER_SHIFT {
+            true => (((last - thread) >> ROW_SHIFT) + 1).min(LOOKS_IN_ROW),
+            false => 0,
+        };
+        let hammered = if in_row == LOOKS_IN_ROW { DOUBTS } else { last & HAMMERED };
+        self.looker.store_hint(thread | in_row << ROW_SHIFT | hammered);
+    }
+}
+
+impl<P: Platform> Default for Pace<P> {
+    fn default() -> Self {
+        Self { releases: Atomic::new(0), looked_at: Atomic::new(0), looker: Atomic::new(0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{NOW_NS, OTHER, OneThread, THIRD, THREAD_ID};
+
+    /// Releases until the next look, that one included.
+    fn releases_to_look(pace: &Pace<OneThread>) -> usize {
+        (1..).find(|_| pace.is_time_to_look()).unwrap()
+    }
+
+    #[test]
+    fn looks_come_after_about_the_same_time_however_often_there_are_releases() {
+        for release_ns in [4, 100, 1000, 20_000] {
+            let pace = Pace::<OneThread>::default();
+            let mut between_ns = 0;
+            for _ in 0..40 {
+                pace.looked();
+                between_ns = releases_to_look(&pace) as u64 * release_ns;
+                NOW_NS.set(NOW_NS.get() + between_ns);
+            }
+            let unit_ns = u64::from(LOOK_UNITS) << UNIT_SHIFT;
+            let most_ns = (unit_ns * 2 + 1024).max(2 * release_ns);
+            assert!(
+                between_ns <= most_ns + release_ns,
+                "{between_ns} ns between looks, releases each {release_ns} ns"
+            );
+            assert!(
+                between_ns >= unit_ns / 4,
+                "{between_ns} ns between looks, releases each {release_ns} ns"
+            );
+        }
+    }
+
+    #[test]
+    fn it_is_hammered_until_it_has_stayed_free_several_times() {
+        let pace = Pace::<OneThread>::new();
+        assert!(!pace.is_hammered());
+        pace.is_retaken();
+        for _ in 0..DOUBTS {
+            assert!(pace.is_hammered());
+            pace.is_shared();
+        }
+        assert!(!pace.is_hammered());
+        pace.is_shared();
+        assert!(!pace.is_hammered());
+    }
+
+    #[test]
+    fn a_thread_that_looks_again_and_again_hammers() {
+        let pace = Pace::<OneThread>::new();
+        let look_as = |thread| {
+            THREAD_ID.set(thread);
+            pace.looked();
+        };
+        for _ in 0..100 {
+            look_as(OTHER);
+            look_as(THIRD);
+        }
+        assert!(!pace.is_hammered());
+        (0..LOOKS_IN_ROW).for_each(|_| look_as(OTHER));
+        assert!(!pace.is_hammered());
+        look_as(OTHER);
+        assert!(pace.is_hammered());
+    }
+}

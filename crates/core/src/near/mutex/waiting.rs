@@ -1,0 +1,262 @@
+//! Who waits for the mutex: newcomers, and those in line.
+
+use super::line::{Line, Place};
+use super::{FREE, NearMutex};
+use crate::events::LockEvent;
+use crate::freebsd::chain::Queue;
+use crate::near::Host;
+use crate::platform::Atomic;
+use crate::schedule::Spin;
+use crate::waiter::{GaveUp, Limit, Signal, Waiter};
+use core::sync::atomic::Ordering::Relaxed;
+
+/// How often a newcomer looks before it gives its processor away, with pauses of 1, 2, 4 and then 8 between: some 0.5 us at 24 ns for a
+/// pause. With 16, threads that wait for processors wait for the scheduler's slices, as nobody makes way.
+const NEWCOMER_LOOKS: u32 = 5;
+/// Pauses between two looks of a newcomer, at most.
+const NEWCOMER_STRIDE: u32 = 8;
+/// How often a newcomer gives its processor away before it stands in line. parking_lot does so as often.
+const NEWCOMER_YIELDS: u32 = 7;
+/// One of so many newcomers, while nobody stands in line, looks whether the mutex is hammered, before it takes it: 0.2 us.
+const NEWCOMERS_PER_PROBE: u32 = 16;
+/// Looks, with a pause before each, that a mutex must be free for not to be hammered: at 24 ns for a pause, 0.2 us. One that
+/// is taken again at once and held for no time is free every other time that one looks.
+const PROBE_LOOKS: u32 = 8;
+/// Pauses between two looks of the first in line, at most: 6 us at 24 ns. With fewer it takes the line of the word from a holder that
+/// locks again and again; with more, a mutex that is free is noticed late.
+const FIRST_STRIDE: u32 = 256;
+/// The same of one that has summoned a release: what it waits for comes to its own record.
+const SUMMONED_STRIDE: u32 = 4;
+/// How long the first in line looks before it dozes or summons a release, and once more before it sleeps, in ns. At 0 it is handed over at each
+/// release; at a second the first in line may wait so long.
+const PATIENCE_NS: u64 = 20_000;
+/// How long somebody is first in line for a hammered mutex before it summons a release, in ns: how long those may go on who lock again and again,
+/// before the next in line has its turn. Each turn costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in line never
+/// dozes; at a second it may wait so long.
+const TURN_NS: u64 = 60_000;
+/// Pauses between two looks at the clock, which costs about two.
+const PAUSES_PER_CLOCK: u32 = 64;
+
+/// How a spell of spinning ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spell {
+    /// With the mutex.
+    Took,
+    /// With a signal.
+    Signalled,
+    /// In vain.
+    Over,
+}
+
+/// What a look must show of a mutex for the looker to take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taking {
+    /// That it is free.
+    Free,
+    /// That it stays free for a while: it is not hammered.
+    StaysFree,
+}
+
+impl<P: Host> NearMutex<P> {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        P::count(LockEvent::Slowpath);
+        P::in_slow_path(|| {
+            let mut spin = Spin::default();
+            if self.take_as_newcomer(&mut spin) {
+                P::count(LockEvent::MutexOptLock);
+                return Ok(());
+            }
+            if let Some(why) = limit.is_reached() {
+                return Err(why);
+            }
+            debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
+            P::with_record(|waiter: &Waiter<P>| {
+                limit.watch(waiter, || self.stand_in_line(waiter, &mut spin, limit))
+            })
+        })
+    }
+
+    /// The looks of one that has no place in line.
+    fn take_as_newcomer(&self, spin: &mut Spin) -> bool {
+        let chain = Self::chain(self);
+        let (pace, may_probe) = (chain.pace(), chain.seems_empty(Queue::Exclusive));
+        let mut stride = 1;
+        for look in 0..NEWCOMER_LOOKS + NEWCOMER_YIELDS {
+            if pace.is_hammered() || P::should_give_way(spin) {
+                return false;
+            }
+            if look < NEWCOMER_LOOKS {
+                P::pause(stride, 0);
+                spin.paused(stride);
+                stride = (stride * 2).min(NEWCOMER_STRIDE);
+            } else {
+                P::give_way();
+            }
+            if self.word.load(Relaxed) != FREE {
+                continue;
+            }
+            if may_probe && P::random_u32() % NEWCOMERS_PER_PROBE == 0 && !self.stays_free() {
+                pace.is_retaken();
+            } else if self.take() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// From coming to the line to leaving it.
+    fn stand_in_line(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        // SAFETY: fresh; it leaves the line below, or is let go, or is granted the mutex, which is the last that is done to it.
+        let place = unsafe { Line::of(self).join(waiter) };
+        self.wait_in_line(waiter, place, spin, limit)
+    }
+
+    /// From a place in the line to leaving it.
+    fn wait_in_line(
+        &self,
+        waiter: &Waiter<P>,
+        mut place: Place,
+        spin: &mut Spin,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), GaveUp> {
+        let mut how = LockEvent::MutexAtOnce;
+        loop {
+            match place {
+                Place::First if self.take_as_first(waiter, spin, limit) => {
+                    // SAFETY: in the line, since nobody but us could hand over a mutex that we hold.
+                    unsafe { Line::of(self).leave_with_mutex(waiter) };
+                    P::count(how);
+                    return Ok(());
+                }
+                Place::Loose => {
+                    *spin = Spin::default();
+                    // It does not sleep without having found the mutex held: newcomers may not even look.
+                    if self.take_as_newcomer(spin) || self.take() {
+                        P::count(how);
+                        return Ok(());
+                    }
+                    // SAFETY: it has been let go from the line, and as when it came first.
+                    place = unsafe { Line::of(self).join(waiter) };
+                    continue;
+                }
+                Place::First | Place::Behind => {}
+            }
+            if !waiter.is_signalled() {
+                how = LockEvent::MutexAfterSleep;
+                P::count(LockEvent::MutexSleep);
+            }
+            match waiter.rest_within(limit) {
+                Ok(Signal::Granted) => {
+                    P::count(how);
+                    return Ok(());
+                }
+                Ok(Signal::Woken) => place = Line::of(self).place_of(waiter),
+                Err(why) => {
+                    // SAFETY: it has been in the line.
+                    return match unsafe { Line::of(self).give_up(waiter) } {
+                        Ok(()) => Err(why),
+                        Err(_granted) => {
+                            // On its way, and the last that is done to the waiter.
+                            while waiter.rest() != Signal::Granted {}
+                            Ok(())
+                        }
+                    };
+                }
+            }
+        }
+    }
+
+    /// Locks the mutex for a waiter whom others put into the line, now or soon; or returns when they grant it something else.
+    pub(in crate::near) fn lock_when_put_in_line(&self, waiter: &Waiter<P>) {
+        let place = Line::of(self).place_of(waiter);
+        // It does not end without the mutex.
+        _ = self.wait_in_line(waiter, place, &mut Spin::default(), &Limit::NONE);
+    }
+
+    /// What the first in line does before it sleeps.
+    fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
+        let pace = Self::chain(self).pace();
+        let (since_ns, releases) = (P::now_ns(), pace.releases());
+        match self.look(waiter, Taking::StaysFree, spin, limit) {
+            Spell::Took => {
+                pace.is_shared();
+                return true;
+            }
+            Spell::Signalled => return false,
+            Spell::Over => {}
+        }
+        if pace.releases() != releases && !pace.has_one_looker() {
+            pace.is_shared();
+        } else if pace.releases() != releases {
+            pace.is_retaken();
+            let turn_ns = since_ns.saturating_add(TURN_NS);
+            waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
+            if waiter.is_signalled() {
+                return false;
+            }
+        }
+        Line::of(self).summon(waiter);
+        match self.look(waiter, Taking::Free, spin, limit) {
+            Spell::Took => return true,
+            Spell::Signalled => return false,
+            Spell::Over => {}
+        }
+        // Dekker's pattern, with `unlock`: the summons before it, the look at the word after it.
+        P::heavy();
+        self.take()
+    }
+
+    /// Looks at the word for a while, and at what has come to the waiter: rarely at a mutex that may be hammered.
+    pub(super) fn look(
+        &self,
+        waiter: &Waiter<P>,
+        taking: Taking,
+        spin: &mut Spin,
+        limit: &Limit<'_, P>,
+    ) -> Spell {
+        let stride_max = match taking {
+            Taking::Free => SUMMONED_STRIDE,
+            Taking::StaysFree => FIRST_STRIDE,
+        };
+        // Its time begins anew; its looks are counted on.
+        *spin = Spin { turns: spin.turns, ..Spin::default() };
+        let (mut stride, mut since_clock, mut until_ns) = (1, PAUSES_PER_CLOCK, None);
+        loop {
+            if P::should_give_way(spin) {
+                return Spell::Over;
+            }
+            if since_clock >= PAUSES_PER_CLOCK {
+                let now_ns = P::now_ns();
+                let end_ns = *until_ns.get_or_insert_with(|| {
+                    let end_ns = now_ns.saturating_add(PATIENCE_NS);
+                    limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
+                });
+                if now_ns >= end_ns {
+                    return Spell::Over;
+                }
+                since_clock = 0;
+            }
+            P::pause(stride, 0);
+            spin.paused(stride);
+            since_clock += stride;
+            stride = (stride * 2).min(stride_max);
+            let is_free = self.word.load(Relaxed) == FREE;
+            if is_free && (taking == Taking::Free || self.stays_free()) && self.take() {
+                return Spell::Took;
+            }
+            if waiter.is_signalled() {
+                return Spell::Signalled;
+            }
+        }
+    }
+
+    /// Whether it stays free for as long as those need who take it again at once.
+    fn stays_free(&self) -> bool {
+        (0..PROBE_LOOKS).all(|_| {
+            P::pause(1, 0);
+            self.word.load(Relaxed) == FREE
+        })
+    }
+}

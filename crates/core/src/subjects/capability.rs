@@ -1,0 +1,47 @@
+//! What a platform can do that all locks of the list run on.
+
+use crate::freebsd::chain::Chains;
+use crate::freebsd::holds::SharedHolds;
+use crate::linux::{cna, cna_v13, osq, qspinlock};
+use crate::near::biased::OwnerLines;
+use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Topology};
+use crate::schedule::{Schedule, Sections};
+
+/// A platform with every capability that some lock of the list asks for.
+pub trait EveryCapability:
+    Topology
+    + Priority
+    + Random
+    + Settings
+    + ParkTimeout
+    + Schedule
+    + Sections
+    + LocalNodes<qspinlock::Node<Self, ()>>
+    + LocalNodes<cna::Node<Self>>
+    + LocalNodes<cna_v13::Node<Self>>
+    + LocalNodes<osq::Node<Self>>
+    + Chains
+    + SharedHolds
+    + AsymFence
+    + OwnerLines
+{
+}
+
+impl<P> EveryCapability for P where
+    P: Topology
+        + Priority
+        + Random
+        + Settings
+        + ParkTimeout
+        + Schedule
+        + Sections
+        + LocalNodes<qspinlock::Node<Self, ()>>
+        + LocalNodes<cna::Node<Self>>
+        + LocalNodes<cna_v13::Node<Self>>
+        + LocalNodes<osq::Node<Self>>
+        + Chains
+        + SharedHolds
+        + AsymFence
+        + OwnerLines
+{
+}

@@ -1,0 +1,186 @@
+//! `near-mutex`: how long somebody is first in line, in virtual time, and what a release makes of it, counted.
+//!
+//! Whoever holds the mutex looks, at the end of its section, who is first in line: since when, whether it has asked for its turn, and
+//! whether it sleeps. All of that is in the waiter's record (`crates/core/src/near/mutex/line.rs`).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::chain::{Locked, Queue};
+use nearlock_core::near::mutex::NearMutex;
+use nearlock_core::platform::{Atomic, Clock, Random, Work};
+use nearlock_core::raw::RawLock;
+use nearlock_sim::spec::MachineSpec;
+use nearlock_sim::{Machine, Pause, Sim};
+
+type Mutex = NearMutex<Sim>;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+const RUN_NS: u64 = 20 * MS;
+
+/// Of a waiter's note: whether it has asked, and from where on since when it is first, in units of 2^10 ns.
+const SUMMONS: u32 = 1 << 1;
+const SINCE_SHIFT: u32 = 4;
+const UNIT_SHIFT: u32 = 10;
+
+/// What tasks do with the mutex, again and again.
+#[derive(Clone, Copy, Debug)]
+struct Contest {
+    tasks: usize,
+    section_ns: u64,
+    think_ns: u64,
+}
+
+/// What was seen at the ends of sections.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    sections: u64,
+    /// For how long somebody has been first in line, at most.
+    first_ns_max: u64,
+    /// How often the first had asked, and was awake.
+    asked: u64,
+    /// How often somebody else had the next section, although nobody had to be woken.
+    passed_over: u64,
+}
+
+fn count_of(event: LockEvent) -> u64 {
+    Machine::current_counters().lock_events[event as usize]
+}
+
+/// The look of one that holds the mutex. What has to be seen by its next holder: how many hand-overs and wake-ups there were before, if
+/// the first has asked.
+fn look(mutex: &Mutex, seen: &mut Seen) -> Option<[u64; 2]> {
+    let line = Locked::<Sim>::of(mutex);
+    let first = line.first(Queue::Exclusive)?;
+    let note = first.note.load(Relaxed);
+    let now = (Sim::now_ns() >> UNIT_SHIFT) as u32;
+    let first_ns =
+        u64::from(now.wrapping_sub(note >> SINCE_SHIFT) << SINCE_SHIFT >> SINCE_SHIFT) << UNIT_SHIFT;
+    seen.first_ns_max = seen.first_ns_max.max(first_ns);
+    if first.is_asleep() {
+        return None;
+    }
+    (note & SUMMONS != 0).then(|| {
+        seen.asked += 1;
+        [LockEvent::MutexHandOver, LockEvent::MutexWake].map(count_of)
+    })
+}
+
+fn run(spec: &MachineSpec, contest: Contest) -> Seen {
+    let machine = Machine::new(spec, 7);
+    let mutex = Rc::new(machine.place(0, Mutex::default()));
+    let seen = Rc::new(RefCell::new((Seen::default(), None)));
+    for task in 0..contest.tasks {
+        let (mutex, seen) = (mutex.clone(), seen.clone());
+        machine.spawn(task % spec.cpus(), 50 * task as u64, move || {
+            while Sim::now_ns() < RUN_NS {
+                // SAFETY: unlock follows lock.
+                unsafe { mutex.lock(&()) };
+                {
+                    let (seen, asked) = &mut *seen.borrow_mut();
+                    seen.sections += 1;
+                    if let Some(before) = asked.take() {
+                        let now = [LockEvent::MutexHandOver, LockEvent::MutexWake].map(count_of);
+                        seen.passed_over += u64::from(now == before);
+                    }
+                }
+                Sim::busy_ns(contest.section_ns);
+                let mut found = seen.borrow().0;
+                let asked = look(&mutex, &mut found);
+                *seen.borrow_mut() = (found, asked);
+                // SAFETY: locked above.
+                unsafe { mutex.unlock(&()) };
+                if contest.think_ns > 0 {
+                    Sim::busy_ns(u64::from(Sim::random_u32()) % contest.think_ns);
+                }
+                Sim::may_give_way();
+            }
+        });
+    }
+    assert_eq!(machine.run_until(100 * RUN_NS), Pause::Finished);
+    seen.borrow().0
+}
+
+/// A constant of the mutex, in ns.
+fn constant(name: &str) -> u64 {
+    let source = concat!(
+        include_str!("../../core/src/near/mutex.rs"),
+        include_str!("../../core/src/near/mutex/waiting.rs")
+    );
+    let (_, behind) = source.split_once(&format!("const {name}: u64 = ")).expect("a constant of this name");
+    let (value, _) = behind.split_once(';').expect("a value");
+    value.replace('_', "").parse().expect("a number")
+}
+
+/// With so many tasks for each CPU: 0 stands for two tasks.
+fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)> {
+    const SECTIONS: [(u64, u64); 5] = [(200, 0), (200, 2 * US), (5 * US, 0), (5 * US, 20 * US), (50 * US, 0)];
+    ["haswell-ex-4s", "epyc-genoa-2s", "cascadelake-2s"].into_iter().flat_map(move |machine| {
+        let mut spec = MachineSpec::builtin(machine).unwrap();
+        for (key, value) in [("cores-per-socket", "4"), ("smt", "1"), ("preemption", "anywhere")] {
+            spec.set(key, value).unwrap();
+        }
+        let tasks = (tasks_per_cpu * spec.cpus()).max(2);
+        SECTIONS.map(|(section_ns, think_ns)| (spec.clone(), Contest { tasks, section_ns, think_ns }))
+    })
+}
+
+/// All that the first in line waits for by itself: its looks and its doze, the looks with which it has asked, and the wake-up by which
+/// it came to be awake, beside a section that it meets and one that has missed it.
+fn awake_ns(contest: Contest) -> u64 {
+    constant("PATIENCE_NS").max(constant("TURN_NS"))
+        + constant("PATIENCE_NS")
+        + 2 * contest.section_ns
+        + 5 * US
+}
+
+/// Where everybody has a CPU. Sections that are longer than it looks have it sleep.
+#[test]
+fn who_is_first_in_line_has_its_turn_in_time() {
+    let due_ns = constant("DUE_NS");
+    for (spec, contest) in contests(0).chain(contests(1)) {
+        let seen = run(&spec, contest);
+        let in_time_ns = match contest.section_ns < constant("PATIENCE_NS") {
+            true => awake_ns(contest),
+            false => due_ns + awake_ns(contest),
+        };
+        assert!(
+            seen.first_ns_max <= in_time_ns,
+            "{}: {contest:?}: {seen:?}, in time: {in_time_ns}",
+            spec.name
+        );
+        assert!(seen.sections >= RUN_NS / (2 * (contest.section_ns + contest.think_ns + 2 * US)), "{seen:?}");
+    }
+}
+
+/// Where it may have no CPU, a release after the time comes to the line when the next one stands in it, and that one may have no CPU either: for as
+/// long as some tasks have their turns.
+#[test]
+fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {
+    /// How long each of two tasks has a CPU before the other does.
+    const SLICE_NS: u64 = 12 * MS;
+    for (spec, contest) in contests(3).chain(contests(8)) {
+        let seen = run(&spec, contest);
+        let in_time_ns = constant("DUE_NS") + SLICE_NS / 4 + awake_ns(contest);
+        assert!(
+            seen.first_ns_max <= in_time_ns,
+            "{}: {contest:?}: {seen:?}, in time: {in_time_ns}",
+            spec.name
+        );
+    }
+}
+
+/// The one section between is that of a release that has missed the summons: at its end they are there.
+#[test]
+fn between_summons_and_hand_over_is_one_section_at_most() {
+    let mut asked = 0;
+    for (spec, contest) in [0, 1, 3].into_iter().flat_map(contests) {
+        let seen = run(&spec, contest);
+        assert_eq!(seen.passed_over, 0, "{}: {contest:?}: {seen:?}", spec.name);
+        asked += seen.asked;
+    }
+    assert!(asked > 1_000, "{asked}");
+}
