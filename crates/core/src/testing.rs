@@ -27,7 +27,7 @@ pub struct OneThread(PhantomData<()>);
 /// The length of the sequences that tests go through. Shorter for Miri, which is a thousand times slower.
 pub const HAPPENINGS_MAX: usize = if cfg!(miri) { 4 } else { 8 };
 
-/// Turns of a spin on an owner.
+/// Turns of a spin, unless a test says otherwise.
 pub const SPINS: u32 = 4;
 
 /// Other threads than the one that tests are.
@@ -48,6 +48,9 @@ thread_local! {
     /// By slot and level.
     static NODES: RefCell<BTreeMap<(u32, u32), OwnedNode>> = const { RefCell::new(BTreeMap::new()) };
     pub static NOW_NS: Cell<u64> = const { Cell::new(0) };
+    pub static SPINS_MAX: Cell<u32> = const { Cell::new(SPINS) };
+    /// Heavy fences so far.
+    pub static HEAVIES: Cell<u32> = const { Cell::new(0) };
     pub static NUMA_NODE: Cell<u32> = const { Cell::new(0) };
     pub static RANDOM: Cell<u32> = const { Cell::new(0) };
     static URGENT: Cell<bool> = const { Cell::new(false) };
@@ -179,7 +182,7 @@ impl ParkTimeout for OneThread {
     }
 }
 
-/// Spins for [`SPINS`] turns at most.
+/// Spins for [`SPINS_MAX`] turns at most.
 impl Schedule for OneThread {
     fn thread_id() -> ThreadId {
         THREAD_ID.get()
@@ -192,7 +195,7 @@ impl Schedule for OneThread {
     }
     fn should_give_way(spin: &mut Spin) -> bool {
         spin.turns += 1;
-        spin.turns > SPINS
+        spin.turns > SPINS_MAX.get()
     }
 }
 
@@ -231,6 +234,7 @@ impl AsymFence for OneThread {
         others_act();
     }
     fn heavy() {
+        HEAVIES.set(HEAVIES.get() + 1);
         others_act();
     }
 }

@@ -74,6 +74,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use self::line::Line;
+use self::pace::Holders;
 use super::Host;
 use crate::freebsd::chain::{Chain, Queue};
 use crate::platform::{Atomic, Platform};
@@ -169,21 +170,22 @@ impl<P: Host> NearMutex<P> {
         P::in_slow_path(|| {
             let line = Line::of(self);
             line.looked();
+            let holders = line.holders();
             match line.first() {
-                Some(first) if to == To::First || line.is_its_turn(first) => {
+                Some(first) if to == To::First || Line::is_its_turn(first, holders) => {
                     let first = ptr::from_ref(first);
                     // SAFETY: the first in line; the caller holds the mutex.
                     unsafe { line.hand_over(first) };
                 }
-                Some(_) if line.is_hammered() => {
+                Some(_) if holders == Holders::One => {
                     // While the mutex is held: free for so long, it would not seem hammered. Who is woken has no turn yet.
-                    line.wake_first();
+                    line.wake_first(holders);
                     self.unlock_beside_chain(Self::chain(self));
                 }
                 _ => {
                     // Under the chain's lock: whoever summons later sees that it is free.
                     self.free();
-                    line.wake_first();
+                    line.wake_first(holders);
                 }
             }
         });
@@ -193,13 +195,17 @@ impl<P: Host> NearMutex<P> {
     #[cold]
     #[inline(never)]
     fn answer_summons(lock: *const Self) {
-        P::in_slow_path(|| Line::of(lock).wake_first());
+        P::in_slow_path(|| {
+            let line = Line::of(lock);
+            let holders = line.holders();
+            line.wake_first(holders);
+        });
     }
 
-    /// A release while somebody waits in the chain.
+    /// A release while somebody waits in the chain, and has not summoned it.
     #[inline(never)]
     fn unlock_beside_waiters(&self, chain: &Chain<P>) {
-        if Self::is_summoned(chain) || chain.pace().is_time_to_look() {
+        if chain.pace().is_time_to_look() {
             self.unlock_at_chain(To::Anybody);
         } else {
             self.unlock_beside_chain(chain);
@@ -244,7 +250,9 @@ unsafe impl<P: Host> RawLock for NearMutex<P> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let chain = Self::chain(self);
-        if chain.seems_empty(Queue::Exclusive) {
+        if Self::is_summoned(chain) {
+            self.unlock_at_chain(To::Anybody);
+        } else if chain.seems_empty(Queue::Exclusive) {
             self.unlock_beside_chain(chain);
         } else {
             self.unlock_beside_waiters(chain);

@@ -17,7 +17,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::pace::{Pace, UNIT_SHIFT};
+use super::pace::{Holders, Pace, UNIT_SHIFT};
 use super::{DUE_NS, HAMMERED_DUE_NS, NearMutex};
 use crate::events::LockEvent;
 use crate::freebsd::chain::{Locked, Queue};
@@ -77,7 +77,8 @@ impl<P: Host> Line<'_, P> {
         }
     }
 
-    fn has_summoned(waiter: &Waiter<P>) -> bool {
+    /// Whether it has; of another waiter than one's own only here.
+    pub(super) fn has_summoned(waiter: &Waiter<P>) -> bool {
         waiter.note.load(Relaxed) & SUMMONS != 0
     }
 
@@ -87,22 +88,30 @@ impl<P: Host> Line<'_, P> {
         waiter.note.store(Pace::<P>::now() << SINCE_SHIFT | again, Relaxed);
     }
 
-    /// Whether it has been first for so long that it gets the mutex wherever it is.
-    fn is_due(&self, first: &Waiter<P>) -> bool {
-        let of = |units: u32| units << SINCE_SHIFT >> SINCE_SHIFT;
+    /// For how long it has been first, in units of time. Of another waiter than one's own only here.
+    pub(super) fn first_for_units(first: &Waiter<P>) -> u32 {
         let since = first.note.load(Relaxed) >> SINCE_SHIFT;
-        let due = if self.is_hammered() { HAMMERED_DUE_UNITS } else { DUE_UNITS };
-        of(Pace::<P>::now().wrapping_sub(since)) >= due
+        Pace::<P>::now().wrapping_sub(since) << SINCE_SHIFT >> SINCE_SHIFT
     }
 
-    /// Whether a release hands the mutex over to it: it has asked and is awake, or it is due.
-    pub(super) fn is_its_turn(&self, first: &Waiter<P>) -> bool {
-        Self::has_summoned(first) && !first.is_asleep() || self.is_due(first)
+    /// Whether a release hands the mutex over to it: it has asked and is awake, or it has been first for so long that it gets it wherever
+    /// it is.
+    pub(super) fn is_its_turn(first: &Waiter<P>, holders: Holders) -> bool {
+        let due_units = match holders {
+            Holders::Several => DUE_UNITS,
+            Holders::One => HAMMERED_DUE_UNITS,
+        };
+        Self::has_summoned(first) && !first.is_asleep() || Self::first_for_units(first) >= due_units
     }
 
-    /// Whether the mutex is hammered.
-    pub(super) fn is_hammered(&self) -> bool {
-        self.0.pace().is_hammered()
+    /// Who releases the mutex.
+    pub(super) fn holders(&self) -> Holders {
+        self.0.pace().holders()
+    }
+
+    /// Whether the first in line may pass the heavy side of the fence; else when it may, in ns.
+    pub(super) fn fence(self) -> Result<(), u64> {
+        self.0.pace().fence()
     }
 
     /// A release has come to the chain.
@@ -238,12 +247,12 @@ impl<P: Host> Line<'_, P> {
     /// Wakes the first in line, if it has asked for that, when the mutex has become free, or is about to. It leaves the line, to compete with
     /// newcomers, so that the next release wakes the next one; but it stays where it would compete in vain, and after it has done so.
     /// One that was awake goes on asking: it has missed this release.
-    pub(super) fn wake_first(self) {
+    pub(super) fn wake_first(self, holders: Holders) {
         let Some(first) = self.first().filter(|first| Self::has_summoned(first)) else { return };
         let Some(call) = first.wake() else { return };
         P::count(LockEvent::MutexWake);
         let mut next_call = None;
-        if self.is_hammered() || first.note.load(Relaxed) & AGAIN != 0 {
+        if holders == Holders::One || first.note.load(Relaxed) & AGAIN != 0 {
             self.lower(first);
         } else {
             let first = ptr::from_ref(first);
@@ -270,7 +279,8 @@ impl<P: Host> Line<'_, P> {
         match waiter.note.load(Relaxed) {
             GONE => return Err(Granted),
             LOOSE => {
-                self.wake_first();
+                let holders = self.holders();
+                self.wake_first(holders);
                 return Ok(());
             }
             _ => {}

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! releases    bits 16-31 how many there are between two looks at the chain | 0-15 how many are left until the next
-//! looked_at   when it was looked at last, in units of 1024 ns
+//! times       bits 16-31 from when on a waiter may pass the heavy side of the fence, 0: at any time | 0-15 when it was looked at last, in units of
+//!             1024 ns, which go round in 67 ms
 //! looker      bits 6-31 the thread that looked last, as far as these bits tell | 2-5 how many looks in a row were its own before |
 //!             0-1 hammered: how often a mutex here must still be found to stay free, not to be so
 //! ```
-//! Locks with the same chain share it, and write to it at the same time: whichever write comes last stays.
+//! Locks with the same chain share it, and write to it at the same time: whichever write comes last stays. `times` is written
+//! under the chain's lock.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -36,19 +38,33 @@ const DOUBTS: u32 = 3;
 const HAMMERED: u32 = 3;
 const STRIDE_SHIFT: u32 = 16;
 const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
+/// How long after a heavy fence the next one may be, in units of time: 1.3 ms, so that they are fewer than 1000 a second. Each interrupts all
+/// threads of the process that run. Until then a waiter sleeps by the clock: at a second, one that a release has missed sleeps for a second.
+const FENCE_UNITS: u32 = 1300;
+const FENCE_SHIFT: u32 = 16;
+const LOOKED_AT: u32 = (1 << FENCE_SHIFT) - 1;
+
+/// Who releases a mutex, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holders {
+    /// Several threads, by turns.
+    Several,
+    /// One thread, which takes it again at once: it is hammered, and can be had only by who is given it.
+    One,
+}
 
 /// See the [module](self). All zero: nothing is known.
 #[repr(C)]
 pub struct Pace<P: Platform> {
     releases: P::U32,
-    looked_at: P::U32,
+    times: P::U32,
     looker: P::U32,
 }
 
 impl<P: Platform> Pace<P> {
     /// Nothing is known, in `const`.
     pub const fn new() -> Self {
-        Self { releases: Atomic::ZERO, looked_at: Atomic::ZERO, looker: Atomic::ZERO }
+        Self { releases: Atomic::ZERO, times: Atomic::ZERO, looker: Atomic::ZERO }
     }
 
     /// A release beside waiters: whether it is time to look at the chain.
@@ -67,9 +83,17 @@ impl<P: Platform> Pace<P> {
         self.releases.load(Relaxed)
     }
 
-    /// Whether those who release a mutex here take it again at once, so that it can be had only by who is given it.
-    pub(super) fn is_hammered(&self) -> bool {
-        self.looker.load(Relaxed) & HAMMERED != 0
+    /// Who releases a mutex here.
+    pub(super) fn holders(&self) -> Holders {
+        match self.looker.load(Relaxed) & HAMMERED {
+            0 => Holders::Several,
+            _ => Holders::One,
+        }
+    }
+
+    /// Whether it is one thread, or the last two looks were the same one's: who finds such a mutex free should look twice.
+    pub(super) fn may_have_one_holder(&self) -> bool {
+        self.looker.load(Relaxed) & (HAMMERED | ROW) != 0
     }
 
     /// Whether the last looks in a row were the same thread's.
@@ -78,7 +102,7 @@ impl<P: Platform> Pace<P> {
     }
 
     /// A mutex here was released, and taken again at once.
-    pub(super) fn is_retaken(&self) {
+    pub(super) fn note_retaken(&self) {
         let looker = self.looker.load(Relaxed);
         if looker & HAMMERED != DOUBTS {
             self.looker.store_hint(looker & !HAMMERED | DOUBTS);
@@ -86,7 +110,7 @@ impl<P: Platform> Pace<P> {
     }
 
     /// A mutex here stayed free for a while, or is released by several threads.
-    pub(super) fn is_shared(&self) {
+    pub(super) fn note_shared(&self) {
         let looker = self.looker.load(Relaxed);
         if looker & HAMMERED != 0 {
             self.looker.store_hint(looker - 1);
@@ -103,16 +127,31 @@ impl<P: Clock + Schedule> Pace<P> {
     /// The chain is looked at now: sets how many releases there are until the next time.
     pub(super) fn looked(&self) {
         let now = Self::now();
-        let passed = now.wrapping_sub(self.looked_at.load(Relaxed));
+        let times = self.times.load(Relaxed);
+        let passed = now.wrapping_sub(times) & LOOKED_AT;
         let stride = (self.releases() >> STRIDE_SHIFT).max(1);
         let stride = match passed {
             short if short < LOOK_UNITS / 2 => (stride * 2).min(STRIDE_MAX),
             long if long > LOOK_UNITS * 2 => (stride / 2).max(1),
             _ => stride,
         };
-        self.looked_at.store_hint(now);
+        self.times.store_hint(times & !LOOKED_AT | now & LOOKED_AT);
         self.releases.store_hint(stride << STRIDE_SHIFT | stride);
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT);
+    }
+
+    /// Whether a waiter may pass the heavy side of the fence now, and all others later; else when it may, in ns.
+    pub(super) fn fence(&self) -> Result<(), u64> {
+        let (now, times) = (Self::now(), self.times.load(Relaxed));
+        let from = times >> FENCE_SHIFT;
+        let left = from.wrapping_sub(now) & LOOKED_AT;
+        // More than that is the past: the time has gone round.
+        if from != 0 && (1..=FENCE_UNITS).contains(&left) {
+            return Err(P::now_ns() + (u64::from(left) << UNIT_SHIFT));
+        }
+        let from = (now.wrapping_add(FENCE_UNITS) & LOOKED_AT).max(1);
+        self.times.store_hint(from << FENCE_SHIFT | times & LOOKED_AT);
+        Ok(())
     }
 
     /// The chain is looked at by this thread.
@@ -129,7 +168,7 @@ impl<P: Clock + Schedule> Pace<P> {
 
 impl<P: Platform> Default for Pace<P> {
     fn default() -> Self {
-        Self { releases: Atomic::new(0), looked_at: Atomic::new(0), looker: Atomic::new(0) }
+        Self { releases: Atomic::new(0), times: Atomic::new(0), looker: Atomic::new(0) }
     }
 }
 
@@ -169,15 +208,15 @@ mod tests {
     #[test]
     fn it_is_hammered_until_it_has_stayed_free_several_times() {
         let pace = Pace::<OneThread>::new();
-        assert!(!pace.is_hammered());
-        pace.is_retaken();
+        assert_eq!(pace.holders(), Holders::Several);
+        pace.note_retaken();
         for _ in 0..DOUBTS {
-            assert!(pace.is_hammered());
-            pace.is_shared();
+            assert_eq!(pace.holders(), Holders::One);
+            pace.note_shared();
         }
-        assert!(!pace.is_hammered());
-        pace.is_shared();
-        assert!(!pace.is_hammered());
+        assert_eq!(pace.holders(), Holders::Several);
+        pace.note_shared();
+        assert_eq!(pace.holders(), Holders::Several);
     }
 
     #[test]
@@ -191,10 +230,30 @@ mod tests {
             look_as(OTHER);
             look_as(THIRD);
         }
-        assert!(!pace.is_hammered());
+        assert!(!pace.may_have_one_holder());
         (0..LOOKS_IN_ROW).for_each(|_| look_as(OTHER));
-        assert!(!pace.is_hammered());
+        assert_eq!(pace.holders(), Holders::Several);
+        assert!(pace.may_have_one_holder());
         look_as(OTHER);
-        assert!(pace.is_hammered());
+        assert_eq!(pace.holders(), Holders::One);
+    }
+
+    #[test]
+    fn heavy_fences_are_a_while_apart_whenever_that_is() {
+        for begin_ns in [0, 1 << 26, 0xffff << UNIT_SHIFT] {
+            let pace = Pace::<OneThread>::new();
+            NOW_NS.set(begin_ns);
+            pace.looked();
+            assert_eq!(pace.fence(), Ok(()));
+            let next_ns = pace.fence().unwrap_err();
+            assert!(next_ns > begin_ns + 1_000_000 && next_ns < begin_ns + 2_000_000, "{next_ns}");
+            NOW_NS.set(next_ns - 1024);
+            pace.looked();
+            assert_eq!(pace.fence(), Err(next_ns));
+            NOW_NS.set(next_ns);
+            assert_eq!(pace.fence(), Ok(()));
+            NOW_NS.set(next_ns + 40_000_000);
+            assert_eq!(pace.fence(), Ok(()), "much later");
+        }
     }
 }

@@ -1,12 +1,17 @@
+use super::pace::Holders;
 use super::waiting::{Spell, Taking};
 use super::*;
-use crate::events::LockEvent::{MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexWake};
+use crate::events::LockEvent::{
+    MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
+};
 use crate::near::mutex::line::Place;
 use crate::platform::Clock;
 use crate::schedule::Spin;
-use crate::testing::{NOW_NS, OneThread, PAUSES, SPINS, events_of, meanwhile, others_are_done};
-use crate::waiter::GaveUp::TimedOut;
-use crate::waiter::{Signal, Waiter};
+use crate::testing::{
+    HEAVIES, NOW_NS, OneThread, PAUSES, SPINS, SPINS_MAX, events_of, meanwhile, others_are_done,
+};
+use crate::waiter::GaveUp::{Cancelled, TimedOut};
+use crate::waiter::{Cancellation, Signal, Waiter};
 
 type Mutex = NearMutex<OneThread>;
 
@@ -59,6 +64,8 @@ fn without_waiters_it_is_a_word() {
 #[test]
 fn a_release_is_noticed_at_each_step_of_a_wait() {
     for step in 0..=SLEEPS_AT {
+        // Heavy fences are a while apart.
+        NOW_NS.set(NOW_NS.get() + 10_000_000);
         let mutex = held();
         let before = [MutexOptLock, MutexAtOnce, MutexAfterSleep, MutexHandOver, MutexWake].map(events_of);
         after(step, || release(mutex));
@@ -80,8 +87,18 @@ fn a_release_is_noticed_at_each_step_of_a_wait() {
 }
 
 /// What the first in line sees when another does this at its second pause.
-fn seen_by_the_first(what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>) + 'static) -> Spell {
+fn seen_by_the_first(
+    holders: Holders,
+    what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>) + 'static,
+) -> Spell {
     let (mutex, waiter) = (held(), Waiter::default());
+    let pace = Mutex::chain(mutex).pace();
+    while pace.holders() != holders {
+        match holders {
+            Holders::One => pace.note_retaken(),
+            Holders::Several => pace.note_shared(),
+        }
+    }
     let it = ptr::from_ref(&waiter);
     after(1, move || what(mutex, it));
     let spell = mutex.look(&waiter, Taking::StaysFree, &mut Spin::default(), &Limit::NONE);
@@ -92,12 +109,14 @@ fn seen_by_the_first(what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>)
 #[test]
 fn the_first_in_line_looks_at_the_word_at_its_signals_and_at_the_clock() {
     PAUSES.take();
-    assert_eq!(seen_by_the_first(|_, _| ()), Spell::Over);
+    assert_eq!(seen_by_the_first(Holders::Several, |_, _| ()), Spell::Over);
     assert_eq!(PAUSES.take(), [1, 2, 4, 8]);
-    assert_eq!(seen_by_the_first(|mutex, _| release(mutex)), Spell::Took);
+    assert_eq!(seen_by_the_first(Holders::Several, |mutex, _| release(mutex)), Spell::Took);
+    assert_eq!(PAUSES.take(), [1, 2], "it takes what is free");
+    assert_eq!(seen_by_the_first(Holders::One, |mutex, _| release(mutex)), Spell::Took);
     // SAFETY: it is alive.
     let signal = |_, waiter: *const Waiter<OneThread>| assert!(unsafe { &*waiter }.wake().is_none());
-    assert_eq!(seen_by_the_first(signal), Spell::Signalled);
+    assert_eq!(seen_by_the_first(Holders::One, signal), Spell::Signalled);
     assert_eq!(
         PAUSES.take(),
         [1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2],
@@ -116,7 +135,50 @@ fn the_first_in_line_leaves_a_mutex_alone_that_is_free_only_between_two_sections
         // SAFETY: free.
         meanwhile(|| assert!(unsafe { mutex.try_lock(&()) }));
     };
-    assert_eq!(seen_by_the_first(taken_again), Spell::Over);
+    assert_eq!(seen_by_the_first(Holders::One, taken_again), Spell::Over);
+}
+
+/// A newcomer whose limit is reached while it lets others have its processor.
+#[test]
+fn a_newcomer_gives_its_processor_away_only_within_its_limit() {
+    let (mutex, limit) = (held(), Limit::until(OneThread::now_ns() + 1));
+    SPINS_MAX.set(100);
+    PAUSES.take();
+    meanwhile(|| NOW_NS.set(NOW_NS.get() + 1));
+    after(3, || ());
+    // When it would give its processor away for the first time.
+    meanwhile(|| panic!("it goes on"));
+    // SAFETY: it is not acquired.
+    assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(TimedOut));
+    assert_eq!(PAUSES.take().len(), 5);
+}
+
+/// One that is cancelled asks for nothing, sleeps no more, and interrupts nobody by a fence.
+#[test]
+fn who_is_cancelled_while_it_is_first_gives_up_at_once() {
+    let mutex = held();
+    let cancellation: &'static Cancellation<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
+    let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+    let before = events_of(MutexSleep);
+    after(FENCES_AT - 1, || cancellation.cancel());
+    // SAFETY: it is not acquired.
+    assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(Cancelled));
+    assert!(others_are_done() && is_quiet(mutex));
+    assert_eq!(events_of(MutexSleep), before);
+}
+
+/// The second of two who would sleep, one shortly after the other, sleeps by the clock until a heavy fence may be again.
+#[test]
+fn heavy_fences_are_few_and_nobody_sleeps_for_good_without_one() {
+    NOW_NS.set(10_000_000);
+    let within_ns = [(100_000, 1), (100_000, 0), (900_000, 0), (5_000_000, 1), (5_000_000, 1)];
+    for (n, (ns, fences)) in within_ns.into_iter().enumerate() {
+        let (mutex, before, end_ns) = (held(), HEAVIES.get(), NOW_NS.get() + ns);
+        // SAFETY: it is not acquired.
+        assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(end_ns)) }, Err(TimedOut));
+        assert_eq!((HEAVIES.get() - before, NOW_NS.get()), (fences, end_ns), "wait {n}");
+        assert!(is_quiet(mutex));
+    }
 }
 
 #[test]
@@ -231,7 +293,7 @@ fn who_was_let_go_takes_a_free_mutex_though_it_seems_hammered() {
         assert_eq!(unsafe { Line::of(mutex).join(behind) }, Place::Behind);
         assert!(behind.falls_asleep());
         release(mutex);
-        Mutex::chain(mutex).pace().is_retaken();
+        Mutex::chain(mutex).pace().note_retaken();
     });
     // SAFETY: another has released it by then.
     unsafe { mutex.lock(&()) };
@@ -305,7 +367,7 @@ fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_du
     let mutex = held();
     let waiters = two_sleepers();
     let [first, second] = &waiters;
-    Mutex::chain(mutex).pace().is_retaken();
+    Mutex::chain(mutex).pace().note_retaken();
     fall_asleep(mutex, &waiters);
     release(mutex);
     assert!(!mutex.is_locked() && first.is_signalled());

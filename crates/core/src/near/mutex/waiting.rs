@@ -1,6 +1,7 @@
 //! Who waits for the mutex: newcomers, and those in line.
 
 use super::line::{Line, Place};
+use super::pace::{Holders, UNIT_SHIFT};
 use super::{FREE, NearMutex};
 use crate::events::LockEvent;
 use crate::freebsd::chain::Queue;
@@ -34,6 +35,7 @@ const PATIENCE_NS: u64 = 20_000;
 /// before the next in line has its turn. Each turn costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in line never
 /// dozes; at a second it may wait so long.
 const TURN_NS: u64 = 60_000;
+const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
 /// Pauses between two looks at the clock, which costs about two.
 const PAUSES_PER_CLOCK: u32 = 64;
 
@@ -53,7 +55,7 @@ pub(super) enum Spell {
 pub(super) enum Taking {
     /// That it is free.
     Free,
-    /// That it stays free for a while: it is not hammered.
+    /// That it stays free for a while, if one thread may take it again at once.
     StaysFree,
 }
 
@@ -64,7 +66,7 @@ impl<P: Host> NearMutex<P> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
             let mut spin = Spin::default();
-            if self.take_as_newcomer(&mut spin) {
+            if self.take_as_newcomer(&mut spin, limit) {
                 P::count(LockEvent::MutexOptLock);
                 return Ok(());
             }
@@ -79,18 +81,20 @@ impl<P: Host> NearMutex<P> {
     }
 
     /// The looks of one that has no place in line.
-    fn take_as_newcomer(&self, spin: &mut Spin) -> bool {
+    fn take_as_newcomer(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let chain = Self::chain(self);
         let (pace, may_probe) = (chain.pace(), chain.seems_empty(Queue::Exclusive));
         let mut stride = 1;
         for look in 0..NEWCOMER_LOOKS + NEWCOMER_YIELDS {
-            if pace.is_hammered() || P::should_give_way(spin) {
+            if pace.holders() == Holders::One || P::should_give_way(spin) {
                 return false;
             }
             if look < NEWCOMER_LOOKS {
                 P::pause(stride, 0);
                 spin.paused(stride);
                 stride = (stride * 2).min(NEWCOMER_STRIDE);
+            } else if limit.is_reached().is_some() {
+                return false;
             } else {
                 P::give_way();
             }
@@ -98,7 +102,7 @@ impl<P: Host> NearMutex<P> {
                 continue;
             }
             if may_probe && P::random_u32() % NEWCOMERS_PER_PROBE == 0 && !self.stays_free() {
-                pace.is_retaken();
+                pace.note_retaken();
             } else if self.take() {
                 return true;
             }
@@ -133,7 +137,7 @@ impl<P: Host> NearMutex<P> {
                 Place::Loose => {
                     *spin = Spin::default();
                     // It does not sleep without having found the mutex held: newcomers may not even look.
-                    if self.take_as_newcomer(spin) || self.take() {
+                    if self.take_as_newcomer(spin, limit) || self.take() {
                         P::count(how);
                         return Ok(());
                     }
@@ -177,35 +181,64 @@ impl<P: Host> NearMutex<P> {
 
     /// What the first in line does before it sleeps.
     fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        let pace = Self::chain(self).pace();
-        let (since_ns, releases) = (P::now_ns(), pace.releases());
-        match self.look(waiter, Taking::StaysFree, spin, limit) {
-            Spell::Took => {
-                pace.is_shared();
-                return true;
+        let spell = match Line::has_summoned(waiter) {
+            true => Spell::Over,
+            false => self.look_before_summons(waiter, spin, limit),
+        };
+        let spell = match spell {
+            Spell::Over if limit.is_reached().is_none() => {
+                Line::of(self).summon(waiter);
+                self.look(waiter, Taking::Free, spin, limit)
             }
-            Spell::Signalled => return false,
-            Spell::Over => {}
+            spell => spell,
+        };
+        match spell {
+            Spell::Took => true,
+            Spell::Signalled => false,
+            Spell::Over => self.pass_fence(waiter, limit) && self.take(),
         }
-        if pace.releases() != releases && !pace.has_one_looker() {
-            pace.is_shared();
-        } else if pace.releases() != releases {
-            pace.is_retaken();
-            let turn_ns = since_ns.saturating_add(TURN_NS);
-            waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
-            if waiter.is_signalled() {
+    }
+
+    /// The first in line looks, and leaves a hammered mutex alone until it is its turn.
+    fn look_before_summons(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Spell {
+        let pace = Self::chain(self).pace();
+        let releases = pace.releases();
+        let spell = self.look(waiter, Taking::StaysFree, spin, limit);
+        match spell {
+            Spell::Took => pace.note_shared(),
+            Spell::Signalled => {}
+            Spell::Over if pace.releases() == releases => {}
+            Spell::Over if !pace.has_one_looker() => pace.note_shared(),
+            Spell::Over => {
+                pace.note_retaken();
+                let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
+                let turn_ns = P::now_ns() + (u64::from(left_units) << UNIT_SHIFT);
+                waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
+                if waiter.is_signalled() {
+                    return Spell::Signalled;
+                }
+            }
+        }
+        spell
+    }
+
+    /// Passes the heavy side of Dekker's pattern, with `unlock`: the summons before it, a look at the word after it. Not as long as another
+    /// waiter has done so a moment ago: until it may, it sleeps by the clock, and a release that has missed the summons may let it do so. False if
+    /// there is a signal, or the limit is reached: it must not sleep then.
+    fn pass_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
+        loop {
+            if waiter.is_signalled() || limit.is_reached().is_some() {
                 return false;
             }
+            match Line::of(self).fence() {
+                Ok(()) => break,
+                Err(from_ns) => {
+                    waiter.doze_until(limit.until_ns.map_or(from_ns, |limit_ns| limit_ns.min(from_ns)));
+                }
+            }
         }
-        Line::of(self).summon(waiter);
-        match self.look(waiter, Taking::Free, spin, limit) {
-            Spell::Took => return true,
-            Spell::Signalled => return false,
-            Spell::Over => {}
-        }
-        // Dekker's pattern, with `unlock`: the summons before it, the look at the word after it.
         P::heavy();
-        self.take()
+        true
     }
 
     /// Looks at the word for a while, and at what has come to the waiter: rarely at a mutex that may be hammered.
@@ -243,13 +276,18 @@ impl<P: Host> NearMutex<P> {
             since_clock += stride;
             stride = (stride * 2).min(stride_max);
             let is_free = self.word.load(Relaxed) == FREE;
-            if is_free && (taking == Taking::Free || self.stays_free()) && self.take() {
+            if is_free && self.may_be_had(taking) && self.take() {
                 return Spell::Took;
             }
             if waiter.is_signalled() {
                 return Spell::Signalled;
             }
         }
+    }
+
+    /// Whether whoever finds it free should take it. While several threads release it, it is had by who is quick.
+    fn may_be_had(&self, taking: Taking) -> bool {
+        taking == Taking::Free || !Self::chain(self).pace().may_have_one_holder() || self.stays_free()
     }
 
     /// Whether it stays free for as long as those need who take it again at once.
