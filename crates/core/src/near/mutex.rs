@@ -87,7 +87,7 @@ const HELD: u32 = 1;
 /// How long somebody is first in line for a hammered mutex until a release hands it over though the waiter sleeps or has no processor, in ns: longer
 /// than a turn takes. The processor that it waits for is the holder's, who gives it up at the next lock. At 0 it is handed over from
 /// sleeper to sleeper; at a second a thread that finds no processor may wait so long.
-const HAMMERED_DUE_NS: u64 = 200_000;
+const HAMMERED_DUE_NS: u64 = 500_000;
 /// The same for a mutex that is not hammered, in ns. Until it runs, the mutex serves nobody, and all who want it fall asleep: so longer, and
 /// as long as a scheduler's slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the work.
 const DUE_NS: u64 = 2_000_000;
@@ -175,7 +175,7 @@ impl<P: Host> NearMutex<P> {
                 Some(first) if to == To::First || Line::is_its_turn(first, holders) => {
                     let first = ptr::from_ref(first);
                     // SAFETY: the first in line; the caller holds the mutex.
-                    unsafe { line.hand_over(first) };
+                    unsafe { line.hand_over(first, holders) };
                 }
                 Some(_) if holders == Holders::One => {
                     // While the mutex is held: free for so long, it would not seem hammered. Who is woken has no turn yet.

@@ -195,11 +195,25 @@ impl<P: Host> Line<'_, P> {
         self.make(call);
     }
 
-    /// Takes the first out, and makes the next one first, who is told so now if it is awake. If it sleeps, the release of whoever
-    /// has the mutex from now on will wake it.
+    /// Tells one that has become first: now if it is awake. If it sleeps, the release of whoever has the mutex from now on will wake it.
+    fn tell_or_raise(&self, next: &Waiter<P>) -> Option<Call<P>> {
+        if next.is_asleep() {
+            self.raise(next);
+            None
+        } else {
+            // It may have fallen asleep just now.
+            next.wake()
+        }
+    }
+
+    /// Takes the first out, and makes the next one first, who is told.
     ///
     /// Safety: the waiter is the first in line.
-    unsafe fn advance(&self, first: *const Waiter<P>) -> Option<Call<P>> {
+    unsafe fn advance(
+        &self,
+        first: *const Waiter<P>,
+        tell: impl FnOnce(&Waiter<P>) -> Option<Call<P>>,
+    ) -> Option<Call<P>> {
         // SAFETY: in line, so alive, and in the queue.
         let first = unsafe {
             self.0.remove(Queue::Exclusive, first);
@@ -207,13 +221,7 @@ impl<P: Host> Line<'_, P> {
         };
         let call = self.first().and_then(|next| {
             Self::becomes_first(next);
-            if next.is_asleep() {
-                self.raise(next);
-                None
-            } else {
-                // It may have fallen asleep just now.
-                next.wake()
-            }
+            tell(next)
         });
         // After the next one's: releases see summons at all times between.
         self.lower(first);
@@ -225,23 +233,27 @@ impl<P: Host> Line<'_, P> {
     /// Safety: it is in line, and holds the mutex.
     pub(super) unsafe fn leave_with_mutex(self, first: &Waiter<P>) {
         // SAFETY: the caller's: who holds the mutex was first, and is so until it leaves.
-        let call = unsafe { self.advance(first) };
+        let call = unsafe { self.advance(first, |next| self.tell_or_raise(next)) };
         self.make(call);
     }
 
-    /// Hands the mutex over to the first in line.
+    /// Hands the mutex over to the first in line. While it is hammered, the next one is woken now, by who has nothing to do until it has the
+    /// mutex again: if its next holder did that, then while it holds it, 10 us and more.
     ///
     /// Safety: it is the first in line; the caller holds the mutex, and gives it away.
-    pub(super) unsafe fn hand_over(self, first: *const Waiter<P>) {
+    pub(super) unsafe fn hand_over(self, first: *const Waiter<P>, holders: Holders) {
         P::count(LockEvent::MutexHandOver);
         // SAFETY: the caller's; it stays until it is granted the mutex, since who is gone does not leave by itself.
         let (next, call) = unsafe {
-            let next = self.advance(first);
+            let next = self.advance(first, |next| match holders {
+                Holders::Several => self.tell_or_raise(next),
+                Holders::One => next.wake(),
+            });
             (*first).note.store(GONE, Relaxed);
             (next, Waiter::grant(first))
         };
         drop(self);
-        [next, call].into_iter().flatten().for_each(Call::make);
+        [call, next].into_iter().flatten().for_each(Call::make);
     }
 
     /// Wakes the first in line, if it has asked for that, when the mutex has become free, or is about to. It leaves the line, to compete with
@@ -258,7 +270,7 @@ impl<P: Host> Line<'_, P> {
             let first = ptr::from_ref(first);
             // SAFETY: the first in line; it stays, as it sleeps until it is called, or gets the chain's lock.
             unsafe {
-                next_call = self.advance(first);
+                next_call = self.advance(first, |next| self.tell_or_raise(next));
                 (*first).note.store(LOOSE, Relaxed);
             }
         }

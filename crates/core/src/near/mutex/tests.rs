@@ -384,8 +384,9 @@ fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_du
             break;
         }
     }
-    assert_eq!(first.rest(), Signal::Granted);
-    assert!(Mutex::is_summoned(Mutex::chain(mutex)), "by the second");
+    assert_eq!((first.rest(), second.rest()), (Signal::Granted, Signal::Woken));
+    assert_eq!(Line::of(mutex).place_of(second), Place::First);
+    assert!(!Mutex::is_summoned(Mutex::chain(mutex)), "it is awake");
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
     assert!(is_quiet(mutex));

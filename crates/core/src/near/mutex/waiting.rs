@@ -34,7 +34,7 @@ const PATIENCE_NS: u64 = 20_000;
 /// How long somebody is first in line for a hammered mutex before it summons a release, in ns: how long those may go on who lock again and again,
 /// before the next in line has its turn. Each turn costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in line never
 /// dozes; at a second it may wait so long.
-const TURN_NS: u64 = 60_000;
+const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
 /// Pauses between two looks at the clock, which costs about two.
 const PAUSES_PER_CLOCK: u32 = 64;
