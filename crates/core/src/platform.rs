@@ -24,6 +24,11 @@ pub trait Atomic<V: Copy>: Send + Sync + Sized {
     fn load(&self, order: Ordering) -> V;
     /// As in `core`.
     fn store(&self, v: V, order: Ordering);
+    /// Loads a hint, Relaxed: it may be old, and nothing but speed and fairness goes by it.
+    #[inline(always)]
+    fn load_hint(&self) -> V {
+        self.load(Ordering::Relaxed)
+    }
     /// Stores a hint, Relaxed: others may store to the word at the same time, and whichever comes last stays.
     #[inline(always)]
     fn store_hint(&self, v: V) {

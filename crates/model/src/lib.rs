@@ -9,6 +9,7 @@
 //! | [`model`] | a program to be checked, and its bounds |
 //! | [`exclusion`] | models that every lock can have |
 //! | [`readers`] | models that every lock with readers can have |
+//! | [`released`] | locks that are released in a way of their own |
 //! | [`timed`] | models that every lock whose waiters may give up can have |
 //! | [`staged`] | models that start in the middle of a queue |
 //! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
@@ -137,6 +138,7 @@ pub mod model;
 pub mod mutate;
 pub mod parts;
 pub mod readers;
+pub mod released;
 pub mod shuttle;
 pub mod source;
 pub mod staged;

@@ -82,7 +82,7 @@ impl Bounds {
         if subject.family == Family::Near && !subject.name.starts_with("near-condvar") {
             // The chain's lock is taken without a look, and nobody else is told of a sleeper: there is less to try.
             return Self {
-                one_section_each: None,
+                one_section_each: Some(6),
                 trying: Some(2),
                 two_sections_each: 2,
                 three_threads: 2,

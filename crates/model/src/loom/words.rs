@@ -33,7 +33,7 @@ impl StoreOrder {
 }
 
 macro_rules! word {
-    ($(#[$doc:meta])* $name:ident, $inner:ty, $value:ty $(, $generic:ident)?) => {
+    ($(#[$doc:meta])* $name:ident, $inner:ty, $value:ty, $zero:expr $(, $generic:ident)?) => {
         $(#[$doc])*
         pub struct $name$(<$generic>)? {
             word: $inner,
@@ -69,6 +69,12 @@ macro_rules! word {
                 // prolongs the release sequence, so that a Relaxed store does not hide an older Release.
                 word.swap(v, order);
             }
+            /// The newest: which one it is hardly matters, and each stale one besides would multiply all that follows.
+            fn load_hint(&self) -> $value {
+                match self.word().compare_exchange($zero, $zero, Relaxed, Relaxed) {
+                    Ok(v) | Err(v) => v,
+                }
+            }
             /// In the order of execution, as the others: either may be the last there too.
             fn store_hint(&self, v: $value) {
                 self.word().swap(v, Relaxed);
@@ -90,13 +96,13 @@ macro_rules! word {
 }
 word!(
     /// A 32-bit word.
-    LoomU32, ::loom::sync::atomic::AtomicU32, u32);
+    LoomU32, ::loom::sync::atomic::AtomicU32, u32, 0);
 word!(
     /// A 64-bit word.
-    LoomU64, ::loom::sync::atomic::AtomicU64, u64);
+    LoomU64, ::loom::sync::atomic::AtomicU64, u64, 0);
 word!(
     /// A pointer word.
-    LoomPtr, ::loom::sync::atomic::AtomicPtr<T>, *mut T, T);
+    LoomPtr, ::loom::sync::atomic::AtomicPtr<T>, *mut T, std::ptr::null_mut(), T);
 
 macro_rules! int {
     ($name:ident, $value:ty, $($operation:ident)*) => {
@@ -146,9 +152,7 @@ impl LoomU32 {
 
     /// The newest value. A load would try each stale one too.
     pub(super) fn newest(&self) -> u32 {
-        match self.word().compare_exchange(0, 0, Relaxed, Relaxed) {
-            Ok(v) | Err(v) => v,
-        }
+        self.load_hint()
     }
 
     /// Replaces the bits of `mask`, and sees to it that nobody else writes them meanwhile.

@@ -12,7 +12,7 @@ use crate::engine::{Counter, Engine};
 use crate::exclusion::{Guarded, held_at_first, in_slot};
 use crate::loom::Loom;
 use crate::model::Model;
-use crate::subjects::near::{Fair, UnlockFair};
+use crate::released::{Fair, UnlockFair};
 
 type Mutex = NearBiasedMutex<Loom, Eager>;
 

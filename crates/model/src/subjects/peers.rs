@@ -9,12 +9,12 @@ use nearlock_core::classic::std_mutex::{StdMutex, StdMutexTuning};
 use nearlock_core::events::LockEvent::{
     ChainCancel, MutexAfterSleep, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
 };
-use nearlock_core::raw::RawLock;
 use nearlock_core::tuning::Standard;
 
 use crate::exclusion::held_at_first;
 use crate::loom::Loom;
 use crate::model::Model;
+use crate::released::Overdue;
 
 /// As `T`, but that waiters look once more before they sleep. loom runs others while a thread yields, and would come to no sleep.
 struct Hasty<T>(PhantomData<T>);
@@ -27,27 +27,6 @@ impl<T: ParkingLotTuning> ParkingLotTuning for Hasty<T> {
     const UNLOCK: Unlock = T::UNLOCK;
     const BUCKET: BucketLock = T::BUCKET;
     const ROUNDS: u32 = 1;
-}
-
-/// Released when it is time to hand it over.
-#[derive(Default)]
-struct Overdue(ParkingLotMutex<Loom, Hasty<EventuallyFair>>);
-
-/// Longer than a bucket waits until it hands over.
-const LONG_NS: u64 = 2_000_000;
-
-// SAFETY: is the lock inside.
-unsafe impl RawLock for Overdue {
-    type Node = ();
-    unsafe fn lock(&self, node: &()) {
-        // SAFETY: the caller's; so below.
-        unsafe { self.0.lock(node) };
-    }
-    unsafe fn unlock(&self, node: &()) {
-        Loom::set_now_ns(LONG_NS);
-        // SAFETY: as above.
-        unsafe { self.0.unlock(node) };
-    }
 }
 
 /// Of std's.
@@ -72,8 +51,12 @@ fn parking_lot<T: ParkingLotTuning>(name: &str) -> Vec<Model> {
 pub fn parking_lot_fair(name: &str) -> Vec<Model> {
     let mut models = parking_lot::<EventuallyFair>(name);
     models.push(
-        held_at_first::<Loom, Overdue>(&format!("{name}: when it is time"), 2, None)
-            .reaching(&[MutexHandOver]),
+        held_at_first::<Loom, Overdue<ParkingLotMutex<Loom, Hasty<EventuallyFair>>>>(
+            &format!("{name}: when it is time"),
+            2,
+            None,
+        )
+        .reaching(&[MutexHandOver]),
     );
     models
 }

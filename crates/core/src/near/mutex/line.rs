@@ -109,11 +109,6 @@ impl<P: Host> Line<'_, P> {
         self.0.pace().holders()
     }
 
-    /// Whether the first in line may pass the heavy side of the fence; else when it may, in ns.
-    pub(super) fn fence(self) -> Result<(), u64> {
-        self.0.pace().fence()
-    }
-
     /// A release has come to the chain.
     pub(super) fn looked(&self) {
         self.0.pace().looked();

@@ -7,10 +7,7 @@
 //! looker      bits 6-31 the thread that looked last, as far as these bits tell | 2-5 how many looks in a row were its own before |
 //!             0-1 hammered: how often a mutex here must still be found to stay free, not to be so
 //! ```
-//! Locks with the same chain share it, and write to it at the same time: whichever write comes last stays. `times` is written
-//! under the chain's lock.
-
-use core::sync::atomic::Ordering::Relaxed;
+//! Locks with the same chain share it, and write to it at the same time: whichever write comes last stays.
 
 use crate::platform::{Atomic, Clock, Platform};
 use crate::schedule::Schedule;
@@ -80,12 +77,12 @@ impl<P: Platform> Pace<P> {
 
     /// Changes with releases beside waiters; but it may come round to what it was.
     pub(super) fn releases(&self) -> u32 {
-        self.releases.load(Relaxed)
+        self.releases.load_hint()
     }
 
     /// Who releases a mutex here.
     pub(super) fn holders(&self) -> Holders {
-        match self.looker.load(Relaxed) & HAMMERED {
+        match self.looker.load_hint() & HAMMERED {
             0 => Holders::Several,
             _ => Holders::One,
         }
@@ -93,17 +90,17 @@ impl<P: Platform> Pace<P> {
 
     /// Whether it is one thread, or the last two looks were the same one's: who finds such a mutex free should look twice.
     pub(super) fn may_have_one_holder(&self) -> bool {
-        self.looker.load(Relaxed) & (HAMMERED | ROW) != 0
+        self.looker.load_hint() & (HAMMERED | ROW) != 0
     }
 
     /// Whether the last looks in a row were the same thread's.
     pub(super) fn has_one_looker(&self) -> bool {
-        (self.looker.load(Relaxed) & ROW) >> ROW_SHIFT >= LOOKS_OF_ONE
+        (self.looker.load_hint() & ROW) >> ROW_SHIFT >= LOOKS_OF_ONE
     }
 
     /// A mutex here was released, and taken again at once.
     pub(super) fn note_retaken(&self) {
-        let looker = self.looker.load(Relaxed);
+        let looker = self.looker.load_hint();
         if looker & HAMMERED != DOUBTS {
             self.looker.store_hint(looker & !HAMMERED | DOUBTS);
         }
@@ -111,7 +108,7 @@ impl<P: Platform> Pace<P> {
 
     /// A mutex here stayed free for a while, or is released by several threads.
     pub(super) fn note_shared(&self) {
-        let looker = self.looker.load(Relaxed);
+        let looker = self.looker.load_hint();
         if looker & HAMMERED != 0 {
             self.looker.store_hint(looker - 1);
         }
@@ -127,7 +124,7 @@ impl<P: Clock + Schedule> Pace<P> {
     /// The chain is looked at now: sets how many releases there are until the next time.
     pub(super) fn looked(&self) {
         let now = Self::now();
-        let times = self.times.load(Relaxed);
+        let times = self.times.load_hint();
         let passed = now.wrapping_sub(times) & LOOKED_AT;
         let stride = (self.releases() >> STRIDE_SHIFT).max(1);
         let stride = match passed {
@@ -142,7 +139,7 @@ impl<P: Clock + Schedule> Pace<P> {
 
     /// Whether a waiter may pass the heavy side of the fence now, and all others later; else when it may, in ns.
     pub(super) fn fence(&self) -> Result<(), u64> {
-        let (now, times) = (Self::now(), self.times.load(Relaxed));
+        let (now, times) = (Self::now(), self.times.load_hint());
         let from = times >> FENCE_SHIFT;
         let left = from.wrapping_sub(now) & LOOKED_AT;
         // More than that is the past: the time has gone round.
@@ -156,7 +153,7 @@ impl<P: Clock + Schedule> Pace<P> {
 
     /// The chain is looked at by this thread.
     fn looked_by(&self, thread: u32) {
-        let last = self.looker.load(Relaxed);
+        let last = self.looker.load_hint();
         let in_row = match last >> LOOKER_SHIFT == thread >> LOOKER_SHIFT {
             true => (((last - thread) >> ROW_SHIFT) + 1).min(LOOKS_IN_ROW),
             false => 0,

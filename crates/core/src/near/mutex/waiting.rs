@@ -66,7 +66,7 @@ impl<P: Host> NearMutex<P> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
             let mut spin = Spin::default();
-            if self.take_as_newcomer(&mut spin, limit) {
+            if self.take_as_newcomer(NEWCOMER_YIELDS, &mut spin, limit) {
                 P::count(LockEvent::MutexOptLock);
                 return Ok(());
             }
@@ -80,12 +80,12 @@ impl<P: Host> NearMutex<P> {
         })
     }
 
-    /// The looks of one that has no place in line.
-    fn take_as_newcomer(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
+    /// The looks of one that has no place in line, some of them after it has given its processor away.
+    fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let chain = Self::chain(self);
         let (pace, may_probe) = (chain.pace(), chain.seems_empty(Queue::Exclusive));
         let mut stride = 1;
-        for look in 0..NEWCOMER_LOOKS + NEWCOMER_YIELDS {
+        for look in 0..NEWCOMER_LOOKS + yields {
             if pace.holders() == Holders::One || P::should_give_way(spin) {
                 return false;
             }
@@ -136,8 +136,9 @@ impl<P: Host> NearMutex<P> {
                 }
                 Place::Loose => {
                     *spin = Spin::default();
-                    // It does not sleep without having found the mutex held: newcomers may not even look.
-                    if self.take_as_newcomer(spin, limit) || self.take() {
+                    // It has been woken for this, so makes way for nobody. It does not sleep without having found the mutex held: newcomers may
+                    // not even look.
+                    if self.take_as_newcomer(0, spin, limit) || self.take() {
                         P::count(how);
                         return Ok(());
                     }
@@ -230,7 +231,7 @@ impl<P: Host> NearMutex<P> {
             if waiter.is_signalled() || limit.is_reached().is_some() {
                 return false;
             }
-            match Line::of(self).fence() {
+            match Self::chain(self).pace().fence() {
                 Ok(()) => break,
                 Err(from_ns) => {
                     waiter.doze_until(limit.until_ns.map_or(from_ns, |limit_ns| limit_ns.min(from_ns)));
