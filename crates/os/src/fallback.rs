@@ -106,6 +106,11 @@ pub fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 
+/// How many threads can run at the same time, at least 1.
+pub fn parallelism() -> u32 {
+    processors()
+}
+
 /// Zeroed memory that may be used for ever, or null.
 pub fn zeroed(layout: Layout) -> *mut u8 {
     assert!(layout.size() != 0);
@@ -134,7 +139,7 @@ mod tests {
         assert!(now_ns() >= before);
         assert_eq!((numa_node(), numa_node_by_rseq(0), last_level_cache()), (0, 0, 0));
         assert_eq!((numa_nodes(), several_last_level_caches(), KNOWS_NODES), (1, false, false));
-        assert!(processors() > 0);
+        assert!(processors() > 0 && parallelism() > 0);
         assert_eq!((rseq_offset(), affinity(), register_membarrier()), (None, None, false));
         assert_eq!((slice_control(), rseq_slice_yield()), (None, ()));
     }

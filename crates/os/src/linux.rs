@@ -1,6 +1,8 @@
 //! What Linux offers.
 
+mod file;
 mod nodes;
+mod parallelism;
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod rseq;
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
@@ -39,6 +41,7 @@ pub use nodes::{
     KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes,
     several_last_level_caches,
 };
+pub use parallelism::parallelism;
 pub use rseq::{offset as rseq_offset, slice_control, slice_yield as rseq_slice_yield};
 
 /// The monotonic clock.

@@ -26,6 +26,22 @@ use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
 /// would overrun its budget by longer.
 const LOOKS_PER_CLOCK: u32 = 32;
 
+/// The number that was told when it was asked for first; 0: not yet.
+fn asked_once(known: &AtomicU32, ask: fn() -> u32) -> u32 {
+    let mut number = known.load(Ordering::Relaxed);
+    if number == 0 {
+        number = ask();
+        known.store(number, Ordering::Relaxed);
+    }
+    number
+}
+
+/// How many threads of the process can run at the same time, by its affinity and its quota when it was asked for first.
+fn parallelism() -> u32 {
+    static PARALLELISM: AtomicU32 = AtomicU32::new(0);
+    asked_once(&PARALLELISM, sys::parallelism)
+}
+
 /// The operating system: the words of [`Native`], waiting policy `W`, and every capability.
 ///
 /// All `Os<W>` share the process' nodes, settings and counters, whatever their `W`.
@@ -112,12 +128,7 @@ impl<W: Wait> Schedule for Os<W> {
     fn processors() -> u32 {
         /// 0: not asked yet.
         static PROCESSORS: AtomicU32 = AtomicU32::new(0);
-        let mut known = PROCESSORS.load(Ordering::Relaxed);
-        if known == 0 {
-            known = sys::processors();
-            PROCESSORS.store(known, Ordering::Relaxed);
-        }
-        known
+        asked_once(&PROCESSORS, sys::processors)
     }
     #[inline]
     fn should_give_way(spin: &mut Spin) -> bool {
@@ -129,7 +140,7 @@ impl<W: Wait> Schedule for Os<W> {
         }
         spin.since_clock = 0;
         let now_ns = sys::now_ns();
-        if is_first && Self::processors() == 1 {
+        if is_first && parallelism() == 1 {
             // Whoever is waited for runs only when we do not.
             return true;
         }

@@ -26,7 +26,8 @@
 //! execution of a model. So that the source is the same everywhere.
 //!
 //! `summons` and `pace` are not FreeBSD's: how many waiters want the next release of their lock to come to the chain, for locks
-//! whose word does not say so, and hints ([`near`](crate::near)). `fair from` and the gate are those of
+//! whose word does not say so, and hints ([`near`](crate::near)). Whoever raises a summons notes it on the waiter; locks that do not
+//! know summons leave both alone. `fair from` and the gate are those of
 //! a [mutex with buckets](crate::classic::parking_lot_mutex), whose threads pass the gate before they take the chain's lock.
 //!
 //! FreeBSD's turnstiles also lend a waiter's priority to the holder, and its sleep queues do not. Here nobody lends: threads
@@ -244,7 +245,8 @@ impl<'a, P: Platform> Locked<'a, P> {
         self.waiters(queue).count()
     }
 
-    /// Whether the waiter, which has been in a queue for the lock, is so still.
+    /// Whether the waiter, which has been in a queue for the lock, is so still. For locks that take waiters out by [`take`](Self::take)
+    /// only.
     pub fn has(&self, waiter: &Waiter<P>) -> bool {
         waiter.mark.load(Relaxed) == self.channel
     }

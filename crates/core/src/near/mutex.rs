@@ -13,12 +13,13 @@
 //!
 //! **A waiter.** A newcomer looks for some pauses, lets others have its processor a few times, and then stands in line. *The first in
 //! line* looks at the word, ever less often, for `PATIENCE_NS`. If the mutex has been released meanwhile, by the same thread again and
-//! again, then it is *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it began to look. Then, or else at once,
+//! again, then it is *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it became first. Then, or else at once,
 //! it summons the next release, looks for as long again, and sleeps. *All others* sleep at once. Whoever is first and gets
 //! the mutex leaves the line, and makes the next one first. While the mutex is hammered newcomers stand in line at once.
+//! Who finds free what one thread may take again at once looks whether it stays free, and takes it then.
 //!
 //! **A release.** While nobody is in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
-//! summons: no read-modify-write. Beside waiters it does the same, but looks at the chain if there are summons, and every 8 us or
+//! summons: no read-modify-write. Beside waiters it does the same, but looks at the chain if there are summons already, and every 8 us or
 //! so (`pace`). If the lock's first in line has summoned it and is awake, or is due, then it is given
 //! the mutex. If it sleeps, it is woken; and let go from the line, so that the next release wakes the next one, and they
 //! compete with newcomers: unless the mutex is hammered, so that it would be in vain, or it has been let go before. It is *due*
@@ -33,7 +34,7 @@
 //! **Why no wake-up is lost.** Let the first in line sleep. It has summoned, passed the heavy side of the fence, and then found the
 //! mutex held by some H. H's release stores 0, passes the light side, and then reads the summons. By the fence's contract
 //! the first has seen the 0, which it has not, or the release sees the summons, and goes to the chain. That there is a summons
-//! of the chain's is enough: it stays until the waiter has been woken. If the first was made so while it slept, then by a
+//! of the chain's is enough: it stays until the waiter has been woken. Between two heavy fences the first sleeps without one, but by the clock, and looks again. If the first was made so while it slept, then by a
 //! thread that held the mutex, which raised the summons itself: its own release sees it, as does that of whoever it is handed to. Or
 //! by a release that let the one before it go: that one's summons were lowered after its own were raised, so that releases that had
 //! to see the former see the latter; and it is awake, and takes the mutex, or finds it held, by a swap that fails, by one whose release is
@@ -47,17 +48,18 @@
 //! that summons of one lock have releases of others in the same chain look there, too.
 //!
 //! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier for each time that the first in line is about to fall
-//! asleep, not for each sleeper: and while it looks, which is most of the time, releases stay plain stores.
+//! asleep, not for each sleeper, and fewer than 1000 a second, since it interrupts all threads of the process that run: and while the
+//! first looks, which is most of the time, releases stay plain stores.
 //! Where the platform has no membarrier its light fence is an ordinary one, and the release as dear as an atomic one.
 //!
-//! **What a hammered mutex costs.** Whoever has it takes it again and again, from its own cache, until its turn is over, some 0.15 ms; one
+//! **What a hammered mutex costs.** Whoever has it takes it again and again, from its own cache, until its turn is over; one
 //! other thread is awake a part of that time. At two threads that is faster than to exchange it at each release, and at many
-//! it is as fair: each has a turn, in the order of their coming. With `TURN_NS` of 60 us a turn takes 0.14 ms, because the
-//! operating system lets timers be 0.05 ms late.
+//! each has a turn, in the order of their coming. With `TURN_NS` of 100 us a turn takes 0.2 to 0.3 ms, because the
+//! operating system lets timers be 0.05 ms late, and an idle processor takes its time to wake up.
 //!
 //! Fairness: newcomers take the mutex as long as the first in line has not asked. Who is first and awake is given it at the first
-//! release that sees its summons, `PATIENCE_NS` or `TURN_NS` after it began to look (it begins anew when it is woken in line); at most one foreign section is in between, that of a release
-//! that has missed it. Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
+//! release that sees its summons, `PATIENCE_NS` after it began to look (it begins anew when it is woken in line), or `TURN_NS` after it
+//! became first of a hammered one; at most one foreign section is in between, that of a release that has missed it. Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
 //! `DUE_NS`, or `HAMMERED_DUE_NS`. The line is first come, first served, but who has been let go from it and competed in vain stands at its end
 //! again, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line at once.
 //!

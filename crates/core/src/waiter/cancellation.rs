@@ -15,7 +15,7 @@ use crate::platform::{Atomic, Park, Platform};
 
 /// Ends waits from another thread: user space's signal. Any number of threads may wait by it.
 ///
-/// Once cancelled it stays so: every wait by it ends, at the moment when it would sleep, with
+/// Once cancelled it stays so: every wait by it ends, before it would sleep or when its sleep is ended, with
 /// [`GaveUp::Cancelled`](super::GaveUp::Cancelled). Zero bytes: not cancelled.
 pub struct Cancellation<P: Platform> {
     lock: TtasLock<P>,

@@ -2,15 +2,14 @@
 //!
 //! Nothing here allocates: files are read into the stack (see [`numa`](crate::numa)).
 
-use core::ffi::{CStr, c_ulong};
-use core::fmt::Write;
+use core::ffi::c_ulong;
 use core::ptr;
-use core::str;
 use core::sync::atomic::AtomicU16;
 use core::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::platform::NUMA_NODES_MAX;
 
+use super::file::with_file;
 use super::rseq;
 use crate::topology::list::ranges;
 use crate::topology::{CACHES_MAX, NumberList};
@@ -141,72 +140,32 @@ const LONG_BITS: usize = c_ulong::BITS as usize;
 /// of 32 bits is one of four bytes.
 type AffinityMask = [c_ulong; CPUS_MAX / LONG_BITS];
 
-/// The processors that the calling thread may run on.
-pub fn affinity() -> Option<NumberList> {
+/// The processors that a thread of the process may run on: this one, or the caller for 0.
+fn mask_of(thread: libc::pid_t) -> Option<(AffinityMask, usize)> {
     let mut mask: AffinityMask = [0; _];
     // SAFETY: the mask is writable and as long as it says.
     let bytes =
-        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
-    let bytes = usize::try_from(bytes).ok()?;
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, thread, size_of_val(&mask), mask.as_mut_ptr()) };
+    Some((mask, usize::try_from(bytes).ok()?))
+}
+
+/// How many processors the caller or the first thread of the process may run on: one if the process is confined to it, but not if a
+/// single thread has bound itself.
+pub fn processors_of_process() -> Option<u32> {
+    // SAFETY: has no conditions.
+    let first = mask_of(unsafe { libc::getpid() })?.0;
+    let own = mask_of(0)?.0;
+    Some(first.iter().zip(own).map(|(first, own)| (first | own).count_ones()).sum())
+}
+
+/// The processors that the calling thread may run on.
+pub fn affinity() -> Option<NumberList> {
+    let (mask, bytes) = mask_of(0)?;
     let words = mask.iter().take(bytes / size_of::<c_ulong>()).enumerate();
     let bits = words.flat_map(|(i, &word)| {
         (0..LONG_BITS).filter(move |bit| word >> bit & 1 != 0).map(move |bit| i * LONG_BITS + bit)
     });
     Some(bits.map(|cpu| cpu as u32).collect())
-}
-
-/// Longest text of a file, and of a name: lists of a machine with 8192 processors fit, unless somebody has
-/// chosen them to be long. What does not fit counts as not told.
-const TEXT_MAX: usize = 4096;
-const NAME_MAX: usize = 128;
-
-/// What `read` makes of the text of the file of this name.
-fn with_file<T>(name: core::fmt::Arguments<'_>, read: impl FnOnce(&str) -> T) -> Option<T> {
-    let mut path = Name { bytes: [0; NAME_MAX], len: 0 };
-    path.write_fmt(name).ok()?;
-    let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
-    let mut text = [0; TEXT_MAX];
-    let len = read_file(path, &mut text)?;
-    (len < TEXT_MAX).then(|| str::from_utf8(&text[..len]).ok().map(read))?
-}
-
-/// As many bytes of a file as there are, or as fit.
-fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
-    // SAFETY: the path is a C string.
-    let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    if file < 0 {
-        return None;
-    }
-    let mut len = 0;
-    let complete = loop {
-        let rest = &mut into[len..];
-        // SAFETY: the rest is writable and as long as it says.
-        let read = unsafe { libc::read(file, rest.as_mut_ptr().cast(), rest.len()) };
-        match usize::try_from(read) {
-            Ok(0) => break true,
-            Ok(read) => len += read,
-            Err(_) => break false,
-        }
-    };
-    // SAFETY: opened above, and used by nobody else.
-    unsafe { libc::close(file) };
-    complete.then_some(len)
-}
-
-/// A name of a file, with a 0 behind it.
-struct Name {
-    bytes: [u8; NAME_MAX],
-    len: usize,
-}
-
-impl Write for Name {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        let end = self.len + text.len();
-        let room = self.bytes.get_mut(self.len..end).filter(|_| end < NAME_MAX).ok_or(core::fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.len = end;
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -262,14 +221,5 @@ mod tests {
         })
         .join()
         .unwrap();
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore)] // asks the kernel
-    fn files_that_cannot_be_read_are_not_told() {
-        assert_eq!(with_file(format_args!("/nowhere"), |_| ()), None);
-        assert_eq!(with_file(format_args!("/proc/self"), |_| ()), None, "a directory");
-        assert_eq!(with_file(format_args!("{:200}", "long"), |_| ()), None);
-        assert_eq!(with_file(format_args!("/dev/zero"), |_| ()), None, "endless");
     }
 }

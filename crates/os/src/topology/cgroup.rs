@@ -27,6 +27,12 @@ impl CpuQuota {
         usize::try_from(self.quota_us / self.period_us).unwrap_or(usize::MAX).max(1)
     }
 
+    /// That of a file `cpu.max`. `max 100000`: none.
+    pub(crate) fn of_cpu_max(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        Self::new(words.next()?, words.next()?)
+    }
+
     fn new(quota: &str, period: &str) -> Option<Self> {
         let quota = Self { quota_us: quota.parse().ok()?, period_us: period.parse().ok()? };
         (quota.quota_us > 0 && quota.period_us > 0).then_some(quota)
@@ -72,11 +78,8 @@ fn least_along(mount: &Path, path: &str, of_group: fn(&Path) -> Option<CpuQuota>
     quotas.into_iter().min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
 }
 
-/// `max 100000`: none.
 fn version_2(group: &Path) -> Option<CpuQuota> {
-    let text = text(&group.join("cpu.max"))?;
-    let mut words = text.split_whitespace();
-    CpuQuota::new(words.next()?, words.next()?)
+    CpuQuota::of_cpu_max(&text(&group.join("cpu.max"))?)
 }
 
 /// A quota of -1: none.

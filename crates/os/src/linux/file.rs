@@ -1,0 +1,73 @@
+//! Small files, read into the stack: nothing here allocates.
+
+use core::ffi::CStr;
+use core::fmt::Write;
+use core::str;
+
+/// Longest text of a file, and of a name: lists of a machine with 8192 processors fit, unless somebody has
+/// chosen them to be long, and control groups of containers do. What does not fit counts as not told.
+const TEXT_MAX: usize = 4096;
+const NAME_MAX: usize = 512;
+
+/// What `read` makes of the text of the file of this name.
+pub fn with_file<T>(name: core::fmt::Arguments<'_>, read: impl FnOnce(&str) -> T) -> Option<T> {
+    let mut path = Name { bytes: [0; NAME_MAX], len: 0 };
+    path.write_fmt(name).ok()?;
+    let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
+    let mut text = [0; TEXT_MAX];
+    let len = read_file(path, &mut text)?;
+    (len < TEXT_MAX).then(|| str::from_utf8(&text[..len]).ok().map(read))?
+}
+
+/// As many bytes of a file as there are, or as fit.
+fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
+    // SAFETY: the path is a C string.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return None;
+    }
+    let mut len = 0;
+    let complete = loop {
+        let rest = &mut into[len..];
+        // SAFETY: the rest is writable and as long as it says.
+        let read = unsafe { libc::read(file, rest.as_mut_ptr().cast(), rest.len()) };
+        match usize::try_from(read) {
+            Ok(0) => break true,
+            Ok(read) => len += read,
+            Err(_) => break false,
+        }
+    };
+    // SAFETY: opened above, and used by nobody else.
+    unsafe { libc::close(file) };
+    complete.then_some(len)
+}
+
+/// A name of a file, with a 0 behind it.
+struct Name {
+    bytes: [u8; NAME_MAX],
+    len: usize,
+}
+
+impl Write for Name {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let end = self.len + text.len();
+        let room = self.bytes.get_mut(self.len..end).filter(|_| end < NAME_MAX).ok_or(core::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // asks the kernel
+    fn files_that_cannot_be_read_are_not_told() {
+        assert_eq!(with_file(format_args!("/nowhere"), |_| ()), None);
+        assert_eq!(with_file(format_args!("/proc/self"), |_| ()), None, "a directory");
+        assert_eq!(with_file(format_args!("{:600}", "long"), |_| ()), None);
+        assert_eq!(with_file(format_args!("/dev/zero"), |_| ()), None, "endless");
+    }
+}

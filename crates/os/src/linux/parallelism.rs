@@ -1,0 +1,71 @@
+//! How many threads of the process can run at the same time. Nothing here allocates: locks ask for it in their slow paths.
+
+use core::fmt::{Arguments, Display};
+
+use super::file::with_file;
+use super::nodes::processors_of_process;
+use super::processors;
+use crate::topology::CpuQuota;
+
+/// As many as there are processors that the process may use, but no more than the whole ones of its control group's quota; at least one.
+/// Some 20 to 100 us.
+pub fn parallelism() -> u32 {
+    let groups =
+        |look: &dyn Fn(&str) -> Option<u32>| with_file(format_args!("/proc/self/cgroup"), look).flatten();
+    let quota = groups(&|groups| cpus_of_quotas(groups, &cpu_max)).unwrap_or(u32::MAX);
+    processors_of_process().unwrap_or_else(processors).min(quota).max(1)
+}
+
+fn cpu_max(name: Arguments<'_>) -> Option<CpuQuota> {
+    with_file(name, CpuQuota::of_cpu_max).flatten()
+}
+
+/// The whole processors of the least quota of the process' control group (version 2) and all its ancestors.
+fn cpus_of_quotas(groups: &str, cpu_max: &dyn Fn(Arguments<'_>) -> Option<CpuQuota>) -> Option<u32> {
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?.trim_end_matches('/');
+    let group = |path: &dyn Display| cpu_max(format_args!("/sys/fs/cgroup{path}/cpu.max"));
+    let ancestors = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]);
+    let cpus = ancestors.filter_map(|path| group(&path)).map(|quota| quota.whole_cpus()).min()?;
+    u32::try_from(cpus).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Machine;
+
+    #[test]
+    #[cfg_attr(miri, ignore)] // asks the kernel
+    fn it_is_what_the_machine_is_said_to_have() {
+        let machine = Machine::of_this_process();
+        // Quotas of version 1 are read there only.
+        let cpus = machine.parallelism()..=machine.allowed.len();
+        assert!(cpus.contains(&(parallelism() as usize)), "{} instead of {cpus:?}", parallelism());
+    }
+
+    #[test]
+    fn the_least_quota_on_the_way_to_the_root_counts() {
+        let quotas = |name: Arguments<'_>| {
+            let text = match &*name.to_string() {
+                "/sys/fs/cgroup/cpu.max" => "max 100000\n",
+                "/sys/fs/cgroup/a/cpu.max" => "250000 100000\n",
+                "/sys/fs/cgroup/a/b/cpu.max" => "400000 100000\n",
+                "/sys/fs/cgroup/a/c/cpu.max" => "150000 100000\n",
+                "/sys/fs/cgroup/a/d/cpu.max" => "50000 100000\n",
+                _ => return None,
+            };
+            CpuQuota::of_cpu_max(text)
+        };
+        for (groups, expected) in [
+            ("0::/\n", None),
+            ("0::/a\n", Some(2)),
+            ("1:cpu:/x\n0::/a/b\n", Some(2)),
+            ("0::/a/c\n", Some(1)),
+            ("0::/a/d\n", Some(1)),
+            ("0::/elsewhere\n", None),
+            ("1:cpu:/a\n", None),
+        ] {
+            assert_eq!(cpus_of_quotas(groups, &quotas), expected, "{groups}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A process that is confined to one processor does not spin.
+
+#![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
+
+use std::env;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::{io, mem};
+
+use nearlock_core::schedule::{Schedule, Spin};
+use nearlock_os::Os;
+use nearlock_os::topology::Machine;
+
+/// Set for the process that is confined.
+const CONFINED: &str = "NEARLOCK_TEST_CONFINED";
+
+fn bind(thread: libc::pid_t, cpu: u32) -> io::Result<()> {
+    // SAFETY: zero bytes are an empty set, which is readable and as long as it says.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        libc::CPU_SET(cpu as usize, &mut set);
+        libc::sched_setaffinity(thread, size_of_val(&set), &set)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether a thread would spin at all.
+fn spins() -> bool {
+    !<Os>::should_give_way(&mut Spin::default())
+}
+
+#[test]
+fn a_process_with_one_processor_does_not_spin() {
+    if env::var_os(CONFINED).is_some() {
+        assert!(!spins(), "it spins on its only processor");
+        return;
+    }
+    let cpu = Machine::of_this_process().allowed.iter().next().expect("a processor");
+    let mut confined = Command::new(env::current_exe().expect("this test"));
+    confined.args(["--exact", "a_process_with_one_processor_does_not_spin"]).env(CONFINED, "1");
+    // SAFETY: a system call, which is safe between fork and exec.
+    unsafe { confined.pre_exec(move || bind(0, cpu)) };
+    assert!(confined.status().expect("this test again").success());
+}
+
+/// Its thread alone is bound: those that it waits for run elsewhere.
+#[test]
+fn a_thread_that_is_bound_spins() {
+    let machine = Machine::of_this_process();
+    if env::var_os(CONFINED).is_some() || machine.parallelism() == 1 {
+        return;
+    }
+    let cpu = machine.allowed.iter().next().expect("a processor");
+    bind(0, cpu).expect("one of its processors");
+    assert!(spins());
+}
