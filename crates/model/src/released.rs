@@ -6,7 +6,11 @@ use crate::loom::Loom;
 
 /// A mutex that can be released for whoever is first in line.
 pub trait UnlockFair: RawLock<Node = ()> {
-    /// Safety: as [`RawLock::unlock`].
+    /// Releases it so.
+    ///
+    /// # Safety
+    ///
+    /// As [`RawLock::unlock`].
     unsafe fn unlock_fair(&self);
 }
 
