@@ -1,13 +1,14 @@
 //! A thread that sleeps in the queue of a lock, and the queue.
 //!
 //! ```text
-//! signal  bit 0 woken | 1 granted | 2 asleep
+//! signal  bit 0 woken | 1 granted | 2 asleep | 3 asleep by the clock
 //!
 //!  0 -> asleep          `rest`: nothing has come yet
+//!  0 -> asleep|clock    `doze_until`: the same
 //!  * -> *|woken         `wake`: look again
 //!  * -> *|granted       `grant`: the lock is yours
-//!  * -> *&!(woken|asleep)   `rest` takes what has come; granted stays
-//!  * -> *&!asleep     `doze_until` ends
+//!  * -> *&!(woken|asleep|clock)   `rest` takes what has come; granted stays
+//!  * -> *&!(asleep|clock)   `doze_until` ends
 //! ```
 //! A waiter lies in the stack frame of its thread, in a queue that the lock's `wait_lock` protects.
 //!
@@ -37,6 +38,7 @@ pub use cancellation::Cancellation;
 const WOKEN: u32 = 1;
 const GRANTED: u32 = 1 << 1;
 const ASLEEP: u32 = 1 << 2;
+const BY_CLOCK: u32 = 1 << 3;
 
 /// What ended a rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +86,20 @@ impl<P: Platform> Default for Waiter<P> {
 /// A sleeper that is still to be called, by the address where it sleeps. Dropping it leaves the sleeper asleep.
 #[must_use = "the waiter sleeps on"]
 #[derive(Debug)]
-pub struct Call<P: Park>(*const P::U32);
+pub struct Call<P: Park> {
+    word: *const P::U32,
+    by_clock: bool,
+}
 
 impl<P: Park> Call<P> {
     /// Calls it. It may be gone: then whoever lies there now wakes for no reason.
     pub fn make(self) {
-        P::unpark(self.0, 1);
+        P::unpark(self.word, 1);
+    }
+
+    /// Whether it has been asleep by the clock: in [`Waiter::doze_until`].
+    pub fn is_by_clock(&self) -> bool {
+        self.by_clock
     }
 }
 
@@ -118,7 +128,7 @@ impl<P: Park> Waiter<P> {
         // above all, is visible to the waiter.
         // SAFETY: alive until this very step.
         let old = unsafe { &*word }.fetch_or(bit, Release);
-        (old & ASLEEP != 0).then_some(Call(word))
+        (old & ASLEEP != 0).then_some(Call { word, by_clock: old & BY_CLOCK != 0 })
     }
 
     /// Whether its thread sleeps, or is about to, as far as it is known. Orders nothing.
@@ -134,7 +144,7 @@ impl<P: Park> Waiter<P> {
     /// Takes the signal that has come.
     fn take(&self) -> Option<Signal> {
         // Ordering: Acquire, pairs with the Release in `signal_at`.
-        let word = self.signal.fetch_and(!(WOKEN | ASLEEP), Acquire);
+        let word = self.signal.fetch_and(!(WOKEN | ASLEEP | BY_CLOCK), Acquire);
         match word {
             granted if granted & GRANTED != 0 => Some(Signal::Granted),
             woken if woken & WOKEN != 0 => Some(Signal::Woken),
@@ -156,17 +166,21 @@ impl<P: Park> Waiter<P> {
 
     /// Whether nothing has come. Relaxed: `take` orders.
     pub(crate) fn falls_asleep(&self) -> bool {
-        self.signal.compare_exchange(0, ASLEEP, Relaxed, Relaxed).is_ok()
+        self.becomes(ASLEEP)
+    }
+
+    fn becomes(&self, sleep: u32) -> bool {
+        self.signal.compare_exchange(0, sleep, Relaxed, Relaxed).is_ok()
     }
 }
 
 impl<P: ParkTimeout> Waiter<P> {
     /// Sleeps until a signal comes, which is left for the next rest, or until this moment.
     pub fn doze_until(&self, until_ns: u64) {
-        while !self.is_signalled() && P::now_ns() < until_ns && self.falls_asleep() {
-            P::park_until(&self.signal, ASLEEP, until_ns);
+        while !self.is_signalled() && P::now_ns() < until_ns && self.becomes(ASLEEP | BY_CLOCK) {
+            P::park_until(&self.signal, ASLEEP | BY_CLOCK, until_ns);
             // Relaxed: whoever signals does not go by it, but for whether a call is owed.
-            self.signal.fetch_and(!ASLEEP, Relaxed);
+            self.signal.fetch_and(!(ASLEEP | BY_CLOCK), Relaxed);
         }
     }
 

@@ -34,11 +34,11 @@
 //! **Why no wake-up is lost.** Let the first in line sleep. It has summoned, passed the heavy side of the fence, and then found the
 //! mutex held by some H. H's release stores 0, passes the light side, and then reads the summons. By the fence's contract
 //! the first has seen the 0, which it has not, or the release sees the summons, and goes to the chain. That there is a summons
-//! of the chain's is enough: it stays until the waiter has been woken. Between two heavy fences the first sleeps without one, but by the clock, and looks again. If the first was made so while it slept, then by a
+//! of the chain's is enough: it stays until the waiter has been woken. Between two heavy fences the first sleeps without one, but by the clock, and looks before each sleep. If the first was made so while it slept, then by a
 //! thread that held the mutex, which raised the summons itself: its own release sees it, as does that of whoever it is handed to. Or
 //! by a release that let the one before it go: that one's summons were lowered after its own were raised, so that releases that had
 //! to see the former see the latter; and it is awake, and takes the mutex, or finds it held, by a swap that fails, by one whose release is
-//! such a release. (A late release may let somebody go without having held the mutex; hence "that had to see the former".)
+//! such a release. That one had passed the fence: if not, as it slept by the clock, then the one behind it is woken too. (A late release may let somebody go without having held the mutex; hence "that had to see the former".)
 //! A release that looks at the summons first, and finds some, stores 0 under the chain's lock; whoever is first, and summons later,
 //! takes that lock later, and so sees the 0.
 //!
@@ -48,7 +48,7 @@
 //! that summons of one lock have releases of others in the same chain look there, too.
 //!
 //! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier for each time that the first in line is about to fall
-//! asleep, not for each sleeper, and fewer than 1000 a second, since it interrupts all threads of the process that run: and while the
+//! asleep, not for each sleeper, and fewer than 1000 a second for a chain, since it interrupts all threads of the process that run: and while the
 //! first looks, which is most of the time, releases stay plain stores.
 //! Where the platform has no membarrier its light fence is an ordinary one, and the release as dear as an atomic one.
 //!

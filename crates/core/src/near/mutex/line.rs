@@ -253,7 +253,8 @@ impl<P: Host> Line<'_, P> {
 
     /// Wakes the first in line, if it has asked for that, when the mutex has become free, or is about to. It leaves the line, to compete with
     /// newcomers, so that the next release wakes the next one; but it stays where it would compete in vain, and after it has done so.
-    /// One that was awake goes on asking: it has missed this release.
+    /// One that was awake goes on asking: it has missed this release. One that sleeps by the clock has not passed the fence: releases
+    /// may have missed its summons, and would miss the next one's. So that one is woken too, and looks for itself.
     pub(super) fn wake_first(self, holders: Holders) {
         let Some(first) = self.first().filter(|first| Self::has_summoned(first)) else { return };
         let Some(call) = first.wake() else { return };
@@ -265,7 +266,10 @@ impl<P: Host> Line<'_, P> {
             let first = ptr::from_ref(first);
             // SAFETY: the first in line; it stays, as it sleeps until it is called, or gets the chain's lock.
             unsafe {
-                next_call = self.advance(first, |next| self.tell_or_raise(next));
+                next_call = self.advance(first, |next| match call.is_by_clock() {
+                    true => next.wake(),
+                    false => self.tell_or_raise(next),
+                });
                 (*first).note.store(LOOSE, Relaxed);
             }
         }

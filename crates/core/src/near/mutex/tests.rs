@@ -350,6 +350,51 @@ fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
     assert!(is_quiet(mutex));
 }
 
+/// A release that comes late has seen the summons, and the one before it has not, as there was no fence: whoever is made first must look for itself.
+#[test]
+fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
+    let mutex = held();
+    let second: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
+    NOW_NS.set(10_000_000);
+    assert_eq!(Mutex::chain(mutex).pace().fence(), Ok(()), "so that there is none for a while");
+    // It looks, and sleeps by the clock: at the fence nobody has a chance.
+    after(FENCES_AT, || {
+        // SAFETY: it stays until it is out of the line.
+        assert_eq!(unsafe { Line::of(mutex).join(second) }, Place::Behind);
+        assert!(second.falls_asleep());
+        release(mutex);
+        assert_eq!(Line::of(mutex).place_of(second), Place::First);
+        assert!(second.is_signalled() && !Mutex::is_summoned(Mutex::chain(mutex)), "it is awake");
+    });
+    let before = HEAVIES.get();
+    // SAFETY: another has released it by then.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done() && mutex.is_locked() && HEAVIES.get() == before);
+    // SAFETY: in the line.
+    assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
+    assert!(is_quiet(mutex));
+}
+
+/// One that may not pass the fence looks before it sleeps by the clock.
+#[test]
+fn who_sleeps_by_the_clock_has_found_the_mutex_held() {
+    let mutex = held();
+    NOW_NS.set(10_000_000);
+    let pace = Mutex::chain(mutex).pace();
+    assert_eq!(pace.fence(), Ok(()), "so that there is none for a while");
+    SPINS_MAX.set(0);
+    let waiter = Waiter::<OneThread>::default();
+    // SAFETY: it stays until it is out of the line.
+    assert_eq!(unsafe { Line::of(mutex).join(&waiter) }, Place::First);
+    mutex.free();
+    let begin_ns = NOW_NS.get();
+    assert!(mutex.take_as_first(&waiter, &mut Spin::default(), &Limit::NONE));
+    assert_eq!(NOW_NS.get(), begin_ns);
+    // SAFETY: it holds the mutex.
+    unsafe { Line::of(mutex).leave_with_mutex(&waiter) };
+    assert!(is_quiet(mutex));
+}
+
 #[test]
 fn who_was_let_go_and_gives_up_wakes_the_next_one() {
     let mutex = held();

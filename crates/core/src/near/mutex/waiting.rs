@@ -181,7 +181,7 @@ impl<P: Host> NearMutex<P> {
     }
 
     /// What the first in line does before it sleeps.
-    fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
+    pub(super) fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let spell = match Line::has_summoned(waiter) {
             true => Spell::Over,
             false => self.look_before_summons(waiter, spin, limit),
@@ -196,7 +196,7 @@ impl<P: Host> NearMutex<P> {
         match spell {
             Spell::Took => true,
             Spell::Signalled => false,
-            Spell::Over => self.pass_fence(waiter, limit) && self.take(),
+            Spell::Over => self.take_behind_fence(waiter, limit),
         }
     }
 
@@ -208,7 +208,7 @@ impl<P: Host> NearMutex<P> {
         match spell {
             Spell::Took => pace.note_shared(),
             Spell::Signalled => {}
-            Spell::Over if pace.releases() == releases => {}
+            Spell::Over if pace.releases() == releases || limit.is_reached().is_some() => {}
             Spell::Over if !pace.has_one_looker() => pace.note_shared(),
             Spell::Over => {
                 pace.note_retaken();
@@ -223,23 +223,21 @@ impl<P: Host> NearMutex<P> {
         spell
     }
 
-    /// Passes the heavy side of Dekker's pattern, with `unlock`: the summons before it, a look at the word after it. Not as long as another
-    /// waiter has done so a moment ago: until it may, it sleeps by the clock, and a release that has missed the summons may let it do so. False if
-    /// there is a signal, or the limit is reached: it must not sleep then.
-    fn pass_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
-        loop {
-            if waiter.is_signalled() || limit.is_reached().is_some() {
-                return false;
+    /// The heavy side of Dekker's pattern, with `unlock`: the summons before it, a look at the word after it. As long as it may not be passed, since
+    /// a waiter of this chain has passed it a moment ago, it sleeps by the clock, and a release that has missed the summons may let it do so. True if
+    /// it has the mutex. If not, and it has not passed the fence, there is a signal, or the limit is reached: it does not sleep then.
+    fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
+        while !waiter.is_signalled() && limit.is_reached().is_none() {
+            let Err(from_ns) = Self::chain(self).pace().fence() else {
+                P::heavy();
+                return self.take();
+            };
+            if self.take_if_free() {
+                return true;
             }
-            match Self::chain(self).pace().fence() {
-                Ok(()) => break,
-                Err(from_ns) => {
-                    waiter.doze_until(limit.until_ns.map_or(from_ns, |limit_ns| limit_ns.min(from_ns)));
-                }
-            }
+            waiter.doze_until(limit.until_ns.map_or(from_ns, |limit_ns| limit_ns.min(from_ns)));
         }
-        P::heavy();
-        true
+        false
     }
 
     /// Looks at the word for a while, and at what has come to the waiter: rarely at a mutex that may be hammered.
