@@ -106,8 +106,13 @@ pub fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 
-/// How many threads can run at the same time, at least 1.
-pub fn parallelism() -> u32 {
+/// Nobody is bound to processors.
+pub fn processors_of_process() -> Option<u32> {
+    None
+}
+
+/// Nobody has a quota but what [`processors`] knows of.
+pub fn processors_of_quota() -> u32 {
     processors()
 }
 
@@ -139,7 +144,7 @@ mod tests {
         assert!(now_ns() >= before);
         assert_eq!((numa_node(), numa_node_by_rseq(0), last_level_cache()), (0, 0, 0));
         assert_eq!((numa_nodes(), several_last_level_caches(), KNOWS_NODES), (1, false, false));
-        assert!(processors() > 0 && parallelism() > 0);
+        assert!(processors() > 0 && processors_of_quota() > 0 && processors_of_process().is_none());
         assert_eq!((rseq_offset(), affinity(), register_membarrier()), (None, None, false));
         assert_eq!((slice_control(), rseq_slice_yield()), (None, ()));
     }

@@ -41,7 +41,7 @@ pub use nodes::{
     KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes,
     several_last_level_caches,
 };
-pub use parallelism::parallelism;
+pub use parallelism::{processors_of_process, processors_of_quota};
 pub use rseq::{offset as rseq_offset, slice_control, slice_yield as rseq_slice_yield};
 
 /// The monotonic clock.

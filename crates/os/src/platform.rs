@@ -36,10 +36,23 @@ fn asked_once(known: &AtomicU32, ask: fn() -> u32) -> u32 {
     number
 }
 
-/// How many threads of the process can run at the same time, by its affinity and its quota when it was asked for first.
-fn parallelism() -> u32 {
-    static PARALLELISM: AtomicU32 = AtomicU32::new(0);
-    asked_once(&PARALLELISM, sys::parallelism)
+/// Whether one thread of the process can run at a time, by its quota when that was asked for first, and by the affinity of the caller and the
+/// process' first thread. As long as that is so they are asked again, since it may be those two alone that are bound to the same processor.
+fn runs_one_at_a_time() -> bool {
+    static QUOTA: AtomicU32 = AtomicU32::new(0);
+    /// More than one, or 0.
+    static AFFINITY: AtomicU32 = AtomicU32::new(0);
+    if asked_once(&QUOTA, sys::processors_of_quota) == 1 {
+        return true;
+    }
+    if AFFINITY.load(Ordering::Relaxed) > 1 {
+        return false;
+    }
+    let processors = sys::processors_of_process().unwrap_or_else(sys::processors);
+    if processors > 1 {
+        AFFINITY.store(processors, Ordering::Relaxed);
+    }
+    processors <= 1
 }
 
 /// The operating system: the words of [`Native`], waiting policy `W`, and every capability.
@@ -140,8 +153,8 @@ impl<W: Wait> Schedule for Os<W> {
         }
         spin.since_clock = 0;
         let now_ns = sys::now_ns();
-        if is_first && parallelism() == 1 {
-            // Whoever is waited for runs only when we do not.
+        if is_first && runs_one_at_a_time() {
+            // Whoever is waited for can hardly run meanwhile.
             return true;
         }
         if is_first {

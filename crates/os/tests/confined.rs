@@ -53,4 +53,13 @@ fn a_thread_that_is_bound_spins() {
     let cpu = machine.allowed.iter().next().expect("a processor");
     bind(0, cpu).expect("one of its processors");
     assert!(spins());
+    // So it is if the first thread has bound itself, once a thread elsewhere has been seen.
+    // SAFETY: has no conditions.
+    bind(unsafe { libc::getpid() }, cpu).expect("one of its processors");
+    let other = machine.allowed.iter().nth(1).expect("another");
+    let of_another = std::thread::spawn(move || {
+        bind(0, other).expect("one of its processors");
+        spins()
+    });
+    assert!(of_another.join().expect("no panic") && spins());
 }

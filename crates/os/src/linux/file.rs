@@ -1,28 +1,34 @@
 //! Small files, read into the stack: nothing here allocates.
 
 use core::ffi::CStr;
-use core::fmt::Write;
+use core::fmt::{Arguments, Write};
 use core::str;
 
-/// Longest text of a file, and of a name: lists of a machine with 8192 processors fit, unless somebody has
-/// chosen them to be long, and control groups of containers do. What does not fit counts as not told.
-const TEXT_MAX: usize = 4096;
+/// Longest name of a file: those of containers' control groups fit.
 const NAME_MAX: usize = 512;
 
-/// What `read` makes of the text of the file of this name.
-pub fn with_file<T>(name: core::fmt::Arguments<'_>, read: impl FnOnce(&str) -> T) -> Option<T> {
-    let mut path = Name { bytes: [0; NAME_MAX], len: 0 };
-    path.write_fmt(name).ok()?;
-    let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
+/// What `read` makes of the text of the file of this name, if that is shorter than `TEXT_MAX`, and can be read.
+pub fn with_file<const TEXT_MAX: usize, T>(name: Arguments<'_>, read: impl FnOnce(&str) -> T) -> Option<T> {
     let mut text = [0; TEXT_MAX];
-    let len = read_file(path, &mut text)?;
+    let len = read_named(name, &mut text)?;
     (len < TEXT_MAX).then(|| str::from_utf8(&text[..len]).ok().map(read))?
 }
 
-/// As many bytes of a file as there are, or as fit.
+/// In a frame of its own, which has gone when the text is looked at.
+#[inline(never)]
+fn read_named(name: Arguments<'_>, into: &mut [u8]) -> Option<usize> {
+    let mut path = Name { bytes: [0; NAME_MAX], len: 0 };
+    path.write_fmt(name).ok()?;
+    read_file(CStr::from_bytes_until_nul(&path.bytes).ok()?, into)
+}
+
+/// As many bytes of a file as there are, or as fit. By system calls: those of the C library may end a thread that is cancelled, in the middle
+/// of a lock.
 fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
     // SAFETY: the path is a C string.
-    let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    let file = unsafe {
+        libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC)
+    };
     if file < 0 {
         return None;
     }
@@ -30,7 +36,7 @@ fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
     let complete = loop {
         let rest = &mut into[len..];
         // SAFETY: the rest is writable and as long as it says.
-        let read = unsafe { libc::read(file, rest.as_mut_ptr().cast(), rest.len()) };
+        let read = unsafe { libc::syscall(libc::SYS_read, file, rest.as_mut_ptr(), rest.len()) };
         match usize::try_from(read) {
             Ok(0) => break true,
             Ok(read) => len += read,
@@ -38,7 +44,7 @@ fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
         }
     };
     // SAFETY: opened above, and used by nobody else.
-    unsafe { libc::close(file) };
+    unsafe { libc::syscall(libc::SYS_close, file) };
     complete.then_some(len)
 }
 
@@ -65,9 +71,9 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
     fn files_that_cannot_be_read_are_not_told() {
-        assert_eq!(with_file(format_args!("/nowhere"), |_| ()), None);
-        assert_eq!(with_file(format_args!("/proc/self"), |_| ()), None, "a directory");
-        assert_eq!(with_file(format_args!("{:600}", "long"), |_| ()), None);
-        assert_eq!(with_file(format_args!("/dev/zero"), |_| ()), None, "endless");
+        assert_eq!(with_file::<4096, _>(format_args!("/nowhere"), |_| ()), None);
+        assert_eq!(with_file::<4096, _>(format_args!("/proc/self"), |_| ()), None, "a directory");
+        assert_eq!(with_file::<4096, _>(format_args!("{:600}", "long"), |_| ()), None);
+        assert_eq!(with_file::<4096, _>(format_args!("/dev/zero"), |_| ()), None, "endless");
     }
 }

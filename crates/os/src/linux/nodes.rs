@@ -27,6 +27,9 @@ type Remembered = [AtomicU16; CPUS_MAX];
 static NUMA_NODES: Remembered = [const { AtomicU16::new(0) }; CPUS_MAX];
 static LAST_LEVEL_CACHES: Remembered = [const { AtomicU16::new(0) }; CPUS_MAX];
 
+/// Longest list in a file: that of a machine with 8192 processors fits, unless somebody has chosen it to be long.
+const LIST_MAX: usize = 4096;
+
 const _: () = assert!(NUMA_NODES_MAX <= u16::MAX as u32);
 
 fn remember(table: &Remembered, cpu: u32, number: u32) -> u32 {
@@ -80,7 +83,7 @@ pub fn ask_numa_node() -> u32 {
 
 /// How many NUMA nodes have processors; 1 where the system does not tell.
 pub fn numa_nodes() -> u32 {
-    with_file(format_args!("/sys/devices/system/node/has_cpu"), |text| {
+    with_file::<LIST_MAX, _>(format_args!("/sys/devices/system/node/has_cpu"), |text| {
         ranges(text).try_fold(0, |count, range| Some(count + range?.count() as u32))
     })
     .flatten()
@@ -101,7 +104,8 @@ pub fn last_level_cache() -> u32 {
 /// that runs.
 pub fn several_last_level_caches() -> bool {
     let count = |list: &str| ranges(list).try_fold(0, |count, range| Some(count + range?.count()));
-    let online = with_file(format_args!("{CPUS}/online"), |text| Some((first(text)?, count(text)?)));
+    let online =
+        with_file::<LIST_MAX, _>(format_args!("{CPUS}/online"), |text| Some((first(text)?, count(text)?)));
     let Some((cpu, online)) = online.flatten() else { return false };
     last_level_cache_of(cpu, count).is_some_and(|sharing| sharing < online)
 }
@@ -118,7 +122,7 @@ fn last_level_cache_of<T>(cpu: u32, of: impl Fn(&str) -> Option<T>) -> Option<T>
     let mut highest = None;
     for index in 0..CACHES_MAX {
         let file = |name, read: &mut dyn FnMut(&str)| {
-            with_file(format_args!("{CPUS}/cpu{cpu}/cache/index{index}/{name}"), read)
+            with_file::<LIST_MAX, _>(format_args!("{CPUS}/cpu{cpu}/cache/index{index}/{name}"), read)
         };
         let (mut level, mut holds_data) = (None, true);
         file("level", &mut |text| level = text.trim().parse::<u32>().ok());
@@ -149,8 +153,7 @@ fn mask_of(thread: libc::pid_t) -> Option<(AffinityMask, usize)> {
     Some((mask, usize::try_from(bytes).ok()?))
 }
 
-/// How many processors the caller or the first thread of the process may run on: one if the process is confined to it, but not if a
-/// single thread has bound itself.
+/// How many processors the caller or the first thread of the process may run on.
 pub fn processors_of_process() -> Option<u32> {
     // SAFETY: has no conditions.
     let first = mask_of(unsafe { libc::getpid() })?.0;

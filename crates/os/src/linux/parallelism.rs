@@ -3,21 +3,18 @@
 use core::fmt::{Arguments, Display};
 
 use super::file::with_file;
-use super::nodes::processors_of_process;
-use super::processors;
+pub use super::nodes::processors_of_process;
 use crate::topology::CpuQuota;
 
-/// As many as there are processors that the process may use, but no more than the whole ones of its control group's quota; at least one.
-/// Some 20 to 100 us.
-pub fn parallelism() -> u32 {
-    let groups =
-        |look: &dyn Fn(&str) -> Option<u32>| with_file(format_args!("/proc/self/cgroup"), look).flatten();
-    let quota = groups(&|groups| cpus_of_quotas(groups, &cpu_max)).unwrap_or(u32::MAX);
-    processors_of_process().unwrap_or_else(processors).min(quota).max(1)
+/// The whole processors of the quota of the process' control group (version 2), at least one; very many without. Some 20 to 100 us.
+pub fn processors_of_quota() -> u32 {
+    let groups = format_args!("/proc/self/cgroup");
+    let quota = with_file::<2048, _>(groups, |groups| cpus_of_quotas(groups, &cpu_max));
+    quota.flatten().unwrap_or(u32::MAX).max(1)
 }
 
 fn cpu_max(name: Arguments<'_>) -> Option<CpuQuota> {
-    with_file(name, CpuQuota::of_cpu_max).flatten()
+    with_file::<64, _>(name, CpuQuota::of_cpu_max).flatten()
 }
 
 /// The whole processors of the least quota of the process' control group (version 2) and all its ancestors.
@@ -40,7 +37,8 @@ mod tests {
         let machine = Machine::of_this_process();
         // Quotas of version 1 are read there only.
         let cpus = machine.parallelism()..=machine.allowed.len();
-        assert!(cpus.contains(&(parallelism() as usize)), "{} instead of {cpus:?}", parallelism());
+        let told = processors_of_process().unwrap().min(processors_of_quota()) as usize;
+        assert!(cpus.contains(&told), "{told} instead of {cpus:?}");
     }
 
     #[test]
