@@ -1,19 +1,33 @@
 //! A mutex that is released by a plain store, with a table of summons.
 
 use std::hint::black_box;
-use std::sync::atomic::AtomicU32;
+use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
-use std::sync::atomic::{compiler_fence, fence};
+use std::sync::atomic::{AtomicPtr, AtomicU32, compiler_fence, fence};
 
 use nearlock::raw::{RawLock, RawTryLock};
 
 use super::Tas;
 
-/// A line of the table; its first word is for others.
-#[repr(align(64))]
-struct Line(#[expect(dead_code, reason = "where the table has a lock")] AtomicU32, AtomicU32);
+/// A line of the table.
+#[repr(C, align(64))]
+struct Line {
+    #[expect(dead_code, reason = "where the table has a lock")]
+    lock: AtomicU32,
+    summons: AtomicU32,
+    #[expect(dead_code, reason = "where the table has hints, and another lock")]
+    others: [AtomicU32; 4],
+    first: AtomicPtr<()>,
+}
 
-static TABLE: [Line; 256] = [const { Line(AtomicU32::new(0), AtomicU32::new(0)) }; 256];
+static TABLE: [Line; 256] = [const {
+    Line {
+        lock: AtomicU32::new(0),
+        summons: AtomicU32::new(0),
+        others: [const { AtomicU32::new(0) }; 4],
+        first: AtomicPtr::new(ptr::null_mut()),
+    }
+}; 256];
 
 /// 2: others make us fence.
 static KIND: AtomicU32 = AtomicU32::new(0);
@@ -30,9 +44,9 @@ fn fences() {
 
 impl PlainRelease {
     #[inline]
-    fn is_summoned(address: usize) -> bool {
+    fn line(address: usize) -> &'static Line {
         let index = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-        TABLE[index as usize].1.load(Relaxed) != 0
+        &TABLE[index as usize]
     }
 
     #[cold]
@@ -58,8 +72,9 @@ unsafe impl RawLock for PlainRelease {
     }
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        let address = std::ptr::from_ref(self).addr();
-        if Self::is_summoned(address) {
+        let address = ptr::from_ref(self).addr();
+        let line = Self::line(address);
+        if line.summons.load(Relaxed) != 0 || !line.first.load(Relaxed).is_null() {
             return self.unlock_slow();
         }
         self.0.0.store(0, Release);
@@ -68,7 +83,7 @@ unsafe impl RawLock for PlainRelease {
         } else {
             fences();
         }
-        if Self::is_summoned(address) {
+        if line.summons.load(Relaxed) != 0 {
             Self::answer(address);
         }
     }
