@@ -12,10 +12,10 @@ use super::Tas;
 /// A line of the table.
 #[repr(C, align(64))]
 struct Line {
-    #[expect(dead_code, reason = "where the table has a lock")]
+    /// Where the table has a lock.
     lock: AtomicU32,
     summons: AtomicU32,
-    #[expect(dead_code, reason = "where the table has hints, and another lock")]
+    /// Where the table has hints, and another lock.
     others: [AtomicU32; 4],
     first: AtomicPtr<()>,
 }
