@@ -7,41 +7,32 @@ use crate::near::biased::OwnerLines;
 use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Topology};
 use crate::schedule::{Schedule, Sections};
 
-/// A platform with every capability that some lock of the list asks for.
-pub trait EveryCapability:
-    Topology
-    + Priority
-    + Random
-    + Settings
-    + ParkTimeout
-    + Schedule
-    + Sections
-    + LocalNodes<qspinlock::Node<Self, ()>>
-    + LocalNodes<cna::Node<Self>>
-    + LocalNodes<cna_v13::Node<Self>>
-    + LocalNodes<osq::Node<Self>>
-    + Chains
-    + SharedHolds
-    + AsymFence
-    + OwnerLines
-{
+/// A trait that has these as supertraits, and every type that has them all has it.
+macro_rules! all_of {
+    ($(#[$attribute:meta])* $name:ident: $($capability:path),+ $(,)?) => {
+        $(#[$attribute])*
+        pub trait $name: $($capability +)+ {}
+
+        impl<P> $name for P where P: $($capability +)+ {}
+    };
 }
 
-impl<P> EveryCapability for P where
-    P: Topology
-        + Priority
-        + Random
-        + Settings
-        + ParkTimeout
-        + Schedule
-        + Sections
-        + LocalNodes<qspinlock::Node<Self, ()>>
-        + LocalNodes<cna::Node<Self>>
-        + LocalNodes<cna_v13::Node<Self>>
-        + LocalNodes<osq::Node<Self>>
-        + Chains
-        + SharedHolds
-        + AsymFence
-        + OwnerLines
-{
+all_of! {
+    /// A platform with every capability that some lock of the list asks for.
+    EveryCapability:
+    Topology,
+    Priority,
+    Random,
+    Settings,
+    ParkTimeout,
+    Schedule,
+    Sections,
+    LocalNodes<qspinlock::Node<Self, ()>>,
+    LocalNodes<cna::Node<Self>>,
+    LocalNodes<cna_v13::Node<Self>>,
+    LocalNodes<osq::Node<Self>>,
+    Chains,
+    SharedHolds,
+    AsymFence,
+    OwnerLines,
 }

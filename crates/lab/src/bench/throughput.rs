@@ -81,11 +81,12 @@ struct Outcome {
     done: Done,
 }
 
-/// Watches one thread from within.
+/// Watches one thread from within. Of what it writes only the count changes with each section: stores between two
+/// sections are waited for by the next lock's atomic instruction.
 pub(super) struct Witness<'a, W> {
     run: &'a Run<W>,
-    thread: usize,
-    sections: u64,
+    /// How many sections this thread has done; nobody else writes it.
+    sections: &'a AtomicU64,
     /// The phase in which the present wait began, and when.
     phase: u32,
     since_ns: u64,
@@ -96,8 +97,11 @@ pub(super) struct Witness<'a, W> {
 impl<W: Wait> Observer for Witness<'_, W> {
     #[inline(always)]
     fn waiting(&mut self) {
-        self.phase = self.run.phase();
-        if self.phase == TIMED {
+        let phase = self.run.phase();
+        if self.phase != phase {
+            self.phase = phase;
+        }
+        if phase == TIMED {
             self.since_ns = <Os<W>>::now_ns();
         }
     }
@@ -113,13 +117,21 @@ impl<W: Wait> Observer for Witness<'_, W> {
 
     #[inline(always)]
     fn goes_on(&mut self) -> bool {
-        self.sections += 1;
         // Relaxed: a count, of which no other memory follows.
-        self.run.sections[self.thread].0.store(self.sections, Relaxed);
+        self.sections.store(self.sections.load(Relaxed) + 1, Relaxed);
+        if self.wait_ns.is_some() {
+            self.record();
+        }
+        self.run.phase() != OVER
+    }
+}
+
+impl<W> Witness<'_, W> {
+    #[cold]
+    fn record(&mut self) {
         if let Some(wait_ns) = self.wait_ns.take() {
             self.waits.record(wait_ns);
         }
-        self.run.phase() != OVER
     }
 }
 
@@ -141,7 +153,7 @@ impl<W: Wait> Run<W> {
         self.witnessed(thread, &mut |witness| {
             let mut node = L::Node::default();
             Worker::new(shared, &mut node, params, thread as u64).run(witness);
-            Done { counted: witness.sections, ..Done::default() }
+            Done { counted: witness.sections.load(Relaxed), ..Done::default() }
         });
     }
 
@@ -164,8 +176,7 @@ impl<W: Wait> Run<W> {
     pub(super) fn witnessed(&self, thread: usize, work: &mut dyn FnMut(&mut Witness<'_, W>) -> Done) {
         let mut witness = Witness {
             run: self,
-            thread,
-            sections: 0,
+            sections: &self.sections[thread].0,
             phase: RUNNING,
             since_ns: 0,
             wait_ns: None,
