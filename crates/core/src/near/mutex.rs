@@ -15,7 +15,8 @@
 //! line* looks at the word, ever less often, for `PATIENCE_NS`. If the mutex has been released meanwhile, by the same thread again and
 //! again, then it is *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it became first. Then, or else at once,
 //! it summons the next release, looks for as long again, and sleeps. *All others* sleep at once. Whoever is first and gets
-//! the mutex leaves the line, and makes the next one first. While the mutex is hammered newcomers stand in line at once.
+//! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but wait for no processor; its first
+//! in line, while it looks, lets others have its own: the holder may have been preempted, and wait for just that one.
 //! Who finds free what one thread may take again at once looks whether it stays free, and takes it then.
 //!
 //! **A release.** While nobody is in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
@@ -87,9 +88,9 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 
 /// How long somebody is first in line for a hammered mutex until a release hands it over though the waiter sleeps or has no processor, in ns: longer
-/// than a turn takes. The processor that it waits for is the holder's, who gives it up at the next lock. At 0 it is handed over from
-/// sleeper to sleeper; at a second a thread that finds no processor may wait so long.
-const HAMMERED_DUE_NS: u64 = 500_000;
+/// than most take to wake up when their turn has come. The processor that it waits for is the holder's, who gives it up at the next lock. At 0 it is
+/// handed over from sleeper to sleeper; at a second a thread that finds no processor may wait so long.
+const HAMMERED_DUE_NS: u64 = 250_000;
 /// The same for a mutex that is not hammered, in ns. Until it runs, the mutex serves nobody, and all who want it fall asleep: so longer, and
 /// as long as a scheduler's slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the work.
 const DUE_NS: u64 = 2_000_000;
@@ -204,16 +205,6 @@ impl<P: Host> NearMutex<P> {
         });
     }
 
-    /// A release while somebody waits in the chain, and has not summoned it.
-    #[inline(never)]
-    fn unlock_beside_waiters(&self, chain: &Chain<P>) {
-        if chain.pace().is_time_to_look() {
-            self.unlock_at_chain(To::Anybody);
-        } else {
-            self.unlock_beside_chain(chain);
-        }
-    }
-
     /// A release that the chain need not hear of, as far as it is known.
     #[inline(always)]
     fn unlock_beside_chain(&self, chain: &Chain<P>) {
@@ -252,12 +243,11 @@ unsafe impl<P: Host> RawLock for NearMutex<P> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let chain = Self::chain(self);
-        if Self::is_summoned(chain) {
+        let is_time = || !chain.seems_empty(Queue::Exclusive) && chain.pace().is_time_to_look();
+        if Self::is_summoned(chain) || is_time() {
             self.unlock_at_chain(To::Anybody);
-        } else if chain.seems_empty(Queue::Exclusive) {
-            self.unlock_beside_chain(chain);
         } else {
-            self.unlock_beside_waiters(chain);
+            self.unlock_beside_chain(chain);
         }
     }
 }

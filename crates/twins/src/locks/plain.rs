@@ -15,8 +15,9 @@ struct Line {
     /// Where the table has a lock.
     lock: AtomicU32,
     summons: AtomicU32,
-    /// Where the table has hints, and another lock.
-    others: [AtomicU32; 4],
+    releases: AtomicU32,
+    /// Where the table has other hints, and another lock.
+    others: [AtomicU32; 3],
     first: AtomicPtr<()>,
 }
 
@@ -24,10 +25,23 @@ static TABLE: [Line; 256] = [const {
     Line {
         lock: AtomicU32::new(0),
         summons: AtomicU32::new(0),
-        others: [const { AtomicU32::new(0) }; 4],
+        releases: AtomicU32::new(0),
+        others: [const { AtomicU32::new(0) }; 3],
         first: AtomicPtr::new(ptr::null_mut()),
     }
 }; 256];
+
+impl Line {
+    #[inline(always)]
+    fn is_time_to_look(&self) -> bool {
+        let releases = self.releases.load(Relaxed);
+        let is_time = releases & 0xffff == 0;
+        if !is_time {
+            self.releases.store(releases - 1, Relaxed);
+        }
+        is_time
+    }
+}
 
 /// 2: others make us fence.
 static KIND: AtomicU32 = AtomicU32::new(0);
@@ -74,7 +88,7 @@ unsafe impl RawLock for PlainRelease {
     unsafe fn unlock(&self, _node: &()) {
         let address = ptr::from_ref(self).addr();
         let line = Self::line(address);
-        if line.summons.load(Relaxed) != 0 || !line.first.load(Relaxed).is_null() {
+        if line.summons.load(Relaxed) != 0 || !line.first.load(Relaxed).is_null() && line.is_time_to_look() {
             return self.unlock_slow();
         }
         self.0.0.store(0, Release);

@@ -26,9 +26,10 @@ const LOOKS_IN_ROW: u32 = 8;
 const LOOKER_SHIFT: u32 = 6;
 const ROW_SHIFT: u32 = 2;
 const ROW: u32 = 15 << ROW_SHIFT;
-/// Looks in a row by the same thread, while the first in line has looked in vain, after which it counts as hammered: some 20 us. At 8, turns
-/// are as much longer; at 1 every other waiter for a mutex that two threads exchange dozes in vain.
-const LOOKS_OF_ONE: u32 = 2;
+/// Looks in a row by the same thread, after another one's, while the first in line has looked in vain, after which it counts as hammered: some
+/// 10 us. At 2 and more there are not as many while it looks if sections take 1 us: it counts as shared then, and turns are uneven. At 0 whoever
+/// releases it hammers it.
+const LOOKS_OF_ONE: u32 = 1;
 /// How often a hammered mutex must be found to stay free until it is not hammered. At 1, one that finds its holder preempted
 /// between two sections is misled; at many, waiters of a mutex that is not hammered any more doze in vain as often.
 const DOUBTS: u32 = 3;

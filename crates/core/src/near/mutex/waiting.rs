@@ -82,11 +82,11 @@ impl<P: Host> NearMutex<P> {
 
     /// The looks of one that has no place in line, some of them after it has given its processor away.
     fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        let chain = Self::chain(self);
-        let (pace, may_probe) = (chain.pace(), chain.seems_empty(Queue::Exclusive));
+        let pace = Self::chain(self).pace();
         let mut stride = 1;
         for look in 0..NEWCOMER_LOOKS + yields {
-            if pace.holders() == Holders::One || P::should_give_way(spin) {
+            let is_in_vain = look >= NEWCOMER_LOOKS && pace.holders() == Holders::One;
+            if is_in_vain || P::should_give_way(spin) {
                 return false;
             }
             if look < NEWCOMER_LOOKS {
@@ -98,16 +98,27 @@ impl<P: Host> NearMutex<P> {
             } else {
                 P::give_way();
             }
-            if self.word.load(Relaxed) != FREE {
-                continue;
-            }
-            if may_probe && P::random_u32() % NEWCOMERS_PER_PROBE == 0 && !self.stays_free() {
-                pace.note_retaken();
-            } else if self.take() {
+            if self.word.load(Relaxed) == FREE && self.take_free_as_newcomer() {
                 return true;
             }
         }
         false
+    }
+
+    /// A newcomer has found it free, and takes it: a hammered one if it stays free.
+    fn take_free_as_newcomer(&self) -> bool {
+        let chain = Self::chain(self);
+        let may_probe = || P::random_u32() % NEWCOMERS_PER_PROBE == 0 && chain.seems_empty(Queue::Exclusive);
+        match chain.pace().holders() {
+            Holders::One if self.stays_free() => chain.pace().note_shared(),
+            Holders::One => return false,
+            Holders::Several if may_probe() && !self.stays_free() => {
+                chain.pace().note_retaken();
+                return false;
+            }
+            Holders::Several => {}
+        }
+        self.take()
     }
 
     /// From coming to the line to leaving it.
@@ -260,6 +271,7 @@ impl<P: Host> NearMutex<P> {
                 return Spell::Over;
             }
             if since_clock >= PAUSES_PER_CLOCK {
+                let has_looked = until_ns.is_some();
                 let now_ns = P::now_ns();
                 let end_ns = *until_ns.get_or_insert_with(|| {
                     let end_ns = now_ns.saturating_add(PATIENCE_NS);
@@ -269,6 +281,10 @@ impl<P: Host> NearMutex<P> {
                     return Spell::Over;
                 }
                 since_clock = 0;
+                if has_looked && Self::chain(self).pace().holders() == Holders::One {
+                    // Who holds a hammered mutex, and has been preempted, may be waiting for the processor that we look on.
+                    P::give_way();
+                }
             }
             P::pause(stride, 0);
             spin.paused(stride);
