@@ -138,6 +138,43 @@ fn the_first_in_line_leaves_a_mutex_alone_that_is_free_only_between_two_sections
     assert_eq!(seen_by_the_first(Holders::One, taken_again), Spell::Over);
 }
 
+/// It would else stand in line behind one that waits for a processor, while the mutex is free most of the time.
+#[test]
+fn a_newcomer_takes_a_hammered_mutex_that_stays_free() {
+    let (mutex, before) = (held(), events_of(MutexOptLock));
+    Mutex::chain(mutex).pace().note_retaken();
+    after(1, || release(mutex));
+    // SAFETY: another has released it by then.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done() && is_quiet(mutex));
+    assert_eq!(events_of(MutexOptLock) - before, 1);
+}
+
+#[test]
+fn a_newcomer_leaves_a_hammered_mutex_alone_that_is_taken_again_and_waits_for_no_processor() {
+    let mutex = held();
+    Mutex::chain(mutex).pace().note_retaken();
+    SPINS_MAX.set(100);
+    PAUSES.take();
+    after(1, || {
+        release(mutex);
+        // SAFETY: free.
+        meanwhile(|| assert!(unsafe { mutex.try_lock(&()) }));
+        after(3, || {
+            assert!(Line::of(mutex).first().is_some(), "it stands in line after its last look");
+            release(mutex);
+        });
+    });
+    // SAFETY: another has released it by then.
+    unsafe { mutex.lock(&()) };
+    assert!(others_are_done() && is_quiet(mutex));
+    assert_eq!(
+        PAUSES.take()[..7],
+        [1, 2, 1, 4, 8, 8, 1],
+        "five looks, one of them twice; and the first in line's"
+    );
+}
+
 /// A newcomer whose limit is reached while it lets others have its processor.
 #[test]
 fn a_newcomer_gives_its_processor_away_only_within_its_limit() {
