@@ -15,8 +15,8 @@
 //! line* looks at the word, ever less often, for `PATIENCE_NS`. If the mutex has been released meanwhile, by the same thread again and
 //! again, then it is *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it became first. Then, or else at once,
 //! it summons the next release, looks for as long again, and sleeps. *All others* sleep at once. Whoever is first and gets
-//! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but wait for no processor; its first
-//! in line, while it looks, lets others have its own: the holder may have been preempted, and wait for just that one.
+//! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but wait for no processor; and its first
+//! in line dozes at once when nobody releases it: the holder may have been preempted, and wait for just that processor.
 //! Who finds free what one thread may take again at once looks whether it stays free, and takes it then.
 //!
 //! **A release.** While nobody is in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
@@ -54,13 +54,15 @@
 //! Where the platform has no membarrier its light fence is an ordinary one, and the release as dear as an atomic one.
 //!
 //! **What a hammered mutex costs.** Whoever has it takes it again and again, from its own cache, until its turn is over; one
-//! other thread is awake a part of that time. At two threads that is faster than to exchange it at each release, and at many
-//! each has a turn, in the order of their coming. With `TURN_NS` of 100 us a turn takes 0.2 to 0.3 ms, because the
-//! operating system lets timers be 0.05 ms late, and an idle processor takes its time to wake up.
+//! other thread is awake a part of that time, beside those that come, which look for a microsecond. At two threads that is faster than to
+//! exchange it at each release, and at many each has a turn, in the order of their coming. With `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms,
+//! because the operating system lets timers be 0.05 ms late, and an idle processor takes its time to wake up; then the first in line is due.
+//! A mutex that has ceased to be hammered may stay free for so long, `DOUBTS` times at most.
 //!
-//! Fairness: newcomers take the mutex as long as the first in line has not asked. Who is first and awake is given it at the first
-//! release that sees its summons, `PATIENCE_NS` after it began to look (it begins anew when it is woken in line), or `TURN_NS` after it
-//! became first of a hammered one; at most one foreign section is in between, that of a release that has missed it. Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
+//! Fairness: newcomers take the mutex as long as the first in line has not asked; a hammered one if they find that it stays free. Who is first
+//! and awake is given it at the first release that sees its summons, `PATIENCE_NS` after it began to look (it begins anew when it is woken in
+//! line), or `TURN_NS` after it became first of a hammered one; at most one foreign section is in between, that of a release that has missed it.
+//! Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
 //! `DUE_NS`, or `HAMMERED_DUE_NS`. The line is first come, first served, but who has been let go from it and competed in vain stands at its end
 //! again, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line at once.
 //!

@@ -26,13 +26,14 @@ const LOOKS_IN_ROW: u32 = 8;
 const LOOKER_SHIFT: u32 = 6;
 const ROW_SHIFT: u32 = 2;
 const ROW: u32 = 15 << ROW_SHIFT;
-/// Looks in a row by the same thread, after another one's, while the first in line has looked in vain, after which it counts as hammered: some
+/// Looks of the same thread that follow one of its own, while the first in line has looked in vain, after which it counts as hammered: some
 /// 10 us. At 2 and more there are not as many while it looks if sections take 1 us: it counts as shared then, and turns are uneven. At 0 whoever
-/// releases it hammers it.
+/// releases it hammers it. At 1 every other waiter for a mutex that two threads exchange would doze, if their looks alternated; such waiters
+/// mostly find it free.
 const LOOKS_OF_ONE: u32 = 1;
 /// How often a hammered mutex must be found to stay free until it is not hammered. At 1, one that finds its holder preempted
 /// between two sections is misled; at many, waiters of a mutex that is not hammered any more doze in vain as often.
-const DOUBTS: u32 = 3;
+pub(super) const DOUBTS: u32 = 3;
 const HAMMERED: u32 = 3;
 const STRIDE_SHIFT: u32 = 16;
 const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
@@ -94,7 +95,7 @@ impl<P: Platform> Pace<P> {
         self.looker.load_hint() & (HAMMERED | ROW) != 0
     }
 
-    /// Whether the last looks in a row were the same thread's.
+    /// Whether the last two looks were the same thread's.
     pub(super) fn has_one_looker(&self) -> bool {
         (self.looker.load_hint() & ROW) >> ROW_SHIFT >= LOOKS_OF_ONE
     }
@@ -228,7 +229,9 @@ mod tests {
             look_as(OTHER);
             look_as(THIRD);
         }
-        assert!(!pace.may_have_one_holder());
+        assert!(!pace.may_have_one_holder() && !pace.has_one_looker());
+        look_as(THIRD);
+        assert!(pace.has_one_looker() && pace.holders() == Holders::Several);
         (0..LOOKS_IN_ROW).for_each(|_| look_as(OTHER));
         assert_eq!(pace.holders(), Holders::Several);
         assert!(pace.may_have_one_holder());

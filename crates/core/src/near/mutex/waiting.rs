@@ -11,12 +11,12 @@ use crate::schedule::Spin;
 use crate::waiter::{GaveUp, Limit, Signal, Waiter};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// How often a newcomer looks before it gives its processor away, with pauses of 1, 2, 4 and then 8 between: some 0.5 us at 24 ns for a
+/// How often a newcomer looks before it gives its processor away, or stands in line for a hammered mutex, with pauses of 1, 2, 4 and then 8 between: some 0.5 us at 24 ns for a
 /// pause. With 16, threads that wait for processors wait for the scheduler's slices, as nobody makes way.
 const NEWCOMER_LOOKS: u32 = 5;
 /// Pauses between two looks of a newcomer, at most.
 const NEWCOMER_STRIDE: u32 = 8;
-/// How often a newcomer gives its processor away before it stands in line. parking_lot does so as often.
+/// How often a newcomer gives its processor away before it stands in line, for a mutex that is not hammered. parking_lot does so as often.
 const NEWCOMER_YIELDS: u32 = 7;
 /// One of so many newcomers, while nobody stands in line, looks whether the mutex is hammered, before it takes it: 0.2 us.
 const NEWCOMERS_PER_PROBE: u32 = 16;
@@ -36,7 +36,8 @@ const PATIENCE_NS: u64 = 20_000;
 /// dozes; at a second it may wait so long.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
-/// Pauses between two looks at the clock, which costs about two.
+/// Pauses between two looks at the clock, which costs about two; and after so many without a release of a hammered mutex its first in line
+/// dozes: 1.5 us at 24 ns. At 0 it costs twice the time; at 1000 a preempted holder waits for `PATIENCE_NS`.
 const PAUSES_PER_CLOCK: u32 = 64;
 
 /// How a spell of spinning ended.
@@ -96,9 +97,9 @@ impl<P: Host> NearMutex<P> {
             } else if limit.is_reached().is_some() {
                 return false;
             } else {
-                P::give_way();
+                P::sched_yield();
             }
-            if self.word.load(Relaxed) == FREE && self.take_free_as_newcomer() {
+            if self.word.load(Relaxed) == FREE && self.take_free_as_newcomer(spin) {
                 return true;
             }
         }
@@ -106,19 +107,23 @@ impl<P: Host> NearMutex<P> {
     }
 
     /// A newcomer has found it free, and takes it: a hammered one if it stays free.
-    fn take_free_as_newcomer(&self) -> bool {
+    fn take_free_as_newcomer(&self, spin: &mut Spin) -> bool {
         let chain = Self::chain(self);
         let may_probe = || P::random_u32() % NEWCOMERS_PER_PROBE == 0 && chain.seems_empty(Queue::Exclusive);
         match chain.pace().holders() {
-            Holders::One if self.stays_free() => chain.pace().note_shared(),
-            Holders::One => return false,
-            Holders::Several if may_probe() && !self.stays_free() => {
-                chain.pace().note_retaken();
-                return false;
+            Holders::One => {
+                let takes = self.stays_free(spin) && self.take();
+                if takes {
+                    chain.pace().note_shared();
+                }
+                takes
             }
-            Holders::Several => {}
+            Holders::Several if may_probe() && !self.stays_free(spin) => {
+                chain.pace().note_retaken();
+                false
+            }
+            Holders::Several => self.take(),
         }
-        self.take()
     }
 
     /// From coming to the line to leaving it.
@@ -147,8 +152,8 @@ impl<P: Host> NearMutex<P> {
                 }
                 Place::Loose => {
                     *spin = Spin::default();
-                    // It has been woken for this, so makes way for nobody. It does not sleep without having found the mutex held: newcomers may
-                    // not even look.
+                    // It has been woken for this, so makes way for nobody. It does not sleep without a swap that has found the mutex held: a newcomer may look
+                    // at nothing, or leave alone what it finds free.
                     if self.take_as_newcomer(0, spin, limit) || self.take() {
                         P::count(how);
                         return Ok(());
@@ -205,7 +210,11 @@ impl<P: Host> NearMutex<P> {
             spell => spell,
         };
         match spell {
-            Spell::Took => true,
+            Spell::Took => {
+                // Of a hammered one no release would have left it free.
+                Self::chain(self).pace().note_shared();
+                true
+            }
             Spell::Signalled => false,
             Spell::Over => self.take_behind_fence(waiter, limit),
         }
@@ -216,22 +225,27 @@ impl<P: Host> NearMutex<P> {
         let pace = Self::chain(self).pace();
         let releases = pace.releases();
         let spell = self.look(waiter, Taking::StaysFree, spin, limit);
+        let is_released = pace.releases() != releases;
         match spell {
-            Spell::Took => pace.note_shared(),
-            Spell::Signalled => {}
-            Spell::Over if pace.releases() == releases || limit.is_reached().is_some() => {}
-            Spell::Over if !pace.has_one_looker() => pace.note_shared(),
-            Spell::Over => {
+            Spell::Took | Spell::Signalled => {}
+            Spell::Over if limit.is_reached().is_some() => {}
+            Spell::Over if is_released && !pace.has_one_looker() => pace.note_shared(),
+            Spell::Over if is_released => {
                 pace.note_retaken();
-                let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
-                let turn_ns = P::now_ns() + (u64::from(left_units) << UNIT_SHIFT);
-                waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
-                if waiter.is_signalled() {
-                    return Spell::Signalled;
-                }
+                return self.doze_until_turn(waiter, limit);
             }
+            Spell::Over if pace.holders() == Holders::One => return self.doze_until_turn(waiter, limit),
+            Spell::Over => {}
         }
         spell
+    }
+
+    /// The first in line of a hammered mutex sleeps by the clock.
+    fn doze_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Spell {
+        let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
+        let turn_ns = P::now_ns() + (u64::from(left_units) << UNIT_SHIFT);
+        waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
+        if waiter.is_signalled() { Spell::Signalled } else { Spell::Over }
     }
 
     /// The heavy side of Dekker's pattern, with `unlock`: the summons before it, a look at the word after it. As long as it may not be passed, since
@@ -265,33 +279,28 @@ impl<P: Host> NearMutex<P> {
         };
         // Its time begins anew; its looks are counted on.
         *spin = Spin { turns: spin.turns, ..Spin::default() };
-        let (mut stride, mut since_clock, mut until_ns) = (1, PAUSES_PER_CLOCK, None);
+        let (mut stride, mut since_clock, mut until_ns, mut releases) = (1, PAUSES_PER_CLOCK, None, None);
         loop {
             if P::should_give_way(spin) {
                 return Spell::Over;
             }
             if since_clock >= PAUSES_PER_CLOCK {
-                let has_looked = until_ns.is_some();
                 let now_ns = P::now_ns();
                 let end_ns = *until_ns.get_or_insert_with(|| {
                     let end_ns = now_ns.saturating_add(PATIENCE_NS);
                     limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
                 });
-                if now_ns >= end_ns {
+                if now_ns >= end_ns || self.is_stuck(taking, &mut releases) {
                     return Spell::Over;
                 }
                 since_clock = 0;
-                if has_looked && Self::chain(self).pace().holders() == Holders::One {
-                    // Who holds a hammered mutex, and has been preempted, may be waiting for the processor that we look on.
-                    P::give_way();
-                }
             }
             P::pause(stride, 0);
             spin.paused(stride);
             since_clock += stride;
             stride = (stride * 2).min(stride_max);
             let is_free = self.word.load(Relaxed) == FREE;
-            if is_free && self.may_be_had(taking) && self.take() {
+            if is_free && self.may_be_had(taking, spin) && self.take() {
                 return Spell::Took;
             }
             if waiter.is_signalled() {
@@ -300,15 +309,25 @@ impl<P: Host> NearMutex<P> {
         }
     }
 
+    /// Whether nobody has released a hammered mutex since the last time. Then its holder may have been preempted, and wait for the processor that
+    /// the first in line looks on: who wakes a thread is often put off by it. So that one sleeps for a while, and does not yield: as who yields
+    /// counts as awake, and is handed the mutex, though another program may have its processor for a slice.
+    fn is_stuck(&self, taking: Taking, releases: &mut Option<u32>) -> bool {
+        let pace = Self::chain(self).pace();
+        let now = pace.releases();
+        releases.replace(now) == Some(now) && taking == Taking::StaysFree && pace.holders() == Holders::One
+    }
+
     /// Whether whoever finds it free should take it. While several threads release it, it is had by who is quick.
-    fn may_be_had(&self, taking: Taking) -> bool {
-        taking == Taking::Free || !Self::chain(self).pace().may_have_one_holder() || self.stays_free()
+    fn may_be_had(&self, taking: Taking, spin: &mut Spin) -> bool {
+        taking == Taking::Free || !Self::chain(self).pace().may_have_one_holder() || self.stays_free(spin)
     }
 
     /// Whether it stays free for as long as those need who take it again at once.
-    fn stays_free(&self) -> bool {
+    fn stays_free(&self, spin: &mut Spin) -> bool {
         (0..PROBE_LOOKS).all(|_| {
             P::pause(1, 0);
+            spin.paused(1);
             self.word.load(Relaxed) == FREE
         })
     }
