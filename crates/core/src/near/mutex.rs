@@ -15,8 +15,8 @@
 //! line* looks at the word, ever less often, for `PATIENCE_NS`. If the mutex has been released meanwhile, by the same thread again and
 //! again, then it is *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it became first. Then, or else at once,
 //! it summons the next release, looks for as long again, and sleeps. *All others* sleep at once. Whoever is first and gets
-//! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but wait for no processor; and its first
-//! in line dozes at once when nobody releases it: the holder may have been preempted, and wait for just that processor.
+//! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but make way for nobody. Nobody in line
+//! yields: who yields counts as awake, and would be handed the mutex though another program has its processor.
 //! Who finds free what one thread may take again at once looks whether it stays free, and takes it then.
 //!
 //! **A release.** While nobody is in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
@@ -57,7 +57,6 @@
 //! other thread is awake a part of that time, beside those that come, which look for a microsecond. At two threads that is faster than to
 //! exchange it at each release, and at many each has a turn, in the order of their coming. With `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms,
 //! because the operating system lets timers be 0.05 ms late, and an idle processor takes its time to wake up; then the first in line is due.
-//! A mutex that has ceased to be hammered may stay free for so long, `DOUBTS` times at most.
 //!
 //! Fairness: newcomers take the mutex as long as the first in line has not asked; a hammered one if they find that it stays free. Who is first
 //! and awake is given it at the first release that sees its summons, `PATIENCE_NS` after it began to look (it begins anew when it is woken in

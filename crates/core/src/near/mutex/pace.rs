@@ -28,8 +28,8 @@ const ROW_SHIFT: u32 = 2;
 const ROW: u32 = 15 << ROW_SHIFT;
 /// Looks of the same thread that follow one of its own, while the first in line has looked in vain, after which it counts as hammered: some
 /// 10 us. At 2 and more there are not as many while it looks if sections take 1 us: it counts as shared then, and turns are uneven. At 0 whoever
-/// releases it hammers it. At 1 every other waiter for a mutex that two threads exchange would doze, if their looks alternated; such waiters
-/// mostly find it free.
+/// releases it hammers it. At 1 every other waiter for a mutex that two threads exchange would doze, if their looks alternated and it never
+/// found it free.
 const LOOKS_OF_ONE: u32 = 1;
 /// How often a hammered mutex must be found to stay free until it is not hammered. At 1, one that finds its holder preempted
 /// between two sections is misled; at many, waiters of a mutex that is not hammered any more doze in vain as often.

@@ -11,8 +11,8 @@ use crate::schedule::Spin;
 use crate::waiter::{GaveUp, Limit, Signal, Waiter};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// How often a newcomer looks before it gives its processor away, or stands in line for a hammered mutex, with pauses of 1, 2, 4 and then 8 between: some 0.5 us at 24 ns for a
-/// pause. With 16, threads that wait for processors wait for the scheduler's slices, as nobody makes way.
+/// How often a newcomer looks before it gives its processor away, or stands in line for a hammered mutex, with pauses of 1, 2, 4 and then 8
+/// between: some 0.5 us at 24 ns for a pause. With 16, threads that wait for processors wait for the scheduler's slices, as nobody makes way.
 const NEWCOMER_LOOKS: u32 = 5;
 /// Pauses between two looks of a newcomer, at most.
 const NEWCOMER_STRIDE: u32 = 8;
@@ -36,8 +36,7 @@ const PATIENCE_NS: u64 = 20_000;
 /// dozes; at a second it may wait so long.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
-/// Pauses between two looks at the clock, which costs about two; and after so many without a release of a hammered mutex its first in line
-/// dozes: 1.5 us at 24 ns. At 0 it costs twice the time; at 1000 a preempted holder waits for `PATIENCE_NS`.
+/// Pauses between two looks at the clock, which costs about two.
 const PAUSES_PER_CLOCK: u32 = 64;
 
 /// How a spell of spinning ended.
@@ -152,8 +151,8 @@ impl<P: Host> NearMutex<P> {
                 }
                 Place::Loose => {
                     *spin = Spin::default();
-                    // It has been woken for this, so makes way for nobody. It does not sleep without a swap that has found the mutex held: a newcomer may look
-                    // at nothing, or leave alone what it finds free.
+                    // It has been woken for this, so makes way for nobody. It does not sleep without a swap that has found the mutex held: a
+                    // newcomer may look at nothing, or leave alone what it finds free.
                     if self.take_as_newcomer(0, spin, limit) || self.take() {
                         P::count(how);
                         return Ok(());
@@ -210,11 +209,7 @@ impl<P: Host> NearMutex<P> {
             spell => spell,
         };
         match spell {
-            Spell::Took => {
-                // Of a hammered one no release would have left it free.
-                Self::chain(self).pace().note_shared();
-                true
-            }
+            Spell::Took => true,
             Spell::Signalled => false,
             Spell::Over => self.take_behind_fence(waiter, limit),
         }
@@ -225,27 +220,22 @@ impl<P: Host> NearMutex<P> {
         let pace = Self::chain(self).pace();
         let releases = pace.releases();
         let spell = self.look(waiter, Taking::StaysFree, spin, limit);
-        let is_released = pace.releases() != releases;
         match spell {
-            Spell::Took | Spell::Signalled => {}
-            Spell::Over if limit.is_reached().is_some() => {}
-            Spell::Over if is_released && !pace.has_one_looker() => pace.note_shared(),
-            Spell::Over if is_released => {
+            Spell::Took => pace.note_shared(),
+            Spell::Signalled => {}
+            Spell::Over if pace.releases() == releases || limit.is_reached().is_some() => {}
+            Spell::Over if !pace.has_one_looker() => pace.note_shared(),
+            Spell::Over => {
                 pace.note_retaken();
-                return self.doze_until_turn(waiter, limit);
+                let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
+                let turn_ns = P::now_ns() + (u64::from(left_units) << UNIT_SHIFT);
+                waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
+                if waiter.is_signalled() {
+                    return Spell::Signalled;
+                }
             }
-            Spell::Over if pace.holders() == Holders::One => return self.doze_until_turn(waiter, limit),
-            Spell::Over => {}
         }
         spell
-    }
-
-    /// The first in line of a hammered mutex sleeps by the clock.
-    fn doze_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Spell {
-        let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
-        let turn_ns = P::now_ns() + (u64::from(left_units) << UNIT_SHIFT);
-        waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
-        if waiter.is_signalled() { Spell::Signalled } else { Spell::Over }
     }
 
     /// The heavy side of Dekker's pattern, with `unlock`: the summons before it, a look at the word after it. As long as it may not be passed, since
@@ -279,7 +269,7 @@ impl<P: Host> NearMutex<P> {
         };
         // Its time begins anew; its looks are counted on.
         *spin = Spin { turns: spin.turns, ..Spin::default() };
-        let (mut stride, mut since_clock, mut until_ns, mut releases) = (1, PAUSES_PER_CLOCK, None, None);
+        let (mut stride, mut since_clock, mut until_ns) = (1, PAUSES_PER_CLOCK, None);
         loop {
             if P::should_give_way(spin) {
                 return Spell::Over;
@@ -290,7 +280,7 @@ impl<P: Host> NearMutex<P> {
                     let end_ns = now_ns.saturating_add(PATIENCE_NS);
                     limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
                 });
-                if now_ns >= end_ns || self.is_stuck(taking, &mut releases) {
+                if now_ns >= end_ns {
                     return Spell::Over;
                 }
                 since_clock = 0;
@@ -307,15 +297,6 @@ impl<P: Host> NearMutex<P> {
                 return Spell::Signalled;
             }
         }
-    }
-
-    /// Whether nobody has released a hammered mutex since the last time. Then its holder may have been preempted, and wait for the processor that
-    /// the first in line looks on: who wakes a thread is often put off by it. So that one sleeps for a while, and does not yield: as who yields
-    /// counts as awake, and is handed the mutex, though another program may have its processor for a slice.
-    fn is_stuck(&self, taking: Taking, releases: &mut Option<u32>) -> bool {
-        let pace = Self::chain(self).pace();
-        let now = pace.releases();
-        releases.replace(now) == Some(now) && taking == Taking::StaysFree && pace.holders() == Holders::One
     }
 
     /// Whether whoever finds it free should take it. While several threads release it, it is had by who is quick.

@@ -9,45 +9,6 @@ fn hammered() -> &'static Mutex {
     mutex
 }
 
-/// Its holder may wait for the processor that the first in line looks on.
-#[test]
-fn the_first_in_line_looks_for_a_moment_at_a_hammered_mutex_that_nobody_releases() {
-    let look = |mutex: &Mutex, taking| {
-        SPINS_MAX.set(20);
-        PAUSES.take();
-        let waiter = Waiter::default();
-        assert_eq!(mutex.look(&waiter, taking, &mut Spin::default(), &Limit::NONE), Spell::Over);
-        assert!(others_are_done());
-        PAUSES.take().len()
-    };
-    assert_eq!(look(held(), Taking::StaysFree), 20, "it is not hammered");
-    let mutex = hammered();
-    assert_eq!(look(mutex, Taking::StaysFree), 7);
-    assert_eq!(look(mutex, Taking::Free), 20, "it has summoned a release");
-    let pace = Mutex::chain(mutex).pace();
-    pace.looked();
-    after(3, || assert!(!pace.is_time_to_look()));
-    assert_eq!(look(mutex, Taking::StaysFree), 8, "a release puts that off");
-}
-
-/// Nobody sees it free while the first in line dozes.
-#[test]
-fn a_mutex_is_not_hammered_any_more_after_a_few_dozes_for_nothing() {
-    let mutex = hammered();
-    for _ in 0..DOUBTS {
-        assert_eq!(Mutex::chain(mutex).pace().holders(), Holders::One);
-        SPINS_MAX.set(100);
-        let begin_ns = NOW_NS.get();
-        // It looks five times as a newcomer, and seven times first in line.
-        after(12, || release(mutex));
-        // SAFETY: another has released it by then.
-        unsafe { mutex.lock(&()) };
-        assert!(others_are_done() && is_quiet(mutex));
-        assert!(NOW_NS.get() > begin_ns, "it dozes");
-    }
-    assert_eq!(Mutex::chain(mutex).pace().holders(), Holders::Several);
-}
-
 #[test]
 fn the_first_in_line_leaves_a_mutex_alone_that_is_free_only_between_two_sections() {
     let taken_again = |mutex: &'static Mutex, _: *const Waiter<OneThread>| {
