@@ -82,8 +82,9 @@ fn a_wake_up_that_is_lost_to_one_that_is_cancelled_is_reported() {
 fn a_notification_that_is_lost_to_one_that_gives_up_is_reported() {
     type Lossy = Monitor<Loom, One, LostNotification<Loom>>;
     let models = timed::models::<Loom, Lossy>("lock-lost-notification");
-    let enough = Some(20_000);
-    let failed = |model: &Model| match outcome_of(model, None, Stores::Ordered, enough) {
+    // Those that do not fail at all have hundreds of thousands.
+    const ENOUGH: usize = 20_000;
+    let failed = |model: &Model| match outcome_of(model, None, Stores::Ordered, Some(ENOUGH)) {
         Outcome::Fails(how) => Some(how),
         Outcome::Holds | Outcome::Unsettled => None,
     };

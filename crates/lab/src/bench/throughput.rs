@@ -81,7 +81,7 @@ struct Outcome {
     done: Done,
 }
 
-/// Watches one thread from within. Of what it writes only the count changes with each section: stores between two
+/// Watches one thread from within. In the counted window it writes the count and nothing else: stores between two
 /// sections are waited for by the next lock's atomic instruction.
 pub(super) struct Witness<'a, W> {
     run: &'a Run<W>,
