@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::model::{Depth, Model, Run};
 use crate::mutate::{Fate, Half, Mutant, Outcome, Site, Stores, outcome_of, record};
+use crate::processes;
 
 /// Why an ordering may stand in a lock though no model fails without it. There is no other reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,16 +67,15 @@ impl Evidence {
     /// fewest places: those of the lock in whose source the place is, before those of locks that are made of it. That at
     /// the models' own bounds: what fails there fails deeper down too. `tell` is told of each step as it is done.
     ///
-    /// What is found does not depend on how fast the machine is: a search is bounded by its executions.
-    ///
-    /// On one thread: loom maps and unmaps stacks in each execution, which several threads of one process do more slowly
-    /// than one (11 s instead of 8, two processors, `orderings --locks qspinlock,cna --run-only`).
+    /// What is found does not depend on how fast the machine is: a search is bounded by its executions. Several [processes] share the work of
+    /// many models.
     ///
     /// # Panics
     ///
     /// If a model fails as it is.
     pub fn gather(models: &[Model], depth: Depth, tell: impl Fn(&dyn std::fmt::Display)) -> Self {
-        let recorded = |model: &Model| {
+        let recorded = processes::map(models.len(), |at| {
+            let model = &models[at];
             let (run, mut sites) = record(model, depth);
             tell(&run);
             if run.is_cut {
@@ -83,12 +83,13 @@ impl Evidence {
                 sites.extend(record(model, Depth::default()).1);
             }
             (run, sites)
-        };
-        let recorded: Vec<_> = models.iter().map(recorded).collect();
+        });
         let mut focused: Vec<_> = recorded.iter().zip(models).collect();
         focused.sort_by_key(|((run, sites), _)| (sites.len(), run.executions));
         let sites: BTreeSet<Site> = recorded.iter().flat_map(|(_, sites)| sites).copied().collect();
-        let verdict = |site: &Site| {
+        let sites: Vec<Site> = sites.into_iter().collect();
+        let mutants = processes::map(sites.len(), |at| {
+            let site = &sites[at];
             let exercising = || focused.iter().filter(|((_, sites), _)| sites.contains(site));
             let small = exercising().filter(|((run, _), _)| run.executions <= depth.consequences_max);
             let small: Vec<_> = small.map(|(_, model)| *model).collect();
@@ -102,8 +103,7 @@ impl Evidence {
             let mutant = Mutant { site: *site, fate };
             tell(&mutant);
             mutant
-        };
-        let mutants = sites.iter().map(verdict).collect();
+        });
         Self { runs: recorded.into_iter().map(|(run, _)| run).collect(), mutants }
     }
 

@@ -137,6 +137,7 @@ pub mod loom;
 pub mod model;
 pub mod mutate;
 pub mod parts;
+mod processes;
 pub mod readers;
 pub mod released;
 pub mod shuttle;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nearlock_core::events::LockEvent;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, Thread};
 use crate::loom::Loom;
@@ -134,7 +135,7 @@ impl Depth {
 }
 
 /// What the search of a model took.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Its name.
     pub model: String,

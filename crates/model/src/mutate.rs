@@ -11,13 +11,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
-use std::sync::Once;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::{Mutex, Once, PoisonError};
+
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::{Depth, Model, Run, Search};
 
 /// One half of an ordering, and where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Site {
     /// Source file of the lock.
     pub file: &'static str,
@@ -31,8 +33,37 @@ pub struct Site {
     pub half: Half,
 }
 
+/// A [`Site`] as another process has written it.
+#[derive(Deserialize)]
+struct Written {
+    file: String,
+    line: u32,
+    column: u32,
+    operation: String,
+    half: Half,
+}
+
+impl<'de> Deserialize<'de> for Site {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Written { file, line, column, operation, half } = Written::deserialize(from)?;
+        Ok(Self { file: kept(file), line, column, operation: kept(operation), half })
+    }
+}
+
+/// There are few such texts, and each is kept once, for good.
+fn kept(text: String) -> &'static str {
+    static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = kept.get(text.as_str()) {
+        return text;
+    }
+    let text: &'static str = text.leak();
+    kept.insert(text);
+    text
+}
+
 /// A half of an ordering, or what else can be dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Half {
     /// What makes others' writes visible.
     Acquire,
@@ -234,7 +265,7 @@ const NOT_YET: &str = "Causality violation: Concurrent load and mut accesses";
 const ENDLESS: &str = "exceeded maximum number of branches";
 
 /// What became of one mutant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mutant {
     /// What was dropped.
     pub site: Site,
@@ -243,7 +274,7 @@ pub struct Mutant {
 }
 
 /// What models say of a mutant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
     /// This one failed, and with this.
     Caught {
