@@ -67,7 +67,7 @@ impl Evidence {
     /// fewest places: those of the lock in whose source the place is, before those of locks that are made of it. That at
     /// the models' own bounds: what fails there fails deeper down too. `tell` is told of each step as it is done.
     ///
-    /// What is found does not depend on how fast the machine is: a search is bounded by its executions. Several [processes] share the work of
+    /// What is found does not depend on how fast the machine is: a search is bounded by its executions. Several processes share the work of
     /// many models.
     ///
     /// # Panics
