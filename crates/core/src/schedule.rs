@@ -95,6 +95,12 @@ pub trait Schedule: Platform {
     /// it says by [`Spin::paused`].
     fn should_give_way(spin: &mut Spin) -> bool;
 
+    /// How many pauses take so long, and at least one: for delays that do not depend on the processor. Where nobody has measured it, a pause
+    /// takes 10 ns.
+    fn pauses_in(ns: u32) -> u32 {
+        (ns / 10).max(1)
+    }
+
     /// Leaves the processor to others that are ready, once: the last that a spinner can do for one whose processor it may have.
     fn give_way() {
         Self::cpu_relax(u32::MAX);

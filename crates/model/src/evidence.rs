@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::{Depth, Model, Run};
-use crate::mutate::{Fate, Half, Mutant, Outcome, Site, Stores, outcome_of, record};
+use crate::mutate::{Fate, Half, Mutant, Outcome, Site, Stores, outcome_of, record, silence_on_demand};
 use crate::processes;
 
 /// Why an ordering may stand in a lock though no model fails without it. There is no other reason.
@@ -74,6 +74,8 @@ impl Evidence {
     ///
     /// If a model fails as it is.
     pub fn gather(models: &[Model], depth: Depth, tell: impl Fn(&dyn std::fmt::Display)) -> Self {
+        // Not in another process, which would wait for whoever reads the hook of this one at the moment.
+        silence_on_demand();
         let recorded = processes::map(models.len(), |at| {
             let model = &models[at];
             let (run, mut sites) = record(model, depth);

@@ -17,6 +17,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::{Depth, Model, Run, Search};
+use crate::processes::text_of;
 
 /// One half of an ordering, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -176,8 +177,10 @@ pub fn record(model: &Model, depth: Depth) -> (Run, BTreeSet<Site>) {
     match result {
         Ok(run) => (run, SEEN.take()),
         Err(failure) => {
-            eprintln!("{} FAILED", model.name);
-            resume_unwind(failure)
+            let name = format!("{} FAILED", model.name);
+            eprintln!("{name}");
+            // Of another process nobody sees what it prints.
+            resume_unwind(Box::new(format!("{}\n\n{name}", text_of(&*failure))))
         }
     }
 }
@@ -235,11 +238,7 @@ pub fn outcome_of(
 
 /// What a model has panicked with, in words.
 fn failure(payload: &(dyn Any + Send)) -> String {
-    let text = payload
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| payload.downcast_ref::<&str>().copied())
-        .unwrap_or("a panic without text");
+    let text = text_of(payload);
     let first = text.trim().lines().next().unwrap_or_default().trim();
     match CHECKING.replace(Check::Other) {
         Check::Sections => "two sections that nothing orders".to_owned(),
@@ -314,7 +313,7 @@ impl fmt::Display for Mutant {
 }
 
 /// Keeps the panics of mutants, which are the rule, from filling the screen.
-fn silence_on_demand() {
+pub(crate) fn silence_on_demand() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();

@@ -3,6 +3,7 @@
 //! loom maps and unmaps the stacks of its threads in each execution, and threads of one process wait for each other to change its memory map:
 //! two do less than one. So it is processes that share, each a copy of the caller's.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Serialize;
@@ -13,7 +14,7 @@ const ITEMS_LEAST: usize = 16;
 
 /// What `work` says of the numbers below `items`, in their order, in as many processes as there are processors. The greatest numbers come first.
 ///
-/// The caller holds nothing that a copy of it would wait for: other threads are not copied.
+/// Only the calling thread is copied: meanwhile no other one may be in what `work` waits for, as a panic's hook.
 ///
 /// # Panics
 ///
@@ -29,28 +30,23 @@ pub(crate) fn map<R: Serialize + DeserializeOwned>(items: usize, work: impl Fn(u
 /// What a process says of an item: the result, or what `work` panicked with.
 type Said<R> = (usize, Result<R, String>);
 
-/// The answer to one item, as a line.
-fn answer<R: Serialize>(item: usize, work: &impl Fn(usize) -> R) -> String {
-    let said: Said<R> = match catch_unwind(AssertUnwindSafe(|| work(item))) {
-        Ok(result) => (item, Ok(result)),
-        Err(payload) => (item, Err(text_of(&*payload))),
-    };
-    let mut line = serde_json::to_string(&said).expect("results can be written");
-    line.push('\n');
-    line
+/// The answer to one item.
+fn answer<R>(item: usize, work: &impl Fn(usize) -> R) -> Said<R> {
+    (item, catch_unwind(AssertUnwindSafe(|| work(item))).map_err(|payload| text_of(&*payload)))
 }
 
 /// What a panic said.
-fn text_of(payload: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn text_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without text").to_owned()
 }
 
-/// The results in the order of their items.
-fn in_order<R: DeserializeOwned>(items: usize, lines: &[String]) -> Vec<R> {
+/// The results in the order of their items, of what processes have written.
+fn in_order<R: DeserializeOwned>(items: usize, texts: &[String]) -> Vec<R> {
     let mut results: Vec<Option<R>> = (0..items).map(|_| None).collect();
-    for line in lines.iter().flat_map(|text| text.lines()) {
-        let (item, result): Said<R> = serde_json::from_str(line).expect("a line of a process");
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        // One that was killed may have begun another line.
+        let Ok((item, result)) = serde_json::from_str::<Said<R>>(line) else { continue };
         results[item] = Some(result.unwrap_or_else(|text| panic!("{text}")));
     }
     let all = results.into_iter().enumerate();
@@ -59,74 +55,80 @@ fn in_order<R: DeserializeOwned>(items: usize, lines: &[String]) -> Vec<R> {
 
 #[cfg(unix)]
 mod system {
-    use std::fs::File;
-    use std::io::{Read, Write};
-    use std::os::fd::{FromRawFd, RawFd};
+    use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 
     use super::{DeserializeOwned, Serialize, answer, in_order};
-
-    /// What a pipe holds on Linux before who writes has to wait; on other systems no less, once so much is written.
-    const PIPE_BYTES: usize = 1 << 16;
-
-    /// Both ends of a pipe: to read, to write.
-    fn pipe() -> (File, File) {
-        let mut ends: [RawFd; 2] = [0; 2];
-        // SAFETY: two descriptors have room there.
-        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0, "{}", std::io::Error::last_os_error());
-        // SAFETY: they are new, and nobody else's.
-        ends.map(|end| unsafe { File::from_raw_fd(end) }).into()
-    }
-
-    /// The numbers that are left to do, one read for each. All of them are in the pipe before there is a reader, so that each read has a whole one.
-    fn next(todo: &mut File) -> Option<usize> {
-        let mut item = [0; 4];
-        todo.read_exact(&mut item).ok().map(|()| u32::from_ne_bytes(item) as usize)
-    }
 
     pub fn map<R: Serialize + DeserializeOwned>(
         items: usize,
         processes: usize,
         work: impl Fn(usize) -> R,
     ) -> Vec<R> {
-        assert!(items * 4 <= PIPE_BYTES, "{items} items are too many");
-        let (mut todo, mut items_to) = pipe();
-        for item in (0..items).rev() {
-            let item = u32::try_from(item).expect("a number of items");
-            items_to.write_all(&item.to_ne_bytes()).expect("a pipe holds all items");
-        }
-        drop(items_to);
+        let (todo, todo_to) = io::pipe().expect("a pipe");
         let mut children = Vec::new();
         for _ in 0..processes {
-            let (answers, mut answers_to) = pipe();
-            // SAFETY: the copy does its work, which needs no other thread of the caller's, and ends without coming back.
+            let (answers, answers_to) = io::pipe().expect("a pipe");
+            // SAFETY: the copy has its own of all that this thread has, and other threads are in nothing that it waits for, by
+            // the rule for callers; glibc sees to the heap. It does not come back from here.
             match unsafe { libc::fork() } {
-                -1 => panic!("no process: {}", std::io::Error::last_os_error()),
+                -1 => panic!("no process: {}", io::Error::last_os_error()),
                 0 => {
-                    while let Some(item) = next(&mut todo) {
-                        if answers_to.write_all(answer(item, &work).as_bytes()).is_err() {
-                            break;
-                        }
-                    }
-                    // SAFETY: nothing of the caller's is run at its end: that is the caller's.
-                    unsafe { libc::_exit(0) }
+                    // It would wait for its own end of that.
+                    drop(todo_to);
+                    work_off(todo, answers_to, &work)
                 }
                 child => children.push((child, answers)),
             }
         }
-        let lines: Vec<String> = std::thread::scope(|scope| {
+        // If all of them are gone, nobody reads.
+        drop(todo);
+        let texts: Vec<String> = std::thread::scope(|scope| {
+            scope.spawn(|| list(items, todo_to));
             let readers: Vec<_> = children.into_iter().map(|child| scope.spawn(|| all_of(child))).collect();
             readers.into_iter().map(|reader| reader.join().expect("a reader")).collect()
         });
-        in_order(items, &lines)
+        in_order(items, &texts)
+    }
+
+    /// Writes all numbers, or as many as are read.
+    fn list(items: usize, mut todo_to: PipeWriter) {
+        _ = (0..items as u64).rev().try_for_each(|item| todo_to.write_all(&item.to_ne_bytes()));
+    }
+
+    /// A number that is left to do. What is written at once is read at once, so that nobody reads a half.
+    fn next(todo: &mut PipeReader) -> Option<usize> {
+        let mut item = [0; 8];
+        todo.read_exact(&mut item).ok().map(|()| u64::from_ne_bytes(item) as usize)
+    }
+
+    /// The life of a copy.
+    fn work_off<R: Serialize>(
+        mut todo: PipeReader,
+        mut answers_to: PipeWriter,
+        work: &impl Fn(usize) -> R,
+    ) -> ! {
+        let mut goes_on = true;
+        while let Some(item) = next(&mut todo) {
+            // Once something has failed, nobody begins anything else.
+            if goes_on {
+                let said = answer(item, work);
+                let line = serde_json::to_string(&said).expect("results can be written");
+                let is_written = answers_to.write_all(format!("{line}\n").as_bytes()).is_ok();
+                goes_on = is_written && said.1.is_ok();
+            }
+        }
+        // SAFETY: nothing of the caller's is run at the end: that is for the caller.
+        unsafe { libc::_exit(0) }
     }
 
     /// What a child wrote until its end.
-    fn all_of((child, mut answers): (libc::pid_t, File)) -> String {
-        let mut lines = String::new();
-        answers.read_to_string(&mut lines).expect("text of a child");
+    fn all_of((child, mut answers): (libc::pid_t, PipeReader)) -> String {
+        let mut text = Vec::new();
+        answers.read_to_end(&mut text).expect("what a child writes");
+        let is_interrupted = || io::Error::last_os_error().kind() == ErrorKind::Interrupted;
         // SAFETY: a child that nobody else waits for.
-        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-        lines
+        while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } == -1 && is_interrupted() {}
+        String::from_utf8_lossy(&text).into_owned()
     }
 }
 
@@ -143,36 +145,26 @@ mod system {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
+    /// One test, as no other thread may panic meanwhile.
     #[test]
-    fn results_come_in_the_order_of_their_items() {
-        for items in [0, 1, 500] {
-            let squares = map(items, |item| item * item);
+    fn results_come_in_order_and_failures_come_back() {
+        for items in [0, 1, 500, 20_000] {
+            let squares = system::map(items, 3, |item| item * item);
             assert!(squares.iter().enumerate().all(|(item, square)| *square == item * item));
             assert_eq!(squares.len(), items);
         }
-    }
-
-    #[test]
-    fn a_panic_of_a_process_is_one_of_the_caller() {
-        let caught = catch_unwind(|| map(100, |item| assert!(item != 7, "item {item}")));
-        assert_eq!(text_of(&*caught.unwrap_err()), "item 7");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_process_that_ends_early_is_noticed() {
-        let caught = catch_unwind(|| {
-            map(100, |item| {
-                if item == 7 {
-                    // SAFETY: ends the copy, and nothing else.
-                    unsafe { libc::_exit(1) }
-                }
-            })
-        });
-        assert!(text_of(&*caught.unwrap_err()).contains("ended before item 7"));
+        let failed = |work: fn(usize)| text_of(&*catch_unwind(|| system::map(100, 2, work)).unwrap_err());
+        assert_eq!(failed(|item| assert!(item != 7, "item {item}")), "item 7");
+        let ends_early = |item| {
+            if item == 7 {
+                // SAFETY: ends the copy, and nothing else.
+                unsafe { libc::_exit(1) }
+            }
+        };
+        assert_eq!(failed(ends_early), "a process ended before item 7");
     }
 }

@@ -10,6 +10,8 @@
 //! A release needs an asymmetric fence of the kernel's, membarrier. The process is registered for it by its first release,
 //! which may take some milliseconds if it has several threads by then; [`process::register_membarrier`](crate::process::register_membarrier)
 //! does so ahead of time. Where the kernel refuses, or there is none, releases have an ordinary fence.
+//! A program that forbids itself the call (seccomp) must do so before its first release, or allow it: refused after it has been registered for, it ends the program, since
+//! locks rely on it.
 
 mod condvar;
 
@@ -36,7 +38,9 @@ guarded! {
     /// between where one thread takes the mutex again and again), and the others sleep at once. If nobody waits, `lock` is one swap, and `unlock` a plain store.
     ///
     /// Fairness: newcomers overtake the line until its first has looked for 20 us; then the next release hands the mutex over to it. If
-    /// it sleeps, or has no processor, that is after 2 ms. Where one thread takes the mutex again and again it is 0.1 ms, and 0.25 ms. The line itself is first come, first served.
+    /// it sleeps, or has no processor, it is handed over by the first release that looks at the line after 2 ms. Where one thread takes the mutex again and again it is 0.1 ms,
+    /// and 0.25 ms. Releases look every 4 to 16 us, and at the latest after 4096 of them. The line is first come, first served, but for who was woken to compete with newcomers and
+    /// lost: that stands at its end again, once.
     /// [`MutexGuard::unlock_fair`] hands over at once, and [`MutexGuard::bump`] lets those in who wait.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.

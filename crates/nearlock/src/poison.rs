@@ -1,7 +1,7 @@
 //! Mutexes that a panic poisons, with the signatures of `std::sync`: [`Mutex`] and [`Condvar`].
 //!
 //! The locks of this crate are released by a panic, and whoever comes next finds the data as the section has left them. These here
-//! say so: once a guard has been dropped by a panic, `lock` returns an error, which has the guard. The results are `std`'s own types.
+//! say so: once a guard has been dropped by a panic, `lock` returns an error, which has the guard. The results are `std`'s own types, but for [`WaitTimeoutResult`](crate::WaitTimeoutResult).
 //!
 //! ```
 //! use nearlock::poison::{Condvar, Mutex};
@@ -90,19 +90,21 @@ impl<T> Mutex<T> {
     ///
     /// If it is poisoned; the error has the data.
     pub fn into_inner(self) -> LockResult<T> {
-        let is_poisoned = self.is_poisoned();
-        result(is_poisoned, self.mutex.into_inner())
+        match self.is_poisoned() {
+            true => Err(PoisonError::new(self.mutex.into_inner())),
+            false => Ok(self.mutex.into_inner()),
+        }
     }
 }
 
-fn result<T>(is_poisoned: bool, value: T) -> LockResult<T> {
-    if is_poisoned { Err(PoisonError::new(value)) } else { Ok(value) }
+fn result<T>(is_poisoned: &AtomicBool, value: T) -> LockResult<T> {
+    if is_poisoned.load(Ordering::Relaxed) { Err(PoisonError::new(value)) } else { Ok(value) }
 }
 
 impl<T: ?Sized> Mutex<T> {
     fn guard<'a>(&'a self, guard: near::MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let mark = Mark { is_poisoned: &self.is_poisoned, was_panicking: thread::panicking() };
-        result(self.is_poisoned(), MutexGuard { mark, guard })
+        result(&self.is_poisoned, MutexGuard { mark, guard })
     }
 
     /// Waits for the mutex, and locks it.
@@ -140,7 +142,7 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// If it is poisoned; the error has the reference.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        result(self.is_poisoned(), self.mutex.get_mut())
+        result(&self.is_poisoned, self.mutex.get_mut())
     }
 }
 
@@ -192,7 +194,7 @@ pub struct Condvar(near::Condvar);
 
 /// Whether the mutex has been poisoned by now, which whoever waits finds out when it returns.
 fn after_wait<T: ?Sized>(guard: MutexGuard<'_, T>) -> LockResult<MutexGuard<'_, T>> {
-    result(guard.mark.is_poisoned.load(Ordering::Relaxed), guard)
+    result(guard.mark.is_poisoned, guard)
 }
 
 /// The same, with what the wait has come to.
@@ -200,7 +202,7 @@ fn after_timed<T: ?Sized>(
     guard: MutexGuard<'_, T>,
     waited: WaitTimeoutResult,
 ) -> LockResult<(MutexGuard<'_, T>, WaitTimeoutResult)> {
-    result(guard.mark.is_poisoned.load(Ordering::Relaxed), (guard, waited))
+    result(guard.mark.is_poisoned, (guard, waited))
 }
 
 impl Condvar {

@@ -8,14 +8,18 @@
 //! | waiters go over to a mutex that is free, and nobody ever releases it | of requeueing | `a_broadcast_to_a_free_mutex_reaches_everybody` |
 //! | a release touches a lock that its next holder has freed | glibc 13690 | `the_last_waiter_may_free_it` in `condvar.rs`; `crates/os/tests/lifetime.rs` for mutexes |
 //! | a limit that is over keeps from taking what is free | LiTL | `a_limit_that_is_over_still_tries` |
-//! | a thread that reads already waits for a writer that waits for it | parking_lot 101, 212, dashmap 195 | `a_reader_may_read_again_beside_a_waiting_writer`. `linux::RwSem` does not promise it, and says so |
+//! | a thread that reads already waits for a writer that waits for it | parking_lot 101, 169, 212, 489, dashmap 195 | `a_reader_may_read_again_beside_a_waiting_writer`. `linux::RwSem` does not promise it, and says so |
 //! | the count of readers overflows | spin 123 | `readers_that_never_leave_are_counted` |
 //! | one way of `lock_api` into a lock does not exclude the others | spin, `try_upgrade` until 0.12.1 | `every_way_into_a_mutex_excludes`, `every_way_into_a_reader_writer_lock_excludes`. No lock implements `RawRwLockUpgrade` |
 //! | waiters spin for a holder that has no processor, for ever | ConcurrencyKit 141 | `one_processor_is_enough` |
-//! | a release is Relaxed, or an acquisition | spin 65 (RUSTSEC-2019-0013), parking_lot 292, 294, 344, oneTBB 2136 | the models drop each ordering in turn (`docs/orderings.md`) |
+//! | a release is Relaxed, or an acquisition | spin 65 (RUSTSEC-2019-0013), parking_lot 292, 294, 344, 501, oneTBB 2136 | the models drop each ordering in turn (`docs/orderings.md`) |
 //! | a lock differs between debug and release builds of its users | abseil in azurelinux 10038 | no lock has a `cfg`: `xtask` looks |
 //! | a lock is used before its constructor has run | abseil 1068 | `new` is `const`, and free locks are zero bytes: `a_static_mutex_is_zero_bytes` |
 //! | state of the process is there twice, in two shared objects | folly 1558 | two copies of this crate in a process must not share a lock: a Rust program has one, unless it loads objects that bring their own |
+//! | writers starve beside readers who come and go | glibc (RedisGraph 1588, h2o 423) | `a_writer_has_its_turn_beside_readers_who_come_and_go` |
+//! | a cell that is made once is used before it is made; a fair mutex loses count | spin, `Once` until 0.12.0, `FairMutex` until 0.12.2 | there are none |
+//! | a lock beside its data shares their cache line | std 117470 | a lock is as small as it can be, and pads nothing: who has one such line in a hot path aligns it |
+//! | poisoning, no limits, no fairness, for who wants them otherwise | std 134645, 93740 | `nearlock::poison` apart, `try_lock_for`, `unlock_fair`: `poison.rs`, `waiting.rs`, `guards.rs` |
 //! | a detector of deadlocks takes for one what is none | parking_lot 490, abseil | there is none |
 
 use std::mem;
@@ -138,6 +142,36 @@ fn a_reader_may_read_again_beside_a_waiting_writer() {
         writer.join().unwrap();
     });
     assert_eq!(lock.into_inner(), 1);
+}
+
+/// It never ends if the writer does not have its turn.
+#[test]
+fn a_writer_has_its_turn_beside_readers_who_come_and_go() {
+    let (lock, is_written) = (nearlock::linux::RwSem::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                // Each has the lock again before it leaves it, if it can, so that somebody always reads.
+                let mut held = lock.read();
+                while !is_written.load(Relaxed) {
+                    match lock.try_read() {
+                        Some(next) => held = next,
+                        None => {
+                            drop(held);
+                            held = lock.read();
+                        }
+                    }
+                    thread::yield_now();
+                }
+                drop(held);
+            });
+        }
+        scope.spawn(|| {
+            *lock.write() = true;
+            is_written.store(true, Relaxed);
+        });
+    });
+    assert!(lock.into_inner());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The chains of the process, where those sleep who wait for one of FreeBSD's locks or of ours.
 //!
 //! After `fork` a chain whose lock another thread held stays locked in the child, and keeps the waiters of that thread, which
-//! are gone. Locks that share it cannot be waited for there, nor released with waiters. No hook sets them right: one that takes all
+//! are gone. Locks that share it cannot be waited for there, nor released. So it is in a handler that interrupts a thread which has a chain locked. No hook sets them right: one that takes all
 //! chains at each fork would cost those who use none, and a child of a program with threads may do little before it execs.
 
 use nearlock_core::freebsd::chain::Chain;

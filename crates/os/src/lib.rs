@@ -29,9 +29,9 @@
 //! paths on top of each other in a thread; deeper ones wait without a place in the queue. A thread whose
 //! handlers lock should call [`register_thread`] first: registering allocates. After `fork` the child keeps
 //! its thread's nodes and may go on locking, except for locks that other threads of the parent held or
-//! waited for at the fork. The nodes of those threads stay taken in the child. So does the lock of a chain of FreeBSD's locks
-//! if one of them was queueing or waking there: whoever waits for, or wakes at, a lock of the same chain then does so for ever,
-//! though nobody held that one.
+//! waited for at the fork. The nodes of those threads stay taken in the child. So does the lock of a chain of FreeBSD's locks or of
+//! ours if one of them was queueing or waking there, and so do the waiters in it: whoever waits for, or releases, a lock of the same chain
+//! then may do so for ever, or crash, though nobody held that one.
 
 mod chains;
 #[cfg(any(test, not(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))))]

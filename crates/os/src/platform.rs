@@ -19,6 +19,7 @@ use nearlock_core::platform::{
 use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use nearlock_core::settings::Setting;
 
+use crate::pause::pause_ns;
 use crate::slots::Slot;
 use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
 
@@ -143,6 +144,11 @@ impl<W: Wait> Schedule for Os<W> {
         static PROCESSORS: AtomicU32 = AtomicU32::new(0);
         asked_once(&PROCESSORS, sys::processors)
     }
+    /// By what a pause takes here, which is measured by the first that asks.
+    fn pauses_in(ns: u32) -> u32 {
+        ((f64::from(ns) / pause_ns()) as u32).max(1)
+    }
+
     #[inline]
     fn should_give_way(spin: &mut Spin) -> bool {
         spin.turns = spin.turns.wrapping_add(1);

@@ -49,7 +49,7 @@
 //! that summons of one lock have releases of others in the same chain look there, too.
 //!
 //! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier for each time that the first in line is about to fall
-//! asleep, not for each sleeper, and fewer than 1000 a second for a chain, since it interrupts all threads of the process that run: and while the
+//! asleep, not for each sleeper, and as a rule fewer than 1000 a second for a chain, since it interrupts all threads of the process that run: and while the
 //! first looks, which is most of the time, releases stay plain stores.
 //! Where the platform has no membarrier its light fence is an ordinary one, and the release as dear as an atomic one.
 //!
@@ -58,11 +58,11 @@
 //! exchange it at each release, and at many each has a turn, in the order of their coming. With `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms,
 //! because the operating system lets timers be 0.05 ms late, and an idle processor takes its time to wake up; then the first in line is due.
 //!
-//! Fairness: newcomers take the mutex as long as the first in line has not asked; a hammered one if they find that it stays free. Who is first
+//! Fairness: newcomers take the mutex as long as the first in line has not asked; who has to look at a hammered one, if it stays free. Who is first
 //! and awake is given it at the first release that sees its summons, `PATIENCE_NS` after it began to look (it begins anew when it is woken in
 //! line), or `TURN_NS` after it became first of a hammered one; at most one foreign section is in between, that of a release that has missed it.
 //! Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
-//! `DUE_NS`, or `HAMMERED_DUE_NS`. The line is first come, first served, but who has been let go from it and competed in vain stands at its end
+//! `DUE_NS`, or `HAMMERED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The line is first come, first served, but who has been let go from it and competed in vain stands at its end
 //! again, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line at once.
 //!
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound on barging: WebKit's
@@ -173,7 +173,9 @@ impl<P: Host> NearMutex<P> {
     fn unlock_at_chain(&self, to: To) {
         P::in_slow_path(|| {
             let line = Line::of(self);
-            line.looked();
+            if to == To::Anybody {
+                line.looked();
+            }
             let holders = line.holders();
             match line.first() {
                 Some(first) if to == To::First || Line::is_its_turn(first, holders) => {
@@ -225,7 +227,12 @@ impl<P: Host> NearMutex<P> {
     /// As [`RawLock::unlock`].
     #[inline]
     pub unsafe fn unlock_fair(&self) {
-        self.unlock_at_chain(To::First);
+        let chain = Self::chain(self);
+        if Self::is_summoned(chain) || !chain.seems_empty(Queue::Exclusive) {
+            self.unlock_at_chain(To::First);
+        } else {
+            self.unlock_beside_chain(chain);
+        }
     }
 }
 

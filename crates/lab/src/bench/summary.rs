@@ -12,9 +12,10 @@ struct Group {
     has: fn(u64) -> bool,
 }
 
-const GROUPS: [Group; 2] = [
+const GROUPS: [Group; 3] = [
     Group { name: "no think time", has: |think_ns| think_ns == 0 },
     Group { name: "think time", has: |ns| ns > 0 },
+    Group { name: "all", has: |_| true },
 ];
 
 /// Of the rows of situations with two threads or more: for each mode, and for all of them, each baseline, group and lock with

@@ -118,6 +118,18 @@ mod tests {
         assert!((1.0..5.0).contains(&ops), "{ops}");
     }
 
+    /// From where it does most on, it goes on doing 0.7 of that at least.
+    #[test]
+    fn a_programs_mutex_does_not_collapse() {
+        let ops = [1, 8, 36, 72, 142, 288].map(|tasks| {
+            let mut cell = cell("near-mutex", tasks);
+            cell.limits.window_ns = 4_000_000;
+            simulate(&cell).unwrap().ops_per_us
+        });
+        let (peak, most) = ops.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
+        assert!(ops[peak..].iter().all(|ops| *ops >= 0.7 * most), "{ops:?}");
+    }
+
     #[test]
     fn tasks_may_be_more_than_processors() {
         let kernels = ["linux-mutex", "linux-counter-mutex"];

@@ -71,7 +71,7 @@ impl Choice {
         let mut chosen = locks(args)?;
         for name in &args.peers {
             match name.as_str() {
-                "all" => chosen.extend(all_peers(must_read, Reason::OneOfAll)),
+                "all" => chosen.extend(all_peers(|peer| peer.has_readers() == must_read, Reason::OneOfAll)),
                 name => chosen.push(Chosen::named(Candidate::Peer(names::peer(name)?))),
             }
         }
@@ -83,7 +83,7 @@ impl Choice {
             }
         }
         if is_open && !must_read {
-            chosen.extend(all_peers(must_read, Reason::Unasked));
+            chosen.extend(all_peers(|peer| !peer.has_readers(), Reason::Unasked));
             baselines.push(Candidate::named(BASELINE)?);
         }
         let is_chosen = |lock: &Candidate| chosen.iter().any(|other| other.lock.name() == lock.name());
@@ -145,7 +145,7 @@ fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Chosen>> {
 }
 
 /// All peers of a kind that are to be had; those that are not are named.
-fn all_peers(with_readers: bool, reason: Reason) -> impl Iterator<Item = Chosen> {
+fn all_peers(is_of_kind: impl Fn(&Peer) -> bool, reason: Reason) -> impl Iterator<Item = Chosen> {
     let here = |peer: &&'static Peer| match peer.obtain() {
         Ok(()) => true,
         Err(missing @ MissingPeer { .. }) => {
@@ -153,6 +153,6 @@ fn all_peers(with_readers: bool, reason: Reason) -> impl Iterator<Item = Chosen>
             false
         }
     };
-    let of_kind = PEERS.iter().filter(move |peer| peer.has_readers() == with_readers).filter(here);
+    let of_kind = PEERS.iter().filter(move |peer| is_of_kind(peer)).filter(here);
     of_kind.map(move |peer| Chosen { lock: Candidate::Peer(peer), reason })
 }
