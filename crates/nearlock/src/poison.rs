@@ -1,7 +1,7 @@
 //! Mutexes that a panic poisons, with the signatures of `std::sync`: [`Mutex`] and [`Condvar`].
 //!
 //! The locks of this crate are released by a panic, and whoever comes next finds the data as the section has left them. These here
-//! say so: once a guard has been dropped by a panic, `lock` returns an error, which has the guard. The results are `std`'s own types, but for [`WaitTimeoutResult`](crate::WaitTimeoutResult).
+//! say so: once a guard has been dropped by a panic, `lock` returns an error, which has the guard. The results are `std`'s own types, but for `WaitTimeoutResult`.
 //!
 //! ```
 //! use nearlock::poison::{Condvar, Mutex};
