@@ -185,7 +185,9 @@ fn text_says_what_was_measured_and_fits() {
         assert_eq!(run.code, 0, "{}", run.err);
         assert_fits(&run.out);
         assert!(run.out.starts_with(&format!("MEASURED: {mode} on ")), "{}", run.out);
-        assert!(run.out.contains("rustc 1.") && run.out.contains("wait yield"), "{}", run.out);
+        // The line of the machine is broken where its processor's name makes it long.
+        let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("rustc 1.") && words.contains("wait yield"), "{}", run.out);
         assert!(run.out.contains("\ncna-v13 ") && !run.out.contains("\nlock-"), "{}", run.out);
         // Tests are built so.
         if cfg!(debug_assertions) {
