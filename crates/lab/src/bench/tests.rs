@@ -186,8 +186,9 @@ fn situations_have_means() {
     let means: Vec<_> = rows.iter().filter(|row| row.summary.is_some()).collect();
     let found: Vec<_> = means.iter().map(|row| (row.mode, row.summary, row.lock, row.situations)).collect();
     // One situation without thinking has no mean.
-    let of = |mode| ["ttas", "std"].map(|lock| (mode, Some("think time"), lock, 2));
-    assert_eq!(found, [of("free"), of("contended")].concat());
+    let of = |mode, group, situations| ["ttas", "std"].map(|lock| (mode, Some(group), lock, situations));
+    let groups = |mode| [of(mode, "think time", 2), of(mode, "all", 3)].concat();
+    assert_eq!(found, [groups("free"), groups("contended")].concat());
     assert!(means.iter().all(|row| row.threads.is_none() && row.ratio.is_some() && row.cpu_ratio.is_some()));
     let [mean, first, second] = [means[1].ratio, rows[3].ratio, rows[5].ratio].map(Option::unwrap);
     assert!((mean - (first * second).sqrt()).abs() < 1e-9, "{rows:?}");
