@@ -291,8 +291,7 @@ impl Schedule for Sim {
         with(|inner| inner.processors())
     }
     fn pauses_in(ns: u32) -> u32 {
-        let pauses = u64::from(ns) * 1000 / with(|inner| inner.pause_ps()).max(1);
-        u32::try_from(pauses).unwrap_or(u32::MAX).max(1)
+        (u64::from(ns) * 1000 / with(|inner| inner.pause_ps()).max(1)).clamp(1, u32::MAX.into()) as u32
     }
     fn give_way() {
         leave_if(Engine::yield_cpu);
