@@ -348,6 +348,13 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_is_a_pause_at_least_and_as_many_as_it_lasts() {
+        assert_eq!(<Os>::pauses_in(0), 1);
+        let pauses = [100, 1_000, 10_000, 100_000].map(<Os>::pauses_in);
+        assert!(pauses.is_sorted() && pauses[3] > pauses[0], "{pauses:?}");
+    }
+
+    #[test]
     fn sections_belong_to_the_thread() {
         <Os>::enter_section();
         <Os>::enter_section();

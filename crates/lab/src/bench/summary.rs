@@ -12,19 +12,23 @@ struct Group {
     has: fn(u64) -> bool,
 }
 
-const GROUPS: [Group; 3] = [
+const BY_THINK: [Group; 2] = [
     Group { name: "no think time", has: |think_ns| think_ns == 0 },
     Group { name: "think time", has: |ns| ns > 0 },
-    Group { name: "all", has: |_| true },
 ];
+/// Where both are measured.
+const ALL: Group = Group { name: "all", has: |_| true };
 
 /// Of the rows of situations with two threads or more: for each mode, and for all of them, each baseline, group and lock with
 /// more than one situation.
 pub(super) fn of(rows: &[Row], plan: &Plan) -> Vec<Row> {
     let mut summary = Vec::new();
+    let has_some =
+        |group: &Group| rows.iter().any(|row| row.threads >= Some(2) && row.think_ns.is_some_and(group.has));
+    let all = BY_THINK.iter().all(has_some).then_some(&ALL);
     for mode in MODES.map(Mode::name).into_iter().chain([CONTENDED]) {
         for baseline in &plan.baselines {
-            for group in &GROUPS {
+            for group in BY_THINK.iter().chain(all) {
                 let is_of = |row: &&Row| {
                     let of_mode =
                         row.mode == mode || mode == CONTENDED && MODES.iter().any(|m| m.name() == row.mode);
