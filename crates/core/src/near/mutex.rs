@@ -13,8 +13,9 @@
 //!
 //! **A waiter.** A newcomer looks for some pauses, lets others have its processor a few times, and then stands in line. *The first in
 //! line* looks at the word, ever less often, for `PATIENCE_NS`. If the mutex has been released meanwhile, by the same thread again and
-//! again, then it is *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it became first. Then, or else at once,
-//! it summons the next release, looks for as long again, and sleeps. *All others* sleep at once. Whoever is first and gets
+//! again, then it looks closely for `GAP_PATIENCE_NS`, whether that thread leaves a gap; if not then the mutex is *hammered*: looking is in vain, and
+//! the first dozes until `TURN_NS` after it became first. Whoever becomes first of a hammered one looks closely at once. After that, or else at once,
+//! it summons the next release, looks for `PATIENCE_NS` again, and sleeps. *All others* sleep at once. Whoever is first and gets
 //! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but make way for nobody. Nobody in line
 //! yields: who yields counts as awake, and would be handed the mutex though another program has its processor.
 //! Who finds free what one thread may take again at once looks whether it stays free, and takes it then.

@@ -25,12 +25,18 @@ const NEWCOMER_YIELDS: u32 = 7;
 const NEWCOMERS_PER_PROBE: u32 = 16;
 /// Looks, with the shortest delay before each, that a mutex must be free for not to be hammered: 0.1 us. One that
 /// is taken again at once and held for no time is free every other time that one looks.
-const PROBE_LOOKS: u32 = 8;
+const PROBE_LOOKS: u32 = 6;
 /// The delay between two looks of the first in line, at most, in ns. With less it takes the line of the word from a holder that
 /// locks again and again; with more, a mutex that is free is noticed late.
 const FIRST_STRIDE_NS: u32 = 2560;
 /// The same of one that has summoned a release: what it waits for comes to its own record.
 const SUMMONED_STRIDE_NS: u32 = 40;
+/// The delay between two looks for a gap between two sections of one thread, at most, in ns.
+const GAP_STRIDE_NS: u32 = 160;
+/// How long the first in line looks for such a gap before a mutex counts as hammered, or while it does, in ns. With 2.5 us a thread that thinks for 0.5 us
+/// between sections of 1 us is taken for one that does not think; with more it is in the way of one that does not: 20 us on the holder's
+/// processor are an eighth of its turn.
+const GAP_PATIENCE_NS: u64 = 6000;
 /// How long the first in line looks before it dozes or summons a release, and once more before it sleeps, in ns. At 0 it is handed over at each
 /// release; at a second the first in line may wait so long.
 const PATIENCE_NS: u64 = 20_000;
@@ -60,6 +66,27 @@ pub(super) enum Taking {
     Free,
     /// That it stays free for a while, if one thread may take it again at once.
     StaysFree,
+    /// The same, with looks that are so close that none of the times is missed at which it does; but for a shorter time.
+    InGap,
+}
+
+impl Taking {
+    /// The delay between two looks, at most, in ns.
+    fn stride_max_ns(self) -> u32 {
+        match self {
+            Self::Free => SUMMONED_STRIDE_NS,
+            Self::StaysFree => FIRST_STRIDE_NS,
+            Self::InGap => GAP_STRIDE_NS,
+        }
+    }
+
+    /// For how long to look, in ns.
+    fn patience_ns(self) -> u64 {
+        match self {
+            Self::Free | Self::StaysFree => PATIENCE_NS,
+            Self::InGap => GAP_PATIENCE_NS,
+        }
+    }
 }
 
 impl<P: Host> NearMutex<P> {
@@ -217,27 +244,47 @@ impl<P: Host> NearMutex<P> {
         }
     }
 
-    /// The first in line looks, and leaves a hammered mutex alone until it is its turn.
-    fn look_before_summons(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Spell {
+    /// The first in line looks, and leaves a hammered mutex alone until it is its turn. One that is known to be hammered is looked at for a moment:
+    /// who has just been woken may have the processor of its holder.
+    pub(super) fn look_before_summons(
+        &self,
+        waiter: &Waiter<P>,
+        spin: &mut Spin,
+        limit: &Limit<'_, P>,
+    ) -> Spell {
         let pace = Self::chain(self).pace();
         let releases = pace.releases();
-        let spell = self.look(waiter, Taking::StaysFree, spin, limit);
+        let mut spell = match pace.holders() {
+            Holders::One => self.look(waiter, Taking::InGap, spin, limit),
+            Holders::Several => Spell::Over,
+        };
+        let is_known = pace.holders() == Holders::One && pace.releases() != releases;
+        if spell == Spell::Over && !is_known {
+            spell = self.look(waiter, Taking::StaysFree, spin, limit);
+            if spell == Spell::Over && pace.releases() == releases {
+                return spell;
+            }
+            if spell == Spell::Over && pace.has_one_looker() {
+                spell = self.look(waiter, Taking::InGap, spin, limit);
+            }
+        }
         match spell {
             Spell::Took => pace.note_shared(),
             Spell::Signalled => {}
-            Spell::Over if pace.releases() == releases || limit.is_reached().is_some() => {}
-            Spell::Over if !pace.has_one_looker() => pace.note_shared(),
-            Spell::Over => {
-                pace.note_retaken();
-                let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
-                let turn_ns = P::now_ns() + (u64::from(left_units) << UNIT_SHIFT);
-                waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
-                if waiter.is_signalled() {
-                    return Spell::Signalled;
-                }
-            }
+            Spell::Over if limit.is_reached().is_some() => {}
+            Spell::Over if !is_known && !pace.has_one_looker() => pace.note_shared(),
+            Spell::Over => return self.doze_until_turn(waiter, limit),
         }
         spell
+    }
+
+    /// The first in line for a hammered mutex.
+    fn doze_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Spell {
+        Self::chain(self).pace().note_retaken();
+        let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
+        let turn_ns = P::now_ns() + (u64::from(left_units) << UNIT_SHIFT);
+        waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
+        if waiter.is_signalled() { Spell::Signalled } else { Spell::Over }
     }
 
     /// The heavy side of Dekker's pattern, with `unlock`: the summons before it, a look at the word after it. As long as it may not be passed, since
@@ -265,10 +312,6 @@ impl<P: Host> NearMutex<P> {
         spin: &mut Spin,
         limit: &Limit<'_, P>,
     ) -> Spell {
-        let stride_max_ns = match taking {
-            Taking::Free => SUMMONED_STRIDE_NS,
-            Taking::StaysFree => FIRST_STRIDE_NS,
-        };
         // Its time begins anew; its looks are counted on.
         *spin = Spin { turns: spin.turns, ..Spin::default() };
         let (mut stride_ns, mut since_clock_ns, mut until_ns) = (LEAST_STRIDE_NS, CLOCK_NS, None);
@@ -279,7 +322,7 @@ impl<P: Host> NearMutex<P> {
             if since_clock_ns >= CLOCK_NS {
                 let now_ns = P::now_ns();
                 let end_ns = *until_ns.get_or_insert_with(|| {
-                    let end_ns = now_ns.saturating_add(PATIENCE_NS);
+                    let end_ns = now_ns.saturating_add(taking.patience_ns());
                     limit.until_ns.map_or(end_ns, |limit_ns| limit_ns.min(end_ns))
                 });
                 if now_ns >= end_ns {
@@ -289,7 +332,7 @@ impl<P: Host> NearMutex<P> {
             }
             Self::pause(stride_ns, spin);
             since_clock_ns += stride_ns;
-            stride_ns = (stride_ns * 2).min(stride_max_ns);
+            stride_ns = (stride_ns * 2).min(taking.stride_max_ns());
             let is_free = self.word.load(Relaxed) == FREE;
             if is_free && self.may_be_had(taking, spin) && self.take() {
                 return Spell::Took;

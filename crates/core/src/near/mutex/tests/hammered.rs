@@ -19,6 +19,73 @@ fn the_first_in_line_leaves_a_mutex_alone_that_is_free_only_between_two_sections
     assert_eq!(seen_by_the_first(Holders::One, taken_again), Spell::Over);
 }
 
+/// Somebody has it, and releases it each microsecond, and takes it again at once, while another looks so often; and then goes.
+fn is_taken_again(mutex: &'static Mutex, looks: u32, then: impl FnOnce() + 'static) {
+    meanwhile(move || {
+        NOW_NS.set(NOW_NS.get() + 1000);
+        release(mutex);
+        // SAFETY: free.
+        assert!(unsafe { mutex.try_lock(&()) });
+        match looks {
+            0 => then(),
+            _ => is_taken_again(mutex, looks - 1, then),
+        }
+    });
+}
+
+/// As the first in line, until it summons a release: what it sees, and for how long, in ns.
+fn waits_as_first(mutex: &'static Mutex) -> (Spell, u64) {
+    let (waiter, begin_ns) = (Waiter::<OneThread>::default(), NOW_NS.get());
+    SPINS_MAX.set(1000);
+    PAUSES.take();
+    // SAFETY: it stays until it is out of the line.
+    assert_eq!(unsafe { Line::of(mutex).join(&waiter) }, Place::First);
+    let spell = mutex.look_before_summons(&waiter, &mut Spin::default(), &Limit::NONE);
+    // SAFETY: in the line.
+    assert_eq!(unsafe { Line::of(mutex).give_up(&waiter) }, Ok(()));
+    (spell, NOW_NS.get() - begin_ns)
+}
+
+/// Who is woken to be the first may have the holder's processor.
+#[test]
+fn the_first_in_line_looks_at_a_hammered_mutex_for_a_moment_and_dozes_until_its_turn() {
+    let mutex = hammered();
+    is_taken_again(mutex, 12, || ());
+    let (spell, waited_ns) = waits_as_first(mutex);
+    assert_eq!(spell, Spell::Over);
+    let pauses = PAUSES.take();
+    assert!(pauses.len() < 12 && pauses.iter().all(|pauses| *pauses <= 16), "{pauses:?}");
+    assert!((98_000..104_000).contains(&waited_ns), "{waited_ns} ns");
+}
+
+/// Sections that are longer than the close looks: whether it is taken again does not show by then.
+#[test]
+fn the_first_in_line_looks_longer_at_a_hammered_mutex_that_is_not_released() {
+    let mutex = hammered();
+    for _ in 0..100 {
+        meanwhile(|| NOW_NS.set(NOW_NS.get() + 1000));
+    }
+    let (spell, waited_ns) = waits_as_first(mutex);
+    assert_eq!(spell, Spell::Over);
+    assert!((20_000..50_000).contains(&waited_ns), "{waited_ns} ns");
+}
+
+/// One that thinks between its sections is not to be taken for one that hammers, because looks have missed when it thinks.
+#[test]
+fn the_first_in_line_looks_closely_before_a_mutex_counts_as_hammered() {
+    let mutex = held();
+    let pace = Mutex::chain(mutex).pace();
+    (0..3).for_each(|_| pace.looked());
+    assert!(pace.has_one_looker() && pace.holders() == Holders::Several);
+    is_taken_again(mutex, 23, || release(mutex));
+    let (spell, _) = waits_as_first(mutex);
+    assert!(others_are_done());
+    assert_eq!((spell, pace.holders()), (Spell::Took, Holders::Several));
+    let pauses = PAUSES.take();
+    let closely = pauses.iter().rposition(|pauses| *pauses > 16).unwrap();
+    assert!(pauses[..closely].contains(&128) && pauses[closely + 1..].len() > 6, "{pauses:?}");
+}
+
 /// It would else stand in line behind one that waits for a processor, while the mutex is free most of the time.
 #[test]
 fn a_newcomer_takes_a_hammered_mutex_that_stays_free() {
