@@ -300,6 +300,25 @@ impl<P: Platform> WaitList<P> {
         self.last.store(waiter, Relaxed);
     }
 
+    /// Puts a waiter at the beginning, before whoever has waited longer.
+    ///
+    /// # Safety
+    ///
+    /// As [`push`](Self::push).
+    pub unsafe fn push_first(&self, waiter: &Waiter<P>) {
+        let first = self.first.load(Relaxed);
+        waiter.previous.store(ptr::null_mut(), Relaxed);
+        waiter.next.store(first, Relaxed);
+        let waiter = ptr::from_ref(waiter).cast_mut();
+        if first.is_null() {
+            self.last.store(waiter, Relaxed);
+        } else {
+            // SAFETY: in the list, so alive.
+            unsafe { &*first }.previous.store(waiter, Relaxed);
+        }
+        self.first.store(waiter, Relaxed);
+    }
+
     /// Takes a waiter out.
     ///
     /// # Safety

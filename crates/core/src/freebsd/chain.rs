@@ -202,7 +202,7 @@ impl<'a, P: Platform> Locked<'a, P> {
     }
 
     /// The lock's waiters in this queue, in the order of their coming. Each may be taken out once it has come.
-    fn waiters(&self, queue: Queue) -> impl Iterator<Item = &Waiter<P>> {
+    pub fn waiters(&self, queue: Queue) -> impl Iterator<Item = &Waiter<P>> {
         let list = self.list(queue);
         let mut at = list.first();
         let all = iter::from_fn(move || {
@@ -228,6 +228,19 @@ impl<'a, P: Platform> Locked<'a, P> {
         waiter.mark.store(self.channel, Relaxed);
         // SAFETY: we hold the lock; the rest is the caller's.
         unsafe { self.list(queue).push(waiter) };
+    }
+
+    /// Puts a waiter that is in a queue before all others.
+    ///
+    /// # Safety
+    ///
+    /// The waiter is in this queue.
+    pub unsafe fn prefer(&self, queue: Queue, waiter: &Waiter<P>) {
+        // SAFETY: we hold the lock; the rest is the caller's.
+        unsafe {
+            self.list(queue).remove(waiter);
+            self.list(queue).push_first(waiter);
+        }
     }
 
     /// Takes a waiter out of a queue.

@@ -182,6 +182,7 @@ impl<P: Host> NearCondvar<P> {
             return Err(Unnotified::OtherMutex);
         }
         self.mutex.store(mutex, Relaxed);
+        NearMutex::note_node(waiter);
         // SAFETY: the caller's.
         unsafe { queue.push(Queue::Exclusive, waiter) };
         Ok(())

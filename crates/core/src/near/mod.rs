@@ -5,10 +5,10 @@ pub mod condvar;
 pub mod mutex;
 
 use crate::freebsd::chain;
-use crate::platform::{AsymFence, ParkTimeout, Random};
+use crate::platform::{AsymFence, ParkTimeout, Random, Topology};
 use crate::schedule::{Schedule, Sections};
 
 /// What these locks ask of a platform.
-pub trait Host: chain::Chains + AsymFence + ParkTimeout + Random + Schedule + Sections {}
+pub trait Host: chain::Chains + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology {}
 
-impl<P: chain::Chains + AsymFence + ParkTimeout + Random + Schedule + Sections> Host for P {}
+impl<P: chain::Chains + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology> Host for P {}

@@ -84,7 +84,7 @@ use super::Host;
 use crate::freebsd::chain::{Chain, Queue};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
-use crate::waiter::{Chosen, GaveUp, Limit};
+use crate::waiter::{Chosen, GaveUp, Limit, Waiter};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -96,6 +96,9 @@ const HAMMERED_DUE_NS: u64 = 250_000;
 /// The same for a mutex that is not hammered, in ns. Until it runs, the mutex serves nobody, and all who want it fall asleep: so longer, and
 /// as long as a scheduler's slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the work.
 const DUE_NS: u64 = 2_000_000;
+/// For how long waiters of the NUMA node that has the mutex are preferred to one that is next in line, in ns. At 0 the line is first come, first served;
+/// at a second a node may wait so long.
+const NODE_TURN_NS: u64 = 1_000_000;
 /// Whether a release hands the mutex over to the first in line, whatever it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
@@ -157,6 +160,11 @@ impl<P: Host> NearMutex<P> {
     #[inline(always)]
     fn is_summoned(chain: &Chain<P>) -> bool {
         chain.summons().load(Relaxed) != 0
+    }
+
+    /// Notes on a fresh waiter where it waits, for [`put_in_line`](Self::put_in_line).
+    pub(super) fn note_node(waiter: &Waiter<P>) {
+        Line::note_node(waiter);
     }
 
     /// Puts waiters at the end of the line, in their order; wakes whoever becomes first by that, and lets the others sleep. Only

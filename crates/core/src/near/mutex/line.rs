@@ -1,24 +1,25 @@
 //! The line: those of the waiters in a chain that wait for one mutex.
 //!
 //! ```text
-//! note of a waiter   bits 4-31 since when it is first, in units of 1024 ns | 3 AGAIN | 2 LOOSE | 1 SUMMONS | 0 GONE
+//! note of a waiter   bits 12-31 since when it is first, in units of 1024 ns | 4-11 its NUMA node | 3 AGAIN | 2 LOOSE | 1 SUMMONS | 0 GONE
 //!
-//!  0 -> since         it is first: it has come so, or the one before it has left
+//!  0 -> n             it stands in line, on node n, behind others
+//!  n -> passed|n      another has been preferred to it, which was next
+//!  * -> since|n       it is first: it has come so, or the one before it has left
 //!  s -> s|SUMMONS     `raise`; the chain's summons grow by one, here and nowhere else
 //!  s|SUMMONS -> s     `lower`: it has been woken, or leaves
 //!  * -> GONE          a hand-over has taken it out of the line
 //!  s -> LOOSE         a release has taken it out of the line, to compete; unless AGAIN, or the mutex is hammered
-//!  LOOSE -> AGAIN     it stands in line again
-//!  AGAIN -> since|AGAIN   it is first again
+//!  LOOSE -> n|AGAIN   it stands in line again
 //! ```
-//! AGAIN stays until it leaves for good.
+//! AGAIN stays until it leaves for good. The time when it was passed over is where the other time will be.
 //! Everything here is done under the chain's lock, which a [`Line`] holds.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::pace::{Holders, Pace, UNIT_SHIFT};
-use super::{DUE_NS, HAMMERED_DUE_NS, NearMutex};
+use super::{DUE_NS, HAMMERED_DUE_NS, NODE_TURN_NS, NearMutex};
 use crate::events::LockEvent;
 use crate::freebsd::chain::{Locked, Queue};
 use crate::near::Host;
@@ -29,9 +30,16 @@ const GONE: u32 = 1;
 const SUMMONS: u32 = 1 << 1;
 const LOOSE: u32 = 1 << 2;
 const AGAIN: u32 = 1 << 3;
-/// In 28 bits the time goes round in 4 minutes; a waiter that has been first for so long seems to have just become so, and is
+/// NUMA nodes are told apart by as many bits, and counted from 1; 0 is none.
+const NODE_SHIFT: u32 = 4;
+const NODE: u32 = 255 << NODE_SHIFT;
+/// In 20 bits the time goes round in a second; a waiter that has been first for so long seems to have just become so, and is
 /// due a moment later.
-const SINCE_SHIFT: u32 = 4;
+const SINCE_SHIFT: u32 = 12;
+/// For how long waiters of one NUMA node are preferred to one that is next, in units of time: 1 ms.
+const NODE_TURN_UNITS: u32 = (NODE_TURN_NS >> UNIT_SHIFT) as u32;
+/// How many waiters are looked at for one of the same NUMA node.
+const PREFERRED_AMONG: usize = 32;
 const DUE_UNITS: u32 = (DUE_NS >> UNIT_SHIFT) as u32;
 const HAMMERED_DUE_UNITS: u32 = (HAMMERED_DUE_NS >> UNIT_SHIFT) as u32;
 
@@ -84,14 +92,48 @@ impl<P: Host> Line<'_, P> {
 
     /// Notes that it is first from now on.
     fn becomes_first(waiter: &Waiter<P>) {
-        let again = waiter.note.load(Relaxed) & AGAIN;
-        waiter.note.store(Pace::<P>::now() << SINCE_SHIFT | again, Relaxed);
+        let kept = waiter.note.load(Relaxed) & (NODE | AGAIN);
+        waiter.note.store(Pace::<P>::now() << SINCE_SHIFT | kept, Relaxed);
     }
 
-    /// For how long it has been first, in units of time. Of another waiter than one's own only here.
+    /// For how long it has been first, in units of time; or since when others have been preferred to it. Of another waiter than one's own only here.
     pub(super) fn first_for_units(first: &Waiter<P>) -> u32 {
         let since = first.note.load(Relaxed) >> SINCE_SHIFT;
         Pace::<P>::now().wrapping_sub(since) << SINCE_SHIFT >> SINCE_SHIFT
+    }
+
+    /// Notes where the caller is, who waits with this one.
+    pub(super) fn note_node(waiter: &Waiter<P>) {
+        let node = P::numa_node() % (NODE >> NODE_SHIFT) + 1;
+        let kept = waiter.note.load(Relaxed) & !NODE;
+        waiter.note.store(kept | node << NODE_SHIFT, Relaxed);
+    }
+
+    fn node_of(waiter: &Waiter<P>) -> u32 {
+        waiter.note.load(Relaxed) & NODE
+    }
+
+    /// Who is to be first, now that one of this node has left: another one of it, if there is one near the beginning. Whoever is next is passed
+    /// over for a turn at most.
+    fn choose_first(&self, node: u32) -> Option<&Waiter<P>> {
+        let next = self.first()?;
+        let was_passed = next.note.load(Relaxed) >> SINCE_SHIFT != 0;
+        if node == 0
+            || Self::node_of(next) == node
+            || was_passed && Self::first_for_units(next) >= NODE_TURN_UNITS
+        {
+            return Some(next);
+        }
+        let mut others = self.0.waiters(Queue::Exclusive).take(PREFERRED_AMONG).skip(1);
+        let Some(preferred) = others.find(|waiter| Self::node_of(waiter) == node) else { return Some(next) };
+        if !was_passed {
+            // 0 would be never.
+            let now = (Pace::<P>::now() << SINCE_SHIFT).max(1 << SINCE_SHIFT);
+            next.note.store(next.note.load(Relaxed) | now, Relaxed);
+        }
+        // SAFETY: in the queue.
+        unsafe { self.0.prefer(Queue::Exclusive, preferred) };
+        Some(preferred)
     }
 
     /// Whether a release hands the mutex over to it: it has asked and is awake, or it has been first for so long that it gets it wherever
@@ -162,6 +204,7 @@ impl<P: Host> Line<'_, P> {
         if waiter.note.load(Relaxed) == LOOSE {
             waiter.note.store(AGAIN, Relaxed);
         }
+        Self::note_node(waiter);
         // SAFETY: the caller's.
         unsafe { self.push(waiter) }
     }
@@ -214,7 +257,7 @@ impl<P: Host> Line<'_, P> {
             self.0.remove(Queue::Exclusive, first);
             &*first
         };
-        let call = self.first().and_then(|next| {
+        let call = self.choose_first(Self::node_of(first)).and_then(|next| {
             Self::becomes_first(next);
             tell(next)
         });
