@@ -237,7 +237,7 @@ impl<P: Park + LocalNodes<qspinlock::Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QS
     const FREE: Self = Self::new();
 }
 
-/// Waiters in the order of their coming. Everything here is done under the lock's `wait_lock`.
+/// Waiters in the order of their coming, unless one is put before others. Everything here is done under the lock's `wait_lock`.
 #[repr(C)]
 pub struct WaitList<P: Platform> {
     first: P::Ptr<Waiter<P>>,
@@ -261,12 +261,12 @@ impl<P: Platform> WaitList<P> {
         self.first().is_null()
     }
 
-    /// Who has waited longest; null if nobody waits.
+    /// Who is first; null if nobody waits.
     pub fn first(&self) -> *mut Waiter<P> {
         self.first.load(Relaxed)
     }
 
-    /// Whether this waiter has waited longest.
+    /// Whether this waiter is first.
     pub fn is_first(&self, waiter: &Waiter<P>) -> bool {
         ptr::eq(self.first(), waiter)
     }
@@ -300,23 +300,22 @@ impl<P: Platform> WaitList<P> {
         self.last.store(waiter, Relaxed);
     }
 
-    /// Puts a waiter at the beginning, before whoever has waited longer.
+    /// Puts a waiter behind this one, or else at the beginning, before whoever has waited longer.
     ///
     /// # Safety
     ///
-    /// As [`push`](Self::push).
-    pub unsafe fn push_first(&self, waiter: &Waiter<P>) {
-        let first = self.first.load(Relaxed);
-        waiter.previous.store(ptr::null_mut(), Relaxed);
-        waiter.next.store(first, Relaxed);
+    /// As [`push`](Self::push), and the other is in this list.
+    pub unsafe fn push_after(&self, previous: Option<&Waiter<P>>, waiter: &Waiter<P>) {
+        let link = previous.map_or(&self.first, |previous| &previous.next);
+        let next = link.load(Relaxed);
+        let previous = previous.map_or(ptr::null_mut(), |previous| ptr::from_ref(previous).cast_mut());
+        waiter.previous.store(previous, Relaxed);
+        waiter.next.store(next, Relaxed);
         let waiter = ptr::from_ref(waiter).cast_mut();
-        if first.is_null() {
-            self.last.store(waiter, Relaxed);
-        } else {
-            // SAFETY: in the list, so alive.
-            unsafe { &*first }.previous.store(waiter, Relaxed);
-        }
-        self.first.store(waiter, Relaxed);
+        link.store(waiter, Relaxed);
+        // SAFETY: in the list, so alive.
+        let back = unsafe { next.as_ref() }.map_or(&self.last, |next| &next.previous);
+        back.store(waiter, Relaxed);
     }
 
     /// Takes a waiter out.

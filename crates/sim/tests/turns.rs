@@ -21,9 +21,9 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const RUN_NS: u64 = 20 * MS;
 
-/// Of a waiter's note: whether it has asked, and from where on since when it is first, in units of 2^10 ns.
+/// Of a waiter's note: whether it has asked, and from where on since when it is first, or has been passed over, in units of 2^10 ns.
 const SUMMONS: u32 = 1 << 1;
-const SINCE_SHIFT: u32 = 4;
+const SINCE_SHIFT: u32 = 12;
 const UNIT_SHIFT: u32 = 10;
 
 /// What tasks do with the mutex, again and again.
@@ -40,6 +40,8 @@ struct Seen {
     sections: u64,
     /// For how long somebody has been first in line, at most.
     first_ns_max: u64,
+    /// For how long others have been preferred to somebody who was next, at most.
+    preferred_ns_max: u64,
     /// How often the first had asked, and was awake.
     asked: u64,
     /// How often somebody else had the next section, although nobody had to be woken.
@@ -50,16 +52,25 @@ fn count_of(event: LockEvent) -> u64 {
     Machine::current_counters().lock_events[event as usize]
 }
 
+/// How long ago the time was that is in a note.
+fn ns_since(note: u32) -> u64 {
+    let now = (Sim::now_ns() >> UNIT_SHIFT) as u32;
+    u64::from(now.wrapping_sub(note >> SINCE_SHIFT) << SINCE_SHIFT >> SINCE_SHIFT) << UNIT_SHIFT
+}
+
 /// The look of one that holds the mutex. What has to be seen by its next holder: how many hand-overs and wake-ups there were before, if
 /// the first has asked.
 fn look(mutex: &Mutex, seen: &mut Seen) -> Option<[u64; 2]> {
     let line = Locked::<Sim>::of(mutex);
     let first = line.first(Queue::Exclusive)?;
     let note = first.note.load(Relaxed);
-    let now = (Sim::now_ns() >> UNIT_SHIFT) as u32;
-    let first_ns =
-        u64::from(now.wrapping_sub(note >> SINCE_SHIFT) << SINCE_SHIFT >> SINCE_SHIFT) << UNIT_SHIFT;
-    seen.first_ns_max = seen.first_ns_max.max(first_ns);
+    seen.first_ns_max = seen.first_ns_max.max(ns_since(note));
+    for waiter in line.waiters(Queue::Exclusive).skip(1) {
+        let note = waiter.note.load(Relaxed);
+        if note >> SINCE_SHIFT != 0 {
+            seen.preferred_ns_max = seen.preferred_ns_max.max(ns_since(note));
+        }
+    }
     if first.is_asleep() {
         return None;
     }
@@ -171,6 +182,28 @@ fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {
             spec.name
         );
     }
+}
+
+/// Those who were preferred together have their turns after that.
+#[test]
+fn who_is_next_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
+    let mut longest_ns = 0;
+    for (spec, contest) in contests(1) {
+        let seen = run(&spec, contest);
+        let turn_ns = match contest.section_ns < constant("PATIENCE_NS") {
+            true => awake_ns(contest),
+            false => constant("DUE_NS") + awake_ns(contest),
+        };
+        let on_a_node = (0..spec.cpus()).filter(|cpu| spec.numa_node_of_cpu(*cpu) == 0).count();
+        let in_time_ns = constant("NODE_TURN_NS") + on_a_node as u64 * turn_ns;
+        assert!(
+            seen.preferred_ns_max <= in_time_ns,
+            "{}: {contest:?}: {seen:?}, in time: {in_time_ns}",
+            spec.name
+        );
+        longest_ns = longest_ns.max(seen.preferred_ns_max);
+    }
+    assert!(longest_ns > constant("NODE_TURN_NS") / 2, "{longest_ns}");
 }
 
 /// The one section between is that of a release that has missed the summons: at its end they are there.

@@ -201,7 +201,8 @@ impl<'a, P: Platform> Locked<'a, P> {
         &self.chain.pace
     }
 
-    /// The lock's waiters in this queue, in the order of their coming. Each may be taken out once it has come.
+    /// The lock's waiters in this queue, in the order of their coming, or that in which they were [moved](Self::move_after). Each may be taken out once
+    /// it has come.
     pub fn waiters(&self, queue: Queue) -> impl Iterator<Item = &Waiter<P>> {
         let list = self.list(queue);
         let mut at = list.first();
@@ -214,7 +215,7 @@ impl<'a, P: Platform> Locked<'a, P> {
         all.filter(|waiter| waiter.mark.load(Relaxed) == self.channel)
     }
 
-    /// Whoever of the lock's waiters has been longest in this queue.
+    /// Whoever of the lock's waiters is first in this queue.
     pub fn first(&self, queue: Queue) -> Option<&Waiter<P>> {
         self.waiters(queue).next()
     }
@@ -230,16 +231,16 @@ impl<'a, P: Platform> Locked<'a, P> {
         unsafe { self.list(queue).push(waiter) };
     }
 
-    /// Puts a waiter that is in a queue before all others.
+    /// Moves a waiter to behind another of the same queue, or else to its beginning.
     ///
     /// # Safety
     ///
-    /// The waiter is in this queue.
-    pub unsafe fn prefer(&self, queue: Queue, waiter: &Waiter<P>) {
+    /// Both are in this queue, and are not the same.
+    pub unsafe fn move_after(&self, queue: Queue, previous: Option<&Waiter<P>>, waiter: &Waiter<P>) {
         // SAFETY: we hold the lock; the rest is the caller's.
         unsafe {
             self.list(queue).remove(waiter);
-            self.list(queue).push_first(waiter);
+            self.list(queue).push_after(previous, waiter);
         }
     }
 

@@ -19,6 +19,8 @@
 //! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but make way for nobody. Nobody in line
 //! yields: who yields counts as awake, and would be handed the mutex though another program has its processor.
 //! Who finds free what one thread may take again at once looks whether it stays free, and takes it then.
+//! When the first leaves the line, the next one of its NUMA node is preferred to those before it, for `NODE_TURN_NS`: so those that are awake,
+//! between whom the mutex goes to and fro, come to be on one node.
 //!
 //! **A release.** While nobody is in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
 //! summons: no read-modify-write. Beside waiters it does the same, but looks at the chain if there are summons already, and every 8 us or
@@ -63,13 +65,14 @@
 //! and awake is given it at the first release that sees its summons, `PATIENCE_NS` after it began to look (it begins anew when it is woken in
 //! line), or `TURN_NS` after it became first of a hammered one; at most one foreign section is in between, that of a release that has missed it.
 //! Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
-//! `DUE_NS`, or `HAMMERED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The line is first come, first served, but who has been let go from it and competed in vain stands at its end
+//! `DUE_NS`, or `HAMMERED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The line is first come, first served, but waiters of the NUMA
+//! node of whoever was first are preferred to one that is next for `NODE_TURN_NS`, and 32 of them after that, who have been moved before it; and who has been let go from the line and competed in vain stands at its end
 //! again, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line at once.
 //!
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound on barging: WebKit's
 //! `WTF::Lock` and parking_lot (0.5 ms); that waiters beyond the first be kept off the lock: Dice, "Malthusian locks",
 //! EuroSys 2017. Turns: the lock cohorts of Dice, Marathe and Shavit, PPoPP 2012, with a thread in
-//! the place of a NUMA node.
+//! the place of a NUMA node. That waiters of one node be moved together, by whoever leaves: Kashyap et al., "Scalable and practical locking with shuffling", SOSP 2019.
 
 mod line;
 pub(crate) mod pace;

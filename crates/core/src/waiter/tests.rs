@@ -125,6 +125,14 @@ fn a_list_is_a_queue_from_which_anybody_may_go() {
             list.push(&waiters[out]);
             left.push(out);
             assert_eq!(names(&list), left);
+            for behind in 0..4 {
+                let waiter = left.remove(3 - behind);
+                list.remove(&raw const waiters[waiter]);
+                let previous = behind.checked_sub(1).map(|place| &waiters[left[place]]);
+                list.push_after(previous, &waiters[waiter]);
+                left.insert(behind, waiter);
+                assert_eq!(names(&list), left);
+            }
             left.iter().for_each(|&name| list.remove(&raw const waiters[name]));
         }
         assert!(list.is_empty() && list.last.load(Relaxed).is_null());

@@ -1,4 +1,5 @@
 mod hammered;
+mod nodes;
 
 use super::pace::Holders;
 use super::waiting::{Spell, Taking};
@@ -133,12 +134,12 @@ fn a_newcomer_gives_its_processor_away_only_within_its_limit() {
     SPINS_MAX.set(100);
     PAUSES.take();
     meanwhile(|| NOW_NS.set(NOW_NS.get() + 1));
-    after(3, || ());
+    after(6, || ());
     // When it would give its processor away for the first time.
     meanwhile(|| panic!("it goes on"));
     // SAFETY: it is not acquired.
     assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(TimedOut));
-    assert_eq!(PAUSES.take().len(), 5);
+    assert_eq!(PAUSES.take().len(), 8);
 }
 
 /// One that is cancelled asks for nothing, sleeps no more, and interrupts nobody by a fence.

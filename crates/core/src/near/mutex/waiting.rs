@@ -12,9 +12,9 @@ use crate::waiter::{GaveUp, Limit, Signal, Waiter};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// How often a newcomer looks before it gives its processor away, or stands in line for a hammered mutex, with delays of 10, 20, 40 and then 80
-/// ns between: some 0.25 us. With 16, threads that wait for processors wait for the scheduler's slices, as nobody makes way; with delays three times
+/// ns between: some 0.5 us. With 16, threads that wait for processors wait for the scheduler's slices, as nobody makes way; with delays three times
 /// as long it is noticed late that a mutex is free.
-const NEWCOMER_LOOKS: u32 = 5;
+const NEWCOMER_LOOKS: u32 = 8;
 /// The delay between two looks of a newcomer, at most, in ns.
 const NEWCOMER_STRIDE_NS: u32 = 80;
 /// The shortest delay, in ns. Where a pause takes longer it is one pause.
