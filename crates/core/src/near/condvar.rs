@@ -176,13 +176,13 @@ impl<P: Host> NearCondvar<P> {
     /// of it.
     unsafe fn join(&self, waiter: &Waiter<P>, mutex: &NearMutex<P>) -> Result<(), Unnotified> {
         let mutex = ptr::from_ref(mutex).cast_mut();
+        NearMutex::note_node(waiter);
         let queue = Locked::of_unread(self);
         let present = self.mutex.load(Relaxed);
         if !present.is_null() && present != mutex {
             return Err(Unnotified::OtherMutex);
         }
         self.mutex.store(mutex, Relaxed);
-        NearMutex::note_node(waiter);
         // SAFETY: the caller's.
         unsafe { queue.push(Queue::Exclusive, waiter) };
         Ok(())

@@ -19,8 +19,8 @@
 //! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but make way for nobody. Nobody in line
 //! yields: who yields counts as awake, and would be handed the mutex though another program has its processor.
 //! Who finds free what one thread may take again at once looks whether it stays free, and takes it then.
-//! When the first leaves the line, the next one of its NUMA node is preferred to those before it, for `NODE_TURN_NS`: so those that are awake,
-//! between whom the mutex goes to and fro, come to be on one node.
+//! When the first has the mutex, or is let go, the next one of the NUMA node where it came to the line is preferred to those before it, for `NODE_TURN_NS`:
+//! so those that are awake, between whom the mutex goes to and fro, come to be on one node. Not while it is hammered.
 //!
 //! **A release.** While nobody is in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
 //! summons: no read-modify-write. Beside waiters it does the same, but looks at the chain if there are summons already, and every 8 us or
@@ -62,11 +62,12 @@
 //! because the operating system lets timers be 0.05 ms late, and an idle processor takes its time to wake up; then the first in line is due.
 //!
 //! Fairness: newcomers take the mutex as long as the first in line has not asked; who has to look at a hammered one, if it stays free. Who is first
-//! and awake is given it at the first release that sees its summons, `PATIENCE_NS` after it began to look (it begins anew when it is woken in
+//! and awake is given it at the first release that sees its summons, `PATIENCE_NS` and up to twice `GAP_PATIENCE_NS` after it began to look (it begins anew when it is woken in
 //! line), or `TURN_NS` after it became first of a hammered one; at most one foreign section is in between, that of a release that has missed it.
 //! Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
 //! `DUE_NS`, or `HAMMERED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The line is first come, first served, but waiters of the NUMA
-//! node of whoever was first are preferred to one that is next for `NODE_TURN_NS`, and 32 of them after that, who have been moved before it; and who has been let go from the line and competed in vain stands at its end
+//! node of whoever was first are preferred to one that is next for `NODE_TURN_NS`, and after that those of up to 32 that were moved before it together and are still there: which may be so again for
+//! the one behind it, when the node changes. And who has been let go from the line and competed in vain stands at its end
 //! again, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line at once.
 //!
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound on barging: WebKit's
@@ -99,7 +100,7 @@ const HAMMERED_DUE_NS: u64 = 250_000;
 /// The same for a mutex that is not hammered, in ns. Until it runs, the mutex serves nobody, and all who want it fall asleep: so longer, and
 /// as long as a scheduler's slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the work.
 const DUE_NS: u64 = 2_000_000;
-/// For how long waiters of the NUMA node that has the mutex are preferred to one that is next in line, in ns. At 0 the line is first come, first served;
+/// For how long waiters of the NUMA node from which the last first in line came are preferred to one that is next, in ns. At 0 the line is first come, first served;
 /// at a second a node may wait so long.
 const NODE_TURN_NS: u64 = 1_000_000;
 /// Whether a release hands the mutex over to the first in line, whatever it waits for.
@@ -165,9 +166,9 @@ impl<P: Host> NearMutex<P> {
         chain.summons().load(Relaxed) != 0
     }
 
-    /// Notes on a fresh waiter where it waits, for [`put_in_line`](Self::put_in_line).
+    /// Notes on a fresh waiter where its thread is, for [`put_in_line`](Self::put_in_line).
     pub(super) fn note_node(waiter: &Waiter<P>) {
-        Line::note_node(waiter);
+        Line::note_node(waiter, P::numa_node());
     }
 
     /// Puts waiters at the end of the line, in their order; wakes whoever becomes first by that, and lets the others sleep. Only

@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::*;
 use crate::events::LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
 use crate::raw::RawTryLock;
-use crate::testing::{HAPPENINGS_MAX, NOW_NS, OneThread, events_of, meanwhile, others_are_done};
+use crate::testing::{HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, events_of, meanwhile, others_are_done};
 use crate::waiter::Cancellation;
 
 type Condvar = NearCondvar<OneThread>;
@@ -53,6 +53,26 @@ const SLEEPS_AT: u32 = 1;
 fn after(chances: u32, what: impl FnOnce() + 'static) {
     (0..chances).for_each(|_| meanwhile(|| ()));
     meanwhile(what);
+}
+
+/// In the mutex's line those are preferred who waited on the node that has the mutex.
+#[test]
+fn a_broadcast_brings_along_where_its_waiters_were() {
+    let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
+    let waiters: [Waiter<OneThread>; 3] = std::array::from_fn(|_| Waiter::default());
+    lock(mutex);
+    for (waiter, node) in waiters.iter().zip([1, 0, 1]) {
+        NUMA_NODE.set(node);
+        // SAFETY: it stays until it is in no queue.
+        assert_eq!(unsafe { condvar.join(waiter, mutex) }, Ok(()));
+    }
+    assert_eq!(condvar.notify_all(), 3);
+    for granted in [0, 2, 1] {
+        // SAFETY: for whoever holds it.
+        unsafe { mutex.unlock_fair() };
+        assert_eq!(waiters[granted].rest(), Signal::Granted);
+    }
+    unlock(mutex);
 }
 
 /// A waiter that stands first in the mutex's line by its notification is woken.

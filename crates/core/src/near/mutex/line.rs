@@ -33,7 +33,7 @@ const AGAIN: u32 = 1 << 3;
 /// NUMA nodes are told apart by as many bits, and counted from 1; 0 is none.
 const NODE_SHIFT: u32 = 4;
 const NODE: u32 = 255 << NODE_SHIFT;
-/// In 20 bits the time goes round in a second; a waiter that has been first for so long seems to have just become so, and is
+/// In 20 bits the time goes round in a second; a waiter that has been first for so long, or passed over, seems to have just become so, and is
 /// due a moment later.
 const SINCE_SHIFT: u32 = 12;
 /// For how long waiters of one NUMA node are preferred to one that is next, in units of time: 1 ms.
@@ -106,9 +106,9 @@ impl<P: Host> Line<'_, P> {
         Pace::<P>::now().wrapping_sub(since) << SINCE_SHIFT >> SINCE_SHIFT
     }
 
-    /// Notes where the caller is, who waits with this one.
-    pub(super) fn note_node(waiter: &Waiter<P>) {
-        let node = P::numa_node() % (NODE >> NODE_SHIFT) + 1;
+    /// Notes on which NUMA node the thread is that waits with this one.
+    pub(super) fn note_node(waiter: &Waiter<P>, node: u32) {
+        let node = node % (NODE >> NODE_SHIFT) + 1;
         let kept = waiter.note.load(Relaxed) & !NODE;
         waiter.note.store(kept | node << NODE_SHIFT, Relaxed);
     }
@@ -118,12 +118,14 @@ impl<P: Host> Line<'_, P> {
     }
 
     /// Who is to be first, now that one of this node has left: another one of it, if there is one near the beginning, and the next ones behind
-    /// it. Whoever is next is passed over for a turn at most.
+    /// it. Whoever is next is passed over for a turn, and until those have left who were moved before it by then. Not while the mutex is hammered: beside the turn of
+    /// a thread it counts for nothing where the next one is.
     fn choose_first(&self, node: u32) -> Option<&Waiter<P>> {
         let next = self.first()?;
         let was_passed = next.note.load(Relaxed) >> SINCE_SHIFT != 0;
         let is_due = was_passed && Self::first_for_units(next) >= NODE_TURN_UNITS;
-        if node == 0 || Self::node_of(next) == node || is_due {
+        let is_near = node == 0 || Self::node_of(next) == node;
+        if is_near || is_due || self.holders() == Holders::One {
             return Some(next);
         }
         let near = self.0.waiters(Queue::Exclusive).take(PREFERRED_AMONG);
@@ -205,14 +207,14 @@ impl<P: Host> Line<'_, P> {
         place
     }
 
-    /// Stands at its end.
+    /// Stands at its end, as a thread on this NUMA node.
     ///
     /// Safety: as [`push`](Self::push).
-    pub(super) unsafe fn join(self, waiter: &Waiter<P>) -> Place {
+    pub(super) unsafe fn join(self, waiter: &Waiter<P>, node: u32) -> Place {
         if waiter.note.load(Relaxed) == LOOSE {
             waiter.note.store(AGAIN, Relaxed);
         }
-        Self::note_node(waiter);
+        Self::note_node(waiter, node);
         // SAFETY: the caller's.
         unsafe { self.push(waiter) }
     }

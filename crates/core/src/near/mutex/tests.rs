@@ -237,8 +237,8 @@ fn the_line_is_first_come_first_served() {
     let [first, second]: [Waiter<OneThread>; 2] = std::array::from_fn(|_| Waiter::default());
     // SAFETY: they stay until they are out of the line.
     unsafe {
-        assert_eq!(Line::of(mutex).join(&first), Place::First);
-        assert_eq!(Line::of(mutex).join(&second), Place::Behind);
+        assert_eq!(Line::of(mutex).join(&first, 0), Place::First);
+        assert_eq!(Line::of(mutex).join(&second, 0), Place::Behind);
     }
     // The first has not asked: a release frees the mutex, and wakes nobody.
     release(mutex);
@@ -262,7 +262,7 @@ fn locks_of_one_chain_do_not_disturb_each_other() {
     let (mutex, other) = (held(), held());
     let waiter = Waiter::<OneThread>::default();
     // SAFETY: it stays until it is out of the line.
-    assert_eq!(unsafe { Line::of(other).join(&waiter) }, Place::First);
+    assert_eq!(unsafe { Line::of(other).join(&waiter, 0) }, Place::First);
     Line::of(other).summon(&waiter);
     assert!(Mutex::is_summoned(Mutex::chain(mutex)));
     release(mutex);
@@ -279,7 +279,7 @@ fn who_was_let_go_takes_a_free_mutex_though_it_seems_hammered() {
     let behind: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     after(SLEEPS_AT, || {
         // SAFETY: it stays until it is out of the line.
-        assert_eq!(unsafe { Line::of(mutex).join(behind) }, Place::Behind);
+        assert_eq!(unsafe { Line::of(mutex).join(behind, 0) }, Place::Behind);
         assert!(behind.falls_asleep());
         release(mutex);
         Mutex::chain(mutex).pace().note_retaken();
@@ -301,8 +301,8 @@ fn two_sleepers() -> [Waiter<OneThread>; 2] {
 fn fall_asleep(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
     // SAFETY: they stay until they are out of the line.
     unsafe {
-        assert_eq!(Line::of(mutex).join(first), Place::First);
-        assert_eq!(Line::of(mutex).join(second), Place::Behind);
+        assert_eq!(Line::of(mutex).join(first, 0), Place::First);
+        assert_eq!(Line::of(mutex).join(second, 0), Place::Behind);
     }
     Line::of(mutex).summon(first);
     assert!(first.falls_asleep() && second.falls_asleep());
@@ -328,7 +328,7 @@ fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
     // SAFETY: free; and as above.
     unsafe {
         assert!(mutex.try_lock(&()));
-        assert_eq!(Line::of(mutex).join(second), Place::First);
+        assert_eq!(Line::of(mutex).join(second, 0), Place::First);
     }
     Line::of(mutex).summon(second);
     assert!(second.falls_asleep());
@@ -350,7 +350,7 @@ fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
     // It looks, and sleeps by the clock: at the fence nobody has a chance.
     after(FENCES_AT, || {
         // SAFETY: it stays until it is out of the line.
-        assert_eq!(unsafe { Line::of(mutex).join(second) }, Place::Behind);
+        assert_eq!(unsafe { Line::of(mutex).join(second, 0) }, Place::Behind);
         assert!(second.falls_asleep());
         release(mutex);
         assert_eq!(Line::of(mutex).place_of(second), Place::First);
@@ -375,7 +375,7 @@ fn who_sleeps_by_the_clock_has_found_the_mutex_held() {
     SPINS_MAX.set(0);
     let waiter = Waiter::<OneThread>::default();
     // SAFETY: it stays until it is out of the line.
-    assert_eq!(unsafe { Line::of(mutex).join(&waiter) }, Place::First);
+    assert_eq!(unsafe { Line::of(mutex).join(&waiter, 0) }, Place::First);
     mutex.free();
     let begin_ns = NOW_NS.get();
     assert!(mutex.take_as_first(&waiter, &mut Spin::default(), &Limit::NONE));

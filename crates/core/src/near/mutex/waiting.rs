@@ -21,9 +21,9 @@ const NEWCOMER_STRIDE_NS: u32 = 80;
 const LEAST_STRIDE_NS: u32 = 10;
 /// How often a newcomer gives its processor away before it stands in line, for a mutex that is not hammered. parking_lot does so as often.
 const NEWCOMER_YIELDS: u32 = 7;
-/// One of so many newcomers, while nobody stands in line, looks whether the mutex is hammered, before it takes it: 0.1 us.
+/// One of so many newcomers, while nobody stands in line, looks whether the mutex is hammered, before it takes it: 60 ns and more.
 const NEWCOMERS_PER_PROBE: u32 = 16;
-/// Looks, with the shortest delay before each, that a mutex must be free for not to be hammered: 0.1 us. One that
+/// Looks, with the shortest delay before each, that a mutex must be free for not to be hammered: 60 ns, or six pauses. One that
 /// is taken again at once and held for no time is free every other time that one looks.
 const PROBE_LOOKS: u32 = 6;
 /// The delay between two looks of the first in line, at most, in ns. With less it takes the line of the word from a holder that
@@ -66,7 +66,7 @@ pub(super) enum Taking {
     Free,
     /// That it stays free for a while, if one thread may take it again at once.
     StaysFree,
-    /// The same, with looks that are so close that none of the times is missed at which it does; but for a shorter time.
+    /// The same, with looks that are so close that few of the times are missed at which it does; but for a shorter time.
     InGap,
 }
 
@@ -156,8 +156,10 @@ impl<P: Host> NearMutex<P> {
 
     /// From coming to the line to leaving it.
     fn stand_in_line(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+        // Before the chain is locked: it may be a system call.
+        let node = P::numa_node();
         // SAFETY: fresh; it leaves the line below, or is let go, or is granted the mutex, which is the last that is done to it.
-        let place = unsafe { Line::of(self).join(waiter) };
+        let place = unsafe { Line::of(self).join(waiter, node) };
         self.wait_in_line(waiter, place, spin, limit)
     }
 
@@ -186,8 +188,9 @@ impl<P: Host> NearMutex<P> {
                         P::count(how);
                         return Ok(());
                     }
+                    let node = P::numa_node();
                     // SAFETY: it has been let go from the line, and as when it came first.
-                    place = unsafe { Line::of(self).join(waiter) };
+                    place = unsafe { Line::of(self).join(waiter, node) };
                     continue;
                 }
                 Place::First | Place::Behind => {}

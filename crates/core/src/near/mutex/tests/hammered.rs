@@ -39,7 +39,7 @@ fn waits_as_first(mutex: &'static Mutex) -> (Spell, u64) {
     SPINS_MAX.set(1000);
     PAUSES.take();
     // SAFETY: it stays until it is out of the line.
-    assert_eq!(unsafe { Line::of(mutex).join(&waiter) }, Place::First);
+    assert_eq!(unsafe { Line::of(mutex).join(&waiter, 0) }, Place::First);
     let spell = mutex.look_before_summons(&waiter, &mut Spin::default(), &Limit::NONE);
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(&waiter) }, Ok(()));

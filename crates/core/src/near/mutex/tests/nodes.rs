@@ -4,15 +4,13 @@ use std::vec::Vec;
 
 use super::*;
 use crate::near::mutex::line::{PREFERRED, PREFERRED_AMONG};
-use crate::testing::NUMA_NODE;
 
 /// Waiters on these nodes, in line in this order. They ask for nothing.
 fn in_line(mutex: &Mutex, nodes: &[u32]) -> Vec<Waiter<OneThread>> {
     let waiters: Vec<Waiter<OneThread>> = nodes.iter().map(|_| Waiter::default()).collect();
     for (waiter, node) in waiters.iter().zip(nodes) {
-        NUMA_NODE.set(*node);
         // SAFETY: they stay until they are out of the line.
-        unsafe { Line::of(mutex).join(waiter) };
+        unsafe { Line::of(mutex).join(waiter, *node) };
     }
     waiters
 }
@@ -64,19 +62,78 @@ fn who_comes_later_on_the_node_that_has_the_mutex_is_preferred_too() {
     assert!(waiters[1].is_signalled() && is_quiet(mutex));
 }
 
-/// Whenever that is: times go round, and one of them is 0.
+/// Whenever that is: times go round, and one of them is 0. It is due when those go who were preferred together.
 #[test]
-fn whoever_is_next_is_passed_over_for_a_turn_at_most() {
+fn whoever_is_next_is_passed_over_for_a_turn_and_those_that_were_preferred_by_then() {
     let nodes: Vec<u32> = (0..200).map(|n| u32::from(n == 1)).collect();
-    for begin_ns in [0, (1 << 30) - 1024, 1 << 30] {
+    for begin_ns in [0, (1 << 30) - 10_000, (1 << 30) - 500_000] {
         NOW_NS.set(begin_ns);
-        let each_ns = NODE_TURN_NS / 10;
-        let before = order_of(&nodes, each_ns).iter().position(|n| *n == 1).unwrap();
-        assert!((11..=11 + PREFERRED).contains(&before), "{before} from {begin_ns}");
-        // Rarely: it is due when those go who were preferred at once.
-        NOW_NS.set(begin_ns);
-        assert_eq!(order_of(&nodes, 2 * NODE_TURN_NS).iter().position(|n| *n == 1), Some(1 + PREFERRED));
+        let place = |each_ns| order_of(&nodes, each_ns).iter().position(|n| *n == 1);
+        assert_eq!(place(NODE_TURN_NS / 100), Some(1 + 4 * PREFERRED), "from {begin_ns}");
+        assert_eq!(place(2 * NODE_TURN_NS), Some(1 + PREFERRED), "from {begin_ns}");
     }
+}
+
+/// One chain has all locks here.
+#[test]
+fn waiters_of_another_lock_are_left_where_they_are() {
+    let (mutex, other) = (held(), held());
+    let waiters: [Waiter<OneThread>; 6] = std::array::from_fn(|_| Waiter::default());
+    for (n, node) in [0, 0, 1, 1, 0, 0].into_iter().enumerate() {
+        let line = Line::of([mutex, other][n % 2]);
+        // SAFETY: they stay until they are out of the line.
+        unsafe { line.join(&waiters[n], node) };
+    }
+    let order = |mutex: &Mutex| {
+        let of_mutex = |_| {
+            let first = Line::of(mutex).first().map(ptr::from_ref).expect("a line");
+            // SAFETY: for whoever holds it.
+            unsafe { mutex.unlock_fair() };
+            waiters.iter().position(|waiter| ptr::eq(waiter, first)).unwrap()
+        };
+        [0, 1, 2].map(of_mutex)
+    };
+    assert_eq!(order(mutex), [0, 4, 2]);
+    assert_eq!(order(other), [1, 5, 3]);
+}
+
+/// The first is let go; the next release must come to whoever was preferred.
+#[test]
+fn a_sleeper_that_is_preferred_is_woken_next() {
+    let mutex = held();
+    let waiters = in_line(mutex, &[0, 1, 0]);
+    assert!(waiters.iter().all(Waiter::falls_asleep));
+    Line::of(mutex).summon(&waiters[0]);
+    release(mutex);
+    assert!(!mutex.is_locked() && waiters[0].is_signalled());
+    assert!(Line::of(mutex).first().is_some_and(|first| ptr::eq(first, &waiters[2])));
+    for next in [2, 1] {
+        assert!(Mutex::is_summoned(Mutex::chain(mutex)) && !waiters[next].is_signalled());
+        // SAFETY: free.
+        assert!(unsafe { mutex.try_lock(&()) });
+        release(mutex);
+        assert!(waiters[next].is_signalled());
+    }
+    assert!(is_quiet(mutex));
+}
+
+/// Who takes it leaves the line, as others do.
+#[test]
+fn who_leaves_with_the_mutex_prefers_its_node() {
+    let mutex = held();
+    let waiters = in_line(mutex, &[2, 1, 2]);
+    // SAFETY: it is first, and the mutex is held for it.
+    unsafe { Line::of(mutex).leave_with_mutex(&waiters[0]) };
+    assert!(Line::of(mutex).first().is_some_and(|first| ptr::eq(first, &waiters[2])));
+    assert_eq!(served(mutex, &waiters[1..], 1000), [1, 0]);
+}
+
+#[test]
+fn turns_of_a_hammered_mutex_are_in_the_order_of_coming() {
+    let mutex = held();
+    let waiters = in_line(mutex, &[0, 1, 0, 1]);
+    Mutex::chain(mutex).pace().note_retaken();
+    assert_eq!(served(mutex, &waiters, 1000), [0, 1, 2, 3]);
 }
 
 #[test]
@@ -87,13 +144,4 @@ fn those_far_behind_are_not_looked_for() {
     assert_eq!(order_of(&nodes, 0)[1], 1);
     nodes[PREFERRED_AMONG] = 0;
     assert_eq!(order_of(&nodes, 0)[1], PREFERRED_AMONG);
-}
-
-/// Some locks have no platform that knows nodes, and some waiters were put into the line by others.
-#[test]
-fn a_waiter_whose_node_is_not_known_prefers_nobody() {
-    let mutex = held();
-    let waiters = in_line(mutex, &[0, 1, 0]);
-    waiters.iter().for_each(|waiter| waiter.note.store(0, Relaxed));
-    assert_eq!(served(mutex, &waiters, 1000), [0, 1, 2]);
 }
