@@ -79,7 +79,7 @@ impl MutexSection {
 mod tests {
     use super::*;
     use crate::simulate::{Limits, Placement, Start, Workload, simulate};
-    use nearlock_core::settings::Setting;
+    use nearlock_core::settings::{NumaMode, Setting};
     use nearlock_core::subjects::Subject;
 
     fn cell(lock: &str, threads: usize) -> Simulation {
@@ -128,6 +128,18 @@ mod tests {
         });
         let (peak, most) = ops.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
         assert!(ops[peak..].iter().all(|ops| *ops >= 0.7 * most), "{ops:?}");
+    }
+
+    /// What is touched in the sections stays on a node then.
+    #[test]
+    fn a_programs_mutex_prefers_waiters_of_its_numa_node() {
+        let [off, on] = [NumaMode::Off, NumaMode::Auto].map(|mode| {
+            let mut cell = Simulation { limits: Limits::default(), ..cell("near-mutex", 72) };
+            cell.settings[Setting::NumaMode as usize] = mode as u64;
+            simulate(&cell).unwrap()
+        });
+        assert!(on.ops_per_us > 1.3 * off.ops_per_us, "{on:?}, {off:?}");
+        assert!(on.remote_transfers_per_op < 0.5 * off.remote_transfers_per_op, "{on:?}, {off:?}");
     }
 
     #[test]
