@@ -32,7 +32,7 @@
 //!
 //! | lock | bytes | a waiter | fairness |
 //! |---|---|---|---|
-//! | [`Mutex`] | 4 | looks for a while, first in line, or sleeps in line on its stack | newcomers overtake the line for 20 us, or 2 ms if its first sleeps; one of another NUMA node is overtaken for 1 ms, and by up to 32 after that |
+//! | [`Mutex`] | 4 | looks for a while, first in line, or sleeps in line on its stack | newcomers overtake the line for 20 to 32 us, or 2 ms if its first sleeps; one of another NUMA node is overtaken for 1 ms, and by up to 32 after that |
 //! | [`linux::SpinLock`] | 4 | queues, in a node of its thread, and sleeps after a while | newcomers overtake a queue whose first is asleep |
 //! | [`linux::FifoSpinLock`] | 4 | queues, in a node of its thread | first come, first served |
 //! | [`linux::CnaLock`] | 4 | as `SpinLock`, but those near by go first | as `SpinLock`; and the others are overtaken for a threshold (1 ms) at a time |

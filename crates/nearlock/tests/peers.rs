@@ -20,6 +20,12 @@
 //! | a cell that is made once is used before it is made; a fair mutex loses count | spin, `Once` until 0.12.0, `FairMutex` until 0.12.2 | there are none |
 //! | a lock beside its data shares their cache line | std 117470 | a lock is as small as it can be, and pads nothing: who has one such line in a hot path aligns it |
 //! | poisoning, no limits, no fairness, for who wants them otherwise | std 134645, 93740 | `nearlock::poison` apart, `try_lock_for`, `unlock_fair`: `poison.rs`, `waiting.rs`, `guards.rs` |
+//! | a fixed number of pauses collapses where a pause takes ten times as long | parking_lot 201, 418, 455, 461 | delays are in ns, turned into pauses by what one takes: `pauses_in` in `crates/os/src/platform.rs`, with a test |
+//! | kinds of a mutex are asked for by `#ifdef`, and are an enumeration | glibc (ceph 19195, osal 1573) | there are no kinds |
+//! | nobody spins unless a program asks for it | glibc (MariaDB 1923, 1935, RocksDB 1710) | waiters spin by themselves, for a bounded time, and not on one processor |
+//! | a broadcast wakes all, who meet at the mutex | std, glibc | one is woken, the others are put into the mutex' line: `a_broadcast_brings_along_where_its_waiters_were` and its neighbours in `crates/core/src/near/condvar/tests.rs` |
+//! | no priority inheritance | parking_lot 205, std 128231 | there is none here: `docs/which-lock.md` says what to take |
+//! | readers or writers first is the platform's choice | std (rfcs 2674) | each lock says its own, the same everywhere (`docs/locks.md`) |
 //! | a detector of deadlocks takes for one what is none | parking_lot 490, abseil | there is none |
 
 use std::mem;

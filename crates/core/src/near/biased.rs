@@ -69,7 +69,7 @@ pub use owner::{Owner, OwnerLine, OwnerLines, PLACES, place_by_address};
 
 /// When a lock is biased.
 pub trait BiasTuning: Send + Sync + 'static {
-    /// After how many acquisitions in a row by one thread, at first. A revocation costs about as much as 200 to 300 pairs of lock
+    /// After how many acquisitions in a row by one thread, at first. A revocation costs about as much as 100 to 600 pairs of lock
     /// and unlock save. With less, locks are biased that are not taken by one thread alone; with more, short runs of one that is save nothing.
     const STREAK: u32 = 128;
     /// How often a revocation doubles that. At 0 a lock may be revoked once in [`STREAK`](Self::STREAK) acquisitions for ever; each
