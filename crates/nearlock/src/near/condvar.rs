@@ -24,7 +24,8 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// Waiting: a waiter releases the mutex, sleeps until it is notified, and has the mutex when it returns. It returns for no other reason but
 /// its limit ([`wait_for`](lock_api::Condvar::wait_for), [`wait_until`](lock_api::Condvar::wait_until)) or its
 /// [`Cancellation`] ([`WaitCancellable`]). Who has been notified in time has not timed out, however late it has the mutex:
-/// so that no notification is used up by one that says it had none.
+/// so that no notification is used up by one that says it had none. Limits are by the clock of `std::time::Instant`: setting the
+/// system's time moves none of them.
 ///
 /// Notifying: [`notify_all`](lock_api::Condvar::notify_all) does not wake them all, to compete for a mutex that one of them can have. It puts them into the
 /// mutex's line, asleep, and wakes at most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes whoever has waited longest. Both return
