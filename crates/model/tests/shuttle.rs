@@ -246,7 +246,7 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
     for name in ["linux-mutex", "linux-mutex-no-waiter-spin", "linux-mutex-no-osq", "linux-mutex-no-spin"] {
         assert!(most(name).iter().all(|most| *most < 40), "{name} starves");
     }
-    // The looks of a newcomer before it stands in line, of three steps each, come to that; so many of them in the time it spins here.
+    // Twelve of a newcomer's looks before it stands in line, of three steps each, come to that.
     let looks = 12 * 3;
     let near = most("near-mutex");
     assert!(near.iter().all(|most| *most < 60 + looks), "near-mutex starves");
