@@ -12,6 +12,7 @@
 //!                                     work of the section; perhaps sleep
 //!                                     unlock  }
 //!                         give way;  perhaps sleep  }
+//!               sections, hardly anything between them: what it has is taken apart
 //! both:         once in each step or round, a short section of one spinlock that everybody shares; and updates of a
 //!               counter that everybody shares, spread over what is computed
 //! ```
@@ -127,6 +128,10 @@ pub struct Params {
     pub root_sections: u64,
     /// Which lock that is.
     pub root: Root,
+    /// Sections at the end of a locking job, one after the other, as when a process ends and gives back what it has.
+    pub end_sections: u64,
+    /// Work between two of these.
+    pub end_step: Spell,
     /// Jobs after which a user ends, with one more round; 0: it never does. Users that end all begin with their lists, and so
     /// end together; others begin somewhere in theirs, as users do that have been there for a while.
     pub jobs: u64,
@@ -218,10 +223,17 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     /// Runs jobs until the observer has had enough, which is asked after each step and round, or until the user ends.
     pub fn run(&mut self, observer: &mut impl Observer) -> Tally {
         self.shuffle();
-        let mut next = if self.params.jobs == 0 { self.below(LIST as u64) as usize } else { 0 };
+        let Params { jobs, end_sections, rounds, .. } = self.params;
+        let mut next = if jobs == 0 { self.below(LIST as u64) as usize } else { 0 };
+        // Somewhere in the first job, where all would otherwise come to its end together.
+        let mut begun = if jobs == 0 && end_sections > 0 { self.below(rounds) } else { 0 };
         let mut done = 0;
         loop {
-            let goes_on = if self.list[next] { self.locking(observer) } else { self.quiet(observer) };
+            let goes_on = if self.list[next] {
+                self.locking(core::mem::take(&mut begun), observer)
+            } else {
+                self.quiet(observer)
+            };
             if !goes_on {
                 return self.tally;
             }
@@ -255,12 +267,24 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         })
     }
 
-    fn locking(&mut self, observer: &mut impl Observer) -> bool {
+    /// A locking job of which so many rounds are done already.
+    fn locking(&mut self, begun: u64, observer: &mut impl Observer) -> bool {
         let rounds = self.params.rounds;
-        (0..rounds).all(|_| {
+        (begun + 1..=rounds).all(|n| {
             self.round(observer);
+            if n == rounds {
+                self.take_apart(observer);
+            }
             self.end_of_turn(observer, 1.0 / rounds as f64)
         })
+    }
+
+    /// The sections at the end of a locking job.
+    fn take_apart(&mut self, observer: &mut impl Observer) {
+        for _ in 0..self.params.end_sections {
+            self.pass(self.params.end_step);
+            self.section(observer);
+        }
     }
 
     /// The root's sections are spread evenly over the others.

@@ -65,6 +65,26 @@ macro_rules! numbers_of {
             number!(
                 $profile,
                 $name,
+                end_sections,
+                "end-sections",
+                "sections",
+                0,
+                100_000,
+                "Sections at the end of a job that takes locks, one after the other: what it has is taken apart."
+            ),
+            number!(
+                $profile,
+                $name,
+                end_step_ns,
+                "end-step-ns",
+                "ns",
+                0,
+                MILLISECOND_NS,
+                "Work between two of these."
+            ),
+            number!(
+                $profile,
+                $name,
                 section_ns,
                 "section-ns",
                 "ns",
@@ -183,6 +203,16 @@ macro_rules! numbers_of {
                 0,
                 1000,
                 "Updates of a counter that all users share, in each step and on the way to each section."
+            ),
+            number!(
+                $profile,
+                $name,
+                users_per_update,
+                "users-per-update",
+                "users",
+                0,
+                1_000_000,
+                "For so many users there is one such update more; 0: never."
             ),
         ]
     };

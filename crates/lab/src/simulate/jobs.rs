@@ -37,7 +37,7 @@ pub(super) fn locks_of_each(constants: &Constants) -> usize {
     constants.locks as usize + usize::from(constants.root_sections > 0)
 }
 
-fn params(constants: &Constants) -> Params {
+fn params(constants: &Constants, users: usize) -> Params {
     let spell = |ns| Spell { ns, turns: 0 };
     Params {
         locking_percent: constants.locking_percent,
@@ -46,6 +46,8 @@ fn params(constants: &Constants) -> Params {
         sections: constants.sections,
         root_sections: constants.root_sections,
         root: constants.root,
+        end_sections: constants.end_sections,
+        end_step: spell(constants.end_step_ns),
         jobs: constants.jobs,
         section: spell(constants.section_ns),
         long_every: constants.long_every,
@@ -60,7 +62,7 @@ fn params(constants: &Constants) -> Params {
         sleep_percent: constants.sleep_percent,
         sleep_ns: constants.sleep_ns,
         spinlock: spell(constants.spinlock_ns),
-        updates: constants.updates,
+        updates: constants.updates_among(users as u64),
     }
 }
 
@@ -72,7 +74,7 @@ pub(super) fn spawn<G: Gate>(
     journal: &Rc<Journal>,
     seeds: &mut impl Rng,
 ) {
-    let params = params(constants);
+    let params = params(constants, simulation.threads);
     let locks = constants.locks as usize + usize::from(params.has_root_among_locks());
     let guarded = machine.place_slice(0, locks, Guarded::<Sim, G>::default);
     let shared = Rc::new((guarded, machine.place(simulation.machine.sockets - 1, Rest::<Sim>::default())));

@@ -37,9 +37,14 @@
 //! less than twice as many, and the sections to 42799 on eight nodes without the patch, as near as can be without forty
 //! processors collapsing: which is 48 % too many.
 //!
-//! - What else than the mutex does not scale is not known; that it can be stood for by updates of one counter is an *assumption*. One
-//!   number of them, fitted on two nodes, gives four and eight with the patch and without hyperthreading within a tenth, since
+//! - What else than the mutex does not scale is not known; that it can be stood for by updates of one counter is an *assumption*. The
+//!   number of them that is fitted on two nodes gives four and eight with the patch and without hyperthreading within a tenth, since
 //!   the line's way gets longer.
+//! - That number grows with the users, by one for each hundred; an *inference* from the rows with the patch. One and two nodes
+//!   say what a user does where nothing limits it: 225 to 240 jobs per minute. Up to 1000 users the four nodes do as if nothing
+//!   limited them below some 185000, and the eight below 165000; with 1100 to 2000 it is 158592 and 145011. So what limits
+//!   them grows with the number of users; what it is nobody says (lists of processes or of ports that somebody walks through are candidates).
+//!   The number is that which gives 130508 on four nodes with the patch, without hyperthreading, at 200 to 1000 users. **Seen**: all rows.
 //! - Sections are spread evenly over the work of all jobs, one to a round, as if every job were the mean of all; an
 //!   *assumption*. Where one job takes 18 of them within 180 us, a few tasks saturate the mutex, all others sleep in its queue, and
 //!   nothing collapses. 55 in a mean job that forks 5.8 times are 9 to 10 to a fork with its exit, which three mappings with
@@ -155,6 +160,10 @@ pub struct Constants {
     pub root_sections: u64,
     /// Which lock that is.
     pub root: Root,
+    /// Sections at the end of a locking job, one after the other.
+    pub end_sections: u64,
+    /// Work between two of them, in ns.
+    pub end_step_ns: u64,
     /// Jobs after which a user ends; 0: never.
     pub jobs: u64,
     /// Work inside a writer's section, in ns.
@@ -185,6 +194,15 @@ pub struct Constants {
     pub spinlock_ns: u64,
     /// Updates of a counter that all users share, in each step and on the way to each section.
     pub updates: u64,
+    /// For so many users there is one update more; 0: never.
+    pub users_per_update: u64,
+}
+
+impl Constants {
+    /// Updates of the counter with so many users.
+    pub fn updates_among(&self, users: u64) -> u64 {
+        self.updates + users.checked_div(self.users_per_update).unwrap_or(0)
+    }
 }
 
 /// What all mixes have in common that are not described by more than their workfile. See the [module](self) for what is
@@ -197,6 +215,8 @@ const MIX: Constants = Constants {
     sections: 1,
     root_sections: 0,
     root: Root::Last,
+    end_sections: 0,
+    end_step_ns: 100,
     jobs: 0,
     section_ns: 500,
     long_every: 0,
@@ -212,6 +232,7 @@ const MIX: Constants = Constants {
     sleep_ns: 0,
     spinlock_ns: 7_000,
     updates: 0,
+    users_per_update: 0,
 };
 
 /// Forks and programs, without disk: sections spread over mean jobs.
@@ -227,7 +248,8 @@ const HIGH_SYSTIME: Constants = Constants {
     sleep_percent: 45,
     sleep_ns: 9_800_000,
     spinlock_ns: 0,
-    updates: 45,
+    updates: 30,
+    users_per_update: 100,
     ..MIX
 };
 
@@ -419,9 +441,9 @@ mod tests {
                 steps,
                 step_ns,
                 spinlock_ns,
-                updates,
                 ..
             } = profile.constants();
+            let updates = profile.constants().updates_among(1500);
             let long_ns = long_section_ns.checked_div(long_every).unwrap_or(0);
             let section_ns = (sections + root_sections) * (section_ns + long_ns);
             // An update of the counter takes its line over: 56 ns within a socket of `westmere-ex-8s`.

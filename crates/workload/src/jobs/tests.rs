@@ -47,6 +47,8 @@ const SHORT: Params = Params {
     sections: 5,
     root_sections: 0,
     root: Root::Last,
+    end_sections: 0,
+    end_step: Spell { ns: 0, turns: 1 },
     jobs: 0,
     section: Spell { ns: 0, turns: 20 },
     long_every: 0,
@@ -115,6 +117,15 @@ fn every_section_leaves_its_mark() {
     assert_eq!((tally.spins, tally.torn), (600, 0));
     // A fifth of the sections only reads.
     assert!(tally.reads > 0 && tally.reads < tally.writes, "{tally:?}");
+}
+
+#[test]
+fn a_locking_job_ends_with_sections_of_its_own() {
+    let params = Params { locking_percent: 100, end_sections: 7, ..SHORT };
+    // Wherever in a job of three rounds it begins, it comes to the ends of four.
+    let Found { tally, written, .. } = users::<Exclusive<McsLock<Os>>>(1, 12, 2, params);
+    assert_eq!(tally.writes + tally.reads, 12 * params.sections + 4 * 7);
+    assert_eq!(written.iter().sum::<u64>(), tally.writes);
 }
 
 #[test]
