@@ -29,7 +29,8 @@ fn of_lock(row: &RowKey, setup: &mut Setup) {
 const FIND_CHOICES: &str =
     "machine.same-socket-bypasses, find-tmpfs.section-ns, and find-tmpfs.round-ns among those that fit";
 
-const MAKE_CHOICES: &str = "machine.same-socket-bypasses";
+const MAKE_CHOICES: &str = "machine.same-socket-bypasses, how many pages a build touches, that they are given back \
+     when a process ends, and how long a section is";
 
 const SOURCE: &str =
     "Guzik, \"microoptimize by trying to avoid locking a locked mutex\", freebsd-current, November 2015";

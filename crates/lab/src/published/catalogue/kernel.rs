@@ -65,8 +65,8 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
 
 /// What was chosen with all rows in view.
 const HIGH_SYSTIME_CHOICES: &str = "that what else does not scale is a counter and not a spinlock, that \
-     sections are spread evenly over all jobs and one in 500 is long, how long they are and what is counted, for how \
-     long users wait for something else, and for how long a core keeps a line";
+     it grows with the users, that sections are spread evenly over all jobs and one in 500 is long, how long they are \
+     and what is counted, for how long users wait for something else, and for how long a core keeps a line";
 
 const MUTEX: &[Variant] = &[
     Variant { name: "without", lock: "linux-counter-mutex-no-preread", column: "without" },
