@@ -468,6 +468,13 @@ mod tests {
     }
 
     #[test]
+    fn updates_grow_with_the_users() {
+        let of = |profile: Profile, users| profile.constants().updates_among(users);
+        assert_eq!([99, 100, 1500].map(|users| of(Profile::HighSystime, users)), [30, 31, 45]);
+        assert_eq!(of(Profile::HighSystimeForks, 1500), 0, "without any there are none more");
+    }
+
+    #[test]
     fn shares_are_those_of_the_workfiles() {
         // The jobs of a list, test by test, as reaim rounds them; or of all tests together.
         let percent = |hits: &[u64], of: u64| hits.iter().map(|n| (n * 100 + of / 2) / of).sum::<u64>();
