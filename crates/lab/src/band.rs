@@ -67,6 +67,12 @@ pub const PARAMETERS: &[Parameter] = &[
                  are the two ends.",
     },
     Parameter {
+        setting: "machine.same-socket-bypasses",
+        changes: &[Change::Times(0.1), Change::Times(10.0)],
+        reason: "Of how many requests of its own socket pass one of another not even the order of magnitude is \
+                 published. (Most machines have none that do.)",
+    },
+    Parameter {
         setting: "simulation.placement",
         changes: &[Change::Other("filled", "random")],
         reason: "Publications seldom say on which CPUs the threads ran.",
@@ -174,6 +180,19 @@ mod tests {
         ] {
             assert!(texts.contains(&text.to_owned()), "{text}: {texts:?}");
         }
+    }
+
+    #[test]
+    fn what_few_machines_have_is_moved_there_alone() {
+        let bypasses = |machine: &str| {
+            let (machine, central) = (names::machine(machine).unwrap(), Configuration::new(Group::ALL));
+            let mut all = variations(PARAMETERS, "make-j", &central, &machine).unwrap();
+            all.retain(|text| text.contains("bypasses"));
+            all
+        };
+        let moved = ["machine.same-socket-bypasses=10", "machine.same-socket-bypasses=1000"];
+        assert_eq!(bypasses("ivybridge-ep-2s"), moved);
+        assert!(bypasses("haswell-ex-4s").is_empty());
     }
 
     #[test]

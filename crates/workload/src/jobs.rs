@@ -12,7 +12,7 @@
 //!                                     work of the section; perhaps sleep
 //!                                     unlock  }
 //!                         give way;  perhaps sleep  }
-//!               sections, hardly anything between them: what it has is taken apart
+//!               sections, hardly anything but giving way between them: what it has is taken apart
 //! both:         once in each step or round, a short section of one spinlock that everybody shares; and updates of a
 //!               counter that everybody shares, spread over what is computed
 //! ```
@@ -128,7 +128,8 @@ pub struct Params {
     pub root_sections: u64,
     /// Which lock that is.
     pub root: Root,
-    /// Sections at the end of a locking job, one after the other, as when a process ends and gives back what it has.
+    /// Sections at the end of a locking job, one after the other, as when a process ends and gives back what it has. It may give
+    /// way after each.
     pub end_sections: u64,
     /// Work between two of these.
     pub end_step: Spell,
@@ -225,7 +226,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         self.shuffle();
         let Params { jobs, end_sections, rounds, .. } = self.params;
         let mut next = if jobs == 0 { self.below(LIST as u64) as usize } else { 0 };
-        // Somewhere in the first job, where all would otherwise come to its end together.
+        // Somewhere in the first locking job, where all would otherwise come to its end together.
         let mut begun = if jobs == 0 && end_sections > 0 { self.below(rounds) } else { 0 };
         let mut done = 0;
         loop {
@@ -279,11 +280,12 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         })
     }
 
-    /// The sections at the end of a locking job.
+    /// The sections at the end of a locking job. All of them, even if the observer has had enough meanwhile.
     fn take_apart(&mut self, observer: &mut impl Observer) {
         for _ in 0..self.params.end_sections {
             self.pass(self.params.end_step);
             self.section(observer);
+            P::may_give_way();
         }
     }
 

@@ -35,16 +35,16 @@
 //! high_systime is fitted to cells of `mutex-high-systime` that were named for it beforehand: the work of a round to 126036
 //! jobs per minute on one node (4.76 ms of CPU time for a job), the updates of a counter that all share to 198409 on two, which is
 //! less than twice as many, and the sections to 42799 on eight nodes without the patch, as near as can be without forty
-//! processors collapsing: which is 48 % too many.
+//! processors collapsing: which is 45 % too many.
 //!
 //! - What else than the mutex does not scale is not known; that it can be stood for by updates of one counter is an *assumption*. The
 //!   number of them that is fitted on two nodes gives four and eight with the patch and without hyperthreading within a tenth, since
 //!   the line's way gets longer.
 //! - That number grows with the users, by one for each hundred; an *inference* from the rows with the patch. One and two nodes
-//!   say what a user does where nothing limits it: 225 to 240 jobs per minute. Up to 1000 users the four nodes do as if nothing
-//!   limited them below some 185000, and the eight below 165000; with 1100 to 2000 it is 158592 and 145011. So what limits
-//!   them grows with the number of users; what it is nobody says (lists of processes or of ports that somebody walks through are candidates).
-//!   The number is that which gives 130508 on four nodes with the patch, without hyperthreading, at 200 to 1000 users. **Seen**: all rows.
+//!   without hyperthreading say what a user does where nothing limits it: 220 to 228 jobs per minute. So the means of 200 to 1000
+//!   users, 130508 on four nodes and 124032 on eight, are those of limits of 188000 or more and of 167000 or more; with 1100 to
+//!   2000 users the means are 158592 and 145011. What limits them grows with the users, then; what it is nobody says (lists of
+//!   processes that somebody walks through?). By how much is *fitted* to the 130508, which was not named beforehand. **Seen**: all rows.
 //! - Sections are spread evenly over the work of all jobs, one to a round, as if every job were the mean of all; an
 //!   *assumption*. Where one job takes 18 of them within 180 us, a few tasks saturate the mutex, all others sleep in its queue, and
 //!   nothing collapses. 55 in a mean job that forks 5.8 times are 9 to 10 to a fork with its exit, which three mappings with

@@ -129,6 +129,18 @@ fn a_locking_job_ends_with_sections_of_its_own() {
 }
 
 #[test]
+fn users_begin_in_the_midst_of_their_jobs_unless_they_end() {
+    let ends = |jobs| {
+        let params = Params { locking_percent: 100, end_sections: 7, jobs, ..SHORT };
+        // One round each: the end of a job of three for those alone that begin at its last.
+        let Found { tally, .. } = users::<Exclusive<McsLock<Os>>>(30, 1, 2, params);
+        (tally.writes + tally.reads - 30 * params.sections) / 7
+    };
+    assert!((5..=15).contains(&ends(0)), "a third of 30: {}", ends(0));
+    assert_eq!(ends(1), 0);
+}
+
+#[test]
 fn the_counter_is_updated_in_each_step_and_before_each_section() {
     for (locking_percent, updates) in [(0, 3), (100, 2)] {
         let params = Params { locking_percent, updates, spinlock: Spell::default(), ..SHORT };

@@ -2,7 +2,7 @@
 
 use nearlock_core::subjects::Subject;
 
-use super::super::{Cells, RowKey, Scale, SeenCells, Setup, Table, Variant, statements};
+use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
 
 /// Traversers, and compilers: as many as the machine has hardware threads.
 const TASKS: usize = 40;
@@ -78,11 +78,7 @@ pub(super) const MAKE: Table = Table {
     // A gain of 7.4 % may be a factor of 1.5 off.
     mean_error_max: 0.035,
     fitted: &[],
-    seen: &[SeenCells {
-        variants: &["hard", "hard+fast", "fcmpset"],
-        rows: statements::OF_MTX,
-        choice: MAKE_CHOICES,
-    }],
+    seen: &[SeenCells { variants: &["hard", "hard+fast", "fcmpset"], rows: Rows::ALL, choice: MAKE_CHOICES }],
     text: include_str!("../../../published/freebsd_make.csv"),
     ..FIND
 };
