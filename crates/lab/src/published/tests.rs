@@ -104,6 +104,22 @@ fn only_what_was_named_beforehand_is_fitted_but_for_one_cell() {
     }
 }
 
+#[test]
+fn nothing_of_make_is_predicted() {
+    let table = Table::named("freebsd-make").unwrap();
+    for row in table.rows() {
+        for variant in table.variants {
+            assert_ne!(
+                table.class(variant.name, &row.key),
+                Class::Predicted,
+                "{}: {}",
+                row.key.label(),
+                variant.name
+            );
+        }
+    }
+}
+
 /// A table whose rows have two keys and whose figures are compared with a lock that has no column.
 pub(crate) fn of_changes() -> Table {
     Table {
