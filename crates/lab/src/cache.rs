@@ -137,8 +137,21 @@ impl Cache {
     }
 }
 
-/// Everything that the figures depend on, as 128 bits in hexadecimal digits.
+/// Everything that the figures depend on.
 pub(crate) fn key(simulation: &Simulation) -> String {
+    digest(&format!("{MODEL} {BUILT} {}", described(simulation)))
+}
+
+/// 128 bits in hexadecimal digits.
+pub(crate) fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().take(16).fold(String::new(), |mut hex, byte| {
+        _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// What is simulated, whatever the sources: machine, workload and lock, with their constants.
+pub(crate) fn described(simulation: &Simulation) -> String {
     // Whether waits are recorded changes no figure.
     let Simulation {
         machine,
@@ -153,13 +166,9 @@ pub(crate) fn key(simulation: &Simulation) -> String {
         lockstat: _,
     } = simulation;
     let lock = lock.name;
-    let text = format!(
-        "{MODEL} {BUILT} {machine:?} {workload:?} {lock} {placement:?} {start:?} {threads} {seed} {settings:?} {limits:?}"
-    );
-    Sha256::digest(text).iter().take(16).fold(String::new(), |mut hex, byte| {
-        _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    format!(
+        "{machine:?} {workload:?} {lock} {placement:?} {start:?} {threads} {seed} {settings:?} {limits:?}"
+    )
 }
 
 #[cfg(test)]

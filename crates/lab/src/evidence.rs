@@ -11,7 +11,7 @@ use askama::Template;
 use crate::date::date;
 use crate::plot::{self, Effects, PlotError};
 use crate::published::{DOCUMENTS, Document, TABLES};
-use crate::reproduce::{Reproduced, Vary, mean_error};
+use crate::reproduce::{ReproduceError, Reproduced, Vary, constants, mean_error};
 use view::{DocumentView, Flip, Summary};
 
 /// What was simulated, and how.
@@ -31,6 +31,9 @@ pub enum PageError {
     /// A picture.
     #[error(transparent)]
     Plot(#[from] PlotError),
+    /// What the tables are made of.
+    #[error(transparent)]
+    Tables(#[from] ReproduceError),
     /// A template.
     #[error("cannot write the page: {0}")]
     Template(#[from] askama::Error),
@@ -41,6 +44,8 @@ pub struct Page<'a> {
     run: Run<'a>,
     date: String,
     version: &'static str,
+    /// Digest of the constants that tables are made with, unless something else is said.
+    constants: String,
     /// The picture at the head.
     overview: Option<String>,
     /// A line for each table.
@@ -71,6 +76,7 @@ impl<'a> Page<'a> {
             run,
             date: date(std::time::SystemTime::now()),
             version: env!("CARGO_PKG_VERSION"),
+            constants: constants()?,
             overview: plot::overview(&effects(run.reproduced))?,
             summaries: run.reproduced.iter().map(Summary::new).collect(),
             documents: documents.into_iter().filter(|document| !document.tables.is_empty()).collect(),

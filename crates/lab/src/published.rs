@@ -261,6 +261,14 @@ impl Table {
         (simulated - published) / whole
     }
 
+    /// The unit of a hundred times an error: per cent of the figure, or where figures are shares, points.
+    pub fn error_unit(&self) -> &'static str {
+        match self.scale {
+            Scale::SlowPathPercent => "points",
+            _ => "%",
+        }
+    }
+
     /// The rows, in the order of the publication.
     pub fn rows(&self) -> Vec<Row> {
         self.parse().expect("the tables are compiled in, and a test has parsed each")

@@ -1,5 +1,6 @@
 //! A published table, simulated.
 
+mod constants;
 mod plan;
 mod progress;
 mod result;
@@ -16,6 +17,7 @@ use crate::simulate::Failure;
 use nearlock_sim::spec::MachineSpec;
 
 pub use crate::published::{KeyValue, RowKey};
+pub use constants::constants;
 pub use result::{
     Cell, EffectRow, HeadlineRow, MeanError, Reproduced, Varied, Verdict, figure, keeps_bound, largest_error,
     mean_error, within_band,

@@ -46,8 +46,9 @@ pub fn table_head(out: &mut impl Write, reproduction: &Reproduction) -> io::Resu
         let relative = if has_speedups(table) { "  publ/sim." } else { "" };
         return writeln!(
             out,
-            "\n{head}  {:<VARIANT_WIDTH$}   publ. simul.  err %{band}{relative}",
-            "variant"
+            "\n{head}  {:<VARIANT_WIDTH$}   publ. simul. {:>6}{band}{relative}",
+            "variant",
+            error_head(table)
         );
     }
     let names = table.variants.iter().map(|variant| format!("  {:^20} ", variant.name));
@@ -61,9 +62,14 @@ pub fn table_head(out: &mut impl Write, reproduction: &Reproduction) -> io::Resu
         speedups.collect::<String>(),
         width = head.len()
     )?;
-    let columns = "   publ. simul.  err % ".repeat(table.variants.len());
+    let columns = format!("   publ. simul. {:>6} ", error_head(table)).repeat(table.variants.len());
     let speedups = "  publ/sim.".repeat(compared.len());
     writeln!(out, "{head}{columns}{speedups}")
+}
+
+/// The head of the column of errors.
+fn error_head(table: &Table) -> &'static str {
+    if table.error_unit() == "%" { "err %" } else { table.error_unit() }
 }
 
 /// Whether there are too many variants for one line.
@@ -158,8 +164,9 @@ pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io:
     if cells.iter().any(|cell| cell.published.is_none()) {
         writeln!(out, "{NO_FIGURE}: not in the document")?;
     }
+    let unit = table.error_unit();
     let shown = |of: &dyn Fn(&Cell) -> bool| match mean_error(cells, of) {
-        Some(error) => format!("{:.1} % ({} cells)", error.mean * 100.0, error.cells),
+        Some(error) => format!("{:.1} {unit} ({} cells)", error.mean * 100.0, error.cells),
         None => "no cells".to_owned(),
     };
     writeln!(out, "mean absolute error, simulated against published: {}", shown(&|_| true))?;
@@ -169,9 +176,12 @@ pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io:
     writeln!(out, "{}", wrapped(&variants, "  "))?;
     let classes = Class::ALL.map(|class| format!("{} {}", class.name(), shown(&|cell| cell.class == class)));
     writeln!(out, "  by class:   {}", classes.join(", "))?;
+    if let Some(error) = mean_error(cells, |cell| cell.class != Class::Fitted).filter(|_| unit == "%") {
+        writeln!(out, "  geometric mean, without the fitted: {:.1} %", error.geometric * 100.0)?;
+    }
     let Some(worst) = largest_error(cells) else { return Ok(()) };
     let (variant, row, error) = (worst.variant, &worst.row, worst.error.unwrap_or(f64::NAN) * 100.0);
-    writeln!(out, "  worst cell: {variant} at {row}, {error:+.1} %")?;
+    writeln!(out, "  worst cell: {variant} at {row}, {error:+.1} {unit}")?;
     if let (within, of @ 1..) = within_band(cells) {
         writeln!(out, "  published within low to high: {within} of {of} cells")?;
     }
@@ -179,7 +189,10 @@ pub fn table_summary(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io:
     for choice in choices {
         writeln!(out, "{}", wrapped(&format!("seen while choosing: {choice}"), "  "))?;
     }
-    Ok(())
+    match table.document().missing {
+        Some(missing) => writeln!(out, "{}", wrapped(&format!("not here: {missing}"), "  ")),
+        None => Ok(()),
+    }
 }
 
 /// How many differences count as they do in the publication, and which do not.
@@ -246,6 +259,25 @@ mod tests {
         assert!(shown.contains("predicted no cells") && !shown.contains("unmarked"), "{shown}");
         assert_eq!(shown.matches("seen while choosing: ").count(), 1, "{shown}");
         assert!(!shown.contains("low"), "{shown}");
+    }
+
+    #[test]
+    fn errors_of_shares_are_points_and_what_a_document_has_besides_is_said() {
+        let shown = |name: &str| {
+            let table = Table::named(name).expect("a table");
+            let reproduction =
+                Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Nothing };
+            reproduced(&reproduction, &cells(table, None))
+        };
+        let share = shown("mutex-slowpath-share");
+        assert!(share.contains(" points ") && !share.contains("err %"), "{share}");
+        assert!(share.contains("worst cell: without at 8 nodes, -65.3 points"), "{share}");
+        let jobs = shown("mutex-high-systime");
+        assert!(jobs.contains("geometric mean, without the fitted: ") && !share.contains("geometric"), "{jobs}");
+        for text in [&share, &jobs] {
+            assert_eq!(text.matches("  not here: the message's last table").count(), 1, "{text}");
+        }
+        assert!(!shown("cna-open1").contains("not here"));
     }
 
     #[test]

@@ -84,6 +84,19 @@ fn what_does_not_fit_and_what_turns_round_is_said() {
 }
 
 #[test]
+fn a_page_says_what_its_documents_have_besides_and_with_which_constants_it_is_made() {
+    page(&reproduced(1.0), |page| {
+        let (html, markdown) = (page.html().unwrap(), page.markdown().unwrap());
+        let missing: Vec<_> = DOCUMENTS.iter().filter_map(|document| document.missing).collect();
+        assert_eq!(missing.len(), 1);
+        assert!(markdown.contains(&format!("\n\nNot here: {}.\n", missing[0])), "{markdown}");
+        assert!(html.contains("<b>Not here:</b> the message"));
+        assert!(markdown.contains(&constants().unwrap()));
+        assert!(markdown.contains("error in points") && html.contains("error in points"));
+    });
+}
+
+#[test]
 fn a_run_of_one_table_is_a_page_of_one_table() {
     let all = reproduced(1.0);
     page(&all[1..2], |page| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{PageError, Run};
 use crate::plot;
-use crate::published::{Claim, Class, Document};
+use crate::published::{Claim, Class, Document, Table};
 use crate::reproduce::{Cell, Reproduced, Vary, Verdict, figure, mean_error, within_band};
 
 /// Cells that are off by more do not fit. 0.1 is 10 %.
@@ -29,8 +29,9 @@ pub(super) struct Summary {
 impl Summary {
     pub fn new(reproduced: &Reproduced) -> Self {
         let verdicts = reproduced.verdicts();
+        let unit = reproduced.table.error_unit();
         let shown = |class| match mean_error(&reproduced.cells, |cell| cell.class == class) {
-            Some(error) => format!("{} ({})", percent(error.mean), error.cells),
+            Some(error) => format!("{:.1} {unit} ({})", error.mean * 100.0, error.cells),
             None => "-".to_owned(),
         };
         Self {
@@ -49,6 +50,7 @@ pub(super) struct DocumentView {
     pub title: &'static str,
     pub source: &'static str,
     pub idea: &'static str,
+    pub missing: Option<&'static str>,
     pub tables: Vec<TableView>,
 }
 
@@ -62,6 +64,7 @@ impl DocumentView {
             title: document.title,
             source: document.source,
             idea: document.idea,
+            missing: document.missing,
             tables: document.tables.iter().filter_map(of).collect::<Result<_, _>>()?,
         })
     }
@@ -82,6 +85,8 @@ pub(super) struct TableView {
     pub has_deviations: bool,
     pub has_first: bool,
     pub first: &'static str,
+    /// What errors are given in.
+    pub error_unit: &'static str,
     /// Mean absolute error: over all cells, then by class.
     pub errors: String,
     pub within: Option<String>,
@@ -124,7 +129,8 @@ impl TableView {
             has_first: cells.iter().filter(|cell| cell.row.threads().is_some()).count()
                 > table.variants.len(),
             first: table.variants[0].name,
-            errors: errors(cells),
+            error_unit: table.error_unit(),
+            errors: errors(table, cells),
             within: match within_band(cells) {
                 (_, 0) => None,
                 (within, of) => Some(format!("{within} of {of}")),
@@ -134,7 +140,7 @@ impl TableView {
                 .iter()
                 .map(|verdict| StatementView::new(verdict, vary))
                 .collect(),
-            misfits: misfits.iter().take(NAMED).map(|cell| misfit(cell)).collect(),
+            misfits: misfits.iter().take(NAMED).map(|cell| misfit(table, cell)).collect(),
             misfits_unnamed: misfits.len().saturating_sub(NAMED),
             effects: effects.len(),
             otherwise: otherwise.collect(),
@@ -224,18 +230,16 @@ fn off(cell: &Cell) -> f64 {
     cell.error.map_or(0.0, f64::abs)
 }
 
-fn misfit(cell: &Cell) -> String {
-    format!("{} at {} ({:+.1} %)", cell.variant, cell.row, cell.error.unwrap_or(f64::NAN) * 100.0)
+fn misfit(table: &Table, cell: &Cell) -> String {
+    let (error, unit) = (cell.error.unwrap_or(f64::NAN) * 100.0, table.error_unit());
+    format!("{} at {} ({error:+.1} {unit})", cell.variant, cell.row)
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
-fn errors(cells: &[Cell]) -> String {
+fn errors(table: &Table, cells: &[Cell]) -> String {
+    let unit = table.error_unit();
     let shown = |name: &str, of: &dyn Fn(&Cell) -> bool| {
         let error = mean_error(cells, of)?;
-        Some(format!("{name} {} ({} cells)", percent(error.mean), error.cells))
+        Some(format!("{name} {:.1} {unit} ({} cells)", error.mean * 100.0, error.cells))
     };
     let all = shown("all", &|_| true);
     let classes = Class::ALL.map(|class| shown(class.name(), &|cell| cell.class == class));

@@ -121,7 +121,8 @@ pub(super) fn hint(cell: &Cell) -> String {
 fn instead(table: &Table, cells: &[Cell]) -> String {
     let ends = cells.first().into_iter().chain(cells.last()).map(hint);
     let error = mean_error(cells, |_| true).map(|error| {
-        format!(" Mean absolute error over {} cells: {:.1} %.", error.cells, error.mean * 100.0)
+        let (mean, unit) = (error.mean * 100.0, table.error_unit());
+        format!(" Mean absolute error over {} cells: {mean:.1} {unit}.", error.cells)
     });
     format!(
         "{}: published and simulated. {}.{}",

@@ -248,21 +248,29 @@ pub struct HeadlineRow {
     pub class: Class,
 }
 
-/// The mean of the absolute errors of some cells.
+/// By how much some cells are off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanError {
     /// How many cells.
     pub cells: usize,
-    /// The mean; 0.1 is 10 %.
+    /// The mean of the absolute errors; 0.1 is 10 %.
     pub mean: f64,
+    /// The geometric mean of the factors between the greater and the lesser of what was simulated and what was published, less 1. A
+    /// figure of half as much is as far off as one of twice as much. Infinite if nothing was simulated of something.
+    pub geometric: f64,
 }
 
 /// The mean absolute error of the cells for which `of` holds, but for those that are 1 by definition; `None`
 /// if there are none.
 pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanError> {
     let counted = cells.iter().filter(|cell| of(cell) && !cell.is_by_definition());
-    let errors: Vec<f64> = counted.filter_map(|cell| cell.error).map(f64::abs).collect();
-    (!errors.is_empty()).then(|| MeanError { cells: errors.len(), mean: mean(&errors) })
+    let errors: Vec<f64> = counted.filter_map(|cell| cell.error).collect();
+    let mean_of = |size: fn(f64) -> f64| mean(&errors.iter().map(|&error| size(error)).collect::<Vec<_>>());
+    (!errors.is_empty()).then(|| MeanError {
+        cells: errors.len(),
+        mean: mean_of(f64::abs),
+        geometric: mean_of(|error| error.ln_1p().abs()).exp_m1(),
+    })
 }
 
 /// Of the cells with a band, how many have the published figure within it, and how many there are. Those that

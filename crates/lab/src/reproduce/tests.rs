@@ -89,7 +89,8 @@ fn rows_come_in_order_and_complete() {
     assert_eq!((cell.variant, cell.simulated, cell.class), ("stock", 4.5, Class::Fitted));
     assert!((cell.error.unwrap() - (4.5 - 2.707) / 2.707).abs() < 1e-12);
     let fitted = mean_error(&progress.cells, |cell| cell.class == Class::Fitted).unwrap();
-    assert_eq!(fitted, MeanError { cells: 1, mean: cell.error.unwrap() });
+    assert_eq!((fitted.cells, fitted.mean), (1, cell.error.unwrap()));
+    assert!((fitted.geometric - (4.5 / 2.707 - 1.0)).abs() < 1e-12);
     assert_eq!(mean_error(&progress.cells, |_| false), None);
     assert_eq!((cell.low, cell.high, within_band(&progress.cells)), (None, None, (0, 0)));
     let largest = largest_error(&progress.cells).unwrap();
@@ -305,6 +306,20 @@ fn a_row_of_several_numbers_of_threads_is_their_mean() {
     assert_eq!(planned.simulations[95].lock.name, "ticket");
     assert_eq!(planned.simulations[0].machine.sockets, 4);
     assert_eq!(planned.places[95].column, Column::Base);
+}
+
+#[test]
+fn half_as_much_is_as_far_off_as_twice_as_much() {
+    let table = Table::named("cna-locktorture").unwrap();
+    let row = &table.rows()[0];
+    let published = row.values[0].unwrap().mean;
+    let cells = [2.0, 0.5].map(|factor| Cell::new(table, row, 0, published * factor));
+    let of = |cells: &[Cell]| mean_error(cells, |_| true).unwrap();
+    assert!((of(&cells).mean - 0.75).abs() < 1e-12);
+    for cells in [&cells[..1], &cells[1..], &cells] {
+        assert!((of(cells).geometric - 1.0).abs() < 1e-12, "{cells:?}");
+    }
+    assert_eq!(of(&[Cell::new(table, row, 0, 0.0)]).geometric, f64::INFINITY);
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! The constants that all tables are simulated with, as a digest: a page that was made with others is out of date.
+
+use std::fmt::Write as _;
+
+use super::{Effort, ReproduceError, Reproduction, Vary};
+use crate::cache;
+use crate::published::{Column, TABLES, Table};
+
+/// A digest of what is simulated for the published tables, with which constants, and which of their cells are fitted or seen.
+/// The sources of locks and simulator are not in it: they change far more often than a figure does.
+///
+/// # Errors
+///
+/// If a table cannot be simulated.
+pub fn constants() -> Result<String, ReproduceError> {
+    let texts: Result<Vec<_>, _> = TABLES.iter().map(of_table).collect();
+    Ok(cache::digest(&texts?.concat()))
+}
+
+fn of_table(table: &'static Table) -> Result<String, ReproduceError> {
+    let reproduction =
+        Reproduction { table, effort: Effort::Full, seeds: Some(1), set: &[], vary: Vary::Nothing };
+    let rows = table.rows();
+    let mut text = format!("{}\n", table.name);
+    let planned = reproduction.plan(&rows)?;
+    for (simulation, place) in planned.simulations.iter().zip(&planned.places) {
+        let row = &rows[place.row];
+        let (class, published) = match place.column {
+            Column::Variant(variant) => {
+                let name = table.variants[variant].name;
+                (Some(table.class(name, &row.key)), row.values[variant])
+            }
+            Column::Base => (None, None),
+        };
+        _ = writeln!(text, "{} {class:?} {published:?} {}", row.key.label(), cache::described(simulation));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_evidence_is_that_of_the_present_constants() {
+        let constants = constants().expect("all tables can be simulated");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence.md");
+        let text = std::fs::read_to_string(page).expect("docs/evidence.md");
+        assert!(
+            text.contains(&constants),
+            "docs/evidence.md was made with other constants than {constants}: \
+             nearlock reproduce --band --out DIR && cp DIR/evidence.md DIR/evidence.svg docs/"
+        );
+    }
+
+    #[test]
+    fn constants_are_those_of_all_cells() {
+        let text = of_table(Table::named("mutex-high-systime").expect("a table")).expect("it can be simulated");
+        assert!(text.contains("Some(Fitted)") && text.contains("Some(Seen)"));
+        assert!(text.contains("linux-counter-mutex-no-preread"));
+        assert_ne!(cache::digest(&text), cache::digest(&text.replacen("Seen", "Predicted", 1)));
+    }
+}
