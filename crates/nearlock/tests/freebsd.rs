@@ -1,8 +1,9 @@
 //! What FreeBSD's locks promise beyond an ordinary mutex: owners, upgrades, recursion, errors.
 
+mod helpers;
+
 use std::cell::{Cell, RefCell};
 use std::mem::forget;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,24 +22,10 @@ use nearlock::process::{Setting, set_setting, setting, thread_id};
 use nearlock_core::schedule::Sections;
 use nearlock_os::Os;
 
+use helpers::{elsewhere, mistake};
+
 const THREADS: usize = 4;
 const ROUNDS: u32 = if cfg!(miri) { 20 } else { 2000 };
-
-/// What debug assertions say of a mistake; nothing without them.
-fn mistake(says: &str, act: impl FnOnce()) {
-    if !cfg!(debug_assertions) {
-        return;
-    }
-    let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("a mistake that nobody has found");
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or(panic.downcast_ref::<&str>().copied()).expect("a panic with a text");
-    assert!(said.contains(says), "{said}");
-}
-
-/// What another thread finds.
-fn elsewhere<R: Send>(act: impl FnOnce() -> R + Send) -> R {
-    thread::scope(|scope| scope.spawn(act).join().unwrap())
-}
 
 fn counts<R: lock_api::RawMutex + Send + Sync>() {
     let lock = lock_api::Mutex::<R, u32>::new(0);

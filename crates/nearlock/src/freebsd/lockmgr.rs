@@ -21,7 +21,7 @@ pub use options::LockMgrOptions;
 /// |---|---|
 /// | `lockmgr_slock`, `lockmgr_xlock` | [`read`](Self::read), [`write`](Self::write) |
 /// | `LK_SHARED`, `LK_EXCLUSIVE` with flags | [`read_with`](Self::read_with), [`write_with`](Self::write_with) |
-/// | `LK_INTERLOCK` | [`read_releasing`](Self::read_releasing), [`write_releasing`](Self::write_releasing) |
+/// | `LK_INTERLOCK` | [`read_releasing`](Self::read_releasing), [`write_releasing`](Self::write_releasing), [`drain_releasing`](Self::drain_releasing), [`upgrade_releasing`](LockMgrSharedGuard::upgrade_releasing); what never waits has no need of it |
 /// | `LK_UPGRADE`, `LK_TRYUPGRADE` | [`LockMgrSharedGuard::upgrade`], [`try_upgrade`](LockMgrSharedGuard::try_upgrade) |
 /// | `LK_DOWNGRADE`, `lockmgr_disown` | [`LockMgrExclusiveGuard::downgrade`], [`disown`](LockMgrExclusiveGuard::disown) |
 /// | `LK_DRAIN` | [`drain`](Self::drain) |
@@ -207,6 +207,35 @@ impl<T: ?Sized> LockMgr<T> {
     /// assertions panic.
     pub fn drain(&self, options: &LockMgrOptions<'_>) -> Result<LockMgrExclusiveGuard<'_, T>, LockError> {
         self.perform(Operation::Drain, options, NoInterlock)?;
+        Ok(LockMgrExclusiveGuard::new(self))
+    }
+
+    /// As [`drain`](Self::drain), and drops `held`, the guard of another lock: before it sleeps, at the latest on return, whatever the
+    /// outcome.
+    ///
+    /// ```
+    /// use nearlock::freebsd::{Destroy, LockMgr, LockMgrOptions, Mtx};
+    ///
+    /// let (index, file) = (Mtx::new(vec!["file"]), LockMgr::new("text"));
+    /// let mut names = index.lock();
+    /// // Nobody finds it any more; those who have found it come to their end, for which they may need the index.
+    /// names.clear();
+    /// let last = file.drain_releasing(&LockMgrOptions::new(), names)?;
+    /// assert!(index.lock().is_empty());
+    /// drop(last);
+    /// assert_eq!(file.destroy(), "text");
+    /// # Ok::<(), nearlock::freebsd::LockError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn drain_releasing<G>(
+        &self,
+        options: &LockMgrOptions<'_>,
+        held: G,
+    ) -> Result<LockMgrExclusiveGuard<'_, T>, LockError> {
+        self.perform(Operation::Drain, options, || drop(held))?;
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
