@@ -43,7 +43,9 @@
 //! # Mistakes
 //!
 //! Where the kernel stops the machine, debug assertions panic: at a lock that the caller holds already and that is not recursive, at a
-//! release by another thread (which needs `unsafe`), and at the end of a lock that is held. Without debug assertions the first never returns.
+//! release by another thread (which needs `unsafe`), and at the end of a lock that is held. Without debug assertions the first never
+//! returns; of a [`LockMgr`] it is [`LockError::Deadlock`], or a panic where there is no error to return. What the kernel returns as an error
+//! is one with and without them.
 //!
 //! A thread must not keep a guard in its thread-local data: it may have another name by the time that these are destroyed.
 

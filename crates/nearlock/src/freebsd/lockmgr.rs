@@ -127,7 +127,7 @@ impl<T: ?Sized> LockMgr<T> {
     ///
     /// # Panics
     ///
-    /// If the caller holds it exclusively: [`write_with`](Self::write_with) has an error then, without debug assertions.
+    /// If the caller holds it exclusively.
     pub fn write(&self) -> LockMgrExclusiveGuard<'_, T> {
         self.write_with(&LockMgrOptions::new()).unwrap_or_else(|error| panic!("{error}"))
     }
