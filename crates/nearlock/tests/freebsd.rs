@@ -342,10 +342,12 @@ fn the_end_of_a_lock_that_is_held_is_found() {
     in_use(|| destroyed(Sx::new(()), |lock| forget(lock.read())));
     in_use(|| destroyed(LockMgr::new(()), |lock| forget(lock.write())));
     in_use(|| destroyed(LockMgr::new(()), |lock| forget(lock.read())));
-    elsewhere(|| in_use(|| destroyed(SpinMtx::new(()), |lock| forget(lock.lock()))));
+    in_use(|| destroyed(SpinMtx::new(()), |lock| elsewhere(|| forget(lock.lock()))));
     in_use(|| destroyed(Mtx::new(()), |lock| elsewhere(|| forget(lock.lock()))));
     let mine = destroyed(Mtx::new(7), |lock| forget(lock.lock()));
     assert_eq!(mine, 7, "as in the kernel its holder may destroy a mutex");
+    assert_eq!(destroyed(SpinMtx::new(8), |lock| forget(lock.lock())), 8, "and a spin mutex");
+    assert_eq!(<Os>::section_depth(), 0, "and leaves its section");
     assert_eq!(destroyed(LockMgr::new(7), |_| ()), 7);
 }
 

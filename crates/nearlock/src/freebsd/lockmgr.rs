@@ -9,7 +9,7 @@ use std::fmt;
 use nearlock_core::freebsd::lockmgr::{self, Attributes, Interlock, NoInterlock, Operation, Status};
 use nearlock_os::Os;
 
-use super::ownership::check_idle;
+use super::ownership::{check, unless_idle};
 use super::{Destroy, LockError};
 
 pub use guards::{LockMgrDisowned, LockMgrExclusiveGuard, LockMgrSharedGuard};
@@ -270,7 +270,7 @@ impl<T> Destroy for LockMgr<T> {
     type Value = T;
 
     fn destroy(self) -> T {
-        check_idle(&self.raw, self.raw.destroy());
+        check(unless_idle(&self.raw, self.raw.destroy()));
         self.into_inner()
     }
 }
