@@ -16,6 +16,9 @@
 //! |---|---|
 //! | `mtx_trylock`, `rw_try_rlock`, `sx_try_xlock` ... | `try_lock`, `try_read`, `try_write`; with the reason: [`Checked`], [`RwChecked`] |
 //! | `mtx_owned`, `rw_wowned`, `sx_xlocked`, `sx_xholder` | [`Ownership`] |
+//! | `mtx_recursed` | [`RecursiveGuard::is_recursed`], [`RecursiveWriteGuard::is_recursed`] |
+//! | `mtx_assert`, `rw_assert`, `sx_assert`, `lockmgr_assert` | a guard as an argument: who has one holds the lock; or `assert!` of [`Ownership::is_owned`], [`LockMgr::status`] |
+//! | `mtx_wait_unlocked`, `mtx_spin_wait_unlocked` | [`WaitUnlocked`] |
 //! | `rw_try_upgrade`, `sx_try_upgrade` | [`TryUpgrade::try_upgrade`] |
 //! | `rw_downgrade`, `sx_downgrade` | [`RwWriteGuard::downgrade`](crate::lock_api::RwLockWriteGuard::downgrade) |
 //! | `sx_slock_sig`, `sx_xlock_sig` | [`Interruptible`] |
@@ -43,7 +46,9 @@
 //! # Mistakes
 //!
 //! Where the kernel stops the machine, debug assertions panic: at a lock that the caller holds already and that is not recursive, at a
-//! release by another thread (which needs `unsafe`), and at the end of a lock that is held. Without debug assertions the first never returns.
+//! release by another thread (which needs `unsafe`), and at the end of a lock that is held. Without debug assertions the first never
+//! returns; of a [`LockMgr`] it is [`LockError::Deadlock`], or a panic where there is no error to return. What the kernel returns as an error
+//! is one with and without them.
 //!
 //! A thread must not keep a guard in its thread-local data: it may have another name by the time that these are destroyed.
 
@@ -54,6 +59,7 @@ mod lockmgr;
 mod ownership;
 mod recursive;
 mod upgrade;
+mod wait_unlocked;
 
 #[cfg(feature = "lock_api_04")]
 use nearlock_core::freebsd::rwsx;
@@ -68,6 +74,7 @@ pub use error::LockError;
 pub use interruptible::Interruptible;
 pub use lockmgr::{LockMgr, LockMgrDisowned, LockMgrExclusiveGuard, LockMgrOptions, LockMgrSharedGuard};
 pub use nearlock_core::freebsd::lockmgr::{Attributes, Bypass, Status};
+pub use nearlock_core::freebsd::mtx::InUse;
 pub use nearlock_core::freebsd::spin_mtx::{Counted, LongSpin, TooLong};
 pub use nearlock_core::freebsd::tuning;
 pub use ownership::{Destroy, Ownership};
@@ -76,6 +83,7 @@ pub use recursive::{
     RecursiveWriteGuard,
 };
 pub use upgrade::TryUpgrade;
+pub use wait_unlocked::WaitUnlocked;
 
 /// The raw lock of [`Mtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a preset of [`tuning`].
 pub type RawMtx<K = Standard> = Nodeless<mtx::Mtx<Os, K>>;

@@ -1,8 +1,9 @@
 //! What FreeBSD's locks promise beyond an ordinary mutex: owners, upgrades, recursion, errors.
 
+mod helpers;
+
 use std::cell::{Cell, RefCell};
 use std::mem::forget;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,24 +22,10 @@ use nearlock::process::{Setting, set_setting, setting, thread_id};
 use nearlock_core::schedule::Sections;
 use nearlock_os::Os;
 
+use helpers::{elsewhere, mistake};
+
 const THREADS: usize = 4;
 const ROUNDS: u32 = if cfg!(miri) { 20 } else { 2000 };
-
-/// What debug assertions say of a mistake; nothing without them.
-fn mistake(says: &str, act: impl FnOnce()) {
-    if !cfg!(debug_assertions) {
-        return;
-    }
-    let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("a mistake that nobody has found");
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or(panic.downcast_ref::<&str>().copied()).expect("a panic with a text");
-    assert!(said.contains(says), "{said}");
-}
-
-/// What another thread finds.
-fn elsewhere<R: Send>(act: impl FnOnce() -> R + Send) -> R {
-    thread::scope(|scope| scope.spawn(act).join().unwrap())
-}
 
 fn counts<R: lock_api::RawMutex + Send + Sync>() {
     let lock = lock_api::Mutex::<R, u32>::new(0);
@@ -355,10 +342,12 @@ fn the_end_of_a_lock_that_is_held_is_found() {
     in_use(|| destroyed(Sx::new(()), |lock| forget(lock.read())));
     in_use(|| destroyed(LockMgr::new(()), |lock| forget(lock.write())));
     in_use(|| destroyed(LockMgr::new(()), |lock| forget(lock.read())));
-    elsewhere(|| in_use(|| destroyed(SpinMtx::new(()), |lock| forget(lock.lock()))));
+    in_use(|| destroyed(SpinMtx::new(()), |lock| elsewhere(|| forget(lock.lock()))));
     in_use(|| destroyed(Mtx::new(()), |lock| elsewhere(|| forget(lock.lock()))));
     let mine = destroyed(Mtx::new(7), |lock| forget(lock.lock()));
     assert_eq!(mine, 7, "as in the kernel its holder may destroy a mutex");
+    assert_eq!(destroyed(SpinMtx::new(8), |lock| forget(lock.lock())), 8, "and a spin mutex");
+    assert_eq!(<Os>::section_depth(), 0, "and leaves its section");
     assert_eq!(destroyed(LockMgr::new(7), |_| ()), 7);
 }
 

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 
 use nearlock_core::classic::ttas::TtasLock;
+use nearlock_core::freebsd::lockmgr::LockMgr;
 use nearlock_core::freebsd::mtx::{CONTESTED, Mtx};
 use nearlock_core::freebsd::rw::Rw;
 use nearlock_core::freebsd::rwsx::{Kind, RwSx, WRITE_WAITERS};
+use nearlock_core::freebsd::spin_mtx::SpinMtx;
 use nearlock_core::freebsd::sx::Sx;
 use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
 use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
@@ -46,6 +48,7 @@ type WordRw = Rw<Os, NotAdaptive>;
 /// Held by bias, if there is membarrier.
 type EagerMutex = NearBiasedMutex<Os, Eager>;
 type WordSx = Sx<Os, NotAdaptive>;
+type WordLockMgr = LockMgr<Os, NotAdaptive>;
 
 /// A pointer to a lock, for another thread.
 struct Last<L>(*const L);
@@ -105,6 +108,9 @@ fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
         is_freed_by_the_last(WordRw::lock_shared, WordRw::unlock_shared, is_waited_for);
         is_freed_by_the_last(WordSx::lock, WordSx::unlock, is_waited_for);
         is_freed_by_the_last(WordSx::lock_shared, WordSx::unlock_shared, is_waited_for);
+        is_freed_by_the_last(WordLockMgr::lock, WordLockMgr::unlock, WordLockMgr::has_waiters);
+        is_freed_by_the_last(WordLockMgr::lock_shared, WordLockMgr::unlock_shared, WordLockMgr::has_waiters);
+        is_freed_by_the_last(SpinMtx::<Os>::lock, SpinMtx::<Os>::unlock, may_be_waited_for);
         is_freed_by_the_last(NearMutex::<Os>::lock, NearMutex::<Os>::unlock, may_be_waited_for);
         is_freed_by_the_last(EagerMutex::lock, EagerMutex::unlock, may_be_waited_for);
     }

@@ -12,7 +12,8 @@ use crate::raw::Nodeless;
 
 /// Locking a mutex with an error instead of a wait for oneself.
 ///
-/// The kernel takes it for a mistake to lock what one holds, and stops; where a program cannot know, it asks here.
+/// The kernel takes it for a mistake to lock what one holds, and stops; where a program cannot know, it asks here. Not of a
+/// [`RecursiveMutex`](super::RecursiveMutex), of which that is no mistake.
 ///
 /// ```
 /// use nearlock::freebsd::{Checked, LockError, Mtx};
@@ -116,7 +117,7 @@ pub trait RwChecked {
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller writes it.
+    /// [`LockError::Deadlock`], if the caller writes it and must not again.
     fn write_checked(&self) -> Result<Self::WriteGuard<'_>, LockError>;
 
     /// As `try_read`.
@@ -130,7 +131,7 @@ pub trait RwChecked {
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller writes it; [`LockError::Busy`], if anybody else does, or reads.
+    /// [`LockError::Deadlock`], if the caller writes it and must not again; [`LockError::Busy`], if anybody else does, or reads.
     fn try_write_checked(&self) -> Result<Self::WriteGuard<'_>, LockError>;
 }
 

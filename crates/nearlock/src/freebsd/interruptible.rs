@@ -56,7 +56,7 @@ pub trait Interruptible {
     ///
     /// # Errors
     ///
-    /// [`LockError::Interrupted`]; [`LockError::Deadlock`], if the caller writes it.
+    /// [`LockError::Interrupted`]; [`LockError::Deadlock`], if the caller writes it and must not again.
     fn write_sig(&self, by: &Cancellation) -> Result<Self::WriteGuard<'_>, LockError>;
 
     /// Waits for so long until it may read.
@@ -70,7 +70,7 @@ pub trait Interruptible {
     ///
     /// # Errors
     ///
-    /// [`LockError::TimedOut`]; [`LockError::Deadlock`], if the caller writes it.
+    /// [`LockError::TimedOut`]; [`LockError::Deadlock`], if the caller writes it and must not again.
     fn write_timed(&self, time: Duration) -> Result<Self::WriteGuard<'_>, LockError>;
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use nearlock_core::freebsd::lockmgr::{self, Attributes, Interlock, NoInterlock, Operation, Status};
 use nearlock_os::Os;
 
-use super::ownership::check_idle;
+use super::ownership::{check, unless_idle};
 use super::{Destroy, LockError};
 
 pub use guards::{LockMgrDisowned, LockMgrExclusiveGuard, LockMgrSharedGuard};
@@ -21,7 +21,7 @@ pub use options::LockMgrOptions;
 /// |---|---|
 /// | `lockmgr_slock`, `lockmgr_xlock` | [`read`](Self::read), [`write`](Self::write) |
 /// | `LK_SHARED`, `LK_EXCLUSIVE` with flags | [`read_with`](Self::read_with), [`write_with`](Self::write_with) |
-/// | `LK_INTERLOCK` | [`read_releasing`](Self::read_releasing), [`write_releasing`](Self::write_releasing) |
+/// | `LK_INTERLOCK` | [`read_releasing`](Self::read_releasing), [`write_releasing`](Self::write_releasing), [`drain_releasing`](Self::drain_releasing), [`upgrade_releasing`](LockMgrSharedGuard::upgrade_releasing); what never waits has no need of it |
 /// | `LK_UPGRADE`, `LK_TRYUPGRADE` | [`LockMgrSharedGuard::upgrade`], [`try_upgrade`](LockMgrSharedGuard::try_upgrade) |
 /// | `LK_DOWNGRADE`, `lockmgr_disown` | [`LockMgrExclusiveGuard::downgrade`], [`disown`](LockMgrExclusiveGuard::disown) |
 /// | `LK_DRAIN` | [`drain`](Self::drain) |
@@ -127,7 +127,7 @@ impl<T: ?Sized> LockMgr<T> {
     ///
     /// # Panics
     ///
-    /// If the caller holds it exclusively: [`write_with`](Self::write_with) has an error then, without debug assertions.
+    /// If the caller holds it exclusively.
     pub fn write(&self) -> LockMgrExclusiveGuard<'_, T> {
         self.write_with(&LockMgrOptions::new()).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -210,6 +210,35 @@ impl<T: ?Sized> LockMgr<T> {
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
+    /// As [`drain`](Self::drain), and drops `held`, the guard of another lock: before it sleeps, at the latest on return, whatever the
+    /// outcome.
+    ///
+    /// ```
+    /// use nearlock::freebsd::{Destroy, LockMgr, LockMgrOptions, Mtx};
+    ///
+    /// let (index, file) = (Mtx::new(vec!["file"]), LockMgr::new("text"));
+    /// let mut names = index.lock();
+    /// // Nobody finds it any more; those who have found it come to their end, for which they may need the index.
+    /// names.clear();
+    /// let last = file.drain_releasing(&LockMgrOptions::new(), names)?;
+    /// assert!(index.lock().is_empty());
+    /// drop(last);
+    /// assert_eq!(file.destroy(), "text");
+    /// # Ok::<(), nearlock::freebsd::LockError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn drain_releasing<G>(
+        &self,
+        options: &LockMgrOptions<'_>,
+        held: G,
+    ) -> Result<LockMgrExclusiveGuard<'_, T>, LockError> {
+        self.perform(Operation::Drain, options, || drop(held))?;
+        Ok(LockMgrExclusiveGuard::new(self))
+    }
+
     /// Who holds it. Stale by the time it is known, unless it is the caller.
     pub fn status(&self) -> Status {
         self.raw.status()
@@ -241,7 +270,7 @@ impl<T> Destroy for LockMgr<T> {
     type Value = T;
 
     fn destroy(self) -> T {
-        check_idle(&self.raw, self.raw.destroy());
+        check(unless_idle(&self.raw, self.raw.destroy()));
         self.into_inner()
     }
 }

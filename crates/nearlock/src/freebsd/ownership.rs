@@ -4,10 +4,11 @@ use nearlock_core::freebsd::mtx::{InUse, Mtx};
 use nearlock_core::freebsd::rwsx::{Kind, RwSx};
 use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
 use nearlock_core::freebsd::tuning::Tuning;
-use nearlock_core::raw::RawTryLock;
-use nearlock_core::schedule::ThreadId;
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
+use nearlock_core::schedule::{Sections, ThreadId};
 use nearlock_os::Os;
 
+use super::RawRecursiveLock;
 use crate::lock_api::{Mutex, RwLock};
 use crate::raw::Nodeless;
 
@@ -78,18 +79,34 @@ pub trait Destroy {
     fn destroy(self) -> Self::Value;
 }
 
-fn check(end: Result<(), InUse>) {
+/// What comes of its end is a mistake, or nothing.
+pub(super) fn check(end: Result<(), InUse>) {
     debug_assert!(end.is_ok(), "destroys a lock that is in use: {end:?}");
 }
 
-/// Of a lock whose waiters may give up.
-pub(super) fn check_idle(lock: &impl RawTryLock, end: Result<(), InUse>) {
+/// The same of a lock whose waiters may give up.
+pub(super) fn unless_idle(lock: &impl RawTryLock, end: Result<(), InUse>) -> Result<(), InUse> {
     // They may have left their bits behind; nobody waits, since nobody else knows the lock.
-    let is_idle = end == Err(InUse::Contested) && !lock.is_locked();
-    check(if is_idle { Ok(()) } else { end });
+    if end == Err(InUse::Contested) && !lock.is_locked() { Ok(()) } else { end }
 }
 
-impl<K: Tuning, T> Destroy for Mutex<Nodeless<Mtx<Os, K>>, T> {
+/// The end of a spin mutex, for which core has none: as that of a mutex. Its holder leaves the section too.
+pub(super) fn end_spin<K: Tuning, D: LongSpin>(lock: &SpinMtx<Os, K, D>) -> Result<(), InUse> {
+    if !lock.is_owned() {
+        return if lock.is_locked() { Err(InUse::Held) } else { Ok(()) };
+    }
+    if lock.is_recursed() {
+        return Err(InUse::Recursed);
+    }
+    // A thread that has ended, and had the caller's name, may have left it locked: its section is gone.
+    if <Os>::section_depth() > 0 {
+        // SAFETY: the caller holds it, once, and has forgotten the guard.
+        unsafe { lock.unlock(&()) };
+    }
+    Ok(())
+}
+
+impl<L: RawRecursiveLock, T> Destroy for Mutex<Nodeless<L>, T> {
     type Value = T;
 
     fn destroy(self) -> T {
@@ -99,24 +116,12 @@ impl<K: Tuning, T> Destroy for Mutex<Nodeless<Mtx<Os, K>>, T> {
     }
 }
 
-impl<K: Tuning, D: LongSpin, T> Destroy for Mutex<Nodeless<SpinMtx<Os, K, D>>, T> {
+impl<L: RawRecursiveLock + RawRwLock<Node = ()>, T> Destroy for RwLock<Nodeless<L>, T> {
     type Value = T;
 
     fn destroy(self) -> T {
         // SAFETY: as above.
-        let is_held = unsafe { self.raw() }.0.is_locked();
-        check(if is_held { Err(InUse::Held) } else { Ok(()) });
-        self.into_inner()
-    }
-}
-
-impl<K: Tuning, S: Kind, T> Destroy for RwLock<Nodeless<RwSx<Os, K, S>>, T> {
-    type Value = T;
-
-    fn destroy(self) -> T {
-        // SAFETY: as above.
-        let lock = unsafe { &self.raw().0 };
-        check_idle(lock, lock.destroy());
+        check(unsafe { self.raw() }.0.destroy());
         self.into_inner()
     }
 }

@@ -15,15 +15,18 @@ use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::freebsd::mtx::Mtx;
+use nearlock_core::freebsd::mtx::{InUse, Mtx};
 use nearlock_core::freebsd::rwsx::{Kind, RwSx};
 use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
 use nearlock_core::freebsd::tuning::Tuning;
 #[cfg(doc)]
 use nearlock_core::raw::RawLock;
-use nearlock_core::raw::RawTryLock;
+use nearlock_core::raw::{RawTimedLock, RawTryLock};
+use nearlock_core::waiter::{GaveUp, Limit};
 use nearlock_os::Os;
 
+use super::Destroy;
+use super::ownership::{check, end_spin, unless_idle};
 #[cfg(doc)]
 use crate::lock_api;
 use crate::raw::Unlocked;
@@ -54,10 +57,17 @@ pub unsafe trait RawRecursiveLock: RawTryLock<Node = ()> + Unlocked {
 
     /// How often the holder has locked it again. Of its holder's interest only.
     fn depth(&self) -> u32;
+
+    /// Ends its use. Nobody but the caller knows it any more.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be destroyed: a mistake, after which it may be dropped all the same.
+    fn destroy(&self) -> Result<(), InUse>;
 }
 
 macro_rules! recursive {
-    ($([$($parameter:tt)*] $lock:ty, $try_lock:expr;)*) => {
+    ($([$($parameter:tt)*] $lock:ty, $try_lock:expr, $destroy:expr;)*) => {
         // SAFETY: the lock's own promise.
         $(unsafe impl<$($parameter)*> RawRecursiveLock for $lock {
             unsafe fn lock_recursive(&self) {
@@ -78,15 +88,20 @@ macro_rules! recursive {
             fn depth(&self) -> u32 {
                 self.depth()
             }
+
+            fn destroy(&self) -> Result<(), InUse> {
+                let destroy: fn(&Self) -> Result<(), InUse> = $destroy;
+                destroy(self)
+            }
         })*
     };
 }
 
 recursive! {
-    [K: Tuning] Mtx<Os, K>, Self::try_lock_recursive;
+    [K: Tuning] Mtx<Os, K>, Self::try_lock_recursive, Self::destroy;
     // SAFETY: the caller's.
-    [K: Tuning, D: LongSpin] SpinMtx<Os, K, D>, |lock| unsafe { lock.try_lock(&()) };
-    [K: Tuning, S: Kind] RwSx<Os, K, S>, Self::try_lock_recursive;
+    [K: Tuning, D: LongSpin] SpinMtx<Os, K, D>, |lock| unsafe { lock.try_lock(&()) }, end_spin;
+    [K: Tuning, S: Kind] RwSx<Os, K, S>, Self::try_lock_recursive, |lock| unless_idle(lock, lock.destroy());
 }
 
 /// A number of the calling thread that no other one ever has: unlike the name in the lock's word, which the next thread gets.
@@ -128,6 +143,22 @@ impl<L: RawRecursiveLock> Exclusive<L> {
         // SAFETY: the node is (); the guard unlocks; so below.
         unsafe { self.raw.lock_recursive() };
         self.note_holder();
+    }
+
+    /// Locks it within a limit, or again.
+    fn enter_within(&self, limit: &Limit<'_, Os>) -> Result<(), GaveUp>
+    where
+        L: RawTimedLock<Platform = Os>,
+    {
+        if self.raw.is_owned() {
+            // Without a wait.
+            self.enter();
+            return Ok(());
+        }
+        // SAFETY: as above.
+        unsafe { self.raw.lock_within(&(), limit) }?;
+        self.note_holder();
+        Ok(())
     }
 
     /// The caller holds it.
@@ -241,6 +272,22 @@ impl<L: RawRecursiveLock, T: ?Sized> RecursiveMutex<L, T> {
     /// What it protects: nobody can hold it by a guard.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.value
+    }
+}
+
+/// ```
+/// use nearlock::freebsd::{Destroy, RecursiveMtx};
+///
+/// let total = RecursiveMtx::new(5);
+/// assert_eq!(*total.lock(), 5);
+/// assert_eq!(total.destroy(), 5);
+/// ```
+impl<L: RawRecursiveLock, T> Destroy for RecursiveMutex<L, T> {
+    type Value = T;
+
+    fn destroy(self) -> T {
+        check(self.lock.raw.destroy());
+        self.into_inner()
     }
 }
 

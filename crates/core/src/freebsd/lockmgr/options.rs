@@ -158,7 +158,8 @@ pub enum Bypass {
     Caller,
 }
 
-/// How something is asked for. A free lock is acquired whatever they say.
+/// How something is asked for. A lock that is free, and that nobody waits for, is acquired whatever they say. If somebody may, who must
+/// not sleep and would have it exclusively is told that it is busy, though it is free: only the chain tells, and it does not lock that.
 ///
 /// ```
 /// use nearlock_core::freebsd::lockmgr::Options;

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 
-use nearlock_core::freebsd::lockmgr::{NoInterlock, Operation, Options};
+use nearlock_core::freebsd::lockmgr::{Interlock, NoInterlock, Operation, Options};
 
 use super::{LockMgr, LockMgrOptions};
 use crate::freebsd::LockError;
@@ -48,9 +48,10 @@ fn perform<T: ?Sized>(
     lock: &LockMgr<T>,
     operation: Operation,
     options: &LockMgrOptions<'_>,
+    interlock: impl Interlock,
 ) -> Result<(), LockError> {
     // SAFETY: a guard, which ends with this, holds it.
-    Ok(unsafe { lock.raw.perform(operation, &options.begin(), NoInterlock) }?)
+    Ok(unsafe { lock.raw.perform(operation, &options.begin(), interlock) }?)
 }
 
 fn release<T: ?Sized>(lock: &LockMgr<T>) {
@@ -80,7 +81,35 @@ impl<'a, T: ?Sized> LockMgrSharedGuard<'a, T> {
     /// As the options say, if others share.
     pub fn upgrade(self, options: &LockMgrOptions<'_>) -> Result<LockMgrExclusiveGuard<'a, T>, LockError> {
         let lock = self.into_lock();
-        perform(lock, Operation::Upgrade, options)?;
+        perform(lock, Operation::Upgrade, options, NoInterlock)?;
+        Ok(LockMgrExclusiveGuard::new(lock))
+    }
+
+    /// As [`upgrade`](Self::upgrade), and drops `held`, the guard of another lock: before it sleeps, at the latest on return, whatever the
+    /// outcome. It does not spin then.
+    ///
+    /// ```
+    /// use nearlock::freebsd::{LockMgr, LockMgrOptions, Mtx};
+    ///
+    /// let (index, file) = (Mtx::new(vec!["file"]), LockMgr::new(0));
+    /// let (names, reads) = (index.lock(), file.read());
+    /// assert_eq!((names.len(), *reads), (1, 0));
+    /// // Who else reads the file may need the index to come to its end.
+    /// *reads.upgrade_releasing(&LockMgrOptions::new(), names)? += 1;
+    /// assert!(index.try_lock().is_some());
+    /// # Ok::<(), nearlock::freebsd::LockError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn upgrade_releasing<G>(
+        self,
+        options: &LockMgrOptions<'_>,
+        held: G,
+    ) -> Result<LockMgrExclusiveGuard<'a, T>, LockError> {
+        let lock = self.into_lock();
+        perform(lock, Operation::Upgrade, options, || drop(held))?;
         Ok(LockMgrExclusiveGuard::new(lock))
     }
 
@@ -91,7 +120,7 @@ impl<'a, T: ?Sized> LockMgrSharedGuard<'a, T> {
     /// The guard as it was, if others share (`EBUSY`).
     pub fn try_upgrade(self) -> Result<LockMgrExclusiveGuard<'a, T>, Self> {
         let lock = self.into_lock();
-        match perform(lock, Operation::TryUpgrade, &LockMgrOptions::new()) {
+        match perform(lock, Operation::TryUpgrade, &LockMgrOptions::new(), NoInterlock) {
             Ok(()) => Ok(LockMgrExclusiveGuard::new(lock)),
             Err(_) => Err(Self::new(lock)),
         }
@@ -112,7 +141,7 @@ impl<'a, T: ?Sized> LockMgrExclusiveGuard<'a, T> {
     /// Makes it shared, with nobody in between. Those that sleep to share it sleep on until a release.
     pub fn downgrade(self) -> LockMgrSharedGuard<'a, T> {
         let lock = self.into_lock();
-        let downgraded = perform(lock, Operation::Downgrade, &LockMgrOptions::new());
+        let downgraded = perform(lock, Operation::Downgrade, &LockMgrOptions::new(), NoInterlock);
         debug_assert!(downgraded.is_ok(), "a downgrade does not fail");
         LockMgrSharedGuard::new(lock)
     }

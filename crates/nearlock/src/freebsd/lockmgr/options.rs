@@ -8,7 +8,8 @@ use nearlock_os::Os;
 use crate::Cancellation;
 use crate::raw::timed::within;
 
-/// How a [`LockMgr`](super::LockMgr) is asked for. What is free is had whatever they say.
+/// How a [`LockMgr`](super::LockMgr) is asked for. What is free, and what nobody waits for, is had whatever they say. If somebody may wait
+/// for it, [`no_wait`](Self::no_wait) does not get it exclusively though it is free.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,7 +42,8 @@ impl<'a> LockMgrOptions<'a> {
         Self { options: Options::new().adaptive(), time: None }
     }
 
-    /// Not to wait: [`LockError::Busy`](super::LockError::Busy) (`LK_NOWAIT`).
+    /// Not to wait: [`LockError::Busy`](super::LockError::Busy) (`LK_NOWAIT`). That is said of a free lock too, if those who have waited
+    /// for it may still be there.
     pub const fn no_wait(mut self) -> Self {
         self.options = self.options.no_wait();
         self

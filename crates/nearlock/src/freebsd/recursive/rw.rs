@@ -1,5 +1,7 @@
 //! Locks with readers whose writer may write again.
 
+mod asked;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,6 +14,8 @@ use nearlock_core::raw::RawRwLock;
 use nearlock_os::Os;
 
 use super::{Exclusive, RawRecursiveLock};
+use crate::freebsd::Destroy;
+use crate::freebsd::ownership::check;
 
 /// A reader-writer lock around data that its writer may lock again, as by `RW_RECURSE` and `SX_RECURSE`: as many guards must end.
 ///
@@ -111,6 +115,15 @@ impl<K: Tuning, S: Kind, T: ?Sized> RecursiveRwLock<RwSx<Os, K, S>, T> {
     /// What it protects: nobody can hold it by a guard.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
+    }
+}
+
+impl<L: RawRecursiveLock, T> Destroy for RecursiveRwLock<L, T> {
+    type Value = T;
+
+    fn destroy(self) -> T {
+        check(self.lock.raw.destroy());
+        self.into_inner()
     }
 }
 
