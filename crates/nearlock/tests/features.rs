@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nearlock::classic::{McsLock, RawTtasLock};
 use nearlock::freebsd::{RawMtx, RawRw};
-use nearlock::linux::{RawCnaLock, RawMutex, RawRwSem, RawSpinLock, RwSem, SpinLock};
+use nearlock::linux::{RawCnaLock, RawCounterMutex, RawMutex, RawRwSem, RawSpinLock, RwSem, SpinLock};
 use nearlock::lock_api_04;
 use nearlock::raw::Nodeless;
 
@@ -43,6 +43,7 @@ fn code_for_lock_api_04_takes_our_raw_locks() {
     static SPIN: Counter<RawSpinLock> = Counter::new();
     static CNA: Counter<RawCnaLock> = Counter::new();
     static MUTEX: Counter<RawMutex> = Counter::new();
+    static COUNTER: Counter<RawCounterMutex> = Counter::new();
     static TTAS: Counter<Nodeless<RawTtasLock>> = Counter::new();
     static MTX: Counter<RawMtx> = Counter::new();
     static NEAR: Counter<nearlock::RawMutex> = Counter::new();
@@ -50,6 +51,7 @@ fn code_for_lock_api_04_takes_our_raw_locks() {
     check(&NEAR);
     check(&CNA);
     check(&MUTEX);
+    check(&COUNTER);
     check(&TTAS);
     check(&MTX);
 }
