@@ -398,6 +398,9 @@ subjects! {
         READERS_SETTINGS;
     "freebsd-rw-hard-preread" FreeBsd [rw] rw::Rw<P, freebsd::PreReadHardPath>,
         "freebsd-rw-no-preread whose waiting writers read before they write", Unbounded, READERS_SETTINGS;
+    "freebsd-rw-lock-preread" FreeBsd [rw] rw::Rw<P, freebsd::PreReadLock>,
+        "freebsd-rw-hard-preread whose writers read before they write, and do not when they unlock", Unbounded,
+        READERS_SETTINGS;
     "freebsd-rw-fast-preread" FreeBsd [rw] rw::Rw<P, freebsd::PreReadFastPath>,
         "freebsd-rw-no-preread whose writers' fast paths read before they write", Unbounded, READERS_SETTINGS;
     "freebsd-rw-preread" FreeBsd [rw] rw::Rw<P, freebsd::PreReadEverywhere>,
@@ -412,6 +415,9 @@ subjects! {
         READERS_SETTINGS;
     "freebsd-sx-hard-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::PreReadHardPath>,
         "freebsd-sx-no-preread whose waiting writers read before they write", Unbounded, READERS_SETTINGS;
+    "freebsd-sx-lock-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::PreReadLock>,
+        "freebsd-sx-hard-preread whose writers read before they write, and do not when they unlock", Unbounded,
+        READERS_SETTINGS;
     "freebsd-sx-fast-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::PreReadFastPath>,
         "freebsd-sx-no-preread whose writers' fast paths read before they write", Unbounded, READERS_SETTINGS;
     "freebsd-sx-preread" FreeBsd [rw timed] sx::Sx<P, freebsd::PreReadEverywhere>,

@@ -19,6 +19,9 @@ use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
 use nearlock::raw::{RawLock, RawTryLock};
 use nearlock::{classic, linux};
 use nearlock_core::freebsd::mtx::Mtx;
+use nearlock_core::freebsd::rw::Rw;
+use nearlock_core::freebsd::spin_mtx::SpinMtx;
+use nearlock_core::freebsd::sx::Sx;
 use nearlock_core::linux::qspinlock::{Fifo, QSpinLock, WholeWord};
 use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::{Spin, Wait};
@@ -95,6 +98,9 @@ operations! {
     cna_lock cna_try_lock cna_unlock: linux::RawCnaV15Lock, ByteRelease;
     cna_v13_lock cna_v13_try_lock cna_v13_unlock: linux::RawCnaV13Lock, ByteRelease;
     freebsd_mtx_lock freebsd_mtx_try_lock freebsd_mtx_unlock: Mtx<Os>, locks::Owned;
+    freebsd_spin_mtx_lock freebsd_spin_mtx_try_lock freebsd_spin_mtx_unlock: SpinMtx<Os>, locks::SpinOwned;
+    freebsd_rw_lock freebsd_rw_try_lock freebsd_rw_unlock: Rw<Os>, locks::Written;
+    freebsd_sx_lock freebsd_sx_try_lock freebsd_sx_unlock: Sx<Os>, locks::Written;
     near_mutex_lock near_mutex_try_lock near_mutex_unlock: NearMutex<Os>, locks::PlainRelease;
     control_lock control_try_lock control_unlock: locks::Control, locks::Tas;
 }
@@ -207,6 +213,9 @@ pub mod sizes {
         cna: linux::RawCnaV15Lock;
         cna_v13: linux::RawCnaV13Lock;
         freebsd_mtx: Mtx<Os>;
+        freebsd_spin_mtx: SpinMtx<Os>;
+        freebsd_rw: Rw<Os>;
+        freebsd_sx: Sx<Os>;
         near_mutex: NearMutex<Os>;
         fifo_spin_lock: FifoSpinLock<()>;
         spin_lock: SpinLock<()>;

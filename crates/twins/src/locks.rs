@@ -1,6 +1,7 @@
 //! The twins. Their fast paths are what one would write for one lock only. Their slow paths need only be right,
 //! not good: nobody runs them.
 
+mod owners;
 mod plain;
 mod queues;
 mod words;
@@ -14,9 +15,8 @@ use std::sync::atomic::{AtomicU16, AtomicU32};
 use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
-use nearlock_core::schedule::Schedule;
-use nearlock_os::Os;
 
+pub use owners::{Owned, SpinOwned, Written};
 pub use plain::PlainRelease;
 pub use queues::{Clh, Mcs, McsNode};
 pub use words::{RELEASED, release_low_byte, release_low_half};
@@ -268,71 +268,6 @@ unsafe impl RawTryLock for WakingRelease {
     }
 }
 
-/// A word that names its owner, and one for how often it has locked it: FreeBSD's mutex without its chain.
-#[derive(Default)]
-pub struct Owned {
-    word: AtomicU32,
-    depth: AtomicU32,
-}
-
-/// The caller, as the word has it.
-#[inline]
-fn me() -> u32 {
-    <Os>::thread_id().get() << 3
-}
-
-impl Owned {
-    #[cold]
-    #[inline(never)]
-    fn lock_slow(&self, me: u32, _found: u32) {
-        while self.word.compare_exchange(0, me, Acquire, Relaxed).is_err() {
-            yield_now();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn unlock_slow(&self, me: u32, _found: u32) {
-        while self.depth.load(Relaxed) == 0 && self.word.compare_exchange(me, 0, Release, Relaxed).is_err() {
-            yield_now();
-        }
-    }
-}
-
-// SAFETY: only the exchange from 0 acquires.
-unsafe impl RawLock for Owned {
-    type Node = ();
-    #[inline]
-    unsafe fn lock(&self, _node: &()) {
-        let me = me();
-        if let Err(found) = self.word.compare_exchange_weak(0, me, Acquire, Relaxed) {
-            self.lock_slow(me, found);
-        }
-    }
-    #[inline]
-    unsafe fn unlock(&self, _node: &()) {
-        let me = me();
-        if let Err(found) = self.word.compare_exchange_weak(me, 0, Release, Relaxed) {
-            self.unlock_slow(me, found);
-        }
-    }
-}
-
-// SAFETY: as above.
-unsafe impl RawTryLock for Owned {
-    #[inline]
-    unsafe fn try_lock(&self, _node: &()) -> bool {
-        let me = me();
-        loop {
-            match self.word.compare_exchange_weak(0, me, Acquire, Relaxed) {
-                Ok(_) => return true,
-                Err(0) => {}
-                Err(_) => return false,
-            }
-        }
-    }
-}
-
 /// A number under a lock.
 #[derive(Default)]
 pub struct Guarded<L> {
@@ -453,6 +388,8 @@ mod tests {
         excludes::<WholeRelease>();
         excludes::<WakingRelease>();
         excludes::<Owned>();
+        excludes::<SpinOwned>();
+        excludes::<Written>();
         excludes::<PlainRelease>();
         excludes::<Control>();
     }

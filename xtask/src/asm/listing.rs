@@ -2,11 +2,12 @@
 //!
 //! The *fast path* of a function is whatever can be executed on a way from its beginning to a return without
 //! waiting and without a call. A way through a slow path that is out of line does not count, nor one through a
-//! loop that pauses; both outcomes of an attempt do. Two calls count as instructions: an atomic one of processors that may not
-//! have it, and the question who the caller is, for locks that name their owner (`WHO`).
+//! loop that pauses; both outcomes of an attempt do. Three calls count as instructions: an atomic one of processors that may not
+//! have it; the question who the caller is, for locks that name their owner (`WHO`); and that where the caller's own data is
+//! (`OWN`), for locks whose holder is in a section.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::{fmt, mem};
 
 /// What listings say in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,7 @@ impl Listing {
     pub fn parse(text: &str, processor: Processor) -> Self {
         let mut listing = Self { functions: BTreeMap::new(), aliases: BTreeMap::new() };
         let mut symbol = String::new();
+        let mut asks_for_own = false;
         for line in text.lines() {
             let line = processor.without_comment(line);
             if let Some((alias, of)) = alias(line) {
@@ -92,7 +94,12 @@ impl Listing {
                 } else {
                     symbol = label.to_owned();
                 }
-            } else if let Some(instruction) = processor.instruction(line) {
+            } else if line.trim_start().starts_with(OWN_CALL_NEXT) {
+                asks_for_own = true;
+            } else if let Some(mut instruction) = processor.instruction(line) {
+                if mem::take(&mut asks_for_own) {
+                    instruction.flow = Flow::Next;
+                }
                 listing.functions.entry(symbol.clone()).or_default().instructions.push(instruction);
             }
         }
@@ -258,6 +265,11 @@ impl Processor {
 /// The function that says who the caller is, in its mangled name.
 const WHO: &str = "11nearlock_os6thread2id";
 
+/// The function that says where data of the calling thread is.
+const OWN: &str = "__tls_get_addr";
+/// What stands before the call that does so on Arm: the function is in a register.
+const OWN_CALL_NEXT: &str = ".tlsdesccall";
+
 fn is_local(target: &str) -> bool {
     target.starts_with(".L")
 }
@@ -267,7 +279,7 @@ fn x86_flow(mnemonic: &str, target: &str) -> Flow {
         "ret" | "retq" => Flow::Return,
         "jmp" if is_local(target) => Flow::Jump(target.to_owned()),
         "pause" | "ud2" => Flow::Away,
-        _ if mnemonic.starts_with("call") && target.contains(WHO) => Flow::Next,
+        _ if mnemonic.starts_with("call") && (target.contains(WHO) || target.starts_with(OWN)) => Flow::Next,
         _ if mnemonic.starts_with("jmp") || mnemonic.starts_with("call") => Flow::Away,
         _ if mnemonic.starts_with('j') && is_local(target) => Flow::Branch(target.to_owned()),
         _ if mnemonic.starts_with('j') => Flow::BranchAway,

@@ -13,6 +13,7 @@ macro_rules! each_preset {
         $($of)::+::<tuning::Preloaded>();
         $($of)::+::<tuning::LinearBackoff2016>();
         $($of)::+::<tuning::Fcmpset2017>();
+        $($of)::+::<tuning::KeptSpinner2018>();
     }};
 }
 

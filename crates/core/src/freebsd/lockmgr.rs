@@ -77,6 +77,7 @@ mod options;
 mod shared;
 
 use core::marker::PhantomData;
+use core::mem;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::Host;
@@ -221,6 +222,11 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
     ///
     /// Why it was not done. The caller holds what it held before, but for [`Operation::Upgrade`], after which it holds nothing.
     ///
+    /// # Panics
+    ///
+    /// If the release of the interlock does: an acquisition or [`Operation::Upgrade`] has failed then, as with an error;
+    /// whatever else was asked for is done.
+    ///
     /// # Safety
     ///
     /// For an acquisition as [`lock`](crate::raw::RawLock::lock) and [`lock_shared`](crate::raw::RawRwLock::lock_shared), if it succeeds; the sections of one thread may lie
@@ -233,6 +239,31 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         interlock: impl Interlock,
     ) -> Result<(), Failure> {
         let mut interlock = Held::new(interlock);
+        let done = self.perform_holding(operation, options, &mut interlock);
+        if done.is_ok() && interlock.is_held() {
+            self.release_interlock(operation, interlock);
+        }
+        done
+    }
+
+    /// Releases the interlock after the operation. If that panics, the lock is not left to somebody who does not know of it.
+    fn release_interlock<I: Interlock>(&self, operation: Operation, mut interlock: Held<I>) {
+        use Operation::{Downgrade, Drain, Exclusive, Shared, TryUpgrade, Unlock, Upgrade};
+        let acquired = match operation {
+            Shared | Exclusive | Upgrade | Drain => Some(Acquired(self)),
+            TryUpgrade | Downgrade | Unlock => None,
+        };
+        interlock.release();
+        mem::forget(acquired);
+    }
+
+    /// As [`perform`](Self::perform), but that the interlock may be held when it returns.
+    fn perform_holding<I: Interlock>(
+        &self,
+        operation: Operation,
+        options: &Options<'_, P>,
+        interlock: &mut Held<I>,
+    ) -> Result<(), Failure> {
         let operation = match (self.attributes.sharing, operation) {
             (Sharing::Disabled, Operation::Shared) => Operation::Exclusive,
             (Sharing::Disabled, Operation::Upgrade | Operation::TryUpgrade | Operation::Downgrade) => {
@@ -243,9 +274,9 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
             (_, operation) => operation,
         };
         match operation {
-            Operation::Shared => self.share(options, &mut interlock),
-            Operation::Exclusive => self.own(options, &mut interlock),
-            Operation::Upgrade => self.upgrade(options, &mut interlock),
+            Operation::Shared => self.share(options, interlock),
+            Operation::Exclusive => self.own(options, interlock),
+            Operation::Upgrade => self.upgrade(options, interlock),
             Operation::TryUpgrade => self.try_upgrade(),
             Operation::Downgrade => {
                 debug_assert!(options.is_patient(), "neither waits nor sleeps");
@@ -257,7 +288,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 self.release();
                 Ok(())
             }
-            Operation::Drain => self.drain(options, &mut interlock),
+            Operation::Drain => self.drain(options, interlock),
         }
     }
 
@@ -390,6 +421,15 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
             chain.take_all(Queue::Shared, &mut chosen);
         }
         chain.wake(chosen);
+    }
+}
+
+/// What has been acquired: dropped, it is released.
+struct Acquired<'a, P: Host, T: Tuning>(&'a LockMgr<P, T>);
+
+impl<P: Host, T: Tuning> Drop for Acquired<'_, P, T> {
+    fn drop(&mut self) {
+        self.0.release();
     }
 }
 

@@ -207,6 +207,10 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
     /// Does what is to be done between two attempts; what the word is then.
     fn bide(&self, seen: u32, pace: &mut Pace) -> u32 {
         let Some(owner) = owner_of(seen) else {
+            if seen == DESTROYED {
+                // A mistake that no debug assertion has found, and a wait without end: others may have the processor.
+                P::give_way();
+            }
             // A lost race. With the value found it is tried again; else the word was read before it, or after the other's
             // release, and only the chain tells.
             return if T::CAS_VALUE == CasValue::Found {

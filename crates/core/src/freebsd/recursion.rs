@@ -34,6 +34,15 @@ impl<P: Platform> Depth<P> {
         depth
     }
 
+    /// Once less, if it is not 0; whether that was so.
+    pub fn unwind_if_deep(&self) -> bool {
+        let depth = self.get();
+        if depth != 0 {
+            self.0.store(depth - 1, Relaxed);
+        }
+        depth != 0
+    }
+
     /// Once less; how often then.
     pub fn unwind(&self) -> u32 {
         let depth = self.get() - 1;

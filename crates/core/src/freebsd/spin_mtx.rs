@@ -261,9 +261,7 @@ unsafe impl<P: Host, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T, D> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         debug_assert!(self.is_owned(), "unlocks a spin mutex that it does not hold");
-        if self.depth.get() != 0 {
-            self.depth.unwind();
-        } else {
+        if !self.depth.unwind_if_deep() {
             self.make_free();
         }
         P::leave_section();

@@ -212,5 +212,14 @@ impl Tuning for Fcmpset2017 {
     const LOCKMGR_ADAPTIVE: bool = false;
 }
 
+/// June 2018: the last reader leaves a writer's mark (May 2018), waiters try again under the chain's lock and pause for each
+/// reader (December 2017), and at an sx writers go first. What came later: those who wait for a lockmgr may spin.
+#[derive(Debug)]
+pub struct KeptSpinner2018;
+
+impl Tuning for KeptSpinner2018 {
+    const LOCKMGR_ADAPTIVE: bool = false;
+}
+
 /// The present one, by a name of its own beside the dated ones.
 pub type Current = Standard;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
 
 use nearlock_core::linux::mutex::{HANDOFF, LinuxMutex, MutexTuning, NoSpinning, PICKUP, Spinning, WAITERS};
 use nearlock_core::linux::osq::Osq;
-use nearlock_core::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Platform};
+use nearlock_core::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Park, Platform};
 use nearlock_core::raw::{RawLock, RawTimedLock};
 use nearlock_core::schedule::Schedule;
 use nearlock_core::waiter::{GaveUp, Limit};
@@ -109,6 +109,21 @@ fn mutex_mark_of_waiters_lost() {
         counting::<Loom, LinuxMutex<Words<K>, SleepsOnly>>("linux-mutex, never handed over", 2, 2, Some(2))
     }
     caught("mutex_mark_of_waiters_lost", &model::<Same>(), &model::<Forgets>(), NO_END);
+}
+
+#[test]
+fn umtx_signal_before_the_sleep() {
+    /// Who has said that it will sleep does, whatever the word is by then.
+    struct Sleeps;
+    impl Kind for Sleeps {
+        fn park(word: &LoomU32, _expected: u32) {
+            Loom::park(word, word.load_hint());
+        }
+    }
+    fn model<K: Kind>() -> Model {
+        counting::<Loom, Mutex<K>>(NAME, 2, 1, Some(3))
+    }
+    caught("umtx_signal_before_the_sleep", &model::<Same>(), &model::<Sleeps>(), NO_END);
 }
 
 const OSQ: &str = "linux/osq.rs";

@@ -1,8 +1,14 @@
 //! FreeBSD's shared-exclusive lock.
 
+use std::sync::Arc;
+
+use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::sx::Sx;
 use nearlock_core::freebsd::tuning::{StaleBits, Tuning};
+use nearlock_core::raw::RawLock;
 use nearlock_core::tuning::Standard;
+use nearlock_model::engine::{Counter, Engine, Thread};
+use nearlock_model::exclusion::Guarded;
 use nearlock_model::loom::Loom;
 use nearlock_model::model::Model;
 use nearlock_model::readers::{Act, Patience, impatient_writer};
@@ -20,4 +26,35 @@ fn sx_reader_behind_a_writer_that_gave_up() {
         impatient_writer::<Loom, Sx<Loom, T>>("freebsd-sx", Patience::Time, &[&[Act::Read]], Some(1))
     }
     caught("sx_reader_behind_a_writer_that_gave_up", &model::<Standard>(), &model::<Kernel>(), NO_END);
+}
+
+/// The first thread writes already when another comes to write, which spins for as long as it may.
+fn may_spin<T: Tuning>() -> Model {
+    Model::new("freebsd-sx: written at first; a writer that may spin", 2, Some(3), || {
+        let sleeps = || Loom::events()[LockEvent::ChainSleep as usize];
+        let (shared, before) = (Arc::new(Guarded::<Loom, Sx<Loom, T>>::default()), sleeps());
+        // SAFETY: released below.
+        unsafe { shared.lock.lock(&()) };
+        let spinning = Thread { slot: Some(1), is_patient: true, ..Thread::default() };
+        let other = {
+            let shared = shared.clone();
+            Loom::spawn(spinning, move || shared.section())
+        };
+        shared.count.add_one();
+        // SAFETY: taken above.
+        unsafe { shared.lock.unlock(&()) };
+        other.join().unwrap();
+        assert_eq!((shared.count.get(), sleeps()), (2, before), "it sleeps though the holder runs");
+    })
+}
+
+#[test]
+fn sx_spinning_the_wrong_way_round() {
+    /// Waiters spin if they should not.
+    struct Inverted;
+    impl Tuning for Inverted {
+        const ADAPTIVE: bool = !Standard::ADAPTIVE;
+    }
+    let how = "it sleeps though the holder runs";
+    caught("sx_spinning_the_wrong_way_round", &may_spin::<Standard>(), &may_spin::<Inverted>(), how);
 }

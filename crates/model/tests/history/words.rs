@@ -27,6 +27,9 @@ pub trait Kind: Send + Sync + 'static {
     fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
         word.compare_exchange(old, new, ok, err)
     }
+    fn park(word: &LoomU32, expected: u32) {
+        Loom::park(word, expected);
+    }
     /// Of 64 bits; so below.
     fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
         word.fetch_add(v, order)
@@ -77,7 +80,7 @@ unsafe impl<K: Kind> Platform for Words<K> {
 
 impl<K: Kind> Park for Words<K> {
     fn park(word: &Word<K>, expected: u32) {
-        Loom::park(&word.0, expected);
+        K::park(&word.0, expected);
     }
     fn unpark(word: *const Word<K>, n: u32) {
         Loom::unpark(word.cast(), n);

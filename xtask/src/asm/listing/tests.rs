@@ -156,6 +156,30 @@ fn functions_that_return_a_number_are_told_from_others() {
     }
 }
 
+/// A lock whose holder is in a section finds the caller's own count of them.
+#[test]
+fn the_search_for_the_callers_own_data_counts_as_an_instruction() {
+    let text = "\
+asks:
+	callq	__tls_get_addr@PLT
+	incl	(%rax)
+	retq
+
+asks_arm:
+	.tlsdesccall _ZN11nearlock_os6thread8SECTIONS17h0123456789abcdefE
+	blr	x1
+	ret
+
+calls_arm:
+	blr	x1
+	ret
+";
+    let length = |processor, name| Listing::parse(text, processor).fast_path(name).map(|path| path.longest);
+    assert_eq!(length(Processor::X86, "asks"), Some(3));
+    assert_eq!(length(Processor::Arm, "asks_arm"), Some(2));
+    assert_eq!(length(Processor::Arm, "calls_arm"), None);
+}
+
 /// A lock that names its owner asks who that is on its fast path.
 #[test]
 fn the_question_who_the_caller_is_counts_as_an_instruction() {

@@ -278,7 +278,8 @@ impl<'a, P: Clock> Options<'a, P> {
 }
 
 /// Another lock that the caller holds, and that is released on its behalf: `LK_INTERLOCK`. It is released exactly once, before
-/// the caller sleeps, at the latest on return, with every outcome; and never taken again.
+/// the caller sleeps, at the latest on return, with every outcome; and never taken again. It should not panic: what was acquired
+/// is lost then.
 ///
 /// A function is one: what it does is the release.
 pub trait Interlock {

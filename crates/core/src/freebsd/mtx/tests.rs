@@ -90,6 +90,15 @@ fn spins<T: Tuning>() {
     unsafe { mutex.unlock(&()) };
 }
 
+/// Without debug assertions nothing else keeps a waiter from looking again and again.
+fn gives_way_where_it_is_destroyed<T: Tuning>() {
+    let mutex = leaked::<T>();
+    assert_eq!(mutex.destroy(), Ok(()));
+    meanwhile(|| ());
+    assert_eq!(mutex.bide(DESTROYED, &mut Pace::default()), DESTROYED);
+    assert!(others_are_done());
+}
+
 /// The owner sleeps, and so does who waits for it.
 fn sleeps<T: Tuning>() {
     const EVENTS: [LockEvent; 3] = [LockEvent::ChainSleep, LockEvent::ChainWake, LockEvent::MutexAfterSleep];
@@ -168,7 +177,9 @@ fn tires<T: Tuning>() {
     assert_eq!(events_of(LockEvent::ChainSleep), before + 1);
 }
 
-in_all_forms!(locks_and_unlocks recurses spins sleeps is_overtaken wakes_all tires);
+in_all_forms!(
+    locks_and_unlocks recurses spins gives_way_where_it_is_destroyed sleeps is_overtaken wakes_all tires
+);
 
 /// What a thread does that has seen the mutex free, and lost the race to one that runs: whether it sleeps.
 fn sleeps_after_a_lost_race<T: Tuning>() -> bool {

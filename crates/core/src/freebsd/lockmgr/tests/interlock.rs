@@ -1,6 +1,9 @@
 //! The interlock is released once, whatever happens.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::*;
+use crate::freebsd::holds::{SharedHolds, SharedLock};
 use crate::testing::{NOW_NS, PAUSES, meanwhile, others_are_done};
 
 std::thread_local! {
@@ -78,6 +81,33 @@ fn it_is_released_before_the_sleep() {
         lock.done(Operation::Unlock);
     }
     assert!(others_are_done());
+}
+
+/// Where nobody need wait it is released last.
+#[test]
+fn a_panic_of_its_release_takes_the_acquisition_back() {
+    use Operation::{Downgrade, Drain, Exclusive, Shared, TryUpgrade, Unlock, Upgrade};
+    fn fails() {
+        panic!("of the interlock");
+    }
+    let fails_after = |before: &[Operation], operation, options: &Asked| {
+        let lock = leaked::<Standard>();
+        before.iter().for_each(|before| lock.done(*before));
+        // SAFETY: what is acquired is released, or forgotten with the lock; converted and released is what is held.
+        let act = || unsafe { lock.perform(operation, options, fails) };
+        assert!(catch_unwind(AssertUnwindSafe(act)).is_err(), "{operation:?}");
+        (lock.now(), OneThread::with_shared_holds(SharedLock::LockMgr, |shares| shares.replace(0)))
+    };
+    for operation in [Shared, Exclusive, Drain] {
+        assert_eq!(fails_after(&[], operation, &PLAIN), (FREE, 0), "{operation:?}");
+    }
+    let again = Options::new().can_recurse();
+    assert_eq!(fails_after(&[Exclusive], Exclusive, &again), (owned_by(me()), 0), "once less");
+    assert_eq!(fails_after(&[Shared], Upgrade, &PLAIN), (FREE, 0), "as with an error");
+    // What needs no undoing is done.
+    assert_eq!(fails_after(&[Shared], TryUpgrade, &PLAIN), (owned_by(me()), 0));
+    assert_eq!(fails_after(&[Exclusive], Downgrade, &PLAIN), (SHARER, 1));
+    assert_eq!(fails_after(&[Exclusive], Unlock, &PLAIN), (FREE, 0));
 }
 
 /// It is not held while an upgrade waits for the other sharers.

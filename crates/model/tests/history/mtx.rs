@@ -1,0 +1,49 @@
+//! FreeBSD's mutex.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use nearlock_core::freebsd::mtx::Mtx;
+use nearlock_core::platform::Atomic;
+use nearlock_core::raw::{RawLock, RawTryLock};
+use nearlock_core::schedule::Schedule;
+use nearlock_model::exclusion::trying;
+use nearlock_model::model::Model;
+use nearlock_model::shuttle::Shuttle;
+
+use crate::caught_by_shuttle;
+
+/// Where the word has its owner.
+const OWNER_SHIFT: u32 = 3;
+
+#[test]
+fn mtx_weak_exchange_taken_for_a_strong_one() {
+    /// To an attempt whose exchange fails somebody has the mutex.
+    #[derive(Default)]
+    struct Trusts(Mtx<Shuttle>);
+    // SAFETY: the mutex inside; so below.
+    unsafe impl RawLock for Trusts {
+        type Node = ();
+        unsafe fn lock(&self, node: &()) {
+            // SAFETY: the caller's; so below.
+            unsafe { self.0.lock(node) };
+        }
+        unsafe fn unlock(&self, node: &()) {
+            // SAFETY: as above.
+            unsafe { self.0.unlock(node) };
+        }
+    }
+    // SAFETY: as above: what it acquires it acquires as the mutex does.
+    unsafe impl RawTryLock for Trusts {
+        unsafe fn try_lock(&self, _node: &()) -> bool {
+            let me = Shuttle::thread_id().get() << OWNER_SHIFT;
+            // Ordering: Acquire, as that of the mutex.
+            self.0.word().compare_exchange_weak(0, me, Acquire, Relaxed).is_ok()
+        }
+    }
+    fn model<L: RawTryLock>() -> Model<Shuttle> {
+        trying::<Shuttle, L>("freebsd-mtx", None)
+    }
+    let test = "mtx_weak_exchange_taken_for_a_strong_one";
+    let how = "the lock is free at last";
+    caught_by_shuttle(test, &model::<Mtx<Shuttle>>(), &model::<Trusts>(), how);
+}

@@ -1,0 +1,205 @@
+//! The pre-reads of FreeBSD's locks order nothing. That they need not, and what would have to.
+
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use nearlock_core::events::LockEvent::{ChainSleep, ChainWake, MutexAfterSleep, Slowpath};
+use nearlock_core::freebsd::lockmgr::Operation;
+use nearlock_core::freebsd::mtx::Mtx;
+use nearlock_core::freebsd::rw::Rw;
+use nearlock_core::freebsd::spin_mtx::SpinMtx;
+use nearlock_core::freebsd::sx::Sx;
+use nearlock_core::freebsd::tuning::{NotAdaptive, PreReadEverywhere, PreReadHardPath, Tuning};
+use nearlock_core::platform::{Atomic, Platform};
+use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_model::exclusion::{counting, held_at_first};
+use nearlock_model::lockmgr::{self, Deed};
+use nearlock_model::loom::{Loom, LoomU32};
+use nearlock_model::model::Model;
+use nearlock_model::mutate::Half;
+use nearlock_model::readers::Act::{self, Write};
+use nearlock_model::readers::written_at_first;
+
+use crate::{Place, SECTIONS, STORES, caught, caught_without, holds};
+
+/// Waiters that do not spin, so that they get to the chain.
+type Sleepy<T> = NotAdaptive<T>;
+
+/// Does it with either form of the patch: its half, whose waiters alone look, and all of it.
+macro_rules! in_both_forms {
+    ($of:ident) => {
+        $of::<PreReadHardPath>();
+        $of::<PreReadEverywhere>();
+    };
+}
+
+/// One waiter, with any number of preemptions, and two, with so many: what some seconds allow.
+fn held<L: RawLock>(name: &str, preemptions: usize) -> [Model; 2] {
+    [held_at_first::<Loom, L>(name, 2, None), held_at_first::<Loom, L>(name, 3, Some(preemptions))]
+}
+
+#[test]
+fn pre_reads_need_no_ordering_in_mtx() {
+    fn of<T: Tuning>() {
+        let test = "pre_reads_need_no_ordering_in_mtx";
+        for model in held::<Mtx<Loom, T>>("freebsd-mtx", 1) {
+            holds(test, &model.reaching(&[Slowpath]));
+        }
+        let sleep = &[ChainSleep, ChainWake, MutexAfterSleep];
+        for model in held::<Mtx<Loom, Sleepy<T>>>("freebsd-mtx", 1) {
+            holds(test, &model.reaching(sleep));
+        }
+    }
+    in_both_forms!(of);
+}
+
+#[test]
+fn pre_reads_need_no_ordering_in_spin_mtx() {
+    fn of<T: Tuning>() {
+        let test = "pre_reads_need_no_ordering_in_spin_mtx";
+        for model in held::<SpinMtx<Loom, T>>("freebsd-spin-mtx", 2) {
+            holds(test, &model.reaching(&[Slowpath]));
+        }
+    }
+    in_both_forms!(of);
+}
+
+/// As [`held`]: one more writer, and two. (Readers have looked first at all times.)
+fn written<L: RawRwLock>(name: &str) -> [Model; 2] {
+    const WRITERS: &[&[Act]] = &[&[Write], &[Write]];
+    [
+        written_at_first::<Loom, L>(name, &WRITERS[1..], None),
+        written_at_first::<Loom, L>(name, WRITERS, Some(1)),
+    ]
+}
+
+#[test]
+fn pre_reads_need_no_ordering_in_rw() {
+    fn of<T: Tuning>() {
+        let test = "pre_reads_need_no_ordering_in_rw";
+        for model in written::<Rw<Loom, T>>("freebsd-rw") {
+            holds(test, &model.reaching(&[Slowpath]));
+        }
+        let sleep = &[ChainSleep, ChainWake];
+        for model in written::<Rw<Loom, Sleepy<T>>>("freebsd-rw") {
+            holds(test, &model.reaching(sleep));
+        }
+    }
+    in_both_forms!(of);
+}
+
+#[test]
+fn pre_reads_need_no_ordering_in_sx() {
+    fn of<T: Tuning>() {
+        let test = "pre_reads_need_no_ordering_in_sx";
+        for model in written::<Sx<Loom, T>>("freebsd-sx") {
+            holds(test, &model.reaching(&[Slowpath]));
+        }
+        let sleep = &[ChainSleep, ChainWake];
+        for model in written::<Sx<Loom, Sleepy<T>>>("freebsd-sx") {
+            holds(test, &model.reaching(sleep));
+        }
+    }
+    in_both_forms!(of);
+}
+
+#[test]
+fn pre_reads_need_no_ordering_in_lockmgr() {
+    fn of<T: Tuning>() {
+        const DEEDS: &[Deed] = &[Deed::Write, Deed::Write];
+        let model = |deeds, preemptions| {
+            lockmgr::held_at_first::<Loom, T>("freebsd-lockmgr", Operation::Exclusive, deeds, preemptions)
+        };
+        let test = "pre_reads_need_no_ordering_in_lockmgr";
+        let sleep = &[ChainSleep, ChainWake];
+        for model in [model(&DEEDS[1..], None), model(DEEDS, Some(1))] {
+            holds(test, &model.reaching(sleep));
+        }
+    }
+    in_both_forms!(of);
+}
+
+#[test]
+fn pre_read_and_an_exchange_without_acquire() {
+    let place = Place { file: "freebsd/mtx.rs", function: "take", operation: "exchange" };
+    let test = "pre_read_and_an_exchange_without_acquire";
+    let [model, _] = held::<Mtx<Loom, Sleepy<PreReadEverywhere>>>("freebsd-mtx", 1);
+    caught_without(test, Half::Acquire, place, &model, SECTIONS);
+}
+
+/// How a lock of one word is taken: 0 is free, 1 is held.
+trait Attempt: Send + Sync + 'static {
+    fn attempt(word: &LoomU32) -> bool;
+}
+
+/// As the patch has it.
+struct LooksAndExchanges;
+
+impl Attempt for LooksAndExchanges {
+    fn attempt(word: &LoomU32) -> bool {
+        // Ordering: Acquire, pairs with the Release in `unlock`.
+        word.load(Relaxed) == 0 && word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
+    }
+}
+
+/// Its look has the ordering, and its exchange has none.
+struct LooksWithOrdering;
+
+impl Attempt for LooksWithOrdering {
+    fn attempt(word: &LoomU32) -> bool {
+        // Ordering: Acquire, pairs with the Release in `unlock`: of the section before the look, and not of those since.
+        word.load(Acquire) == 0 && word.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
+    }
+}
+
+/// It looks in the place of the exchange.
+struct LooksAndStores;
+
+impl Attempt for LooksAndStores {
+    fn attempt(word: &LoomU32) -> bool {
+        // Ordering: Acquire, as above.
+        let is_free = word.load(Acquire) == 0;
+        if is_free {
+            word.store(1, Relaxed);
+        }
+        is_free
+    }
+}
+
+struct OneWord<A>(LoomU32, PhantomData<A>);
+
+impl<A> Default for OneWord<A> {
+    fn default() -> Self {
+        Self(LoomU32::new(0), PhantomData)
+    }
+}
+
+// SAFETY: of `LooksAndExchanges`, whose exchange from 0 alone acquires; of the others none.
+unsafe impl<A: Attempt> RawLock for OneWord<A> {
+    type Node = ();
+    unsafe fn lock(&self, _node: &()) {
+        while !A::attempt(&self.0) {
+            Loom::wait_until(&self.0, Relaxed, |word| word == 0);
+        }
+    }
+    unsafe fn unlock(&self, _node: &()) {
+        // Ordering: Release, pairs with the Acquire of the attempt that comes next.
+        self.0.store(0, Release);
+    }
+}
+
+fn one_word<A: Attempt>() -> Model {
+    counting::<Loom, OneWord<A>>("one-word", 2, 1, None)
+}
+
+#[test]
+fn pre_read_that_is_to_order() {
+    let (today, bug) = (one_word::<LooksAndExchanges>(), one_word::<LooksWithOrdering>());
+    caught("pre_read_that_is_to_order", &today, &bug, SECTIONS);
+}
+
+#[test]
+fn pre_read_that_is_to_exclude() {
+    let (today, bug) = (one_word::<LooksAndExchanges>(), one_word::<LooksAndStores>());
+    caught("pre_read_that_is_to_exclude", &today, &bug, STORES);
+}

@@ -1,0 +1,202 @@
+//! Locks that name their owner: those of FreeBSD, without their chain and their waiting. Not lockmgr: its release looks in which
+//! way it is held, and a twin of that would be the same source.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::thread::yield_now;
+
+use nearlock::raw::{RawLock, RawTryLock};
+use nearlock_core::schedule::{Schedule, Sections};
+use nearlock_os::Os;
+
+/// A word that names its owner, and one for how often it has locked it: FreeBSD's mutex.
+#[derive(Default)]
+pub struct Owned {
+    word: AtomicU32,
+    depth: AtomicU32,
+}
+
+impl Owned {
+    /// The caller, as the word has it.
+    #[inline]
+    fn me() -> u32 {
+        <Os>::thread_id().get() << 3
+    }
+}
+
+impl Owned {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, me: u32, _found: u32) {
+        while self.word.compare_exchange(0, me, Acquire, Relaxed).is_err() {
+            yield_now();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self, me: u32, _found: u32) {
+        while self.depth.load(Relaxed) == 0 && self.word.compare_exchange(me, 0, Release, Relaxed).is_err() {
+            yield_now();
+        }
+    }
+}
+
+// SAFETY: only the exchange from 0 acquires.
+unsafe impl RawLock for Owned {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        let me = Self::me();
+        if let Err(found) = self.word.compare_exchange_weak(0, me, Acquire, Relaxed) {
+            self.lock_slow(me, found);
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        let me = Self::me();
+        if let Err(found) = self.word.compare_exchange_weak(me, 0, Release, Relaxed) {
+            self.unlock_slow(me, found);
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Owned {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let me = Self::me();
+        loop {
+            match self.word.compare_exchange_weak(0, me, Acquire, Relaxed) {
+                Ok(_) => return true,
+                Err(0) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// The same where the owner is in a section, and nobody else stores to the word: FreeBSD's spin mutex.
+#[derive(Default)]
+pub struct SpinOwned {
+    word: AtomicU32,
+    depth: AtomicU32,
+}
+
+impl SpinOwned {
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, me: u32, _found: u32) {
+        while self.word.compare_exchange(0, me, Acquire, Relaxed).is_err() {
+            yield_now();
+        }
+    }
+}
+
+// SAFETY: only the exchange from 0 acquires.
+unsafe impl RawLock for SpinOwned {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        let me = <Os>::thread_id().get();
+        <Os>::enter_section();
+        if let Err(found) = self.word.compare_exchange_weak(0, me, Acquire, Relaxed) {
+            self.lock_slow(me, found);
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        let depth = self.depth.load(Relaxed);
+        if depth != 0 {
+            self.depth.store(depth - 1, Relaxed);
+        } else {
+            self.word.store(0, Release);
+        }
+        <Os>::leave_section();
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for SpinOwned {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let me = <Os>::thread_id().get();
+        <Os>::enter_section();
+        while self.word.load(Relaxed) == 0 {
+            match self.word.compare_exchange_weak(0, me, Acquire, Relaxed) {
+                Ok(_) => return true,
+                Err(0) => {}
+                Err(_) => break,
+            }
+        }
+        <Os>::leave_section();
+        false
+    }
+}
+
+/// A word that names its writer: FreeBSD's reader-writer locks, as a writer has them.
+#[derive(Default)]
+pub struct Written {
+    word: AtomicU64,
+    depth: AtomicU32,
+}
+
+impl Written {
+    /// A thread, as the word has it.
+    #[inline]
+    fn owner(me: u32) -> u64 {
+        u64::from(me) << 5 | 1
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_slow(&self, me: u32, _found: u64) {
+        while self.word.compare_exchange(0, Self::owner(me), Acquire, Relaxed).is_err() {
+            yield_now();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self, me: u32, _found: u64) {
+        while self.depth.load(Relaxed) == 0
+            && self.word.compare_exchange(Self::owner(me), 0, Release, Relaxed).is_err()
+        {
+            yield_now();
+        }
+    }
+}
+
+// SAFETY: only the exchange from 0 acquires.
+unsafe impl RawLock for Written {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        let me = <Os>::thread_id().get();
+        if let Err(found) = self.word.compare_exchange_weak(0, Self::owner(me), Acquire, Relaxed) {
+            self.lock_slow(me, found);
+        }
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        let me = <Os>::thread_id().get();
+        if let Err(found) = self.word.compare_exchange_weak(Self::owner(me), 0, Release, Relaxed) {
+            self.unlock_slow(me, found);
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Written {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        let me = <Os>::thread_id().get();
+        loop {
+            match self.word.compare_exchange_weak(0, Self::owner(me), Acquire, Relaxed) {
+                Ok(_) => return true,
+                Err(0) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
