@@ -25,7 +25,7 @@ pub use statements::Statement;
 /// How far a cell is a test of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// A parameter was chosen so that this cell fits. Named before the first fit, but for one cell of AIM7's.
+    /// A parameter was chosen so that this cell fits. Named before the first fit.
     Fitted,
     /// Looked at while a structural choice was made.
     Seen,

@@ -273,7 +273,10 @@ mod tests {
         assert!(share.contains(" points ") && !share.contains("err %"), "{share}");
         assert!(share.contains("worst cell: without at 8 nodes, -65.3 points"), "{share}");
         let jobs = shown("mutex-high-systime");
-        assert!(jobs.contains("geometric mean, without the fitted: ") && !share.contains("geometric"), "{jobs}");
+        assert!(
+            jobs.contains("geometric mean, without the fitted: ") && !share.contains("geometric"),
+            "{jobs}"
+        );
         for text in [&share, &jobs] {
             assert_eq!(text.matches("  not here: the message's last table").count(), 1, "{text}");
         }

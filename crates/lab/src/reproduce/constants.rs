@@ -55,7 +55,8 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_all_cells() {
-        let text = of_table(Table::named("mutex-high-systime").expect("a table")).expect("it can be simulated");
+        let text =
+            of_table(Table::named("mutex-high-systime").expect("a table")).expect("it can be simulated");
         assert!(text.contains("Some(Fitted)") && text.contains("Some(Seen)"));
         assert!(text.contains("linux-counter-mutex-no-preread"));
         assert_ne!(cache::digest(&text), cache::digest(&text.replacen("Seen", "Predicted", 1)));
