@@ -18,6 +18,7 @@ use locks::{ByteRelease, WakingRelease};
 use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
 use nearlock::raw::{RawLock, RawTryLock};
 use nearlock::{classic, linux};
+use nearlock_core::freebsd::lockmgr::LockMgr;
 use nearlock_core::freebsd::mtx::Mtx;
 use nearlock_core::freebsd::rw::Rw;
 use nearlock_core::freebsd::spin_mtx::SpinMtx;
@@ -101,6 +102,7 @@ operations! {
     freebsd_spin_mtx_lock freebsd_spin_mtx_try_lock freebsd_spin_mtx_unlock: SpinMtx<Os>, locks::SpinOwned;
     freebsd_rw_lock freebsd_rw_try_lock freebsd_rw_unlock: Rw<Os>, locks::Written;
     freebsd_sx_lock freebsd_sx_try_lock freebsd_sx_unlock: Sx<Os>, locks::Written;
+    freebsd_lockmgr_lock freebsd_lockmgr_try_lock freebsd_lockmgr_unlock: LockMgr<Os>, locks::Managed;
     near_mutex_lock near_mutex_try_lock near_mutex_unlock: NearMutex<Os>, locks::PlainRelease;
     control_lock control_try_lock control_unlock: locks::Control, locks::Tas;
 }
@@ -216,6 +218,7 @@ pub mod sizes {
         freebsd_spin_mtx: SpinMtx<Os>;
         freebsd_rw: Rw<Os>;
         freebsd_sx: Sx<Os>;
+        freebsd_lockmgr: LockMgr<Os>;
         near_mutex: NearMutex<Os>;
         fifo_spin_lock: FifoSpinLock<()>;
         spin_lock: SpinLock<()>;

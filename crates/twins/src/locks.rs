@@ -16,7 +16,7 @@ use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
 
-pub use owners::{Owned, SpinOwned, Written};
+pub use owners::{Managed, Owned, SpinOwned, Written};
 pub use plain::PlainRelease;
 pub use queues::{Clh, Mcs, McsNode};
 pub use words::{RELEASED, release_low_byte, release_low_half};
@@ -390,6 +390,7 @@ mod tests {
         excludes::<Owned>();
         excludes::<SpinOwned>();
         excludes::<Written>();
+        excludes::<Managed>();
         excludes::<PlainRelease>();
         excludes::<Control>();
     }

@@ -224,8 +224,8 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
     ///
     /// # Panics
     ///
-    /// If the release of the interlock does: an acquisition or [`Operation::Upgrade`] has failed then, as with an error;
-    /// whatever else was asked for is done.
+    /// If the release of the interlock does. An acquisition or [`Operation::Upgrade`] has failed then, as with an error; any other
+    /// operation has come to what it would have without.
     ///
     /// # Safety
     ///

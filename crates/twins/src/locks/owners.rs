@@ -1,11 +1,11 @@
-//! Locks that name their owner: those of FreeBSD, without their chain and their waiting. Not lockmgr: its release looks in which
-//! way it is held, and a twin of that would be the same source.
+//! Locks that name their owner: those of FreeBSD, without their chain and their waiting.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
+use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::schedule::{Schedule, Sections};
 use nearlock_os::Os;
 
@@ -198,5 +198,72 @@ unsafe impl RawTryLock for Written {
                 Err(_) => return false,
             }
         }
+    }
+}
+
+/// The same of a lock whose release looks in which way it is held: FreeBSD's lockmgr.
+#[derive(Default)]
+pub struct Managed(Written);
+
+impl Managed {
+    /// The bits of waiters, and one sharer.
+    const WAITERS: u64 = 6;
+    const SHARER: u64 = 32;
+
+    /// The release of a sharer that leaves waiters.
+    #[cold]
+    #[inline(never)]
+    fn unlock_shared_slow(&self) {
+        self.0.word.fetch_sub(Self::SHARER, Release);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_slow(&self) {
+        self.0.unlock_slow(<Os>::thread_id().get(), 0);
+    }
+
+    #[inline]
+    fn unlock_shared(&self, mut seen: u64) {
+        <Os>::with_shared_holds(SharedLock::LockMgr, |holds| holds.set(holds.get().saturating_sub(1)));
+        loop {
+            if seen < 2 * Self::SHARER && seen & Self::WAITERS != 0 {
+                return self.unlock_shared_slow();
+            }
+            match self.0.word.compare_exchange_weak(seen, seen - Self::SHARER, Release, Relaxed) {
+                Ok(_) => return,
+                Err(found) => seen = found,
+            }
+        }
+    }
+}
+
+// SAFETY: only the exchange from 0 acquires.
+unsafe impl RawLock for Managed {
+    type Node = ();
+    #[inline]
+    unsafe fn lock(&self, node: &()) {
+        // SAFETY: by our own condition.
+        unsafe { self.0.lock(node) };
+    }
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        let seen = self.0.word.load(Relaxed);
+        if seen & 1 == 0 {
+            return self.unlock_shared(seen);
+        }
+        let owned = Written::owner(<Os>::thread_id().get());
+        if seen != owned || self.0.word.compare_exchange_weak(owned, 0, Release, Relaxed).is_err() {
+            self.unlock_slow();
+        }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawTryLock for Managed {
+    #[inline]
+    unsafe fn try_lock(&self, node: &()) -> bool {
+        // SAFETY: by our own condition.
+        unsafe { self.0.try_lock(node) }
     }
 }

@@ -8,6 +8,7 @@ use crate::freebsd::Host;
 use crate::freebsd::tuning::Tuning;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use crate::schedule::ThreadId;
 use crate::waiter::{GaveUp, Limit};
 
 /// What a light entry point does with a deadlock, of which its caller could not learn. The kernel panics too, if exclusive
@@ -18,6 +19,17 @@ fn refused() -> ! {
     panic!("acquires a lock that it holds already")
 }
 
+impl<P: Host, T: Tuning> LockMgr<P, T> {
+    /// [`own_slow`](Self::own_slow) of those who have no interlock, so that the fast path need not say so.
+    #[cold]
+    #[inline(never)]
+    fn own_light_slow(&self, me: ThreadId, found: u64) {
+        if self.own_slow(me, found, &Options::LIGHT, &mut Held::new(NoInterlock)).is_err() {
+            refused();
+        }
+    }
+}
+
 // SAFETY: invariant 1; Release and Acquire on the word order the sections.
 unsafe impl<P: Host, T: Tuning> RawLock for LockMgr<P, T> {
     type Node = ();
@@ -25,8 +37,9 @@ unsafe impl<P: Host, T: Tuning> RawLock for LockMgr<P, T> {
     /// `lockmgr_xlock`, which spins.
     #[inline]
     unsafe fn lock(&self, _node: &()) {
-        if self.own(&Options::LIGHT, &mut Held::new(NoInterlock)).is_err() {
-            refused();
+        let me = P::thread_id();
+        if let Err(found) = self.own_fast(me) {
+            self.own_light_slow(me, found);
         }
     }
 

@@ -51,7 +51,8 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     pub(super) fn drop_sharer(&self, mut seen: u64) -> Result<(), u64> {
         loop {
             debug_assert!(sharers_of(seen) > 0, "releases a lock that nobody holds");
-            if sharers_of(seen) <= 1 && seen & WAITERS != 0 {
+            // Nobody holds it exclusively, since the caller shares it.
+            if seen < 2 * SHARER && seen & WAITERS != 0 {
                 return Err(seen);
             }
             // Ordering: Release, pairs with the Acquires of the exclusive holder that comes next: our section happens before its.
