@@ -227,8 +227,8 @@ where
                     word | owned_by(me)
                 }
             };
-            // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_slow`: the last section happens before ours.
-            // Relaxed on failure, where it is only tried again.
+            // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last section happens
+            // before ours. Relaxed on failure, where it is only tried again.
             match self.word.compare_exchange(word, taken, Acquire, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(seen) => word = seen,
@@ -422,8 +422,9 @@ where
     fn hand_over(&self, first: Option<&Waiter<P>>) {
         P::count(LockEvent::MutexHandOver);
         let handed = first.map_or(0, |first| first.note.load(Relaxed) << OWNER_SHIFT | WAITERS | PICKUP);
-        // Relaxed: the first comes to `wait_lock` before its section, to look or to leave the queue, and we hold it.
-        self.word.store(handed, Relaxed);
+        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens before the next. If
+        // nobody is left, whoever comes takes it by the word alone.
+        self.word.store(handed, Release);
     }
 }
 
@@ -482,8 +483,8 @@ where
     unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         let me = P::thread_id();
         // 0 -> t
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_slow`: the last section happens before ours.
-        // Relaxed on failure, where nothing is read through the value.
+        // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last section happens
+        // before ours. Relaxed on failure, where nothing is read through the value.
         match self.word.compare_exchange(0, owned_by(me), Acquire, Relaxed) {
             Ok(_) => Ok(()),
             Err(_) => self.lock_slow(me, limit),
