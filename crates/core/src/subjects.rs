@@ -303,9 +303,16 @@ subjects! {
     "linux-counter-mutex-queue" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::InTurns<P>>,
         "linux-counter-mutex whose spinners queue for each turn: 3.10", Unbounded, MUTEX_SETTINGS;
+    "linux-counter-mutex-queue-no-preread" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::InTurns<P>, counter_mutex::NoPreRead>,
+        "linux-counter-mutex-queue that swaps before it reads: what the queue does by itself", Unbounded,
+        MUTEX_SETTINGS;
     "linux-counter-mutex-queue-held" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::OneSpins<P>>,
         "linux-counter-mutex whose spinners queue once", Unbounded, MUTEX_SETTINGS;
+    "linux-counter-mutex-queue-held-no-preread" Linux [timed]
+        counter_mutex::CounterMutex<P, counter_mutex::OneSpins<P>, counter_mutex::NoPreRead>,
+        "linux-counter-mutex-queue-held that swaps before it reads", Unbounded, MUTEX_SETTINGS;
     "linux-counter-mutex-no-spin" Linux [timed]
         counter_mutex::CounterMutex<P, counter_mutex::Nobody>,
         "linux-counter-mutex whose waiters sleep at once", Unbounded, &[];
@@ -356,6 +363,8 @@ subjects! {
         "rwsem whose readers queue wherever somebody sleeps", Unbounded, MUTEX_SETTINGS;
     "rwsem-reader-spin" Linux [rw timed] rwsem::Rwsem<P, rwsem::SpinningReaders>,
         "rwsem whose readers spin too: Linux 5.3 to 5.9", Unbounded, MUTEX_SETTINGS;
+    "rwsem-no-spin-for-readers" Linux [rw timed] rwsem::Rwsem<P, rwsem::NoSpinForReaders>,
+        "rwsem whose writers spin for a writer only", Unbounded, MUTEX_SETTINGS;
     "freebsd-mtx" FreeBsd mtx::Mtx<P>,
         "FreeBSD's mutex: waiters spin with back-off while the owner runs, and all are woken", Unbounded, BACKOFF_SETTINGS;
     "freebsd-mtx-no-preread" FreeBsd mtx::Mtx<P, freebsd::Era2014>,

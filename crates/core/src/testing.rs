@@ -104,6 +104,11 @@ pub fn others_are_done() -> bool {
     OTHERS.with_borrow(VecDeque::is_empty)
 }
 
+/// How many things others have yet to do. They will not do them any more.
+pub fn left_by_others() -> usize {
+    OTHERS.take().len()
+}
+
 /// False if there was nothing to do for them.
 fn others_act() -> bool {
     let next = OTHERS.with_borrow_mut(VecDeque::pop_front);

@@ -59,7 +59,7 @@
 //! | written or read at first; two that come (the same) | 3 | 2; a reader's writers 1 |
 //! | written at first; a reader that may give up, and a writer (locks with limits for readers) | 2; 3 | 2 or 3; 1 |
 //! | held at first; waiters that sleep, or that spin before (counter mutex) | 2; 3 | 4; 2 without spinning, 1 with it |
-//! | the same (owner mutex) | 2; 3 | 3, or 2 without spinning; 1 |
+//! | the same (owner mutex) | 2; 3 | 3, or 2 without spinning (3 with one that gives up); 1 |
 //! | the parking token; waiters; strong fences | 2; 2 or 3; 2 | any number; 4 or 2; 3 |
 //! | the optimistic spin queue: each comes once; twice | 2 or 3; 2 | any number or 2; 3 |
 //! | the same, staged: some leave, and others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |

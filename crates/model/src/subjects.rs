@@ -17,7 +17,7 @@ use nearlock_core::freebsd::rw::RwKind;
 use nearlock_core::freebsd::tuning as freebsd;
 use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13;
-use nearlock_core::linux::counter_mutex::{Crowd, Exchange, InTurns, OneSpins, UnlockFirst};
+use nearlock_core::linux::counter_mutex::{Crowd, Exchange, InTurns, NoPreRead, OneSpins, UnlockFirst};
 use nearlock_core::linux::qspinlock::{
     Fifo, Node, ParkOnly, Preemptible, QSpinLock, QSpinTuning, StealHybrid, StealOnce, WaitLate, WakefulHead,
     WholeWord,
@@ -259,6 +259,12 @@ fn own_models(name: &str) -> Vec<Model> {
         "freebsd-spin-mtx-no-preread" => mtx::spinning::<freebsd::Era2014>(name),
         "linux-counter-mutex" => counter_mutex::spinning::<Crowd>(name),
         "linux-counter-mutex-queue" => counter_mutex::spinning::<InTurns<Loom>>(name),
+        "linux-counter-mutex-queue-no-preread" => {
+            counter_mutex::spinning_by::<InTurns<Loom>, NoPreRead>(name)
+        }
+        "linux-counter-mutex-queue-held-no-preread" => {
+            counter_mutex::spinning_by::<OneSpins<Loom>, NoPreRead>(name)
+        }
         "linux-counter-mutex-queue-held" => counter_mutex::spinning::<OneSpins<Loom>>(name),
         "linux-counter-mutex-no-spin" => counter_mutex::sleeping::<Standard>(name),
         "linux-counter-mutex-exchange" => counter_mutex::sleeping::<Exchange>(name),

@@ -183,7 +183,7 @@ guarded! {
     ///
     /// Timed by `try_lock_for` and `try_lock_until`; until cancelled by
     /// [`lock_cancellable`](crate::LockCancellable::lock_cancellable). A mutex that is free is locked even if the time
-    /// has passed.
+    /// has passed; who spins for one that is not sees that it has, and gives up.
     ///
     /// Not for signal handlers, nor to be locked twice by one thread, which never returns.
     ///

@@ -1,8 +1,10 @@
-//! How long a mutex must live. Miri runs these (`.ci/deep miri`), and must find the fault of the ignored one.
+//! How long a lock must live. Miri runs these (`.ci/deep miri`), and must find the faults of the ignored ones.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use nearlock_core::classic::ttas::TtasLock;
@@ -13,33 +15,118 @@ use nearlock_core::freebsd::rwsx::{Kind, RwSx, WRITE_WAITERS};
 use nearlock_core::freebsd::spin_mtx::SpinMtx;
 use nearlock_core::freebsd::sx::Sx;
 use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
+use nearlock_core::linux::counter_mutex::{CounterMutex, Nobody, UnlockFirst};
 use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
+use nearlock_core::linux::rwsem::{NoSpin, Rwsem};
+use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd};
 use nearlock_core::near::biased::{Eager, NearBiasedMutex};
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
+use nearlock_core::tuning::Standard;
 use nearlock_core::waiter::WaitLock;
 use nearlock_os::Os;
 
 const ROUNDS: u32 = if cfg!(miri) { 4 } else { 200 };
 
-/// A mutex without spinners, so that its sleepers are in the queue.
+/// Mutexes without spinners, so that their sleepers are in the queue; and with them.
 type Mutex = LinuxMutex<Os, NoSpinning>;
+type OldMutex<T> = CounterMutex<Os, Nobody, T>;
+type Semaphore = Rwsem<Os, NoSpin>;
+type OldSemaphore = RwsemXadd<Os, Base>;
 
-fn section(mutex: &Mutex) {
+/// Takes the lock and releases it.
+fn section<L: RawLock<Node = ()>>(lock: &L) {
     // SAFETY: unlock follows lock.
     unsafe {
-        mutex.lock(&());
-        mutex.unlock(&());
+        lock.lock(&());
+        lock.unlock(&());
+    }
+}
+
+/// The same, for so long that others come and wait.
+fn long_section<L: RawLock<Node = ()>>(lock: &L) {
+    // SAFETY: as above.
+    unsafe {
+        lock.lock(&());
+        (0..8).for_each(|_| thread::yield_now());
+        lock.unlock(&());
+    }
+}
+
+fn shared_section<L: RawRwLock<Node = ()>>(lock: &L) {
+    // SAFETY: as above.
+    unsafe {
+        lock.lock_shared(&());
+        lock.unlock_shared(&());
+    }
+}
+
+fn downgraded_section<L: RawRwLock<Node = ()>>(lock: &L) {
+    // SAFETY: as above.
+    unsafe {
+        lock.lock(&());
+        lock.downgrade(&());
+        lock.unlock_shared(&());
+    }
+}
+
+/// A lock that its last user frees, and how many have yet to come back from it.
+struct Counted<L> {
+    lock: Box<L>,
+    left: AtomicUsize,
+}
+
+/// Threads go through these sections. Whichever is the last to return frees the lock at once, while the others are still there.
+fn is_freed_when_all_have_returned<L: RawLock<Node = ()>>(sections: [fn(&L); 3]) {
+    for _ in 0..ROUNDS {
+        let counted = Box::into_raw(Box::new(Counted {
+            lock: Box::<L>::default(),
+            left: AtomicUsize::new(sections.len()),
+        }));
+        let all_have_left = Arc::new(Barrier::new(sections.len()));
+        let threads: Vec<_> = sections
+            .iter()
+            .map(|section| {
+                let (counted, section, all_have_left) = (Last(counted), *section, all_have_left.clone());
+                thread::spawn(move || {
+                    let Last(counted) = { counted };
+                    // SAFETY: alive until the last has counted itself out; so below.
+                    section(unsafe { &(*counted).lock });
+                    // Ordering: AcqRel: what the others did with the lock comes before it is freed.
+                    // SAFETY: as above.
+                    if unsafe { &(*counted).left }.fetch_sub(1, AcqRel) == 1 {
+                        // SAFETY: it is the last, and everybody's unlock has returned.
+                        drop(unsafe { Box::from_raw(counted.cast_mut()) });
+                    }
+                    // Nobody ends before.
+                    all_have_left.wait();
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }
 
 #[test]
 fn a_mutex_may_go_when_every_unlock_has_returned() {
-    for _ in 0..ROUNDS {
-        let mutex = Box::new(Mutex::new());
-        thread::scope(|scope| (0..3).for_each(|_| _ = scope.spawn(|| section(&mutex))));
-        drop(mutex);
+    is_freed_when_all_have_returned::<Mutex>([long_section, section, section]);
+    is_freed_when_all_have_returned::<LinuxMutex<Os>>([long_section, section, section]);
+    is_freed_when_all_have_returned::<OldMutex<Standard>>([long_section, section, section]);
+    is_freed_when_all_have_returned::<OldMutex<UnlockFirst>>([long_section, section, section]);
+    is_freed_when_all_have_returned::<CounterMutex<Os>>([long_section, section, section]);
+}
+
+/// Two of the readers are mostly let in together: who grants may not look at the first any more when it grants the second.
+#[test]
+fn a_semaphore_may_go_when_every_unlock_has_returned() {
+    fn of<L: RawRwLock<Node = ()>>() {
+        is_freed_when_all_have_returned::<L>([long_section, shared_section, shared_section]);
+        is_freed_when_all_have_returned::<L>([downgraded_section, section, shared_section]);
     }
+    of::<Semaphore>();
+    of::<Rwsem<Os>>();
+    of::<OldSemaphore>();
+    of::<RwsemXadd<Os>>();
 }
 
 /// Those that have their sleepers elsewhere.
@@ -53,7 +140,7 @@ type WordLockMgr = LockMgr<Os, NotAdaptive>;
 /// A pointer to a lock, for another thread.
 struct Last<L>(*const L);
 
-// SAFETY: that thread is the last that uses it.
+// SAFETY: the last thread that uses it frees it.
 unsafe impl<L: Sync> Send for Last<L> {}
 
 /// The `unlock` that has woken the last thread may not have returned when that one frees the lock.
@@ -195,59 +282,90 @@ unsafe impl RawTryLock for Late {
     }
 }
 
-type Fragile = LinuxMutex<Os, NoSpinning, Late>;
-
 /// A pointer for other threads.
-#[derive(Clone, Copy)]
-struct Shared(*const Fragile);
+struct Shared<L>(*const L);
 
-// SAFETY: to a mutex, which is alive as long as nobody frees it: that is what goes wrong.
-unsafe impl Send for Shared {}
+impl<L> Clone for Shared<L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
 
-impl Shared {
-    fn mutex<'a>(self) -> &'a Fragile {
+impl<L> Copy for Shared<L> {}
+
+// SAFETY: to a lock, which is alive as long as nobody frees it: that is what goes wrong.
+unsafe impl<L: Sync> Send for Shared<L> {}
+
+impl<L> Shared<L> {
+    fn lock<'a>(self) -> &'a L {
         // SAFETY: it is alive when this is called; that it stays so, nobody sees to.
         unsafe { &*self.0 }
     }
 }
 
-/// Three threads have a mutex one after the other, and the third frees it, knowing to be the last. But the first has not come
+/// Three threads have a lock one after the other, and the third frees it, knowing to be the last. But the first has not come
 /// to the end of its `unlock`.
-#[test]
-#[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
-fn freed_by_whoever_has_been_the_last_to_lock_it() {
-    let shared = Shared(Box::into_raw(Box::new(Fragile::new())));
+fn is_freed_too_early<L: RawTryLock<Node = ()>>(is_waited_for: fn(&L) -> bool) {
+    static ONE_AT_A_TIME: Mutex = Mutex::new();
+    // SAFETY: unlocked at the end.
+    unsafe { ONE_AT_A_TIME.lock(&()) };
+    IS_FREED.store(false, Relaxed);
+    let shared = Shared(Box::into_raw(Box::new(L::default())));
     // SAFETY: unlocked by this thread below; so in the threads.
-    unsafe { shared.mutex().lock(&()) };
+    unsafe { shared.lock().lock(&()) };
     let third = thread::spawn(move || {
         let shared = shared;
-        // SAFETY: as above; freed by nobody else.
-        unsafe {
-            shared.mutex().lock(&());
-            shared.mutex().unlock(&());
-            drop(Box::from_raw(shared.0.cast_mut()));
-        }
+        section(shared.lock());
+        // SAFETY: freed by nobody else.
+        drop(unsafe { Box::from_raw(shared.0.cast_mut()) });
         // Ordering: Release, pairs with the Acquire in `lock`: it is free by then.
         IS_FREED.store(true, Release);
     });
     let second = thread::spawn(move || {
         let shared = shared;
-        while shared.mutex().is_locked() {
+        while shared.lock().is_locked() {
             thread::yield_now();
         }
         // It is ahead of the third, which sleeps.
-        // SAFETY: as above.
-        unsafe {
-            shared.mutex().lock(&());
-            shared.mutex().unlock(&());
-        }
+        section(shared.lock());
     });
-    while shared.mutex().word().load(Relaxed) & WAITERS == 0 {
+    while !is_waited_for(shared.lock()) {
         thread::yield_now();
     }
     DAWDLES.set(true);
     // SAFETY: locked above.
-    unsafe { shared.mutex().unlock(&()) };
+    unsafe { shared.lock().unlock(&()) };
+    DAWDLES.set(false);
     second.join().unwrap();
     third.join().unwrap();
+    // SAFETY: locked above.
+    unsafe { ONE_AT_A_TIME.unlock(&()) };
+}
+
+#[test]
+#[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
+fn freed_by_whoever_has_been_the_last_to_lock_it() {
+    is_freed_too_early::<LinuxMutex<Os, NoSpinning, Late>>(|mutex| mutex.word().load(Relaxed) & WAITERS != 0);
+}
+
+/// The count of a semaphore, its first field (`repr(C)`).
+fn count_of<L>(semaphore: &L) -> u64 {
+    // SAFETY: a word of eight bytes.
+    unsafe { &*ptr::from_ref(semaphore).cast::<AtomicU64>() }.load(Relaxed)
+}
+
+#[test]
+#[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
+fn semaphore_freed_by_whoever_has_been_the_last_to_lock_it() {
+    /// Held by a writer, and the bit of waiters.
+    const WAITED_FOR: u64 = 0b11;
+    is_freed_too_early::<Rwsem<Os, NoSpin, Late>>(|semaphore| count_of(semaphore) == WAITED_FOR);
+}
+
+#[test]
+#[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
+fn semaphore_of_2013_freed_by_whoever_has_been_the_last_to_lock_it() {
+    /// Held by a writer, and sleepers: once more what a writer counts beside itself.
+    const WAITED_FOR: i64 = -2 * (1 << 32) + 1;
+    is_freed_too_early::<RwsemXadd<Os, Base, Late>>(|semaphore| count_of(semaphore) as i64 == WAITED_FOR);
 }

@@ -30,6 +30,9 @@
 //! 4. Who gives up leaves count as it is. A mark too many costs one slow unlock; a 0 in its place could undo an unlock
 //!    that is under way, and the mutex would be lost.
 //!
+//! Whoever waits within a limit looks at it while it spins, but not while it queues for that ([`InTurns`], [`OneSpins`]): nobody can
+//! leave that queue before it has been the head, and so may wait for as long as those before it spin.
+//!
 //! `unlock` looks at the mutex after others may hold it: whoever frees a mutex must know that every `unlock` has returned.
 //!
 //! Fairness: none. The first of the queue is woken and has to compete with spinners and newcomers, each time anew.
@@ -257,7 +260,7 @@ where
     pub unsafe fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
-            if self.spin() {
+            if self.spin(limit) {
                 P::count(LockEvent::MutexOptLock);
                 return Ok(());
             }
@@ -265,15 +268,15 @@ where
         })
     }
 
-    /// Spins as long as the owner runs. Whether that has brought the mutex.
-    fn spin(&self) -> bool {
+    /// Spins as long as the owner runs, within the limit. Whether that has brought the mutex.
+    fn spin(&self, limit: &Limit<'_, P>) -> bool {
         let mut spin = Spin::default();
         let has_taken = self.spinners.spin(
             || {
                 let owner = ThreadId::new(self.owner.load(Relaxed));
                 owner.is_none_or(|owner| P::owner_state(owner) != OwnerState::Asleep)
             },
-            || self.turn(&mut spin),
+            || self.turn(&mut spin, limit),
         );
         if has_taken {
             self.set_owner();
@@ -282,11 +285,12 @@ where
     }
 
     /// One turn of a spinner: waits for the owner to say that it leaves, and tries.
-    fn turn(&self, spin: &mut Spin) -> Turn {
+    fn turn(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> Turn {
+        let is_over = || limit.is_reached().is_some();
         let owner = ThreadId::new(self.owner.load(Relaxed));
         if let Some(owner) = owner {
-            let gone = P::spin_on_owner(spin, &self.owner, Relaxed, owner, |v| v != owner.get());
-            // Another owner has come instead: contention is high, and so this spinner sleeps.
+            let gone = P::spin_on_owner(spin, &self.owner, Relaxed, owner, |v| v != owner.get() || is_over());
+            // Another owner has come instead: contention is high, and so this spinner sleeps. Or the limit is reached.
             if gone != Ok(0) {
                 return Turn::Stop;
             }
@@ -296,7 +300,7 @@ where
         }
         // Somebody may have been taken its processor away just before it says that it is the owner. An urgent
         // thread would keep it from that, if they share one.
-        if owner.is_none() && (P::should_give_way(spin) || P::is_priority()) {
+        if owner.is_none() && (P::should_give_way(spin) || P::is_priority()) || is_over() {
             return Turn::Stop;
         }
         Turn::Again

@@ -17,7 +17,7 @@
 //!  * -> *&!(w|h|p)     the last leaves the queue                                    `leave`
 //! ```
 //! WAITERS: the queue is not empty. HANDOFF: only beside an owner and WAITERS. PICKUP: the owner named has not picked it up
-//! yet; only beside WAITERS, and never with HANDOFF.
+//! yet; only beside an owner and WAITERS, and never with HANDOFF.
 //!
 //! 1. The owner field goes from 0 to a name by whoever is named; from a name to 0, or to another name with PICKUP, by the
 //!    holder alone. Without PICKUP, who is named holds the mutex.
@@ -40,6 +40,8 @@
 //! Source: Linux' `kernel/locking/mutex.c` (Zijlstra, 2016; Molnar, 2006; spinning: Zijlstra, Low, Long), from a description
 //! in own words.
 
+mod tuning;
+
 use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -52,6 +54,11 @@ use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
 use crate::tuning::Standard;
 use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+
+pub use tuning::{
+    HeedlessSpinning, MutexTuning, NoHandOver, NoSpinnerQueue, NoSpinning, SleepyWaiter, Spinning,
+    YieldsBeforeQueue,
+};
 
 /// The bit of a queue that is not empty.
 pub const WAITERS: u32 = 1;
@@ -73,81 +80,12 @@ const fn owner_of(word: u32) -> Option<ThreadId> {
     ThreadId::new(word >> OWNER_SHIFT)
 }
 
-/// When a waiter spins rather than sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spinning {
-    /// Never: it sleeps at once.
-    Never,
-    /// As long as the owner is not known to sleep.
-    UnlessOwnerSleeps,
-    /// Whatever the owner does. If it sleeps, spinning costs a processor that the owner may need.
-    Always,
-}
-
-/// The switches of [`LinuxMutex`].
-pub trait MutexTuning: Send + Sync + 'static {
-    /// When a waiter spins. Each time for as long as the platform allows: natively `spin.budget-ns`.
-    const SPINNING: Spinning = Spinning::UnlessOwnerSleeps;
-    /// Whether newcomers that spin do so one at a time, and the others wait in a queue of their own ([`osq`]).
-    const SPINNER_QUEUE: bool = true;
-    /// Whether the first of the sleepers spins too when it has been woken in vain, besides the first of the spinners.
-    const WAITER_SPINS: bool = true;
-    /// Whether the first of the sleepers is handed the mutex when it has been woken in vain. If not, others may take it
-    /// for ever; if so, the mutex is idle then until that one runs.
-    const HAND_OVER: bool = true;
-    /// Whether a newcomer that has spun for long enough yields before it queues. As in the kernel, where the
-    /// scheduler says when it is enough: others shall run first, and the mutex not be taken by one that does not.
-    const YIELDS_BEFORE_QUEUE: bool = false;
-}
-
-impl MutexTuning for Standard {}
-
-/// Waiters sleep at once.
-#[derive(Debug)]
-pub struct NoSpinning;
-
-impl MutexTuning for NoSpinning {
-    const SPINNING: Spinning = Spinning::Never;
-}
-
-/// Waiters spin even if the owner sleeps.
-#[derive(Debug)]
-pub struct HeedlessSpinning;
-
-impl MutexTuning for HeedlessSpinning {
-    const SPINNING: Spinning = Spinning::Always;
-}
-
-/// All newcomers spin on the word.
-#[derive(Debug)]
-pub struct NoSpinnerQueue;
-
-impl MutexTuning for NoSpinnerQueue {
-    const SPINNER_QUEUE: bool = false;
-}
-
-/// Newcomers spin, and the first of the sleepers does not.
-#[derive(Debug)]
-pub struct SleepyWaiter;
-
-impl MutexTuning for SleepyWaiter {
-    const WAITER_SPINS: bool = false;
-}
-
-/// The mutex is never handed over.
-#[derive(Debug)]
-pub struct NoHandOver;
-
-impl MutexTuning for NoHandOver {
-    const HAND_OVER: bool = false;
-}
-
-/// Newcomers yield when they have spun for long enough.
-#[derive(Debug)]
-pub struct YieldsBeforeQueue;
-
-impl MutexTuning for YieldsBeforeQueue {
-    const YIELDS_BEFORE_QUEUE: bool = true;
+/// Of any value that the word has: where it is at hand anyway.
+fn assert_legal(word: u32) {
+    let (is_free, flags) = (owner_of(word).is_none(), word & FLAGS);
+    debug_assert!(!is_free || flags & (HANDOFF | PICKUP) == 0, "free, and to be handed over");
+    debug_assert!(flags == 0 || flags & WAITERS != 0, "to be handed over to nobody");
+    debug_assert!(flags != FLAGS, "handed over, and to be handed over");
 }
 
 /// What one who tries asks for if the mutex is held.
@@ -227,8 +165,8 @@ where
                     word | owned_by(me)
                 }
             };
-            // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_slow`: the last section happens before ours.
-            // Relaxed on failure, where it is only tried again.
+            // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last section happens
+            // before ours. Relaxed on failure, where it is only tried again.
             match self.word.compare_exchange(word, taken, Acquire, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(seen) => word = seen,
@@ -246,9 +184,9 @@ where
         }
     }
 
-    /// Spins until the mutex has another owner, or none.
-    fn watch(&self, spin: &mut Spin, owner: ThreadId) -> Result<(), Stop> {
-        let has_changed = |word| owner_of(word) != Some(owner);
+    /// Spins until the mutex has another owner, or none, or the limit is reached.
+    fn watch(&self, spin: &mut Spin, owner: ThreadId, limit: &Limit<'_, P>) -> Result<(), Stop> {
+        let has_changed = |word| owner_of(word) != Some(owner) || limit.is_reached().is_some();
         match T::SPINNING {
             Spinning::Never | Spinning::UnlessOwnerSleeps => {
                 P::spin_on_owner(spin, &self.word, Relaxed, owner, has_changed).map(drop)
@@ -266,27 +204,31 @@ where
         }
     }
 
-    /// Spins as long as it may be worth it. Whether the caller has the mutex.
-    fn spin(&self, me: ThreadId, spin: &mut Spin) -> bool {
+    /// Spins as long as it may be worth it, within the limit. Whether the caller has the mutex.
+    fn spin(&self, me: ThreadId, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         loop {
             let owner = match self.try_take(me, Wish::Nothing) {
                 Ok(()) => return true,
                 Err(word) => owner_of(word),
             };
-            if owner.is_some_and(|owner| self.watch(spin, owner).is_err()) {
+            let stops = |owner| limit.is_reached().is_some() || self.watch(spin, owner, limit).is_err();
+            if owner.is_some_and(stops) {
                 return false;
             }
         }
     }
 
-    fn spin_as_newcomer(&self, me: ThreadId) -> bool {
+    fn spin_as_newcomer(&self, me: ThreadId, limit: &Limit<'_, P>) -> bool {
         if !self.is_worth_spinning() {
             return false;
         }
-        let mut spin = Spin::default();
+        let (mut spin, is_over) = (Spin::default(), || limit.is_reached().is_some());
         let is_mine = match T::SPINNER_QUEUE {
-            true => self.spinners.with_turn(me, &mut spin, |spin| self.spin(me, spin)) == Some(true),
-            false => self.spin(me, &mut spin),
+            true => {
+                let turn = |spin: &mut Spin| self.spin(me, spin, limit);
+                self.spinners.with_turn(me, &mut spin, is_over, turn) == Some(true)
+            }
+            false => self.spin(me, &mut spin, limit),
         };
         if is_mine {
             P::count(LockEvent::MutexOptLock);
@@ -301,7 +243,7 @@ where
     fn lock_slow(&self, me: ThreadId, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
-            if self.try_take(me, Wish::Nothing).is_ok() || self.spin_as_newcomer(me) {
+            if self.try_take(me, Wish::Nothing).is_ok() || self.spin_as_newcomer(me, limit) {
                 return Ok(());
             }
             P::with_record(|waiter: &Waiter<P>| {
@@ -329,7 +271,8 @@ where
             if is_first {
                 // * -> *|w. Relaxed: an unlock that sees it comes to `wait_lock`, which orders; one that does not comes
                 // before the next try in the order of the word.
-                self.word.fetch_or(WAITERS, Relaxed);
+                let word = self.word.fetch_or(WAITERS, Relaxed);
+                debug_assert!(word & FLAGS == 0, "flags of an empty queue");
             }
             let is_mine = is_first && self.try_take(me, Wish::Nothing).is_ok();
             if is_mine {
@@ -344,7 +287,9 @@ where
     fn wait(&self, me: ThreadId, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         loop {
             P::count(LockEvent::MutexSleep);
-            let gave_up = waiter.rest_within(limit).err();
+            // Also whoever has been woken looks at its limit, lest wake-ups that come in a row keep it. One whose limit is
+            // reached asks for nothing.
+            let gave_up = waiter.rest_within(limit).err().or_else(|| limit.is_reached());
             let (is_mine, is_first) = self.wait_lock.locked(|| {
                 let is_first = self.waiters.first().cast_const() == ptr::from_ref(waiter);
                 let wish = match is_first && T::HAND_OVER && gave_up.is_none() {
@@ -361,7 +306,7 @@ where
             match gave_up {
                 _ if is_mine => {}
                 Some(gave_up) => return Err(gave_up),
-                None if is_first && self.spin_as_waiter(me) => self.wait_lock.locked(|| {
+                None if is_first && self.spin_as_waiter(me, limit) => self.wait_lock.locked(|| {
                     // SAFETY: under `wait_lock`, in the queue.
                     unsafe { self.leave(waiter) };
                 }),
@@ -372,8 +317,8 @@ where
         }
     }
 
-    fn spin_as_waiter(&self, me: ThreadId) -> bool {
-        T::WAITER_SPINS && self.is_worth_spinning() && self.spin(me, &mut Spin::default())
+    fn spin_as_waiter(&self, me: ThreadId, limit: &Limit<'_, P>) -> bool {
+        T::WAITER_SPINS && self.is_worth_spinning() && self.spin(me, &mut Spin::default(), limit)
     }
 
     /// Takes the waiter out of the queue, with the flags if it was the last.
@@ -384,7 +329,8 @@ where
         unsafe { self.waiters.remove(waiter) };
         if self.waiters.is_empty() {
             // * -> *&!(w|h|p). Relaxed: nothing is published.
-            self.word.fetch_and(!FLAGS, Relaxed);
+            let word = self.word.fetch_and(!FLAGS, Relaxed);
+            assert_legal(word);
         }
     }
 
@@ -392,6 +338,7 @@ where
     #[inline(never)]
     fn unlock_slow(&self, mut word: u32) {
         P::in_slow_path(|| {
+            assert_legal(word);
             while word & HANDOFF == 0 {
                 // t|w -> w
                 // Ordering: Release, as in `unlock`. Relaxed on failure, where it is only tried again.
@@ -422,8 +369,9 @@ where
     fn hand_over(&self, first: Option<&Waiter<P>>) {
         P::count(LockEvent::MutexHandOver);
         let handed = first.map_or(0, |first| first.note.load(Relaxed) << OWNER_SHIFT | WAITERS | PICKUP);
-        // Relaxed: the first comes to `wait_lock` before its section, to look or to leave the queue, and we hold it.
-        self.word.store(handed, Relaxed);
+        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens before the next. If
+        // nobody is left, whoever comes takes it by the word alone.
+        self.word.store(handed, Release);
     }
 }
 
@@ -482,8 +430,8 @@ where
     unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         let me = P::thread_id();
         // 0 -> t
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_slow`: the last section happens before ours.
-        // Relaxed on failure, where nothing is read through the value.
+        // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last section happens
+        // before ours. Relaxed on failure, where nothing is read through the value.
         match self.word.compare_exchange(0, owned_by(me), Acquire, Relaxed) {
             Ok(_) => Ok(()),
             Err(_) => self.lock_slow(me, limit),

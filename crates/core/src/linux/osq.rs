@@ -104,10 +104,16 @@ impl<P: Platform> Default for Osq<P> {
 
 impl<P: Schedule + LocalNodes<Node<P>>> Osq<P> {
     /// Waits for the caller's turn, does `f` then, and ends the turn. `None`: the caller should spin no longer, as
-    /// `spin` says, or because the thread in front does not run; or it has no node. `f` may not unwind.
+    /// `spin` or `is_over` says, or because the thread in front does not run; or it has no node. `f` may not unwind.
     ///
     /// What happened in one turn happens before what happens in the next.
-    pub fn with_turn<R>(&self, me: ThreadId, spin: &mut Spin, f: impl FnOnce(&mut Spin) -> R) -> Option<R> {
+    pub fn with_turn<R>(
+        &self,
+        me: ThreadId,
+        spin: &mut Spin,
+        is_over: impl Fn() -> bool,
+        f: impl FnOnce(&mut Spin) -> R,
+    ) -> Option<R> {
         P::with_node(|lent| {
             let Some(lent) = lent else {
                 P::count(LockEvent::NoNode);
@@ -115,7 +121,7 @@ impl<P: Schedule + LocalNodes<Node<P>>> Osq<P> {
             };
             // SAFETY: just lent, for the length of this closure; entered once, and then left or released.
             unsafe {
-                if !self.enter(&lent, me) && !self.wait(&lent, spin) {
+                if !self.enter(&lent, me) && !self.wait(&lent, spin, is_over) {
                     return None;
                 }
                 let r = f(spin);
@@ -154,19 +160,19 @@ impl<P: Schedule + LocalNodes<Node<P>>> Osq<P> {
     /// Waits for the caller's turn, or leaves the queue; false then. Safety: the caller has entered by this node, and has not
     /// left.
     #[doc(hidden)]
-    pub unsafe fn wait(&self, lent: &LentNode<Node<P>>, spin: &mut Spin) -> bool {
+    pub unsafe fn wait(&self, lent: &LentNode<Node<P>>, spin: &mut Spin, is_over: impl Fn() -> bool) -> bool {
         // SAFETY: as in `enter`.
         let node = unsafe { &*lent.node };
         loop {
             let owner = node.previous_thread.load(Relaxed);
             let thread = ThreadId::new(owner).expect("threads have names");
             // Ordering: Acquire, pairs with the Release in `release`: the last turn happens before ours.
-            match P::spin_on_owner(spin, &node.granted, Acquire, thread, |granted| granted != 0) {
-                Ok(_) => return true,
+            match P::spin_on_owner(spin, &node.granted, Acquire, thread, |v| v != 0 || is_over()) {
+                Ok(granted) if granted != 0 => return true,
                 // Somebody else is in front by now.
                 Err(Stop::OwnerSleeps) if node.previous_thread.load(Relaxed) != owner => {}
                 // SAFETY: the caller's.
-                Err(_) => return unsafe { self.leave(lent) },
+                _ => return unsafe { self.leave(lent) },
             }
         }
     }
@@ -328,7 +334,7 @@ mod tests {
     #[test]
     fn alone_it_is_its_turn_at_once() {
         let queue = Queue::default();
-        let turn = queue.with_turn(thread(0), &mut Spin::default(), |_| queue.has_spinner());
+        let turn = queue.with_turn(thread(0), &mut Spin::default(), || false, |_| queue.has_spinner());
         assert_eq!(turn, Some(true));
         assert!(!queue.has_spinner());
     }
@@ -337,7 +343,7 @@ mod tests {
     fn without_a_node_there_is_no_turn() {
         let queue = Queue::new();
         OneThread::without_nodes(|| {
-            assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), |_| ()), None);
+            assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), || false, |_| ()), None);
         });
         assert_eq!(events_of(LockEvent::NoNode), 1);
         assert!(!queue.has_spinner());
@@ -362,7 +368,7 @@ mod tests {
         let theirs = queue.clone();
         // SAFETY: it has its turn.
         meanwhile(move || unsafe { theirs.release(&place(5)) });
-        assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), |spin| spin.turns), Some(1));
+        assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), || false, |spin| spin.turns), Some(1));
         assert!(others_are_done() && !queue.has_spinner());
     }
 
@@ -370,10 +376,18 @@ mod tests {
     fn whoever_has_spun_enough_leaves() {
         let queue = queue_of(&[5, 6]);
         let mut spin = Spin::default();
-        assert_eq!(queue.with_turn(thread(0), &mut spin, |_| ()), None);
+        assert_eq!(queue.with_turn(thread(0), &mut spin, || false, |_| ()), None);
         assert!(spin.turns > SPINS);
         assert_eq!(order(&queue, 5), [6, 5]);
         assert_eq!((events_of(LockEvent::OsqLeave), events_of(LockEvent::OsqGranted)), (1, 0));
+    }
+
+    #[test]
+    fn whoever_may_wait_no_longer_leaves() {
+        let queue = queue_of(&[5, 6]);
+        let mut spin = Spin::default();
+        assert_eq!(queue.with_turn(thread(0), &mut spin, || true, |_| ()), None);
+        assert_eq!((spin.turns, order(&queue, 5)), (0, Vec::from([6, 5])));
     }
 
     #[test]
@@ -410,7 +424,7 @@ mod tests {
         let queue = queue_of(&[5, 6]);
         set_owner_state(thread(6), OwnerState::Asleep);
         let mut spin = Spin::default();
-        assert_eq!(queue.with_turn(thread(0), &mut spin, |_| ()), None);
+        assert_eq!(queue.with_turn(thread(0), &mut spin, || false, |_| ()), None);
         assert!(spin.turns < SPINS);
     }
 
@@ -426,7 +440,7 @@ mod tests {
         let theirs = queue.clone();
         // SAFETY: as above.
         meanwhile(move || unsafe { theirs.release(&place(5)) });
-        assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), |_| ()), Some(()));
+        assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), || false, |_| ()), Some(()));
         assert!(others_are_done());
     }
 }

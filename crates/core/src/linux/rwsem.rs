@@ -28,6 +28,9 @@
 //! 5. A release that leaves waiters, and nobody who holds it, wakes the first; and so does a first waiter that gives up.
 //! 6. Readers in the count do not prove that a reader holds it: an attempt counts too, for a moment.
 //!
+//! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` after others may hold the lock, or have it no more: **whoever frees a
+//! semaphore must know that all of them have returned**, and not just that it has been the last to lock it.
+//!
 //! Fairness: a waiter may be overtaken for 4 ms ([`RwsemTuning::HANDOFF_NS`]); then, as soon as it or somebody who wakes it
 //! looks, it is not any more, and is next after those who hold the lock. Readers are let in together, 256 at a time.
 //! Source: the algorithm of Linux' `kernel/locking/rwsem.c` (Long, 2019 and later), from a description in own words.
@@ -49,7 +52,8 @@ use crate::waiter::{GaveUp, Limit, WaitList, WaitLock};
 
 use queue::Whom;
 pub use tuning::{
-    LeadingReaders, NoHandoff, NoReaderSteal, NoSpin, ReaderSpin, RwsemTuning, SpinningReaders,
+    LeadingReaders, NoHandoff, NoReaderSteal, NoSpin, NoSpinForReaders, ReaderSpin, RwsemTuning,
+    SpinningReaders,
 };
 
 /// That somebody writes.

@@ -33,6 +33,9 @@
 //! 4. Readers are let in together as far as no writer stands between them. A writer is only told to try: others may
 //!    take the lock before it does.
 //!
+//! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` and `waking` after others may hold the lock, or have it no more:
+//! **whoever frees a semaphore must know that all of them have returned**, and not just that it has been the last to lock it.
+//!
 //! Fairness: none. Writers that come may overtake all that wait, for ever.
 //! Source: the algorithm of Linux' `lib/rwsem.c` of versions 3.10 to 3.12, and of the series "rwsem performance
 //! optimizations", version 8 (Chen, Shi, Low, Long; October 2013), from descriptions in own words. The single waker is

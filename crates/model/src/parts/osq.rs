@@ -66,7 +66,7 @@ impl<E: Engine> Shared<E> {
 
     /// A turn from outside the queue; whether there was one.
     fn visit(&self) -> bool {
-        self.queue.with_turn(E::thread_id(), &mut Spin::default(), |_| self.turn()).is_some()
+        self.queue.with_turn(E::thread_id(), &mut Spin::default(), || false, |_| self.turn()).is_some()
     }
 
     fn do_as(&self, slot: u32, does: Does) {
@@ -74,7 +74,7 @@ impl<E: Engine> Shared<E> {
         let granted = |has_left: bool| unsafe {
             match has_left {
                 true => self.queue.leave(&place(slot)),
-                false => self.queue.wait(&place(slot), &mut Spin::default()),
+                false => self.queue.wait(&place(slot), &mut Spin::default(), || false),
             }
         };
         match does {

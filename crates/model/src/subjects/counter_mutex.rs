@@ -2,23 +2,29 @@
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Nobody, Spinners};
+use nearlock_core::tuning::Standard;
 
 use crate::exclusion::held_at_first;
 use crate::loom::Loom;
 use crate::model::Model;
 
-/// Waiters that spin. One that fails takes two preemptions to go to sleep.
+/// As [`spinning_by`], with both pre-reads.
 pub fn spinning<S: Spinners<Loom>>(name: &str) -> Vec<Model> {
+    spinning_by::<S, Standard>(name)
+}
+
+/// Waiters that spin. One that fails takes two preemptions to go to sleep.
+pub fn spinning_by<S: Spinners<Loom>, T: CounterMutexTuning>(name: &str) -> Vec<Model> {
     use LockEvent::{MutexAfterSleep, MutexAtOnce, MutexOptLock, MutexSleep, MutexWake};
     vec![
-        held_at_first::<Loom, CounterMutex<Loom, S>>(name, 2, Some(4)).reaching(&[
+        held_at_first::<Loom, CounterMutex<Loom, S, T>>(name, 2, Some(4)).reaching(&[
             MutexOptLock,
             MutexAtOnce,
             MutexSleep,
             MutexAfterSleep,
             MutexWake,
         ]),
-        held_at_first::<Loom, CounterMutex<Loom, S>>(name, 3, Some(1)).reaching(&[MutexOptLock]),
+        held_at_first::<Loom, CounterMutex<Loom, S, T>>(name, 3, Some(1)).reaching(&[MutexOptLock]),
     ]
 }
 

@@ -27,6 +27,8 @@ pub fn sleeping(name: &str) -> Vec<Model> {
     vec![
         held::<NoSpinning>(name, &[&[Lock], &[Lock]], 2).reaching(reaches),
         held::<NoSpinning>(name, &[&[Lock], &[InTime]], 2).reaching(&[MutexHandOver]),
+        // One gives up that has asked for a hand-over, and comes back.
+        held::<NoSpinning>(name, &[&[Lock], &[InTime, Lock]], 3).reaching(&[MutexHandOver]),
         held::<NoSpinning>(name, &[&[], &[Lock], &[Lock]], 1).reaching(&[MutexAfterSleep, MutexWake]),
     ]
 }

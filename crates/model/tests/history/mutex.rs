@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
 use nearlock_core::linux::mutex::{HANDOFF, LinuxMutex, MutexTuning, NoSpinning, PICKUP, Spinning, WAITERS};
 use nearlock_core::linux::osq::Osq;
 use nearlock_core::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Park, Platform};
-use nearlock_core::raw::{RawLock, RawTimedLock};
+use nearlock_core::raw::{RawLock, RawTimedLock, RawTryLock};
 use nearlock_core::schedule::Schedule;
 use nearlock_core::waiter::{GaveUp, Limit};
 use nearlock_model::engine::{Engine, Thread};
@@ -16,9 +16,12 @@ use nearlock_model::loom::{Loom, LoomU32};
 use nearlock_model::model::Model;
 use nearlock_model::mutate::Half;
 use nearlock_model::parts::osq;
+use nearlock_model::timed::Act::{InTime, Lock};
+use nearlock_model::timed::First::Releases;
+use nearlock_model::timed::{Act, held_at_first};
 
 use crate::words::{Kind, Same, Words, nodes};
-use crate::{NO_END, Place, STORES, caught, caught_without};
+use crate::{NO_END, Place, SECTIONS, STORES, caught, caught_without};
 
 type Mutex<K> = LinuxMutex<Words<K>, NoSpinning>;
 
@@ -58,11 +61,11 @@ fn mutex_locked_again_by_its_holder() {
             // SAFETY: unlocked below, and not locked by others.
             let result = unsafe {
                 mutex.lock(&());
-                let result = mutex.lock_within(&(), &Limit::until(1));
-                mutex.unlock(&());
-                result
+                mutex.lock_within(&(), &Limit::until(1))
             };
             assert!(result == Err(GaveUp::TimedOut), "the holder gets it again");
+            // SAFETY: locked above, once.
+            unsafe { mutex.unlock(&()) };
         })
     }
     let test = "mutex_locked_again_by_its_holder";
@@ -124,6 +127,55 @@ fn umtx_signal_before_the_sleep() {
         counting::<Loom, Mutex<K>>(NAME, 2, 1, Some(3))
     }
     caught("umtx_signal_before_the_sleep", &model::<Same>(), &model::<Sleeps>(), NO_END);
+}
+
+#[test]
+fn mutex_handed_over_to_nobody_without_release() {
+    let place = Place { file: "linux/mutex.rs", function: "hand_over", operation: "store" };
+    const ACTS: &[&[Act]] = &[&[Lock], &[InTime, Lock]];
+    let model = held_at_first::<Loom, LinuxMutex<Loom, NoSpinning>>(NAME, Releases, ACTS, Some(3));
+    caught_without("mutex_handed_over_to_nobody_without_release", Half::Release, place, &model, SECTIONS);
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "a debug assertion catches it")]
+fn mutex_flags_of_an_empty_queue() {
+    /// The last to leave the queue takes WAITERS along, and leaves the other flags.
+    struct LeavesFlags;
+    impl Kind for LeavesFlags {
+        fn and(word: &LoomU32, v: u32, order: Ordering) -> u32 {
+            let leaves = v == !(WAITERS | HANDOFF | PICKUP);
+            word.fetch_and(if leaves { !WAITERS } else { v }, order)
+        }
+    }
+    fn model<K: Kind>() -> Model {
+        Model::new(format!("{NAME}: locked twice, one gives up"), 2, Some(2), || {
+            let mutex = Arc::new(Mutex::<K>::default());
+            // SAFETY: unlocked below; so in the other thread.
+            unsafe { mutex.lock(&()) };
+            let other = mutex.clone();
+            let other = Loom::spawn(Thread { slot: Some(1), ..Thread::default() }, move || {
+                // SAFETY: as above.
+                unsafe {
+                    if other.lock_within(&(), &Limit::until(1)).is_ok() {
+                        other.unlock(&());
+                    }
+                }
+            });
+            // SAFETY: as above.
+            unsafe {
+                mutex.unlock(&());
+                mutex.lock(&());
+                // Time for the other one to ask for it, and to give up.
+                (0..2).for_each(|_| Loom::cpu_relax(0));
+                mutex.unlock(&());
+            }
+            other.join().unwrap();
+            assert!(!mutex.is_locked(), "the lock is free at last");
+        })
+    }
+    let test = "mutex_flags_of_an_empty_queue";
+    caught(test, &model::<Same>(), &model::<LeavesFlags>(), "to be handed over to nobody");
 }
 
 const OSQ: &str = "linux/osq.rs";

@@ -1,15 +1,19 @@
 //! The reader-writer semaphores.
 
+use std::cell::Cell;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{self, AcqRel, Release};
+use std::sync::atomic::Ordering::{self, AcqRel, Relaxed, Release};
 
+use nearlock_core::linux::osq::Osq;
 use nearlock_core::linux::rwsem::{NoSpin, Rwsem, RwsemTuning};
 use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd, SingleWaker, WriterSpin, XaddTuning};
 use nearlock_core::platform::{Atomic, AtomicInt, Platform};
 use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTryLock};
 use nearlock_core::waiter::{GaveUp, Limit};
 use nearlock_model::engine::{Engine, Thread};
-use nearlock_model::loom::{Loom, LoomU64};
+use nearlock_model::exclusion::held_at_first;
+use nearlock_model::loom::{Loom, LoomU32, LoomU64};
 use nearlock_model::model::Model;
 use nearlock_model::mutate::Half;
 use nearlock_model::readers::Act::{self, Read, Write};
@@ -177,6 +181,130 @@ fn rwsem_handoff_to_who_has_given_up() {
     }
     let test = "rwsem_handoff_to_who_has_given_up";
     caught(test, &insisting::<Same>(0, 0), &insisting::<Leaves>(0, 0), "the lock is free at last");
+}
+
+#[test]
+fn rwsem_first_that_gives_up_wakes_nobody() {
+    /// To the thread that gives up somebody writes: it lets nobody in.
+    struct WakesNobody;
+    impl Kind for WakesNobody {
+        fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+            match Loom::thread().slot {
+                Some(1) => word.load(order) | WRITER,
+                _ => word.fetch_add(v, order),
+            }
+        }
+    }
+    /// It is read until another has read too; a writer stands before that one for a while.
+    fn model<K: Kind>() -> Model {
+        let title = "rwsem, insisting: read until another reads, a writer gives up";
+        Model::new(title, 3, Some(2), || {
+            let lock = Arc::new(Rwsem::<Words<K>, Insists>::default());
+            // SAFETY: released below; so in the other threads.
+            unsafe { lock.lock_shared(&()) };
+            let (writers, readers) = (lock.clone(), lock.clone());
+            let writer = Loom::spawn(Thread { slot: Some(1), ..Thread::default() }, move || {
+                // SAFETY: it fails, as it is read all the time.
+                let result = unsafe { writers.lock_within(&(), &Limit::until(0)) };
+                assert_eq!(result, Err(GaveUp::TimedOut));
+            });
+            let reader = Loom::spawn(Thread { slot: Some(2), ..Thread::default() }, move || {
+                // SAFETY: as above.
+                unsafe {
+                    readers.lock_shared(&());
+                    readers.unlock_shared(&());
+                }
+            });
+            reader.join().unwrap();
+            writer.join().unwrap();
+            // SAFETY: taken above.
+            unsafe { lock.unlock_shared(&()) };
+            // SAFETY: nobody else is there.
+            assert!(unsafe { lock.try_lock(&()) }, "the lock is free at last");
+        })
+    }
+    let test = "rwsem_first_that_gives_up_wakes_nobody";
+    caught(test, &model::<Same>(), &model::<WakesNobody>(), NO_END);
+}
+
+#[test]
+fn rwsem_wake_up_left_to_a_spinner() {
+    /// Those who insist, and spin before.
+    struct SpinsAndInsists;
+    impl RwsemTuning for SpinsAndInsists {
+        const HANDOFF_SPIN: bool = false;
+        const HANDOFF_NS: Option<u64> = Some(0);
+    }
+    type Lock = Rwsem<Loom, SpinsAndInsists>;
+    /// The beginning of one (`repr(C)`).
+    #[repr(C)]
+    struct Words {
+        count: LoomU64,
+        owner: LoomU32,
+        spinners: Osq<Loom>,
+    }
+    /// A release that sees a spinner wakes nobody: the spinner will have the lock, and release it.
+    #[derive(Default)]
+    struct LeavesIt(Lock);
+    // SAFETY: none: the bug may break it.
+    unsafe impl RawLock for LeavesIt {
+        type Node = ();
+        unsafe fn lock(&self, node: &()) {
+            // SAFETY: the caller's; so below.
+            unsafe { self.0.lock(node) };
+        }
+        unsafe fn unlock(&self, node: &()) {
+            // SAFETY: the lock begins with them.
+            let words = unsafe { &*ptr::from_ref(&self.0).cast::<Words>() };
+            if words.spinners.has_spinner() {
+                words.owner.store(0, Relaxed);
+                // Ordering: Release, pairs with the Acquires of whoever comes next.
+                words.count.fetch_sub(WRITER, Release);
+            } else {
+                // SAFETY: as above.
+                unsafe { self.0.unlock(node) };
+            }
+        }
+    }
+    fn model<L: RawLock>() -> Model {
+        held_at_first::<Loom, L>("rwsem, insisting", 3, Some(2))
+    }
+    caught("rwsem_wake_up_left_to_a_spinner", &model::<Lock>(), &model::<LeavesIt>(), NO_END);
+}
+
+thread_local! {
+    /// The count to which a reader is to be added when so many more readers have been let in.
+    static LATE: Cell<(*const LoomU64, u32)> = const { Cell::new((ptr::null(), 0)) };
+}
+
+#[test]
+fn rwsem_reader_let_in_before_all_are_counted() {
+    /// The second of two readers is counted when both have been let in.
+    struct CountsLate;
+    impl Kind for CountsLate {
+        fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
+            let is_late = v == READER - WAITERS;
+            LATE.set(if is_late { (word, 2) } else { LATE.get() });
+            word.fetch_add(if is_late { WAITERS.wrapping_neg() } else { v }, order)
+        }
+        fn or(word: &LoomU32, v: u32, order: Ordering) -> u32 {
+            const GRANTED: u32 = 1 << 1;
+            let old = word.fetch_or(v, order);
+            if let (GRANTED, (count, left @ 1..)) = (v, LATE.get()) {
+                LATE.set((count, left - 1));
+                if left == 1 {
+                    // SAFETY: the semaphore is there until those threads have been joined that are let in.
+                    unsafe { &*count }.fetch_add(READER, Relaxed);
+                }
+            }
+            old
+        }
+    }
+    fn model<K: Kind>() -> Model {
+        written::<Rwsem<Words<K>, NoSpin>>("rwsem-no-spin", &[&[Read, Write], &[Read]], 2)
+    }
+    let test = "rwsem_reader_let_in_before_all_are_counted";
+    caught(test, &model::<Same>(), &model::<CountsLate>(), NO_END);
 }
 
 #[test]

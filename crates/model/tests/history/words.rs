@@ -30,6 +30,12 @@ pub trait Kind: Send + Sync + 'static {
     fn park(word: &LoomU32, expected: u32) {
         Loom::park(word, expected);
     }
+    fn and(word: &LoomU32, v: u32, order: Ordering) -> u32 {
+        word.fetch_and(v, order)
+    }
+    fn or(word: &LoomU32, v: u32, order: Ordering) -> u32 {
+        word.fetch_or(v, order)
+    }
     /// Of 64 bits; so below.
     fn add_long(word: &LoomU64, v: u64, order: Ordering) -> u64 {
         word.fetch_add(v, order)
@@ -158,6 +164,9 @@ impl<K: Kind> Atomic<u32> for Word<K> {
     fn store(&self, v: u32, order: Ordering) {
         K::store(&self.0, v, order);
     }
+    fn store_hint(&self, v: u32) {
+        self.0.store_hint(v);
+    }
     fn swap(&self, v: u32, order: Ordering) -> u32 {
         K::swap(&self.0, v, order)
     }
@@ -174,10 +183,10 @@ impl<K: Kind> AtomicInt<u32> for Word<K> {
         self.0.fetch_sub(v, order)
     }
     fn fetch_and(&self, v: u32, order: Ordering) -> u32 {
-        self.0.fetch_and(v, order)
+        K::and(&self.0, v, order)
     }
     fn fetch_or(&self, v: u32, order: Ordering) -> u32 {
-        self.0.fetch_or(v, order)
+        K::or(&self.0, v, order)
     }
 }
 

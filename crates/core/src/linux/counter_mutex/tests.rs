@@ -4,7 +4,9 @@ use std::ptr;
 use super::*;
 use crate::native::Native;
 use crate::schedule::OwnerState;
-use crate::testing::{NOW_NS, OneThread, UNPARKED, events_of, meanwhile, others_are_done, set_owner_state};
+use crate::testing::{
+    NOW_NS, OneThread, UNPARKED, events_of, left_by_others, meanwhile, others_are_done, set_owner_state,
+};
 use crate::waiter::Cancellation;
 
 /// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have four.
@@ -137,7 +139,7 @@ fn who_sleeps_has_left_a_mark_and_is_woken() {
 fn a_spinner_sleeps_if_another_owner_comes_or_it_is_urgent() {
     let third = ThreadId::new(9).unwrap();
     let mutex = leaked::<Mutex>();
-    let turn = || mutex.turn(&mut Spin::default());
+    let turn = || mutex.turn(&mut Spin::default(), &Limit::NONE);
     mutex.lock_as_other();
     meanwhile(move || mutex.owner.store(third.get(), Relaxed));
     assert_eq!(turn(), Turn::Stop);
@@ -252,4 +254,25 @@ fn who_gives_up_takes_a_mutex_that_has_become_free() {
     assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(30)) }, Ok(()));
     // SAFETY: as above.
     unsafe { mutex.unlock(&()) };
+}
+
+#[test]
+fn a_spinner_heeds_its_limit() {
+    fn gives_up<S: Spinners<OneThread>>() {
+        let mutex = leaked::<Mutex<Standard, S>>();
+        mutex.lock_as_other();
+        // Running, then unknown to the mutex, as one that has not said yet that it holds it.
+        for owner in [OTHER.get(), 0] {
+            mutex.owner.store(owner, Relaxed);
+            NOW_NS.set(10);
+            meanwhile(|| NOW_NS.set(30));
+            meanwhile(|| ()); // not done: it does not spin on
+            // SAFETY: it fails.
+            assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(30)) }, Err(GaveUp::TimedOut));
+            assert_eq!(left_by_others(), 1);
+        }
+    }
+    gives_up::<Crowd>();
+    gives_up::<InTurns<OneThread>>();
+    gives_up::<OneSpins<OneThread>>();
 }

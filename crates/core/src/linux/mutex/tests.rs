@@ -2,7 +2,8 @@ use super::*;
 use crate::linux::qspinlock::QSpinLock;
 use crate::native::Native;
 use crate::testing::{
-    NOW_NS, OneThread, THREAD_ID, UNPARKED, events_of, meanwhile, others_are_done, set_owner_state,
+    NOW_NS, OneThread, THREAD_ID, UNPARKED, events_of, left_by_others, meanwhile, others_are_done,
+    set_owner_state,
 };
 use crate::waiter::{Cancellation, Signal};
 use std::boxed::Box;
@@ -205,9 +206,62 @@ fn who_gives_up_takes_the_flags_along_if_it_is_the_last() {
     assert_eq!(word(mutex), 0);
 }
 
-fn wake_first(mutex: &Mutex) {
+fn wake_first<T: MutexTuning>(mutex: &Mutex<T>) {
     // SAFETY: under `wait_lock`.
     _ = unsafe { &*mutex.waiters.first() }.wake();
+}
+
+#[test]
+fn a_spinner_heeds_its_limit() {
+    fn gives_up<T: MutexTuning>() {
+        let mutex = locked_by_other::<T>();
+        NOW_NS.set(10);
+        meanwhile(|| NOW_NS.set(30));
+        meanwhile(|| ()); // not done: it does not spin on
+        // SAFETY: not acquired; so below.
+        assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(30)) }, Err(GaveUp::TimedOut));
+        assert_eq!(left_by_others(), 1);
+        let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
+        meanwhile(|| cancellation.cancel());
+        meanwhile(|| ());
+        let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(GaveUp::Cancelled));
+        assert_eq!((left_by_others(), word(mutex)), (1, owned_by(OTHER)));
+    }
+    gives_up::<Standard>();
+    gives_up::<HeedlessSpinning>();
+    gives_up::<NoSpinnerQueue>();
+}
+
+#[test]
+fn wake_ups_do_not_keep_a_waiter_past_its_limit() {
+    let mutex = locked_by_other::<NoHandOver>();
+    set_owner_state(OTHER, OwnerState::Asleep);
+    meanwhile(|| {
+        set_owner_state(OTHER, OwnerState::Running);
+        NOW_NS.set(30);
+        mutex.wait_lock.locked(|| wake_first(mutex));
+    });
+    meanwhile(|| ()); // not done, as above
+    // SAFETY: not acquired.
+    assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(30)) }, Err(GaveUp::TimedOut));
+    assert_eq!((left_by_others(), events_of(LockEvent::MutexSleep)), (1, 1));
+}
+
+#[test]
+fn who_gives_up_asks_for_no_hand_over() {
+    let mutex = locked_by_other::<Standard>();
+    set_owner_state(OTHER, OwnerState::Asleep);
+    let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
+    meanwhile(|| {
+        queued(mutex, THIRD);
+        cancellation.cancel();
+    });
+    let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+    // SAFETY: not acquired.
+    assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(GaveUp::Cancelled));
+    assert_eq!(word(mutex), owned_by(OTHER) | WAITERS);
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             if T::READER_SPIN && self.may_spin(&mut spin) {
                 // Relaxed: nothing is published.
                 self.count.fetch_sub(READER, Relaxed);
-                if self.spin(P::thread_id(), spin, || self.try_shared_ahead_of_queue()) {
+                if self.spin(P::thread_id(), spin, limit, || self.try_shared_ahead_of_queue()) {
                     if self.count.load(Relaxed) & WAITERS != 0 {
                         self.wake(Whom::FellowReaders);
                     }
@@ -102,7 +102,13 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             let change = if is_first { WAITERS } else { 0 }.wrapping_sub(counted);
             // SAFETY: under wait_lock; the record stays until we are granted the lock, or leave.
             unsafe { self.list.push(me) };
-            Some(self.wake_of(self.count.fetch_add(change, Relaxed).wrapping_add(change)))
+            let count = self.count.fetch_add(change, Relaxed);
+            if is_first {
+                Self::assert_unmarked(count)
+            } else {
+                Self::assert_marked(count)
+            }
+            Some(self.wake_of(count.wrapping_add(change)))
         });
         let Some(wakes) = wakes else {
             self.note_readers();
@@ -152,7 +158,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             if T::WRITER_SPIN {
                 if !self.may_spin(&mut spin) {
                     P::count(LockEvent::RwsemOptNospin);
-                } else if self.spin(writer, spin, || self.try_ahead_of_queue(writer)) {
+                } else if self.spin(writer, spin, limit, || self.try_ahead_of_queue(writer)) {
                     return Ok(());
                 }
             }
@@ -168,10 +174,12 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             unsafe { self.list.push(me) };
             if is_first {
                 // Relaxed: our attempt comes after it.
-                self.count.fetch_or(WAITERS, Relaxed);
+                Self::assert_unmarked(self.count.fetch_or(WAITERS, Relaxed));
                 return Wakes::NONE;
             }
-            self.wake_of(self.count.load(Relaxed))
+            let count = self.count.load(Relaxed);
+            Self::assert_marked(count);
+            self.wake_of(count)
         });
         wakes.make();
         limit.watch(me, || {
@@ -187,11 +195,13 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                         wakes.make();
                         return Err(why);
                     }
-                    Attempt::FailedMarked if T::HANDOFF_SPIN && self.owner_goes(&mut spin) => {}
+                    Attempt::FailedMarked if T::HANDOFF_SPIN && self.owner_goes(&mut spin, limit) => {}
                     Attempt::Failed | Attempt::FailedMarked => {
                         P::count(LockEvent::RwsemSleepWriter);
                         // Whatever ends the rest: the next attempt comes first.
                         let _ = me.rest_within(limit);
+                        // What it has spun before it slept does not count any more.
+                        spin = Spin::default();
                     }
                 }
             }
@@ -199,8 +209,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     }
 
     /// Spins until the owner has gone; false if there is reason to stop.
-    fn owner_goes(&self, spin: &mut Spin) -> bool {
-        let has_gone = self.owner_after_spin(spin) == Owner::Nobody && !P::should_give_way(spin);
+    fn owner_goes(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
+        let has_gone = self.owner_after_spin(spin, limit) == Owner::Nobody && !P::should_give_way(spin);
         if has_gone {
             P::cpu_relax(spin.turns);
         }
@@ -229,6 +239,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         let is_first = self.list.is_first(me);
         let mut count = self.count.load(Relaxed);
         loop {
+            Self::assert_marked(count);
             let is_handed_over = count & HANDOFF != 0;
             if is_handed_over && !is_first && first.note.load(Relaxed) & MARKED != 0 {
                 return false;
@@ -280,6 +291,16 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         T::HANDOFF_NS.is_some() && (me.note.load(Relaxed) & URGENT != 0 || Self::is_overdue(me))
     }
 
+    /// Invariant 1, of a count that was there while somebody queued.
+    fn assert_marked(count: u64) {
+        debug_assert!(count & WAITERS != 0, "a queue without its mark");
+    }
+
+    /// Of one that was there while nobody did.
+    fn assert_unmarked(count: u64) {
+        debug_assert!(count & (WAITERS | HANDOFF) == 0, "marks of an empty queue");
+    }
+
     /// Under `wait_lock`.
     fn mark(first: &Waiter<P>) {
         first.note.store(first.note.load(Relaxed) | MARKED, Relaxed);
@@ -294,7 +315,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         unsafe { self.list.remove(me) };
         if self.list.is_empty() {
             // Relaxed: nothing is published.
-            self.count.fetch_and(!(HANDOFF | WAITERS), Relaxed);
+            Self::assert_marked(self.count.fetch_and(!(HANDOFF | WAITERS), Relaxed));
             return Wakes::NONE;
         }
         // It may have been woken, and HANDOFF been set for it: the next must learn of both.
@@ -350,7 +371,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         // Relaxed: it changes under wait_lock only. Readers are in, so nobody need be made to stand back for them.
         change = change.wrapping_sub(self.count.load(Relaxed) & HANDOFF);
         // Relaxed: that writers have gone is known from `admit`, or from holding the lock.
-        self.count.fetch_add(change, Relaxed);
+        Self::assert_marked(self.count.fetch_add(change, Relaxed));
         Wakes { call: None, chosen }
     }
 

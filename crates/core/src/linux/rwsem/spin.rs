@@ -9,7 +9,7 @@ use super::{
 use crate::events::LockEvent;
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{OwnerState, Spin, ThreadId};
-use crate::waiter::WaitLock;
+use crate::waiter::{Limit, WaitLock};
 
 /// How many looks a spinner takes for each look at the clock, while readers have it. Source: Linux 5.3. More make it
 /// spin for longer than it should, fewer cost time.
@@ -56,23 +56,34 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             }
     }
 
-    /// Spins until `attempt` succeeds, or there is reason to stop: then false.
-    pub(super) fn spin(&self, me: ThreadId, mut spin: Spin, attempt: impl Fn() -> bool) -> bool {
-        let taken = self.spinners.with_turn(me, &mut spin, |spin| self.spin_in_turn(spin, attempt));
+    /// Spins until `attempt` succeeds, or there is reason to stop, as a limit that is reached: then false.
+    pub(super) fn spin(
+        &self,
+        me: ThreadId,
+        mut spin: Spin,
+        limit: &Limit<'_, P>,
+        attempt: impl Fn() -> bool,
+    ) -> bool {
+        let is_over = || limit.is_reached().is_some();
+        let turn = |spin: &mut Spin| self.spin_in_turn(spin, limit, attempt);
+        let taken = self.spinners.with_turn(me, &mut spin, is_over, turn);
         let succeeded = taken == Some(true);
         P::count(if succeeded { LockEvent::RwsemOptLock } else { LockEvent::RwsemOptFail });
         succeeded
     }
 
-    fn spin_in_turn(&self, spin: &mut Spin, attempt: impl Fn() -> bool) -> bool {
+    fn spin_in_turn(&self, spin: &mut Spin, limit: &Limit<'_, P>, attempt: impl Fn() -> bool) -> bool {
         let (mut before, mut until_ns, mut looks) = (Owner::Nobody, 0, 0_u32);
         loop {
-            let owner = self.owner_after_spin(spin);
+            let owner = self.owner_after_spin(spin, limit);
             if owner == Owner::NotForSpinners {
                 return false;
             }
             if attempt() {
                 return true;
+            }
+            if limit.is_reached().is_some() {
+                return false;
             }
             if owner == Owner::Readers {
                 if before != Owner::Readers {
@@ -95,11 +106,12 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// Spins as long as the same writer has it, and runs; who has it then.
-    pub(super) fn owner_after_spin(&self, spin: &mut Spin) -> Owner {
+    /// Spins as long as the same writer has it, and runs, and the limit is not reached; who has it then.
+    pub(super) fn owner_after_spin(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> Owner {
         let word = self.owner.load(Relaxed);
         let Owner::Writer(owner) = Owner::of(word) else { return Owner::of(word) };
-        match P::spin_on_owner(spin, &self.owner, Relaxed, owner, |now| now != word) {
+        let done = |now| now != word || limit.is_reached().is_some();
+        match P::spin_on_owner(spin, &self.owner, Relaxed, owner, done) {
             Ok(now) => Owner::of(now),
             Err(_) => Owner::NotForSpinners,
         }

@@ -7,7 +7,9 @@ use super::spin::Owner;
 use super::*;
 use crate::events::LockEvent;
 use crate::schedule::{OwnerState, Spin};
-use crate::testing::{NOW_NS, OneThread, SPINS, events_of, meanwhile, others_are_done, set_owner_state};
+use crate::testing::{
+    NOW_NS, OneThread, SPINS, events_of, left_by_others, meanwhile, others_are_done, set_owner_state,
+};
 use crate::waiter::{Cancellation, Signal, Waiter};
 
 type Lock<T> = Rwsem<OneThread, T>;
@@ -387,6 +389,49 @@ fn a_reader_spins_for_a_writer_if_it_may() {
         lock.lock_shared(&());
     }
     assert_eq!((count(lock), events_of(LockEvent::RwsemRlockSteal)), (READER, 1));
+}
+
+#[test]
+fn a_spinner_heeds_its_limit() {
+    let lock = Lock::<SpinningReaders>::new();
+    let limit = |ns: u64| {
+        NOW_NS.set(10);
+        meanwhile(move || NOW_NS.set(ns));
+        meanwhile(|| ()); // not done: it does not spin on
+        Limit::until(ns)
+    };
+    // SAFETY: one thread, which gives up while it has the lock.
+    unsafe {
+        lock.lock(&());
+        assert_eq!(lock.lock_within(&(), &limit(20)), Err(GaveUp::TimedOut));
+        assert_eq!(left_by_others(), 1);
+        assert_eq!(lock.lock_shared_within(&(), &limit(20)), Err(GaveUp::TimedOut));
+        assert_eq!(left_by_others(), 1);
+        lock.downgrade(&());
+        assert_eq!(lock.lock_within(&(), &limit(20)), Err(GaveUp::TimedOut));
+        assert_eq!(left_by_others(), 1);
+    }
+    assert_eq!(count(&lock), READER);
+}
+
+/// A writer whom nobody may overtake spins, sleeps when it has spun for long, and spins again when it has slept.
+#[test]
+fn each_spell_of_spinning_has_its_own_budget() {
+    struct InsistsAtOnce;
+    impl RwsemTuning for InsistsAtOnce {
+        const WRITER_SPIN: bool = false;
+        const HANDOFF_NS: Option<u64> = Some(0);
+    }
+    let lock = leaked(Lock::<InsistsAtOnce>::new());
+    // SAFETY: the other thread releases what it has.
+    unsafe {
+        lock.lock(&());
+        (0..SPINS).for_each(|_| meanwhile(|| ()));
+        meanwhile(|| lock.wake(Whom::Any));
+        meanwhile(|| lock.unlock(&()));
+        lock.lock(&());
+    }
+    assert_eq!((count(lock), events_of(LockEvent::RwsemSleepWriter)), (WRITER, 1));
 }
 
 #[test]

@@ -49,6 +49,14 @@ impl RwsemTuning for NoSpin {
     const HANDOFF_SPIN: bool = false;
 }
 
+/// Writers spin for a writer only.
+#[derive(Debug)]
+pub struct NoSpinForReaders;
+
+impl RwsemTuning for NoSpinForReaders {
+    const READER_OWNED_SPIN: Option<ReaderSpin> = None;
+}
+
 /// Waiters can be overtaken for ever.
 #[derive(Debug)]
 pub struct NoHandoff;
