@@ -271,7 +271,7 @@ mod tests {
         };
         let share = shown("mutex-slowpath-share");
         assert!(share.contains(" points ") && !share.contains("err %"), "{share}");
-        assert!(share.contains("worst cell: without at 8 nodes, -65.3 points"), "{share}");
+        assert!(share.contains("worst cell: without at nodes 8, -65.3 points"), "{share}");
         let jobs = shown("mutex-high-systime");
         assert!(
             jobs.contains("geometric mean, without the fitted: ") && !share.contains("geometric"),
