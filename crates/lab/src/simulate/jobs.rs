@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn users_have_the_updates_of_their_number_and_the_end_of_their_profile() {
         let updates = |users| params(&Profile::HighSystime.constants(), users).updates;
-        assert_eq!([200, 2000].map(updates), [32, 50]);
+        assert_eq!([200, 2000].map(updates), [26, 53]);
         let make = params(&Profile::MakeJ.constants(), 40);
         assert_eq!((make.end_sections, make.end_step.ns), (2000, 100));
     }

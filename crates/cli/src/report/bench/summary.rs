@@ -52,7 +52,7 @@ pub fn means(rows: &[Row], baseline: &str) -> Table {
 
 /// Where our locks are slow.
 pub fn slow(rows: &[Row], baseline: &str) -> Table {
-    let headers = vec!["mode", "lock", "threads", "section", "think", "ratio", "quartiles", "cpu ratio"];
+    let headers = vec!["mode", "lock", "thr.", "section", "think", "ratio", "quartiles", "cpu"];
     let of = |row: &Row| {
         let is_slow = row.ratio.is_some_and(|ratio| ratio < SLOW) && row.summary.is_none();
         if !is_slow || row.baseline != baseline || Subject::named(row.lock).is_none() {
