@@ -67,6 +67,7 @@ events! {
     ChainCancel "chain_cancel" "Came to a chain to sleep, and did not, since the lock had changed."
     ChainSleep "chain_sleep" "Slept in a chain."
     ChainWake "chain_wake" "A release that woke all of a queue of a chain."
+    QueueLockSleep "queue_lock_sleep" "Slept for the lock of a queue of waiters, whose holder did not leave it."
     BiasGrant "bias_grant" "A lock was biased to the thread that takes it again and again."
     BiasRevoke "bias_revoke" "An acquisition that ended the bias of another thread."
     BiasSleep "bias_sleep" "One of these that slept until the other thread had left the lock."

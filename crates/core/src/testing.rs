@@ -64,6 +64,8 @@ thread_local! {
     static CHAIN: &'static Chain<OneThread> = Box::leak(Box::default());
     /// By thread.
     static LINES: RefCell<BTreeMap<u32, &'static OwnerLine<OneThread>>> = const { RefCell::new(BTreeMap::new()) };
+    /// How often the only thread has fallen asleep.
+    pub static SLEEPS: Cell<u32> = const { Cell::new(0) };
     /// The last call of `unpark`.
     pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
 }
@@ -170,6 +172,7 @@ unsafe impl Platform for OneThread {
 impl Park for OneThread {
     fn park(word: &AtomicU32, expected: u32) {
         let stays_awake = word.load(Ordering::Relaxed) != expected;
+        SLEEPS.set(SLEEPS.get() + u32::from(!stays_awake));
         assert!(stays_awake || others_act(), "the only thread sleeps for ever");
     }
     fn unpark(word: *const AtomicU32, n: u32) {
@@ -181,6 +184,7 @@ impl ParkTimeout for OneThread {
     /// If others have nothing to do, the time passes.
     fn park_until(word: &AtomicU32, expected: u32, until_ns: u64) {
         let stays_awake = word.load(Ordering::Relaxed) != expected;
+        SLEEPS.set(SLEEPS.get() + u32::from(!stays_awake));
         if !stays_awake && !others_act() {
             NOW_NS.set(NOW_NS.get().max(until_ns));
         }

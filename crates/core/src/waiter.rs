@@ -23,6 +23,7 @@
 //! A waiter may be woken for no reason: by a canceller, or by a late call to one that lay here before.
 
 mod cancellation;
+mod queue_lock;
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -34,6 +35,7 @@ use crate::platform::{Atomic, AtomicInt, LocalNodes, Park, ParkTimeout, Platform
 use crate::raw::RawTryLock;
 
 pub use cancellation::Cancellation;
+pub use queue_lock::QueueLock;
 
 const WOKEN: u32 = 1;
 const GRANTED: u32 = 1 << 1;
@@ -203,22 +205,25 @@ impl<P: ParkTimeout> Waiter<P> {
     }
 }
 
-/// A spin lock that protects a list of waiters. Its sections are short: a few lines are touched.
+/// A lock that protects a list of waiters. Its sections are short: a few lines are touched.
+///
+/// [`QueueLock`] is for programs: its waiters sleep where the holder has lost its processor. The others
+/// are the kernel's, for threads that have a processor each.
 pub trait WaitLock: RawTryLock<Node = ()> {
     /// The lock, free.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const FREE: Self;
+}
 
-    /// Does `f`, which does not unwind, while holding it.
-    #[inline]
-    fn locked<R>(&self, f: impl FnOnce() -> R) -> R {
-        // SAFETY: the node is (), and unlock follows lock.
-        unsafe {
-            self.lock(&());
-            let r = f();
-            self.unlock(&());
-            r
-        }
+/// Does `f`, which does not unwind, while holding the lock.
+#[inline]
+pub fn locked<L: WaitLock, R>(lock: &L, f: impl FnOnce() -> R) -> R {
+    // SAFETY: the node is (), and unlock follows lock.
+    unsafe {
+        lock.lock(&());
+        let r = f();
+        lock.unlock(&());
+        r
     }
 }
 

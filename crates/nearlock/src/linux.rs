@@ -15,9 +15,9 @@
 //! A guard's drop looks at its lock after others may have it. Borrows and `Arc` see to it that the lock is alive by then;
 //! unsafe code that frees one must know that every guard's drop has returned, not just that it has locked last.
 
-use nearlock_core::classic::ttas;
 use nearlock_core::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem};
 use nearlock_core::tuning::Standard;
+use nearlock_core::waiter::QueueLock;
 use nearlock_os::Os;
 
 use crate::raw::Nodeless;
@@ -50,12 +50,12 @@ pub type RawCnaLock = Nodeless<RawPreemptibleCnaLock>;
 pub type RawLinuxMutex = mutex::LinuxMutex<Os>;
 
 /// Linux' mutex of version 3.7, with the patch that reads before it writes, without data. In place of the kernel's ticket
-/// lock, which excludes at most 2^16 threads, its queue has a test-and-test-and-set lock.
+/// lock, which excludes at most 2^16 threads, its queue has a [`QueueLock`], whose waiters sleep.
 pub type RawLinuxCounterMutex =
-    counter_mutex::CounterMutex<Os, counter_mutex::Crowd, Standard, ttas::TtasLock<Os>>;
+    counter_mutex::CounterMutex<Os, counter_mutex::Crowd, Standard, QueueLock<Os>>;
 
 /// Linux' reader-writer semaphore since 5.11, without data. Its queue has the lock of that of [`RawLinuxMutex`].
-pub type RawLinuxRwsem = rwsem::Rwsem<Os, Standard, ttas::TtasLock<Os>>;
+pub type RawLinuxRwsem = rwsem::Rwsem<Os, Standard, QueueLock<Os>>;
 
 /// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex` or `RawMutexTimed`.
 pub type RawMutex = Nodeless<RawLinuxMutex>;

@@ -50,7 +50,8 @@ use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::linux::rwsem::{Rwsem, RwsemTuning};
 use nearlock_core::near::biased::{BiasTuning, NearBiasedMutex};
 use nearlock_core::near::mutex::NearMutex;
-use nearlock_core::platform::Platform;
+use nearlock_core::platform::{Park, Platform};
+use nearlock_core::waiter::QueueLock;
 
 pub use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 
@@ -93,9 +94,9 @@ unlocked! {
     [P: Platform] tas::TasLock<P>;
     [P: Platform, T: ttas::TtasTuning] ttas::TtasLock<P, T>;
     [P: Platform, Q: QueuePolicy<P>, T: QSpinTuning] QSpinLock<P, Q, T>;
-    [P: Platform, T: MutexTuning] LinuxMutex<P, T, ttas::TtasLock<P>>;
-    [P: Platform, S: Spinners<P>, T: CounterMutexTuning] CounterMutex<P, S, T, ttas::TtasLock<P>>;
-    [P: Platform, T: RwsemTuning] Rwsem<P, T, ttas::TtasLock<P>>;
+    [P: Park, T: MutexTuning] LinuxMutex<P, T, QueueLock<P>>;
+    [P: Park, S: Spinners<P>, T: CounterMutexTuning] CounterMutex<P, S, T, QueueLock<P>>;
+    [P: Park, T: RwsemTuning] Rwsem<P, T, QueueLock<P>>;
     [P: Platform] NearMutex<P>;
     [P: Platform, T: BiasTuning] NearBiasedMutex<P, T>;
     [P: Platform, T: Tuning] Mtx<P, T>;

@@ -209,14 +209,14 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
     /// Does `f` while it holds the lock of the mutex's bucket.
     fn in_bucket<R>(&self, f: impl FnOnce(&Locked<'_, P>) -> R) -> R {
         if T::BUCKET == BucketLock::Spinning {
-            return f(&Locked::of_unread(self));
+            return f(&Locked::of(self));
         }
         // SAFETY: a chain is valid as long as the platform instance.
         let gate = unsafe { &*P::chain(ptr::from_ref(self).cast()) }.gate();
         // SAFETY: the node is (), and unlock follows lock.
         unsafe {
             gate.lock(&());
-            let r = f(&Locked::of_unread(self));
+            let r = f(&Locked::of(self));
             gate.unlock(&());
             r
         }

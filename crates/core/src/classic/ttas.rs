@@ -23,8 +23,6 @@ pub trait TtasTuning: Send + Sync + 'static {
     /// Read the word before trying to write it, so that a doomed attempt takes the line shared
     /// rather than exclusive.
     const PRE_READ: bool = true;
-    /// Pauses, at most, that a waiter makes after it has lost a race, before it looks again: 1, 2, 4, and so on; 0: none.
-    const BACKOFF_MAX: u32 = 0;
 }
 
 impl TtasTuning for Standard {}
@@ -36,17 +34,6 @@ pub struct NoPreRead;
 
 impl TtasTuning for NoPreRead {
     const PRE_READ: bool = false;
-}
-
-/// Waiters that lose a race make way for a while, so that a release costs what those pay who are left, and not all.
-///
-/// Source: Anderson, "The performance of spin lock alternatives for shared-memory multiprocessors", IEEE TPDS 1(1), 1990.
-#[derive(Debug)]
-pub struct Backoff;
-
-impl TtasTuning for Backoff {
-    /// Some 25 us at 24 ns for a pause: what 100 processors take for a line each. Less wastes transfers where there are more of them.
-    const BACKOFF_MAX: u32 = 1024;
 }
 
 /// See the [module](self).
@@ -65,15 +52,10 @@ impl<P: Platform, T: TtasTuning> TtasLock<P, T> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
-        let mut backoff = T::BACKOFF_MAX.min(1);
         loop {
             P::wait_until(&self.word, Relaxed, |w| w == 0);
             if self.attempt() {
                 return;
-            }
-            if T::BACKOFF_MAX != 0 {
-                P::pause(backoff, 0);
-                backoff = (backoff * 2).min(T::BACKOFF_MAX);
             }
         }
     }
@@ -83,25 +65,8 @@ impl<P: Platform, T: TtasTuning> TtasLock<P, T> {
         if T::PRE_READ && self.word.load(Relaxed) != 0 {
             return false;
         }
-        self.swap_in()
-    }
-
-    #[inline(always)]
-    fn swap_in(&self) -> bool {
         // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
         self.word.swap(1, Acquire) == 0
-    }
-
-    /// As `lock`, but that the first attempt does not read, whatever the tuning: for locks that are mostly free.
-    ///
-    /// # Safety
-    ///
-    /// As [`RawLock::lock`].
-    #[inline]
-    pub unsafe fn lock_unread(&self) {
-        if !self.swap_in() {
-            self.lock_slow();
-        }
     }
 }
 
@@ -125,7 +90,7 @@ unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquire in `swap_in`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquire in `attempt`: our section happens before the next.
         self.word.store(0, Release);
     }
 }

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::classic::ttas::TtasLock;
 use crate::platform::{Atomic, ParkTimeout, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
-use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+use crate::waiter::{GaveUp, Limit, WaitList, Waiter, locked};
 
 /// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one finds its time over, it
 /// gives up without a look at the lock, and those behind it sleep on although that is free.
@@ -32,7 +32,7 @@ impl<P: Platform> Default for LostCancel<P> {
 impl<P: ParkTimeout> LostCancel<P> {
     /// Whether the lock was had, and the waiter is in no queue; if not, it is in the queue.
     fn try_or_queue(&self, waiter: &Waiter<P>) -> bool {
-        self.wait_lock.locked(|| {
+        locked(&self.wait_lock, || {
             // SAFETY: the node is (), and the caller of `lock_within` keeps the promises.
             let free = unsafe { self.try_lock(&()) };
             let queued = waiter.note.load(Relaxed) == QUEUED;
@@ -51,7 +51,7 @@ impl<P: ParkTimeout> LostCancel<P> {
 
     /// Takes the waiter out of the queue, unless an unlock has done so.
     fn leave(&self, waiter: &Waiter<P>) {
-        self.wait_lock.locked(|| {
+        locked(&self.wait_lock, || {
             if waiter.note.load(Relaxed) == QUEUED {
                 // SAFETY: under `wait_lock`, and the note says that it is in the queue.
                 unsafe { self.waiters.remove(waiter) };
@@ -72,7 +72,7 @@ unsafe impl<P: ParkTimeout> RawLock for LostCancel<P> {
     }
 
     unsafe fn unlock(&self, _node: &()) {
-        let call = self.wait_lock.locked(|| {
+        let call = locked(&self.wait_lock, || {
             // Ordering: Release, pairs with the Acquire in `try_lock`.
             self.word.store(0, Release);
             let first = self.waiters.first();

@@ -25,6 +25,9 @@
 //! The table belongs to the platform instance ([`Chains`]), as queue nodes do: the process, the simulated machine, or the
 //! execution of a model. So that the source is the same everywhere.
 //!
+//! **The chain's lock is a [`QueueLock`]**: a thread that finds it held looks for a bounded time, and then sleeps. So a thread of high priority
+//! does not spin for a holder that it has preempted. FreeBSD disables preemption there.
+//!
 //! `summons` and `pace` are not FreeBSD's: how many waiters want the next release of their lock to come to the chain, for locks
 //! whose word does not say so, and hints ([`near`](crate::near)). Whoever raises a summons notes it on the waiter; locks that do not
 //! know summons leave both alone. `fair from` and the gate are those of
@@ -39,13 +42,12 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::classic::parking_lot_mutex::{OfBucket, ParkingLotMutex};
-use crate::classic::ttas::{Backoff, TtasLock};
 use crate::events::LockEvent;
 use crate::near::mutex::pace::Pace;
 use crate::platform::{Atomic, Park, ParkTimeout, Platform};
 use crate::raw::RawLock;
 use crate::schedule::Sections;
-use crate::waiter::{Chosen, GaveUp, Limit, Signal, WaitList, Waiter};
+use crate::waiter::{Chosen, GaveUp, Limit, QueueLock, Signal, WaitList, Waiter};
 
 /// Which of the two queues of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub enum Queue {
 /// See the [module](self). Zero bytes: nobody waits.
 #[repr(C, align(64))]
 pub struct Chain<P: Platform> {
-    lock: TtasLock<P, Backoff>,
+    lock: QueueLock<P>,
     summons: P::U32,
     pace: Pace<P>,
     gate: ParkingLotMutex<P, OfBucket>,
@@ -72,7 +74,7 @@ impl<P: Platform> Chain<P> {
     /// Nobody waits, in `const`.
     pub const fn new() -> Self {
         Self {
-            lock: TtasLock::new(),
+            lock: QueueLock::new(),
             summons: Atomic::ZERO,
             pace: Pace::new(),
             exclusive: WaitList::new(),
@@ -113,7 +115,7 @@ impl<P: Platform> Chain<P> {
 impl<P: Platform> Default for Chain<P> {
     fn default() -> Self {
         Self {
-            lock: TtasLock::default(),
+            lock: QueueLock::default(),
             summons: Atomic::new(0),
             pace: Pace::default(),
             exclusive: WaitList::default(),
@@ -129,21 +131,21 @@ impl<P: Platform> Default for Chain<P> {
 /// # Safety
 ///
 /// The chain of an address is always the same, and valid as long as the platform instance.
-pub unsafe trait Chains: Platform {
+pub unsafe trait Chains: Park {
     /// The chain of the lock at this address, which is not followed.
     fn chain(lock: *const ()) -> *const Chain<Self>;
 }
 
 /// The chain of a lock, locked by the caller. Dropping it unlocks the chain.
 #[must_use = "the chain is locked only as long as this lives"]
-pub struct Locked<'a, P: Platform> {
+pub struct Locked<'a, P: Park> {
     chain: &'a Chain<P>,
     channel: u64,
 }
 
 /// A wait in a chain that was given up. The chain is locked again, and the waiter in no queue, so that the lock can
 /// bring its word up to date: the waiter may have been the last.
-pub struct Abandoned<'a, P: Platform> {
+pub struct Abandoned<'a, P: Park> {
     /// Why.
     pub why: GaveUp,
     /// The chain.
@@ -160,22 +162,11 @@ impl<P: Chains> Locked<'_, P> {
         // SAFETY: valid as long as the platform instance, which outlives those who use it.
         Self::lock(unsafe { &*P::chain(lock) }, lock.addr() as u64)
     }
-
-    /// The same, without a look whether the chain is locked: for locks that come here rarely.
-    pub fn of_unread<L>(lock: *const L) -> Self {
-        let lock = lock.cast::<()>();
-        // SAFETY: valid as long as the platform instance, which outlives those who use it.
-        let chain = unsafe { &*P::chain(lock) };
-        // SAFETY: the node is (); `drop` unlocks.
-        unsafe { chain.lock.lock_unread() };
-        Self { chain, channel: lock.addr() as u64 }
-    }
 }
 
-impl<'a, P: Platform> Locked<'a, P> {
+impl<'a, P: Park> Locked<'a, P> {
     fn lock(chain: &'a Chain<P>, channel: u64) -> Self {
-        // SAFETY: the node is (); `drop` unlocks.
-        unsafe { chain.lock.lock(&()) };
+        chain.lock.acquire();
         Self { chain, channel }
     }
 
@@ -285,7 +276,7 @@ impl<'a, P: Platform> Locked<'a, P> {
     }
 }
 
-impl<P: Platform> Locked<'_, P> {
+impl<P: Park> Locked<'_, P> {
     /// Unlocks the chain: there is reason not to sleep.
     pub fn cancel(self) {
         P::count(LockEvent::ChainCancel);
@@ -373,7 +364,7 @@ impl<'a, P: ParkTimeout + Sections> Locked<'a, P> {
     }
 }
 
-impl<P: Platform> Drop for Locked<'_, P> {
+impl<P: Park> Drop for Locked<'_, P> {
     fn drop(&mut self) {
         // SAFETY: locked by whoever made this.
         unsafe { self.chain.lock.unlock(&()) };

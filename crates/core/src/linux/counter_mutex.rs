@@ -50,7 +50,7 @@ use crate::platform::{Atomic, AtomicInt, ParkTimeout, Platform, Priority};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use crate::tuning::Standard;
-use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter, locked};
 
 pub use spinners::{Crowd, InTurns, Nobody, OneSpins, Spinners, Turn};
 
@@ -308,7 +308,7 @@ where
 
     /// Waits in the queue.
     fn wait(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        let at_once = self.wait_lock.locked(|| {
+        let at_once = locked(&self.wait_lock, || {
             // SAFETY: under `wait_lock`; `look` takes it out before we return.
             unsafe { self.waiters.push(waiter) };
             // One attempt before the loop, and one in it.
@@ -322,7 +322,7 @@ where
             P::count(LockEvent::MutexSleep);
             // Whatever ended it: only a failed attempt under `wait_lock` is a reason to give up.
             let _ = waiter.rest_within(limit);
-            if let Some(outcome) = self.wait_lock.locked(|| self.look(waiter, limit)) {
+            if let Some(outcome) = locked(&self.wait_lock, || self.look(waiter, limit)) {
                 outcome.inspect(|()| P::count(LockEvent::MutexAfterSleep))?;
                 return Ok(());
             }
@@ -359,7 +359,7 @@ where
         if is_held && T::UNLOCKS_FIRST {
             self.release();
         }
-        let call = self.wait_lock.locked(|| {
+        let call = locked(&self.wait_lock, || {
             if is_held && !T::UNLOCKS_FIRST {
                 self.release();
             }

@@ -47,13 +47,12 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::osq::{self, Osq};
-use crate::classic::ttas::TtasLock;
 use crate::events::LockEvent;
 use crate::platform::{Atomic, AtomicInt, LocalNodes, ParkTimeout, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
 use crate::tuning::Standard;
-use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+use crate::waiter::{GaveUp, Limit, QueueLock, WaitList, WaitLock, Waiter, locked};
 
 pub use tuning::{
     HeedlessSpinning, MutexTuning, NoHandOver, NoSpinnerQueue, NoSpinning, SleepyWaiter, Spinning,
@@ -98,7 +97,7 @@ enum Wish {
 
 /// See the [module](self). 32 bytes natively; all zero: unlocked.
 #[repr(C)]
-pub struct LinuxMutex<P: Platform, T: MutexTuning = Standard, W: WaitLock = TtasLock<P>> {
+pub struct LinuxMutex<P: Platform, T: MutexTuning = Standard, W: WaitLock = QueueLock<P>> {
     word: P::U32,
     spinners: Osq<P>,
     wait_lock: W,
@@ -261,7 +260,7 @@ where
     /// Puts the waiter into the queue, unless the mutex can be had: true then, and it is in no queue.
     fn enqueue(&self, me: ThreadId, waiter: &Waiter<P>) -> bool {
         waiter.note.store(me.get(), Relaxed);
-        self.wait_lock.locked(|| {
+        locked(&self.wait_lock, || {
             if self.try_take(me, Wish::Nothing).is_ok() {
                 return true;
             }
@@ -290,7 +289,7 @@ where
             // Also whoever has been woken looks at its limit, lest wake-ups that come in a row keep it. One whose limit is
             // reached asks for nothing.
             let gave_up = waiter.rest_within(limit).err().or_else(|| limit.is_reached());
-            let (is_mine, is_first) = self.wait_lock.locked(|| {
+            let (is_mine, is_first) = locked(&self.wait_lock, || {
                 let is_first = self.waiters.first().cast_const() == ptr::from_ref(waiter);
                 let wish = match is_first && T::HAND_OVER && gave_up.is_none() {
                     true => Wish::HandOver,
@@ -306,7 +305,7 @@ where
             match gave_up {
                 _ if is_mine => {}
                 Some(gave_up) => return Err(gave_up),
-                None if is_first && self.spin_as_waiter(me, limit) => self.wait_lock.locked(|| {
+                None if is_first && self.spin_as_waiter(me, limit) => locked(&self.wait_lock, || {
                     // SAFETY: under `wait_lock`, in the queue.
                     unsafe { self.leave(waiter) };
                 }),
@@ -348,7 +347,7 @@ where
                     Err(seen) => word = seen,
                 }
             }
-            let call = self.wait_lock.locked(|| {
+            let call = locked(&self.wait_lock, || {
                 let first = self.waiters.first();
                 // SAFETY: waiters in the queue are alive while `wait_lock` is held.
                 let first = unsafe { first.as_ref() };

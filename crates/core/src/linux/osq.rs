@@ -27,7 +27,8 @@
 //! A waiter may look at the `next` of one that has left, whose node may be another lock's by then: the word has four
 //! bytes in every node that a platform lends, and never this waiter's name (slot and level are in use by it).
 //!
-//! A waiter waits for its neighbours in steps A and B, at any length if they have no processor; it yields then.
+//! A waiter waits for its neighbours in steps A and B, and for one that has swapped the tail and not linked itself in yet. They may have lost their
+//! processors to it. So after [`NEIGHBOUR_TURNS`] it sleeps between two looks, for [`NEIGHBOUR_SLEEP_NS`] each time.
 //!
 //! Fairness: first come, first served, among those who stay. Whoever has no node does not get a turn.
 //! Source: the algorithm of Linux' `kernel/locking/osq_lock.c` (Zijlstra, Low, 2014; heeding a predecessor that does
@@ -39,11 +40,19 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use super::qspinlock::{self, Tail};
 use crate::events::LockEvent;
 use crate::native::Native;
-use crate::platform::{Atomic, LentNode, LocalNodes, Platform, ZeroNode};
+use crate::platform::{Atomic, LentNode, LocalNodes, ParkTimeout, Platform, ZeroNode};
 use crate::schedule::{Schedule, Spin, Stop, ThreadId};
 
 /// No node's name.
 const NOBODY: u32 = 0;
+
+/// Turns of waiting for a neighbour that is between two steps, a few instructions, before the waiter sleeps. Natively the first 128 pause and the
+/// others yield: 50 to 100 us, if no other thread wants the processor. With few it sleeps where a yield would do; with many a thread of high
+/// priority keeps the neighbour from running for as long.
+const NEIGHBOUR_TURNS: u32 = 256;
+/// How long it sleeps then between two looks, in ns: about as long as going to sleep and waking up take, twice. Longer, it notices the
+/// neighbour late; shorter, it wakes before the neighbour has run.
+const NEIGHBOUR_SLEEP_NS: u64 = 50_000;
 
 /// A place in the queue. Neighbours are named as in the tail.
 #[repr(C)]
@@ -102,7 +111,7 @@ impl<P: Platform> Default for Osq<P> {
     }
 }
 
-impl<P: Schedule + LocalNodes<Node<P>>> Osq<P> {
+impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     /// Waits for the caller's turn, does `f` then, and ends the turn. `None`: the caller should spin no longer, as
     /// `spin` or `is_over` says, or because the thread in front does not run; or it has no node. `f` may not unwind.
     ///
@@ -204,8 +213,7 @@ impl<P: Schedule + LocalNodes<Node<P>>> Osq<P> {
                 P::count(LockEvent::OsqGranted);
                 return true;
             }
-            P::cpu_relax(turn);
-            turn = turn.saturating_add(1);
+            Self::await_neighbour(&node.granted, &mut turn);
         };
         // B
         let Some(next) = self.settle(name, node, previous) else { return false };
@@ -240,8 +248,18 @@ impl<P: Schedule + LocalNodes<Node<P>>> Osq<P> {
                     return Some(next);
                 }
             }
-            P::cpu_relax(turn);
-            turn = turn.saturating_add(1);
+            Self::await_neighbour(&node.next, &mut turn);
+        }
+    }
+
+    /// One turn of waiting for a neighbour that is between two steps: it may change the word, which is 0. No call wakes
+    /// a waiter that sleeps, but the clock.
+    fn await_neighbour(word: &P::U32, turn: &mut u32) {
+        if *turn < NEIGHBOUR_TURNS {
+            P::cpu_relax(*turn);
+            *turn += 1;
+        } else {
+            P::park_until(word, 0, P::now_ns() + NEIGHBOUR_SLEEP_NS);
         }
     }
 
@@ -283,7 +301,7 @@ mod tests {
     use super::*;
     use crate::platform::NodeId;
     use crate::schedule::OwnerState;
-    use crate::testing::{OneThread, SPINS, events_of, meanwhile, others_are_done, set_owner_state};
+    use crate::testing::{OneThread, SLEEPS, SPINS, events_of, meanwhile, others_are_done, set_owner_state};
     use std::sync::Arc;
     use std::vec::Vec;
 
@@ -442,5 +460,24 @@ mod tests {
         meanwhile(move || unsafe { theirs.release(&place(5)) });
         assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), || false, |_| ()), Some(()));
         assert!(others_are_done());
+    }
+
+    #[test]
+    fn who_waits_for_a_neighbour_without_a_processor_sleeps_after_so_many_turns() {
+        let queue = queue_of(&[0]);
+        // Somebody has swapped the tail, and loses its processor before it links itself in.
+        let newcomer = Tail::encode(place(1).id).bits();
+        queue.tail.store(newcomer, Relaxed);
+        for _ in 0..NEIGHBOUR_TURNS {
+            meanwhile(|| assert_eq!(SLEEPS.get(), 0));
+        }
+        meanwhile(move || {
+            assert_eq!(SLEEPS.get(), 1);
+            node(0).next.store(newcomer, Relaxed);
+        });
+        // SAFETY: it has entered.
+        unsafe { queue.release(&place(0)) };
+        assert!(others_are_done());
+        assert_eq!(node(1).granted.load(Relaxed), 1);
     }
 }

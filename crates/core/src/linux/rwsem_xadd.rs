@@ -54,7 +54,7 @@ use crate::platform::{Atomic, AtomicInt, Park, Platform, Priority};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::Schedule;
 use crate::tuning::Standard;
-use crate::waiter::{Chosen, Signal, WaitList, WaitLock, Waiter};
+use crate::waiter::{Chosen, Signal, WaitList, WaitLock, Waiter, locked};
 
 pub use tuning::{
     Base, NoPreRead, NoSpin, OwnerKnown, PreRead, PreReadSpin, PreReadSpinQueued, SelfGrantedSpinners,
@@ -145,7 +145,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         P::in_slow_path(|| {
             P::with_record(|me: &Waiter<P>| {
                 me.note.store(READER, Relaxed);
-                self.wait_lock.locked(|| {
+                locked(&self.wait_lock, || {
                     let is_first = self.list.is_empty();
                     let change = if is_first { WAITING.wrapping_sub(ACTIVE) } else { ACTIVE.wrapping_neg() };
                     // SAFETY: under wait_lock; the record stays until the grant.
@@ -180,7 +180,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
 
     fn lock_queued(&self, me: &Waiter<P>) {
         me.note.store(WRITES, Relaxed);
-        let mut taken = self.wait_lock.locked(|| {
+        let mut taken = locked(&self.wait_lock, || {
             let is_first = self.list.is_empty();
             // SAFETY: under wait_lock; the record stays until we have removed it.
             unsafe { self.list.push(me) };
@@ -203,7 +203,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
                 // By invariant 2 whoever is active now will wake us, or the first of us.
                 while me.rest() != Signal::Woken || !self.is_inactive() {}
             }
-            taken = self.wait_lock.locked(|| self.try_queued(me));
+            taken = locked(&self.wait_lock, || self.try_queued(me));
         }
         P::count(LockEvent::RwsemWlock);
     }
@@ -252,7 +252,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
     fn wake(&self, whom: Whom) {
         P::in_slow_path(|| {
             let wake = || {
-                self.wait_lock.locked(|| {
+                locked(&self.wait_lock, || {
                     if !self.list.is_empty() {
                         // SAFETY: under wait_lock, and somebody waits.
                         unsafe { self.wake_first(whom) };

@@ -110,7 +110,7 @@ impl<P: Host> NearCondvar<P> {
 
     /// Takes up to so many out of the queue. How many they were, and their mutex.
     fn take_out(&self, most: usize, waiters: &mut Chosen<P>) -> (usize, *const NearMutex<P>) {
-        let queue = Locked::of_unread(self);
+        let queue = Locked::of(self);
         let mutex = self.mutex.load(Relaxed);
         let count = queue.take(Queue::Exclusive, most, waiters);
         self.update(&queue);
@@ -177,7 +177,7 @@ impl<P: Host> NearCondvar<P> {
     unsafe fn join(&self, waiter: &Waiter<P>, mutex: &NearMutex<P>) -> Result<(), Unnotified> {
         let mutex = ptr::from_ref(mutex).cast_mut();
         NearMutex::note_node(waiter);
-        let queue = Locked::of_unread(self);
+        let queue = Locked::of(self);
         let present = self.mutex.load(Relaxed);
         if !present.is_null() && present != mutex {
             return Err(Unnotified::OtherMutex);
@@ -221,7 +221,7 @@ impl<P: Host> NearCondvar<P> {
 
     /// Takes the waiter out of the queue, if it is still there.
     fn gives_up(&self, waiter: &Waiter<P>) -> bool {
-        let queue = Locked::of_unread(self);
+        let queue = Locked::of(self);
         let is_queued = queue.has(waiter);
         if is_queued {
             // SAFETY: in the queue.

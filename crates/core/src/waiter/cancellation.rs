@@ -5,12 +5,18 @@
 //! ```
 //! A watch lies in the stack frame of a thread that waits, and is in the list exactly while it does. Everything here but
 //! `cancelled` is read and written under `lock`.
+//!
+//! 1. `cancel` never waits for another thread, nor for the code that it interrupts in a signal handler. If the list is
+//!    locked, it leaves the holder an errand: to wake all waiters when it unlocks the list.
+//! 2. No waiter is missed. `cancelled` is set before the lock is taken, or the errand left. A waiter that enters the list
+//!    before that is woken by the walk that follows. One that enters later acquires what `cancel` has
+//!    released by its access to the lock's word, so it sees `cancelled` before it sleeps.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::{Call, WaitLock, Waiter};
-use crate::classic::ttas::TtasLock;
+use super::queue_lock::{QueueLock, Released, TakenOrLeft};
+use super::{Call, Waiter};
 use crate::platform::{Atomic, Park, Platform};
 
 /// Ends waits from another thread: user space's signal. Any number of threads may wait by it.
@@ -18,7 +24,7 @@ use crate::platform::{Atomic, Park, Platform};
 /// Once cancelled it stays so: every wait by it ends, before it would sleep or when its sleep is ended, with
 /// [`GaveUp::Cancelled`](super::GaveUp::Cancelled). Zero bytes: not cancelled.
 pub struct Cancellation<P: Platform> {
-    lock: TtasLock<P>,
+    lock: QueueLock<P>,
     cancelled: P::U32,
     first: P::Ptr<Watch<P>>,
 }
@@ -39,14 +45,14 @@ impl<P: Platform> Default for Watch<P> {
 
 impl<P: Platform> Default for Cancellation<P> {
     fn default() -> Self {
-        Self { lock: TtasLock::default(), cancelled: Atomic::new(0), first: Atomic::new(ptr::null_mut()) }
+        Self { lock: QueueLock::default(), cancelled: Atomic::new(0), first: Atomic::new(ptr::null_mut()) }
     }
 }
 
 impl<P: Platform> Cancellation<P> {
     /// Not cancelled, in `const`.
     pub const fn new() -> Self {
-        Self { lock: TtasLock::new(), cancelled: Atomic::ZERO, first: Atomic::ZERO }
+        Self { lock: QueueLock::new(), cancelled: Atomic::ZERO, first: Atomic::ZERO }
     }
 
     /// Whether it has been cancelled.
@@ -86,42 +92,74 @@ impl<P: Platform> Cancellation<P> {
 }
 
 /// Takes the watch out of the list. Panics do not happen in locks; but whatever happens, nobody may keep a pointer to it.
-struct Watched<'a, P: Platform> {
+struct Watched<'a, P: Park> {
     cancellation: &'a Cancellation<P>,
     watch: &'a Watch<P>,
 }
 
-impl<P: Platform> Drop for Watched<'_, P> {
+impl<P: Park> Drop for Watched<'_, P> {
     fn drop(&mut self) {
         // SAFETY: entered by whoever made this.
-        self.cancellation.lock.locked(|| unsafe { self.cancellation.leave(self.watch) });
+        self.cancellation.locked(|| unsafe { self.cancellation.leave(self.watch) });
     }
 }
 
 impl<P: Park> Cancellation<P> {
+    /// Does `f` with the list locked, and what a canceller has asked for meanwhile.
+    fn locked(&self, f: impl FnOnce()) {
+        self.lock.acquire();
+        f();
+        self.unlock();
+    }
+
+    /// Unlocks the list, and walks it if that was asked for meanwhile.
+    fn unlock(&self) {
+        if self.lock.release() == Released::WithErrand {
+            self.wake_all();
+        }
+    }
+
+    /// Wakes all waiters of the list, or has the one do it that has locked it.
+    fn wake_all(&self) {
+        while self.lock.take_or_leave_errand() == TakenOrLeft::Taken {
+            let call = self.walk();
+            let released = self.lock.release();
+            if let Some(call) = call {
+                call.make();
+            }
+            if released == Released::Quiet {
+                break;
+            }
+        }
+    }
+
+    /// Wakes all waiters of the list, which the caller has locked. The last call is still to be made.
+    fn walk(&self) -> Option<Call<P>> {
+        let mut owed: Option<Call<P>> = None;
+        let mut at = self.first.load(Relaxed);
+        while !at.is_null() {
+            // SAFETY: a thread that waits keeps its watch and its waiter until it has taken the watch out, under the
+            // lock.
+            let (watch, waiter) = unsafe { (&*at, &*(*at).waiter.load(Relaxed)) };
+            if let Some(call) = waiter.wake()
+                && let Some(before) = owed.replace(call)
+            {
+                before.make();
+            }
+            at = watch.next.load(Relaxed);
+        }
+        owed
+    }
+
     /// Ends all present waits by it, and every later one.
+    ///
+    /// It never waits for another thread, and may be called from a signal handler, whatever that has
+    /// interrupted: this very function included. If another thread is just about to begin or to end a wait by it, then
+    /// that one wakes the others, a moment later.
     pub fn cancel(&self) {
         // Ordering: Release, pairs with the Acquire in `is_cancelled`.
         self.cancelled.store(1, Release);
-        let last = self.lock.locked(|| {
-            let mut owed: Option<Call<P>> = None;
-            let mut at = self.first.load(Relaxed);
-            while !at.is_null() {
-                // SAFETY: a thread that waits keeps its watch and its waiter until it has taken the watch out, under the
-                // lock.
-                let (watch, waiter) = unsafe { (&*at, &*(*at).waiter.load(Relaxed)) };
-                if let Some(call) = waiter.wake()
-                    && let Some(before) = owed.replace(call)
-                {
-                    before.make();
-                }
-                at = watch.next.load(Relaxed);
-            }
-            owed
-        });
-        if let Some(call) = last {
-            call.make();
-        }
+        self.wake_all();
     }
 
     /// Does `f`, during which a cancellation wakes `waiter`.
@@ -129,7 +167,7 @@ impl<P: Park> Cancellation<P> {
         P::with_record(|watch: &Watch<P>| {
             watch.waiter.store(ptr::from_ref(waiter).cast_mut(), Relaxed);
             // SAFETY: a fresh record, which stays where it is until `_watched` has taken it out.
-            self.lock.locked(|| unsafe { self.enter(watch) });
+            self.locked(|| unsafe { self.enter(watch) });
             let _watched = Watched { cancellation: self, watch };
             f()
         })

@@ -37,7 +37,7 @@ impl<T: ParkingLotTuning> ParkingLotMutex<OneThread, T> {
         let waiter: &'static Waiter<OneThread> = Box::leak(Box::default());
         self.word.store(LOCKED | PARKED, Relaxed);
         // SAFETY: it stays for ever.
-        unsafe { Locked::of_unread(self).push(Queue::Exclusive, waiter) };
+        unsafe { Locked::of(self).push(Queue::Exclusive, waiter) };
         waiter
     }
 }

@@ -50,7 +50,7 @@ impl<S: Spinners<OneThread>, T: CounterMutexTuning> Mutex<T, S> {
     fn sleeper(&self) -> &'static Waiter<OneThread> {
         let waiter = leaked();
         // SAFETY: one thread; it stays where it is.
-        self.wait_lock.locked(|| unsafe { self.waiters.push(waiter) });
+        locked(&self.wait_lock, || unsafe { self.waiters.push(waiter) });
         waiter
     }
 }

@@ -5,7 +5,7 @@ use crate::testing::{
     NOW_NS, OneThread, THREAD_ID, UNPARKED, events_of, left_by_others, meanwhile, others_are_done,
     set_owner_state,
 };
-use crate::waiter::{Cancellation, Signal};
+use crate::waiter::{Cancellation, Signal, locked};
 use std::boxed::Box;
 
 /// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have four.
@@ -50,7 +50,7 @@ fn lock<T: MutexTuning>(mutex: &Mutex<T>) {
 
 /// What the waiter does when it has been woken, once.
 fn look<T: MutexTuning>(mutex: &Mutex<T>, thread: ThreadId, waiter: &Sleeper) -> bool {
-    mutex.wait_lock.locked(|| {
+    locked(&mutex.wait_lock, || {
         let is_mine = mutex.try_take(thread, Wish::HandOver).is_ok();
         if is_mine {
             // SAFETY: under `wait_lock`, in the queue.
@@ -192,7 +192,7 @@ fn who_gives_up_takes_the_flags_along_if_it_is_the_last() {
     assert_eq!((word(mutex), NOW_NS.get()), (owned_by(OTHER), 30));
     let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
     // It is woken in vain, and asks for the hand-over; then it is cancelled.
-    meanwhile(|| mutex.wait_lock.locked(|| wake_first(mutex)));
+    meanwhile(|| locked(&mutex.wait_lock, || wake_first(mutex)));
     meanwhile(|| {
         assert_eq!(word(mutex), owned_by(OTHER) | WAITERS | HANDOFF);
         cancellation.cancel();
@@ -241,7 +241,7 @@ fn wake_ups_do_not_keep_a_waiter_past_its_limit() {
     meanwhile(|| {
         set_owner_state(OTHER, OwnerState::Running);
         NOW_NS.set(30);
-        mutex.wait_lock.locked(|| wake_first(mutex));
+        locked(&mutex.wait_lock, || wake_first(mutex));
     });
     meanwhile(|| ()); // not done, as above
     // SAFETY: not acquired.
@@ -270,7 +270,7 @@ fn what_one_has_asked_for_goes_to_whoever_is_first_then() {
     let (asks, next) = (queued(mutex, ME), queued(mutex, THIRD));
     assert!(!look(mutex, ME, asks));
     // SAFETY: in the queue.
-    mutex.wait_lock.locked(|| unsafe { mutex.leave(asks) });
+    locked(&mutex.wait_lock, || unsafe { mutex.leave(asks) });
     assert_eq!(word(mutex), owned_by(OTHER) | WAITERS | HANDOFF);
     unlock(mutex);
     assert_eq!(word(mutex), owned_by(THIRD) | WAITERS | PICKUP);
@@ -286,7 +286,7 @@ fn a_hand_over_to_nobody_frees_the_mutex() {
     let seen = word(mutex);
     // It gives up after the holder has looked.
     // SAFETY: in the queue.
-    mutex.wait_lock.locked(|| unsafe { mutex.leave(waiter) });
+    locked(&mutex.wait_lock, || unsafe { mutex.leave(waiter) });
     mutex.unlock_slow(seen);
     assert_eq!(word(mutex), 0);
 }

@@ -7,7 +7,7 @@ use super::{HANDOFF, HELD, READER, READERS, Rwsem, RwsemPlatform, RwsemTuning, W
 use crate::events::LockEvent;
 use crate::platform::{Atomic, AtomicInt, Park};
 use crate::schedule::{Spin, ThreadId};
-use crate::waiter::{Call, Chosen, GaveUp, Limit, Signal, WaitLock, Waiter};
+use crate::waiter::{Call, Chosen, GaveUp, Limit, Signal, WaitLock, Waiter, locked};
 
 /// What [`Waiter::note`] says of a waiter: that it writes.
 pub(super) const WRITES: u32 = 1;
@@ -92,7 +92,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     /// `counted`: what there is of the caller in the count.
     fn queue_reader(&self, me: &Waiter<P>, counted: u64, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         self.prepare(me, 0);
-        let wakes = self.wait_lock.locked(|| {
+        let wakes = locked(&self.wait_lock, || {
             let is_first = self.list.is_empty();
             // Ordering: Acquire, pairs with the Release in `unlock`: the writer has gone meanwhile, and its section happens
             // before ours.
@@ -131,7 +131,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     }
 
     fn give_up_reading(&self, me: &Waiter<P>, why: GaveUp) -> Result<(), GaveUp> {
-        let left = self.wait_lock.locked(|| {
+        let left = locked(&self.wait_lock, || {
             let is_chosen = me.note.load(Relaxed) & CHOSEN != 0;
             // SAFETY: under wait_lock, and in the list unless chosen.
             (!is_chosen).then(|| unsafe { self.leave(me) })
@@ -168,7 +168,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
 
     fn queue_writer(&self, me: &Waiter<P>, writer: ThreadId, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         self.prepare(me, WRITES);
-        let wakes = self.wait_lock.locked(|| {
+        let wakes = locked(&self.wait_lock, || {
             let is_first = self.list.is_empty();
             // SAFETY: under wait_lock; the record stays until we have removed it.
             unsafe { self.list.push(me) };
@@ -185,7 +185,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         limit.watch(me, || {
             let mut spin = Spin::default();
             loop {
-                match self.wait_lock.locked(|| self.attempt(me, writer, limit)) {
+                match locked(&self.wait_lock, || self.attempt(me, writer, limit)) {
                     Attempt::Taken => {
                         P::count(LockEvent::RwsemWlock);
                         return Ok(());
@@ -327,9 +327,9 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     #[inline(never)]
     pub(super) fn wake(&self, whom: Whom) {
         P::in_slow_path(|| {
-            let wakes = self
-                .wait_lock
-                .locked(|| if self.list.is_empty() { Wakes::NONE } else { self.wake_first(whom) });
+            let wakes = locked(&self.wait_lock, || {
+                if self.list.is_empty() { Wakes::NONE } else { self.wake_first(whom) }
+            });
             wakes.make();
         });
     }

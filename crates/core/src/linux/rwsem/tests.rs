@@ -10,7 +10,7 @@ use crate::schedule::{OwnerState, Spin};
 use crate::testing::{
     NOW_NS, OneThread, SPINS, events_of, left_by_others, meanwhile, others_are_done, set_owner_state,
 };
-use crate::waiter::{Cancellation, Signal, Waiter};
+use crate::waiter::{Cancellation, Signal, Waiter, locked};
 
 type Lock<T> = Rwsem<OneThread, T>;
 
@@ -122,7 +122,7 @@ fn a_reader_does_not_follow_readers_past_a_sleeping_writer() {
             lock.unlock_shared(&());
             assert!(is_signalled(writer, Signal::Woken), "the first is told to try");
             // It gives up instead.
-            lock.wait_lock.locked(|| lock.list.remove(writer));
+            locked(&lock.wait_lock, || lock.list.remove(writer));
             lock.wake(Whom::Any);
         });
         lock.lock_shared(&());

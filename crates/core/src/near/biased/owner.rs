@@ -106,7 +106,7 @@ const _: () = assert!(PLACES.is_power_of_two());
 impl<P: Host + OwnerLines> OwnerLine<P> {
     /// Where those sleep who wait for the thread.
     fn chain(&self) -> Locked<'_, P> {
-        Locked::of_unread(self)
+        Locked::of(self)
     }
 
     #[inline(always)]

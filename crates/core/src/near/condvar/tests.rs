@@ -148,7 +148,7 @@ fn who_is_on_the_way_to_the_line_has_not_given_up() {
     let before = events_of(CondvarLate);
     after(SLEEPS_AT, move || {
         let mut waiters = Chosen::NOBODY;
-        let queue = Locked::of_unread(condvar);
+        let queue = Locked::of(condvar);
         assert_eq!(queue.take(Queue::Exclusive, 1, &mut waiters), 1);
         condvar.update(&queue);
         drop(queue);

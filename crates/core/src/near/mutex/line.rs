@@ -69,7 +69,7 @@ pub(super) struct Line<'a, P: Host>(Locked<'a, P>);
 impl<P: Host> Line<'_, P> {
     /// That of the mutex at this address, which is not followed.
     pub(super) fn of(lock: *const NearMutex<P>) -> Self {
-        Self(Locked::of_unread(lock))
+        Self(Locked::of(lock))
     }
 
     /// Who has waited longest.

@@ -7,7 +7,7 @@ use nearlock_core::classic::ttas::TtasLock;
 use nearlock_core::native::Wait;
 use nearlock_core::platform::Platform;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
-use nearlock_core::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter};
+use nearlock_core::waiter::{GaveUp, Limit, WaitList, Waiter, locked};
 use nearlock_os::Os;
 
 use super::super::run::run;
@@ -44,7 +44,7 @@ impl<W: Wait> Simple<W> {
     }
 
     fn enter_or_queue(&self, how: u32, waiter: &Waiter<Os<W>>) -> bool {
-        self.wait_lock.locked(|| {
+        locked(&self.wait_lock, || {
             let entered = self.enter(how);
             if !entered && waiter.note.swap(QUEUED, Relaxed) != QUEUED {
                 // SAFETY: under the lock, in no queue, and stays until it has been taken out.
@@ -61,7 +61,7 @@ impl<W: Wait> Simple<W> {
                 while outcome.is_ok() && !self.enter_or_queue(how, waiter) {
                     outcome = waiter.rest_within(limit).map(|_| ());
                 }
-                self.wait_lock.locked(|| {
+                locked(&self.wait_lock, || {
                     if waiter.note.load(Relaxed) == QUEUED {
                         // SAFETY: under the lock, and in the queue.
                         unsafe { self.waiters.remove(waiter) };
@@ -73,7 +73,7 @@ impl<W: Wait> Simple<W> {
     }
 
     fn leave(&self, change: impl FnOnce(u32) -> u32) {
-        self.wait_lock.locked(|| {
+        locked(&self.wait_lock, || {
             self.word.store(change(self.word.load(Relaxed)), Relaxed);
             while !self.waiters.is_empty() {
                 // SAFETY: in the queue, and under the lock, so alive.
@@ -103,7 +103,7 @@ unsafe impl<W: Wait> RawLock for Simple<W> {
 // SAFETY: as above.
 unsafe impl<W: Wait> RawTryLock for Simple<W> {
     unsafe fn try_lock(&self, _node: &()) -> bool {
-        self.wait_lock.locked(|| self.enter(WRITER))
+        locked(&self.wait_lock, || self.enter(WRITER))
     }
 }
 
@@ -113,7 +113,7 @@ unsafe impl<W: Wait> RawRwLock for Simple<W> {
         self.wait(READER, &Limit::NONE).unwrap();
     }
     unsafe fn try_lock_shared(&self, _node: &()) -> bool {
-        self.wait_lock.locked(|| self.enter(READER))
+        locked(&self.wait_lock, || self.enter(READER))
     }
     unsafe fn unlock_shared(&self, _node: &()) {
         self.leave(|word| word - READER);

@@ -1,0 +1,298 @@
+//! The lock of a queue of waiters: a mutex of one word, whose own waiters look for a bounded time and then sleep.
+//!
+//! ```text
+//! word  bit 0 HELD | 1 SLEEPERS: a waiter may sleep | 2 ERRAND: the holder is asked to do something
+//!
+//!  0 -> HELD                     lock, try_lock, `take_or_leave_errand`
+//!  * -> HELD|SLEEPERS            a waiter that has looked for long enough; from 0 it has the lock, else it sleeps
+//!  HELD|x -> HELD|x|ERRAND       `take_or_leave_errand` of a lock that is held
+//!  HELD|x -> 0                   unlock; with SLEEPERS it wakes one, and with ERRAND the caller sees to it
+//! ```
+//! 1. The word leaves 0 only by the thread that acquires the lock. Only that thread stores 0.
+//! 2. A waiter sleeps only while the word is exactly what it has stored, HELD|SLEEPERS, or what an
+//!    errand made of it. Comparing and falling asleep are one step. A waiter that acquires the lock
+//!    after it has slept stores SLEEPERS, because others may sleep. So the release that could leave a
+//!    sleeper behind finds SLEEPERS, and wakes one.
+//! 3. The store of 0 is the last access of a release to the word. The wake-up uses its address only.
+//! 4. An errand is left by a read-modify-write of a word that is not 0. The release that follows reads
+//!    it, or reads a later value of the word, which still has the bit.
+//!
+//! **Bounded waiting.** A thread that spins for a holder which it has preempted waits for ever if its
+//! priority is higher, and for a time slice if not. Here it makes at most [`ROUNDS`] rounds of
+//! [`LOOKS`] looks, with delays of at most [`BACKOFF_MAX`] pauses between the rounds. Then it sleeps,
+//! and the holder can run.
+//!
+//! Fairness: none. A newcomer may take the lock before a waiter that was woken.
+//! Source: Drepper, "Futexes Are Tricky", 2011, section 6 (mutex 2). The back-off: Anderson, "The
+//! performance of spin lock alternatives for shared-memory multiprocessors", IEEE TPDS 1(1), 1990.
+//! The errand: own.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use super::WaitLock;
+use crate::events::LockEvent;
+use crate::platform::{Atomic, AtomicInt, Park, Platform};
+use crate::raw::{RawLock, RawTryLock};
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const SLEEPERS: u32 = 1 << 1;
+const ERRAND: u32 = 1 << 2;
+
+/// Looks of one round, with a pause before each but the first: 1 us at 9 ns for a pause, 6 us at 45 ns.
+/// Sections take 50 ns to 1 us. A holder that has not left by then has probably lost its processor.
+/// With 0 a waiter sleeps where a look would do; with many it keeps the processor that the holder needs.
+const LOOKS: u32 = 128;
+/// Rounds that end with the lock seen free, and lost to another thread, before a waiter sleeps.
+/// Twelve are enough for the delays to grow to [`BACKOFF_MAX`].
+const ROUNDS: u32 = 12;
+/// Pauses, at most, after a lost race: 10 us at 9 ns for a pause, 46 us at 45 ns, in which 100 processors
+/// take a line each. With less, threads that lose races take the line from the holder; with more, the
+/// lock stays free while they pause.
+const BACKOFF_MAX: u32 = 1024;
+
+/// What a release has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Released {
+    /// Nothing is left to be done.
+    Quiet,
+    /// An errand was left meanwhile. The caller does it.
+    WithErrand,
+}
+
+/// What became of an attempt that does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TakenOrLeft {
+    /// The caller has the lock.
+    Taken,
+    /// Another has it, and has been left an errand.
+    ErrandLeft,
+}
+
+/// See the [module](self). 4 bytes natively; all zero: unlocked.
+#[repr(transparent)]
+pub struct QueueLock<P: Platform> {
+    word: P::U32,
+}
+
+impl<P: Platform> QueueLock<P> {
+    /// An unlocked lock, in `const`.
+    pub const fn new() -> Self {
+        Self { word: Atomic::ZERO }
+    }
+
+    /// 0 -> HELD.
+    #[inline(always)]
+    fn take(&self) -> bool {
+        // Ordering: Acquire, pairs with the Release in `release`: the last section happens before ours. Relaxed
+        // on failure: nothing is acquired.
+        self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+    }
+
+    /// Takes the lock if it is free, and else leaves its holder an errand. It never waits for another
+    /// thread, so a signal handler may call it that has interrupted the holder.
+    pub(super) fn take_or_leave_errand(&self) -> TakenOrLeft {
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            let (next, outcome) = match seen {
+                FREE => (HELD, TakenOrLeft::Taken),
+                held => (held | ERRAND, TakenOrLeft::ErrandLeft),
+            };
+            // Ordering: AcqRel. Acquire, pairs with the Release in `release`, if the lock is taken. Release, pairs
+            // with the Acquire in `release`, if an errand is left: what comes before it is visible to the
+            // holder that does it. Relaxed on failure, where the value is only tried again.
+            match self.word.compare_exchange(seen, next, AcqRel, Relaxed) {
+                Ok(_) => return outcome,
+                Err(now) => seen = now,
+            }
+        }
+    }
+}
+
+impl<P: Park> QueueLock<P> {
+    /// Acquires the lock. The caller does not hold it.
+    #[inline]
+    pub(crate) fn acquire(&self) {
+        if !self.take() {
+            self.acquire_slow();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn acquire_slow(&self) {
+        if self.spins() {
+            return;
+        }
+        loop {
+            // * -> HELD|SLEEPERS, or the errand would be lost: HELD|ERRAND -> HELD|ERRAND|SLEEPERS.
+            // Ordering: Acquire, pairs with the Release in `release`.
+            let seen = self.word.fetch_or(HELD | SLEEPERS, Acquire);
+            if seen & HELD == 0 {
+                return;
+            }
+            P::count(LockEvent::QueueLockSleep);
+            P::park(&self.word, seen | SLEEPERS);
+        }
+    }
+
+    /// Looks for a bounded time; whether it has acquired the lock.
+    fn spins(&self) -> bool {
+        let mut pauses = 1;
+        for _ in 0..ROUNDS {
+            if P::wait_until_bounded(&self.word, Relaxed, LOOKS, |word| word & HELD == 0) & HELD != 0 {
+                return false;
+            }
+            if self.take() {
+                return true;
+            }
+            P::pause(pauses, 0);
+            pauses = (pauses * 2).min(BACKOFF_MAX);
+        }
+        false
+    }
+
+    /// Releases the lock, and says whether an errand was left. The caller holds the lock.
+    #[inline]
+    pub(super) fn release(&self) -> Released {
+        let word = &raw const self.word;
+        // Ordering: AcqRel. Release, pairs with the Acquires in `take`, `acquire_slow` and
+        // `take_or_leave_errand`: our section happens before the next. Acquire, pairs with the Release in
+        // `take_or_leave_errand`: we see why an errand was left.
+        let seen = self.word.swap(FREE, AcqRel);
+        if seen != HELD { Self::after_release(word, seen) } else { Released::Quiet }
+    }
+
+    /// Of the word only the address is used.
+    #[cold]
+    #[inline(never)]
+    fn after_release(word: *const P::U32, seen: u32) -> Released {
+        if seen & SLEEPERS != 0 {
+            P::unpark(word, 1);
+        }
+        if seen & ERRAND != 0 { Released::WithErrand } else { Released::Quiet }
+    }
+}
+
+impl<P: Platform> Default for QueueLock<P> {
+    fn default() -> Self {
+        Self { word: Atomic::new(FREE) }
+    }
+}
+
+// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+unsafe impl<P: Park> RawLock for QueueLock<P> {
+    type Node = ();
+
+    #[inline]
+    unsafe fn lock(&self, _node: &()) {
+        self.acquire();
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, _node: &()) {
+        let released = self.release();
+        debug_assert_eq!(released, Released::Quiet, "an errand for a holder that does none");
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P: Park> RawTryLock for QueueLock<P> {
+    #[inline]
+    unsafe fn try_lock(&self, _node: &()) -> bool {
+        self.take()
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.word.load(Relaxed) != FREE
+    }
+}
+
+impl<P: Park> WaitLock for QueueLock<P> {
+    const FREE: Self = Self::new();
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ptr;
+    use std::boxed::Box;
+
+    use super::*;
+    use crate::native::Native;
+    use crate::testing::{OneThread, PAUSES, SLEEPS, UNPARKED, events_of, meanwhile, others_are_done};
+
+    const _: () = assert!(size_of::<QueueLock<Native>>() == 4);
+
+    type Lock = QueueLock<OneThread>;
+
+    fn leaked() -> &'static Lock {
+        Box::leak(Box::default())
+    }
+
+    /// Whether the last wake-up was for this lock, and for how many.
+    fn unparked(lock: &Lock) -> Option<u32> {
+        let (word, n) = UNPARKED.take()?;
+        assert!(ptr::eq(word, &raw const lock.word));
+        Some(n)
+    }
+
+    #[test]
+    fn a_free_lock_is_taken_and_released_without_a_call() {
+        let lock = Lock::new();
+        lock.acquire();
+        assert!(lock.is_locked() && !lock.take());
+        assert_eq!(lock.release(), Released::Quiet);
+        assert!(!lock.is_locked() && unparked(&lock).is_none());
+    }
+
+    #[test]
+    fn a_waiter_sleeps_after_one_round_while_the_holder_has_no_processor() {
+        let lock = leaked();
+        let sleeps = events_of(LockEvent::QueueLockSleep);
+        lock.acquire();
+        // The holder runs as soon as the waiter sleeps, and not before.
+        meanwhile(|| {
+            assert_eq!(SLEEPS.get(), 1);
+            assert_eq!((lock.release(), unparked(lock)), (Released::Quiet, Some(1)));
+        });
+        lock.acquire();
+        assert!(others_are_done() && PAUSES.take().is_empty());
+        assert_eq!(events_of(LockEvent::QueueLockSleep), sleeps + 1);
+        assert_eq!(lock.word.load(Relaxed), HELD | SLEEPERS, "others may sleep");
+        assert_eq!((lock.release(), unparked(lock)), (Released::Quiet, Some(1)));
+    }
+
+    /// In the worst case, which takes 200 us at 45 ns for a pause.
+    const _: () = {
+        let (mut total, mut delay, mut round) = (0, 1, 0);
+        while round < ROUNDS {
+            total += LOOKS + delay;
+            delay = if delay * 2 < BACKOFF_MAX { delay * 2 } else { BACKOFF_MAX };
+            round += 1;
+        }
+        assert!(delay == BACKOFF_MAX && total < 4700);
+    };
+
+    #[test]
+    fn one_round_ends_with_a_lock_that_is_free_or_without_one_that_is_not() {
+        let lock = Lock::new();
+        assert!(lock.spins() && !lock.spins());
+        lock.release();
+        assert!(lock.spins());
+    }
+
+    #[test]
+    fn an_errand_is_left_to_the_holder_and_no_wake_up_is_lost_by_it() {
+        let lock = leaked();
+        assert_eq!(lock.take_or_leave_errand(), TakenOrLeft::Taken);
+        assert_eq!(lock.take_or_leave_errand(), TakenOrLeft::ErrandLeft);
+        assert_eq!(lock.take_or_leave_errand(), TakenOrLeft::ErrandLeft);
+        // A waiter that sleeps when the next errand comes, and one whose sleep it prevents.
+        meanwhile(|| assert_eq!(lock.take_or_leave_errand(), TakenOrLeft::ErrandLeft));
+        meanwhile(|| assert_eq!((lock.release(), unparked(lock)), (Released::WithErrand, Some(1))));
+        lock.acquire();
+        assert!(others_are_done());
+        assert_eq!((lock.release(), unparked(lock)), (Released::Quiet, Some(1)));
+    }
+}
