@@ -377,9 +377,6 @@ impl<W: Wait> AsymFence for Native<W> {
     fn heavy() {
         strong_fences::heavy::<Self>();
     }
-    fn is_asymmetric() -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

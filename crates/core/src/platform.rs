@@ -180,10 +180,6 @@ pub trait AsymFence: Platform {
     fn light();
     /// The side that is done rarely: at worst a system call that interrupts every processor.
     fn heavy();
-    /// Whether the light side is the cheaper one. If it is once, it is so from then on.
-    fn is_asymmetric() -> bool {
-        true
-    }
 }
 
 /// Time.

@@ -7,7 +7,6 @@ use crate::classic::{clh, cohort, glibc_mutex, hmcs, mcs, parking_lot_mutex, std
 use crate::controls;
 use crate::freebsd::{lockmgr, mtx, rw, spin_mtx, sx, thread_lock, tuning as freebsd};
 use crate::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem, rwsem_xadd};
-use crate::near::biased;
 use crate::near::condvar::monitor;
 use crate::near::mutex as near;
 use crate::platform::Platform;
@@ -447,11 +446,6 @@ subjects! {
     "near-mutex" Near [timed] near::NearMutex<P>,
         "this project's mutex: released by a plain store; one waiter looks, the others sleep, and it gets its turn",
         Unbounded, MUTEX_SETTINGS;
-    "near-mutex-biased" Near [timed] biased::NearBiasedMutex<P>,
-        "near-mutex for a lock that mostly one thread takes, which costs it no atomic read-modify-write then",
-        Unbounded, MUTEX_SETTINGS;
-    "near-mutex-biased-eager" Near [timed] biased::NearBiasedMutex<P, biased::Eager>,
-        "near-mutex-biased that is biased to whoever has come last: revoked at each change of hands", Unbounded, MUTEX_SETTINGS;
     "near-condvar" Near [timed] monitor::Monitor<P>,
         "near-mutex and its condition variable as a lock: an unlock notifies one waiter", Unbounded, MUTEX_SETTINGS;
     "near-condvar-all" Near [timed] monitor::Monitor<P, monitor::All>,

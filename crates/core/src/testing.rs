@@ -2,7 +2,6 @@
 //! says before: [`meanwhile`].
 
 use core::marker::PhantomData;
-use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::boxed::Box;
 use std::cell::{Cell, RefCell};
@@ -14,7 +13,6 @@ use std::vec::Vec;
 use crate::events::LockEvent;
 use crate::freebsd::chain::{Chain, Chains};
 use crate::freebsd::holds::{SharedHolds, SharedLock};
-use crate::near::biased::{Owner, OwnerLine, OwnerLines};
 use crate::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Topology, ZeroNode,
@@ -62,10 +60,13 @@ thread_local! {
     pub static PAUSES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     /// All locks share it, so that tests see what locks of one chain do to each other.
     static CHAIN: &'static Chain<OneThread> = Box::leak(Box::default());
+<<<<<<< HEAD
     /// By thread.
     static LINES: RefCell<BTreeMap<u32, &'static OwnerLine<OneThread>>> = const { RefCell::new(BTreeMap::new()) };
     /// How often the only thread has fallen asleep.
     pub static SLEEPS: Cell<u32> = const { Cell::new(0) };
+=======
+>>>>>>> 22e93c2 (core: remove the biased mutex, which forgot that it was held when it was moved)
     /// The last call of `unpark`.
     pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
 }
@@ -245,26 +246,6 @@ impl AsymFence for OneThread {
     fn heavy() {
         HEAVIES.set(HEAVIES.get() + 1);
         others_act();
-    }
-}
-
-// SAFETY: a line for each thread, which lives for ever.
-unsafe impl OwnerLines for OneThread {
-    fn owner() -> Option<Owner<Self>> {
-        let number = me().get();
-        NODES_LEFT.get().then(|| Owner { number, line: Self::line(number) })
-    }
-    fn register() -> Option<Owner<Self>> {
-        Self::owner()
-    }
-    fn line(number: u32) -> *const OwnerLine<Self> {
-        LINES.with_borrow_mut(|lines| {
-            ptr::from_ref(*lines.entry(number).or_insert_with(|| Box::leak(Box::default())))
-        })
-    }
-    /// One, so that tests see what locks of one place do to each other.
-    fn place_of(_lock: *const ()) -> usize {
-        0
     }
 }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::chain::Chain;
 use nearlock_core::linux::{cna, cna_v13, osq, qspinlock};
-use nearlock_core::near::biased::{Owner, OwnerLine};
 use nearlock_core::platform::{LentNode, LocalNodes, NodeId};
 use nearlock_core::settings::Setting;
 
@@ -22,8 +21,6 @@ pub struct Instance<E: Engine> {
     pub(crate) osq: Nodes<osq::Node<E>>,
     /// One, so that all locks of a model share it; none before the first execution.
     chains: RefCell<Arc<[Chain<E>]>>,
-    /// By slot.
-    lines: RefCell<Arc<[OwnerLine<E>]>>,
     pub(crate) now_ns: Cell<u64>,
     /// How many threads without a slot have asked for their number.
     slotless: Cell<u32>,
@@ -42,7 +39,6 @@ impl<E: Engine> Default for Instance<E> {
             cna_v13: Nodes::default(),
             osq: Nodes::default(),
             chains: RefCell::default(),
-            lines: RefCell::default(),
             now_ns: Cell::default(),
             slotless: Cell::default(),
             asleep: RefCell::default(),
@@ -62,7 +58,6 @@ impl<E: Engine> Instance<E> {
         self.cna_v13.make(nodes);
         self.osq.make(nodes);
         self.chains.replace(Arc::new([Chain::default()]));
-        self.lines.replace((0..slots).map(|_| OwnerLine::default()).collect());
         self.now_ns.set(0);
         self.slotless.set(0);
         self.asleep.borrow_mut().clear();
@@ -95,18 +90,6 @@ impl<E: Engine> Instance<E> {
     pub(crate) fn chain(&self) -> *const Chain<E> {
         let chains = self.chains.borrow();
         ptr::from_ref(chains.first().expect("a model begins before it locks"))
-    }
-
-    /// What locks biased to the calling thread are told by, if it has a slot.
-    pub(crate) fn owner(&self) -> Option<Owner<E>> {
-        let number = E::thread().slot? + 1;
-        Some(Owner { number, line: self.line(number) })
-    }
-
-    /// The line of this number. It stays where it is until the next execution.
-    pub(crate) fn line(&self, number: u32) -> *const OwnerLine<E> {
-        let lines = self.lines.borrow();
-        ptr::from_ref(&lines[number as usize - 1])
     }
 
     pub(crate) fn count(&self, event: LockEvent) {
@@ -247,23 +230,6 @@ macro_rules! capabilities {
         unsafe impl nearlock_core::freebsd::chain::Chains for $engine {
             fn chain(_lock: *const ()) -> *const nearlock_core::freebsd::chain::Chain<Self> {
                 Self::with_instance(Instance::chain)
-            }
-        }
-
-        // SAFETY: a line for each slot, which stays where it is until the next execution.
-        unsafe impl nearlock_core::near::biased::OwnerLines for $engine {
-            fn owner() -> Option<nearlock_core::near::biased::Owner<Self>> {
-                Self::with_instance(Instance::owner)
-            }
-            fn register() -> Option<nearlock_core::near::biased::Owner<Self>> {
-                Self::owner()
-            }
-            fn line(number: u32) -> *const nearlock_core::near::biased::OwnerLine<Self> {
-                Self::with_instance(|i| i.line(number))
-            }
-            /// The same for all, so that locks of one thread meet there.
-            fn place_of(_lock: *const ()) -> usize {
-                0
             }
         }
 

@@ -1,6 +1,5 @@
 //! Which models each lock of core's list has.
 
-mod biased;
 mod cna;
 mod counter_mutex;
 mod mtx;
@@ -69,16 +68,6 @@ struct Bounds {
 impl Bounds {
     /// What some seconds allow.
     fn of(subject: &Subject) -> Self {
-        if subject.name.starts_with("near-mutex-biased") {
-            // Whoever ends a bias may sleep for that besides.
-            return Self {
-                one_section_each: Some(3),
-                trying: Some(2),
-                two_sections_each: 2,
-                three_threads: 2,
-                two_locks: 2,
-            };
-        }
         if subject.family == Family::Near && !subject.name.starts_with("near-condvar") {
             // The chain's lock is taken without a look, and nobody else is told of a sleeper: there is less to try.
             return Self {
@@ -295,7 +284,6 @@ fn own_models(name: &str) -> Vec<Model> {
         "parking-lot-0.12-protocol" => peers::parking_lot_fair(name),
         "parking-lot-0.13-protocol" => peers::parking_lot_unfair(name),
         "std-mutex-protocol" => peers::std(name),
-        "near-mutex-biased-eager" => biased::mutex(name),
         "linux-mutex" => mutex::spinning::<Standard>(name),
         "linux-mutex-no-spin" => mutex::sleeping(name),
         _ => Vec::new(),

@@ -71,8 +71,6 @@ fn must_reach(name: &str) -> Vec<LockEvent> {
         "std-mutex-protocol" => &[&[Slowpath, MutexOptLock, MutexSleep, MutexWake]],
         "parking-lot-0.12-protocol" => &[&PARKING_LOT, &[MutexHandOver]],
         "parking-lot-0.13-protocol" => &[&PARKING_LOT],
-        "near-mutex-biased" => &[&MUTEX, &[MutexOptLock, MutexHandOver]],
-        "near-mutex-biased-eager" => &[&[Slowpath, MutexSleep, BiasGrant, BiasRevoke, BiasSleep]],
         "near-condvar" => &[&[Slowpath, CondvarWake]],
         "near-condvar-all" => &[&[Slowpath, CondvarWake, CondvarMove]],
         "freebsd-mtx-no-spin" => &[&CHAIN],

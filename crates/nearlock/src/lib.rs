@@ -52,7 +52,7 @@
 //!
 //! # What spinning means
 //!
-//! This is about the spin locks, that is all but [`Mutex`], [`near::BiasedMutex`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`],
+//! This is about the spin locks, that is all but [`Mutex`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`],
 //! [`freebsd::Mtx`], [`freebsd::Rw`], [`freebsd::Sx`], [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter
 //! pauses for 128 turns, a few microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep;
 //! with the others it never sleeps, but offers its processor to other threads at every further turn
@@ -78,7 +78,7 @@
 //! * **`fork`**: the child may use all locks that no other thread of the parent held or waited for. Others stay
 //!   locked in the child.
 //!
-//! Waiters of [`Mutex`], [`near::BiasedMutex`] and FreeBSD's locks that sleep are in a table that the process shares. A signal handler must not lock or
+//! Waiters of [`Mutex`] and FreeBSD's locks that sleep are in a table that the process shares. A signal handler must not lock or
 //! unlock one, unless the signal is blocked wherever any of them is used. The child of a `fork` must not either, if other threads of the parent were waiting for any: it execs.
 //!
 //! # Generic code

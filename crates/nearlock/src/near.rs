@@ -1,4 +1,4 @@
-//! This project's own locks, for programs: [`Mutex`], [`Condvar`] and [`BiasedMutex`].
+//! This project's own locks, for programs: [`Mutex`] and [`Condvar`].
 //!
 //! # Freeing a lock
 //!
@@ -16,9 +16,7 @@
 mod condvar;
 
 use nearlock_core::near::Host;
-use nearlock_core::near::biased::{BiasHost, BiasTuning, NearBiasedMutex};
 use nearlock_core::near::mutex::NearMutex;
-use nearlock_core::tuning::Standard;
 use nearlock_os::Os;
 
 use crate::lock_api::{self, GuardNoSend};
@@ -103,68 +101,6 @@ unsafe impl<P: Host> lock_api::RawMutexFair for Nodeless<NearMutex<P>> {
 // SAFETY: as above.
 #[cfg(feature = "lock_api_04")]
 unsafe impl<P: Host> lock_api_04::RawMutexFair for Nodeless<NearMutex<P>> {
-    #[inline]
-    unsafe fn unlock_fair(&self) {
-        // SAFETY: the caller's.
-        unsafe { self.0.unlock_fair() };
-    }
-}
-
-/// The raw lock of [`BiasedMutex`], for code that is generic over `lock_api`'s `RawMutex`, `RawMutexFair` or `RawMutexTimed`. The
-/// thread that has locked it releases it. `T` says how soon a lock is biased.
-pub type RawBiasedMutex<T = Standard> = Nodeless<NearBiasedMutex<Os, T>>;
-
-guarded! {
-    /// Mutex around data that mostly one thread uses: after 128 acquisitions in a row it is that thread's, which locks and unlocks it
-    /// without an atomic read-modify-write from then on. For a thread's own queue that others rarely look into, a counter per thread that is
-    /// summed up now and then, or a library that locks though the program has one thread.
-    ///
-    /// When another thread comes, it ends that: it waits until the thread has left, by a fence on all processors that run the program, of
-    /// some microseconds. Each time it takes twice as long until the mutex is a thread's again, up to 16384 acquisitions in a row, so a mutex that
-    /// changes hands all the time is little dearer than a [`Mutex`](crate::Mutex); but that is the one to take for it.
-    ///
-    /// Space: 8 bytes and the data; and 64 bytes for each thread. A thread has four places for mutexes that are its own; of two that have one
-    /// place by their addresses, it locks the one that it has not locked last as a [`Mutex`](crate::Mutex), and so the inner one if it holds
-    /// both.
-    ///
-    /// Waiting: as [`Mutex`](crate::Mutex); and whoever waits for the thread whose mutex it is looks for 20 us, and then sleeps.
-    ///
-    /// Fairness: as [`Mutex`](crate::Mutex).
-    ///
-    /// Ordering: what happened in one section happens before what follows in the next.
-    ///
-    /// The thread that has locked it must unlock it, which guards see to. A guard that is forgotten keeps the mutex locked; if it is
-    /// moved then it may be unlocked, and the place of its thread stays taken. Where the kernel has no membarrier, or refuses it, no mutex is ever a
-    /// thread's own.
-    ///
-    /// ```
-    /// use nearlock::near::BiasedMutex;
-    ///
-    /// let events = BiasedMutex::new(Vec::new());
-    /// for i in 0..1000 {
-    ///     events.lock().push(i);
-    /// }
-    /// let taken = std::thread::scope(|scope| scope.spawn(|| std::mem::take(&mut *events.lock())).join());
-    /// assert_eq!(taken.unwrap().len(), 1000);
-    /// assert!(events.lock().is_empty());
-    /// ```
-    BiasedMutex, BiasedMutexGuard, MappedBiasedMutexGuard = RawBiasedMutex;
-}
-
-const _: () = assert!(size_of::<BiasedMutex<()>>() == 8);
-
-// SAFETY: it releases; whoever it is handed to has been waiting for it.
-unsafe impl<P: BiasHost, T: BiasTuning> lock_api::RawMutexFair for Nodeless<NearBiasedMutex<P, T>> {
-    #[inline]
-    unsafe fn unlock_fair(&self, _guard: GuardNoSend) {
-        // SAFETY: the caller's.
-        unsafe { self.0.unlock_fair() };
-    }
-}
-
-// SAFETY: as above.
-#[cfg(feature = "lock_api_04")]
-unsafe impl<P: BiasHost, T: BiasTuning> lock_api_04::RawMutexFair for Nodeless<NearBiasedMutex<P, T>> {
     #[inline]
     unsafe fn unlock_fair(&self) {
         // SAFETY: the caller's.

@@ -30,10 +30,9 @@
 //! assert_eq!(account.deposit(2), 3);
 //! ```
 //!
-//! Guards of both are not `Send`. A release by another thread would be correct, for all locks here but
-//! [`BiasedMutex`](crate::near::BiasedMutex), whose thread shows what it holds. But a
-//! guard that cannot leave its thread cannot be held across an `.await` of a task that moves between threads,
-//! and a spinning waiter must not wait for a task that has been put aside.
+//! Guards of both are not `Send`. All locks here except FreeBSD's, which know their holder, could be released by
+//! another thread. But a guard that cannot leave its thread cannot be held across an `.await` of a task that
+//! moves between threads, and a spinning waiter must not wait for a task that has been put aside.
 
 mod shared;
 pub(crate) mod timed;
@@ -48,7 +47,6 @@ use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Spin
 use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::linux::rwsem::{Rwsem, RwsemTuning};
-use nearlock_core::near::biased::{BiasTuning, NearBiasedMutex};
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::platform::{Park, Platform};
 use nearlock_core::waiter::QueueLock;
@@ -98,7 +96,6 @@ unlocked! {
     [P: Park, S: Spinners<P>, T: CounterMutexTuning] CounterMutex<P, S, T, QueueLock<P>>;
     [P: Park, T: RwsemTuning] Rwsem<P, T, QueueLock<P>>;
     [P: Platform] NearMutex<P>;
-    [P: Platform, T: BiasTuning] NearBiasedMutex<P, T>;
     [P: Platform, T: Tuning] Mtx<P, T>;
     [P: Platform, T: Tuning, D: LongSpin] SpinMtx<P, T, D>;
     [P: Platform, T: Tuning, K: Kind] RwSx<P, T, K>;

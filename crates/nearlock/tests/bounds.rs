@@ -18,7 +18,6 @@ use nearlock::linux::{
     MappedSpinLockGuard, Mutex, MutexGuard, RawSpinLock, RwSem, RwSemReadGuard, RwSemWriteGuard, SpinLock,
     SpinLockGuard,
 };
-use nearlock::near::{BiasedMutex, BiasedMutexGuard, MappedBiasedMutexGuard};
 use nearlock::raw::{PooledNode, Unlocked};
 use nearlock::{
     Condvar, MappedMutexGuard as MappedNearMutexGuard, Mutex as NearMutex, MutexGuard as NearMutexGuard,
@@ -41,7 +40,7 @@ macro_rules! locks {
     };
 }
 locks! { SpinLock FifoSpinLock CnaLock Mutex CounterMutex McsLock ClhLock TtasLock Mtx SpinMtx }
-locks! { RecursiveMtx RecursiveSpinMtx NearMutex BiasedMutex }
+locks! { RecursiveMtx RecursiveSpinMtx NearMutex }
 
 // Readers see the data together, so it must be one that several threads may see.
 macro_rules! rw_locks {
@@ -67,7 +66,7 @@ macro_rules! guards {
     };
 }
 guards! { SpinLockGuard MappedSpinLockGuard CnaLockGuard MutexGuard McsLockGuard MappedMcsLockGuard TtasLockGuard }
-guards! { NearMutexGuard MappedNearMutexGuard BiasedMutexGuard MappedBiasedMutexGuard }
+guards! { NearMutexGuard MappedNearMutexGuard }
 guards! { RwSemReadGuard RwSemWriteGuard MappedRwSemReadGuard MappedRwSemWriteGuard }
 guards! { MtxGuard MappedMtxGuard SpinMtxGuard RwReadGuard RwWriteGuard SxReadGuard SxWriteGuard }
 

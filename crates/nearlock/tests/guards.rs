@@ -13,14 +13,10 @@ use nearlock::RawMutex as RawNearMutex;
 use nearlock::classic::{ClhLock, GlibcMutex, LockWith, McsLock, RawCohortLock, RawTasLock, TtasLock};
 use nearlock::linux::{CnaLock, CounterMutex, FifoSpinLock, Mutex as LinuxMutex, SpinLock};
 use nearlock::lock_api::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
-use nearlock::near::{BiasedMutex, RawBiasedMutex};
 use nearlock::process::set_numa_node;
 use nearlock::raw::{Nodeless, Pooled, Unpreempted};
-use nearlock_core::near::biased::Eager;
 
 type CohortLock<T> = Mutex<Pooled<RawCohortLock>, T>;
-/// Its hands change by a revocation each time.
-type EagerMutex<T> = Mutex<RawBiasedMutex<Eager>, T>;
 /// Asks for longer time slices, where that is switched on.
 type UnpreemptedMutex<T> = Mutex<Unpreempted<RawNearMutex>, T>;
 type TasLock<T> = Mutex<Nodeless<RawTasLock>, T>;
@@ -38,8 +34,6 @@ macro_rules! for_each_lock {
         for_each_lock!(@ cna_lock CnaLock, $($test)*);
         for_each_lock!(@ linux_mutex LinuxMutex, $($test)*);
         for_each_lock!(@ near_mutex NearMutex, $($test)*);
-        for_each_lock!(@ biased_mutex BiasedMutex, $($test)*);
-        for_each_lock!(@ eager_biased_mutex EagerMutex, $($test)*);
         for_each_lock!(@ unpreempted_mutex UnpreemptedMutex, $($test)*);
         for_each_lock!(@ counter_mutex CounterMutex, $($test)*);
         for_each_lock!(@ mcs_lock McsLock, $($test)*);

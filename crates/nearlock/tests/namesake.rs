@@ -5,10 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use nearlock::freebsd::{RecursiveMtx, RecursiveSx};
-use nearlock::lock_api;
-use nearlock::near::RawBiasedMutex;
 use nearlock::process::thread_id;
-use nearlock_core::near::biased::Eager;
 
 /// What another thread finds.
 fn elsewhere<R: Send>(act: impl FnOnce() -> R + Send) -> R {
@@ -19,17 +16,14 @@ fn elsewhere<R: Send>(act: impl FnOnce() -> R + Send) -> R {
 #[test]
 fn a_guard_that_is_left_behind_does_not_let_the_next_thread_in() {
     let (mtx, sx) = (RecursiveMtx::new(Cell::new(1)), RecursiveSx::new(1));
-    // Held by a thread in its line, which the next one of that name has.
-    let biased = lock_api::Mutex::<RawBiasedMutex<Eager>, _>::new(1);
     let left_by = elsewhere(|| {
-        std::mem::forget((mtx.lock(), sx.write(), biased.lock()));
+        std::mem::forget((mtx.lock(), sx.write()));
         thread_id()
     });
     for _ in 0..100 {
         let is_namesake = elsewhere(|| {
             assert!(mtx.try_lock().is_none() && sx.try_write().is_none());
             assert!(!mtx.is_owned() && !sx.is_owned());
-            assert!(biased.try_lock().is_none() && biased.is_locked());
             let is_namesake = thread_id() == left_by;
             if is_namesake {
                 assert!(catch_unwind(AssertUnwindSafe(|| mtx.lock().get())).is_err());

@@ -7,12 +7,7 @@ use std::time::{Duration, Instant};
 use nearlock::Mutex as NearMutex;
 use nearlock::linux::{CounterMutex, Mutex, RawRwSem, RwSem};
 use nearlock::lock_api::{self, RawMutexTimed, RawRwLockTimed};
-use nearlock::near::RawBiasedMutex;
 use nearlock::{Cancellation, Cancelled, LockCancellable, RwLockCancellable};
-use nearlock_core::near::biased::Eager;
-
-/// Biased to whoever has had it last.
-type EagerMutex<T> = lock_api::Mutex<RawBiasedMutex<Eager>, T>;
 
 const SHORT: Duration = Duration::from_millis(5);
 /// More than the clock can count, and more than any test takes.
@@ -55,7 +50,6 @@ fn mutexes_are_waited_for_within_a_time() {
     mutex_waits_within_a_time(&Mutex::new(1));
     mutex_waits_within_a_time(&CounterMutex::new(1));
     mutex_waits_within_a_time(&NearMutex::new(1));
-    mutex_waits_within_a_time(&EagerMutex::new(1));
 }
 
 #[test]
@@ -114,19 +108,16 @@ fn waits_for_a_mutex_are_cancelled() {
         are_cancelled(|by| lock.lock_cancellable(by).map(drop));
     }
     let (mutex, counter, near) = (Mutex::new(1), CounterMutex::new(1), NearMutex::new(1));
-    let biased = EagerMutex::new(1);
-    let guards = (mutex.lock(), counter.lock(), near.lock(), biased.lock());
+    let guards = (mutex.lock(), counter.lock(), near.lock());
     check(&mutex);
     check(&counter);
     check(&near);
-    check(&biased);
     drop(guards);
     let cancelled = Cancellation::new();
     cancelled.cancel();
     assert_eq!(mutex.lock_cancellable(&cancelled).as_deref(), Ok(&1), "what is free is had");
     assert_eq!(counter.lock_cancellable(&cancelled).as_deref(), Ok(&1));
     assert_eq!(near.lock_cancellable(&cancelled).as_deref(), Ok(&1));
-    assert_eq!(biased.lock_cancellable(&cancelled).as_deref(), Ok(&1));
 }
 
 #[test]

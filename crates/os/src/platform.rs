@@ -11,7 +11,6 @@ use nearlock_core::freebsd::chain::{Chain, Chains};
 use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::{Native, Wait};
-use nearlock_core::near::biased::{Owner, OwnerLine, OwnerLines, place_by_address};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Topology, ZeroNode,
@@ -20,7 +19,6 @@ use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use nearlock_core::settings::Setting;
 
 use crate::pause::pause_ns;
-use crate::slots::Slot;
 use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
 
 /// Looks at a word, or pauses, between two looks at the clock, which costs as much as several of them. With more a spinner
@@ -210,37 +208,6 @@ impl<W: Wait> AsymFence for Os<W> {
     #[inline]
     fn heavy() {
         fences::heavy();
-    }
-    #[inline]
-    fn is_asymmetric() -> bool {
-        fences::register_membarrier()
-    }
-}
-
-/// What locks call the thread that has a slot: its number and one, as [`thread::id`].
-#[inline(always)]
-fn owner<W: Wait>(slot: &'static Slot) -> Owner<Os<W>> {
-    // A line consists of words, which are the same for all `W`.
-    const { assert!(size_of::<OwnerLine<Os<W>>>() == size_of::<OwnerLine<Os>>()) };
-    Owner { number: slot.id() + 1, line: ptr::from_ref(slot.owner_line()).cast() }
-}
-
-// SAFETY: a slot is one thread's at a time, and the next one has it by an Acquire of the Release by which it was given back; slots
-// are never freed.
-unsafe impl<W: Wait> OwnerLines for Os<W> {
-    #[inline(always)]
-    fn owner() -> Option<Owner<Self>> {
-        thread::own_slot().map(owner)
-    }
-    fn register() -> Option<Owner<Self>> {
-        thread::mine().map(owner)
-    }
-    fn line(number: u32) -> *const OwnerLine<Self> {
-        thread::owner_line(number - 1).cast()
-    }
-    #[inline(always)]
-    fn place_of(lock: *const ()) -> usize {
-        place_by_address(lock.addr() as u64)
     }
 }
 

@@ -6,12 +6,11 @@
 //!            v   v                       v
 //!           slots 0-63, 64-127, ...     slot --next_free--> slot --next_free--> 0
 //!
-//!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, asleep, events ... | locks held by bias   (on lines of their own)
+//!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, asleep, events ...   (on lines of their own)
 //! ```
 //! 1. Memory of slots is never freed nor moved: a number once given out names the same lines for ever.
 //! 2. A slot is leased to at most one thread, and only that thread writes to it, except that other
 //!    threads write to nodes of acquisitions that are under way.
-//!    And other threads write to the line of locks held by bias, as [`OwnerLine`] says.
 //! 3. A slot is leased again only after its thread has left all its acquisitions. The locks promise that
 //!    nobody writes to a node after its acquisition has given it back, and that whoever did so before happens
 //!    before that. The free list passes this on to the next lessee. A waiter may still look at a word of 4 bytes
@@ -31,10 +30,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, compiler_fence};
 use std::alloc::Layout;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::near::biased::OwnerLine;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 
-use crate::{Os, sys};
+use crate::sys;
 
 /// Bytes of a cache line, and of a node: a waiter spins on its own line. (x86-64 and the servers of aarch64.)
 pub const LINE: usize = 64;
@@ -66,8 +64,6 @@ pub struct Slot {
     asleep: AtomicU32,
     /// Counted since the process began, by whichever threads had the slot.
     events: [AtomicU64; LockEvent::COUNT],
-    /// Which locks its thread holds by bias. It stays with the slot.
-    owner_line: OwnerLine<Os>,
 }
 
 const _: () =
@@ -77,12 +73,6 @@ impl Slot {
     /// Its number, below [`NodeId::SLOTS`].
     pub fn id(&self) -> u32 {
         self.id
-    }
-
-    /// Which locks its thread holds by bias.
-    #[inline]
-    pub fn owner_line(&self) -> &OwnerLine<Os> {
-        &self.owner_line
     }
 
     /// Does `sleep`, while the thread counts as asleep. To be called by it alone. Relaxed: a hint.
@@ -203,11 +193,6 @@ impl Registry {
     #[inline]
     pub fn node<N: ZeroNode>(&self, id: NodeId) -> *const N {
         node_of(self.locate(id.slot), id.level)
-    }
-
-    /// The line of locks held by bias of the slot with this number, which has been leased.
-    pub fn owner_line(&self, id: u32) -> *const OwnerLine<Os> {
-        self.locate(id).wrapping_byte_add(offset_of!(Slot, owner_line)).cast()
     }
 
     /// Adds what has been counted in all slots to `sums`.

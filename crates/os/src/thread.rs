@@ -17,11 +17,9 @@ use std::thread_local;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::holds::SharedLock;
-use nearlock_core::near::biased::OwnerLine;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 use nearlock_core::schedule::{OwnerState, ThreadId};
 
-use crate::Os;
 use crate::slots::{Lease, Registry, Slot};
 
 /// The slots of the process.
@@ -56,7 +54,7 @@ impl Drop for ThreadLease {
 
 /// The caller's slot; registers the caller if need be. `None` if it can have none.
 #[inline]
-pub fn mine() -> Option<&'static Slot> {
+fn mine() -> Option<&'static Slot> {
     own_slot().or_else(register)
 }
 
@@ -124,15 +122,10 @@ fn slotless_number() -> u32 {
 
 /// The caller's slot, if it is registered.
 #[inline(always)]
-pub fn own_slot() -> Option<&'static Slot> {
+fn own_slot() -> Option<&'static Slot> {
     let slot = MINE.with(|mine| mine.load(Relaxed));
     // SAFETY: set only to slots, which live for ever.
     unsafe { slot.as_ref() }
-}
-
-/// See [`OwnerLines::line`](nearlock_core::near::biased::OwnerLines::line).
-pub fn owner_line(slot: u32) -> *const OwnerLine<Os> {
-    REGISTRY.owner_line(slot)
 }
 
 /// Whether the thread sleeps in a lock. Of one without a slot that is not known.

@@ -19,7 +19,6 @@ use nearlock_core::linux::counter_mutex::{CounterMutex, Nobody, UnlockFirst};
 use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
 use nearlock_core::linux::rwsem::{NoSpin, Rwsem};
 use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd};
-use nearlock_core::near::biased::{Eager, NearBiasedMutex};
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_core::tuning::Standard;
@@ -132,8 +131,6 @@ fn a_semaphore_may_go_when_every_unlock_has_returned() {
 /// Those that have their sleepers elsewhere.
 type WordMutex = Mtx<Os, NotAdaptive>;
 type WordRw = Rw<Os, NotAdaptive>;
-/// Held by bias, if there is membarrier.
-type EagerMutex = NearBiasedMutex<Os, Eager>;
 type WordSx = Sx<Os, NotAdaptive>;
 type WordLockMgr = LockMgr<Os, NotAdaptive>;
 
@@ -199,45 +196,6 @@ fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
         is_freed_by_the_last(WordLockMgr::lock_shared, WordLockMgr::unlock_shared, WordLockMgr::has_waiters);
         is_freed_by_the_last(SpinMtx::<Os>::lock, SpinMtx::<Os>::unlock, may_be_waited_for);
         is_freed_by_the_last(NearMutex::<Os>::lock, NearMutex::<Os>::unlock, may_be_waited_for);
-        is_freed_by_the_last(EagerMutex::lock, EagerMutex::unlock, may_be_waited_for);
-    }
-}
-
-/// Holds a lock until the thread's data is destroyed.
-struct Holds(&'static EagerMutex);
-
-impl Holds {
-    fn new(mutex: &'static EagerMutex) -> Self {
-        // SAFETY: released when this is dropped.
-        unsafe { mutex.lock(&()) };
-        Self(mutex)
-    }
-}
-
-impl Drop for Holds {
-    fn drop(&mut self) {
-        // SAFETY: locked by `new`.
-        unsafe { self.0.unlock(&()) };
-    }
-}
-
-#[test]
-fn a_thread_that_has_lost_its_slot_releases_what_it_holds_by_bias() {
-    static LOCKS: [EagerMutex; 2] = [EagerMutex::new(), EagerMutex::new()];
-    thread_local! {
-        static EARLY: Cell<Option<Holds>> = const { Cell::new(None) };
-        static LATE: Cell<Option<Holds>> = const { Cell::new(None) };
-    }
-    for _ in 0..ROUNDS {
-        // Whichever the order of destruction, one of them comes after the slot.
-        thread::spawn(|| {
-            EARLY.set(None);
-            LATE.set(Some(Holds::new(&LOCKS[0])));
-            EARLY.set(Some(Holds::new(&LOCKS[1])));
-        })
-        .join()
-        .unwrap();
-        assert!(LOCKS.iter().all(|lock| !lock.is_locked()));
     }
 }
 

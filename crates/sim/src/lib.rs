@@ -29,7 +29,6 @@
 mod access;
 pub mod account;
 mod arena;
-mod bias;
 pub mod checker;
 mod costs;
 mod engine;

@@ -11,7 +11,6 @@ use nearlock_core::settings::Setting;
 use crate::access::Access;
 use crate::account::{self, Times};
 use crate::arena::{Arena, LINE, Placed};
-use crate::bias::Lines;
 use crate::engine::{Counters, Engine, Step};
 use crate::issue::Performed;
 use crate::nodes::{Lent, Nodes};
@@ -36,7 +35,6 @@ pub(crate) struct Inner {
     settings: Cell<[u64; Setting::COUNT]>,
     /// Where the chains begin, once a lock has asked for one.
     chains: Cell<Option<usize>>,
-    owner_lines: Lines,
 }
 
 /// Chains of the locks that sleep there. FreeBSD has 128 of one kind and 256 of the other.
@@ -83,7 +81,6 @@ impl Machine {
                 domain_of_cpu,
                 settings: Cell::new(Setting::DEFAULTS),
                 chains: Cell::new(None),
-                owner_lines: Lines::default(),
             }),
             bodies: RefCell::default(),
         }
@@ -381,20 +378,6 @@ impl Inner {
         self.offset_of(address) as usize / LINE
     }
 
-    pub fn arena(&self) -> &Arena {
-        &self.arena
-    }
-
-    pub fn owner_lines(&self) -> &Lines {
-        &self.owner_lines
-    }
-
-    /// Lines that have been taken from the arena are in the memory of the running task's socket.
-    pub fn cover_new_lines_here(&self) {
-        let home = self.socket_of_cpu(self.task(|task| task.cpu)) as u8;
-        self.engine.borrow_mut().cover_new_lines(home);
-    }
-
     /// The memory of the chain of the lock at this address, zero at first. It lies with those of all other locks in the
     /// memory of the first socket.
     pub fn chain(&self, lock: *const u8) -> *mut u8 {
@@ -432,7 +415,8 @@ impl Inner {
         });
         had.unwrap_or_else(|| {
             let offset = self.arena.take(layout);
-            self.cover_new_lines_here();
+            let home = self.socket_of_cpu(self.task(|task| task.cpu)) as u8;
+            self.engine.borrow_mut().cover_new_lines(home);
             Record { address: self.arena.at(offset), size }
         })
     }

@@ -1,6 +1,5 @@
 //! This project's own locks: those that programs should use.
 
-pub mod biased;
 pub mod condvar;
 pub mod mutex;
 

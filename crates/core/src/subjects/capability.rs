@@ -3,7 +3,6 @@
 use crate::freebsd::chain::Chains;
 use crate::freebsd::holds::SharedHolds;
 use crate::linux::{cna, cna_v13, osq, qspinlock};
-use crate::near::biased::OwnerLines;
 use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Topology};
 use crate::schedule::{Schedule, Sections};
 
@@ -34,5 +33,4 @@ all_of! {
     Chains,
     SharedHolds,
     AsymFence,
-    OwnerLines,
 }

@@ -13,8 +13,6 @@ use nearlock_sim::{Machine, Pause, Sim};
 const MACHINE: &str = "cortex-a7-quad";
 /// So many pairs, in case they are not all alike.
 const PAIRS: u32 = 100;
-/// After so many, which a lock may need to learn that one thread has it for itself.
-const WARM_UP: u32 = 200;
 /// Far longer than they can take, in ns of virtual time.
 const LONGEST_NS: u64 = 1_000_000_000;
 
@@ -61,16 +59,13 @@ pub fn per_shared_pair(lock: &Subject, settings: [u64; Setting::COUNT]) -> Optio
     count(settings, |place| lock.visit_rw::<Sim, _>(place))
 }
 
-fn count(settings: [u64; Setting::COUNT], pair: impl Fn(Place<'_>) -> Option<Pair>) -> Option<f64> {
-    let of = |pairs: u32| {
-        let machine = Machine::new(&MachineSpec::builtin(MACHINE).expect("is built in"), 1);
-        machine.set_settings(settings);
-        let pair = pair(Place(&machine))?;
-        machine.spawn(0, 0, move || (0..pairs).for_each(|_| pair()));
-        let ended = machine.run_until(LONGEST_NS) == Pause::Finished;
-        ended.then(|| machine.counters().atomics)
-    };
-    Some((of(WARM_UP + PAIRS)? - of(WARM_UP)?) as f64 / f64::from(PAIRS))
+fn count(settings: [u64; Setting::COUNT], pair: impl FnOnce(Place<'_>) -> Option<Pair>) -> Option<f64> {
+    let machine = Machine::new(&MachineSpec::builtin(MACHINE).expect("is built in"), 1);
+    machine.set_settings(settings);
+    let pair = pair(Place(&machine))?;
+    machine.spawn(0, 0, move || (0..PAIRS).for_each(|_| pair()));
+    let ended = machine.run_until(LONGEST_NS) == Pause::Finished;
+    ended.then(|| machine.counters().atomics as f64 / f64::from(PAIRS))
 }
 
 #[cfg(test)]
@@ -92,8 +87,6 @@ mod tests {
             ("parking-lot-0.12-protocol", 2.0),
             ("parking-lot-0.13-protocol", 2.0),
             ("near-mutex", 1.0),
-            ("near-mutex-biased", 0.0),
-            ("near-mutex-biased-eager", 0.0),
             ("lock-busted", 0.0),
         ] {
             let lock = Subject::named(lock).expect("is in the list");
@@ -110,8 +103,8 @@ mod tests {
     }
 
     #[test]
-    fn every_working_lock_but_the_biased_makes_at_least_one_and_always_as_many() {
-        for lock in Subject::working().filter(|lock| !lock.name.starts_with("near-mutex-biased")) {
+    fn every_working_lock_makes_at_least_one_and_always_as_many() {
+        for lock in Subject::working() {
             let each = per_pair(lock, Setting::DEFAULTS).expect("it comes to an end");
             assert!(each >= 1.0 && each.fract() == 0.0, "{}: {each}", lock.name);
         }
