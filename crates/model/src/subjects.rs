@@ -53,7 +53,16 @@ pub fn models_of(subject: &Subject) -> Vec<Model> {
     models.extend(subject.visit_timed::<Loom, _>(Timed { name: subject.name }).unwrap_or_default());
     models.extend(subject.visit_timed_rw::<Loom, _>(TimedReaders::of(subject)).unwrap_or_default());
     models.extend(own_models(subject.name));
+    let further = preemptions_for_queue_lock(subject);
+    models.iter_mut().for_each(|model| model.preemptions = model.preemptions.map(|bound| bound + further));
     models
+}
+
+/// One more preemption for locks whose waiters queue under a [`QueueLock`](nearlock_core::waiter::QueueLock). It is taken without a
+/// look, so a thread that comes to it gives way to others there only by a preemption. A look may return an old value, and
+/// then it gives way for free. (Near locks have such bounds of their own.)
+fn preemptions_for_queue_lock(subject: &Subject) -> usize {
+    usize::from(subject.family == Family::FreeBsd || subject.name.starts_with("linux-mutex"))
 }
 
 /// At most so many preemptions in the models that any lock has; `None`: any number.

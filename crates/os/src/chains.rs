@@ -1,8 +1,7 @@
 //! The chains of the process, where those sleep who wait for one of FreeBSD's locks or of ours.
 //!
-//! After `fork` a chain whose lock another thread held stays locked in the child, and keeps the waiters of that thread, which
-//! are gone. Locks that share it cannot be waited for there, nor released. So it is in a handler that interrupts a thread which has a chain locked. No hook sets them right: one that takes all
-//! chains at each fork would cost those who use none, and a child of a program with threads may do little before it execs.
+//! In a child made by `fork` all chains are empty and unlocked ([`forget_all`]): their waiters, and those that had one locked, are threads
+//! of the parent. A handler that interrupts a thread which has a chain locked must not lock, nor fork.
 
 use nearlock_core::freebsd::chain::Chain;
 
@@ -18,6 +17,16 @@ static TABLE: [Chain<Os>; CHAINS] = [const { Chain::new() }; CHAINS];
 #[inline]
 pub fn chain(lock: *const ()) -> &'static Chain<Os> {
     &TABLE[index(lock.addr() as u64)]
+}
+
+/// Empties all chains, in a child made by `fork`.
+///
+/// # Safety
+///
+/// The process has one thread, which has just forked, in no handler that has interrupted a slow path.
+pub unsafe fn forget_all() {
+    // SAFETY: that thread is in no chain, and has none locked.
+    TABLE.iter().for_each(|chain| unsafe { chain.forget() });
 }
 
 /// Fibonacci hashing: neighbours, and locks at the same place of equal objects, have different chains. FreeBSD shifts the

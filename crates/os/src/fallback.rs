@@ -1,10 +1,13 @@
 //! Systems that we know nothing of, by the means of the standard library.
 
+use core::cell::Cell;
+use core::ffi::c_void;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::alloc::{self, Layout};
 use std::sync::OnceLock;
+use std::thread_local;
 use std::time::Instant;
 
 use crate::futex::WaitResult;
@@ -15,6 +18,54 @@ pub fn now_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
+
+/// What is called at the end of a thread, with an argument of its own.
+pub type AtExit = unsafe extern "C" fn(*mut c_void);
+
+/// Whether the system tells that a thread has ended.
+pub const TELLS_ENDS: bool = false;
+
+/// A number that no other thread of the process has, nor has had.
+///
+/// # Panics
+///
+/// After 2^22 threads have asked.
+pub fn thread_id() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    const MOST: u32 = 1 << 22;
+    let next = LAST.fetch_update(Relaxed, Relaxed, |last| (last < MOST - 1).then_some(last + 1));
+    next.expect("a process has at most 2^22 - 1 threads that lock, one after the other") + 1
+}
+
+/// That is not known.
+pub fn has_ended(_thread: u32) -> bool {
+    false
+}
+
+/// There is no such thing.
+pub fn exit_key(_at_exit: AtExit) -> Option<u32> {
+    None
+}
+
+/// Has this called when the calling thread's local data is destroyed; false if it has been.
+pub fn at_thread_exit(at_exit: AtExit, argument: *mut c_void) -> bool {
+    struct Call(Cell<Option<(AtExit, *mut c_void)>>);
+    impl Drop for Call {
+        fn drop(&mut self) {
+            if let Some((at_exit, argument)) = self.0.take() {
+                // SAFETY: as whoever has asked for it has promised.
+                unsafe { at_exit(argument) };
+            }
+        }
+    }
+    thread_local! {
+        static CALL: Call = const { Call(Cell::new(None)) };
+    }
+    CALL.try_with(|call| call.0.set(Some((at_exit, argument)))).is_ok()
+}
+
+/// Processes are not forked.
+pub fn at_fork(_in_child: unsafe extern "C" fn()) {}
 
 /// Whether the system tells of NUMA nodes.
 pub const KNOWS_NODES: bool = false;
@@ -147,6 +198,27 @@ mod tests {
         assert!(processors() > 0 && processors_of_quota() > 0 && processors_of_process().is_none());
         assert_eq!((rseq_offset(), affinity(), register_membarrier()), (None, None, false));
         assert_eq!((slice_control(), rseq_slice_yield()), (None, ()));
+    }
+
+    #[test]
+    fn threads_have_numbers_of_their_own_and_their_ends_are_told() {
+        static ENDED: AtomicU32 = AtomicU32::new(0);
+        unsafe extern "C" fn at_exit(argument: *mut c_void) {
+            ENDED.fetch_add(argument.addr() as u32, Relaxed);
+        }
+        let other = std::thread::spawn(|| {
+            assert!(at_thread_exit(at_exit, core::ptr::without_provenance_mut(7)));
+            thread_id()
+        });
+        assert_ne!(other.join().unwrap(), thread_id());
+        assert_eq!((ENDED.load(Relaxed), has_ended(1), TELLS_ENDS), (7, false, false));
+        assert!(exit_key(at_exit).is_none());
+        at_fork({
+            extern "C" fn never() {
+                unreachable!();
+            }
+            never
+        });
     }
 
     #[test]

@@ -27,12 +27,16 @@
 //!
 //! A signal handler may lock, up to [`NodeId::NESTING`](nearlock_core::platform::NodeId::NESTING) slow
 //! paths on top of each other in a thread; deeper ones wait without a place in the queue. A thread whose
-//! handlers lock should call [`register_thread`] first: registering allocates. After `fork` the child keeps
-//! its thread's nodes and may go on locking, except for locks that other threads of the parent held or
-//! waited for at the fork. The nodes of those threads stay taken in the child. So does the lock of a chain of FreeBSD's locks or of
-//! ours if one of them was queueing or waking there, and so do the waiters in it: whoever waits for, or releases, a lock of the same chain
-//! then may do so for ever, or crash, though nobody held that one.
+//! handlers lock should call [`register_thread`] first: registering maps memory. A handler that interrupts a slow path of
+//! a sleeping lock must not wait for a lock: it may find the queue's lock held by the code that it has interrupted.
+//!
+//! A thread has one number as long as it lives, [`thread_id`](nearlock_core::schedule::Schedule::thread_id), in its last
+//! destructors and in a child made by `fork` too. So the child may go on locking, and release what its thread held, except for
+//! locks that other threads of the parent held or waited for at the fork. A handler of `pthread_atfork` empties the queues of
+//! sleepers there, and frees the queue nodes of the threads that the child does not have; nodes that were in use stay taken. A
+//! child made by other means (`vfork`, `_Fork`, `clone`) must not lock before it calls `exec`.
 
+mod asleep;
 mod chains;
 #[cfg(any(test, not(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))))]
 mod fallback;
@@ -47,6 +51,7 @@ mod platform;
 mod random;
 mod settings;
 mod slots;
+mod start;
 mod thread;
 mod time_slice;
 pub mod topology;

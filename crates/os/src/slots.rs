@@ -6,7 +6,13 @@
 //!            v   v                       v
 //!           slots 0-63, 64-127, ...     slot --next_free--> slot --next_free--> 0
 //!
-//!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, asleep, events ...   (on lines of their own)
+//!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, lessee, events ...   (on lines of their own)
+//!
+//!  lessee  0 free | bits 0-30 the kernel's id of the thread that has it | bit 31 UNWATCHED
+//!
+//!  0 -> t             `lease`
+//!  t -> t|UNWATCHED   no destructor is sure to give it back at the end of the thread
+//!  t|x -> 0           `give_back`: by that thread, or by another that has found that t has ended
 //! ```
 //! 1. Memory of slots is never freed nor moved: a number once given out names the same lines for ever.
 //! 2. A slot is leased to at most one thread, and only that thread writes to it, except that other
@@ -15,6 +21,9 @@
 //!    nobody writes to a node after its acquisition has given it back, and that whoever did so before happens
 //!    before that. The free list passes this on to the next lessee. A waiter may still look at a word of 4 bytes
 //!    of such a node, and take what it reads for a hint.
+//!
+//! 4. A thread gives its slot back at its end. Where it cannot be told of its end, the slot is UNWATCHED, and counted. Whoever
+//!    needs a slot then, and finds none that is free, looks whether the threads of these have ended.
 //!
 //! The free list is a stack without locks, so that registering can be interrupted, and the process forked,
 //! at any moment. Each push counts the head up, so a head that has been away and back is not taken for the
@@ -41,6 +50,9 @@ pub const LINE: usize = 64;
 const CHUNK_SLOTS: usize = 64;
 const CHUNKS: usize = (NodeId::SLOTS as usize).div_ceil(CHUNK_SLOTS);
 
+/// Of a lessee: no destructor is sure to give the slot back.
+const UNWATCHED: u32 = 1 << 31;
+
 /// A node of whatever type the acquisition asks for that uses it at present.
 #[repr(C, align(64))]
 struct NodeLine(UnsafeCell<[MaybeUninit<u8>; LINE]>);
@@ -60,8 +72,8 @@ pub struct Slot {
     depth: AtomicU32,
     /// Number plus one of the slot below in the free list; 0 if there is none.
     next_free: AtomicU32,
-    /// 1 while its thread sleeps in a lock.
-    asleep: AtomicU32,
+    /// Whose it is.
+    lessee: AtomicU32,
     /// Counted since the process began, by whichever threads had the slot.
     events: [AtomicU64; LockEvent::COUNT],
 }
@@ -73,15 +85,6 @@ impl Slot {
     /// Its number, below [`NodeId::SLOTS`].
     pub fn id(&self) -> u32 {
         self.id
-    }
-
-    /// Does `sleep`, while the thread counts as asleep. To be called by it alone. Relaxed: a hint.
-    #[inline]
-    pub fn while_asleep<R>(&self, sleep: impl FnOnce() -> R) -> R {
-        self.asleep.store(1, Relaxed);
-        let r = sleep();
-        self.asleep.store(0, Relaxed);
-        r
     }
 
     /// Takes the thread's next node, or none if all are in use.
@@ -163,6 +166,8 @@ fn node_of<N: ZeroNode>(slot: *const Slot, level: u32) -> *const N {
 /// A table of slots.
 pub struct Registry {
     capacity: u32,
+    /// How many slots are UNWATCHED.
+    unwatched: AtomicU32,
     /// Slots that have been leased at least once.
     fresh: AtomicU32,
     /// Upper half: count of pushes. Lower half: number plus one of the first free slot; 0 if there is none.
@@ -176,17 +181,107 @@ impl Registry {
         assert!(capacity as usize <= CHUNKS * CHUNK_SLOTS);
         Self {
             capacity,
+            unwatched: AtomicU32::new(0),
             fresh: AtomicU32::new(0),
             free: AtomicU64::new(0),
             chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
         }
     }
 
-    /// A slot for the calling thread, until the lease is dropped. `None` if all are taken, or memory has
-    /// run out.
-    pub fn lease(&self) -> Option<Lease<'_>> {
-        let slot = self.pop_free().or_else(|| self.take_fresh())?;
-        Some(Lease { registry: self, slot })
+    /// A slot for a thread with this id of the kernel's, until it is [given back](Self::give_back). `None` if all are
+    /// taken, or memory has run out. Whether a thread has ended is asked of `has_ended`.
+    pub fn lease(&self, thread: u32, has_ended: impl Fn(u32) -> bool) -> Option<&'static Slot> {
+        let slot = self.pop_free().or_else(|| self.reclaim(has_ended)).or_else(|| self.take_fresh())?;
+        debug_assert!(thread != 0 && thread & UNWATCHED == 0, "an id of the kernel's");
+        slot.lessee.store(thread, Relaxed);
+        Some(slot)
+    }
+
+    /// No destructor is sure to give the slot back. To be called by its thread.
+    pub fn is_not_watched(&self, slot: &Slot) {
+        if slot.lessee.fetch_or(UNWATCHED, Relaxed) & UNWATCHED == 0 {
+            self.unwatched.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Gives a slot back.
+    ///
+    /// # Safety
+    ///
+    /// The caller's, who uses it no more.
+    pub unsafe fn give_back(&self, slot: &'static Slot) {
+        let lessee = slot.lessee.load(Relaxed);
+        // SAFETY: our caller's.
+        unsafe { self.give_back_of(slot, lessee) };
+    }
+
+    /// Gives back the slot of this lessee, unless another thread does so.
+    ///
+    /// Safety: nobody uses it.
+    unsafe fn give_back_of(&self, slot: &'static Slot, lessee: u32) {
+        // Relaxed: what the lessee did comes before, as the caller is the lessee, or the kernel has ended it. All that is in a
+        // slot is atomic.
+        if lessee == 0 || slot.lessee.compare_exchange(lessee, 0, Relaxed, Relaxed).is_err() {
+            return;
+        }
+        if lessee & UNWATCHED != 0 {
+            self.unwatched.fetch_sub(1, Relaxed);
+        }
+        // A thread can end within an acquisition: `exit` in a signal handler runs destructors. Others may refer to its
+        // node, so the slot is then never leased again.
+        if slot.depth.load(Relaxed) == 0 {
+            self.push_free(slot);
+        }
+    }
+
+    /// Gives back the slots of threads that have ended and could not do so, and takes one of them.
+    #[cold]
+    fn reclaim(&self, has_ended: impl Fn(u32) -> bool) -> Option<&'static Slot> {
+        if self.unwatched.load(Relaxed) == 0 {
+            return None;
+        }
+        for slot in self.made_slots() {
+            let lessee = slot.lessee.load(Relaxed);
+            if lessee & UNWATCHED != 0 && has_ended(lessee & !UNWATCHED) {
+                // SAFETY: its thread has ended. Another may find the same, and one of us is first. An id that is
+                // used again names another thread, which has not ended.
+                unsafe { self.give_back_of(slot, lessee) };
+            }
+        }
+        self.pop_free()
+    }
+
+    /// All slots that have been leased at least once.
+    fn made_slots(&self) -> impl Iterator<Item = &'static Slot> {
+        // Ordering: Acquire, pairs with the Release in `take_fresh`: the chunks of these slots are there.
+        // SAFETY: its chunk is there, for ever (invariant 1).
+        (0..self.fresh.load(Acquire)).map(|id| unsafe { &*self.locate(id) })
+    }
+
+    /// In a child made by fork: frees the slots of the parent's other threads. The caller's `own` is that of a thread with this
+    /// id now. One whose nodes are in use stays taken for ever: locks refer to them.
+    ///
+    /// # Safety
+    ///
+    /// The process has one thread, the caller.
+    pub unsafe fn after_fork(&self, own: Option<(&'static Slot, u32)>) {
+        self.free.store(0, Relaxed);
+        self.unwatched.store(0, Relaxed);
+        for slot in self.made_slots() {
+            match own {
+                Some((own, thread)) if ptr::eq(own, slot) => {
+                    let flag = slot.lessee.load(Relaxed) & UNWATCHED;
+                    slot.lessee.store(thread | flag, Relaxed);
+                    self.unwatched.fetch_add(u32::from(flag != 0), Relaxed);
+                }
+                _ => {
+                    slot.lessee.store(0, Relaxed);
+                    if slot.depth.load(Relaxed) == 0 {
+                        self.push_free(slot);
+                    }
+                }
+            }
+        }
     }
 
     /// The node with this name. Follow the pointer only if the name came from [`Level::lend`] of this table.
@@ -197,29 +292,14 @@ impl Registry {
 
     /// Adds what has been counted in all slots to `sums`.
     pub fn add_events(&self, sums: &mut [u64; LockEvent::COUNT]) {
-        // Ordering: Acquire, pairs with the Release in `take_fresh`: the chunks of these slots are there.
-        for id in 0..self.fresh.load(Acquire) {
-            // SAFETY: its chunk is there, for ever (invariant 1).
-            let events = unsafe { &*self.locate(id) }.events();
-            sums.iter_mut().zip(events).for_each(|(sum, count)| *sum = sum.wrapping_add(count));
+        for slot in self.made_slots() {
+            sums.iter_mut().zip(slot.events()).for_each(|(sum, count)| *sum = sum.wrapping_add(count));
         }
     }
 
     /// How many slots have ever been leased.
     pub fn made(&self) -> u32 {
         self.fresh.load(Relaxed)
-    }
-
-    /// Whether the thread in this slot sleeps in a lock. A hint; false for a number that no thread has had.
-    #[inline]
-    pub fn is_asleep(&self, id: u32) -> bool {
-        let Some(chunk) = self.chunks.get(id as usize / CHUNK_SLOTS) else {
-            return false;
-        };
-        // Ordering: Acquire, pairs with the Release in `ensure_chunk`: the slots are there.
-        let chunk = chunk.load(Acquire);
-        // SAFETY: a chunk that is there stays (invariant 1), and has so many slots.
-        !chunk.is_null() && unsafe { &(*chunk.add(id as usize % CHUNK_SLOTS)).asleep }.load(Relaxed) != 0
     }
 
     /// Where the slot with this number is, if its chunk is there; otherwise nowhere.
@@ -239,7 +319,7 @@ impl Registry {
                 return None;
             }
             self.ensure_chunk(id as usize / CHUNK_SLOTS)?;
-            // Ordering: Release, pairs with the Acquire in `add_events`: the chunk that we have seen there is
+            // Ordering: Release, pairs with the Acquire in `made_slots`: the chunk that we have seen there is
             // there. Relaxed on failure, where the value is only tried again.
             match self.fresh.compare_exchange(id, id + 1, Release, Relaxed) {
                 // SAFETY: its chunk is there, for ever (invariant 1).
@@ -303,29 +383,6 @@ impl Registry {
                 Ok(_) => return,
                 Err(seen) => head = seen,
             }
-        }
-    }
-}
-
-/// A slot that belongs to a thread until this is dropped.
-pub struct Lease<'a> {
-    registry: &'a Registry,
-    slot: &'static Slot,
-}
-
-impl Lease<'_> {
-    /// The slot.
-    pub fn slot(&self) -> &'static Slot {
-        self.slot
-    }
-}
-
-impl Drop for Lease<'_> {
-    fn drop(&mut self) {
-        // A thread can end within an acquisition: `exit` in a signal handler runs thread-local destructors.
-        // Others may refer to its node, so the slot is then never leased again.
-        if self.slot.depth.load(Relaxed) == 0 {
-            self.registry.push_free(self.slot);
         }
     }
 }

@@ -1,15 +1,27 @@
-//! What the calling thread has: its slot, and whether it is urgent.
+//! What the calling thread has: its number, its slot, and whether it is urgent.
 //!
 //! ```text
-//!  MINE  BARRED  LEASE
-//!  null  false   empty    not registered; the next slow path registers
-//!  null  true    empty    registering, so that a signal handler in between does without
-//!  slot  false   slot     registered
-//!  null  true    gone     thread-local data is being destroyed: no slot any more
+//!  NUMBER  0 not asked for yet | n what locks call the thread, as long as it lives
+//!
+//!  MINE  BARRED
+//!  null  false    not registered; the next slow path that needs a slot registers
+//!  null  true     registering, so that a signal handler in between does without
+//!  slot  false    registered
 //! ```
 //! The flags are atomic only because signal handlers of the thread read them too.
+//!
+//! **The number** is the kernel's id of the thread, which needs no memory and no slot, and which no other living thread
+//! of the process has. It stays the same until the thread has ended, in the destructors of its thread-local data too. In a child
+//! made by `fork` the thread that has forked keeps its number, since it may hold locks that name it; a later thread of the child
+//! whose id is that number gets another one ([`RENAMED`]).
+//!
+//! **The slot** is given back by a destructor of thread-specific data (`pthread_key_create`), after those of thread-local
+//! data. Registering allocates no memory of the program's allocator by that, nor takes locks of the dynamic linker, as a
+//! destructor of thread-local data would. A thread whose later destructors lock has a slot again: the destructor runs
+//! once more, up to three times, and then the slot is found by the end of its thread (`slots.rs`, invariant 4).
 
-use core::cell::{Cell, OnceCell};
+use core::cell::Cell;
+use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, compiler_fence};
@@ -20,18 +32,34 @@ use nearlock_core::freebsd::holds::SharedLock;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 use nearlock_core::schedule::{OwnerState, ThreadId};
 
-use crate::slots::{Lease, Registry, Slot};
+use crate::slots::{Registry, Slot};
+use crate::{asleep, start, sys};
 
 /// The slots of the process.
 static REGISTRY: Registry = Registry::new(NodeId::SLOTS);
 
+/// Lines of counters for threads without a slot, by their number. With one, all of these would write to the same line.
+const SLOTLESS: usize = 16;
+
 /// What threads without a slot have counted.
-static SLOTLESS_EVENTS: [AtomicU64; LockEvent::COUNT] = [const { AtomicU64::new(0) }; LockEvent::COUNT];
+#[repr(align(64))]
+struct Counters([AtomicU64; LockEvent::COUNT]);
+
+static SLOTLESS_EVENTS: [Counters; SLOTLESS] =
+    [const { Counters([const { AtomicU64::new(0) }; LockEvent::COUNT]) }; SLOTLESS];
+
+/// The number that a thread has kept that has forked and is the first of this process; 0 if there is none.
+static KEPT: AtomicU32 = AtomicU32::new(0);
+
+/// Set in the number of a thread whose id is the [`KEPT`] number of another. Ids of the kernel are below 2^22.
+const RENAMED: u32 = 1 << (ThreadId::BITS - 1);
 
 thread_local! {
+    static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
     static MINE: AtomicPtr<Slot> = const { AtomicPtr::new(ptr::null_mut()) };
     static BARRED: AtomicBool = const { AtomicBool::new(false) };
-    static LEASE: ThreadLease = const { ThreadLease(OnceCell::new()) };
+    /// Whether the thread's slot has been given back because the thread ends.
+    static ENDS: AtomicBool = const { AtomicBool::new(false) };
     static URGENT: AtomicBool = const { AtomicBool::new(false) };
     /// By kind. A signal handler leaves them as they were.
     static SHARED_HOLDS: [Cell<u32>; SharedLock::COUNT] = const { [const { Cell::new(0) }; SharedLock::COUNT] };
@@ -39,17 +67,30 @@ thread_local! {
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Gives the slot back at the end of the thread.
-struct ThreadLease(OnceCell<Lease<'static>>);
+/// Sees to it that the ends of threads are told, before there are many.
+pub fn watch_ends() {
+    sys::exit_key(at_exit);
+}
 
-impl Drop for ThreadLease {
-    fn drop(&mut self) {
-        BARRED.with(|barred| barred.store(true, Relaxed));
-        MINE.with(|mine| mine.store(ptr::null_mut(), Relaxed));
-        // Ordering: SeqCst, for the compiler alone: signal handlers must find the slot gone before the lease,
-        // which is dropped after this, gives it back.
-        compiler_fence(SeqCst);
-    }
+/// Called at the end of a thread, with its slot.
+///
+/// Safety: by the thread whose slot it is.
+unsafe extern "C" fn at_exit(slot: *mut c_void) {
+    ENDS.with(|ends| ends.store(true, Relaxed));
+    MINE.with(|mine| mine.store(ptr::null_mut(), Relaxed));
+    // Ordering: SeqCst, for the compiler alone: signal handlers must find the slot gone before it is given back.
+    compiler_fence(SeqCst);
+    // SAFETY: what `register` has asked for: the slot, which lives for ever, and was the thread's until now.
+    unsafe { REGISTRY.give_back(&*slot.cast_const().cast::<Slot>()) };
+}
+
+/// In a child made by `fork`.
+pub fn after_fork() {
+    // 0 if it has no number: then it has no lock that names it.
+    KEPT.store(NUMBER.with(|number| number.load(Relaxed)), Relaxed);
+    asleep::forget_all();
+    // SAFETY: the child has one thread.
+    unsafe { REGISTRY.after_fork(own_slot().map(|slot| (slot, sys::thread_id()))) };
 }
 
 /// The caller's slot; registers the caller if need be. `None` if it can have none.
@@ -66,13 +107,8 @@ fn register() -> Option<&'static Slot> {
     }
     // Ordering: SeqCst, for the compiler alone: signal handlers must find the bar before anything half done.
     compiler_fence(SeqCst);
-    let slot = LEASE.try_with(|lease| {
-        // Empty, or MINE would not be null.
-        let new = REGISTRY.lease()?;
-        Some(lease.0.get_or_init(|| new).slot())
-    });
-    // Destroyed data is barred for good; a thread that found all slots taken may ask again.
-    let slot = slot.ok()?;
+    start::begin();
+    let slot = REGISTRY.lease(sys::thread_id(), sys::has_ended).filter(|slot| watch(slot));
     MINE.with(|mine| {
         mine.store(slot.map_or(ptr::null_mut(), |slot| ptr::from_ref(slot).cast_mut()), Relaxed)
     });
@@ -82,12 +118,27 @@ fn register() -> Option<&'static Slot> {
     slot
 }
 
-/// Gives the calling thread its queue nodes now rather than when it first waits for a lock. Returns whether
-/// it has them: not if as many threads as there are slots ([`NodeId::SLOTS`]) have theirs already, nor while
-/// the thread's local data is being destroyed. Locks work without, but such a thread waits without a
-/// place in the queue.
+/// Sees to it that the caller's new slot is given back at the end of the thread. If that cannot be, the slot is given
+/// back now, and this is false.
+fn watch(slot: &'static Slot) -> bool {
+    let is_watched = sys::at_thread_exit(at_exit, ptr::from_ref(slot).cast_mut().cast());
+    if !is_watched && !sys::TELLS_ENDS {
+        // SAFETY: the caller's, and used for nothing yet.
+        unsafe { REGISTRY.give_back(slot) };
+        return false;
+    }
+    // The destructors of a thread that ends may be in their last round.
+    if !is_watched || ENDS.with(|ends| ends.load(Relaxed)) && sys::TELLS_ENDS {
+        REGISTRY.is_not_watched(slot);
+    }
+    true
+}
+
+/// Gives the calling thread its queue nodes now rather than when it first waits for a lock that has them. Returns whether
+/// it has them: not if as many threads as there are slots ([`NodeId::SLOTS`]) have theirs already. Locks work without,
+/// but such a thread waits without a place in the queue.
 ///
-/// For threads whose signal handlers lock: registering allocates, which a handler must not do.
+/// For threads whose signal handlers lock: registering maps memory, which a handler should not do.
 pub fn register_thread() -> bool {
     mine().is_some()
 }
@@ -98,26 +149,21 @@ pub fn slot() -> Option<u32> {
     mine().map(Slot::id)
 }
 
-/// What locks call the caller: the number of its slot and one, or, if it has none, a number of its own above those.
-/// May change while the thread's local data is being destroyed.
+/// What locks call the caller, as long as it lives.
+#[inline]
 pub fn id() -> ThreadId {
-    let number = slot().map_or_else(slotless_number, |slot| slot + 1);
-    ThreadId::new(number).expect("no number is 0")
+    ThreadId::new(NUMBER.with(|number| number.load(Relaxed))).unwrap_or_else(first_id)
 }
 
-/// A number that no other thread without a slot has, unless it came 2^27 numbers earlier.
-fn slotless_number() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    const NUMBERS: u32 = 1 << (ThreadId::BITS - 1);
-    thread_local! {
-        static NUMBER: Cell<u32> = const { Cell::new(0) };
-    }
-    NUMBER.with(|number| {
-        if number.get() == 0 {
-            number.set(NodeId::SLOTS + 1 + NEXT.fetch_add(1, Relaxed) % NUMBERS);
-        }
-        number.get()
-    })
+#[cold]
+#[inline(never)]
+fn first_id() -> ThreadId {
+    let number = match sys::thread_id() {
+        id if id == KEPT.load(Relaxed) => id | RENAMED,
+        id => id,
+    };
+    NUMBER.with(|own| own.store(number, Relaxed));
+    ThreadId::new(number).expect("no id is 0")
 }
 
 /// The caller's slot, if it is registered.
@@ -128,23 +174,16 @@ fn own_slot() -> Option<&'static Slot> {
     unsafe { slot.as_ref() }
 }
 
-/// Whether the thread sleeps in a lock. Of one without a slot that is not known.
+/// Whether the thread sleeps in a lock.
 #[inline]
 pub fn owner_state(thread: ThreadId) -> OwnerState {
-    if thread.get() <= NodeId::SLOTS && REGISTRY.is_asleep(thread.get() - 1) {
-        OwnerState::Asleep
-    } else {
-        OwnerState::Unknown
-    }
+    if asleep::is_asleep(thread) { OwnerState::Asleep } else { OwnerState::Unknown }
 }
 
 /// Does `sleep`, while the caller counts as asleep.
 #[inline]
 pub fn asleep<R>(sleep: impl FnOnce() -> R) -> R {
-    match own_slot() {
-        Some(slot) => slot.while_asleep(sleep),
-        None => sleep(),
-    }
+    asleep::while_asleep(id(), sleep)
 }
 
 /// See [`LocalNodes::with_node`](nearlock_core::platform::LocalNodes::with_node).
@@ -165,10 +204,11 @@ pub fn node<N: ZeroNode>(id: NodeId) -> *const N {
 /// Counts an event of a slow path.
 #[inline]
 pub fn count(event: LockEvent) {
-    match mine() {
+    match own_slot() {
         Some(slot) => slot.count(event),
         None => {
-            SLOTLESS_EVENTS[event as usize].fetch_add(1, Relaxed);
+            let counters = &SLOTLESS_EVENTS[id().get() as usize % SLOTLESS];
+            counters.0[event as usize].fetch_add(1, Relaxed);
         }
     }
 }
@@ -176,19 +216,22 @@ pub fn count(event: LockEvent) {
 /// What the slow paths of all locks of the process have counted since it began, threads that have ended
 /// included; indexed by discriminant. Counts of running threads may be a moment old.
 pub fn events() -> [u64; LockEvent::COUNT] {
-    let mut sums = SLOTLESS_EVENTS.each_ref().map(|count| count.load(Relaxed));
+    let mut sums = [0_u64; LockEvent::COUNT];
+    for counters in &SLOTLESS_EVENTS {
+        sums.iter_mut().zip(&counters.0).for_each(|(sum, count)| *sum += count.load(Relaxed));
+    }
     REGISTRY.add_events(&mut sums);
     sums
 }
 
-/// The same of the caller's slot: what it and those have counted who had the slot before. `None` if it can have none. Two looks by
-/// one thread differ by what that has counted between them.
+/// The same of the caller's slot: what it and those have counted who had the slot before. Registers the caller if need be; `None`
+/// if it can have no slot. Two looks by one thread differ by what that has counted between them.
 pub fn events_of_slot() -> Option<[u64; LockEvent::COUNT]> {
     mine().map(Slot::events)
 }
 
-/// For how many threads the process has kept queue nodes so far: as many as have waited for locks at the same time. They are kept for the
-/// next threads.
+/// For how many threads the process has kept queue nodes so far: as many as have waited for locks with such nodes at the
+/// same time. They are kept for the next threads.
 pub fn thread_slots() -> u32 {
     REGISTRY.made()
 }
@@ -296,40 +339,111 @@ mod tests {
 
     #[test]
     fn events_of_threads_that_have_ended_stay_counted() {
-        let before = counted(LockEvent::CnaTailUpdateFailed);
-        std::thread::spawn(|| count(LockEvent::CnaTailUpdateFailed)).join().unwrap();
-        count(LockEvent::CnaTailUpdateFailed);
-        assert_eq!(counted(LockEvent::CnaTailUpdateFailed), before + 2);
-    }
-
-    #[test]
-    fn a_thread_being_destroyed_does_without_a_node() {
-        /// Looks for a node when it is destroyed.
-        struct Probe;
-        static WITHOUT: AtomicU64 = AtomicU64::new(0);
-        impl Drop for Probe {
-            fn drop(&mut self) {
-                if next_node().is_none() {
-                    count(LockEvent::NoNode);
-                    WITHOUT.fetch_add(1, Relaxed);
-                }
-            }
-        }
-        thread_local! {
-            static EARLY: Probe = const { Probe };
-            static LATE: Probe = const { Probe };
-        }
-        let before = counted(LockEvent::NoNode);
-        // Whichever the order of destruction, one of the probes comes after the lease.
+        let before = counted(LockEvent::CnaSplice);
         std::thread::spawn(|| {
-            EARLY.with(|_| {});
             assert!(register_thread());
-            LATE.with(|_| {});
+            count(LockEvent::CnaSplice);
         })
         .join()
         .unwrap();
-        assert!(WITHOUT.load(Relaxed) >= 1);
-        assert_eq!(counted(LockEvent::NoNode), before + WITHOUT.load(Relaxed));
+        count(LockEvent::CnaSplice);
+        assert_eq!(counted(LockEvent::CnaSplice), before + 2);
+    }
+
+    /// What thread-local data finds when it is destroyed.
+    struct Probe(&'static AtomicU64);
+
+    impl Drop for Probe {
+        fn drop(&mut self) {
+            assert!(next_node().is_some());
+            self.0.fetch_add(u64::from(id().get()), Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_thread_has_its_number_and_a_slot_until_its_last_destructor() {
+        static SEEN: AtomicU64 = AtomicU64::new(0);
+        thread_local! {
+            static EARLY: Probe = const { Probe(&SEEN) };
+            static LATE: Probe = const { Probe(&SEEN) };
+        }
+        let number = std::thread::spawn(|| {
+            EARLY.with(|_| {});
+            assert!(register_thread());
+            LATE.with(|_| {});
+            id().get()
+        });
+        let number = u64::from(number.join().unwrap());
+        assert_eq!(SEEN.load(Relaxed), 2 * number);
+    }
+
+    /// Locks in each round of the destructors of thread-specific data, the last one included, after which nothing
+    /// gives a slot back.
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn slots_of_threads_that_lock_in_their_last_destructor_are_found_again() {
+        static KEY: AtomicU32 = AtomicU32::new(0);
+        static ROUNDS: AtomicU64 = AtomicU64::new(0);
+        const ROUNDS_MAX: usize = 4;
+        unsafe extern "C" fn again(round: *mut c_void) {
+            assert!(next_node().is_some());
+            ROUNDS.fetch_add(1, Relaxed);
+            if round.addr() < ROUNDS_MAX {
+                let next = ptr::without_provenance(round.addr() + 1);
+                // SAFETY: a number.
+                unsafe { libc::pthread_setspecific(KEY.load(Relaxed), next) };
+            }
+        }
+        // SAFETY: the destructor is a function.
+        assert_eq!(unsafe { libc::pthread_key_create(KEY.as_ptr(), Some(again)) }, 0);
+        let one_ends = || {
+            std::thread::spawn(|| {
+                // SAFETY: as above.
+                unsafe { libc::pthread_setspecific(KEY.load(Relaxed), ptr::without_provenance(1)) };
+                id().get()
+            })
+            .join()
+            .unwrap()
+        };
+        const THREADS: u64 = 200;
+        let before = thread_slots();
+        (0..THREADS).for_each(|_| _ = one_ends());
+        assert_eq!(ROUNDS.load(Relaxed), THREADS * ROUNDS_MAX as u64);
+        // Threads of other tests may have taken some too.
+        assert!(u64::from(thread_slots() - before) < THREADS / 2, "{} more slots", thread_slots() - before);
+    }
+
+    #[test]
+    fn events_of_threads_without_a_slot_are_counted() {
+        let before = counted(LockEvent::CnaTailUpdateFailed);
+        std::thread::spawn(|| {
+            count(LockEvent::CnaTailUpdateFailed);
+            assert!(own_slot().is_none(), "counting does not register");
+        })
+        .join()
+        .unwrap();
+        assert!(counted(LockEvent::CnaTailUpdateFailed) > before);
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn a_forked_thread_keeps_its_number_and_no_other_of_the_child_has_it() {
+        let me = id();
+        // SAFETY: the child calls what needs nothing of the parent's other threads.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let kept = id() == me && KEPT.load(Relaxed) == me.get();
+            // As if the kernel gave a new thread of the child the id that the parent's thread has had.
+            KEPT.store(sys::thread_id(), Relaxed);
+            NUMBER.with(|number| number.store(0, Relaxed));
+            let renamed = id().get() == sys::thread_id() | RENAMED;
+            // SAFETY: has no conditions.
+            unsafe { libc::_exit(if kept && renamed { 7 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}");
     }
 
     #[test]

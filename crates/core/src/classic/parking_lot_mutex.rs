@@ -135,6 +135,16 @@ pub struct ParkingLotMutex<P: Platform, T: ParkingLotTuning = Standard> {
 }
 
 impl<P: Platform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
+    /// Whether no thread holds it, or sleeps for it. Orders nothing.
+    pub(crate) fn is_free(&self) -> bool {
+        self.word.load(Relaxed) == FREE
+    }
+
+    /// * -> 0, where the threads that held it or waited for it are gone.
+    pub(crate) fn forget(&self) {
+        self.word.store(FREE, Relaxed);
+    }
+
     /// An unlocked mutex, in `const`.
     pub const fn new() -> Self {
         Self { word: Atomic::ZERO, tuning: PhantomData }

@@ -84,6 +84,28 @@ impl<P: Platform> Chain<P> {
         }
     }
 
+    /// Empties and unlocks the chain. One that is empty and unlocked is not written to.
+    ///
+    /// # Safety
+    ///
+    /// No thread waits in it, or has it or its gate locked, or will access it at the same time: those that did are
+    /// gone, as in a child made by `fork`.
+    pub unsafe fn forget(&self) {
+        if self.lock.is_free()
+            && self.summons.load(Relaxed) == 0
+            && self.gate.is_free()
+            && self.exclusive.is_empty()
+            && self.shared.is_empty()
+        {
+            return;
+        }
+        self.lock.forget();
+        self.summons.store(0, Relaxed);
+        self.gate.forget();
+        self.exclusive.forget();
+        self.shared.forget();
+    }
+
     /// What may be locked before the chain is, by threads that rather sleep than spin for it.
     #[inline(always)]
     pub fn gate(&self) -> &ParkingLotMutex<P, OfBucket> {

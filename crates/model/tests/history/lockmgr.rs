@@ -26,7 +26,7 @@ fn lockmgr_sharers_behind_those_that_fail() {
         const LOCKMGR_SLEEP_FAILERS: SleepFailers = SleepFailers::Ignored;
     }
     const DEEDS: &[Deed] = &[WriteUnlessSleeping, Read];
-    let (today, bug) = (shared::<Standard>(DEEDS, 1), shared::<Ignorant>(DEEDS, 1));
+    let (today, bug) = (shared::<Standard>(DEEDS, 2), shared::<Ignorant>(DEEDS, 2));
     caught("lockmgr_sharers_behind_those_that_fail", &today, &bug, NO_END);
 }
 

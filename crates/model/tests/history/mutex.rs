@@ -133,7 +133,7 @@ fn umtx_signal_before_the_sleep() {
 fn mutex_handed_over_to_nobody_without_release() {
     let place = Place { file: "linux/mutex.rs", function: "hand_over", operation: "store" };
     const ACTS: &[&[Act]] = &[&[Lock], &[InTime, Lock]];
-    let model = held_at_first::<Loom, LinuxMutex<Loom, NoSpinning>>(NAME, Releases, ACTS, Some(3));
+    let model = held_at_first::<Loom, LinuxMutex<Loom, NoSpinning>>(NAME, Releases, ACTS, Some(4));
     caught_without("mutex_handed_over_to_nobody_without_release", Half::Release, place, &model, SECTIONS);
 }
 

@@ -23,7 +23,7 @@ fn sx_reader_behind_a_writer_that_gave_up() {
         const SX_STALE_BITS: StaleBits = StaleBits::SeenByWriters;
     }
     fn model<T: Tuning>() -> Model {
-        impatient_writer::<Loom, Sx<Loom, T>>("freebsd-sx", Patience::Time, &[&[Act::Read]], Some(1))
+        impatient_writer::<Loom, Sx<Loom, T>>("freebsd-sx", Patience::Time, &[&[Act::Read]], Some(2))
     }
     caught("sx_reader_behind_a_writer_that_gave_up", &model::<Standard>(), &model::<Kernel>(), NO_END);
 }

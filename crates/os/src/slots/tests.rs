@@ -8,6 +8,29 @@ use std::vec::Vec;
 type FifoNode = qspinlock::Node<crate::Os, ()>;
 type CnaNode = cna::Node<crate::Os>;
 
+/// A slot that a thread of a test has until this is dropped.
+struct Lease(&'static Registry, &'static Slot);
+
+impl Lease {
+    fn slot(&self) -> &'static Slot {
+        self.1
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // SAFETY: leased by `lease`, and used through this alone.
+        unsafe { self.0.give_back(self.1) };
+    }
+}
+
+/// The id of a thread of which it is said that it has not ended.
+const ALIVE: u32 = 1;
+
+fn leased(registry: &'static Registry) -> Option<Lease> {
+    registry.lease(ALIVE, |thread| thread != ALIVE).map(|slot| Lease(registry, slot))
+}
+
 fn enter(slot: &Slot) -> Option<Level<'_>> {
     // SAFETY: tests use slots that they have leased.
     unsafe { slot.enter() }
@@ -17,7 +40,7 @@ fn enter(slot: &Slot) -> Option<Level<'_>> {
 #[test]
 fn a_waiter_may_look_at_a_node_that_is_lent_again() {
     static REGISTRY: Registry = Registry::new(1);
-    let lease = REGISTRY.lease().unwrap();
+    let lease = leased(&REGISTRY).unwrap();
     let name = enter(lease.slot()).unwrap().lend::<FifoNode>().id;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -39,16 +62,16 @@ fn a_waiter_may_look_at_a_node_that_is_lent_again() {
 #[test]
 fn slots_are_distinct_until_all_are_taken_and_then_recycled() {
     static REGISTRY: Registry = Registry::new(3);
-    let mut leases: Vec<_> = (0..3).map(|_| REGISTRY.lease().unwrap()).collect();
+    let mut leases: Vec<_> = (0..3).map(|_| leased(&REGISTRY).unwrap()).collect();
     assert_eq!(leases.iter().map(|lease| lease.slot().id).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(REGISTRY.made(), 3);
-    assert!(REGISTRY.lease().is_none());
+    assert!(leased(&REGISTRY).is_none());
     leases.remove(1);
-    let again = REGISTRY.lease().unwrap();
+    let again = leased(&REGISTRY).unwrap();
     assert_eq!(again.slot().id, 1);
-    assert!(REGISTRY.lease().is_none());
+    assert!(leased(&REGISTRY).is_none());
     drop((leases, again));
-    let leases: Vec<_> = core::iter::from_fn(|| REGISTRY.lease()).collect();
+    let leases: Vec<_> = core::iter::from_fn(|| leased(&REGISTRY)).collect();
     let mut ids: Vec<_> = leases.iter().map(|lease| lease.slot().id).collect();
     ids.sort_unstable();
     assert_eq!(ids, [0, 1, 2]);
@@ -57,7 +80,7 @@ fn slots_are_distinct_until_all_are_taken_and_then_recycled() {
 #[test]
 fn slots_of_further_chunks_are_found_by_number() {
     static REGISTRY: Registry = Registry::new(CHUNK_SLOTS as u32 + 1);
-    let leases: Vec<_> = core::iter::from_fn(|| REGISTRY.lease()).collect();
+    let leases: Vec<_> = core::iter::from_fn(|| leased(&REGISTRY)).collect();
     assert_eq!(leases.len(), CHUNK_SLOTS + 1);
     for (i, lease) in leases.iter().enumerate() {
         assert_eq!(lease.slot().id as usize, i);
@@ -68,7 +91,7 @@ fn slots_of_further_chunks_are_found_by_number() {
 #[test]
 fn nodes_are_lent_level_by_level_then_no_more() {
     static REGISTRY: Registry = Registry::new(2);
-    let (_other, lease) = (REGISTRY.lease().unwrap(), REGISTRY.lease().unwrap());
+    let (_other, lease) = (leased(&REGISTRY).unwrap(), leased(&REGISTRY).unwrap());
     let mut levels = Vec::new();
     for level in 0..NodeId::NESTING {
         let mut taken = enter(lease.slot()).unwrap();
@@ -86,7 +109,7 @@ fn nodes_are_lent_level_by_level_then_no_more() {
 #[test]
 fn a_node_is_zero_whatever_it_was_before() {
     static REGISTRY: Registry = Registry::new(1);
-    let lease = REGISTRY.lease().unwrap();
+    let lease = leased(&REGISTRY).unwrap();
     let mut level = enter(lease.slot()).unwrap();
     // SAFETY: just lent.
     let node = unsafe { &*level.lend::<CnaNode>().node };
@@ -103,7 +126,7 @@ fn a_node_is_zero_whatever_it_was_before() {
 #[test]
 fn a_panic_gives_the_node_back() {
     static REGISTRY: Registry = Registry::new(1);
-    let lease = REGISTRY.lease().unwrap();
+    let lease = leased(&REGISTRY).unwrap();
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         let _level = enter(lease.slot());
         std::panic::resume_unwind(Box::new(()));
@@ -115,16 +138,16 @@ fn a_panic_gives_the_node_back() {
 #[test]
 fn a_slot_left_within_an_acquisition_is_never_leased_again() {
     static REGISTRY: Registry = Registry::new(1);
-    let lease = REGISTRY.lease().unwrap();
+    let lease = leased(&REGISTRY).unwrap();
     core::mem::forget(enter(lease.slot()));
     drop(lease);
-    assert!(REGISTRY.lease().is_none());
+    assert!(leased(&REGISTRY).is_none());
 }
 
 #[test]
 fn what_ended_threads_have_counted_stays() {
     static REGISTRY: Registry = Registry::new(2);
-    let (one, other) = (REGISTRY.lease().unwrap(), REGISTRY.lease().unwrap());
+    let (one, other) = (leased(&REGISTRY).unwrap(), leased(&REGISTRY).unwrap());
     one.slot().count(LockEvent::Slowpath);
     other.slot().count(LockEvent::Slowpath);
     other.slot().count(LockEvent::Pending);
@@ -145,7 +168,7 @@ fn more_threads_than_slots_never_share_one() {
         for _ in 0..2 * SLOTS + 1 {
             scope.spawn(|| {
                 while !stop.load(Relaxed) {
-                    if let Some(lease) = REGISTRY.lease() {
+                    if let Some(lease) = leased(&REGISTRY) {
                         let taken = &TAKEN[lease.slot().id as usize];
                         assert!(!taken.swap(true, Relaxed), "two threads have slot {}", lease.slot().id);
                         lease.slot().count(LockEvent::NoNode);
@@ -161,6 +184,51 @@ fn more_threads_than_slots_never_share_one() {
         }
         stop.store(true, Relaxed);
     });
-    let leases: Vec<_> = core::iter::from_fn(|| REGISTRY.lease()).collect();
+    let leases: Vec<_> = core::iter::from_fn(|| leased(&REGISTRY)).collect();
     assert_eq!(leases.len(), SLOTS, "a slot is lost");
+}
+
+#[test]
+fn a_slot_whose_thread_could_not_give_it_back_is_found_when_one_is_needed() {
+    static REGISTRY: Registry = Registry::new(2);
+    static ENDED: AtomicU32 = AtomicU32::new(0);
+    const FIRST: u32 = 10;
+    const SECOND: u32 = 20;
+    const THIRD: u32 = 30;
+    let lease_as = |thread| REGISTRY.lease(thread, |thread| thread == ENDED.load(Relaxed));
+    let (first, second) = (lease_as(FIRST).unwrap(), lease_as(SECOND).unwrap());
+    REGISTRY.is_not_watched(first);
+    REGISTRY.is_not_watched(first);
+    assert!(lease_as(THIRD).is_none(), "both are alive");
+    ENDED.store(SECOND, Relaxed);
+    assert!(lease_as(THIRD).is_none(), "that one gives its slot back by itself");
+    ENDED.store(FIRST, Relaxed);
+    assert!(ptr::eq(lease_as(THIRD).unwrap(), first));
+    assert!(lease_as(FIRST).is_none());
+    // SAFETY: given back by those whose they are.
+    unsafe {
+        REGISTRY.give_back(first);
+        REGISTRY.is_not_watched(second);
+        REGISTRY.give_back(second);
+    }
+    assert_eq!(REGISTRY.unwatched.load(Relaxed), 0);
+    ENDED.store(0, Relaxed);
+    assert!(lease_as(FIRST).is_some() && lease_as(SECOND).is_some() && lease_as(THIRD).is_none());
+}
+
+#[test]
+fn a_forked_process_has_the_slots_of_the_threads_that_it_has_not() {
+    static REGISTRY: Registry = Registry::new(4);
+    let [own, other, queueing] = [(); 3].map(|()| REGISTRY.lease(ALIVE, |_| false).unwrap());
+    REGISTRY.is_not_watched(own);
+    REGISTRY.is_not_watched(other);
+    core::mem::forget(enter(own));
+    core::mem::forget(enter(queueing));
+    // SAFETY: one thread uses this registry.
+    unsafe { REGISTRY.after_fork(Some((own, 77))) };
+    assert_eq!((own.lessee.load(Relaxed), REGISTRY.unwatched.load(Relaxed)), (77 | UNWATCHED, 1));
+    assert_eq!(own.depth.load(Relaxed), 1, "it may have forked in a handler");
+    let left: Vec<_> = core::iter::from_fn(|| REGISTRY.lease(ALIVE, |_| false)).map(|slot| slot.id).collect();
+    assert_eq!(left.len(), 2, "the other one, and one that is new: {left:?}");
+    assert!(left.contains(&other.id));
 }

@@ -106,3 +106,19 @@ fn a_cancelled_sleeper_leaves_and_one_that_was_taken_out_does_not() {
     assert_eq!(why, Err(GaveUp::Cancelled));
     assert_eq!(locked(0).count(Queue::Exclusive), 0);
 }
+
+#[test]
+fn what_a_fork_leaves_behind_is_forgotten() {
+    // SAFETY: one thread; the waiters stay for ever.
+    let chain = unsafe { &*OneThread::chain(ptr::null()) };
+    let gone = [sleeper(0, Queue::Exclusive), sleeper(1, Queue::Shared)];
+    chain.summons().store(1, Relaxed);
+    core::mem::forget(locked(0));
+    // SAFETY: what is at the chain is as good as gone.
+    unsafe { chain.forget() };
+    assert_eq!([locked(0).count(Queue::Exclusive), locked(1).count(Queue::Shared)], [0, 0]);
+    assert_eq!(chain.summons().load(Relaxed), 0);
+    let new = sleeper(0, Queue::Exclusive);
+    locked(0).wake_all(Queue::Exclusive);
+    assert!(is_awake(new) && !gone.into_iter().any(is_awake));
+}

@@ -1,0 +1,17 @@
+//! A lock behind a C function, as a shared object and as a static library: what `tests/start.rs` links to C programs.
+
+use nearlock_core::near::mutex::NearMutex;
+use nearlock_core::raw::RawLock;
+use nearlock_os::Os;
+
+static LOCK: NearMutex<Os> = NearMutex::new();
+
+/// Takes the lock and releases it.
+#[unsafe(no_mangle)]
+pub extern "C" fn linked_section() {
+    // SAFETY: unlock follows lock.
+    unsafe {
+        LOCK.lock(&());
+        LOCK.unlock(&());
+    }
+}

@@ -1,0 +1,78 @@
+//! Threads as the kernel and the C library know them: their ids, their ends, and fork.
+
+use core::ffi::c_void;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// What is called at the end of a thread, with an argument of its own.
+pub type AtExit = unsafe extern "C" fn(*mut c_void);
+
+/// Whether the system tells that a thread has ended: [`has_ended`].
+pub const TELLS_ENDS: bool = !cfg!(miri);
+
+/// The kernel's id of the calling thread. Not 0; below 2^22 (the kernel's `PID_MAX_LIMIT`).
+pub fn thread_id() -> u32 {
+    // SAFETY: has no conditions.
+    #[cfg(not(miri))]
+    let id = unsafe { libc::syscall(libc::SYS_gettid) };
+    // SAFETY: as above.
+    #[cfg(miri)]
+    let id = unsafe { libc::gettid() };
+    u32::try_from(id).expect("an id is positive")
+}
+
+/// Whether there is no thread of this process with this id.
+pub fn has_ended(thread: u32) -> bool {
+    if !TELLS_ENDS {
+        return false;
+    }
+    // SAFETY: no signal is sent; ids of other processes, or of none, are an error.
+    let refused = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } != 0;
+    refused && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
+/// The key plus one of thread-specific data whose destructor tells of a thread's end; 0 as long as there is none.
+static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Makes the key, unless there is one. `None` if the process has all keys in use that it may have.
+///
+/// Before `main` there are few keys, and for the first 32 the C library has room in each thread: so
+/// [`at_thread_exit`] does not allocate then.
+pub fn exit_key(at_exit: AtExit) -> Option<libc::pthread_key_t> {
+    let known = EXIT_KEY.load(Relaxed);
+    if known != 0 {
+        return Some(known - 1);
+    }
+    let mut key = 0;
+    // SAFETY: the key is writable, and the destructor is a function for ever.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(at_exit)) } != 0 {
+        return None;
+    }
+    // Relaxed: a key is a number.
+    match EXIT_KEY.compare_exchange(0, key + 1, Relaxed, Relaxed) {
+        Ok(_) => Some(key),
+        Err(earlier) => {
+            // SAFETY: made above, and known to nobody else.
+            unsafe { libc::pthread_key_delete(key) };
+            Some(earlier - 1)
+        }
+    }
+}
+
+/// Has the key's destructor called at the end of the calling thread, after the destructors of thread-local data. False if that
+/// cannot be. What a destructor of thread-specific data asks for is done in one of the next rounds, of which the C library
+/// has four (`PTHREAD_DESTRUCTOR_ITERATIONS`), so in the last one it is not done.
+pub fn at_thread_exit(at_exit: AtExit, argument: *mut c_void) -> bool {
+    // SAFETY: the key is there for ever; the argument is the destructor's alone.
+    exit_key(at_exit).is_some_and(|key| unsafe { libc::pthread_setspecific(key, argument) } == 0)
+}
+
+/// Has this called in each child that the process makes by `fork`, before that returns there.
+pub fn at_fork(in_child: unsafe extern "C" fn()) {
+    if cfg!(miri) {
+        return; // It has no fork.
+    }
+    // SAFETY: the function is there for ever. Out of memory, it is not registered, and a child is as the
+    // documentation of the crate says of one without the handler.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+}
