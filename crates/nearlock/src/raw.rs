@@ -30,9 +30,10 @@
 //! assert_eq!(account.deposit(2), 3);
 //! ```
 //!
-//! Guards of both are not `Send`. All locks here except FreeBSD's, which know their holder, could be released by
-//! another thread. But a guard that cannot leave its thread cannot be held across an `.await` of a task that
-//! moves between threads, and a spinning waiter must not wait for a task that has been put aside.
+//! Guards of both are not `Send`. All locks here except FreeBSD's, which know their holder, could be
+//! released by another thread. But a guard that cannot leave its thread cannot be held across an `.await`
+//! of a task that moves between threads, and a spinning waiter must not wait for a task that has been put
+//! aside.
 
 mod shared;
 pub(crate) mod timed;
