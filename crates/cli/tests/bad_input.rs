@@ -46,6 +46,23 @@ fn unknown_names() {
 }
 
 #[test]
+fn names_of_removed_locks_lead_to_what_replaces_them() {
+    for name in ["near-mutex-biased", "near-mutex-biased-eager"] {
+        let expected = [&format!("`{name}` (it was removed, since "), "; `near-mutex` replaces it)"];
+        for args in [
+            format!("torture {name}"),
+            format!("torture mcs,{name}"),
+            format!("simulate --machine haswell-ex-4s --lock {name} --threads 2"),
+            format!("bench --locks {name}"),
+            format!("bench --peers {name}"),
+            format!("bench --baseline {name}"),
+        ] {
+            assert_refused(&args, &expected);
+        }
+    }
+}
+
+#[test]
 fn unknown_or_absurd_settings() {
     for (setting, expected) in [
         ("threshold", "NAME.KEY=VALUE"),

@@ -94,6 +94,29 @@ pub const WORKLOADS: &[Workload] = &[
     ),
 ];
 
+/// A lock that this project had.
+struct Retired {
+    name: &'static str,
+    /// Why it was removed, after "since".
+    reason: &'static str,
+    /// The lock that replaces it.
+    replacement: &'static str,
+}
+
+/// All of them. Their names are not used again.
+const RETIRED: &[Retired] = &[
+    Retired {
+        name: "near-mutex-biased",
+        reason: "it forgot that it was held when it was moved",
+        replacement: "near-mutex",
+    },
+    Retired {
+        name: "near-mutex-biased-eager",
+        reason: "it was a form of `near-mutex-biased` for tests",
+        replacement: "near-mutex",
+    },
+];
+
 /// A name that stands for nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no {kind} `{name}`{}; there are: {}", remark(kind, name, known), known.join(", "))]
@@ -182,6 +205,11 @@ pub fn confidence(confidence: Confidence) -> &'static str {
 
 /// What the name stands for elsewhere, or else a [`suggestion`].
 fn remark(kind: &str, name: &str, known: &[&str]) -> String {
+    if ["lock", "peer", "lock or peer"].contains(&kind)
+        && let Some(Retired { reason, replacement, .. }) = RETIRED.iter().find(|lock| lock.name == name)
+    {
+        return format!(" (it was removed, since {reason}; `{replacement}` replaces it)");
+    }
     match kind {
         "lock" if Peer::named(name).is_some() => {
             " (it is a peer, for `nearlock bench --peers` only)".to_owned()
@@ -236,6 +264,14 @@ mod tests {
             "{message}"
         );
         assert!(peer("parking-lot-0.13").is_ok());
+    }
+
+    #[test]
+    fn retired_locks_are_gone_and_what_replaces_them_is_there() {
+        for Retired { name, replacement, .. } in RETIRED {
+            assert!(Subject::named(name).is_none() && Peer::named(name).is_none(), "{name} is a lock");
+            assert!(Subject::named(replacement).is_some(), "{replacement} is no lock");
+        }
     }
 
     #[test]
