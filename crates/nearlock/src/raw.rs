@@ -63,7 +63,7 @@ pub use unpreempted::Unpreempted;
 /// # Safety
 ///
 /// The lock may be moved or dropped while it is held and nobody waits for it, as happens after a guard was
-/// forgotten: nothing points into the lock, wherever it was.
+/// forgotten: nothing points into the lock, wherever it was, and its own words alone say whether it is held.
 pub unsafe trait Unlocked: RawLock {
     /// The lock, free.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
@@ -73,7 +73,8 @@ pub unsafe trait Unlocked: RawLock {
 /// A line for each lock: its type parameters, and the type.
 macro_rules! unlocked {
     ($([$($parameter:tt)*] $lock:ty;)*) => {
-        // SAFETY: it consists of words that point to nodes of acquisitions or to waiters, if to anything.
+        // SAFETY: it consists of words, which say whether it is held, and point to nodes of acquisitions or to
+        // waiters, if to anything.
         $(unsafe impl<$($parameter)*> Unlocked for $lock
         where
             Self: RawLock,
