@@ -1,18 +1,93 @@
 //! Mutexes that a panic poisons: each as `std`'s.
 
+use std::any::type_name;
+use std::cell::Cell;
+use std::marker::{PhantomData, PhantomPinned};
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::TryLockError;
 use std::thread;
 use std::time::Duration;
 
-use nearlock::poison::{Condvar, Mutex};
-use static_assertions::{assert_impl_all, assert_not_impl_any};
+use nearlock::poison::{self, Condvar, Mutex};
 
-assert_impl_all!(Mutex<u8>: Send, Sync, UnwindSafe, RefUnwindSafe);
-assert_not_impl_any!(Mutex<std::rc::Rc<u8>>: Send, Sync);
-assert_impl_all!(nearlock::poison::MutexGuard<'static, u8>: Sync);
-assert_not_impl_any!(nearlock::poison::MutexGuard<'static, u8>: Send);
-assert_not_impl_any!(nearlock::poison::MutexGuard<'static, std::cell::Cell<u8>>: Sync);
+/// Whether a type implements a trait, known when the test is compiled. An associated constant of the type itself
+/// goes before that of a trait, and the first exists only where the bound holds.
+macro_rules! implements {
+    ($type:ty: $bound:path) => {{
+        struct Ask<T: ?Sized>(PhantomData<T>);
+        #[allow(dead_code, reason = "one of the two answers is used")]
+        trait Otherwise {
+            const ANSWER: bool = false;
+        }
+        impl<T: ?Sized> Otherwise for Ask<T> {}
+        #[allow(dead_code, reason = "as above")]
+        impl<T: ?Sized + $bound> Ask<T> {
+            const ANSWER: bool = true;
+        }
+        <Ask<$type>>::ANSWER
+    }};
+}
+
+/// Which of the automatic traits a type implements.
+macro_rules! auto_traits {
+    ($type:ty) => {
+        [
+            ("Send", implements!($type: Send)),
+            ("Sync", implements!($type: Sync)),
+            ("Unpin", implements!($type: Unpin)),
+            ("UnwindSafe", implements!($type: UnwindSafe)),
+            ("RefUnwindSafe", implements!($type: RefUnwindSafe)),
+        ]
+    };
+}
+
+macro_rules! same_auto_traits {
+    ($ours:ty, $stds:ty) => {
+        assert_eq!(auto_traits!($ours), auto_traits!($stds), "{}", type_name::<$ours>());
+    };
+}
+
+/// Of data that lack some of the traits, each in its own way.
+macro_rules! same_auto_traits_around {
+    ($($data:ty),* $(,)?) => {
+        $(same_auto_traits!(Mutex<$data>, std::sync::Mutex<$data>);
+        same_auto_traits!(poison::MutexGuard<'static, $data>, std::sync::MutexGuard<'static, $data>);
+        same_auto_traits!(
+            poison::PoisonError<poison::MutexGuard<'static, $data>>,
+            std::sync::PoisonError<std::sync::MutexGuard<'static, $data>>
+        );
+        same_auto_traits!(
+            poison::TryLockError<poison::MutexGuard<'static, $data>>,
+            std::sync::TryLockError<std::sync::MutexGuard<'static, $data>>
+        );)*
+    };
+}
+
+#[test]
+fn every_type_has_the_auto_traits_of_its_counterpart_in_std() {
+    type Guard = std::sync::MutexGuard<'static, u8>;
+    same_auto_traits_around!(u8, Cell<u8>, Guard, Rc<Cell<u8>>, *mut u8, &'static mut u8, PhantomPinned);
+    same_auto_traits_around!([u8], str, dyn Send, dyn Fn());
+    same_auto_traits!(Condvar, std::sync::Condvar);
+    same_auto_traits!(poison::WaitTimeoutResult, std::sync::WaitTimeoutResult);
+
+    // Some are implemented and some are not: the question can be answered either way.
+    let guard = auto_traits!(poison::MutexGuard<'static, Cell<u8>>).map(|(_, is_implemented)| is_implemented);
+    assert_eq!(guard, [false, false, true, true, true]);
+}
+
+#[test]
+fn a_guard_may_cross_catch_unwind() {
+    let mutex = Mutex::new(1);
+    let guard = mutex.lock().unwrap();
+    assert_eq!(catch_unwind(|| *guard).ok(), Some(1));
+    let panicked = catch_unwind(move || {
+        let _guard = guard;
+        panic!("in the section");
+    });
+    assert!(panicked.is_err() && mutex.is_poisoned());
+}
 
 fn poison<T>(mutex: &Mutex<T>) {
     let section = || {

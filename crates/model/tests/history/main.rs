@@ -180,3 +180,21 @@ fn what_the_document_says_is_shown_elsewhere_is_there() {
     }
     assert_eq!(tests.len(), 3);
 }
+
+/// Of faults of this repository that no model shows.
+#[test]
+fn every_fault_of_our_own_has_its_test() {
+    let document = document();
+    let (_, own) = document.split_once("\n## nearlock's own faults\n").expect("a section of them");
+    let rows = own.lines().take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with("| "));
+    let mut tests = 0;
+    for row in rows.skip(1) {
+        let columns: Vec<_> = row.split('|').map(str::trim).collect();
+        let [_, _, _, test, file, _] = columns[..] else { panic!("four columns: {row}") };
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+        let source = fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(source.contains(&format!("fn {}(", test.trim_matches('`'))), "{file} has no {test}");
+        tests += 1;
+    }
+    assert_ne!(tests, 0);
+}
