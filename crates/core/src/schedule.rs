@@ -71,13 +71,29 @@ impl Spin {
 
 /// Sections in which a thread must not sleep: in a kernel those of its spin locks, with interrupts off. They may lie in each
 /// other.
+///
+/// Where every section that is entered is left (models, the simulator, the unit tests), a lock in
+/// which a thread sleeps within one is a fault that [`assert_may_sleep`](Self::assert_may_sleep)
+/// finds. In a program safe code may forget a guard, which leaves a section without an end. That
+/// costs the lock of this guard. It must not cost other locks anything, so a platform for programs
+/// has an `assert_may_sleep` that does nothing.
 pub trait Sections: Platform {
     /// The caller enters a section.
     fn enter_section();
     /// The caller leaves the section that it entered last.
     fn leave_section();
-    /// How many sections the caller is in.
+    /// How many sections the caller is in. One that never ends counts for ever.
     fn section_depth() -> u32;
+
+    /// The caller is about to sleep in a lock.
+    ///
+    /// # Panics
+    ///
+    /// With debug assertions, if the caller is in a section, and the platform knows that for sure.
+    #[track_caller]
+    fn assert_may_sleep() {
+        debug_assert!(Self::section_depth() == 0, "sleeps in the section of a spin lock");
+    }
 }
 
 /// Who runs.

@@ -144,8 +144,8 @@ guarded! {
 guarded! {
     /// FreeBSD's spin mutex (`mtx` of type `MTX_SPIN`) around data: its holder must not sleep.
     ///
-    /// A guard is a section in which the thread must not sleep in one of these locks: debug assertions see to it. A guard that
-    /// is forgotten is a section without an end.
+    /// The holder should not sleep, as all waiters spin meanwhile. Nothing checks that. A
+    /// guard that is forgotten leaves this mutex locked, and has no effect on other locks.
     ///
     /// Space: 8 bytes and the data.
     ///

@@ -64,12 +64,14 @@ pub struct MutexGuard<'a, T: ?Sized> {
     guard: near::MutexGuard<'a, T>,
 }
 
-// As `std`'s: a panic that leaves the data half changed poisons the mutex, and the next to lock it is told.
+// As `std`'s: a panic that leaves the data half changed poisons the mutex, and the next to lock it
+// is told.
 impl<T: ?Sized> UnwindSafe for MutexGuard<'_, T> {}
 impl<T: ?Sized> RefUnwindSafe for MutexGuard<'_, T> {}
 
-// SAFETY: a shared guard gives shared references to the data, and nothing else: it cannot unlock, nor lead to the mutex. So
-// the data need not be `Send`, which the guard within asks for, as its mutex can be had from it.
+// SAFETY: a shared guard gives shared references to the data, and nothing else: it cannot unlock,
+// nor lead to the mutex. So the data need not be `Send`, which the guard within asks for, as its
+// mutex can be had from it.
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 /// Poisons when it is dropped by a panic. A part of a guard that is dropped before the mutex is released.

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use nearlock::poison::{self, Condvar, Mutex};
 
-/// Whether a type implements a trait, known when the test is compiled. An associated constant of the type itself
-/// goes before that of a trait, and the first exists only where the bound holds.
+/// Whether a type implements a trait, known when the test is compiled. An associated constant of
+/// the type itself goes before that of a trait, and the first exists only where the bound holds.
 macro_rules! implements {
     ($type:ty: $bound:path) => {{
         struct Ask<T: ?Sized>(PhantomData<T>);

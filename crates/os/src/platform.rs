@@ -181,6 +181,10 @@ impl<W: Wait> Sections for Os<W> {
     fn section_depth() -> u32 {
         thread::section_depth()
     }
+    /// Nothing: a thread that has forgotten a guard is in a section for ever, and may sleep in
+    /// other locks.
+    #[inline(always)]
+    fn assert_may_sleep() {}
 }
 
 impl<W: Wait> SharedHolds for Os<W> {

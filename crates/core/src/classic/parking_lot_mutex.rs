@@ -234,7 +234,7 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
 
     /// Sleeps in the bucket, if the mutex is held and says that somebody sleeps there.
     fn park(&self) -> Left {
-        debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
+        P::assert_may_sleep();
         P::with_record(|waiter: &Waiter<P>| {
             let sleeps = self.in_bucket(|bucket| {
                 // Invariant 3.

@@ -331,7 +331,7 @@ impl<P: Park + Sections> Locked<'_, P> {
     ///
     /// Safety: the waiter stays where it is until it is in no queue any more.
     unsafe fn enqueue(&self, queue: Queue, waiter: &Waiter<P>) {
-        debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
+        P::assert_may_sleep();
         P::count(LockEvent::ChainSleep);
         // SAFETY: the record is fresh, so in no list; the rest is the caller's.
         unsafe { self.push(queue, waiter) };

@@ -9,8 +9,9 @@
 //!  t -> 0   unlock, with depth 0
 //! ```
 //! 1. Whom the word names holds the mutex, and is in a section ([`Sections`](crate::schedule::Sections)) for each time that it
-//!    has locked it. In the kernel a section keeps interrupts off and the thread on its processor; in a program it says that the
-//!    thread must not sleep, and debug assertions see to that.
+//!    has locked it. In the kernel a section keeps interrupts off and the thread on its processor.
+//!    Models and the simulator find a thread that sleeps in one. In a program that is not checked,
+//!    as the section may be that of a forgotten guard.
 //! 2. A waiter is in no section of this mutex while it waits, so that it may be interrupted.
 //! 3. The word is stored 0 as the last that `unlock` does to the lock: whoever finds it free may free its memory.
 //!

@@ -4,8 +4,8 @@ use nearlock_core::freebsd::mtx::{InUse, Mtx};
 use nearlock_core::freebsd::rwsx::{Kind, RwSx};
 use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
 use nearlock_core::freebsd::tuning::Tuning;
-use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
-use nearlock_core::schedule::{Sections, ThreadId};
+use nearlock_core::raw::{RawRwLock, RawTryLock};
+use nearlock_core::schedule::ThreadId;
 use nearlock_os::Os;
 
 use super::RawRecursiveLock;
@@ -90,20 +90,16 @@ pub(super) fn unless_idle(lock: &impl RawTryLock, end: Result<(), InUse>) -> Res
     if end == Err(InUse::Contested) && !lock.is_locked() { Ok(()) } else { end }
 }
 
-/// The end of a spin mutex, for which core has none: as that of a mutex. Its holder leaves the section too.
+/// The end of a spin mutex, for which core has none: as that of a mutex.
+///
+/// It leaves no section. The holder that the word names may be a thread that has ended and had the
+/// caller's name. The caller would then leave a section that it has not entered, of another mutex
+/// that it holds.
 pub(super) fn end_spin<K: Tuning, D: LongSpin>(lock: &SpinMtx<Os, K, D>) -> Result<(), InUse> {
     if !lock.is_owned() {
         return if lock.is_locked() { Err(InUse::Held) } else { Ok(()) };
     }
-    if lock.is_recursed() {
-        return Err(InUse::Recursed);
-    }
-    // A thread that has ended, and had the caller's name, may have left it locked: its section is gone.
-    if <Os>::section_depth() > 0 {
-        // SAFETY: the caller holds it, once, and has forgotten the guard.
-        unsafe { lock.unlock(&()) };
-    }
-    Ok(())
+    if lock.is_recursed() { Err(InUse::Recursed) } else { Ok(()) }
 }
 
 impl<L: RawRecursiveLock, T> Destroy for Mutex<Nodeless<L>, T> {

@@ -103,7 +103,7 @@ impl<P: Host> NearMutex<P> {
             if let Some(why) = limit.is_reached() {
                 return Err(why);
             }
-            debug_assert!(P::section_depth() == 0, "sleeps in the section of a spin lock");
+            P::assert_may_sleep();
             P::with_record(|waiter: &Waiter<P>| {
                 limit.watch(waiter, || self.stand_in_line(waiter, &mut spin, limit))
             })
