@@ -10,8 +10,10 @@
 //! A release needs an asymmetric fence of the kernel's, membarrier. The process is registered for it by its first release,
 //! which may take some milliseconds if it has several threads by then; [`process::register_membarrier`](crate::process::register_membarrier)
 //! does so ahead of time. Where the kernel refuses, or there is none, releases have an ordinary fence.
-//! A program that forbids itself the call (seccomp) must do so before its first release, or allow it: refused after it has been registered for, it ends the program, since
-//! locks rely on it.
+//! A program that forbids itself the call (seccomp) must do so before its first release, or allow
+//! it. Locks rely on it once the process is registered. If the kernel refuses it later, they take
+//! its slow form (`MEMBARRIER_CMD_GLOBAL`), of milliseconds. If that is refused too, the process
+//! aborts, with a message on its standard error.
 
 mod condvar;
 

@@ -16,7 +16,14 @@
 //! 4. A heavy side fences by itself only if the word is 1. Then it has never been 2 nor ever will be, so by 3 every
 //!    light side fences by itself.
 //!
-//! Source: membarrier(2), commands `PRIVATE_EXPEDITED` and `REGISTER_PRIVATE_EXPEDITED`.
+//! So a heavy side cannot do without membarrier once the word is 2, and the kernel may still fail.
+//! It may lack memory for the call. A filter of system calls that a thread has installed since may
+//! refuse it. A process made by fork may not be registered. Each is met in its way on Linux
+//! (`linux/membarrier.rs`): the heavy side tries again, or registers again, or takes the command of
+//! membarrier that needs no registration and takes milliseconds. Only if that is refused too the
+//! process aborts, and says on its standard error what can be done.
+//!
+//! Source: membarrier(2), commands `PRIVATE_EXPEDITED`, `REGISTER_PRIVATE_EXPEDITED` and `GLOBAL`.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
@@ -84,6 +91,10 @@ fn decided(kind: &AtomicU32, register: impl FnOnce() -> bool) -> u32 {
 /// Registers the process for membarrier now rather than when a lock first has a fence, which may take some
 /// milliseconds if the process has several threads by then. Returns whether the kernel has accepted: if not,
 /// asymmetric fences are ordinary ones.
+///
+/// After this the kernel should not refuse the call to any thread: fences take milliseconds then.
+/// If it refuses all forms of the call, the next fence aborts the process. A filter of system calls
+/// should allow membarrier, or be installed before any lock is used.
 pub fn register_membarrier() -> bool {
     decided(&KIND, sys::register_membarrier) == MEMBARRIER
 }

@@ -1,6 +1,7 @@
 //! What Linux offers.
 
 mod file;
+mod membarrier;
 mod nodes;
 mod parallelism;
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
@@ -38,6 +39,7 @@ use std::io;
 
 use crate::futex::WaitResult;
 
+pub use membarrier::{membarrier, register_membarrier};
 pub use nodes::{
     KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes,
     several_last_level_caches,
@@ -121,32 +123,6 @@ pub fn processors() -> u32 {
     // SAFETY: has no conditions.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(count).unwrap_or(1).max(1)
-}
-
-fn call_membarrier(command: libc::c_int) -> bool {
-    // SAFETY: the commands used here have no conditions; a processor number is not needed without flags.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
-
-/// Registers the process for [`membarrier`]; whether the kernel accepts.
-pub fn register_membarrier() -> bool {
-    // The interpreter has no such call.
-    !cfg!(miri) && call_membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
-}
-
-/// A full fence in every thread of the process. To be called after [`register_membarrier`] has succeeded, in
-/// whichever thread.
-pub fn membarrier() {
-    let fence = || call_membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    // A process made by fork may have to register anew.
-    if fence() || register_membarrier() && fence() {
-        return;
-    }
-    // The thread has been forbidden the call since: others rely on it, and would hold a lock together with us.
-    let message = b"nearlock: membarrier is registered, but refused now: cannot go on\n";
-    // SAFETY: the message is readable and as long as it says.
-    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
-    std::process::abort();
 }
 
 /// Zeroed memory that may be used for ever, or null. Straight from the kernel: the program's allocator may

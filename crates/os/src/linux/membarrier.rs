@@ -1,0 +1,101 @@
+//! Fences in every thread of the process: membarrier(2).
+//!
+//! ```text
+//!  EXPEDITED   interrupts the processors that run the process: some microseconds. Needs a
+//!  registration
+//!     | EPERM: not registered, as a process made by fork may be: REGISTER, and once more
+//!     | ENOMEM, EINTR ...: may pass; tried again, ATTEMPTS_MAX times, with a yield between
+//!     v refused, or all attempts spent
+//!  GLOBAL      waits for all processors of the machine: some milliseconds. Needs no registration
+//!     | ENOMEM, EINTR ...: as above
+//!     v refused, or all attempts spent
+//!  the process aborts
+//! ```
+//! Both commands have the same effect on the memory of the process. The kernel has no GLOBAL if it
+//! was started with `nohz_full`.
+//!
+//! Source: membarrier(2).
+
+use core::ffi::c_int;
+use std::io;
+
+use super::sched_yield;
+
+/// What the kernel is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+enum Command {
+    Register = libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
+    Expedited = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
+    Global = libc::MEMBARRIER_CMD_GLOBAL,
+}
+
+/// The kernel's answer: an error number, if it has not done what it was asked for.
+type Answer = Result<(), c_int>;
+
+/// How often a command is tried whose failure may pass. At 1 a lack of memory that lasts for a
+/// microsecond costs a GLOBAL, of milliseconds; at a thousand each fence is slow by as many calls
+/// where the failure lasts.
+const ATTEMPTS_MAX: u32 = 16;
+
+/// Whether the same call fails again, for whatever a thread may wait.
+fn is_refusal(error: c_int) -> bool {
+    // What the manual page names, and what filters of system calls mostly answer.
+    matches!(error, libc::EPERM | libc::EACCES | libc::EINVAL | libc::ENOSYS)
+}
+
+/// Tries a command until it succeeds, or is refused, or all attempts are spent.
+fn insist(command: Command, call: &mut impl FnMut(Command) -> Answer, pause: &mut impl FnMut()) -> Answer {
+    for _ in 1..ATTEMPTS_MAX {
+        match call(command) {
+            Err(error) if !is_refusal(error) => pause(),
+            answer => return answer,
+        }
+    }
+    call(command)
+}
+
+/// A fence in every thread of the process, by one of the ways drawn above; or the answer to the
+/// last of them.
+fn fence(mut call: impl FnMut(Command) -> Answer, mut pause: impl FnMut()) -> Answer {
+    let mut insist = |command| insist(command, &mut call, &mut pause);
+    let expedited = match insist(Command::Expedited) {
+        Err(libc::EPERM) => insist(Command::Register).and_then(|()| insist(Command::Expedited)),
+        answer => answer,
+    };
+    expedited.or_else(|_| insist(Command::Global))
+}
+
+fn call(command: Command) -> Answer {
+    // SAFETY: the commands have no conditions; a processor number is not needed without flags.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command as c_int, 0, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) }
+}
+
+/// Registers the process for [`membarrier`]; whether the kernel accepts.
+pub fn register_membarrier() -> bool {
+    // The interpreter has no such call.
+    !cfg!(miri) && insist(Command::Register, &mut call, &mut sched_yield).is_ok()
+}
+
+/// A full fence in every thread of the process. To be called after [`register_membarrier`] has
+/// succeeded, in whichever thread. Aborts the process if the kernel refuses it every way.
+pub fn membarrier() {
+    if fence(call, sched_yield).is_err() {
+        abort();
+    }
+}
+
+/// Without the fence two threads could hold a lock together: other threads rely on it.
+#[cold]
+fn abort() -> ! {
+    let message = b"nearlock: the kernel let this process use membarrier(2), and refuses it now: cannot go on.\n\
+        nearlock: Let the filter of system calls (seccomp) of this thread allow membarrier, or install it before\n\
+        nearlock: any lock is used: locks do without membarrier if it is refused from the beginning.\n";
+    // SAFETY: the message is readable and as long as it says.
+    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
+    std::process::abort();
+}
+
+#[cfg(test)]
+mod tests;
