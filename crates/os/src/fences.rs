@@ -32,7 +32,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use nearlock_core::native::Native;
 use nearlock_core::strong_fences;
 
-use crate::sys;
+use crate::{start, sys};
 
 const UNDECIDED: u32 = 0;
 const STRONG: u32 = 1;
@@ -60,7 +60,8 @@ pub fn light() {
 #[inline(never)]
 fn light_by_itself() {
     strong_fences::light::<Native>();
-    decided(&KIND, sys::register_membarrier);
+    start::begin();
+    register_membarrier();
 }
 
 /// See [`AsymFence::heavy`](nearlock_core::platform::AsymFence::heavy).
