@@ -1,0 +1,160 @@
+//! Threads that end all the time, and use locks while their thread-local data are destroyed: before
+//! and after what nearlock keeps for a thread is gone.
+//!
+//! Would find: what is left of a thread in a lock or a queue; a place in the table of threads that
+//! is given to the next one too early, or never; a holder that is known by the number of its
+//! thread, and is taken for another one, or not recognised; two holders.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Instant;
+
+use nearlock::Mutex;
+use nearlock::freebsd::{Mtx, Ownership, RecursiveMtx};
+use nearlock::process::{register_thread, thread_slots};
+
+use crate::support::{Sections, Watchdog, run_time};
+
+/// Each has this many threads, one after the other.
+const PARENTS: u64 = 6;
+const LOCKS: usize = 3;
+
+/// Locks of which a guard may be kept to the end of its thread.
+static MUTEXES: [Mutex<u64>; LOCKS] = [const { Mutex::new(0) }; LOCKS];
+static IN_MUTEXES: [Sections; LOCKS] = [const { Sections::new() }; LOCKS];
+/// Locks that know their holder by its thread's number.
+static MTX: Mtx<u64> = Mtx::new(0);
+static IN_MTX: Sections = Sections::new();
+static RECURSIVE: RecursiveMtx<Cell<u64>> = RecursiveMtx::new(Cell::new(0));
+static IN_RECURSIVE: Sections = Sections::new();
+
+/// What threads have panicked with that were about to end. It would end the program if it left the
+/// destruction, and what it says would be lost.
+static PANICS: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+/// Does what it has been told when the thread's data are destroyed.
+struct AtEnd(RefCell<Vec<Box<dyn FnOnce()>>>);
+
+impl AtEnd {
+    const fn new() -> Self {
+        Self(RefCell::new(Vec::new()))
+    }
+
+    fn add(&self, act: impl FnOnce() + 'static) {
+        self.0.borrow_mut().push(Box::new(act));
+    }
+}
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        for act in self.0.get_mut().drain(..) {
+            let Err(panic) = catch_unwind(AssertUnwindSafe(act)) else { continue };
+            let said = panic.downcast::<&str>().map(|said| said.to_string());
+            let said = said.or_else(|panic| panic.downcast::<String>().map(|said| *said));
+            PANICS.lock().unwrap().push(said.unwrap_or_else(|_| "something that is no text".to_owned()));
+        }
+    }
+}
+
+thread_local! {
+    // One is destroyed before what nearlock has in the thread's data, the other after it, whichever
+    // the order.
+    static FIRST: AtEnd = const { AtEnd::new() };
+    static LAST: AtEnd = const { AtEnd::new() };
+    /// Whether one of the two has a guard. Needs no destruction, and so is there at the end.
+    static KEEPS_GUARD: Cell<bool> = const { Cell::new(false) };
+}
+
+fn use_mtx() {
+    let mut guard = MTX.lock();
+    assert!(MTX.is_owned(), "the holder is not recognised");
+    IN_MTX.pass(&mut guard, || ());
+}
+
+fn use_recursive() {
+    let outer = RECURSIVE.lock();
+    let inner = RECURSIVE.lock();
+    let mut count = outer.get();
+    IN_RECURSIVE.pass(&mut count, || ());
+    inner.set(count);
+}
+
+/// With all locks; or, while the thread keeps a guard, with those that it need not wait for.
+fn use_locks_at_end() {
+    for (mutex, sections) in MUTEXES.iter().zip(&IN_MUTEXES) {
+        if !KEEPS_GUARD.get() {
+            sections.pass(&mut mutex.lock(), || ());
+        }
+        if let Some(mut guard) = mutex.try_lock() {
+            sections.pass(&mut guard, || ());
+        }
+    }
+    // Their holders wait for nothing.
+    use_mtx();
+    use_recursive();
+}
+
+/// Has a guard of this mutex until `at_end` does what it has been told.
+fn keep_guard(of: usize, at_end: &AtEnd) {
+    let mut guard = MUTEXES[of].lock();
+    KEEPS_GUARD.set(true);
+    at_end.add(move || {
+        IN_MUTEXES[of].pass(&mut guard, thread::yield_now);
+        drop(guard);
+        KEEPS_GUARD.set(false);
+    });
+}
+
+fn live_and_end(number: u64) {
+    if number.is_multiple_of(2) {
+        FIRST.with(|_| ());
+    }
+    register_thread();
+    LAST.with(|_| ());
+    for section in 0..20 {
+        let of = (number + section / 7) as usize % LOCKS;
+        IN_MUTEXES[of].pass(&mut MUTEXES[of].lock(), || ());
+    }
+    let of = (number / 2) as usize % LOCKS;
+    match number % 3 {
+        0 => FIRST.with(|at_end| keep_guard(of, at_end)),
+        1 => LAST.with(|at_end| keep_guard(of, at_end)),
+        _ => IN_MUTEXES[of].pass(&mut MUTEXES[of].lock(), || ()),
+    }
+    for at_end in [&FIRST, &LAST] {
+        at_end.with(|at_end| at_end.add(use_locks_at_end));
+    }
+}
+
+#[test]
+fn threads_that_end_lock_to_the_last() {
+    let _watchdog = Watchdog::new("threads that are about to end wait for a lock");
+    let threads = AtomicU64::new(0);
+    let end = Instant::now() + run_time();
+    thread::scope(|scope| {
+        for parent in 0..PARENTS {
+            let threads = &threads;
+            scope.spawn(move || {
+                let mut number = parent;
+                while Instant::now() < end && PANICS.lock().unwrap().is_empty() {
+                    thread::spawn(move || live_and_end(number)).join().unwrap();
+                    threads.fetch_add(1, Relaxed);
+                    number += 1;
+                }
+            });
+        }
+    });
+    assert_eq!(PANICS.lock().unwrap()[..], [""; 0]);
+    for (mutex, sections) in MUTEXES.iter().zip(&IN_MUTEXES) {
+        assert_eq!(sections.fault(*mutex.lock()), None);
+    }
+    assert_eq!(IN_MTX.fault(*MTX.lock()), None);
+    assert_eq!(IN_RECURSIVE.fault(RECURSIVE.lock().get()), None);
+    let (threads, slots) = (threads.into_inner(), thread_slots());
+    println!("{threads} threads have ended; {slots} slots");
+    // Those of the other tests of this program have some too.
+    assert!(u64::from(slots) < 64.max(threads / 2), "slots of {threads} threads are not given back: {slots}");
+}
