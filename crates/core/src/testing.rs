@@ -60,13 +60,8 @@ thread_local! {
     pub static PAUSES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     /// All locks share it, so that tests see what locks of one chain do to each other.
     static CHAIN: &'static Chain<OneThread> = Box::leak(Box::default());
-<<<<<<< HEAD
-    /// By thread.
-    static LINES: RefCell<BTreeMap<u32, &'static OwnerLine<OneThread>>> = const { RefCell::new(BTreeMap::new()) };
     /// How often the only thread has fallen asleep.
     pub static SLEEPS: Cell<u32> = const { Cell::new(0) };
-=======
->>>>>>> 22e93c2 (core: remove the biased mutex, which forgot that it was held when it was moved)
     /// The last call of `unpark`.
     pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
 }

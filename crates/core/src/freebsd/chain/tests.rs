@@ -116,7 +116,8 @@ fn what_a_fork_leaves_behind_is_forgotten() {
     core::mem::forget(locked(0));
     // SAFETY: what is at the chain is as good as gone.
     unsafe { chain.forget() };
-    assert_eq!([locked(0).count(Queue::Exclusive), locked(1).count(Queue::Shared)], [0, 0]);
+    let count = |lock, queue| locked(lock).count(queue);
+    assert_eq!([count(0, Queue::Exclusive), count(1, Queue::Shared)], [0, 0]);
     assert_eq!(chain.summons().load(Relaxed), 0);
     let new = sleeper(0, Queue::Exclusive);
     locked(0).wake_all(Queue::Exclusive);
