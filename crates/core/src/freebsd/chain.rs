@@ -178,11 +178,25 @@ pub struct Abandoned<'a, P: Park> {
 pub const TAKEN_OUT: u64 = 0;
 
 impl<P: Chains> Locked<'_, P> {
-    /// Locks the chain of the lock at this address. The caller does not hold another chain.
-    pub fn of<L>(lock: *const L) -> Self {
+    /// Locks the chain of the lock at this address: the caller's own lock. The caller does not hold another chain.
+    ///
+    /// Not public: what is done here by others than the lock itself could hand it over to two at a time.
+    pub(crate) fn of<L>(lock: *const L) -> Self {
         let lock = lock.cast::<()>();
         // SAFETY: valid as long as the platform instance, which outlives those who use it.
         Self::lock(unsafe { &*P::chain(lock) }, lock.addr() as u64)
+    }
+}
+
+impl<P: Chains> Locked<'_, P> {
+    /// The same of any lock.
+    ///
+    /// # Safety
+    ///
+    /// The caller looks at the lock's waiters, and changes nothing.
+    #[doc(hidden)] // public for the simulator, where a test watches whose turn it is
+    pub unsafe fn of_another<L>(lock: *const L) -> Self {
+        Self::of(lock)
     }
 }
 
