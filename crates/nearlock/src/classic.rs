@@ -63,6 +63,9 @@ guarded! {
     ///
     /// Fairness: first come, first served.
     ///
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
+    /// if its priority is higher.
+    ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
     /// Not for long sections, nor for more runnable threads than processors: see
@@ -88,6 +91,9 @@ guarded! {
     /// stack with [`LockWith`].
     ///
     /// Fairness: first come, first served.
+    ///
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
+    /// if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
@@ -118,6 +124,9 @@ guarded! {
     /// Space: 4 bytes and the data.
     ///
     /// Fairness: none. After a release any waiter or newcomer may win, and a wait has no bound.
+    ///
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
+    /// if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///

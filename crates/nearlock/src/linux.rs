@@ -79,6 +79,9 @@ guarded! {
     /// that time. Once it has come back in vain about a thousand times, nobody overtakes it any more. The queue itself
     /// is first come, first served.
     ///
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
+    /// if its priority is higher.
+    ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
     /// Not for long sections: see [What spinning means](crate#what-spinning-means).
@@ -120,6 +123,9 @@ guarded! {
     ///
     /// Fairness: first come, first served; one waiter, the first to find the lock taken, goes ahead of the queue.
     ///
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
+    /// if its priority is higher.
+    ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
     /// Not for more runnable threads than processors, where its throughput falls to that of the scheduler: see
@@ -147,6 +153,9 @@ guarded! {
     /// Fairness: that of [`SpinLock`] within a NUMA node. In the queue the other nodes are overtaken for a threshold
     /// (1 ms, see [`Setting::CnaThresholdNs`](crate::process::Setting::CnaThresholdNs)) at a time, a few times where
     /// there are several.
+    ///
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
+    /// if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///

@@ -7,9 +7,8 @@
 //!
 //! # Cheap releases
 //!
-//! A release needs an asymmetric fence of the kernel's, membarrier. The process is registered for it by its first release,
-//! which may take some milliseconds if it has several threads by then; [`process::register_membarrier`](crate::process::register_membarrier)
-//! does so ahead of time. Where the kernel refuses, or there is none, releases have an ordinary fence.
+//! A release needs an asymmetric fence of the kernel's, membarrier. The process is registered for it before `main`, or when a
+//! library with this crate is loaded. If that is with several threads it may take some milliseconds. Where the kernel refuses, or there is none, releases have an ordinary fence.
 //! A program that forbids itself the call (seccomp) must do so before its first release, or allow
 //! it. Locks rely on it once the process is registered. If the kernel refuses it later, they take
 //! its slow form (`MEMBARRIER_CMD_GLOBAL`), of milliseconds. If that is refused too, the process
