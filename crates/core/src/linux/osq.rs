@@ -28,7 +28,7 @@
 //! bytes in every node that a platform lends, and never this waiter's name (slot and level are in use by it).
 //!
 //! A waiter waits for its neighbours in steps A and B, and for one that has swapped the tail and not linked itself in yet. They may have lost their
-//! processors to it. So after [`NEIGHBOUR_TURNS`] it sleeps between two looks, for [`NEIGHBOUR_SLEEP_NS`] each time.
+//! processors to it. So after `NEIGHBOUR_TURNS` it sleeps between two looks, for `NEIGHBOUR_SLEEP_NS` each time.
 //!
 //! Fairness: first come, first served, among those who stay. Whoever has no node does not get a turn.
 //! Source: the algorithm of Linux' `kernel/locking/osq_lock.c` (Zijlstra, Low, 2014; heeding a predecessor that does
