@@ -36,7 +36,9 @@ pub(in crate::linux) mod testing;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use crate::linux::qspinlock::{LOCKED_MASK, PENDING, QSpinLock, QSpinTuning, QueuePolicy, Tail, grant};
+use crate::linux::qspinlock::{
+    LOCKED_MASK, PENDING, QSpinLock, QSpinTuning, QueuePolicy, Tail, competes, grant,
+};
 use crate::platform::{Atomic, Platform, ZeroNode};
 use crate::settings::Setting;
 use crate::tuning::Standard;
@@ -93,7 +95,7 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for Cna<T> {
             return;
         }
         node.part.be_on_a_node();
-        let turns_max = if L::COMPETES { L::HEAD_TURNS } else { u32::MAX };
+        let turns_max = if competes::<L>() { L::HEAD_TURNS } else { u32::MAX };
         for turn in 0..turns_max {
             // Relaxed: whoever takes the lock acquires it by another look.
             let busy = word.load(Relaxed) & (LOCKED_MASK | PENDING) != 0;

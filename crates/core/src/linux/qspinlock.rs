@@ -89,7 +89,20 @@ impl Tail {
 /// before it yields, 1 to 6 us.
 const TURNS_WITHOUT_YIELD: u32 = 1 << 7;
 
-/// The switches of [`QSpinLock`].
+/// The switches of [`QSpinLock`]. Any combination of values excludes.
+///
+/// What follows from them is no switch of its own ([`competes`]), and cannot be contradicted:
+///
+/// ```compile_fail,E0438
+/// use nearlock_core::linux::qspinlock::{QSpinTuning, Stealing};
+///
+/// struct Blind;
+///
+/// impl QSpinTuning for Blind {
+///     const STEALING: Stealing = Stealing::Hybrid;
+///     const COMPETES: bool = false;
+/// }
+/// ```
 pub trait QSpinTuning: Send + Sync + 'static {
     /// How parts of the word are written. [`WordAccess::Split`]: release by one byte store.
     const ACCESS: WordAccess = WordAccess::Split;
@@ -117,13 +130,18 @@ pub trait QSpinTuning: Send + Sync + 'static {
     /// After how many such stretches nobody may steal any more until the head has the lock. 0 never lets anybody
     /// steal once there is a head.
     const HEAD_STRETCHES_MAX: u32 = 1 << 10;
-    /// Whether the head competes with others for a free lock. Follows from the other switches; with stealing and
-    /// without competing, two would hold the lock (a model sees to it that this shows).
-    #[doc(hidden)]
-    const COMPETES: bool = Self::PARK_HEAD || !matches!(Self::STEALING, Stealing::Off);
 }
 
 impl QSpinTuning for Standard {}
+
+/// Whether the head competes with others for a free lock: if newcomers may steal it, or the head may sleep.
+///
+/// A function beside the trait, so that it follows from the switches whoever implements them: with stealing and
+/// without competing, two would hold the lock.
+#[inline(always)]
+pub const fn competes<T: QSpinTuning>() -> bool {
+    T::PARK_HEAD || !matches!(T::STEALING, Stealing::Off)
+}
 
 /// Every write is a read-modify-write of the whole word, the release too. For model checkers and
 /// sanitizers, and to see what the byte release is worth.
@@ -173,7 +191,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             P::count(LockEvent::Stealing);
             return;
         }
-        if !T::COMPETES && self.lock_pending(val) {
+        if !competes::<T>() && self.lock_pending(val) {
             P::count(LockEvent::Pending);
             return;
         }
@@ -275,7 +293,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
         // SAFETY: we are the head; so below.
         unsafe { Q::became_head::<T>(&self.word, node) };
-        let val = if T::COMPETES {
+        let val = if competes::<T>() {
             self.compete()
         } else {
             // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
@@ -289,7 +307,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
                 Err(seen) => word = seen,
             }
         }
-        if !T::COMPETES {
+        if !competes::<T>() {
             self.set_locked();
         }
         // SAFETY: as above, and we hold the lock.
@@ -365,7 +383,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     /// Waits without a place in the queue, for threads that can have no node. Can starve.
     fn lock_without_node(&self) {
         P::count(LockEvent::NoNode);
-        let takes_from: u32 = if T::COMPETES { LOCKED_MASK | PENDING } else { u32::MAX };
+        let takes_from: u32 = if competes::<T>() { LOCKED_MASK | PENDING } else { u32::MAX };
         while !self.try_take_over(takes_from) {
             P::wait_until(&self.word, Relaxed, |v| v & takes_from == 0);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nearlock_core::linux::qspinlock::{
-    Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, StealOnce, Stealing, TAIL_MASK, Tail, WholeWord,
+    Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, StealOnce, TAIL_MASK, Tail, WholeWord,
 };
 use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId, Platform};
 use nearlock_core::raw::RawLock;
@@ -15,7 +15,9 @@ use nearlock_model::exclusion::{Guarded, held_at_first};
 use nearlock_model::loom::{Loom, LoomU32};
 use nearlock_model::model::Model;
 use nearlock_model::mutate::Half;
-use nearlock_model::staged::{Queue, Stage, queue_at_work, queued_against_nameless, queued_against_pending};
+use nearlock_model::staged::{
+    Queue, Stage, build, queue_at_work, queued_against_nameless, queued_against_pending,
+};
 
 use crate::policy::{Bug, With};
 use crate::{NO_END, Place, SECTIONS, STORES, caught, caught_without, holds, source};
@@ -126,13 +128,40 @@ fn qspinlock_link_that_never_comes() {
 
 #[test]
 fn qspinlock_steal_blind_head() {
-    struct Blind;
-    impl QSpinTuning for Blind {
-        const STEALING: Stealing = StealOnce::STEALING;
-        const COMPETES: bool = false;
+    /// As [`newcomers`] with [`StealOnce`], but that the head takes the lock as [`Standard`] has it.
+    fn blind_head(name: &str) -> Model {
+        let queue = Queue { newcomers: &[1, 2], ..Queue::default() };
+        let situation = format!("{name}: two newcomers behind a head");
+        Model::new(situation, queue.slots(), Some(1), move || {
+            // SAFETY: the queue has just been built.
+            let lock = unsafe { Lock::<StealOnce>::with_word(build::<Loom, Fifo>(&queue)) };
+            let shared = Arc::new(Guarded::<Loom, _> { lock, count: Default::default() });
+            let others: Vec<_> = queue
+                .newcomers
+                .iter()
+                .map(|&slot| {
+                    let shared = shared.clone();
+                    Loom::spawn(Thread { slot: Some(slot), ..Thread::default() }, move || shared.section())
+                })
+                .collect();
+            let section = || {
+                shared.count.add_one();
+                // SAFETY: held at first, or just taken.
+                unsafe { shared.lock.unlock(&()) };
+            };
+            section();
+            // SAFETY: a lock is its word and nothing else (`repr(transparent)`), whatever its switches.
+            let blind: &Lock<Standard> = unsafe { &*ptr::from_ref(&shared.lock).cast() };
+            let head = NodeId { slot: 0, level: 0 };
+            // SAFETY: the head's node, which lives as long as the execution.
+            unsafe { blind.lock_as_head(&*Loom::node(head), Tail::encode(head)) };
+            section();
+            others.into_iter().for_each(|other| other.join().unwrap());
+            assert_eq!(shared.count.get(), 4);
+        })
     }
     let name = "qspinlock-steal-once";
-    caught("qspinlock_steal_blind_head", &newcomers::<StealOnce>(name), &newcomers::<Blind>(name), SECTIONS);
+    caught("qspinlock_steal_blind_head", &newcomers::<StealOnce>(name), &blind_head(name), SECTIONS);
 }
 
 #[test]
