@@ -271,13 +271,12 @@ where
     /// Spins as long as the owner runs, within the limit. Whether that has brought the mutex.
     fn spin(&self, limit: &Limit<'_, P>) -> bool {
         let mut spin = Spin::default();
-        let has_taken = self.spinners.spin(
-            || {
-                let owner = ThreadId::new(self.owner.load(Relaxed));
-                owner.is_none_or(|owner| P::owner_state(owner) != OwnerState::Asleep)
-            },
-            || self.turn(&mut spin, limit),
-        );
+        let may_begin = || {
+            let owner = ThreadId::new(self.owner.load(Relaxed));
+            owner.is_none_or(|owner| P::owner_state(owner) != OwnerState::Asleep)
+        };
+        // SAFETY: looks and attempts do not unwind.
+        let has_taken = unsafe { self.spinners.spin(may_begin, || self.turn(&mut spin, limit)) };
         if has_taken {
             self.set_owner();
         }

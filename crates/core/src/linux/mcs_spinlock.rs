@@ -31,10 +31,19 @@ impl<P: Platform, T: McsTuning> SpinnerQueue<P, T> {
         Self(McsLock::new())
     }
 
-    /// Waits to become the head, does `f`, and lets the next be the head. `f` does not unwind, and does not queue here
-    /// again.
+    /// Waits to become the head, does `f`, and lets the next be the head.
+    ///
+    /// # Safety
+    ///
+    /// `f` does not unwind: the caller's node would stay in the queue, on a stack frame that is gone.
+    ///
+    /// ```compile_fail,E0133
+    /// # use nearlock_core::linux::mcs_spinlock::SpinnerQueue;
+    /// # use nearlock_core::native::Native;
+    /// SpinnerQueue::<Native>::new().as_head(|| panic!());
+    /// ```
     #[inline]
-    pub fn as_head<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub unsafe fn as_head<R>(&self, f: impl FnOnce() -> R) -> R {
         P::with_record(|node: &Node<P>| {
             // SAFETY: the record is the caller's until the end of this closure, and unlock follows lock.
             unsafe { self.0.lock(node) };
@@ -64,7 +73,9 @@ mod tests {
     fn there_is_one_head_and_then_none() {
         let queue = SpinnerQueue::<Native>::new();
         for _ in 0..2 {
-            let (was_held, node) = (queue.as_head(|| queue.0.is_locked()), Node::new());
+            // SAFETY: a look does not unwind.
+            let was_held = unsafe { queue.as_head(|| queue.0.is_locked()) };
+            let node = Node::new();
             assert!(was_held);
             // SAFETY: the node outlives the acquisition.
             unsafe {

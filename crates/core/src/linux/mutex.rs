@@ -225,7 +225,8 @@ where
         let is_mine = match T::SPINNER_QUEUE {
             true => {
                 let turn = |spin: &mut Spin| self.spin(me, spin, limit);
-                self.spinners.with_turn(me, &mut spin, is_over, turn) == Some(true)
+                // SAFETY: looks and attempts do not unwind.
+                unsafe { self.spinners.with_turn(me, &mut spin, is_over, turn) == Some(true) }
             }
             false => self.spin(me, &mut spin, limit),
         };

@@ -113,10 +113,23 @@ impl<P: Platform> Default for Osq<P> {
 
 impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     /// Waits for the caller's turn, does `f` then, and ends the turn. `None`: the caller should spin no longer, as
-    /// `spin` or `is_over` says, or because the thread in front does not run; or it has no node. `f` may not unwind.
+    /// `spin` or `is_over` says, or because the thread in front does not run; or it has no node.
     ///
     /// What happened in one turn happens before what happens in the next.
-    pub fn with_turn<R>(
+    ///
+    /// # Safety
+    ///
+    /// Neither `is_over` nor `f` unwinds: the caller's node would be lent to its next acquisition while it is still in
+    /// this queue.
+    ///
+    /// ```compile_fail,E0133
+    /// # use nearlock_core::linux::osq::Osq;
+    /// # use nearlock_core::schedule::{Schedule, Spin};
+    /// # fn f<P: Schedule + nearlock_core::platform::LocalNodes<nearlock_core::linux::osq::Node<P>>>() {
+    /// Osq::<P>::new().with_turn(P::thread_id(), &mut Spin::default(), || false, |_| panic!());
+    /// # }
+    /// ```
+    pub unsafe fn with_turn<R>(
         &self,
         me: ThreadId,
         spin: &mut Spin,
@@ -349,11 +362,16 @@ mod tests {
         slots
     }
 
+    /// A turn of the thread in slot 0.
+    fn turn<R>(queue: &Queue, spin: &mut Spin, is_over: bool, f: impl FnOnce(&mut Spin) -> R) -> Option<R> {
+        // SAFETY: what the tests do in a turn does not unwind.
+        unsafe { queue.with_turn(thread(0), spin, || is_over, f) }
+    }
+
     #[test]
     fn alone_it_is_its_turn_at_once() {
         let queue = Queue::default();
-        let turn = queue.with_turn(thread(0), &mut Spin::default(), || false, |_| queue.has_spinner());
-        assert_eq!(turn, Some(true));
+        assert_eq!(turn(&queue, &mut Spin::default(), false, |_| queue.has_spinner()), Some(true));
         assert!(!queue.has_spinner());
     }
 
@@ -361,7 +379,7 @@ mod tests {
     fn without_a_node_there_is_no_turn() {
         let queue = Queue::new();
         OneThread::without_nodes(|| {
-            assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), || false, |_| ()), None);
+            assert_eq!(turn(&queue, &mut Spin::default(), false, |_| ()), None);
         });
         assert_eq!(events_of(LockEvent::NoNode), 1);
         assert!(!queue.has_spinner());
@@ -386,7 +404,7 @@ mod tests {
         let theirs = queue.clone();
         // SAFETY: it has its turn.
         meanwhile(move || unsafe { theirs.release(&place(5)) });
-        assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), || false, |spin| spin.turns), Some(1));
+        assert_eq!(turn(&queue, &mut Spin::default(), false, |spin| spin.turns), Some(1));
         assert!(others_are_done() && !queue.has_spinner());
     }
 
@@ -394,7 +412,7 @@ mod tests {
     fn whoever_has_spun_enough_leaves() {
         let queue = queue_of(&[5, 6]);
         let mut spin = Spin::default();
-        assert_eq!(queue.with_turn(thread(0), &mut spin, || false, |_| ()), None);
+        assert_eq!(turn(&queue, &mut spin, false, |_| ()), None);
         assert!(spin.turns > SPINS);
         assert_eq!(order(&queue, 5), [6, 5]);
         assert_eq!((events_of(LockEvent::OsqLeave), events_of(LockEvent::OsqGranted)), (1, 0));
@@ -404,7 +422,7 @@ mod tests {
     fn whoever_may_wait_no_longer_leaves() {
         let queue = queue_of(&[5, 6]);
         let mut spin = Spin::default();
-        assert_eq!(queue.with_turn(thread(0), &mut spin, || true, |_| ()), None);
+        assert_eq!(turn(&queue, &mut spin, true, |_| ()), None);
         assert_eq!((spin.turns, order(&queue, 5)), (0, Vec::from([6, 5])));
     }
 
@@ -442,7 +460,7 @@ mod tests {
         let queue = queue_of(&[5, 6]);
         set_owner_state(thread(6), OwnerState::Asleep);
         let mut spin = Spin::default();
-        assert_eq!(queue.with_turn(thread(0), &mut spin, || false, |_| ()), None);
+        assert_eq!(turn(&queue, &mut spin, false, |_| ()), None);
         assert!(spin.turns < SPINS);
     }
 
@@ -458,7 +476,7 @@ mod tests {
         let theirs = queue.clone();
         // SAFETY: as above.
         meanwhile(move || unsafe { theirs.release(&place(5)) });
-        assert_eq!(queue.with_turn(thread(0), &mut Spin::default(), || false, |_| ()), Some(()));
+        assert_eq!(turn(&queue, &mut Spin::default(), false, |_| ()), Some(()));
         assert!(others_are_done());
     }
 

@@ -66,7 +66,9 @@ impl<E: Engine> Shared<E> {
 
     /// A turn from outside the queue; whether there was one.
     fn visit(&self) -> bool {
-        self.queue.with_turn(E::thread_id(), &mut Spin::default(), || false, |_| self.turn()).is_some()
+        // SAFETY: a turn does not unwind, but where the execution fails.
+        unsafe { self.queue.with_turn(E::thread_id(), &mut Spin::default(), || false, |_| self.turn()) }
+            .is_some()
     }
 
     fn do_as(&self, slot: u32, does: Does) {

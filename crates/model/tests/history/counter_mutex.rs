@@ -31,9 +31,10 @@ fn word_of<S: Spinners<Loom>>(mutex: &Mutex<S>) -> &LoomU32 {
 #[derive(Default)]
 struct Patient;
 
-impl Spinners<Loom> for Patient {
+// SAFETY: says what the last turn has said.
+unsafe impl Spinners<Loom> for Patient {
     const NONE: Self = Self;
-    fn spin(&self, _may_begin: impl FnOnce() -> bool, mut turn: impl FnMut() -> Turn) -> bool {
+    unsafe fn spin(&self, _may_begin: impl FnOnce() -> bool, mut turn: impl FnMut() -> Turn) -> bool {
         while Loom::thread().is_patient {
             match turn() {
                 Turn::Taken => return true,

@@ -74,7 +74,9 @@ fn mcs_write_barrier_after_the_wait() {
 fn two_heads<P: Platform>() -> Model {
     Model::new("mcs-spinlock: 2 threads", 2, None, || {
         let shared = Arc::new((SpinnerQueue::<P>::default(), <Loom as Engine>::Counter::default()));
-        let turn = |shared: &(SpinnerQueue<P>, _)| shared.0.as_head(|| Counter::add_one(&shared.1));
+        // SAFETY: a section does not unwind, but where the execution fails.
+        let turn =
+            |shared: &(SpinnerQueue<P>, _)| unsafe { shared.0.as_head(|| Counter::add_one(&shared.1)) };
         let of_other = shared.clone();
         let other = Loom::spawn(Thread { slot: Some(1), ..Thread::default() }, move || turn(&of_other));
         turn(&shared);

@@ -15,13 +15,37 @@ pub enum Turn {
 }
 
 /// The spinners of a mutex.
-pub trait Spinners<P: Platform>: Default + Send + Sync + 'static {
+///
+/// # Safety
+///
+/// The mutex believes what [`spin`](Self::spin) says: that a turn has taken it.
+///
+/// ```compile_fail,E0200
+/// use nearlock_core::linux::counter_mutex::{Spinners, Turn};
+/// use nearlock_core::platform::Platform;
+///
+/// #[derive(Default)]
+/// struct Hasty;
+///
+/// impl<P: Platform> Spinners<P> for Hasty {
+///     const NONE: Self = Self;
+///     unsafe fn spin(&self, _may_begin: impl FnOnce() -> bool, _turn: impl FnMut() -> Turn) -> bool {
+///         true
+///     }
+/// }
+/// ```
+pub unsafe trait Spinners<P: Platform>: Default + Send + Sync + 'static {
     /// There are none.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const NONE: Self;
 
-    /// Spins by turns; whether one has taken the mutex. `may_begin` says whether there is any point in queueing.
-    fn spin(&self, may_begin: impl FnOnce() -> bool, turn: impl FnMut() -> Turn) -> bool;
+    /// Spins by turns; whether one has taken the mutex, which is the last then. `may_begin` says whether there is any
+    /// point in queueing.
+    ///
+    /// # Safety
+    ///
+    /// Neither of the two unwinds.
+    unsafe fn spin(&self, may_begin: impl FnOnce() -> bool, turn: impl FnMut() -> Turn) -> bool;
 }
 
 /// Takes turns until one is the last; whether it has taken the mutex.
@@ -41,11 +65,12 @@ fn repeat<P: Platform>(mut turn: impl FnMut() -> Turn) -> bool {
 #[derive(Debug, Default)]
 pub struct Crowd;
 
-impl<P: Platform> Spinners<P> for Crowd {
+// SAFETY: says what the last turn has said.
+unsafe impl<P: Platform> Spinners<P> for Crowd {
     const NONE: Self = Self;
 
     #[inline]
-    fn spin(&self, _may_begin: impl FnOnce() -> bool, turn: impl FnMut() -> Turn) -> bool {
+    unsafe fn spin(&self, _may_begin: impl FnOnce() -> bool, turn: impl FnMut() -> Turn) -> bool {
         repeat::<P>(turn)
     }
 }
@@ -54,11 +79,12 @@ impl<P: Platform> Spinners<P> for Crowd {
 #[derive(Debug, Default)]
 pub struct Nobody;
 
-impl<P: Platform> Spinners<P> for Nobody {
+// SAFETY: there is no turn.
+unsafe impl<P: Platform> Spinners<P> for Nobody {
     const NONE: Self = Self;
 
     #[inline]
-    fn spin(&self, _may_begin: impl FnOnce() -> bool, _turn: impl FnMut() -> Turn) -> bool {
+    unsafe fn spin(&self, _may_begin: impl FnOnce() -> bool, _turn: impl FnMut() -> Turn) -> bool {
         false
     }
 }
@@ -72,12 +98,14 @@ impl<P: Platform> Default for InTurns<P> {
     }
 }
 
-impl<P: Platform> Spinners<P> for InTurns<P> {
+// SAFETY: says what the last turn has said.
+unsafe impl<P: Platform> Spinners<P> for InTurns<P> {
     const NONE: Self = Self(SpinnerQueue::new());
 
     #[inline]
-    fn spin(&self, may_begin: impl FnOnce() -> bool, mut turn: impl FnMut() -> Turn) -> bool {
-        may_begin() && repeat::<P>(|| self.0.as_head(&mut turn))
+    unsafe fn spin(&self, may_begin: impl FnOnce() -> bool, mut turn: impl FnMut() -> Turn) -> bool {
+        // SAFETY: the caller's.
+        may_begin() && repeat::<P>(|| unsafe { self.0.as_head(&mut turn) })
     }
 }
 
@@ -91,11 +119,13 @@ impl<P: Platform> Default for OneSpins<P> {
     }
 }
 
-impl<P: Platform> Spinners<P> for OneSpins<P> {
+// SAFETY: as above.
+unsafe impl<P: Platform> Spinners<P> for OneSpins<P> {
     const NONE: Self = Self(SpinnerQueue::new());
 
     #[inline]
-    fn spin(&self, may_begin: impl FnOnce() -> bool, turn: impl FnMut() -> Turn) -> bool {
-        may_begin() && self.0.as_head(|| repeat::<P>(turn))
+    unsafe fn spin(&self, may_begin: impl FnOnce() -> bool, turn: impl FnMut() -> Turn) -> bool {
+        // SAFETY: the caller's.
+        may_begin() && unsafe { self.0.as_head(|| repeat::<P>(turn)) }
     }
 }

@@ -66,7 +66,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     ) -> bool {
         let is_over = || limit.is_reached().is_some();
         let turn = |spin: &mut Spin| self.spin_in_turn(spin, limit, attempt);
-        let taken = self.spinners.with_turn(me, &mut spin, is_over, turn);
+        // SAFETY: looks and attempts do not unwind.
+        let taken = unsafe { self.spinners.with_turn(me, &mut spin, is_over, turn) };
         let succeeded = taken == Some(true);
         P::count(if succeeded { LockEvent::RwsemOptLock } else { LockEvent::RwsemOptFail });
         succeeded
@@ -121,7 +122,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     fn reader_spin_until_ns(&self) -> Option<u64> {
         let spin = T::READER_OWNED_SPIN?;
         let readers = (self.count.load(Relaxed) / READER).min(spin.readers_max);
-        Some(P::now_ns().saturating_add(spin.base_ns + readers * spin.each_ns))
+        let spin_ns = readers.saturating_mul(spin.each_ns).saturating_add(spin.base_ns);
+        Some(P::now_ns().saturating_add(spin_ns))
     }
 
     /// Says that readers have it for too long to be spun for, if they still do.

@@ -16,7 +16,8 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             P::count(LockEvent::RwsemOptNospin);
             return false;
         }
-        let succeeded = self.spinners.as_head(|| self.spin_as_head(&mut spin, attempt));
+        // SAFETY: looks and attempts do not unwind.
+        let succeeded = unsafe { self.spinners.as_head(|| self.spin_as_head(&mut spin, attempt)) };
         P::count(if succeeded { LockEvent::RwsemOptLock } else { LockEvent::RwsemOptFail });
         succeeded
     }
