@@ -9,6 +9,7 @@
 //! | [`schedule`] | who runs: what waiters that spin for a sleeping lock go by |
 //! | [`waiter`] | threads that sleep in the queue of a lock, limits to that, and cancellation |
 //! | [`strong_fences`] | asymmetric fences where there are only ordinary ones |
+//! | [`unwinding`] | what ends the process where a panic would leave a queue behind |
 //! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
 //! | [`lockstat`] | hooks at what a thread does while it waits |
@@ -40,4 +41,5 @@ pub mod subjects;
 #[cfg(test)]
 mod testing;
 pub mod tuning;
+pub mod unwinding;
 pub mod waiter;

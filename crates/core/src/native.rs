@@ -21,8 +21,14 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use crate::lockstat::{Hooks, Unwatched};
 use crate::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
 use crate::strong_fences;
+use crate::unwinding::without_unwinding;
 
 /// How native code passes the time while it waits.
+///
+/// # Panics
+///
+/// Its functions, and those of its [`Hooks`], are called by threads that others refer to as waiters. If one of them
+/// panics the process ends.
 pub trait Wait: Send + Sync + 'static {
     /// Who watches: [`Unwatched`], unless statistics are made.
     type Hooks: Hooks;
@@ -58,6 +64,17 @@ impl Wait for Spin {
 /// The processor, and a waiting policy. No operating system: what needs one is in `nearlock-os`.
 #[derive(Debug)]
 pub struct Native<W: Wait = Spin>(PhantomData<W>);
+
+impl<W: Wait> Native<W> {
+    /// A look has been in vain: a turn of the policy.
+    #[inline(always)]
+    fn turn(turn: u32) {
+        without_unwinding(|| {
+            W::Hooks::turned();
+            W::turn(turn);
+        });
+    }
+}
 
 macro_rules! native_word {
     ($atomic:ty, $value:ty, $zero:expr $(, $generic:ident)?) => {
@@ -297,8 +314,9 @@ unsafe impl<W: Wait> Platform for Native<W> {
             if done(v) {
                 return v;
             }
-            W::Hooks::turned();
-            if watch::AVAILABLE && W::SLEEPS_UNTIL_WRITTEN {
+            // A word of no size has no line.
+            if watch::AVAILABLE && W::SLEEPS_UNTIL_WRITTEN && size_of_val(word) != 0 {
+                without_unwinding(W::Hooks::turned);
                 watch::arm(ptr::from_ref(word));
                 // It may have been written before it was watched.
                 let v = word.load(order);
@@ -308,7 +326,7 @@ unsafe impl<W: Wait> Platform for Native<W> {
                 watch::sleep();
                 continue;
             }
-            W::turn(turn);
+            Self::turn(turn);
             turn = turn.saturating_add(1);
         }
     }
@@ -326,16 +344,14 @@ unsafe impl<W: Wait> Platform for Native<W> {
             if done(v) || turn == turns {
                 return v;
             }
-            W::Hooks::turned();
-            W::turn(turn);
+            Self::turn(turn);
             turn += 1;
         }
     }
 
     #[inline(always)]
     fn cpu_relax(turn: u32) {
-        W::Hooks::turned();
-        W::turn(turn);
+        Self::turn(turn);
     }
 
     #[inline(always)]
@@ -360,7 +376,7 @@ unsafe impl<W: Wait> Platform for Native<W> {
 /// reason.
 impl<W: Wait> Park for Native<W> {
     fn park(_word: &AtomicU32, _expected: u32) {
-        W::turn(0);
+        without_unwinding(|| W::turn(0));
     }
 
     #[inline(always)]
@@ -368,7 +384,8 @@ impl<W: Wait> Park for Native<W> {
 }
 
 /// Without an operating system nobody can make other processors fence, so both sides do.
-impl<W: Wait> AsymFence for Native<W> {
+// SAFETY: of two sequentially consistent fences one comes first (`strong_fences`).
+unsafe impl<W: Wait> AsymFence for Native<W> {
     #[inline(always)]
     fn light() {
         strong_fences::light::<Self>();

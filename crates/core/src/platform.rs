@@ -83,7 +83,13 @@ pub trait SplitWord: AtomicInt<u32> {
 /// # Safety
 ///
 /// The words behave as those of `core::sync::atomic`, and the operations of [`SplitWord`] as defined there:
-/// locks rely on it for mutual exclusion.
+/// locks rely on it for mutual exclusion. [`wait_until`](Self::wait_until) returns only what it has loaded from the
+/// word, with that ordering, and of which `done` holds. [`with_record`](Self::with_record) lends a record that is as
+/// its default, and that nobody else refers to, until `f` has returned or unwound.
+///
+/// A waiter's record lies on its stack, where other threads write to it. So neither the functions here unwind nor
+/// those of any capability that the type has: unless no thread comes to a lock of the platform any more, as at the
+/// end of a simulation. Of capabilities that are not `unsafe` no more is asked: whatever they return, locks exclude.
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// 32-bit word.
     type U32: SplitWord;
@@ -175,7 +181,48 @@ pub trait ParkTimeout: Park + Clock {
 /// [`heavy`](Self::heavy) and reads `x`, then at least one of them sees what the other wrote, as between two
 /// `SeqCst` fences; what came before the one is visible after the other. Two lights order nothing between each
 /// other; two heavies do.
-pub trait AsymFence: Platform {
+///
+/// # Safety
+///
+/// It is so, and [`is_asymmetric`](Self::is_asymmetric) stays true once it is: locks may rely on it for mutual
+/// exclusion.
+///
+/// ```compile_fail,E0200
+/// use nearlock_core::platform::{AsymFence, Platform};
+/// # use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+/// # use nearlock_core::native::Native;
+/// # use nearlock_core::platform::Atomic;
+/// # struct Mine;
+/// # // SAFETY: is the machine's.
+/// # unsafe impl Platform for Mine {
+/// #     type U32 = AtomicU32;
+/// #     type U64 = AtomicU64;
+/// #     type Ptr<T> = AtomicPtr<T>;
+/// #     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+/// #         <Native>::wait_until(word, order, done)
+/// #     }
+/// #     fn wait_until_bounded<V: Copy>(
+/// #         word: &impl Atomic<V>,
+/// #         order: Ordering,
+/// #         turns: u32,
+/// #         done: impl Fn(V) -> bool,
+/// #     ) -> V {
+/// #         <Native>::wait_until_bounded(word, order, turns, done)
+/// #     }
+/// #     fn cpu_relax(turn: u32) {
+/// #         <Native>::cpu_relax(turn);
+/// #     }
+/// #     fn fence(order: Ordering) {
+/// #         <Native>::fence(order);
+/// #     }
+/// # }
+///
+/// impl AsymFence for Mine {
+///     fn light() {}
+///     fn heavy() {}
+/// }
+/// ```
+pub unsafe trait AsymFence: Platform {
     /// The side that is done often: at best it only holds the compiler back.
     fn light();
     /// The side that is done rarely: at worst a system call that interrupts every processor.

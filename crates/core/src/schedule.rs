@@ -97,8 +97,62 @@ pub trait Sections: Platform {
 }
 
 /// Who runs.
-pub trait Schedule: Platform {
-    /// The caller.
+///
+/// # Safety
+///
+/// No two threads that are alive have the same [`thread_id`](Self::thread_id), and it is less than 2^28: locks with an
+/// owner let in again whom they name. [`processors`](Self::processors) is not 0.
+/// [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only what it has loaded from the word, with that ordering, and
+/// of which `done` holds: a spinner that sees its turn so has it.
+///
+/// ```compile_fail,E0200
+/// use nearlock_core::platform::Platform;
+/// use nearlock_core::schedule::{OwnerState, Schedule, Spin, ThreadId};
+/// # use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+/// # use nearlock_core::native::Native;
+/// # use nearlock_core::platform::Atomic;
+/// # struct Mine;
+/// # // SAFETY: is the machine's.
+/// # unsafe impl Platform for Mine {
+/// #     type U32 = AtomicU32;
+/// #     type U64 = AtomicU64;
+/// #     type Ptr<T> = AtomicPtr<T>;
+/// #     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
+/// #         <Native>::wait_until(word, order, done)
+/// #     }
+/// #     fn wait_until_bounded<V: Copy>(
+/// #         word: &impl Atomic<V>,
+/// #         order: Ordering,
+/// #         turns: u32,
+/// #         done: impl Fn(V) -> bool,
+/// #     ) -> V {
+/// #         <Native>::wait_until_bounded(word, order, turns, done)
+/// #     }
+/// #     fn cpu_relax(turn: u32) {
+/// #         <Native>::cpu_relax(turn);
+/// #     }
+/// #     fn fence(order: Ordering) {
+/// #         <Native>::fence(order);
+/// #     }
+/// # }
+///
+/// impl Schedule for Mine {
+///     fn thread_id() -> ThreadId {
+///         ThreadId::new(1).unwrap()
+///     }
+///     fn owner_state(_thread: ThreadId) -> OwnerState {
+///         OwnerState::Unknown
+///     }
+///     fn processors() -> u32 {
+///         1
+///     }
+///     fn should_give_way(_spin: &mut Spin) -> bool {
+///         true
+///     }
+/// }
+/// ```
+pub unsafe trait Schedule: Platform {
+    /// The caller. May change only while the thread ends.
     fn thread_id() -> ThreadId;
 
     /// What is known of a thread. One that has ended is as good as asleep.

@@ -188,7 +188,8 @@ impl ParkTimeout for OneThread {
 }
 
 /// Spins for [`SPINS_MAX`] turns at most.
-impl Schedule for OneThread {
+// SAFETY: whoever the test says is acting, is alone.
+unsafe impl Schedule for OneThread {
     fn thread_id() -> ThreadId {
         THREAD_ID.get()
     }
@@ -234,7 +235,8 @@ impl SharedHolds for OneThread {
 }
 
 /// Others may do something between what the thread has written and what it reads next.
-impl AsymFence for OneThread {
+// SAFETY: there is one thread.
+unsafe impl AsymFence for OneThread {
     fn light() {
         others_act();
     }

@@ -167,7 +167,8 @@ macro_rules! capabilities {
         }
 
         /// A thread is known to sleep while it does in [`Park::park`]; else it runs.
-        impl nearlock_core::schedule::Schedule for $engine {
+        // SAFETY: threads have slots, or numbers, of their own.
+        unsafe impl nearlock_core::schedule::Schedule for $engine {
             fn thread_id() -> nearlock_core::schedule::ThreadId {
                 let mut thread = Self::thread();
                 if thread.number == 0 {

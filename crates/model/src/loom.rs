@@ -291,7 +291,8 @@ impl ParkTimeout for Loom {
 
 /// A word for each thread. A light fence is a read-modify-write of one's own, a heavy one of everybody's: so a
 /// heavy one is ordered against each light one, and light ones are not against each other.
-impl AsymFence for Loom {
+// SAFETY: of a light and a heavy fence one comes first on the word that both change.
+unsafe impl AsymFence for Loom {
     #[track_caller]
     fn light() {
         if !keeps("light fence", Location::caller()) {

@@ -17,6 +17,7 @@ use nearlock_core::platform::{
 };
 use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use nearlock_core::settings::Setting;
+use nearlock_core::unwinding::without_unwinding;
 
 use crate::pause::pause_ns;
 use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
@@ -102,13 +103,17 @@ unsafe impl<W: Wait> Platform for Os<W> {
     }
 }
 
+/// Sleeps as `sleep` says. Others may refer to the thread as a waiter.
+#[inline(always)]
+fn asleep<W: Wait, R>(sleep: impl FnOnce() -> R) -> R {
+    without_unwinding(|| thread::asleep(|| W::Hooks::asleep(sleep)))
+}
+
 impl<W: Wait> Park for Os<W> {
     #[inline]
     fn park(word: &AtomicU32, expected: u32) {
-        W::before_sleep();
-        thread::asleep(|| {
-            W::Hooks::asleep(|| sys::futex_wait(word, expected, None));
-        });
+        without_unwinding(W::before_sleep);
+        asleep::<W, _>(|| sys::futex_wait(word, expected, None));
     }
     #[inline]
     fn unpark(word: *const AtomicU32, n: u32) {
@@ -118,17 +123,16 @@ impl<W: Wait> Park for Os<W> {
 
 impl<W: Wait> ParkTimeout for Os<W> {
     fn park_until(word: &AtomicU32, expected: u32, until_ns: u64) {
-        W::before_sleep();
+        without_unwinding(W::before_sleep);
         let left = Duration::from_nanos(until_ns.saturating_sub(sys::now_ns()));
-        thread::asleep(|| {
-            W::Hooks::asleep(|| sys::futex_wait(word, expected, Some(left)));
-        });
+        asleep::<W, _>(|| sys::futex_wait(word, expected, Some(left)));
     }
 }
 
 /// A thread is known to sleep while it is in [`Park::park`]; of others nothing is known, and spinning has a budget:
 /// `spin.budget-ns`.
-impl<W: Wait> Schedule for Os<W> {
+// SAFETY: a slot is one thread's at a time, and those without one have numbers of their own (`thread`).
+unsafe impl<W: Wait> Schedule for Os<W> {
     #[inline]
     fn thread_id() -> ThreadId {
         thread::id()
@@ -204,7 +208,8 @@ unsafe impl<W: Wait> Chains for Os<W> {
     }
 }
 
-impl<W: Wait> AsymFence for Os<W> {
+// SAFETY: argued in `fences`.
+unsafe impl<W: Wait> AsymFence for Os<W> {
     #[inline(always)]
     fn light() {
         fences::light();

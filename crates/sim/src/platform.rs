@@ -279,7 +279,8 @@ impl ParkTimeout for Sim {
 }
 
 /// Exact. A task that is being switched to does not run yet, and a CPU is wanted as soon as its `need_resched` is set.
-impl Schedule for Sim {
+// SAFETY: tasks have numbers of their own; a value is returned only if it was loaded, and `done` holds of it.
+unsafe impl Schedule for Sim {
     fn thread_id() -> ThreadId {
         ThreadId::new(with(|inner| inner.engine.borrow().current) + 1).expect("not 0")
     }
@@ -337,7 +338,8 @@ impl Schedule for Sim {
     }
 }
 
-impl AsymFence for Sim {
+// SAFETY: a heavy side has each processor's stores done before it goes on.
+unsafe impl AsymFence for Sim {
     fn light() {}
     fn heavy() {
         fences::heavy();

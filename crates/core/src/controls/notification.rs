@@ -19,7 +19,8 @@ impl<P: Platform> Default for LostNotification<P> {
     }
 }
 
-impl<P: Host> Condition<P> for LostNotification<P> {
+// SAFETY: waits as `NearCondvar`; what it gets wrong is what it says of a wait.
+unsafe impl<P: Host> Condition<P> for LostNotification<P> {
     unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
         // SAFETY: the caller's.
         unsafe { self.0.wait(mutex, limit) }?;

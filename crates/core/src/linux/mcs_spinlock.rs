@@ -40,7 +40,7 @@ impl<P: Platform, T: McsTuning> SpinnerQueue<P, T> {
     /// ```compile_fail,E0133
     /// # use nearlock_core::linux::mcs_spinlock::SpinnerQueue;
     /// # use nearlock_core::native::Native;
-    /// SpinnerQueue::<Native>::new().as_head(|| panic!());
+    /// SpinnerQueue::<Native>::new().as_head(|| -> u32 { panic!() });
     /// ```
     #[inline]
     pub unsafe fn as_head<R>(&self, f: impl FnOnce() -> R) -> R {

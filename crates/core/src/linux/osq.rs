@@ -126,7 +126,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     /// # use nearlock_core::linux::osq::Osq;
     /// # use nearlock_core::schedule::{Schedule, Spin};
     /// # fn f<P: Schedule + nearlock_core::platform::LocalNodes<nearlock_core::linux::osq::Node<P>>>() {
-    /// Osq::<P>::new().with_turn(P::thread_id(), &mut Spin::default(), || false, |_| panic!());
+    /// Osq::<P>::new().with_turn(P::thread_id(), &mut Spin::default(), || false, |_| -> u32 { panic!() });
     /// # }
     /// ```
     pub unsafe fn with_turn<R>(

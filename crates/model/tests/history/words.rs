@@ -105,7 +105,8 @@ impl<K: Kind> ParkTimeout for Words<K> {
     }
 }
 
-impl<K: Kind> Schedule for Words<K> {
+// SAFETY: is that of `Loom`.
+unsafe impl<K: Kind> Schedule for Words<K> {
     fn thread_id() -> ThreadId {
         Loom::thread_id()
     }

@@ -53,7 +53,36 @@ impl Wakes for All {
 }
 
 /// A condition variable of [`NearMutex`].
-pub trait Condition<P: Platform>: Default + Send + Sync + 'static {
+///
+/// # Safety
+///
+/// [`wait`](Self::wait) returns with the mutex held, whatever it returns: [`Monitor`] excludes by it. None of its
+/// functions releases the mutex otherwise.
+///
+/// ```compile_fail,E0200
+/// use nearlock_core::near::Host;
+/// use nearlock_core::near::condvar::{Unnotified, monitor::Condition};
+/// use nearlock_core::near::mutex::NearMutex;
+/// use nearlock_core::raw::RawLock;
+/// use nearlock_core::waiter::Limit;
+///
+/// #[derive(Default)]
+/// struct Releases;
+///
+/// impl<P: Host> Condition<P> for Releases {
+///     unsafe fn wait(&self, mutex: &NearMutex<P>, _limit: &Limit<'_, P>) -> Result<(), Unnotified> {
+///         unsafe { mutex.unlock(&()) };
+///         Ok(())
+///     }
+///     fn notify_one(&self) -> bool {
+///         false
+///     }
+///     fn notify_all(&self) -> usize {
+///         0
+///     }
+/// }
+/// ```
+pub unsafe trait Condition<P: Platform>: Default + Send + Sync + 'static {
     /// See [`NearCondvar::wait`].
     ///
     /// # Errors
@@ -70,7 +99,8 @@ pub trait Condition<P: Platform>: Default + Send + Sync + 'static {
     fn notify_all(&self) -> usize;
 }
 
-impl<P: Host> Condition<P> for NearCondvar<P> {
+// SAFETY: a wait ends by locking the mutex again.
+unsafe impl<P: Host> Condition<P> for NearCondvar<P> {
     unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
         // SAFETY: the caller's.
         unsafe { self.wait(mutex, limit) }
