@@ -52,6 +52,9 @@ use crate::settings::Setting;
 
 const _: () = assert!(Setting::CohortLocalPassLimit.info().max + 2 < u32::MAX as u64);
 
+/// The greatest word that a holder may leave: a part is not counted beyond, should its limit be.
+const WORD_MAX: u32 = u32::MAX - 1;
+
 /// Ticket lock above, MCS below: first come, first served on both levels. C-TKT-MCS in the literature.
 ///
 /// (At most nine tickets are drawn at a time, one for each part and one by `try_lock`: the limit of the ticket lock is out of reach.)
@@ -185,7 +188,7 @@ where
             if u64::from(holder) <= P::setting(Setting::CohortLocalPassLimit) {
                 P::count(LockEvent::LocalPass);
                 // SAFETY: as above, and somebody waits.
-                return unsafe { local.unlock_leaving(&node.local, holder + 1) };
+                return unsafe { local.unlock_leaving(&node.local, (holder + 1).min(WORD_MAX)) };
             }
             P::count(LockEvent::PassLimit);
         }
@@ -310,6 +313,24 @@ mod tests {
             assert_eq!(released::<TicketLock<OneThread>>(limit), expected, "limit {limit}");
             assert_eq!(released::<TtasLock<OneThread>>(limit), expected, "limit {limit}");
             assert_eq!(released::<TasLock<OneThread>>(limit), expected, "limit {limit}");
+        }
+    }
+
+    #[test]
+    fn words_are_counted_up_to_the_greatest_whatever_the_limit() {
+        set(Setting::CohortLocalPassLimit, u64::MAX);
+        let lock = Cohort::<OneThread, TicketLock<OneThread>, Local>::default();
+        let node = Node::default();
+        let part = &lock.parts[0].0;
+        part.waiters.store(1, Relaxed);
+        for (holder, left) in [(1, 2), (WORD_MAX - 1, WORD_MAX), (WORD_MAX, WORD_MAX)] {
+            part.word.store(holder, Relaxed);
+            // SAFETY: one thread, and unlock follows lock.
+            unsafe {
+                lock.lock(&node);
+                lock.unlock(&node);
+            }
+            assert_eq!(part.word.load(Relaxed), left);
         }
     }
 

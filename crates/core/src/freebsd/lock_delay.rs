@@ -111,7 +111,7 @@ impl LockDelay {
 
     fn next_exponential(&mut self, base: u32, max: u32) -> u32 {
         let pauses = self.delay.max(base).min(max);
-        self.delay = (pauses * 2).min(max);
+        self.delay = pauses.saturating_mul(2).min(max);
         pauses
     }
 
@@ -160,6 +160,9 @@ mod tests {
         assert_eq!(delays(Backoff::Exponential, 4), [3, 6, 10, 10]);
         set(Setting::FreebsdDelayBase, 30);
         assert_eq!(delays(Backoff::Exponential, 2), [10, 10], "the greatest counts");
+        set(Setting::FreebsdDelayBase, 1 << 31);
+        set(Setting::FreebsdDelayMax, u32::MAX.into());
+        assert_eq!(delays(Backoff::Exponential, 3), [1 << 31, u32::MAX, u32::MAX]);
     }
 
     #[test]

@@ -253,7 +253,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     /// A spell of spinning for readers, until `is_over`. What the word is then; `None` if it has not come to that.
     fn spin_for_readers(&self, mut seen: u64, pace: &mut Pace, is_over: impl Fn(u64) -> bool) -> Option<u64> {
-        pace.tries += 1;
+        pace.tries = pace.tries.saturating_add(1);
         let loops = lock_delay::loops::<P>();
         let mut paused = 0;
         while paused < loops {
@@ -266,7 +266,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 ReaderWait::PausePerReader => readers_of(seen).clamp(1, loops.into()) as u32,
             };
             pace.spinning.pause::<P>(pauses);
-            paused += pauses;
+            paused = paused.saturating_add(pauses);
             seen = self.word.load(Relaxed);
             if is_over(seen) {
                 return Some(seen);

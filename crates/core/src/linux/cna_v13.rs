@@ -113,8 +113,9 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for CnaV13<T>
     }
 }
 
+/// At least 1, whatever the setting.
 fn tick_ns<P: CnaPlatform<State<P>>>() -> u64 {
-    1_000_000_000 / P::setting(Setting::CnaV13TickHz)
+    (1_000_000_000 / P::setting(Setting::CnaV13TickHz).max(1)).max(1)
 }
 
 /// The present tick, truncated to the word that it is kept in.

@@ -137,6 +137,14 @@ fn the_threshold_is_a_setting_and_is_rounded_up_to_ticks() {
 }
 
 #[test]
+fn ticks_have_a_length_whatever_the_setting() {
+    for hz in [0, 1, 1_000_000_001, u64::MAX] {
+        testing::set(Setting::CnaV13TickHz, hz);
+        assert!(tick_ns::<OneThread>() > 0);
+    }
+}
+
+#[test]
 fn the_shuffle_reduction_is_a_setting() {
     RANDOM.set(1 << 6);
     let stage = Stage::new(&[1, 0]);

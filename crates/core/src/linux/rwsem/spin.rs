@@ -119,7 +119,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     }
 
     /// Until when to spin for readers, if at all.
-    fn reader_spin_until_ns(&self) -> Option<u64> {
+    pub(super) fn reader_spin_until_ns(&self) -> Option<u64> {
         let spin = T::READER_OWNED_SPIN?;
         let readers = (self.count.load(Relaxed) / READER).min(spin.readers_max);
         let spin_ns = readers.saturating_mul(spin.each_ns).saturating_add(spin.base_ns);

@@ -266,6 +266,18 @@ fn nobody_spins_for_readers_that_stay() {
 }
 
 #[test]
+fn spinning_for_readers_may_have_no_end() {
+    struct Endless;
+    impl RwsemTuning for Endless {
+        const READER_OWNED_SPIN: Option<ReaderSpin> =
+            Some(ReaderSpin { base_ns: u64::MAX, each_ns: u64::MAX, readers_max: u64::MAX });
+    }
+    let lock = Lock::<Endless>::new();
+    lock.count.store(3 * READER, Relaxed);
+    assert_eq!(lock.reader_spin_until_ns(), Some(u64::MAX));
+}
+
+#[test]
 fn a_writer_that_is_overdue_is_overtaken_no_more() {
     let lock = leaked(Lock::<NoSpin>::new());
     // SAFETY: the others release what they have.

@@ -146,7 +146,7 @@ impl<P: Clock + Schedule> Pace<P> {
         let left = from.wrapping_sub(now) & LOOKED_AT;
         // More than that is the past: the time has gone round.
         if from != 0 && (1..=FENCE_UNITS).contains(&left) {
-            return Err(P::now_ns() + (u64::from(left) << UNIT_SHIFT));
+            return Err(P::now_ns().saturating_add(u64::from(left) << UNIT_SHIFT));
         }
         let from = (now.wrapping_add(FENCE_UNITS) & LOOKED_AT).max(1);
         self.times.store_hint(from << FENCE_SHIFT | times & LOOKED_AT);
@@ -256,5 +256,8 @@ mod tests {
             NOW_NS.set(next_ns + 40_000_000);
             assert_eq!(pace.fence(), Ok(()), "much later");
         }
+        NOW_NS.set(u64::MAX);
+        let pace = Pace::<OneThread>::new();
+        assert_eq!((pace.fence(), pace.fence()), (Ok(()), Err(u64::MAX)), "the clock goes no further");
     }
 }

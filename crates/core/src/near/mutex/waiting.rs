@@ -285,7 +285,7 @@ impl<P: Host> NearMutex<P> {
     fn doze_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Spell {
         Self::chain(self).pace().note_retaken();
         let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
-        let turn_ns = P::now_ns() + (u64::from(left_units) << UNIT_SHIFT);
+        let turn_ns = P::now_ns().saturating_add(u64::from(left_units) << UNIT_SHIFT);
         waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
         if waiter.is_signalled() { Spell::Signalled } else { Spell::Over }
     }
