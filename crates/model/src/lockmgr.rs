@@ -170,7 +170,8 @@ fn left_by_two<T: Tuning>(name: &str, preemptions: usize) -> Model {
         // SAFETY: both shares are released below, one by a thread that knows of it from here.
         let does = |operation| unsafe { shared.lock.perform(operation, &Options::new(), NoInterlock) };
         assert_eq!([does(Operation::Shared), does(Operation::Shared)], [Ok(()); 2]);
-        shared.lock.word().fetch_or(SHARED_WAITERS, Relaxed);
+        // SAFETY: as a waiter leaves it that gives up.
+        unsafe { shared.lock.word() }.fetch_or(SHARED_WAITERS, Relaxed);
         let mut sharer = in_slot(1);
         sharer.shared_holds[SharedLock::LockMgr as usize] = 1;
         let leaving = {
@@ -213,7 +214,8 @@ fn of_deeds<E: Engine, T: Tuning>(
         let (own, others) = match first {
             Some(operation) => {
                 does(operation);
-                shared.lock.word().fetch_or(bits, Relaxed);
+                // SAFETY: as waiters leave it that give up.
+                unsafe { shared.lock.word() }.fetch_or(bits, Relaxed);
                 (None, deeds)
             }
             None => (Some(deeds[0]), &deeds[1..]),

@@ -50,6 +50,8 @@ use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::linux::rwsem::{Rwsem, RwsemTuning};
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::platform::{Park, Platform};
+#[cfg(feature = "lock_api_04")]
+use nearlock_core::unwinding::without_unwinding;
 use nearlock_core::waiter::QueueLock;
 
 pub use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
@@ -143,7 +145,8 @@ unsafe impl<L: RawTryLock<Node = ()> + Unlocked> RawMutex for Nodeless<L> {
     }
 }
 
-// SAFETY: as above.
+// SAFETY: as above. Guards of this version unlock when an acquisition panics that ends a call of `unlocked`, though
+// they do not hold the lock then: so a panic ends the process.
 #[cfg(feature = "lock_api_04")]
 unsafe impl<L: RawTryLock<Node = ()> + Unlocked> lock_api_04::RawMutex for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);
@@ -152,7 +155,7 @@ unsafe impl<L: RawTryLock<Node = ()> + Unlocked> lock_api_04::RawMutex for Nodel
     #[inline]
     fn lock(&self) {
         // SAFETY: the node is (), which any number of acquisitions may share.
-        unsafe { self.0.lock(&()) };
+        without_unwinding(|| unsafe { self.0.lock(&()) });
     }
 
     #[inline]

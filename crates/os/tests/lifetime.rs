@@ -175,7 +175,8 @@ unsafe fn is_freed_by_the_last<L: RawLock<Node = ()>>(
 #[test]
 fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
     fn is_waited_for<T: Tuning, K: Kind>(lock: &RwSx<Os, T, K>) -> bool {
-        lock.word().load(Relaxed) & WRITE_WAITERS != 0
+        // SAFETY: to look.
+        unsafe { lock.word() }.load(Relaxed) & WRITE_WAITERS != 0
     }
     /// Nothing tells: so after some looks, during which the other comes, looks, or goes to sleep.
     fn may_be_waited_for<L>(_mutex: &L) -> bool {
@@ -303,7 +304,10 @@ fn is_freed_too_early<L: RawTryLock<Node = ()>>(is_waited_for: fn(&L) -> bool) {
 #[test]
 #[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
 fn freed_by_whoever_has_been_the_last_to_lock_it() {
-    is_freed_too_early::<LinuxMutex<Os, NoSpinning, Late>>(|mutex| mutex.word().load(Relaxed) & WAITERS != 0);
+    is_freed_too_early::<LinuxMutex<Os, NoSpinning, Late>>(|mutex| {
+        // SAFETY: to look.
+        unsafe { mutex.word() }.load(Relaxed) & WAITERS != 0
+    });
 }
 
 /// The count of a semaphore, its first field (`repr(C)`).

@@ -197,8 +197,12 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     }
 
     /// The word: for tests, to look at.
+    ///
+    /// # Safety
+    ///
+    /// What is written to it is what threads that use the lock could have written.
     #[doc(hidden)]
-    pub fn word(&self) -> &P::U64 {
+    pub unsafe fn word(&self) -> &P::U64 {
         &self.word
     }
 }

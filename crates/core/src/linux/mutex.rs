@@ -118,8 +118,12 @@ impl<P: Platform, T: MutexTuning, W: WaitLock> LinuxMutex<P, T, W> {
     }
 
     /// The word: for tests, to look at.
+    ///
+    /// # Safety
+    ///
+    /// What is written to it is what threads that use the lock could have written.
     #[doc(hidden)]
-    pub fn word(&self) -> &P::U32 {
+    pub unsafe fn word(&self) -> &P::U32 {
         &self.word
     }
 }

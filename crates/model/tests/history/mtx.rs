@@ -36,8 +36,10 @@ fn mtx_weak_exchange_taken_for_a_strong_one() {
     unsafe impl RawTryLock for Trusts {
         unsafe fn try_lock(&self, _node: &()) -> bool {
             let me = Shuttle::thread_id().get() << OWNER_SHIFT;
+            // SAFETY: as the mutex does.
+            let word = unsafe { self.0.word() };
             // Ordering: Acquire, as that of the mutex.
-            self.0.word().compare_exchange_weak(0, me, Acquire, Relaxed).is_ok()
+            word.compare_exchange_weak(0, me, Acquire, Relaxed).is_ok()
         }
     }
     fn model<L: RawTryLock>() -> Model<Shuttle> {

@@ -31,8 +31,10 @@ fn comes_again<T: Tuning>() -> Model {
             let shared = shared.clone();
             Loom::spawn(spinning, move || shared.section())
         };
-        Loom::wait_until(shared.lock.word(), Relaxed, |word| word & (SPINNER | WRITE_WAITERS) != 0);
-        let spins = shared.lock.word().load_hint() & SPINNER != 0;
+        // SAFETY: to look.
+        let word = unsafe { shared.lock.word() };
+        Loom::wait_until(word, Relaxed, |word| word & (SPINNER | WRITE_WAITERS) != 0);
+        let spins = word.load_hint() & SPINNER != 0;
         // SAFETY: taken above.
         unsafe { shared.lock.unlock_shared(&()) };
         let is_behind = shared.shared_section() == 1;
@@ -103,8 +105,10 @@ unsafe impl<V: Leave> RawRwLock for Leaving<V> {
         unsafe { self.0.try_lock_shared(node) }
     }
     unsafe fn unlock_shared(&self, node: &()) {
-        let seen = self.0.word().load(Relaxed);
-        if seen & WAITERS == 0 && V::leave(self.0.word(), seen) {
+        // SAFETY: none, as above.
+        let word = unsafe { self.0.word() };
+        let seen = word.load(Relaxed);
+        if seen & WAITERS == 0 && V::leave(word, seen) {
             return Loom::with_shared_holds(SharedLock::Rw, |holds| holds.set(holds.get() - 1));
         }
         // SAFETY: as above.

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use nearlock_core::near::condvar::{NearCondvar, Unnotified};
+use nearlock_core::schedule::Sections;
+use nearlock_core::unwinding::without_unwinding;
 use nearlock_core::waiter::{GaveUp, Limit};
 use nearlock_os::Os;
 
@@ -41,6 +43,7 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// # Panics
 ///
 /// All that wait at the same time must have the same mutex: a wait with another one panics, and still has its mutex then.
+/// With debug assertions, so does a wait in the section of a spin lock of `freebsd`.
 ///
 /// ```
 /// use nearlock::{Condvar, Mutex};
@@ -79,8 +82,11 @@ impl RawCondvar {
     ///
     /// Safety: the caller holds the mutex.
     unsafe fn wait_within(&self, mutex: &RawMutex, limit: &Limit<'_, Os>) -> Result<(), GaveUp> {
+        debug_assert!(<Os>::section_depth() == 0, "waits in the section of a spin lock");
+        // A panic after the release would let the guard unlock a mutex that another thread holds.
         // SAFETY: the caller's.
-        match unsafe { self.0.wait(&mutex.0, limit) } {
+        let result = without_unwinding(|| unsafe { self.0.wait(&mutex.0, limit) });
+        match result {
             Ok(()) => Ok(()),
             Err(Unnotified::GaveUp(why)) => Err(why),
             Err(Unnotified::OtherMutex) => {

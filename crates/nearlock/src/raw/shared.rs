@@ -1,6 +1,8 @@
 //! Locks with readers as those of `lock_api`.
 
 use nearlock_core::raw::RawRwLock;
+#[cfg(feature = "lock_api_04")]
+use nearlock_core::unwinding::without_unwinding;
 
 use super::{Nodeless, Unlocked};
 use crate::lock_api::{self, GuardNoSend};
@@ -72,7 +74,7 @@ unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api::RawRwLockDowngrade for
     }
 }
 
-// SAFETY: as for version 0.5.
+// SAFETY: as for version 0.5. A panic in an acquisition ends the process, as in the mutexes of this version.
 #[cfg(feature = "lock_api_04")]
 unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api_04::RawRwLock for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);
@@ -81,7 +83,7 @@ unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api_04::RawRwLock for Nodel
     #[inline]
     fn lock_shared(&self) {
         // SAFETY: as for version 0.5; so below.
-        unsafe { self.0.lock_shared(&()) };
+        without_unwinding(|| unsafe { self.0.lock_shared(&()) });
     }
 
     #[inline]
@@ -99,7 +101,7 @@ unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api_04::RawRwLock for Nodel
     #[inline]
     fn lock_exclusive(&self) {
         // SAFETY: as above.
-        unsafe { self.0.lock(&()) };
+        without_unwinding(|| unsafe { self.0.lock(&()) });
     }
 
     #[inline]

@@ -27,7 +27,9 @@ fn forgets_the_reader<T: Tuning>(
     let lock = leaked::<T, SxKind>();
     holder(lock);
     let reader = sleeper_at(lock, Queue::Shared);
-    lock.word().fetch_or(WRITE_WAITERS | READ_WAITERS, core::sync::atomic::Ordering::Relaxed);
+    // SAFETY: a writer and a reader wait, of whom the writer gives up.
+    let word = unsafe { lock.word() };
+    word.fetch_or(WRITE_WAITERS | READ_WAITERS, core::sync::atomic::Ordering::Relaxed);
     release(lock);
     (!is_awake(reader), lock.now())
 }

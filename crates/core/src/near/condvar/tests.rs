@@ -5,7 +5,10 @@ use std::vec::Vec;
 use super::*;
 use crate::events::LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
 use crate::raw::RawTryLock;
-use crate::testing::{HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, events_of, meanwhile, others_are_done};
+use crate::schedule::Sections;
+use crate::testing::{
+    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, events_of, meanwhile, mistake, others_are_done,
+};
 use crate::waiter::Cancellation;
 
 type Condvar = NearCondvar<OneThread>;
@@ -43,6 +46,20 @@ fn nobody_is_notified_where_nobody_waits() {
     let condvar = Condvar::new();
     assert!(!condvar.notify_one());
     assert_eq!(condvar.notify_all(), 0);
+}
+
+#[test]
+fn a_wait_in_the_section_of_a_spin_lock_is_found_before_the_mutex_is_released() {
+    let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
+    lock(mutex);
+    OneThread::enter_section();
+    let limit = Limit::until(0);
+    mistake("waits in the section of a spin lock", || {
+        // SAFETY: held.
+        _ = unsafe { condvar.wait(mutex, &limit) };
+    });
+    OneThread::leave_section();
+    assert!(mutex.is_locked() && !condvar.has_waiters());
 }
 
 /// The chances of others during a wait: it has released the mutex, and passes the light side of the fence; it sleeps.
