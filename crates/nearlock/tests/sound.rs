@@ -4,15 +4,12 @@
 //! What no program can do any more because it does not compile is shown beside the traits, by `compile_fail`.
 #![forbid(unsafe_code)]
 
-mod helpers;
-
 use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 use std::{env, mem, thread};
 
-use nearlock::Condvar;
 use nearlock::lock_api::{Mutex, RawMutex, RawRwLock, RwLock};
 use nearlock::raw::{Nodeless, Pooled};
 use nearlock_core::classic::mcs::McsLock;
@@ -36,6 +33,7 @@ use nearlock_core::linux::rwsem::{ReaderSpin, Rwsem, RwsemTuning};
 use nearlock_core::lockstat::{Hooks, Unwatched};
 use nearlock_core::native::Wait;
 use nearlock_core::tuning::WordAccess;
+use nearlock_core::waiter::QueueLock;
 use nearlock_os::Os;
 
 /// A choice among all: which values a program gives the switches of a lock.
@@ -74,7 +72,6 @@ impl<const CHOICE: u64> CnaTuning for Any<CHOICE> {
 
 impl<const CHOICE: u64> TtasTuning for Any<CHOICE> {
     const PRE_READ: bool = Self::is(1);
-    const BACKOFF_MAX: u32 = if Self::is(2) { 64 } else { 0 };
 }
 
 impl<const CHOICE: u64> MutexTuning for Any<CHOICE> {
@@ -253,10 +250,10 @@ macro_rules! some_of_each {
 #[cfg_attr(miri, ignore = "by the clock")]
 fn the_switches_of_the_other_mutexes_exclude() {
     fn with_spinners<S: Spinners<Os>, const CHOICE: u64>() {
-        excludes::<Nodeless<CounterMutex<Os, S, Any<CHOICE>, TtasLock<Os>>>>();
+        excludes::<Nodeless<CounterMutex<Os, S, Any<CHOICE>, QueueLock<Os>>>>();
     }
     fn exclude<const CHOICE: u64>() {
-        excludes::<Nodeless<LinuxMutex<Os, Any<CHOICE>, TtasLock<Os>>>>();
+        excludes::<Nodeless<LinuxMutex<Os, Any<CHOICE>, QueueLock<Os>>>>();
         excludes::<Nodeless<Mtx<Os, Any<CHOICE>>>>();
         excludes::<Nodeless<SpinMtx<Os, Any<CHOICE>>>>();
         match CHOICE % 4 {
@@ -282,7 +279,7 @@ fn the_switches_of_a_ttas_lock_exclude() {
 #[cfg_attr(miri, ignore = "by the clock")]
 fn the_switches_of_locks_with_readers_exclude() {
     fn exclude<const CHOICE: u64>() {
-        writers_exclude::<Nodeless<Rwsem<Os, Any<CHOICE>, TtasLock<Os>>>>();
+        writers_exclude::<Nodeless<Rwsem<Os, Any<CHOICE>, QueueLock<Os>>>>();
         writers_exclude::<Nodeless<Rw<Os, Any<CHOICE>>>>();
         writers_exclude::<Nodeless<Sx<Os, Any<CHOICE>>>>();
     }
@@ -358,7 +355,7 @@ impl Hooks for WhereAsleep {
 /// By the queue's node on the stack of one who waits.
 type Queued<W> = Pooled<McsLock<Os<W>>>;
 /// By the waiter's record there.
-type Sleeping<W> = Nodeless<LinuxMutex<Os<W>, Any<0>, TtasLock<Os<W>>>>;
+type Sleeping<W> = Nodeless<LinuxMutex<Os<W>, Any<0>, QueueLock<Os<W>>>>;
 
 #[test]
 #[cfg_attr(miri, ignore = "starts a process")]
@@ -415,26 +412,5 @@ fn a_guard_that_is_not_given_its_mutex_back_ends_the_process() {
             });
         };
         assert!(catch_unwind(AssertUnwindSafe(unlocked)).is_err());
-    });
-}
-
-/// What panics in a wait for a condition, panics before the mutex is released: the guard unlocks it.
-#[test]
-fn a_wait_that_is_a_mistake_keeps_the_mutex() {
-    let (mutex, condvar, spin) =
-        (nearlock::Mutex::new(false), Condvar::new(), nearlock::freebsd::SpinMtx::new(()));
-    let _section = spin.lock();
-    let mut guard = mutex.lock();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            *mutex.lock() = true;
-            // For longer than the wait takes.
-            thread::sleep(Duration::from_millis(50));
-        });
-        helpers::mistake("waits in the section of a spin lock", || {
-            condvar.wait_for(&mut guard, Duration::from_millis(20));
-        });
-        assert!(!*guard, "another has had the mutex");
-        drop(guard);
     });
 }

@@ -163,9 +163,10 @@ impl<P: Host> NearCondvar<P> {
     ///
     /// # Panics
     ///
-    /// With debug assertions, in the section of a spin lock; before it releases the mutex.
+    /// With debug assertions, in the section of a spin lock, where the platform knows that for sure; before it releases
+    /// the mutex.
     pub unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
-        debug_assert!(P::section_depth() == 0, "waits in the section of a spin lock");
+        P::assert_may_sleep();
         P::with_record(|waiter: &Waiter<P>| {
             limit.watch(waiter, || {
                 // SAFETY: fresh; it stays until it has the mutex again.

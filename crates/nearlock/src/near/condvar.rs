@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use nearlock_core::near::condvar::{NearCondvar, Unnotified};
-use nearlock_core::schedule::Sections;
 use nearlock_core::unwinding::without_unwinding;
 use nearlock_core::waiter::{GaveUp, Limit};
 use nearlock_os::Os;
@@ -82,7 +81,6 @@ impl RawCondvar {
     ///
     /// Safety: the caller holds the mutex.
     unsafe fn wait_within(&self, mutex: &RawMutex, limit: &Limit<'_, Os>) -> Result<(), GaveUp> {
-        debug_assert!(<Os>::section_depth() == 0, "waits in the section of a spin lock");
         // A panic after the release would let the guard unlock a mutex that another thread holds.
         // SAFETY: the caller's.
         let result = without_unwinding(|| unsafe { self.0.wait(&mutex.0, limit) });

@@ -54,7 +54,7 @@ fn a_wait_in_the_section_of_a_spin_lock_is_found_before_the_mutex_is_released() 
     lock(mutex);
     OneThread::enter_section();
     let limit = Limit::until(0);
-    mistake("waits in the section of a spin lock", || {
+    mistake("sleeps in the section of a spin lock", || {
         // SAFETY: held.
         _ = unsafe { condvar.wait(mutex, &limit) };
     });
