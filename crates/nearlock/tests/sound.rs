@@ -173,7 +173,7 @@ impl Section {
         self.intruders.fetch_add(self.is_busy.load(Relaxed).into(), Relaxed);
     }
 
-    fn is_exclusive(self, what: &str) {
+    fn assert_exclusive(self, what: &str) {
         assert_eq!(self.intruders.into_inner(), 0, "{what}: came while another was in the section");
     }
 }
@@ -195,7 +195,7 @@ fn excludes<R: RawMutex + Sync>() {
         let _guard = mutex.lock();
         section.pass(number);
     });
-    section.is_exclusive(std::any::type_name::<R>());
+    section.assert_exclusive(std::any::type_name::<R>());
 }
 
 fn writers_exclude<R: RawRwLock + Sync>() {
@@ -213,7 +213,7 @@ fn writers_exclude<R: RawRwLock + Sync>() {
             section.pass(number);
         }
     });
-    section.is_exclusive(std::any::type_name::<R>());
+    section.assert_exclusive(std::any::type_name::<R>());
 }
 
 /// Tries `$with` for each of the choices that are named.
