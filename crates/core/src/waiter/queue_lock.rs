@@ -27,7 +27,7 @@
 //! performance of spin lock alternatives for shared-memory multiprocessors", IEEE TPDS 1(1), 1990.
 //! The errand: own.
 
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::WaitLock;
 use crate::events::LockEvent;
@@ -110,9 +110,9 @@ impl<P: Platform> QueueLock<P> {
                 FREE => (HELD, TakenOrLeft::Taken),
                 held => (held | ERRAND, TakenOrLeft::ErrandLeft),
             };
-            // Ordering: AcqRel. Acquire, pairs with the Release in `release`, if the lock is taken. Release, pairs
-            // with the Acquire in `release`, if an errand is left: what comes before it is visible to the
-            // holder that does it. Relaxed on failure, where the value is only tried again.
+            // Ordering: AcqRel. Acquire, pairs with the Release in `release`, if the lock is taken; and with the Release
+            // here of a thread that has left an errand. Release, if an errand is left: what comes before it is visible to
+            // the thread that does it. Relaxed on failure, where the value is only tried again.
             match self.word.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => return outcome,
                 Err(now) => seen = now,
@@ -168,10 +168,10 @@ impl<P: Park> QueueLock<P> {
     #[inline]
     pub(super) fn release(&self) -> Released {
         let word = &raw const self.word;
-        // Ordering: AcqRel. Release, pairs with the Acquires in `take`, `acquire_slow` and
-        // `take_or_leave_errand`: our section happens before the next. Acquire, pairs with the Release in
-        // `take_or_leave_errand`: we see why an errand was left.
-        let seen = self.word.swap(FREE, AcqRel);
+        // Ordering: Release, pairs with the Acquires in `take`, `acquire_slow` and `take_or_leave_errand`: our section
+        // happens before the next. Not Acquire: if an errand was left, the thread that does it takes the lock again by
+        // `take_or_leave_errand`, and this swap continues the release sequence of the one that has left it.
+        let seen = self.word.swap(FREE, Release);
         if seen != HELD { Self::after_release(word, seen) } else { Released::Quiet }
     }
 
