@@ -1,10 +1,12 @@
 //! How long a real-time thread waits for mutexes that no other thread uses:
 //! `cargo bench -p nearlock --bench realtime`.
 //!
-//! Four threads of normal priority contend for one mutex, and a thread of the policy `SCHED_FIFO` locks and unlocks others, all on one
-//! processor. The mutexes have nothing in common but their chain, whose lock is held, now and then, by a thread that the
-//! real-time thread has preempted. If it spun for that lock, it would do so until the kernel throttles it (for about a second). The
-//! exit status is 1 if the longest lock and unlock of `nearlock::Mutex` is not below [`GATE`] in any run.
+//! Four threads of normal priority contend for one mutex, and a thread of the policy `SCHED_FIFO`
+//! locks and unlocks others, all on one processor. The mutexes have nothing in common but their
+//! chain, whose lock is held, now and then, by a thread that the real-time thread has preempted. If
+//! it spun for that lock, it would do so until the kernel throttles it (for about a second). The
+//! exit status is 1 if the longest lock and unlock of `nearlock::Mutex` stays above 1 ms in all
+//! runs.
 
 mod support;
 
@@ -23,16 +25,19 @@ mod pinned {
     /// Of each mutex, taking turns.
     const RUNS: usize = 3;
     const RUN: Duration = Duration::from_secs(5);
-    /// A run ends early when it has found this: it says enough, and the machine has been stalled for as long.
+    /// A run ends early when it has found this: it says enough, and the machine has been stalled
+    /// for as long.
     const HOPELESS: Duration = Duration::from_millis(100);
-    /// Far above a preemption by the host of a virtual machine, in the best of some runs, and far below a time slice.
+    /// Far above a preemption by the host of a virtual machine, in the best of some runs, and far
+    /// below a time slice.
     const GATE: Duration = Duration::from_millis(1);
 
     /// Threads that contend for the first mutex.
     const CONTENDERS: usize = 4;
     /// They give up after this, so that they often enter and leave the chain.
     const PATIENCE: Duration = Duration::from_micros(120);
-    /// Between two rounds of the real-time thread, which is asleep for as long. It preempts another thread when it wakes up.
+    /// Between two rounds of the real-time thread, which is asleep for as long. It preempts another
+    /// thread when it wakes up.
     const SLEEP: Duration = Duration::from_micros(60);
 
     /// Of which there are enough to find some that share a chain.
@@ -40,8 +45,9 @@ mod pinned {
     /// Locked in each round.
     const NEIGHBOURS: usize = 8;
 
-    /// The chain of a mutex at this address: the hash of `chains.rs` of `nearlock-os`, with 256 chains. parking_lot takes fewer
-    /// of the same bits, as its table has fewer buckets for so few threads; so mutexes of one chain have one bucket there.
+    /// The chain of a mutex at this address: the hash of `chains.rs` of `nearlock-os`, with 256
+    /// chains. parking_lot takes fewer of the same bits, as its table has fewer buckets for so few
+    /// threads; so mutexes of one chain have one bucket there.
     fn chain(address: usize) -> u64 {
         (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - 8)
     }

@@ -1,9 +1,10 @@
 //! What the first lock and release of a process cost, with threads running:
 //! `cargo bench -p nearlock --bench startup`.
 //!
-//! Each start is a process of its own, which has other threads asleep when its main thread locks a mutex for the first
-//! time. The kernel takes milliseconds to register such a process for membarrier; so the library does that before
-//! `main`. The exit status is 1 if the median of `nearlock::Mutex` is not below [`GATE_NS`].
+//! Each start is a process of its own, which has other threads asleep when its main thread locks a
+//! mutex for the first time. The kernel takes milliseconds to register such a process for
+//! membarrier; so the library does that before `main`. The exit status is 1 if the median of
+//! `nearlock::Mutex` is not below [`GATE_NS`].
 
 mod support;
 
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 const STARTS: usize = 20;
 /// Threads beside the main thread.
 const THREADS: usize = 16;
-/// Far above what the first lock takes, and far below a registration of a process with threads (8 to 18 ms).
+/// Far above what the first lock takes, and far below a registration of a process with threads (8
+/// to 18 ms).
 const GATE_NS: u64 = 20_000;
 
 /// What a child process gets as its first argument, with the name of a mutex.

@@ -34,7 +34,8 @@ mod parts {
     static SIGNALS: AtomicU64 = AtomicU64::new(0);
 
     fn current() -> &'static Cancellation {
-        // SAFETY: `Timer::start` has stored a reference that is always valid, as all that follow it.
+        // SAFETY: `Timer::start` has stored a reference that is always valid, as all that follow
+        // it.
         unsafe { &*CURRENT.load(SeqCst) }
     }
 
@@ -107,8 +108,9 @@ mod parts {
             Instant::now() < self.end || self.cancelled.load(SeqCst) == 0
         }
 
-        /// A wait by `by` was cancelled. After some, a fresh one takes its place, while there are any. Every one
-        /// that waits were by has been cancelled then; and the last one is, while threads are left.
+        /// A wait by `by` was cancelled. After some, a fresh one takes its place, while there are
+        /// any. Every one that waits were by has been cancelled then; and the last one is, while
+        /// threads are left.
         fn count_cancelled(&self, by: &Cancellation) {
             assert!(by.is_cancelled(), "a wait was cancelled by nothing");
             let cancelled = self.cancelled.fetch_add(1, SeqCst) + 1;
@@ -217,7 +219,8 @@ mod parts {
         }
     }
 
-    /// The handler interrupts threads that allocate, and that wait for a mutex without a cancellation.
+    /// The handler interrupts threads that allocate, and that wait for a mutex without a
+    /// cancellation.
     pub fn interrupts_others() {
         let _watchdog = Watchdog::new("a handler that cancels waits for the allocator, or for a mutex");
         const THREADS: u64 = 5;
@@ -243,7 +246,8 @@ mod parts {
                 mask(libc::SIG_BLOCK);
             };
             let crowd: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
-            // Whoever is left may wait by the current cancellation, with nothing else to end that.
+            // A thread that is left may wait by the current cancellation, which nothing else
+            // cancels then.
             while !crowd.iter().all(|thread| thread.is_finished()) {
                 thread::sleep(Duration::from_millis(1));
                 if !rounds.go_on() {

@@ -101,7 +101,8 @@ extern "C" fn have_a_slot(_: *mut c_void) -> *mut c_void {
 
 /// A thread with its stack there. `None` if the system has no more threads.
 fn start(stack: *mut c_void) -> Option<libc::pthread_t> {
-    // SAFETY: the attributes are initialised, the stack is used by this thread only, and the mapping stays.
+    // SAFETY: the attributes are initialised, the stack is used by this thread only, and the
+    // mapping stays.
     unsafe {
         let mut attributes = std::mem::zeroed();
         assert_eq!(libc::pthread_attr_init(&raw mut attributes), 0);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Whether `cargo bench` runs this, or whoever passes `--bench`. If not, a line says what does.
+/// Whether this is run by `cargo bench`, which passes `--bench`. If not, a line says what does.
 pub fn is_asked_for(command: &str) -> bool {
     let is_asked = std::env::args().any(|argument| argument == "--bench");
     if !is_asked {
