@@ -33,13 +33,26 @@ static AT_START: extern "C" fn() = {
     at_start
 };
 
+/// Has the system call this when the library is unloaded, or the process ends: threads that end later would call what is not there any more.
+/// (The C library itself takes the handler of `fork` off the list.)
+#[cfg(all(target_os = "linux", not(miri)))]
+#[used]
+// SAFETY: as above, of functions that are called at the end.
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = {
+    extern "C" fn at_end() {
+        sys::delete_exit_key();
+    }
+    at_end
+};
+
 /// Does it, unless it has been done.
 #[cold]
 #[inline(never)]
 pub fn begin() {
-    // A reference to the entry, so that a linker that takes from an archive what is referred to takes it.
+    // References to the entries, so that a linker that takes from an archive what is referred to takes them.
     #[cfg(all(target_os = "linux", not(miri)))]
-    core::hint::black_box(&AT_START);
+    core::hint::black_box((&AT_START, &AT_END));
     // Relaxed: a second call does what the first is about to do, or does nothing.
     if BEGUN.swap(true, Relaxed) {
         return;

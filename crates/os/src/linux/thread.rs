@@ -59,6 +59,15 @@ pub fn exit_key(at_exit: AtExit) -> Option<libc::pthread_key_t> {
     }
 }
 
+/// Gives the key up, before its destructor is unloaded. Threads that end later do not call it.
+pub fn delete_exit_key() {
+    // Relaxed: a key is a number.
+    if let Some(key) = EXIT_KEY.swap(0, Relaxed).checked_sub(1) {
+        // SAFETY: made by `exit_key`, and given up once.
+        unsafe { libc::pthread_key_delete(key) };
+    }
+}
+
 /// Has the key's destructor called at the end of the calling thread, after the destructors of thread-local data. False if that
 /// cannot be. What a destructor of thread-specific data asks for is done in one of the next rounds, of which the C library
 /// has four (`PTHREAD_DESTRUCTOR_ITERATIONS`), so in the last one it is not done.

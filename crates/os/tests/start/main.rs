@@ -68,9 +68,9 @@ fn a_binary_is_registered_before_main() {
 }
 
 #[test]
-fn a_shared_object_registers_when_it_is_loaded() {
+fn a_shared_object_registers_when_it_is_loaded_and_leaves_nothing_behind() {
     if is_known() {
-        let said = said_by_program("shared", &["-ldl"], &[&library("liblinked.so")]);
+        let said = said_by_program("shared", &["-ldl", "-lpthread"], &[&library("liblinked.so")]);
         assert_eq!(said, "0 1\n");
     }
 }
