@@ -109,6 +109,16 @@ unlocked! {
 /// if there are readers.
 ///
 /// See the [module](self) for an example.
+///
+/// The lock must be [`Unlocked`]. Locks that are broken on purpose are not:
+///
+/// ```compile_fail,E0277
+/// use nearlock::raw::Nodeless;
+/// use nearlock_core::controls::Busted;
+/// use nearlock_os::Os;
+///
+/// let broken = nearlock::lock_api::Mutex::<Nodeless<Busted<Os>>, _>::new(1);
+/// ```
 #[derive(Default)]
 #[repr(transparent)]
 pub struct Nodeless<L>(pub(crate) L);

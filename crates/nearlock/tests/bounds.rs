@@ -87,4 +87,7 @@ assert_impl_all!(nearlock::classic::RawMcsLock: Unlocked);
 assert_not_impl_any!(nearlock::classic::RawHmcsLock: Unlocked);
 // With a ticket lock for its queue a mutex would exclude 2^16 threads at most.
 assert_not_impl_any!(nearlock_core::linux::counter_mutex::CounterMutex<nearlock_os::Os>: Unlocked);
+// Broken on purpose, and a monitor whose conditions a program brings.
+assert_not_impl_any!(nearlock_core::controls::Busted<nearlock_os::Os>: Unlocked);
+assert_not_impl_any!(nearlock_core::near::condvar::monitor::Monitor<nearlock_os::Os>: Unlocked);
 assert_not_impl_any!(PooledNode<nearlock::classic::RawMcsLock>: Send, Clone, Default);

@@ -4,6 +4,7 @@
 //! What no program can do any more because it does not compile is shown beside the traits, by `compile_fail`.
 #![forbid(unsafe_code)]
 
+use std::hint::spin_loop;
 use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -145,10 +146,10 @@ impl<const CHOICE: u64> Tuning for Any<CHOICE> {
         if Self::is(9216) { StaleBits::SeenByAll } else { StaleBits::SeenByWriters };
 }
 
-const THREADS: u64 = 4;
+const THREADS: u64 = 3;
 
 /// For how long each combination is tried.
-const TRIED_FOR: Duration = Duration::from_millis(10);
+const TRIED_FOR: Duration = Duration::from_millis(20);
 
 /// Whether somebody is in a section, and how often somebody else has come.
 #[derive(Default)]
@@ -158,13 +159,12 @@ struct Section {
 }
 
 impl Section {
-    /// A section that is held across a change of threads now and then, for others to come.
+    /// A section of varying length, in which the processor is given away for others to come.
     fn pass(&self, number: u64) {
         let was_busy = self.is_busy.swap(true, Relaxed);
-        self.intruders.fetch_add(u64::from(was_busy), Relaxed);
-        if number.is_multiple_of(16) {
-            thread::yield_now();
-        }
+        self.intruders.fetch_add(was_busy.into(), Relaxed);
+        thread::yield_now();
+        (0..number % 64).for_each(|_| spin_loop());
         self.is_busy.store(false, Relaxed);
     }
 
@@ -204,9 +204,7 @@ fn writers_exclude<R: RawRwLock + Sync>() {
         if number.is_multiple_of(3) {
             let _guard = lock.read();
             section.look();
-            if number.is_multiple_of(16) {
-                thread::yield_now();
-            }
+            thread::yield_now();
             section.look();
         } else {
             let _guard = lock.write();
