@@ -416,31 +416,6 @@ mod tests {
         });
     }
 
-    /// It may be nowhere in memory. Fails where the processor can watch a line.
-    #[test]
-    fn a_word_of_no_size_is_not_watched() {
-        struct Nothing;
-        impl Atomic<bool> for Nothing {
-            const ZERO: Self = Self;
-            fn new(_v: bool) -> Self {
-                Self
-            }
-            fn load(&self, _order: Ordering) -> bool {
-                true
-            }
-            fn store(&self, _v: bool, _order: Ordering) {}
-            fn swap(&self, v: bool, _order: Ordering) -> bool {
-                v
-            }
-            fn compare_exchange(&self, _: bool, v: bool, _: Ordering, _: Ordering) -> Result<bool, bool> {
-                Err(v)
-            }
-        }
-        let looks = std::cell::Cell::new(0);
-        let is_seen = |v| v && looks.replace(looks.get() + 1) == 3;
-        assert!(Native::<Spin>::wait_until(&*std::boxed::Box::new(Nothing), Relaxed, is_seen));
-    }
-
     /// Dekker's pattern. One run says little; Miri makes the loads old on purpose, and does so with many seeds.
     #[test]
     fn of_two_sides_of_a_fence_one_sees_the_other() {

@@ -112,7 +112,7 @@ unlocked! {
 ///
 /// The lock must be [`Unlocked`]. Locks that are broken on purpose are not:
 ///
-/// ```compile_fail,E0277
+/// ```compile_fail,E0599
 /// use nearlock::raw::Nodeless;
 /// use nearlock_core::controls::Busted;
 /// use nearlock_os::Os;

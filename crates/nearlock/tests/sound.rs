@@ -7,7 +7,7 @@
 use std::hint::spin_loop;
 use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, mem, thread};
 
@@ -32,7 +32,8 @@ use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning, Spinning};
 use nearlock_core::linux::qspinlock::{Fifo, QSpinLock, QSpinTuning, Stealing};
 use nearlock_core::linux::rwsem::{ReaderSpin, Rwsem, RwsemTuning};
 use nearlock_core::lockstat::{Hooks, Unwatched};
-use nearlock_core::native::Wait;
+use nearlock_core::native::{Native, Spin, Wait};
+use nearlock_core::platform::{Atomic, Platform};
 use nearlock_core::tuning::WordAccess;
 use nearlock_core::waiter::QueueLock;
 use nearlock_os::Os;
@@ -406,9 +407,35 @@ fn a_guard_that_is_not_given_its_mutex_back_ends_the_process() {
         let unlocked = || {
             let mut guard = mutex.lock();
             lock_api_04::MutexGuard::unlocked(&mut guard, || {
-                helpers::elsewhere(|| mem::forget(mutex.lock()))
+                thread::scope(|scope| scope.spawn(|| mem::forget(mutex.lock())).join().unwrap())
             });
         };
         assert!(catch_unwind(AssertUnwindSafe(unlocked)).is_err());
     });
+}
+
+/// A program may wait for a word of its own, which may have no size and be nowhere in memory. It fails where
+/// the processor can watch a line (aarch64).
+#[test]
+fn a_word_of_no_size_is_not_watched() {
+    struct Nothing;
+    impl Atomic<bool> for Nothing {
+        const ZERO: Self = Self;
+        fn new(_v: bool) -> Self {
+            Self
+        }
+        fn load(&self, _order: Ordering) -> bool {
+            true
+        }
+        fn store(&self, _v: bool, _order: Ordering) {}
+        fn swap(&self, v: bool, _order: Ordering) -> bool {
+            v
+        }
+        fn compare_exchange(&self, _: bool, v: bool, _: Ordering, _: Ordering) -> Result<bool, bool> {
+            Err(v)
+        }
+    }
+    let looks = AtomicU64::new(0);
+    let is_seen = |v| v && looks.fetch_add(1, Relaxed) == 3;
+    assert!(Native::<Spin>::wait_until(&*Box::new(Nothing), Relaxed, is_seen));
 }

@@ -168,8 +168,7 @@ fn leave_loop() {
     }
 }
 
-// SAFETY: the engine gives each access one moment at which it reads and writes memory, in an order that each
-// thread's loads and stores keep (total store order).
+// SAFETY: the engine has each access read and write memory at one moment, in total store order.
 unsafe impl Platform for Sim {
     type U32 = Word<u32>;
     type U64 = Word<u64>;
@@ -474,8 +473,7 @@ fn count_nodes(slot: u32, lent: u32) {
     }
 }
 
-// SAFETY: a set of nodes is lent to one task at a time, from its first node in use to the last that it gives back; and
-// `depth` counts those that are in use.
+// SAFETY: a set of nodes is lent to one task at a time, and `depth` counts those that are in use.
 unsafe impl<N: ZeroNode> LocalNodes<N> for Sim {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
         let (had, level) = with(|inner| inner.task(|task| (task.nodes, task.depth)));

@@ -123,9 +123,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     /// this queue.
     ///
     /// ```compile_fail,E0133
-    /// # use nearlock_core::linux::osq::Osq;
-    /// # use nearlock_core::schedule::{Schedule, Spin};
-    /// # fn f<P: Schedule + nearlock_core::platform::LocalNodes<nearlock_core::linux::osq::Node<P>>>() {
+    /// # use nearlock_core::{linux::osq::{Node, Osq}, platform::*, schedule::{Schedule, Spin}};
+    /// # fn f<P: Schedule + ParkTimeout + LocalNodes<Node<P>>>() {
     /// Osq::<P>::new().with_turn(P::thread_id(), &mut Spin::default(), || false, |_| -> u32 { panic!() });
     /// # }
     /// ```

@@ -42,7 +42,6 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// # Panics
 ///
 /// All that wait at the same time must have the same mutex: a wait with another one panics, and still has its mutex then.
-/// With debug assertions, so does a wait in the section of a spin lock of `freebsd`.
 ///
 /// ```
 /// use nearlock::{Condvar, Mutex};
