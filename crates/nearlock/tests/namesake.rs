@@ -26,7 +26,8 @@ fn until_one_is_called(name: ThreadId, act: impl Fn() + Sync) {
     let mut is_asked = true;
     for _ in 0..TRIES {
         // Another process may get the id that is asked for.
-        is_asked &= fs::write("/proc/sys/kernel/ns_last_pid", (name.get() - 1).to_string()).is_ok();
+        is_asked &=
+            !cfg!(miri) && fs::write("/proc/sys/kernel/ns_last_pid", (name.get() - 1).to_string()).is_ok();
         let is_namesake = elsewhere(|| {
             act();
             thread_id() == name

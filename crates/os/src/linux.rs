@@ -80,16 +80,18 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) ->
     let timeout = timeout.and_then(|timeout| {
         Some(KernelTime { s: timeout.as_secs().try_into().ok()?, ns: timeout.subsec_nanos() as c_long })
     });
+    // The C library's type for it, by which the interpreter knows the argument.
+    let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref).cast::<libc::timespec>();
     // SAFETY:
     // * the word is a live, aligned 32-bit word;
-    // * the timeout is null or a live time of the kernel's layout.
+    // * the limit is null or a live time of the kernel's layout.
     let result = unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
             expected,
-            timeout.as_ref().map_or(ptr::null(), ptr::from_ref),
+            limit,
         )
     };
     if result == 0 {
