@@ -50,7 +50,8 @@
 //! returns; of a [`LockMgr`] it is [`LockError::Deadlock`], or a panic where there is no error to return. What the kernel returns as an error
 //! is one with and without them.
 //!
-//! A thread must not keep a guard in its thread-local data: it may have another name by the time that these are destroyed.
+//! A thread may keep a guard in its thread-local data, and lock while these are destroyed: it has
+//! the same name to its end.
 
 mod checked;
 mod error;

@@ -13,8 +13,10 @@ use std::thread;
 use std::time::Instant;
 
 use nearlock::Mutex;
-use nearlock::freebsd::{Mtx, Ownership, RecursiveMtx};
+use nearlock::freebsd::{Mtx, MtxGuard, Ownership, RecursiveGuard, RecursiveMtx};
 use nearlock::process::{register_thread, thread_slots};
+use nearlock_core::freebsd::mtx;
+use nearlock_os::Os;
 
 use crate::support::{Sections, Watchdog, run_time};
 
@@ -22,7 +24,6 @@ use crate::support::{Sections, Watchdog, run_time};
 const PARENTS: u64 = 6;
 const LOCKS: usize = 3;
 
-/// Locks of which a guard may be kept to the end of its thread.
 static MUTEXES: [Mutex<u64>; LOCKS] = [const { Mutex::new(0) }; LOCKS];
 static IN_MUTEXES: [Sections; LOCKS] = [const { Sections::new() }; LOCKS];
 /// Locks that know their holder by its thread's number.
@@ -64,47 +65,56 @@ thread_local! {
     // the order.
     static FIRST: AtEnd = const { AtEnd::new() };
     static LAST: AtEnd = const { AtEnd::new() };
-    /// Whether one of the two has a guard. Needs no destruction, and so is there at the end.
-    static KEEPS_GUARD: Cell<bool> = const { Cell::new(false) };
+    /// Whether one of the two has guards. Needs no destruction, and so is there at the end.
+    static KEEPS_GUARDS: Cell<bool> = const { Cell::new(false) };
 }
 
-fn use_mtx() {
-    let mut guard = MTX.lock();
+fn count_mtx(guard: &mut MtxGuard<'_, u64>) {
     assert!(MTX.is_owned(), "the holder is not recognised");
-    IN_MTX.pass(&mut guard, || ());
+    IN_MTX.pass(guard, || ());
 }
 
-fn use_recursive() {
-    let outer = RECURSIVE.lock();
-    let inner = RECURSIVE.lock();
-    let mut count = outer.get();
+fn count_recursive(guard: &RecursiveGuard<'_, mtx::Mtx<Os>, Cell<u64>>) {
+    // Its holder has it once more, whoever else waits for it.
+    let again = RECURSIVE.lock();
+    let mut count = guard.get();
     IN_RECURSIVE.pass(&mut count, || ());
-    inner.set(count);
+    again.set(count);
 }
 
-/// With all locks; or, while the thread keeps a guard, with those that it need not wait for.
+/// With all locks; or, while the thread keeps guards, with those that it need not wait for.
 fn use_locks_at_end() {
-    for (mutex, sections) in MUTEXES.iter().zip(&IN_MUTEXES) {
-        if !KEEPS_GUARD.get() {
+    if !KEEPS_GUARDS.get() {
+        for (mutex, sections) in MUTEXES.iter().zip(&IN_MUTEXES) {
             sections.pass(&mut mutex.lock(), || ());
         }
+        count_mtx(&mut MTX.lock());
+        count_recursive(&RECURSIVE.lock());
+    }
+    for (mutex, sections) in MUTEXES.iter().zip(&IN_MUTEXES) {
         if let Some(mut guard) = mutex.try_lock() {
             sections.pass(&mut guard, || ());
         }
     }
-    // Their holders wait for nothing.
-    use_mtx();
-    use_recursive();
+    if let Some(mut guard) = MTX.try_lock() {
+        count_mtx(&mut guard);
+    }
+    if let Some(guard) = RECURSIVE.try_lock() {
+        count_recursive(&guard);
+    }
 }
 
-/// Has a guard of this mutex until `at_end` does what it has been told.
-fn keep_guard(of: usize, at_end: &AtEnd) {
-    let mut guard = MUTEXES[of].lock();
-    KEEPS_GUARD.set(true);
+/// Has guards of this mutex and of the other locks until `at_end` does what it has been told.
+fn keep_guards(of: usize, at_end: &AtEnd) {
+    // In the same order everywhere.
+    let (mut guard, mut mtx, recursive) = (MUTEXES[of].lock(), MTX.lock(), RECURSIVE.lock());
+    KEEPS_GUARDS.set(true);
     at_end.add(move || {
         IN_MUTEXES[of].pass(&mut guard, thread::yield_now);
-        drop(guard);
-        KEEPS_GUARD.set(false);
+        count_mtx(&mut mtx);
+        count_recursive(&recursive);
+        drop((guard, mtx, recursive));
+        KEEPS_GUARDS.set(false);
     });
 }
 
@@ -120,8 +130,8 @@ fn live_and_end(number: u64) {
     }
     let of = (number / 2) as usize % LOCKS;
     match number % 3 {
-        0 => FIRST.with(|at_end| keep_guard(of, at_end)),
-        1 => LAST.with(|at_end| keep_guard(of, at_end)),
+        0 => FIRST.with(|at_end| keep_guards(of, at_end)),
+        1 => LAST.with(|at_end| keep_guards(of, at_end)),
         _ => IN_MUTEXES[of].pass(&mut MUTEXES[of].lock(), || ()),
     }
     for at_end in [&FIRST, &LAST] {
