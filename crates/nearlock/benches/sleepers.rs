@@ -330,7 +330,9 @@ fn main() {
             row.rounds.push(measured(row.library, row.kind, row.sleepers));
         }
     }
-    println!("medians (quartiles) of {rounds} rounds, ns and CPU ns for each operation, and as multiples of the");
+    println!(
+        "medians (quartiles) of {rounds} rounds, ns and CPU ns for each operation, and as multiples of the"
+    );
     println!("same round with the first number of sleepers");
     for operation in 0..OPERATIONS.len() {
         for row in &rows {
