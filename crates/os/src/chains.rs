@@ -7,9 +7,13 @@ use nearlock_core::freebsd::chain::Chain;
 
 use crate::Os;
 
-/// Chains: 16 KiB of zero bytes, of which a program without such locks touches none. With fewer, locks have a chain in common
-/// more often, and wait for its lock; FreeBSD has 128 of one kind and 256 of the other.
-const CHAINS: usize = 256;
+/// Chains: 256 KiB of zero bytes, of which a program without such locks touches none. The waiters of
+/// all locks of a chain are in one list, and a release may have to look through it though none of
+/// them waits for its own lock. With 5000 threads asleep and 256 chains, a mutex that no other thread
+/// wants takes 15 times as long as with 4096. With 4096 it takes no longer where no thread sleeps
+/// (docs/benchmark.md, "Many sleepers"). With 16384 it takes a quarter, but that is 1 MiB, which the
+/// child of a `fork` reads.
+const CHAINS: usize = 4096;
 
 static TABLE: [Chain<Os>; CHAINS] = [const { Chain::new() }; CHAINS];
 
