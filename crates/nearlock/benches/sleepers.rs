@@ -1,9 +1,9 @@
 //! What threads that sleep in locks cost those that run, beside parking_lot:
-//! `cargo bench -p nearlock --bench sleepers -- --sleepers 0,500,5000 --rounds 7`.
+//! `cargo bench -p nearlock --bench sleepers -- --sleepers 0,500,5000 --mutexes 1000 --rounds 7`.
 //!
-//! nearlock has a table of chains of a fixed size, and parking_lot one that grows with the threads. Each measurement is a
-//! process of its own, whose sleepers wait in a condition variable each, or for a held mutex each. Libraries take turns.
-//! `--near-only` leaves parking_lot out, to compare builds.
+//! nearlock has a table of chains of a fixed size, and parking_lot has one that grows with the
+//! threads. Each measurement is a process of its own. Its sleepers wait in a condition variable
+//! each, or for a held mutex each. The libraries take turns. `--near-only` leaves parking_lot out.
 
 use std::array;
 use std::env;
@@ -19,9 +19,8 @@ use nearlock::lock_api::{Condvar, Mutex, MutexGuard, RawCondvar};
 
 /// How long each operation is repeated.
 const WINDOW: Duration = Duration::from_millis(200);
-/// Mutexes that a single thread locks in turn, each in a place of its own on the heap.
-const MUTEXES: usize = 1000;
-/// Sleepers that are there at least when sleepers are woken, so that none is woken before it sleeps.
+/// Sleepers that are there at least when sleepers are woken: the one that is woken next should
+/// sleep by then.
 const WOKEN_AMONG: usize = 16;
 const STACK_BYTES: usize = 64 << 10;
 /// Multiplications between two sections of a thread that contends: some 100 ns.
@@ -29,8 +28,8 @@ const THINK: u64 = 100;
 
 const LIBRARIES: [&str; 2] = ["nearlock", "parking_lot"];
 const KINDS: [&str; 2] = ["condvar", "mutex"];
-/// What is measured: one thread locks and unlocks mutexes that no other wants; two threads contend for one mutex; a sleeper is woken, and
-/// answers.
+/// What is measured: one thread locks and unlocks mutexes that no other wants; two threads contend
+/// for one mutex; a sleeper is woken, and answers.
 const OPERATIONS: [&str; 3] = ["uncontended", "contended", "wake"];
 
 /// A library, by its condition variable.
@@ -183,9 +182,10 @@ impl Random {
     }
 }
 
-fn uncontended<C: Library>(random: &mut Random) -> Cost {
+/// A single thread locks mutexes in turn, each in a place of its own on the heap.
+fn uncontended<C: Library>(mutexes: usize, random: &mut Random) -> Cost {
     let mut spread = Vec::new();
-    for _ in 0..MUTEXES {
+    for _ in 0..mutexes {
         spread.push(Box::new(Mutex::<C::RawMutex, u64>::new(0)));
         // Between it and the next one.
         black_box(vec![0_u8; 16 + random.below(1000)]).leak();
@@ -195,7 +195,7 @@ fn uncontended<C: Library>(random: &mut Random) -> Cost {
     }
     let round = || {
         spread.iter().for_each(|mutex| *black_box(mutex).lock() += 1);
-        MUTEXES as u64
+        mutexes as u64
     };
     round();
     cost(|| repeat(round))
@@ -224,12 +224,12 @@ fn contended<C: Library>() -> Cost {
 }
 
 /// What a process of its own measures, and prints.
-fn measure<C: Library>(kind: &str, sleepers: usize) {
+fn measure<C: Library>(kind: &str, sleepers: usize, mutexes: usize) {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let waits_for_mutexes = kind == KINDS[1];
     let mut crowd = Crowd::<C> { waits_for_mutexes, home: Place::new(), places: Vec::new() };
     crowd.grow(sleepers);
-    let (uncontended, contended) = (uncontended::<C>(&mut random), contended::<C>());
+    let (uncontended, contended) = (uncontended::<C>(mutexes, &mut random), contended::<C>());
     crowd.grow(WOKEN_AMONG);
     let wake = cost(|| {
         repeat(|| {
@@ -246,10 +246,10 @@ fn measure<C: Library>(kind: &str, sleepers: usize) {
 }
 
 /// The costs of the operations in a new process.
-fn measured(library: &str, kind: &str, sleepers: usize) -> [Cost; OPERATIONS.len()] {
+fn measured(library: &str, kind: &str, sleepers: usize, mutexes: &str) -> [Cost; OPERATIONS.len()] {
     let program = env::current_exe().expect("this program has a path");
     let mut command = Command::new(program);
-    let output = command.args(["--bench", "--child", library, kind, &sleepers.to_string()]).output();
+    let output = command.args(["--bench", "--child", library, kind, &sleepers.to_string(), mutexes]).output();
     let output = output.expect("a process starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout).expect("is text");
@@ -307,17 +307,18 @@ fn main() {
         println!("nothing is measured: `cargo bench -p nearlock --bench sleepers` does it");
         return;
     }
-    if let [_, "--bench", "--child", library, kind, sleepers] = arguments[..] {
-        let sleepers = sleepers.parse().expect("is a number");
+    if let [_, "--bench", "--child", library, kind, sleepers, mutexes] = arguments[..] {
+        let [sleepers, mutexes] = [sleepers, mutexes].map(|count| count.parse().expect("is a number"));
         return match library == LIBRARIES[0] {
-            true => measure::<nearlock::RawCondvar>(kind, sleepers),
-            false => measure::<parking_lot_013::RawCondvar>(kind, sleepers),
+            true => measure::<nearlock::RawCondvar>(kind, sleepers, mutexes),
+            false => measure::<parking_lot_013::RawCondvar>(kind, sleepers, mutexes),
         };
     }
     let option = |name| arguments.iter().skip_while(|given| **given != name).nth(1).copied();
     let sleepers = option("--sleepers").unwrap_or("0,500,5000").split(',');
     let sleepers: Vec<usize> = sleepers.map(|count| count.parse().expect("is a number")).collect();
     let rounds = option("--rounds").map_or(7, |rounds| rounds.parse().expect("is a number"));
+    let mutexes = option("--mutexes").unwrap_or("1000");
     let libraries = if arguments.contains(&"--near-only") { &LIBRARIES[..1] } else { &LIBRARIES[..] };
     let mut rows = Vec::new();
     for kind in KINDS {
@@ -327,7 +328,7 @@ fn main() {
     }
     for _ in 0..rounds {
         for row in &mut rows {
-            row.rounds.push(measured(row.library, row.kind, row.sleepers));
+            row.rounds.push(measured(row.library, row.kind, row.sleepers, mutexes));
         }
     }
     println!(
