@@ -41,15 +41,15 @@ mod pinned {
     const SLEEP: Duration = Duration::from_micros(60);
 
     /// Of which there are enough to find some that share a chain.
-    const MUTEXES: usize = 8192;
+    const MUTEXES: usize = 1 << 17;
     /// Locked in each round.
     const NEIGHBOURS: usize = 8;
 
-    /// The chain of a mutex at this address: the hash of `chains.rs` of `nearlock-os`, with 256
+    /// The chain of a mutex at this address: the hash of `chains.rs` of `nearlock-os`, with 4096
     /// chains. parking_lot takes fewer of the same bits, as its table has fewer buckets for so few
     /// threads; so mutexes of one chain have one bucket there.
     fn chain(address: usize) -> u64 {
-        (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - 8)
+        (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - 12)
     }
 
     /// Mutexes but the first, by index, whose chain is that of the first.
