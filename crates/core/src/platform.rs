@@ -184,8 +184,7 @@ pub trait ParkTimeout: Park + Clock {
 ///
 /// # Safety
 ///
-/// It is so, and [`is_asymmetric`](Self::is_asymmetric) stays true once it is: locks may rely on it for mutual
-/// exclusion.
+/// It is so: locks may rely on it for mutual exclusion.
 ///
 /// ```compile_fail,E0200
 /// use nearlock_core::platform::{AsymFence, Platform};
