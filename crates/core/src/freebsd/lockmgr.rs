@@ -83,6 +83,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::Host;
 use super::chain::{Abandoned, Locked, Queue};
 use super::exchange::Exchange;
+use super::freeable::Freeable;
 use super::mtx::InUse;
 use super::recursion::Depth;
 use super::spinning::Spinning;
@@ -170,7 +171,7 @@ pub struct LockMgr<P: Platform, T: Tuning = Standard> {
     word: P::U64,
     depth: Depth<P>,
     sleep_failers: P::U32,
-    attributes: Attributes,
+    attributes: Freeable<Attributes>,
     switches: PhantomData<T>,
 }
 
@@ -186,14 +187,14 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
             word: Atomic::ZERO,
             depth: Depth::ZERO,
             sleep_failers: Atomic::ZERO,
-            attributes,
+            attributes: Freeable::new(attributes),
             switches: PhantomData,
         }
     }
 
     /// What the lock is for its life.
     pub const fn attributes(&self) -> Attributes {
-        self.attributes
+        self.attributes.get()
     }
 
     /// The word: for tests, to look at.
@@ -213,7 +214,7 @@ impl<P: Platform, T: Tuning> Default for LockMgr<P, T> {
             word: Atomic::new(FREE),
             depth: Depth::default(),
             sleep_failers: Atomic::new(0),
-            attributes: Attributes::default(),
+            attributes: Freeable::default(),
             switches: PhantomData,
         }
     }
@@ -268,7 +269,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         options: &Options<'_, P>,
         interlock: &mut Held<I>,
     ) -> Result<(), Failure> {
-        let operation = match (self.attributes.sharing, operation) {
+        let operation = match (self.attributes().sharing, operation) {
             (Sharing::Disabled, Operation::Shared) => Operation::Exclusive,
             (Sharing::Disabled, Operation::Upgrade | Operation::TryUpgrade | Operation::Downgrade) => {
                 debug_assert!(self.status() == Status::Exclusive, "converts a lock that it does not hold");

@@ -6,6 +6,7 @@ mod forms;
 
 pub mod chain;
 mod exchange;
+mod freeable;
 pub mod holds;
 pub mod lock_delay;
 pub mod lockmgr;

@@ -73,6 +73,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::Host;
 use super::chain::{Locked, Queue};
 use super::exchange::Exchange;
+use super::freeable::Freeable;
 use super::holds::{self, SharedLock};
 use super::lock_delay;
 use super::recursion::{Depth, Recursion};
@@ -163,13 +164,14 @@ impl Pace {
 pub struct RwSx<P: Platform, T: Tuning, K: Kind> {
     word: P::U64,
     depth: Depth<P>,
+    _padding: Freeable<u32>,
     switches: PhantomData<(T, K)>,
 }
 
 impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// An unlocked lock, in `const`.
     pub const fn new() -> Self {
-        Self { word: Atomic::ZERO, depth: Depth::ZERO, switches: PhantomData }
+        Self { word: Atomic::ZERO, depth: Depth::ZERO, _padding: Freeable::new(0), switches: PhantomData }
     }
 
     /// The word: for tests, to look at.
@@ -237,7 +239,12 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
 
 impl<P: Platform, T: Tuning, K: Kind> Default for RwSx<P, T, K> {
     fn default() -> Self {
-        Self { word: Atomic::new(FREE), depth: Depth::default(), switches: PhantomData }
+        Self {
+            word: Atomic::new(FREE),
+            depth: Depth::default(),
+            _padding: Freeable::default(),
+            switches: PhantomData,
+        }
     }
 }
 

@@ -89,7 +89,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
             if holder_of(seen) == Holder::Thread(me) {
                 return self.own_again(options);
             }
-            let limit = options.limit(&self.attributes);
+            let limit = options.limit(&self.attributes());
             let mut spinning = Spinning::default();
             loop {
                 if seen != FREE {
@@ -118,7 +118,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 
     /// The holder would have it once more.
     fn own_again(&self, options: &Options<'_, P>) -> Result<(), Failure> {
-        if [options.recursion, self.attributes.recursion].contains(&Recursion::Permitted) {
+        if [options.recursion, self.attributes().recursion].contains(&Recursion::Permitted) {
             self.recurse();
             return Ok(());
         }

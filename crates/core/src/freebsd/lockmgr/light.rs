@@ -76,7 +76,7 @@ unsafe impl<P: Host, T: Tuning> RawRwLock for LockMgr<P, T> {
     /// `lockmgr_slock`, which spins. Not for locks that cannot be shared.
     #[inline]
     unsafe fn lock_shared(&self, _node: &()) {
-        debug_assert!(self.attributes.sharing == Sharing::Allowed, "shares a lock that cannot be shared");
+        debug_assert!(self.attributes().sharing == Sharing::Allowed, "shares a lock that cannot be shared");
         if self.share(&Options::LIGHT, &mut Held::new(NoInterlock)).is_err() {
             refused();
         }
@@ -84,7 +84,7 @@ unsafe impl<P: Host, T: Tuning> RawRwLock for LockMgr<P, T> {
 
     #[inline]
     unsafe fn try_lock_shared(&self, _node: &()) -> bool {
-        debug_assert!(self.attributes.sharing == Sharing::Allowed, "shares a lock that cannot be shared");
+        debug_assert!(self.attributes().sharing == Sharing::Allowed, "shares a lock that cannot be shared");
         self.share(&Options::new().no_wait(), &mut Held::new(NoInterlock)).is_ok()
     }
 

@@ -97,7 +97,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 Bypass::Nobody => false,
                 Bypass::Caller => true,
             };
-            let limit = options.limit(&self.attributes);
+            let limit = options.limit(&self.attributes());
             let mut spinning = Spinning::default();
             loop {
                 match self.add_sharer(seen, goes_past) {
