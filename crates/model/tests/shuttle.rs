@@ -230,29 +230,32 @@ fn a_fair_lock_lets_nobody_starve() {
     }
 }
 
-/// The waiter takes its steps while others hold the mutex: it sleeps, is woken in vain, and is handed the mutex then.
+/// The waiter takes its steps while others hold the mutex: it sleeps, is woken without getting the mutex, and is handed
+/// it then.
 #[test]
 fn a_mutex_that_is_handed_over_lets_nobody_starve() {
     let longer = Contest { rounds: 4 * CONTEST.rounds, ..CONTEST };
+    // One series of schedules may have a waiter that is unlucky early. So the sum of several is compared.
     let most = |name| {
         let subject = Subject::named(name).unwrap();
-        let most = [CONTEST, longer].map(|contest| subject.visit::<Shuttle, _>(Overtaken(contest)));
+        let most = [CONTEST, longer].map(|contest| {
+            [1, 2, 3, 4, 5].map(|seed| subject.visit::<Shuttle, _>(Overtaken(Contest { seed, ..contest })))
+        });
         eprintln!("{name}: overtaken {most:?} times");
         most
     };
     // That many steps it takes, however long the others go on.
     for name in ["linux-mutex", "linux-mutex-no-waiter-spin", "linux-mutex-no-osq", "linux-mutex-no-spin"] {
-        assert!(most(name).iter().all(|most| *most < 40), "{name} starves");
+        assert!(most(name).as_flattened().iter().all(|most| *most < 40), "{name} starves");
     }
     // Twelve of a newcomer's looks before it stands in line, of three steps each, come to that.
     let looks = 12 * 3;
     let near = most("near-mutex");
-    assert!(near.iter().all(|most| *most < 60 + looks), "near-mutex starves");
-    assert!(
-        near[1] < near[0] + near[0] / 2,
-        "near-mutex is overtaken for longer by those who go on for longer"
-    );
-    assert!(most("linux-mutex-no-handoff")[1] > 40, "without hand-over nobody is overtaken for longer");
+    assert!(near.as_flattened().iter().all(|most| *most < 60 + looks), "near-mutex starves");
+    let [short, long] = near.map(|most| most.iter().sum::<u32>());
+    assert!(long < short + short / 4, "near-mutex is overtaken for longer by those who go on for longer");
+    let unfair = most("linux-mutex-no-handoff")[1];
+    assert!(unfair.iter().any(|most| *most > 40), "without hand-over nobody is overtaken for longer");
 }
 
 #[test]
