@@ -4,8 +4,8 @@
 //! calls [`Hooks`], which are empty unless somebody implements them. So statistics work for every lock, no lock has an instruction
 //! for them, and a platform that names [`Unwatched`] has none either.
 
-/// What a thread does while it waits for a lock. Every method is empty unless implemented. One that panics ends the
-/// process, as the functions of a [`Wait`](crate::native::Wait).
+/// What a thread does while it waits for a lock. Every method is empty unless implemented. One that
+/// panics ends the process, as the functions of a [`Wait`](crate::native::Wait).
 pub trait Hooks: Send + Sync + 'static {
     /// The caller has looked in vain, and waits awake until its next look.
     #[inline(always)]

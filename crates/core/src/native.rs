@@ -27,8 +27,8 @@ use crate::unwinding::without_unwinding;
 ///
 /// # Panics
 ///
-/// Its functions, and those of its [`Hooks`], are called by threads that others refer to as waiters. If one of them
-/// panics the process ends.
+/// Its functions, and those of its [`Hooks`], are called by threads that others refer to as
+/// waiters. If one of them panics the process ends.
 pub trait Wait: Send + Sync + 'static {
     /// Who watches: [`Unwatched`], unless statistics are made.
     type Hooks: Hooks;

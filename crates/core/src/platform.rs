@@ -82,14 +82,16 @@ pub trait SplitWord: AtomicInt<u32> {
 ///
 /// # Safety
 ///
-/// The words behave as those of `core::sync::atomic`, and the operations of [`SplitWord`] as defined there:
-/// locks rely on it for mutual exclusion. [`wait_until`](Self::wait_until) returns only what it has loaded from the
-/// word, with that ordering, and of which `done` holds. [`with_record`](Self::with_record) lends a record that is as
-/// its default, and that nobody else refers to, until `f` has returned or unwound.
+/// The words behave as those of `core::sync::atomic`, and the operations of [`SplitWord`] as
+/// defined there: locks rely on it for mutual exclusion. [`wait_until`](Self::wait_until) returns
+/// only what it has loaded from the word, with that ordering, and of which `done` holds.
+/// [`with_record`](Self::with_record) lends a record that is as its default, and that nobody else
+/// refers to, until `f` has returned or unwound.
 ///
-/// A waiter's record lies on its stack, where other threads write to it. So neither the functions here unwind nor
-/// those of any capability that the type has: unless no thread comes to a lock of the platform any more, as at the
-/// end of a simulation. Of capabilities that are not `unsafe` no more is asked: whatever they return, locks exclude.
+/// A waiter's record lies on its stack, where other threads write to it. So neither the functions
+/// here unwind nor those of any capability that the type has: unless no thread comes to a lock of
+/// the platform any more, as at the end of a simulation. Of capabilities that are not `unsafe` no
+/// more is asked: whatever they return, locks exclude.
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// 32-bit word.
     type U32: SplitWord;

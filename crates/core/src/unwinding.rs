@@ -1,4 +1,5 @@
-//! Where nothing may unwind: waiters lie in queues on their stacks, and other threads write to them there.
+//! Where nothing may unwind: waiters lie in queues on their stacks, and other threads write to them
+//! there.
 
 use core::mem;
 
@@ -17,7 +18,8 @@ impl Drop for Unwound {
 
 /// Does `f`. If that unwinds, the process ends.
 ///
-/// For what a user brings that is called where a thread cannot leave. Costs nothing where `f` is seen not to unwind.
+/// For what a user brings that is called where a thread cannot leave. Costs nothing where `f` is
+/// seen not to unwind.
 #[inline(always)]
 pub fn without_unwinding<R>(f: impl FnOnce() -> R) -> R {
     let unwound = Unwound;

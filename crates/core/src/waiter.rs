@@ -207,8 +207,8 @@ impl<P: ParkTimeout> Waiter<P> {
 
 /// A lock that protects a list of waiters. Its sections are short: a few lines are touched.
 ///
-/// [`QueueLock`] is for programs: its waiters sleep where the holder has lost its processor. The others
-/// are the kernel's, for threads that have a processor each.
+/// [`QueueLock`] is for programs: its waiters sleep where the holder has lost its processor. The
+/// others are the kernel's, for threads that have a processor each.
 pub trait WaitLock: RawTryLock<Node = ()> {
     /// The lock, free.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed

@@ -58,8 +58,9 @@ pub fn models_of(subject: &Subject) -> Vec<Model> {
     models
 }
 
-/// One more preemption for locks whose waiters queue under a [`QueueLock`](nearlock_core::waiter::QueueLock). It is taken without a
-/// look, so a thread that comes to it gives way to others there only by a preemption. A look may return an old value, and
+/// One more preemption for locks whose waiters queue under a
+/// [`QueueLock`](nearlock_core::waiter::QueueLock). It is taken without a look, so a thread that
+/// comes to it gives way to others there only by a preemption. A look may return an old value, and
 /// then it gives way for free. (Near locks have such bounds of their own.)
 fn preemptions_for_queue_lock(subject: &Subject) -> usize {
     usize::from(subject.family == Family::FreeBsd || subject.name.starts_with("linux-mutex"))

@@ -77,8 +77,9 @@ fn a_wake_up_that_is_lost_to_one_that_is_cancelled_is_reported() {
     assert_eq!(how, ["an execution without end"], "one of them loses it");
 }
 
-/// A notification that is kept by a wait that gives up is one that another waits for. It shows with one preemption more than
-/// locks are asked with, so late that a crowd under Shuttle finds it sooner (`shuttle_controls.rs`).
+/// A notification that is kept by a wait that gives up is one that another waits for. It shows with
+/// one preemption more than locks are asked with, so late that a crowd under Shuttle finds it
+/// sooner (`shuttle_controls.rs`).
 #[test]
 fn a_notification_that_is_lost_to_one_that_gives_up_is_reported() {
     use timed::Act::{Lock, UnlessCancelled};

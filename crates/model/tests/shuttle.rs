@@ -230,12 +230,13 @@ fn a_fair_lock_lets_nobody_starve() {
     }
 }
 
-/// The waiter takes its steps while others hold the mutex: it sleeps, is woken without getting the mutex, and is handed
-/// it then.
+/// The waiter takes its steps while others hold the mutex: it sleeps, is woken without getting the
+/// mutex, and is handed it then.
 #[test]
 fn a_mutex_that_is_handed_over_lets_nobody_starve() {
     let longer = Contest { rounds: 4 * CONTEST.rounds, ..CONTEST };
-    // One series of schedules may have a waiter that is unlucky early. So the sum of several is compared.
+    // One series of schedules may have a waiter that is unlucky early. So the sum of several is
+    // compared.
     let most = |name| {
         let subject = Subject::named(name).unwrap();
         let most = [CONTEST, longer].map(|contest| {

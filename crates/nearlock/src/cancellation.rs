@@ -16,7 +16,8 @@ use crate::raw::{Nodeless, Unlocked};
 /// [`RwLockCancellable`]. Once cancelled it stays so: whoever waits by it gives up, now or later, when it would sleep. What
 /// the canceller did before is visible to whoever gives up.
 ///
-/// It allocates nothing, can be a `static`, and can be cancelled from a signal handler, whatever that interrupts.
+/// It allocates nothing, can be a `static`, and can be cancelled from a signal handler, whatever
+/// that interrupts.
 ///
 /// ```
 /// use nearlock::linux::Mutex;
@@ -44,9 +45,9 @@ impl Cancellation {
 
     /// Ends all waits by it, the present ones and those to come.
     ///
-    /// Never waits for another thread, and may be called from a signal handler that has interrupted anything: a wait by
-    /// it, or this very function. If another thread is just about to begin or to end a wait by it, then that thread
-    /// ends the others' waits, a moment later.
+    /// Never waits for another thread, and may be called from a signal handler that has interrupted
+    /// anything: a wait by it, or this very function. If another thread is just about to begin or
+    /// to end a wait by it, then that thread ends the others' waits, a moment later.
     pub fn cancel(&self) {
         self.0.cancel();
     }

@@ -63,8 +63,8 @@ guarded! {
     ///
     /// Fairness: first come, first served.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
-    /// if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
+    /// without bound if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
@@ -92,8 +92,8 @@ guarded! {
     ///
     /// Fairness: first come, first served.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
-    /// if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
+    /// without bound if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
@@ -125,8 +125,8 @@ guarded! {
     ///
     /// Fairness: none. After a release any waiter or newcomer may win, and a wait has no bound.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
-    /// if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
+    /// without bound if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///

@@ -154,7 +154,8 @@ guarded! {
     ///
     /// Fairness: none.
     ///
-    /// Priorities: a waiter that has preempted the holder waits without bound if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder waits without bound if its priority is
+    /// higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///

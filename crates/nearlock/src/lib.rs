@@ -52,10 +52,11 @@
 //!
 //! # What spinning means
 //!
-//! This is about the spin locks, that is all but [`Mutex`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`],
-//! [`freebsd::Mtx`], [`freebsd::Rw`], [`freebsd::Sx`], [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter
-//! pauses for 128 turns, a few microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep;
-//! with the others it never sleeps, but offers its processor to other threads at every further turn
+//! This is about the spin locks, that is all but [`Mutex`], [`linux::Mutex`], [`linux::RwSem`],
+//! [`linux::CounterMutex`], [`freebsd::Mtx`], [`freebsd::Rw`], [`freebsd::Sx`],
+//! [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter pauses for 128 turns, a few
+//! microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep; with the others
+//! it never sleeps, but offers its processor to other threads at every further turn
 //! ([`SpinThenYield`](nearlock_os::SpinThenYield)).
 //!
 //! * **Sections are short**: no I/O, no allocation if it can be helped, no sleep, nothing that waits for another
@@ -63,10 +64,11 @@
 //! * **More runnable threads than processors** is what [`linux::SpinLock`] and [`linux::CnaLock`] are made for. With a lock
 //!   that is first come, first served it is correct, but slow: the lock goes to the next in line even if that
 //!   thread is off its processor, and all others wait until the scheduler brings it back, for milliseconds.
-//! * **Priorities**: none is inherited, and **a wait for a spin lock has no bound** where the waiter has preempted the
-//!   holder. A real-time thread (`SCHED_FIFO`) that spins for an ordinary one on the same processor keeps it from
-//!   running, because its yields go to threads of its own priority only. The sleeping locks have no such wait
-//!   inside: a thread that finds a queue of theirs locked looks for a bounded time, below 1 ms, and then sleeps.
+//! * **Priorities**: none is inherited, and **a wait for a spin lock has no bound** where the
+//!   waiter has preempted the holder. A real-time thread (`SCHED_FIFO`) that spins for an ordinary
+//!   one on the same processor keeps it from running, because its yields go to threads of its own
+//!   priority only. The sleeping locks have no such wait inside: a thread that finds a queue of
+//!   theirs locked looks for a bounded time, below 1 ms, and then sleeps.
 //! * **Locking twice** from one thread never returns. Nothing detects it, but that FreeBSD's locks know their holder
 //!   ([`freebsd::Checked`]), and have forms that can be locked again ([`freebsd::RecursiveMtx`]).
 //! * **Panics** release the lock. The data stays as the panicking section left it: there is no poisoning, but in [`poison`].
@@ -80,9 +82,10 @@
 //! * **`fork`**: the child may use all locks that no other thread of the parent held or waited for. Others stay
 //!   locked in the child.
 //!
-//! Waiters of [`Mutex`] and FreeBSD's locks that sleep are in a table that the process shares. A signal handler must not
-//! lock or unlock one, unless the signal is blocked wherever any of them is used. It may always call
-//! [`Cancellation::cancel`]. In the child of a `fork` the table is empty, whatever other threads of the parent waited for.
+//! Waiters of [`Mutex`] and FreeBSD's locks that sleep are in a table that the process shares. A
+//! signal handler must not lock or unlock one, unless the signal is blocked wherever any of them is
+//! used. It may always call [`Cancellation::cancel`]. In the child of a `fork` the table is empty,
+//! whatever other threads of the parent waited for.
 //!
 //! # Generic code
 //!

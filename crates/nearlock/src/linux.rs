@@ -79,8 +79,8 @@ guarded! {
     /// that time. Once it has come back in vain about a thousand times, nobody overtakes it any more. The queue itself
     /// is first come, first served.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
-    /// if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
+    /// without bound if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
@@ -123,8 +123,8 @@ guarded! {
     ///
     /// Fairness: first come, first served; one waiter, the first to find the lock taken, goes ahead of the queue.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
-    /// if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
+    /// without bound if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///
@@ -154,8 +154,8 @@ guarded! {
     /// (1 ms, see [`Setting::CnaThresholdNs`](crate::process::Setting::CnaThresholdNs)) at a time, a few times where
     /// there are several.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits without bound
-    /// if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
+    /// without bound if its priority is higher.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.
     ///

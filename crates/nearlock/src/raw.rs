@@ -30,10 +30,10 @@
 //! assert_eq!(account.deposit(2), 3);
 //! ```
 //!
-//! Guards of both are not `Send`. All locks here except FreeBSD's, which know their holder, could be
-//! released by another thread. But a guard that cannot leave its thread cannot be held across an `.await`
-//! of a task that moves between threads, and a spinning waiter must not wait for a task that has been put
-//! aside.
+//! Guards of both are not `Send`. All locks here except FreeBSD's, which know their holder, could
+//! be released by another thread. But a guard that cannot leave its thread cannot be held across an
+//! `.await` of a task that moves between threads, and a spinning waiter must not wait for a task
+//! that has been put aside.
 
 mod shared;
 pub(crate) mod timed;
@@ -64,8 +64,9 @@ pub use unpreempted::Unpreempted;
 ///
 /// # Safety
 ///
-/// The lock may be moved or dropped while it is held and nobody waits for it, as happens after a guard was
-/// forgotten: nothing points into the lock, wherever it was, and its own words alone say whether it is held.
+/// The lock may be moved or dropped while it is held and nobody waits for it, as happens after a
+/// guard was forgotten: nothing points into the lock, wherever it was, and its own words alone say
+/// whether it is held.
 pub unsafe trait Unlocked: RawLock {
     /// The lock, free.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
@@ -75,8 +76,8 @@ pub unsafe trait Unlocked: RawLock {
 /// A line for each lock: its type parameters, and the type.
 macro_rules! unlocked {
     ($([$($parameter:tt)*] $lock:ty;)*) => {
-        // SAFETY: it consists of words, which say whether it is held, and point to nodes of acquisitions or to
-        // waiters, if to anything.
+        // SAFETY: it consists of words, which say whether it is held, and point to nodes of
+        // acquisitions or to waiters, if to anything.
         $(unsafe impl<$($parameter)*> Unlocked for $lock
         where
             Self: RawLock,
@@ -155,8 +156,8 @@ unsafe impl<L: RawTryLock<Node = ()> + Unlocked> RawMutex for Nodeless<L> {
     }
 }
 
-// SAFETY: as above. Guards of this version unlock when an acquisition panics that ends a call of `unlocked`, though
-// they do not hold the lock then: so a panic ends the process.
+// SAFETY: as above. Guards of this version unlock when an acquisition panics that ends a call of
+// `unlocked`, though they do not hold the lock then: so a panic ends the process.
 #[cfg(feature = "lock_api_04")]
 unsafe impl<L: RawTryLock<Node = ()> + Unlocked> lock_api_04::RawMutex for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);

@@ -1,7 +1,7 @@
 //! A guard that is forgotten keeps its own lock held, wherever that is moved, and no other lock.
 //!
-//! Safe code can move a lock whose guard was forgotten. So who holds a lock must not depend on its address. The
-//! list at the end has each raw lock that implements `RawMutex`.
+//! Safe code can move a lock whose guard was forgotten. So who holds a lock must not depend on its
+//! address. The list at the end has each raw lock that implements `RawMutex`.
 
 #![forbid(unsafe_code)]
 
@@ -63,7 +63,8 @@ where
     mem::forget(*lock);
 }
 
-/// Two locks that have changed places: the first is free, and the second is held by the calling thread.
+/// Two locks that have changed places: the first is free, and the second is held by the calling
+/// thread.
 fn swapped<R: RawMutex>() -> [Mutex<R, &'static str>; 2] {
     let mut locks = [Mutex::new("free"), Mutex::new("held")];
     locks.swap(0, 1);

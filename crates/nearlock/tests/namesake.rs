@@ -1,7 +1,9 @@
-//! Threads that get the name of one that has ended: the kernel's id. Alone in its process, where other tests' threads would get it.
+//! Threads that get the name of one that has ended: the kernel's id. Alone in its process, where
+//! other tests' threads would get it.
 //!
-//! The kernel gives ids out in a row, so a name comes again after thousands of threads, unless the kernel is asked for it
-//! (`/proc/sys/kernel/ns_last_pid`), which takes privileges. Without these the tests say so, and show nothing.
+//! The kernel gives ids out in a row, so a name comes again after thousands of threads, unless the
+//! kernel is asked for it (`/proc/sys/kernel/ns_last_pid`), which takes privileges. Without these
+//! the tests say so, and show nothing.
 
 #![cfg(target_os = "linux")]
 
@@ -58,8 +60,8 @@ fn a_guard_that_is_left_behind_does_not_let_the_next_thread_in() {
     });
 }
 
-/// The thread that ends the lock leaves no section by it that it has not entered: its count would be below zero when it
-/// unlocks another spin mutex.
+/// The thread that ends the lock leaves no section by it that it has not entered: its count would
+/// be below zero when it unlocks another spin mutex.
 #[test]
 fn the_end_of_a_spin_mutex_that_a_namesake_has_left_costs_no_other_lock() {
     let left = SpinMtx::new(7);

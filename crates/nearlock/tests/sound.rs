@@ -1,7 +1,8 @@
-//! What safe code tries, to have a lock that another thread holds: switches of its own, policies and hooks that panic,
-//! and waits that panic after the lock was released.
+//! What safe code tries, to have a lock that another thread holds: switches of its own, policies
+//! and hooks that panic, and waits that panic after the lock was released.
 //!
-//! What no program can do any more because it does not compile is shown beside the traits, by `compile_fail`.
+//! What no program can do any more because it does not compile is shown beside the traits, by
+//! `compile_fail`.
 #![forbid(unsafe_code)]
 
 use std::hint::spin_loop;
@@ -220,7 +221,8 @@ macro_rules! each {
     ($with:ident: $($choice:literal)*) => { $($with::<$choice>();)* };
 }
 
-/// What was a hole: whether the head competes was a switch of its own, and could be set against the others.
+/// What was a hole: whether the head competes was a switch of its own, and could be set against the
+/// others.
 #[test]
 #[cfg_attr(miri, ignore = "by the clock")]
 fn all_switches_of_a_qspinlock_exclude() {
@@ -288,7 +290,8 @@ fn the_switches_of_locks_with_readers_exclude() {
 /// Set in a process that is to end.
 const ENDS: &str = "NEARLOCK_TEST_ENDS";
 
-/// Does what may not come to its end: in a process of its own, which must end because a waiter would unwind.
+/// Does what may not come to its end: in a process of its own, which must end because a waiter
+/// would unwind.
 fn ends_the_process(test: &str, act: impl FnOnce()) {
     if env::var_os(ENDS).is_some() {
         return act();
@@ -301,7 +304,8 @@ fn ends_the_process(test: &str, act: impl FnOnce()) {
     assert!(has_ended, "{}: {said}", output.status);
 }
 
-/// Waits, by policies that panic, for a lock that is never released. If the wait unwinds, it is found by `join`.
+/// Waits, by policies that panic, for a lock that is never released. If the wait unwinds, it is
+/// found by `join`.
 fn waits_and_panics<R: RawMutex + Send + Sync + 'static>() {
     let mutex: &Mutex<R, ()> = Box::leak(Box::new(Mutex::new(())));
     mem::forget(mutex.lock());
@@ -384,7 +388,8 @@ fn a_hook_that_panics_at_a_sleep_ends_the_process() {
     ends_the_process(test, waits_and_panics::<Sleeping<WhereAsleep>>);
 }
 
-/// The guards of `lock_api` 0.4 unlock when they are dropped, also if the mutex could not be locked again for them.
+/// The guards of `lock_api` 0.4 unlock when they are dropped, also if the mutex could not be locked
+/// again for them.
 #[cfg(feature = "lock_api_04")]
 #[test]
 #[cfg_attr(miri, ignore = "starts a process")]
@@ -414,8 +419,8 @@ fn a_guard_that_is_not_given_its_mutex_back_ends_the_process() {
     });
 }
 
-/// A program may wait for a word of its own, which may have no size and be nowhere in memory. It fails where
-/// the processor can watch a line (aarch64).
+/// A program may wait for a word of its own, which may have no size and be nowhere in memory. It
+/// fails where the processor can watch a line (aarch64).
 #[test]
 fn a_word_of_no_size_is_not_watched() {
     struct Nothing;

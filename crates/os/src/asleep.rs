@@ -6,8 +6,9 @@
 //!  * -> n   a thread goes to sleep
 //!  n -> 0   it has woken
 //! ```
-//! Several numbers have one place. A thread that goes to sleep takes it over, and the other one counts
-//! as not known to sleep from then on. That costs the spinner that asks some turns, and nothing else.
+//! Several numbers have one place. A thread that goes to sleep takes it over, and the other one
+//! counts as not known to sleep from then on. That costs the spinner that asks some turns, and
+//! nothing else.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -16,8 +17,9 @@ use nearlock_core::schedule::ThreadId;
 
 use crate::slots::LINE;
 
-/// Places: 16 KiB of zero bytes. The threads of a process have numbers in a row, as the kernel counts
-/// them, so threads share a place where there are thousands. With fewer places they do so earlier.
+/// Places: 16 KiB of zero bytes. The threads of a process have numbers in a row, as the kernel
+/// counts them, so threads share a place where there are thousands. With fewer places they do so
+/// earlier.
 const PLACES: usize = 4096;
 /// Places of one cache line.
 const PER_LINE: usize = LINE / size_of::<AtomicU32>();

@@ -1,18 +1,19 @@
 //! The chains of the process, where those sleep who wait for one of FreeBSD's locks or of ours.
 //!
-//! In a child made by `fork` all chains are empty and unlocked ([`forget_all`]): their waiters, and those that had one locked, are threads
-//! of the parent. A handler that interrupts a thread which has a chain locked must not lock, nor fork.
+//! In a child made by `fork` all chains are empty and unlocked ([`forget_all`]): their waiters, and
+//! those that had one locked, are threads of the parent. A handler that interrupts a thread which
+//! has a chain locked must not lock, nor fork.
 
 use nearlock_core::freebsd::chain::Chain;
 
 use crate::Os;
 
-/// Chains: 256 KiB of zero bytes, of which a program without such locks touches none. The waiters of
-/// all locks of a chain are in one list, and a release may have to look through it though none of
-/// them waits for its own lock. With 5000 threads asleep and 256 chains, a mutex that no other thread
-/// wants takes 15 times as long as with 4096. With 4096 it takes no longer where no thread sleeps
-/// (docs/benchmark.md, "Many sleepers"). With 16384 it takes a quarter, but that is 1 MiB, which the
-/// child of a `fork` reads.
+/// Chains: 256 KiB of zero bytes, of which a program without such locks touches none. The waiters
+/// of all locks of a chain are in one list, and a release may have to look through it though none
+/// of them waits for its own lock. With 5000 threads asleep and 256 chains, a mutex that no other
+/// thread wants takes 15 times as long as with 4096. With 4096 it takes no longer where no thread
+/// sleeps (docs/benchmark.md, "Many sleepers"). With 16384 it takes a quarter, but that is 1 MiB,
+/// which the child of a `fork` reads.
 const CHAINS: usize = 4096;
 
 static TABLE: [Chain<Os>; CHAINS] = [const { Chain::new() }; CHAINS];
@@ -27,7 +28,8 @@ pub fn chain(lock: *const ()) -> &'static Chain<Os> {
 ///
 /// # Safety
 ///
-/// The process has one thread, which has just forked, in no handler that has interrupted a slow path.
+/// The process has one thread, which has just forked, in no handler that has interrupted a slow
+/// path.
 pub unsafe fn forget_all() {
     // SAFETY: that thread is in no chain, and has none locked.
     TABLE.iter().for_each(|chain| unsafe { chain.forget() });

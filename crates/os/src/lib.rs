@@ -25,16 +25,19 @@
 //!
 //! # Signals and fork
 //!
-//! A signal handler may lock, up to [`NodeId::NESTING`](nearlock_core::platform::NodeId::NESTING) slow
-//! paths on top of each other in a thread; deeper ones wait without a place in the queue. A thread whose
-//! handlers lock should call [`register_thread`] first: registering maps memory. A handler that interrupts a slow path of
-//! a sleeping lock must not wait for a lock: it may find the queue's lock held by the code that it has interrupted.
+//! A signal handler may lock, up to [`NodeId::NESTING`](nearlock_core::platform::NodeId::NESTING)
+//! slow paths on top of each other in a thread; deeper ones wait without a place in the queue. A
+//! thread whose handlers lock should call [`register_thread`] first: registering maps memory. A
+//! handler that interrupts a slow path of a sleeping lock must not wait for a lock: it may find the
+//! queue's lock held by the code that it has interrupted.
 //!
-//! A thread has one number as long as it lives, [`thread_id`](nearlock_core::schedule::Schedule::thread_id), in its last
-//! destructors and in a child made by `fork` too. So the child may go on locking, and release what its thread held, except for
-//! locks that other threads of the parent held or waited for at the fork. A handler of `pthread_atfork` empties the queues of
-//! sleepers there, and frees the queue nodes of the threads that the child does not have; nodes that were in use stay taken. A
-//! child made by other means (`vfork`, `_Fork`, `clone`) must not lock before it calls `exec`.
+//! A thread has one number as long as it lives,
+//! [`thread_id`](nearlock_core::schedule::Schedule::thread_id), in its last destructors and in a
+//! child made by `fork` too. So the child may go on locking, and release what its thread held,
+//! except for locks that other threads of the parent held or waited for at the fork. A handler of
+//! `pthread_atfork` empties the queues of sleepers there, and frees the queue nodes of the threads
+//! that the child does not have; nodes that were in use stay taken. A child made by other means
+//! (`vfork`, `_Fork`, `clone`) must not lock before it calls `exec`.
 
 mod asleep;
 mod chains;

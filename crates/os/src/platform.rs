@@ -131,7 +131,8 @@ impl<W: Wait> ParkTimeout for Os<W> {
 
 /// A thread is known to sleep while it is in [`Park::park`]; of others nothing is known, and spinning has a budget:
 /// `spin.budget-ns`.
-// SAFETY: a slot is one thread's at a time, and those without one have numbers of their own (`thread`).
+// SAFETY: a slot is one thread's at a time, and those without one have numbers of their own
+// (`thread`).
 unsafe impl<W: Wait> Schedule for Os<W> {
     #[inline]
     fn thread_id() -> ThreadId {

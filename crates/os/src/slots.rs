@@ -22,8 +22,9 @@
 //!    before that. The free list passes this on to the next lessee. A waiter may still look at a word of 4 bytes
 //!    of such a node, and take what it reads for a hint.
 //!
-//! 4. A thread gives its slot back at its end. Where it cannot be told of its end, the slot is UNWATCHED, and counted. Whoever
-//!    needs a slot then, and finds none that is free, looks whether the threads of these have ended.
+//! 4. A thread gives its slot back at its end. Where it cannot be told of its end, the slot is
+//!    UNWATCHED, and counted. Whoever needs a slot then, and finds none that is free, looks whether
+//!    the threads of these have ended.
 //!
 //! The free list is a stack without locks, so that registering can be interrupted, and the process forked,
 //! at any moment. Each push counts the head up, so a head that has been away and back is not taken for the
@@ -188,8 +189,9 @@ impl Registry {
         }
     }
 
-    /// A slot for a thread with this id of the kernel's, until it is [given back](Self::give_back). `None` if all are
-    /// taken, or memory has run out. Whether a thread has ended is asked of `has_ended`.
+    /// A slot for a thread with this id of the kernel's, until it is [given back](Self::give_back).
+    /// `None` if all are taken, or memory has run out. Whether a thread has ended is asked of
+    /// `has_ended`.
     pub fn lease(&self, thread: u32, has_ended: impl Fn(u32) -> bool) -> Option<&'static Slot> {
         let slot = self.pop_free().or_else(|| self.reclaim(has_ended)).or_else(|| self.take_fresh())?;
         debug_assert!(thread != 0 && thread & UNWATCHED == 0, "an id of the kernel's");
@@ -219,16 +221,16 @@ impl Registry {
     ///
     /// Safety: nobody uses it.
     unsafe fn give_back_of(&self, slot: &'static Slot, lessee: u32) {
-        // Relaxed: what the lessee did comes before, as the caller is the lessee, or the kernel has ended it. All that is in a
-        // slot is atomic.
+        // Relaxed: what the lessee did comes before, as the caller is the lessee, or the kernel has
+        // ended it. All that is in a slot is atomic.
         if lessee == 0 || slot.lessee.compare_exchange(lessee, 0, Relaxed, Relaxed).is_err() {
             return;
         }
         if lessee & UNWATCHED != 0 {
             self.unwatched.fetch_sub(1, Relaxed);
         }
-        // A thread can end within an acquisition: `exit` in a signal handler runs destructors. Others may refer to its
-        // node, so the slot is then never leased again.
+        // A thread can end within an acquisition: `exit` in a signal handler runs destructors.
+        // Others may refer to its node, so the slot is then never leased again.
         if slot.depth.load(Relaxed) == 0 {
             self.push_free(slot);
         }
@@ -243,8 +245,8 @@ impl Registry {
         for slot in self.made_slots() {
             let lessee = slot.lessee.load(Relaxed);
             if lessee & UNWATCHED != 0 && has_ended(lessee & !UNWATCHED) {
-                // SAFETY: its thread has ended. Another may find the same, and one of us is first. An id that is
-                // used again names another thread, which has not ended.
+                // SAFETY: its thread has ended. Another may find the same, and one of us is first.
+                // An id that is used again names another thread, which has not ended.
                 unsafe { self.give_back_of(slot, lessee) };
             }
         }
@@ -253,13 +255,15 @@ impl Registry {
 
     /// All slots that have been leased at least once.
     fn made_slots(&self) -> impl Iterator<Item = &'static Slot> {
-        // Ordering: Acquire, pairs with the Release in `take_fresh`: the chunks of these slots are there.
+        // Ordering: Acquire, pairs with the Release in `take_fresh`: the chunks of these slots are
+        // there.
         // SAFETY: its chunk is there, for ever (invariant 1).
         (0..self.fresh.load(Acquire)).map(|id| unsafe { &*self.locate(id) })
     }
 
-    /// In a child made by fork: frees the slots of the parent's other threads. The caller's `own` is that of a thread with this
-    /// id now. One whose nodes are in use stays taken for ever: locks refer to them.
+    /// In a child made by fork: frees the slots of the parent's other threads. The caller's `own`
+    /// is that of a thread with this id now. One whose nodes are in use stays taken for ever: locks
+    /// refer to them.
     ///
     /// # Safety
     ///
@@ -319,8 +323,8 @@ impl Registry {
                 return None;
             }
             self.ensure_chunk(id as usize / CHUNK_SLOTS)?;
-            // Ordering: Release, pairs with the Acquire in `made_slots`: the chunk that we have seen there is
-            // there. Relaxed on failure, where the value is only tried again.
+            // Ordering: Release, pairs with the Acquire in `made_slots`: the chunk that we have
+            // seen there is there. Relaxed on failure, where the value is only tried again.
             match self.fresh.compare_exchange(id, id + 1, Release, Relaxed) {
                 // SAFETY: its chunk is there, for ever (invariant 1).
                 Ok(_) => return Some(unsafe { &*self.locate(id) }),

@@ -10,15 +10,17 @@
 //! ```
 //! The flags are atomic only because signal handlers of the thread read them too.
 //!
-//! **The number** is the kernel's id of the thread, which needs no memory and no slot, and which no other living thread
-//! of the process has. It stays the same until the thread has ended, in the destructors of its thread-local data too. In a child
-//! made by `fork` the thread that has forked keeps its number, since it may hold locks that name it; a later thread of the child
-//! whose id is that number gets another one ([`RENAMED`]).
+//! **The number** is the kernel's id of the thread, which needs no memory and no slot, and which no
+//! other living thread of the process has. It stays the same until the thread has ended, in the
+//! destructors of its thread-local data too. In a child made by `fork` the thread that has forked
+//! keeps its number, since it may hold locks that name it; a later thread of the child whose id is
+//! that number gets another one ([`RENAMED`]).
 //!
-//! **The slot** is given back by a destructor of thread-specific data (`pthread_key_create`), after those of thread-local
-//! data. Registering allocates no memory of the program's allocator by that, nor takes locks of the dynamic linker, as a
-//! destructor of thread-local data would. A thread whose later destructors lock has a slot again: the destructor runs
-//! once more, up to three times, and then the slot is found by the end of its thread (`slots.rs`, invariant 4).
+//! **The slot** is given back by a destructor of thread-specific data (`pthread_key_create`), after
+//! those of thread-local data. Registering allocates no memory of the program's allocator by that,
+//! nor takes locks of the dynamic linker, as a destructor of thread-local data would. A thread
+//! whose later destructors lock has a slot again: the destructor runs once more, up to three times,
+//! and then the slot is found by the end of its thread (`slots.rs`, invariant 4).
 
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -38,7 +40,8 @@ use crate::{asleep, start, sys};
 /// The slots of the process.
 static REGISTRY: Registry = Registry::new(NodeId::SLOTS);
 
-/// Lines of counters for threads without a slot, by their number. With one, all of these would write to the same line.
+/// Lines of counters for threads without a slot, by their number. With one, all of these would
+/// write to the same line.
 const SLOTLESS: usize = 16;
 
 /// What threads without a slot have counted.
@@ -48,10 +51,12 @@ struct Counters([AtomicU64; LockEvent::COUNT]);
 static SLOTLESS_EVENTS: [Counters; SLOTLESS] =
     [const { Counters([const { AtomicU64::new(0) }; LockEvent::COUNT]) }; SLOTLESS];
 
-/// The number that a thread has kept that has forked and is the first of this process; 0 if there is none.
+/// The number that a thread has kept that has forked and is the first of this process; 0 if there
+/// is none.
 static KEPT: AtomicU32 = AtomicU32::new(0);
 
-/// Set in the number of a thread whose id is the [`KEPT`] number of another. Ids of the kernel are below 2^22.
+/// Set in the number of a thread whose id is the [`KEPT`] number of another. Ids of the kernel are
+/// below 2^22.
 const RENAMED: u32 = 1 << (ThreadId::BITS - 1);
 
 thread_local! {
@@ -78,9 +83,11 @@ pub fn watch_ends() {
 unsafe extern "C" fn at_exit(slot: *mut c_void) {
     ENDS.with(|ends| ends.store(true, Relaxed));
     MINE.with(|mine| mine.store(ptr::null_mut(), Relaxed));
-    // Ordering: SeqCst, for the compiler alone: signal handlers must find the slot gone before it is given back.
+    // Ordering: SeqCst, for the compiler alone: signal handlers must find the slot gone before it
+    // is given back.
     compiler_fence(SeqCst);
-    // SAFETY: what `register` has asked for: the slot, which lives for ever, and was the thread's until now.
+    // SAFETY: what `register` has asked for: the slot, which lives for ever, and was the thread's
+    // until now.
     unsafe { REGISTRY.give_back(&*slot.cast_const().cast::<Slot>()) };
 }
 
@@ -118,8 +125,8 @@ fn register() -> Option<&'static Slot> {
     slot
 }
 
-/// Sees to it that the caller's new slot is given back at the end of the thread. If that cannot be, the slot is given
-/// back now, and this is false.
+/// Sees to it that the caller's new slot is given back at the end of the thread. If that cannot be,
+/// the slot is given back now, and this is false.
 fn watch(slot: &'static Slot) -> bool {
     let is_watched = sys::at_thread_exit(at_exit, ptr::from_ref(slot).cast_mut().cast());
     if !is_watched && !sys::TELLS_ENDS {
@@ -134,9 +141,9 @@ fn watch(slot: &'static Slot) -> bool {
     true
 }
 
-/// Gives the calling thread its queue nodes now rather than when it first waits for a lock that has them. Returns whether
-/// it has them: not if as many threads as there are slots ([`NodeId::SLOTS`]) have theirs already. Locks work without,
-/// but such a thread waits without a place in the queue.
+/// Gives the calling thread its queue nodes now rather than when it first waits for a lock that has
+/// them. Returns whether it has them: not if as many threads as there are slots ([`NodeId::SLOTS`])
+/// have theirs already. Locks work without, but such a thread waits without a place in the queue.
 ///
 /// For threads whose signal handlers lock: registering maps memory, which a handler should not do.
 pub fn register_thread() -> bool {
@@ -224,14 +231,15 @@ pub fn events() -> [u64; LockEvent::COUNT] {
     sums
 }
 
-/// The same of the caller's slot: what it and those have counted who had the slot before. Registers the caller if need be; `None`
-/// if it can have no slot. Two looks by one thread differ by what that has counted between them.
+/// The same of the caller's slot: what it and those have counted who had the slot before. Registers
+/// the caller if need be; `None` if it can have no slot. Two looks by one thread differ by what
+/// that has counted between them.
 pub fn events_of_slot() -> Option<[u64; LockEvent::COUNT]> {
     mine().map(Slot::events)
 }
 
-/// For how many threads the process has kept queue nodes so far: as many as have waited for locks with such nodes at the
-/// same time. They are kept for the next threads.
+/// For how many threads the process has kept queue nodes so far: as many as have waited for locks
+/// with such nodes at the same time. They are kept for the next threads.
 pub fn thread_slots() -> u32 {
     REGISTRY.made()
 }
@@ -377,8 +385,8 @@ mod tests {
         assert_eq!(SEEN.load(Relaxed), 2 * number);
     }
 
-    /// Locks in each round of the destructors of thread-specific data, the last one included, after which nothing
-    /// gives a slot back.
+    /// Locks in each round of the destructors of thread-specific data, the last one included, after
+    /// which nothing gives a slot back.
     #[test]
     #[cfg(all(target_os = "linux", not(miri)))]
     fn slots_of_threads_that_lock_in_their_last_destructor_are_found_again() {
@@ -433,7 +441,8 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let kept = id() == me && KEPT.load(Relaxed) == me.get();
-            // As if the kernel gave a new thread of the child the id that the parent's thread has had.
+            // As if the kernel gave a new thread of the child the id that the parent's thread has
+            // had.
             KEPT.store(sys::thread_id(), Relaxed);
             NUMBER.with(|number| number.store(0, Relaxed));
             let renamed = id().get() == sys::thread_id() | RENAMED;

@@ -1,5 +1,5 @@
-//! A thread that finds the lock of a queue held looks for a bounded time, and sleeps then: the holder may be a thread that it has
-//! preempted, and runs only when it sleeps.
+//! A thread that finds the lock of a queue held looks for a bounded time, and sleeps then: the
+//! holder may be a thread that it has preempted, and runs only when it sleeps.
 
 #![cfg(all(target_os = "linux", not(miri)))]
 
@@ -33,7 +33,8 @@ impl Hooks for Counted {
     }
 }
 
-/// Counts turns and sleeps, and pauses only: so does a thread that runs at a higher priority than the holder.
+/// Counts turns and sleeps, and pauses only: so does a thread that runs at a higher priority than
+/// the holder.
 struct Counting;
 
 impl Wait for Counting {
@@ -54,7 +55,8 @@ fn chain_lock(mutex: &Mutex) -> &AtomicU32 {
 
 #[test]
 fn who_finds_the_lock_of_a_chain_held_sleeps_after_so_many_looks() {
-    /// What `QueueLock` says: twelve rounds, of 128 looks and up to 1024 pauses. And some looks at the mutex before.
+    /// What `QueueLock` says: twelve rounds, of 128 looks and up to 1024 pauses. And some looks at
+    /// the mutex before.
     const TURNS_MAX: u32 = 5000;
     const HELD: u32 = 1;
     const SLEEPERS: u32 = 2;

@@ -278,7 +278,7 @@ impl ParkTimeout for Sim {
 }
 
 /// Exact. A task that is being switched to does not run yet, and a CPU is wanted as soon as its `need_resched` is set.
-// SAFETY: tasks have numbers of their own; a value is returned only if it was loaded, and `done` holds of it.
+// SAFETY: each task has its own number; a value is returned if it was loaded and `done` holds.
 unsafe impl Schedule for Sim {
     fn thread_id() -> ThreadId {
         ThreadId::new(with(|inner| inner.engine.borrow().current) + 1).expect("not 0")

@@ -90,7 +90,8 @@ unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquire in `attempt`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquire in `attempt`: our section happens before the
+        // next.
         self.word.store(0, Release);
     }
 }

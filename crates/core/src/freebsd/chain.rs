@@ -25,8 +25,9 @@
 //! The table belongs to the platform instance ([`Chains`]), as queue nodes do: the process, the simulated machine, or the
 //! execution of a model. So that the source is the same everywhere.
 //!
-//! **The chain's lock is a [`QueueLock`]**: a thread that finds it held looks for a bounded time, and then sleeps. So a thread of high priority
-//! does not spin for a holder that it has preempted. FreeBSD disables preemption there.
+//! **The chain's lock is a [`QueueLock`]**: a thread that finds it held looks for a bounded time,
+//! and then sleeps. So a thread of high priority does not spin for a holder that it has preempted.
+//! FreeBSD disables preemption there.
 //!
 //! `summons` and `pace` are not FreeBSD's: how many waiters want the next release of their lock to come to the chain, for locks
 //! whose word does not say so, and hints ([`near`](crate::near)). Whoever raises a summons notes it on the waiter; locks that do not
@@ -88,8 +89,8 @@ impl<P: Platform> Chain<P> {
     ///
     /// # Safety
     ///
-    /// No thread waits in it, or has it or its gate locked, or will access it at the same time: those that did are
-    /// gone, as in a child made by `fork`.
+    /// No thread waits in it, or has it or its gate locked, or will access it at the same time:
+    /// those that did are gone, as in a child made by `fork`.
     pub unsafe fn forget(&self) {
         if self.lock.is_free()
             && self.summons.load(Relaxed) == 0
@@ -178,9 +179,11 @@ pub struct Abandoned<'a, P: Park> {
 pub const TAKEN_OUT: u64 = 0;
 
 impl<P: Chains> Locked<'_, P> {
-    /// Locks the chain of the lock at this address: the caller's own lock. The caller does not hold another chain.
+    /// Locks the chain of the lock at this address: the caller's own lock. The caller does not hold
+    /// another chain.
     ///
-    /// Not public: what is done here by others than the lock itself could hand it over to two at a time.
+    /// Not public: what is done here by others than the lock itself could hand it over to two at a
+    /// time.
     pub(crate) fn of<L>(lock: *const L) -> Self {
         let lock = lock.cast::<()>();
         // SAFETY: valid as long as the platform instance, which outlives those who use it.

@@ -4,11 +4,11 @@ use core::cell::UnsafeCell;
 
 /// Constant bytes of a lock that may be freed before its last `unlock` has returned.
 ///
-/// A lock may be freed by the last thread that has locked it, while the `unlock` that let that thread in still runs
-/// (see `crates/os/tests/lifetime.rs`). That `unlock` has a reference to the lock. The memory behind a reference has to
-/// live while the function runs, except for the bytes within an [`UnsafeCell`], of which atomics are made. So all bytes
-/// of such a lock are in one, padding included. Stacked Borrows and Tree Borrows, the rules that Miri checks,
-/// agree on that.
+/// A lock may be freed by the last thread that has locked it, while the `unlock` that let that
+/// thread in still runs (see `crates/os/tests/lifetime.rs`). That `unlock` has a reference to the
+/// lock. The memory behind a reference has to live while the function runs, except for the bytes
+/// within an [`UnsafeCell`], of which atomics are made. So all bytes of such a lock are in one,
+/// padding included. Stacked Borrows and Tree Borrows, the rules that Miri checks, agree on that.
 #[repr(transparent)]
 #[derive(Default)]
 pub(super) struct Freeable<T>(UnsafeCell<T>);

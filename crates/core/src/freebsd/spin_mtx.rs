@@ -57,9 +57,9 @@ pub struct TooLong {
 
 /// Who is told of a wait that has taken too long.
 pub trait LongSpin: Send + Sync + 'static {
-    /// Called by the waiter, once in an acquisition, outside of the mutex' section. A panic is a way out: the caller
-    /// of `lock` does not get the mutex then. With the guards of `lock_api` 0.4 a panic ends the process. The waiter goes on
-    /// when this returns.
+    /// Called by the waiter, once in an acquisition, outside of the mutex' section. A panic is a
+    /// way out: the caller of `lock` does not get the mutex then. With the guards of `lock_api` 0.4
+    /// a panic ends the process. The waiter goes on when this returns.
     fn held_too_long(wait: &TooLong);
 }
 

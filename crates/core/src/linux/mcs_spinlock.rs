@@ -35,7 +35,8 @@ impl<P: Platform, T: McsTuning> SpinnerQueue<P, T> {
     ///
     /// # Safety
     ///
-    /// `f` does not unwind: the caller's node would stay in the queue, on a stack frame that is gone.
+    /// `f` does not unwind: the caller's node would stay in the queue, on a stack frame that is
+    /// gone.
     ///
     /// ```compile_fail,E0133
     /// # use nearlock_core::linux::mcs_spinlock::SpinnerQueue;

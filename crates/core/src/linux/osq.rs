@@ -27,8 +27,9 @@
 //! A waiter may look at the `next` of one that has left, whose node may be another lock's by then: the word has four
 //! bytes in every node that a platform lends, and never this waiter's name (slot and level are in use by it).
 //!
-//! A waiter waits for its neighbours in steps A and B, and for one that has swapped the tail and not linked itself in yet. They may have lost their
-//! processors to it. So after `NEIGHBOUR_TURNS` it sleeps between two looks, for `NEIGHBOUR_SLEEP_NS` each time.
+//! A waiter waits in steps A and B, and for a newcomer that has not linked itself in yet. It may
+//! have preempted that neighbour. So after `NEIGHBOUR_TURNS` it sleeps between two looks, for
+//! `NEIGHBOUR_SLEEP_NS` each time.
 //!
 //! Fairness: first come, first served, among those who stay. Whoever has no node does not get a turn.
 //! Source: the algorithm of Linux' `kernel/locking/osq_lock.c` (Zijlstra, Low, 2014; heeding a predecessor that does
@@ -46,12 +47,13 @@ use crate::schedule::{Schedule, Spin, Stop, ThreadId};
 /// No node's name.
 const NOBODY: u32 = 0;
 
-/// Turns of waiting for a neighbour that is between two steps, a few instructions, before the waiter sleeps. Natively the first 128 pause and the
-/// others yield: 50 to 100 us, if no other thread wants the processor. With few it sleeps where a yield would do; with many a thread of high
+/// Turns of waiting for a neighbour that is between two steps, a few instructions, before the
+/// waiter sleeps. Natively the first 128 pause and the others yield: 50 to 100 us, if no other
+/// thread wants the processor. Fewer: it sleeps where a yield would do. More: a thread of high
 /// priority keeps the neighbour from running for as long.
 const NEIGHBOUR_TURNS: u32 = 256;
-/// How long it sleeps then between two looks, in ns: about as long as going to sleep and waking up take, twice. Longer, it notices the
-/// neighbour late; shorter, it wakes before the neighbour has run.
+/// How long it sleeps between two looks, in ns: about twice what it costs to sleep and to wake up.
+/// Longer, it notices the neighbour late; shorter, it wakes before the neighbour has run.
 const NEIGHBOUR_SLEEP_NS: u64 = 50_000;
 
 /// A place in the queue. Neighbours are named as in the tail.
@@ -119,8 +121,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     ///
     /// # Safety
     ///
-    /// Neither `is_over` nor `f` unwinds: the caller's node would be lent to its next acquisition while it is still in
-    /// this queue.
+    /// Neither `is_over` nor `f` unwinds: the caller's node would be lent again while in this queue.
     ///
     /// ```compile_fail,E0133
     /// # use nearlock_core::{linux::osq::{Node, Osq}, platform::*, schedule::{Schedule, Spin}};
@@ -178,8 +179,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         false
     }
 
-    /// Waits for the caller's turn, or leaves the queue; false then. Safety: the caller has entered by this node, and has not
-    /// left.
+    /// Waits for the caller's turn, or leaves the queue; false then. Safety: it is in it by this node.
     #[doc(hidden)]
     pub unsafe fn wait(&self, lent: &LentNode<Node<P>>, spin: &mut Spin, is_over: impl Fn() -> bool) -> bool {
         // SAFETY: as in `enter`.
@@ -264,8 +264,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         }
     }
 
-    /// One turn of waiting for a neighbour that is between two steps: it may change the word, which is 0. No call wakes
-    /// a waiter that sleeps, but the clock.
+    /// One turn of waiting for a neighbour that is between two steps, and may change the word from 0.
+    /// Only the clock wakes a waiter that sleeps.
     fn await_neighbour(word: &P::U32, turn: &mut u32) {
         if *turn < NEIGHBOUR_TURNS {
             P::cpu_relax(*turn);

@@ -134,10 +134,11 @@ pub trait QSpinTuning: Send + Sync + 'static {
 
 impl QSpinTuning for Standard {}
 
-/// Whether the head competes with others for a free lock: if newcomers may steal it, or the head may sleep.
+/// Whether the head competes with others for a free lock: if newcomers may steal it, or the head
+/// may sleep.
 ///
-/// A function beside the trait, so that it follows from the switches whoever implements them: with stealing and
-/// without competing, two would hold the lock.
+/// A function beside the trait, so that it follows from the switches whoever implements them: with
+/// stealing and without competing, two would hold the lock.
 #[inline(always)]
 pub const fn competes<T: QSpinTuning>() -> bool {
     T::PARK_HEAD || !matches!(T::STEALING, Stealing::Off)

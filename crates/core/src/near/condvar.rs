@@ -163,8 +163,8 @@ impl<P: Host> NearCondvar<P> {
     ///
     /// # Panics
     ///
-    /// With debug assertions, in the section of a spin lock, where the platform knows that for sure; before it releases
-    /// the mutex.
+    /// With debug assertions, in the section of a spin lock, where the platform knows that for
+    /// sure; before it releases the mutex.
     pub unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
         P::assert_may_sleep();
         P::with_record(|waiter: &Waiter<P>| {

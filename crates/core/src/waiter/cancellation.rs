@@ -6,11 +6,13 @@
 //! A watch lies in the stack frame of a thread that waits, and is in the list exactly while it does. Everything here but
 //! `cancelled` is read and written under `lock`.
 //!
-//! 1. `cancel` never waits for another thread, nor for the code that it interrupts in a signal handler. If the list is
-//!    locked, it leaves the holder an errand: to wake all waiters when it unlocks the list.
-//! 2. No waiter is missed. `cancelled` is set before the lock is taken, or the errand left. A waiter that enters the list
-//!    before that is woken by the walk that follows. One that enters later acquires what `cancel` has
-//!    released by its access to the lock's word, so it sees `cancelled` before it sleeps.
+//! 1. `cancel` never waits for another thread, nor for the code that it interrupts in a signal
+//!    handler. If the list is locked, it leaves the holder an errand: to wake all waiters when it
+//!    unlocks the list.
+//! 2. No waiter is missed. `cancelled` is set before the lock is taken, or the errand left. A
+//!    waiter that enters the list before that is woken by the walk that follows. One that enters
+//!    later acquires what `cancel` has released by its access to the lock's word, so it sees
+//!    `cancelled` before it sleeps.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -133,13 +135,14 @@ impl<P: Park> Cancellation<P> {
         }
     }
 
-    /// Wakes all waiters of the list, which the caller has locked. The last call is still to be made.
+    /// Wakes all waiters of the list, which the caller has locked. The last call is still to be
+    /// made.
     fn walk(&self) -> Option<Call<P>> {
         let mut owed: Option<Call<P>> = None;
         let mut at = self.first.load(Relaxed);
         while !at.is_null() {
-            // SAFETY: a thread that waits keeps its watch and its waiter until it has taken the watch out, under the
-            // lock.
+            // SAFETY: a thread that waits keeps its watch and its waiter until it has taken the
+            // watch out, under the lock.
             let (watch, waiter) = unsafe { (&*at, &*(*at).waiter.load(Relaxed)) };
             if let Some(call) = waiter.wake()
                 && let Some(before) = owed.replace(call)
@@ -153,9 +156,9 @@ impl<P: Park> Cancellation<P> {
 
     /// Ends all present waits by it, and every later one.
     ///
-    /// It never waits for another thread, and may be called from a signal handler, whatever that has
-    /// interrupted: this very function included. If another thread is just about to begin or to end a wait by it, then
-    /// that one wakes the others, a moment later.
+    /// It never waits for another thread, and may be called from a signal handler, whatever that
+    /// has interrupted: this very function included. If another thread is just about to begin or to
+    /// end a wait by it, then that one wakes the others, a moment later.
     pub fn cancel(&self) {
         // Ordering: Release, pairs with the Acquire in `is_cancelled`.
         self.cancelled.store(1, Release);

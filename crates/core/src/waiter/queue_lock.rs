@@ -1,4 +1,5 @@
-//! The lock of a queue of waiters: a mutex of one word, whose own waiters look for a bounded time and then sleep.
+//! The lock of a queue of waiters: a mutex of one word, whose own waiters look for a bounded time
+//! and then sleep.
 //!
 //! ```text
 //! word  bit 0 HELD | 1 SLEEPERS: a waiter may sleep | 2 ERRAND: the holder is asked to do something
@@ -11,14 +12,15 @@
 //! 1. The word leaves 0 only by the thread that acquires the lock. Only that thread stores 0.
 //! 2. A waiter sleeps only while the word is exactly what it has stored, HELD|SLEEPERS, or what an
 //!    errand made of it. Comparing and falling asleep are one step. A waiter that acquires the lock
-//!    after it has slept stores SLEEPERS, because others may sleep. So the release that could leave a
-//!    sleeper behind finds SLEEPERS, and wakes one.
-//! 3. The store of 0 is the last access of a release to the word. The wake-up uses its address only.
-//! 4. An errand is left by a read-modify-write of a word that is not 0. The release that follows reads
-//!    it, or reads a later value of the word, which still has the bit.
+//!    after it has slept stores SLEEPERS, because others may sleep. So the release that could leave
+//!    a sleeper behind finds SLEEPERS, and wakes one.
+//! 3. The store of 0 is the last access of a release to the word. The wake-up uses its address
+//!    only.
+//! 4. An errand is left by a read-modify-write of a word that is not 0. The release that follows
+//!    reads it, or reads a later value of the word, which still has the bit.
 //!
-//! **Bounded waiting.** A thread that spins for a holder which it has preempted waits for ever if its
-//! priority is higher, and for a time slice if not. Here it makes at most `ROUNDS` rounds of
+//! **Bounded waiting.** A thread that spins for a holder which it has preempted waits for ever if
+//! its priority is higher, and for a time slice if not. Here it makes at most `ROUNDS` rounds of
 //! `LOOKS` looks, with delays of at most `BACKOFF_MAX` pauses between the rounds. Then it sleeps,
 //! and the holder can run.
 //!
@@ -39,16 +41,19 @@ const HELD: u32 = 1;
 const SLEEPERS: u32 = 1 << 1;
 const ERRAND: u32 = 1 << 2;
 
-/// Looks of one round, with a pause before each but the first: 1 us at 9 ns for a pause, 6 us at 45 ns.
-/// Sections take 50 ns to 1 us. A holder that has not left by then has probably lost its processor.
-/// With 0 a waiter sleeps where a look would do; with many it keeps the processor that the holder needs.
+/// Looks of one round, with a pause before each but the first: 1 us at 9 ns for a pause, 6 us at 45
+/// ns. Sections take 50 ns to 1 us. A holder that has not left by then has probably lost its
+/// processor. With 0 a waiter sleeps where a look would do; with many it keeps the processor that
+/// the holder needs.
 const LOOKS: u32 = 128;
 /// Rounds that end with the lock seen free, and lost to another thread, before a waiter sleeps.
 /// Twelve are enough for the delays to grow to [`BACKOFF_MAX`].
 const ROUNDS: u32 = 12;
-/// Pauses, at most, after a lost race: 10 us at 9 ns for a pause, 46 us at 45 ns, in which 100 processors
-/// take a line each. With less, threads that lose races take the line from the holder: without any, the simulated skylake-sp-8s with 400
-/// tasks that come to one chain at once lets none of them have a mutex for 10 ms (`mutex-section`). With more, the lock stays free while they pause.
+/// Pauses, at most, after a lost race: 10 us at 9 ns for a pause, 46 us at 45 ns, in which 100
+/// processors take a line each. With less, threads that lose races take the line from the holder:
+/// without any, the simulated skylake-sp-8s with 400 tasks that come to one chain at once lets none
+/// of them have a mutex for 10 ms (`mutex-section`). With more, the lock stays free while they
+/// pause.
 const BACKOFF_MAX: u32 = 1024;
 
 /// What a release has found.
@@ -69,9 +74,11 @@ pub(super) enum TakenOrLeft {
     ErrandLeft,
 }
 
-/// The lock of a queue of waiters: a mutex of one word, whose waiters look for a bounded time and then sleep.
+/// The lock of a queue of waiters: a mutex of one word, whose waiters look for a bounded time and
+/// then sleep.
 ///
-/// 4 bytes natively; all zero: unlocked. Fairness: none. What happened in one section happens before what follows in the next.
+/// 4 bytes natively; all zero: unlocked. Fairness: none. What happened in one section happens
+/// before what follows in the next.
 #[repr(transparent)]
 pub struct QueueLock<P: Platform> {
     word: P::U32,
@@ -96,13 +103,13 @@ impl<P: Platform> QueueLock<P> {
     /// 0 -> HELD.
     #[inline(always)]
     fn take(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `release`: the last section happens before ours. Relaxed
-        // on failure: nothing is acquired.
+        // Ordering: Acquire, pairs with the Release in `release`: the last section happens before
+        // ours. Relaxed on failure: nothing is acquired.
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
-    /// Takes the lock if it is free, and else leaves its holder an errand. It never waits for another
-    /// thread, so a signal handler may call it that has interrupted the holder.
+    /// Takes the lock if it is free, and else leaves its holder an errand. It never waits for
+    /// another thread, so a signal handler may call it that has interrupted the holder.
     pub(super) fn take_or_leave_errand(&self) -> TakenOrLeft {
         let mut seen = self.word.load(Relaxed);
         loop {
@@ -110,9 +117,10 @@ impl<P: Platform> QueueLock<P> {
                 FREE => (HELD, TakenOrLeft::Taken),
                 held => (held | ERRAND, TakenOrLeft::ErrandLeft),
             };
-            // Ordering: AcqRel. Acquire, pairs with the Release in `release`, if the lock is taken; and with the Release
-            // here of a thread that has left an errand. Release, if an errand is left: what comes before it is visible to
-            // the thread that does it. Relaxed on failure, where the value is only tried again.
+            // Ordering: AcqRel. Acquire, pairs with the Release in `release`, if the lock is taken;
+            // and with the Release here of a thread that has left an errand. Release, if an errand
+            // is left: what comes before it is visible to the thread that does it. Relaxed on
+            // failure, where the value is only tried again.
             match self.word.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => return outcome,
                 Err(now) => seen = now,
@@ -168,9 +176,10 @@ impl<P: Park> QueueLock<P> {
     #[inline]
     pub(super) fn release(&self) -> Released {
         let word = &raw const self.word;
-        // Ordering: Release, pairs with the Acquires in `take`, `acquire_slow` and `take_or_leave_errand`: our section
-        // happens before the next. Not Acquire: if an errand was left, the thread that does it takes the lock again by
-        // `take_or_leave_errand`, and this swap continues the release sequence of the one that has left it.
+        // Ordering: Release, pairs with the Acquires in `take`, `acquire_slow` and
+        // `take_or_leave_errand`: our section happens before the next. Not Acquire: if an errand
+        // was left, the thread that does it takes the lock again by `take_or_leave_errand`, and
+        // this swap continues the release sequence of the one that has left it.
         let seen = self.word.swap(FREE, Release);
         if seen != HELD { Self::after_release(word, seen) } else { Released::Quiet }
     }

@@ -128,7 +128,8 @@ fn qspinlock_link_that_never_comes() {
 
 #[test]
 fn qspinlock_steal_blind_head() {
-    /// As [`newcomers`] with [`StealOnce`], but that the head takes the lock as [`Standard`] has it.
+    /// As [`newcomers`] with [`StealOnce`], but that the head takes the lock as [`Standard`] has
+    /// it.
     fn blind_head(name: &str) -> Model {
         let queue = Queue { newcomers: &[1, 2], ..Queue::default() };
         let situation = format!("{name}: two newcomers behind a head");
@@ -150,7 +151,8 @@ fn qspinlock_steal_blind_head() {
                 unsafe { shared.lock.unlock(&()) };
             };
             section();
-            // SAFETY: a lock is its word and nothing else (`repr(transparent)`), whatever its switches.
+            // SAFETY: a lock is its word and nothing else (`repr(transparent)`), whatever its
+            // switches.
             let blind: &Lock<Standard> = unsafe { &*ptr::from_ref(&shared.lock).cast() };
             let head = NodeId { slot: 0, level: 0 };
             // SAFETY: the head's node, which lives as long as the execution.

@@ -74,7 +74,8 @@ unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api::RawRwLockDowngrade for
     }
 }
 
-// SAFETY: as for version 0.5. A panic in an acquisition ends the process, as in the mutexes of this version.
+// SAFETY: as for version 0.5. A panic in an acquisition ends the process, as in the mutexes of this
+// version.
 #[cfg(feature = "lock_api_04")]
 unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api_04::RawRwLock for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);

@@ -31,7 +31,8 @@ pub fn has_ended(thread: u32) -> bool {
     refused && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
-/// The key plus one of thread-specific data whose destructor tells of a thread's end; 0 as long as there is none.
+/// The key plus one of thread-specific data whose destructor tells of a thread's end; 0 as long as
+/// there is none.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the key, unless there is one. `None` if the process has all keys in use that it may have.
@@ -68,9 +69,10 @@ pub fn delete_exit_key() {
     }
 }
 
-/// Has the key's destructor called at the end of the calling thread, after the destructors of thread-local data. False if that
-/// cannot be. What a destructor of thread-specific data asks for is done in one of the next rounds, of which the C library
-/// has four (`PTHREAD_DESTRUCTOR_ITERATIONS`), so in the last one it is not done.
+/// Has the key's destructor called at the end of the calling thread, after the destructors of
+/// thread-local data. False if that cannot be. What a destructor of thread-specific data asks for
+/// is done in one of the next rounds, of which the C library has four
+/// (`PTHREAD_DESTRUCTOR_ITERATIONS`), so in the last one it is not done.
 pub fn at_thread_exit(at_exit: AtExit, argument: *mut c_void) -> bool {
     // SAFETY: the key is there for ever; the argument is the destructor's alone.
     exit_key(at_exit).is_some_and(|key| unsafe { libc::pthread_setspecific(key, argument) } == 0)
@@ -81,7 +83,7 @@ pub fn at_fork(in_child: unsafe extern "C" fn()) {
     if cfg!(miri) {
         return; // It has no fork.
     }
-    // SAFETY: the function is there for ever. Out of memory, it is not registered, and a child is as the
-    // documentation of the crate says of one without the handler.
+    // SAFETY: the function is there for ever. Out of memory, it is not registered, and a child is
+    // as the documentation of the crate says of one without the handler.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }

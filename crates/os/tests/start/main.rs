@@ -1,7 +1,7 @@
 //! What is done at start-up is done before `main`, however the library is linked.
 //!
-//! The kernel tells: it refuses `MEMBARRIER_CMD_PRIVATE_EXPEDITED` to a process that has not registered. The tests of
-//! shared objects and static libraries need a C compiler, `cc`.
+//! The kernel tells: it refuses `MEMBARRIER_CMD_PRIVATE_EXPEDITED` to a process that has not
+//! registered. The tests of shared objects and static libraries need a C compiler, `cc`.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 
@@ -25,7 +25,8 @@ fn is_known() -> bool {
     commands > 0 && commands & i64::from(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0
 }
 
-/// Builds the library as an example of this package, apart from what tests are built with; and says where it is.
+/// Builds the library as an example of this package, apart from what tests are built with; and says
+/// where it is.
 fn library(file: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linked");
     let built = Command::new(env!("CARGO"))

@@ -39,8 +39,8 @@ pub unsafe trait Spinners<P: Platform>: Default + Send + Sync + 'static {
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const NONE: Self;
 
-    /// Spins by turns; whether one has taken the mutex, which is the last then. `may_begin` says whether there is any
-    /// point in queueing.
+    /// Spins by turns; whether one has taken the mutex, which is the last then. `may_begin` says
+    /// whether there is any point in queueing.
     ///
     /// # Safety
     ///

@@ -56,8 +56,8 @@ impl Wakes for All {
 ///
 /// # Safety
 ///
-/// [`wait`](Self::wait) returns with the mutex held, whatever it returns: [`Monitor`] excludes by it. None of its
-/// functions releases the mutex otherwise.
+/// [`wait`](Self::wait) returns with the mutex held, whatever it returns: [`Monitor`] excludes by
+/// it. None of its functions releases the mutex otherwise.
 ///
 /// ```compile_fail,E0200
 /// use nearlock_core::near::Host;
