@@ -23,8 +23,9 @@ use parking_lot_013::RawThreadId;
 
 type Reentrant<R> = ReentrantMutex<R, RawThreadId, Cell<u32>>;
 
-/// Sections before a guard is forgotten: some locks learn from them who takes them.
-const SECTIONS: u32 = 300;
+/// Sections before a guard is forgotten: a lock may learn from them who takes it. Fewer for Miri,
+/// which is slow.
+const SECTIONS: u32 = if cfg!(miri) { 8 } else { 300 };
 
 /// How long a waiter waits for a lock that it does not get.
 const SHORT: Duration = Duration::from_millis(3);
