@@ -1,4 +1,4 @@
-//! A lock behind a C function, as a shared object and as a static library: what `tests/start.rs`
+//! A lock behind a C function, as a shared object and as a static library: what `tests/start`
 //! links to C programs.
 
 use nearlock_core::near::mutex::NearMutex;

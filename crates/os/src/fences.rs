@@ -89,13 +89,15 @@ fn decided(kind: &AtomicU32, register: impl FnOnce() -> bool) -> u32 {
     }
 }
 
-/// Registers the process for membarrier now rather than when a lock first has a fence, which may take some
-/// milliseconds if the process has several threads by then. Returns whether the kernel has accepted: if not,
-/// asymmetric fences are ordinary ones.
+/// Decides now, rather than when a lock first has a fence, whether fences rely on membarrier.
+/// Returns whether they do: if the kernel refuses, they are ordinary ones.
+///
+/// The process is registered with the kernel before `main`, where that is possible. Otherwise this
+/// takes some milliseconds if the process has several threads.
 ///
 /// After this the kernel should not refuse the call to any thread: fences take milliseconds then.
 /// If it refuses all forms of the call, the next fence aborts the process. A filter of system calls
-/// should allow membarrier, or be installed before any lock is used.
+/// should allow membarrier, or be installed before that: before any lock is used.
 pub fn register_membarrier() -> bool {
     decided(&KIND, sys::register_membarrier) == MEMBARRIER
 }

@@ -1,7 +1,7 @@
 //! What is done once, best before the process has a second thread.
 //!
 //! ```text
-//! word  0 not begun | 1 begun
+//! word  0 not done | 1 done
 //! ```
 //! An entry of `.init_array` has the dynamic linker, or the start-up code of a static binary, call
 //! [`begin`] before `main`; of a library that is loaded later, when it is loaded. Where there is no
@@ -11,59 +11,38 @@
 //!
 //! `tests/start` shows it of a binary, a shared object, and a static library in a C program.
 //!
-//! A lock works before any of this is done: until then fences are strong, and a slot is known to be
-//! free when the kernel does not know its thread any more.
+//! Whether fences rely on membarrier is not decided here, but by the first fence (`fences.rs`): a
+//! program may install a filter of system calls in `main`.
+//!
+//! A lock does without the key and membarrier, and each path that depends on the handler of `fork`
+//! calls [`begin`] first: where a slot is leased, and where a thread gets its number.
+//!
+//! A library that is unloaded takes back the key and the handler. The queue nodes of its threads
+//! stay mapped, as another thread could look at one: about 44 KB for a load, a lock and an unload.
 
 use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::{chains, fences, sys, thread};
+use crate::{chains, sys, thread};
 
-static BEGUN: AtomicBool = AtomicBool::new(false);
-
-/// Has the system call [`begin`] at start-up.
-#[cfg(all(target_os = "linux", not(miri)))]
-#[used]
-// SAFETY: the section is an array of pointers to functions that are called once each. The number
-// has it come before initialisers without one, which may start threads, and after those of the C
-// library.
-#[unsafe(link_section = ".init_array.00101")]
-static AT_START: extern "C" fn() = {
-    extern "C" fn at_start() {
-        begin();
-    }
-    at_start
-};
-
-/// Has the system call this when the library is unloaded, or the process ends: threads that end
-/// later would call what is not there any more. (The C library itself takes the handler of `fork`
-/// off the list.)
-#[cfg(all(target_os = "linux", not(miri)))]
-#[used]
-// SAFETY: as above, of functions that are called at the end.
-#[unsafe(link_section = ".fini_array")]
-static AT_END: extern "C" fn() = {
-    extern "C" fn at_end() {
-        sys::delete_exit_key();
-    }
-    at_end
-};
+static DONE: AtomicBool = AtomicBool::new(false);
 
 /// Does it, unless it has been done.
 #[cold]
 #[inline(never)]
 pub fn begin() {
-    // References to the entries, so that a linker that takes from an archive what is referred to
-    // takes them.
-    #[cfg(all(target_os = "linux", not(miri)))]
-    core::hint::black_box((&AT_START, &AT_END));
-    // Relaxed: a second call does what the first is about to do, or does nothing.
-    if BEGUN.swap(true, Relaxed) {
+    sys::keep_entries();
+    // Ordering: Acquire, pairs with the Release below: the handler is there for a fork that follows.
+    if DONE.load(Acquire) {
         return;
     }
     thread::watch_ends();
     sys::at_fork(after_fork);
-    fences::register_membarrier();
+    sys::register_membarrier();
+    // Last, so that who calls this in the meantime does not go on without the handler. It is there
+    // twice then: the second call in a child finds nothing left to do.
+    // Ordering: Release, as above.
+    DONE.store(true, Release);
 }
 
 /// In the child, which has one thread: the one that has forked. The others are gone, with what they

@@ -69,7 +69,7 @@ fn a_binary_is_registered_before_main() {
 }
 
 #[test]
-fn a_shared_object_registers_when_it_is_loaded_and_leaves_nothing_behind() {
+fn a_shared_object_registers_when_it_is_loaded_and_is_not_called_when_it_is_gone() {
     if is_known() {
         let said = said_by_program("shared", &["-ldl", "-lpthread"], &[&library("liblinked.so")]);
         assert_eq!(said, "0 1\n");

@@ -118,9 +118,11 @@ fn a_fence_fails_if_every_command_does() {
 
 #[cfg(not(miri))]
 mod native {
+    use std::env;
     use std::fs::File;
     use std::io::Read;
     use std::os::fd::FromRawFd;
+    use std::os::unix::process::ExitStatusExt;
     use std::string::String;
 
     use super::*;
@@ -229,6 +231,29 @@ mod native {
             if can_be_tried(status) {
                 assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}: {said}");
             }
+        }
+    }
+
+    /// The library is at work before `main`. So what it decides then cannot know of the filters that
+    /// a program installs.
+    #[test]
+    fn a_filter_that_is_installed_before_the_first_fence_is_heeded() {
+        const NAME: &str =
+            "linux::membarrier::tests::native::a_filter_that_is_installed_before_the_first_fence_is_heeded";
+        const CHILD: &str = "NEARLOCK_TEST_FILTERED";
+        if env::var_os(CHILD).is_some() {
+            for command in [Register, Expedited, Global] {
+                refuse_or_exit(command, libc::EPERM);
+            }
+            fences::light();
+            fences::heavy();
+            exit(7);
+        }
+        // A process in which no fence has been.
+        let mut test = std::process::Command::new(env::current_exe().unwrap());
+        let ended = test.args(["--exact", NAME, "--nocapture"]).env(CHILD, "").output().unwrap();
+        if can_be_tried(ended.status.into_raw()) {
+            assert_eq!(ended.status.code(), Some(7), "{}", String::from_utf8_lossy(&ended.stderr));
         }
     }
 
