@@ -11,6 +11,7 @@ use std::thread_local;
 use std::time::Instant;
 
 use crate::futex::WaitResult;
+use crate::thread::RENAMED;
 use crate::topology::NumberList;
 
 /// Nanoseconds since the first call.
@@ -25,16 +26,25 @@ pub type AtExit = unsafe extern "C" fn(*mut c_void);
 /// Whether the system tells that a thread has ended.
 pub const TELLS_ENDS: bool = false;
 
-/// A number that no other thread of the process has, nor has had.
+/// A number that no other thread of the process has, nor has had; below [`RENAMED`].
 ///
-/// # Panics
-///
-/// After 2^22 threads have asked.
+/// After as many threads have asked the process is aborted. A panic would unwind a waiter that
+/// stands in a queue.
 pub fn thread_id() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    const MOST: u32 = 1 << 22;
-    let next = LAST.fetch_update(Relaxed, Relaxed, |last| (last < MOST - 1).then_some(last + 1));
-    next.expect("a process has at most 2^22 - 1 threads that lock, one after the other") + 1
+    next_after(&LAST).unwrap_or_else(|| std::process::abort())
+}
+
+/// Counts up to the number before [`RENAMED`].
+fn next_after(last: &AtomicU32) -> Option<u32> {
+    let mut seen = last.load(Relaxed);
+    while seen < RENAMED - 1 {
+        match last.compare_exchange(seen, seen + 1, Relaxed, Relaxed) {
+            Ok(_) => return Some(seen + 1),
+            Err(now) => seen = now,
+        }
+    }
+    None
 }
 
 /// That is not known.
@@ -223,6 +233,12 @@ mod tests {
             }
             never
         });
+    }
+
+    #[test]
+    fn numbers_end_where_those_of_renamed_threads_begin() {
+        let last = AtomicU32::new(RENAMED - 3);
+        assert_eq!([(); 4].map(|()| next_after(&last)), [Some(RENAMED - 2), Some(RENAMED - 1), None, None]);
     }
 
     #[test]

@@ -62,6 +62,14 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Aborts the process, and says why: there is no going on, and nothing may unwind.
+#[cold]
+fn die(message: &[u8]) -> ! {
+    // SAFETY: the message is readable and as long as it says.
+    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
+    std::process::abort();
+}
+
 /// Offers the processor to other threads.
 #[inline]
 pub fn sched_yield() {

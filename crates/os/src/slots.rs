@@ -8,11 +8,13 @@
 //!
 //!  slot    node 0 | node 1 | node 2 | node 3 | depth, next_free, lessee, events ...   (on lines of their own)
 //!
-//!  lessee  0 free | bits 0-30 the kernel's id of the thread that has it | bit 31 UNWATCHED
+//!  lessee  bits 0-30 the kernel's id of the thread that has it, 0: free | bit 31 UNWATCHED
+//!          bits 32-63 how often it has been leased
 //!
-//!  0 -> t             `lease`
-//!  t -> t|UNWATCHED   no destructor is sure to give it back at the end of the thread
-//!  t|x -> 0           `give_back`: by that thread, or by another that has found that t has ended
+//!  (n, 0) -> (n + 1, t)         `lease`
+//!  (n, t) -> (n, t|UNWATCHED)   no destructor is sure to give it back at the end of the thread
+//!  (n, t|x) -> (n, 0)           `give_back`: by that thread, or by another that has found that t
+//!                               has ended
 //! ```
 //! 1. Memory of slots is never freed nor moved: a number once given out names the same lines for ever.
 //! 2. A slot is leased to at most one thread, and only that thread writes to it, except that other
@@ -23,11 +25,13 @@
 //!    of such a node, and take what it reads for a hint.
 //!
 //! 4. A thread gives its slot back at its end. Where it cannot be told of its end, the slot is
-//!    UNWATCHED, and counted. Whoever needs a slot then, and finds none that is free, looks whether
-//!    the threads of these have ended.
+//!    UNWATCHED, and counted. A thread that needs a slot then, and finds none that is free, looks
+//!    whether the threads of these have ended: a system call for each. The kernel's answer is about
+//!    the lease that it was asked for, as the count of leases says: it may give the id of a thread
+//!    that has ended to another one, and that may lease the slot.
 //!
-//! The free list is a stack without locks, so that registering can be interrupted, and the process forked,
-//! at any moment. Each push counts the head up, so a head that has been away and back is not taken for the
+//! The free list is a stack without locks, so that registering can be interrupted, and the process
+//! forked by another thread, at any moment. Each push counts the head up, so a head that has been away and back is not taken for the
 //! same (ABA), short of 2^32 pushes during one pop.
 //! Source: Treiber, "Systems programming: coping with parallelism", IBM RJ 5118, 1986 (the stack).
 
@@ -52,7 +56,10 @@ const CHUNK_SLOTS: usize = 64;
 const CHUNKS: usize = (NodeId::SLOTS as usize).div_ceil(CHUNK_SLOTS);
 
 /// Of a lessee: no destructor is sure to give the slot back.
-const UNWATCHED: u32 = 1 << 31;
+const UNWATCHED: u64 = 1 << 31;
+
+/// The low half of a lessee: its thread, and UNWATCHED.
+const THREAD: u64 = u32::MAX as u64;
 
 /// A node of whatever type the acquisition asks for that uses it at present.
 #[repr(C, align(64))]
@@ -74,7 +81,7 @@ pub struct Slot {
     /// Number plus one of the slot below in the free list; 0 if there is none.
     next_free: AtomicU32,
     /// Whose it is.
-    lessee: AtomicU32,
+    lessee: AtomicU64,
     /// Counted since the process began, by whichever threads had the slot.
     events: [AtomicU64; LockEvent::COUNT],
 }
@@ -194,8 +201,9 @@ impl Registry {
     /// `has_ended`.
     pub fn lease(&self, thread: u32, has_ended: impl Fn(u32) -> bool) -> Option<&'static Slot> {
         let slot = self.pop_free().or_else(|| self.reclaim(has_ended)).or_else(|| self.take_fresh())?;
-        debug_assert!(thread != 0 && thread & UNWATCHED == 0, "an id of the kernel's");
-        slot.lessee.store(thread, Relaxed);
+        debug_assert!(thread != 0 && u64::from(thread) & UNWATCHED == 0, "an id of the kernel's");
+        let leases = (slot.lessee.load(Relaxed) >> 32).wrapping_add(1);
+        slot.lessee.store(leases << 32 | u64::from(thread), Relaxed);
         Some(slot)
     }
 
@@ -220,10 +228,11 @@ impl Registry {
     /// Gives back the slot of this lessee, unless another thread does so.
     ///
     /// Safety: nobody uses it.
-    unsafe fn give_back_of(&self, slot: &'static Slot, lessee: u32) {
+    unsafe fn give_back_of(&self, slot: &'static Slot, lessee: u64) {
         // Relaxed: what the lessee did comes before, as the caller is the lessee, or the kernel has
         // ended it. All that is in a slot is atomic.
-        if lessee == 0 || slot.lessee.compare_exchange(lessee, 0, Relaxed, Relaxed).is_err() {
+        let free = lessee & !THREAD;
+        if lessee == free || slot.lessee.compare_exchange(lessee, free, Relaxed, Relaxed).is_err() {
             return;
         }
         if lessee & UNWATCHED != 0 {
@@ -244,9 +253,9 @@ impl Registry {
         }
         for slot in self.made_slots() {
             let lessee = slot.lessee.load(Relaxed);
-            if lessee & UNWATCHED != 0 && has_ended(lessee & !UNWATCHED) {
-                // SAFETY: its thread has ended. Another may find the same, and one of us is first.
-                // An id that is used again names another thread, which has not ended.
+            if lessee & UNWATCHED != 0 && has_ended((lessee & THREAD & !UNWATCHED) as u32) {
+                // SAFETY: its thread has ended, if the slot has still been leased as often. Another
+                // may find the same, and one of us is first.
                 unsafe { self.give_back_of(slot, lessee) };
             }
         }
@@ -274,12 +283,12 @@ impl Registry {
         for slot in self.made_slots() {
             match own {
                 Some((own, thread)) if ptr::eq(own, slot) => {
-                    let flag = slot.lessee.load(Relaxed) & UNWATCHED;
-                    slot.lessee.store(thread | flag, Relaxed);
-                    self.unwatched.fetch_add(u32::from(flag != 0), Relaxed);
+                    let kept = slot.lessee.load(Relaxed) & (UNWATCHED | !THREAD);
+                    slot.lessee.store(kept | u64::from(thread), Relaxed);
+                    self.unwatched.fetch_add(u32::from(kept & UNWATCHED != 0), Relaxed);
                 }
                 _ => {
-                    slot.lessee.store(0, Relaxed);
+                    slot.lessee.fetch_and(!THREAD, Relaxed);
                     if slot.depth.load(Relaxed) == 0 {
                         self.push_free(slot);
                     }

@@ -57,7 +57,7 @@ static KEPT: AtomicU32 = AtomicU32::new(0);
 
 /// Set in the number of a thread whose id is the [`KEPT`] number of another. Ids of the kernel are
 /// below 2^22.
-const RENAMED: u32 = 1 << (ThreadId::BITS - 1);
+pub const RENAMED: u32 = 1 << (ThreadId::BITS - 1);
 
 thread_local! {
     static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
@@ -165,6 +165,8 @@ pub fn id() -> ThreadId {
 #[cold]
 #[inline(never)]
 fn first_id() -> ThreadId {
+    // The number stays that of one thread in a child made by `fork` too.
+    start::begin();
     let number = match sys::thread_id() {
         id if id == KEPT.load(Relaxed) => id | RENAMED,
         id => id,
@@ -214,7 +216,9 @@ pub fn count(event: LockEvent) {
     match own_slot() {
         Some(slot) => slot.count(event),
         None => {
-            let counters = &SLOTLESS_EVENTS[id().get() as usize % SLOTLESS];
+            // 0 as long as it has none.
+            let number = NUMBER.with(|number| number.load(Relaxed));
+            let counters = &SLOTLESS_EVENTS[number as usize % SLOTLESS];
             counters.0[event as usize].fetch_add(1, Relaxed);
         }
     }
@@ -298,6 +302,16 @@ mod tests {
 
     fn counted(event: LockEvent) -> u64 {
         events()[event as usize]
+    }
+
+    /// It counts where waiters stand in queues, so it asks the system for nothing.
+    #[test]
+    fn a_thread_counts_without_a_number() {
+        let number = std::thread::spawn(|| {
+            count(LockEvent::Slowpath);
+            NUMBER.with(|number| number.load(Relaxed))
+        });
+        assert_eq!(number.join().unwrap(), 0);
     }
 
     #[test]

@@ -19,7 +19,7 @@
 use core::ffi::c_int;
 use std::io;
 
-use super::sched_yield;
+use super::{die, sched_yield};
 
 /// What the kernel is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +92,7 @@ fn abort() -> ! {
     let message = b"nearlock: the kernel let this process use membarrier(2), and refuses it now: cannot go on.\n\
         nearlock: Let the filter of system calls (seccomp) of this thread allow membarrier, or install it before\n\
         nearlock: any lock is used: locks do without membarrier if it is refused from the beginning.\n";
-    // SAFETY: the message is readable and as long as it says.
-    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
-    std::process::abort();
+    die(message);
 }
 
 #[cfg(test)]

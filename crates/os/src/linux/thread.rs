@@ -4,13 +4,17 @@ use core::ffi::c_void;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::die;
+
 /// What is called at the end of a thread, with an argument of its own.
 pub type AtExit = unsafe extern "C" fn(*mut c_void);
 
 /// Whether the system tells that a thread has ended: [`has_ended`].
 pub const TELLS_ENDS: bool = !cfg!(miri);
 
-/// The kernel's id of the calling thread. Not 0; below 2^22 (the kernel's `PID_MAX_LIMIT`).
+/// The kernel's id of the calling thread. Not 0; below 2^22 (the kernel's `PID_MAX_LIMIT`). Aborts
+/// the process if a filter of system calls refuses it: a panic would unwind a waiter that stands in
+/// a queue.
 pub fn thread_id() -> u32 {
     // SAFETY: has no conditions.
     #[cfg(not(miri))]
@@ -18,7 +22,9 @@ pub fn thread_id() -> u32 {
     // SAFETY: as above.
     #[cfg(miri)]
     let id = unsafe { libc::gettid() };
-    u32::try_from(id).expect("an id is positive")
+    u32::try_from(id).unwrap_or_else(|_| {
+        die(b"nearlock: gettid(2) is refused, by which locks know threads: let the filter (seccomp) allow it.\n")
+    })
 }
 
 /// Whether there is no thread of this process with this id.

@@ -216,6 +216,21 @@ fn a_slot_whose_thread_could_not_give_it_back_is_found_when_one_is_needed() {
     assert!(lease_as(FIRST).is_some() && lease_as(SECOND).is_some() && lease_as(THIRD).is_none());
 }
 
+/// A thread that looks for ended threads is preempted after the kernel's answer. Meanwhile the slot
+/// is leased by a thread to which the kernel has given the same id.
+#[test]
+fn an_answer_of_the_kernel_is_not_used_for_a_later_thread_of_that_id() {
+    static REGISTRY: Registry = Registry::new(1);
+    const ID: u32 = 10;
+    const OTHER: u32 = 20;
+    REGISTRY.is_not_watched(REGISTRY.lease(ID, |_| false).unwrap());
+    let preempted = |_| {
+        REGISTRY.is_not_watched(REGISTRY.lease(ID, |_| true).unwrap());
+        true
+    };
+    assert!(REGISTRY.lease(OTHER, preempted).is_none(), "two living threads have one slot");
+}
+
 #[test]
 fn a_forked_process_has_the_slots_of_the_threads_that_it_has_not() {
     static REGISTRY: Registry = Registry::new(4);
@@ -226,7 +241,7 @@ fn a_forked_process_has_the_slots_of_the_threads_that_it_has_not() {
     core::mem::forget(enter(queueing));
     // SAFETY: one thread uses this registry.
     unsafe { REGISTRY.after_fork(Some((own, 77))) };
-    assert_eq!((own.lessee.load(Relaxed), REGISTRY.unwatched.load(Relaxed)), (77 | UNWATCHED, 1));
+    assert_eq!((own.lessee.load(Relaxed) & THREAD, REGISTRY.unwatched.load(Relaxed)), (77 | UNWATCHED, 1));
     assert_eq!(own.depth.load(Relaxed), 1, "it may have forked in a handler");
     let left: Vec<_> = core::iter::from_fn(|| REGISTRY.lease(ALIVE, |_| false)).map(|slot| slot.id).collect();
     assert_eq!(left.len(), 2, "the other one, and one that is new: {left:?}");
