@@ -5,7 +5,8 @@
 //! for them, and a platform that names [`Unwatched`] has none either.
 
 /// What a thread does while it waits for a lock. Every method is empty unless implemented. One that
-/// panics ends the process, as the functions of a [`Wait`](crate::native::Wait).
+/// panics ends the process, and none may use a lock, as the functions of a
+/// [`Wait`](crate::native::Wait).
 pub trait Hooks: Send + Sync + 'static {
     /// The caller has looked in vain, and waits awake until its next look.
     #[inline(always)]

@@ -29,6 +29,11 @@ use crate::unwinding::without_unwinding;
 ///
 /// Its functions, and those of its [`Hooks`], are called by threads that others refer to as
 /// waiters. If one of them panics the process ends.
+///
+/// # Deadlocks
+///
+/// They may be called while a queue of waiters is locked. So they must not lock, unlock or wait for
+/// any lock of this library.
 pub trait Wait: Send + Sync + 'static {
     /// Who watches: [`Unwatched`], unless statistics are made.
     type Hooks: Hooks;

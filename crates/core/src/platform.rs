@@ -82,16 +82,19 @@ pub trait SplitWord: AtomicInt<u32> {
 ///
 /// # Safety
 ///
-/// The words behave as those of `core::sync::atomic`, and the operations of [`SplitWord`] as
-/// defined there: locks rely on it for mutual exclusion. [`wait_until`](Self::wait_until) returns
-/// only what it has loaded from the word, with that ordering, and of which `done` holds.
-/// [`with_record`](Self::with_record) lends a record that is as its default, and that nobody else
-/// refers to, until `f` has returned or unwound.
+/// Locks rely on these for mutual exclusion:
 ///
-/// A waiter's record lies on its stack, where other threads write to it. So neither the functions
-/// here unwind nor those of any capability that the type has: unless no thread comes to a lock of
-/// the platform any more, as at the end of a simulation. Of capabilities that are not `unsafe` no
-/// more is asked: whatever they return, locks exclude.
+/// - The words behave as those of `core::sync::atomic`, and the operations of [`SplitWord`] as
+///   defined there.
+/// - [`wait_until`](Self::wait_until) returns only what it has loaded from the word, with that
+///   ordering, and of which `done` holds.
+/// - [`with_record`](Self::with_record) lends a record that is as its default until `f` has
+///   returned or unwound. No other reference to it exists.
+/// - The functions here do not unwind, nor do those of any capability that the type has. (A
+///   waiter's record lies on its stack, where other threads write to it.) They may only where no
+///   thread uses a lock of the platform any more, as at the end of a simulation.
+///
+/// No more is asked of capabilities that are not `unsafe`: whatever they return, locks exclude.
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// 32-bit word.
     type U32: SplitWord;

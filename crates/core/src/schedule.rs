@@ -100,10 +100,11 @@ pub trait Sections: Platform {
 ///
 /// # Safety
 ///
-/// No two threads that are alive have the same [`thread_id`](Self::thread_id), and it is less than
-/// 2^28: locks with an owner let in again whom they name. [`processors`](Self::processors) is not
-/// 0. [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only what it has loaded from the word,
-/// with that ordering, and of which `done` holds: a spinner that sees its turn so has it.
+/// - No two threads that are alive have the same [`thread_id`](Self::thread_id), and it is less
+///   than 2^28. Locks with an owner know it by that number.
+/// - [`processors`](Self::processors) is not 0.
+/// - [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only what it has loaded from the word,
+///   with that ordering, and of which `done` holds. A spinner takes that for its turn.
 ///
 /// ```compile_fail,E0200
 /// use nearlock_core::platform::Platform;

@@ -61,14 +61,16 @@
 //!
 //! * **Sections are short**: no I/O, no allocation if it can be helped, no sleep, nothing that waits for another
 //!   thread. Those who wait spend a processor, or a sleep and a wake-up, on every section.
-//! * **More runnable threads than processors** is what [`linux::SpinLock`] and [`linux::CnaLock`] are made for. With a lock
-//!   that is first come, first served it is correct, but slow: the lock goes to the next in line even if that
-//!   thread is off its processor, and all others wait until the scheduler brings it back, for milliseconds.
+//! * **More runnable threads than processors** is what [`linux::SpinLock`] and [`linux::CnaLock`]
+//!   are made for. With a lock that is first come, first served a program is correct, but slow. The
+//!   lock goes to the next in line even if that thread is off its processor. All others wait until
+//!   the scheduler brings it back, for milliseconds.
 //! * **Priorities**: none is inherited, and **a wait for a spin lock has no bound** where the
 //!   waiter has preempted the holder. A real-time thread (`SCHED_FIFO`) that spins for an ordinary
 //!   one on the same processor keeps it from running, because its yields go to threads of its own
-//!   priority only. The sleeping locks have no such wait inside: a thread that finds a queue of
-//!   theirs locked looks for a bounded time, below 1 ms, and then sleeps.
+//!   priority only. The sleeping locks that are named above have no such wait inside: a thread
+//!   that finds a queue of theirs locked looks for a bounded time, below 1 ms, and then sleeps.
+//!   ([`raw`] has others, for comparison, that queue under spin locks.)
 //! * **Locking twice** from one thread never returns. Nothing detects it, but that FreeBSD's locks know their holder
 //!   ([`freebsd::Checked`]), and have forms that can be locked again ([`freebsd::RecursiveMtx`]).
 //! * **Panics** release the lock. The data stays as the panicking section left it: there is no poisoning, but in [`poison`].
@@ -79,8 +81,10 @@
 //!   around such a lock. A thread with such handlers calls [`process::register_thread`] first. Guards of
 //!   [`classic::McsLock`] and [`classic::ClhLock`] may allocate; in a handler, use
 //!   [`lock_with`](classic::LockWith).
-//! * **`fork`**: the child may use all locks that no other thread of the parent held or waited for. Others stay
-//!   locked in the child.
+//! * **`fork`**: the child may use each lock that no other thread of the parent held, waited for or
+//!   was about to release. Others may stay locked in the child. The same holds of a
+//!   [`Cancellation`] that another thread was using. A signal handler that interrupts a lock must
+//!   not fork.
 //!
 //! Waiters of [`Mutex`] and FreeBSD's locks that sleep are in a table that the process shares. A
 //! signal handler must not lock or unlock one, unless the signal is blocked wherever any of them is

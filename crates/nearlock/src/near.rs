@@ -11,8 +11,8 @@
 //! it before `main`, or when a library with this crate is loaded. If that is with several threads
 //! it may take some milliseconds. Where the kernel refuses, or there is none, releases have an
 //! ordinary fence. A program that forbids itself the call (seccomp) must do so before its first
-//! release, or allow it. The first release decides whether locks rely on it. If the kernel refuses it
-//! later, they take its slow form (`MEMBARRIER_CMD_GLOBAL`), of milliseconds. If that is refused
+//! release, or allow it. The first release decides whether locks rely on it. If the kernel refuses
+//! it later, they take its slow form (`MEMBARRIER_CMD_GLOBAL`), of milliseconds. If that is refused
 //! too, the process aborts, with a message on its standard error.
 
 mod condvar;

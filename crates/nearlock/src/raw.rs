@@ -64,9 +64,8 @@ pub use unpreempted::Unpreempted;
 ///
 /// # Safety
 ///
-/// The lock may be moved or dropped while it is held and nobody waits for it, as happens after a
-/// guard was forgotten: nothing points into the lock, wherever it was, and its own words alone say
-/// whether it is held.
+/// The lock may be moved or dropped while it is held and no thread waits for it, as happens after a
+/// guard was forgotten. Nothing points into the lock. Its own words alone say whether it is held.
 pub unsafe trait Unlocked: RawLock {
     /// The lock, free.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed

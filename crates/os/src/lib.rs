@@ -34,7 +34,9 @@
 //! A thread has one number as long as it lives,
 //! [`thread_id`](nearlock_core::schedule::Schedule::thread_id), in its last destructors and in a
 //! child made by `fork` too. So the child may go on locking, and release what its thread held,
-//! except for locks that other threads of the parent held or waited for at the fork. A handler of
+//! except for locks that other threads of the parent held, waited for or were about to release at
+//! the fork. A signal handler that interrupts a lock must not fork: that lock may just be getting
+//! queue nodes for the thread, and the child would lend them twice. A handler of
 //! `pthread_atfork` empties the queues of sleepers there, and frees the queue nodes of the threads
 //! that the child does not have; nodes that were in use stay taken. A child made by other means
 //! (`vfork`, `_Fork`, `clone`) must not lock before it calls `exec`.

@@ -31,9 +31,9 @@
 //!    that has ended to another one, and that may lease the slot.
 //!
 //! The free list is a stack without locks, so that registering can be interrupted, and the process
-//! forked by another thread, at any moment. Each push counts the head up, so a head that has been away and back is not taken for the
-//! same (ABA), short of 2^32 pushes during one pop.
-//! Source: Treiber, "Systems programming: coping with parallelism", IBM RJ 5118, 1986 (the stack).
+//! forked by another thread, at any moment. Each push counts the head up, so a head that has been
+//! away and back is not taken for the same (ABA), short of 2^32 pushes during one pop. Source:
+//! Treiber, "Systems programming: coping with parallelism", IBM RJ 5118, 1986 (the stack).
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;

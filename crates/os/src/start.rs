@@ -32,7 +32,8 @@ static DONE: AtomicBool = AtomicBool::new(false);
 #[inline(never)]
 pub fn begin() {
     sys::keep_entries();
-    // Ordering: Acquire, pairs with the Release below: the handler is there for a fork that follows.
+    // Ordering: Acquire, pairs with the Release below: the handler is there for a fork that
+    // follows.
     if DONE.load(Acquire) {
         return;
     }

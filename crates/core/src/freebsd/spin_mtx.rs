@@ -239,7 +239,8 @@ impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         self.depth.get() != 0
     }
 
-    /// Waits until nobody holds it, without taking it: what happened in the sections before is visible then.
+    /// Waits until no thread holds it, without taking it: what happened in the sections before is
+    /// visible then. It spins without a bound, as `lock` does.
     pub fn wait_unlocked(&self) {
         // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before what follows.
         P::wait_until(&self.word, Acquire, |seen| seen == FREE);

@@ -121,7 +121,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     ///
     /// # Safety
     ///
-    /// Neither `is_over` nor `f` unwinds: the caller's node would be lent again while in this queue.
+    /// Neither `is_over` nor `f` unwinds: the node would be lent again while in this queue.
     ///
     /// ```compile_fail,E0133
     /// # use nearlock_core::{linux::osq::{Node, Osq}, platform::*, schedule::{Schedule, Spin}};
@@ -179,7 +179,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         false
     }
 
-    /// Waits for the caller's turn, or leaves the queue; false then. Safety: it is in it by this node.
+    /// Waits for a turn, or leaves the queue; false then. Safety: the node is the caller's, in it.
     #[doc(hidden)]
     pub unsafe fn wait(&self, lent: &LentNode<Node<P>>, spin: &mut Spin, is_over: impl Fn() -> bool) -> bool {
         // SAFETY: as in `enter`.
@@ -264,8 +264,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         }
     }
 
-    /// One turn of waiting for a neighbour that is between two steps, and may change the word from 0.
-    /// Only the clock wakes a waiter that sleeps.
+    /// One turn of waiting for a neighbour that is between two steps, and may change the word from
+    /// 0. Only the clock wakes a waiter that sleeps.
     fn await_neighbour(word: &P::U32, turn: &mut u32) {
         if *turn < NEIGHBOUR_TURNS {
             P::cpu_relax(*turn);

@@ -50,10 +50,9 @@ const LOOKS: u32 = 128;
 /// Twelve are enough for the delays to grow to [`BACKOFF_MAX`].
 const ROUNDS: u32 = 12;
 /// Pauses, at most, after a lost race: 10 us at 9 ns for a pause, 46 us at 45 ns, in which 100
-/// processors take a line each. With less, threads that lose races take the line from the holder:
-/// without any, the simulated skylake-sp-8s with 400 tasks that come to one chain at once lets none
-/// of them have a mutex for 10 ms (`mutex-section`). With more, the lock stays free while they
-/// pause.
+/// processors take a line each. With less, threads that lose races take the line from the holder.
+/// Without any pause, on the simulated skylake-sp-8s, 400 tasks that use one chain at once acquire
+/// no mutex for 10 ms (`mutex-section`). With more, the lock stays free while they pause.
 const BACKOFF_MAX: u32 = 1024;
 
 /// What a release has found.

@@ -89,7 +89,10 @@ unsafe impl<P: Platform> Spinners<P> for Nobody {
     }
 }
 
-/// They queue for each turn anew: Linux 3.10.
+/// They queue again for each turn: Linux 3.10.
+///
+/// A spinner waits for its turn without a bound, and does not leave the queue before. So a thread
+/// of high priority that has preempted the spinner in front keeps it from running.
 pub struct InTurns<P: Platform>(SpinnerQueue<P>);
 
 impl<P: Platform> Default for InTurns<P> {
@@ -111,6 +114,9 @@ unsafe impl<P: Platform> Spinners<P> for InTurns<P> {
 
 /// They queue once, and the head spins until it has the mutex or sleeps: Linux 3.15, but that nobody leaves the queue before
 /// it has been the head.
+///
+/// A spinner waits for its turn without a bound, and does not leave the queue before. So a thread
+/// of high priority that has preempted the spinner in front keeps it from running.
 pub struct OneSpins<P: Platform>(SpinnerQueue<P>);
 
 impl<P: Platform> Default for OneSpins<P> {

@@ -234,8 +234,8 @@ mod native {
         }
     }
 
-    /// The library is at work before `main`. So what it decides then cannot know of the filters that
-    /// a program installs.
+    /// The library is at work before `main`. So what it decides then cannot know of the filters
+    /// that a program installs.
     #[test]
     fn a_filter_that_is_installed_before_the_first_fence_is_heeded() {
         const NAME: &str =
