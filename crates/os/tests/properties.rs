@@ -20,7 +20,7 @@ use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_os::{Os, set_numa_node, set_setting};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use proptest::test_runner::{TestCaseResult, TestError, TestRunner};
+use proptest::test_runner::{RngSeed, TestCaseResult, TestError, TestRunner};
 
 const LOCKS: usize = 3;
 const THREADS: usize = 4;
@@ -284,8 +284,9 @@ impl LockVisitor<Os<SaySo>> for Try<'_> {
     }
 }
 
-/// The shortest sequence found that the lock does not do as the reference, if there is one.
-fn counterexample(lock: &Subject) -> Result<(), TestError<Vec<Step>>> {
+/// The shortest sequence found that the lock does not do as the reference, if there is one. What is
+/// tried is drawn from `seed`.
+fn counterexample(lock: &Subject, seed: RngSeed) -> Result<(), TestError<Vec<Step>>> {
     for (setting, value) in [
         // Locks that heed NUMA nodes sort whenever they can, and change over often.
         (Setting::CnaShuffleReduction, 0),
@@ -305,14 +306,15 @@ fn counterexample(lock: &Subject) -> Result<(), TestError<Vec<Step>>> {
     ];
     let steps = prop::collection::vec((any::<Index>(), any::<Index>(), action), 1..STEPS_MAX);
     // Failures are shown whole, and kept nowhere.
-    let config = ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() };
+    let config =
+        ProptestConfig { cases: 64, failure_persistence: None, rng_seed: seed, ..ProptestConfig::default() };
     TestRunner::new(config).run(&steps, |steps| lock.visit(Try(&steps, lock.fairness)))
 }
 
 #[test]
 fn every_lock_does_as_the_reference() {
     for lock in Subject::working() {
-        if let Err(error) = counterexample(lock) {
+        if let Err(error) = counterexample(lock, RngSeed::Random) {
             panic!("{}: {error}", lock.name);
         }
     }
@@ -321,9 +323,12 @@ fn every_lock_does_as_the_reference() {
 /// The negative controls: one that excludes nobody, and one that serves last who came first.
 #[test]
 fn broken_locks_are_found_out_by_short_sequences() {
+    // Which thread a step is for depends on the steps before it. So proptest cannot shorten one
+    // sequence in twenty to the shortest, though a shorter one exists.
+    const SEED: u64 = 1;
     for (name, what) in [("lock-busted", "expected"), ("lock-lifo", "overtakes")] {
         let lock = Subject::named(name).expect("is in the list");
-        match counterexample(lock) {
+        match counterexample(lock, RngSeed::Fixed(SEED)) {
             Err(TestError::Fail(reason, steps)) => {
                 assert!(reason.message().contains(what), "{name}: {reason}");
                 assert!(steps.len() <= 8, "{name}: {steps:?}");
