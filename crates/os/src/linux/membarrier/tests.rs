@@ -252,7 +252,11 @@ mod native {
         // A process in which no fence has been.
         let mut test = std::process::Command::new(env::current_exe().unwrap());
         let ended = test.args(["--exact", NAME, "--nocapture"]).env(CHILD, "").output().unwrap();
-        if can_be_tried(ended.status.into_raw()) {
+        // What QEMU emulates cannot start what would have to be emulated too.
+        const NOT_STARTED: c_int = 127;
+        if ended.status.code() == Some(NOT_STARTED) {
+            std::eprintln!("not tried: a process here cannot start itself");
+        } else if can_be_tried(ended.status.into_raw()) {
             assert_eq!(ended.status.code(), Some(7), "{}", String::from_utf8_lossy(&ended.stderr));
         }
     }
