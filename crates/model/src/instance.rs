@@ -232,6 +232,11 @@ macro_rules! capabilities {
             fn chain(_lock: *const ()) -> *const nearlock_core::freebsd::chain::Chain<Self> {
                 Self::with_instance(Instance::chain)
             }
+
+            // An address may be another in another execution.
+            fn place_in_filter(_lock: *const ()) -> u32 {
+                0
+            }
         }
 
         impl nearlock_core::platform::Settings for $engine {

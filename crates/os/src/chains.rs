@@ -8,12 +8,12 @@ use nearlock_core::freebsd::chain::Chain;
 
 use crate::Os;
 
-/// Chains: 256 KiB of zero bytes, of which a program without such locks touches none. The waiters
+/// Chains: 512 KiB of zero bytes, of which a program without such locks touches none. The waiters
 /// of all locks of a chain are in one list, and a release may have to look through it though none
-/// of them waits for its own lock. With 5000 threads asleep and 256 chains, a mutex that no other
-/// thread wants takes 15 times as long as with 4096. With 4096 it takes no longer where no thread
-/// sleeps (docs/benchmark.md, "Many sleepers"). With 16384 it takes a quarter, but that is 1 MiB,
-/// which the child of a `fork` reads.
+/// of them waits for its own lock. With 5000 threads that wait for as many mutexes, another mutex
+/// takes 1.5 times as long as without them, 3.4 times with 2048 chains, and 11 times with 1024.
+/// Threads in condition variables cost it nothing (docs/benchmark.md, "Many sleepers"). The child of
+/// a `fork` reads all chains, in some 20 us.
 const CHAINS: usize = 4096;
 
 static TABLE: [Chain<Os>; CHAINS] = [const { Chain::new() }; CHAINS];
@@ -21,7 +21,16 @@ static TABLE: [Chain<Os>; CHAINS] = [const { Chain::new() }; CHAINS];
 /// The chain of a lock.
 #[inline]
 pub fn chain(lock: *const ()) -> &'static Chain<Os> {
-    &TABLE[index(lock.addr() as u64)]
+    &TABLE[(hash(lock) >> (u64::BITS - CHAINS.trailing_zeros())) as usize]
+}
+
+/// Where a lock is in the filter of its chain.
+#[inline]
+pub fn place_in_filter(lock: *const ()) -> u32 {
+    let hash = hash(lock);
+    // The upper bits are the same for all locks of the chain. The lower ones without the upper would
+    // be those of another product, which takes another multiplication.
+    ((hash ^ (hash << 16)) >> 32) as u32
 }
 
 /// Empties all chains, in a child made by `fork`.
@@ -39,9 +48,9 @@ pub unsafe fn forget_all() {
 /// address by 8 bits, so that the locks of a small object share one.
 /// Source: Knuth, "The Art of Computer Programming", volume 3, section 6.4.
 #[inline]
-const fn index(address: u64) -> usize {
+fn hash(lock: *const ()) -> u64 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    (address.wrapping_mul(GOLDEN) >> (u64::BITS - CHAINS.trailing_zeros())) as usize
+    (lock.addr() as u64).wrapping_mul(GOLDEN)
 }
 
 const _: () = assert!(CHAINS.is_power_of_two());
@@ -50,19 +59,38 @@ const _: () = assert!(CHAINS.is_power_of_two());
 mod tests {
     use super::*;
     use std::collections::HashSet;
+    use std::ptr;
 
     #[test]
     fn locks_that_lie_in_rows_are_spread() {
         for stride in [8, 16, 64, 4096] {
-            let chains: HashSet<_> = (0..64).map(|i| index(0x7f00_1234_5678 + i * stride)).collect();
+            let chains: HashSet<_> = row(stride).take(64).map(|lock| ptr::from_ref(chain(lock))).collect();
             assert!(chains.len() >= 48, "{} of 64 with {stride} bytes between", chains.len());
+        }
+    }
+
+    /// Addresses of locks with so many bytes between.
+    fn row(stride: usize) -> impl Iterator<Item = *const ()> {
+        (0..).map(move |i| ptr::without_provenance(0x7f00_1234_5678 + i * stride))
+    }
+
+    #[test]
+    fn locks_of_one_chain_that_lie_in_rows_are_spread_in_its_filter() {
+        for stride in [8, 16, 64, 4096] {
+            let first = row(stride).next().expect("there is no end of them");
+            let same = row(stride).filter(|lock| ptr::eq(chain(*lock), chain(first)));
+            let mut eighths = [0; 8];
+            for lock in same.take(400) {
+                eighths[(place_in_filter(lock) >> 29) as usize] += 1;
+            }
+            assert!(eighths.iter().all(|count| (25..100).contains(count)), "{stride}: {eighths:?}");
         }
     }
 
     #[test]
     fn a_lock_has_one_chain() {
         let lock = 0_u32;
-        let address = std::ptr::from_ref(&lock).cast();
-        assert!(std::ptr::eq(chain(address), chain(address)));
+        let address = ptr::from_ref(&lock).cast();
+        assert!(ptr::eq(chain(address), chain(address)));
     }
 }

@@ -207,6 +207,11 @@ unsafe impl<W: Wait> Chains for Os<W> {
         const { assert!(size_of::<Chain<Self>>() == size_of::<Chain<Os>>()) };
         ptr::from_ref(chains::chain(lock)).cast()
     }
+
+    #[inline]
+    fn place_in_filter(lock: *const ()) -> u32 {
+        chains::place_in_filter(lock)
+    }
 }
 
 // SAFETY: argued in `fences`.

@@ -39,6 +39,8 @@ pub(crate) struct Inner {
 
 /// Chains of the locks that sleep there. FreeBSD has 128 of one kind and 256 of the other.
 const CHAINS: usize = 128;
+/// Lines that a chain takes.
+pub(crate) const CHAIN_LINES: usize = 2;
 
 /// Why a run has come to a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -383,14 +385,14 @@ impl Inner {
     pub fn chain(&self, lock: *const u8) -> *mut u8 {
         let line = self.line_of(lock);
         let begin = self.chains.get().unwrap_or_else(|| {
-            let size = CHAINS * LINE;
+            let size = CHAINS * CHAIN_LINES * LINE;
             let layout = Layout::from_size_align(size, LINE).expect("lines are a layout");
             let begin = self.arena.take(layout);
             self.engine.borrow_mut().cover_new_lines(0);
             self.chains.set(Some(begin));
             begin
         });
-        self.arena.at(begin + line % CHAINS * LINE)
+        self.arena.at(begin + line % CHAINS * CHAIN_LINES * LINE)
     }
 
     pub fn socket_of_cpu(&self, cpu: u32) -> u32 {

@@ -21,7 +21,7 @@ use crate::arena::LINE;
 use crate::engine::Engine;
 use crate::fences;
 use crate::machine::{
-    Inner, leave_if, park, perform, spend_ps, unpark, wait_for_change, wait_for_owner, with,
+    CHAIN_LINES, Inner, leave_if, park, perform, spend_ps, unpark, wait_for_change, wait_for_owner, with,
 };
 use crate::spec::NodeCount;
 
@@ -441,12 +441,18 @@ impl Sections for Sim {
     }
 }
 
-// SAFETY: each chain has a line in simulated memory, which is never taken back.
+// SAFETY: each chain has lines of its own in simulated memory, which is never taken back.
 unsafe impl Chains for Sim {
     /// By the line of the lock, so that neighbours have different chains.
     fn chain(lock: *const ()) -> *const Chain<Self> {
-        const { assert!(size_of::<Chain<Sim>>() == LINE) };
+        const { assert!(size_of::<Chain<Sim>>() == CHAIN_LINES * LINE) };
         with(|inner| inner.chain(lock.cast())).cast()
+    }
+
+    fn place_in_filter(lock: *const ()) -> u32 {
+        // Fibonacci hashing: neighbouring lines are far apart.
+        let line = with(|inner| inner.line_of(lock.cast())) as u64;
+        (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }
 }
 

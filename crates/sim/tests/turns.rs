@@ -204,7 +204,8 @@ fn who_is_next_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
         );
         longest_ns = longest_ns.max(seen.preferred_ns_max);
     }
-    assert!(longest_ns > constant("NODE_TURN_NS") / 2, "{longest_ns}");
+    // Some are passed over for a good part of a turn: there was something to bound.
+    assert!(longest_ns > constant("NODE_TURN_NS") / 4, "{longest_ns}");
 }
 
 /// The one section between is that of a release that has missed the summons: at its end they are there.

@@ -1,7 +1,9 @@
 //! Chains: where those sleep who wait for a lock of this family.
 //!
 //! ```text
-//! chain   lock | summons | pace | gate | exclusive queue, first and last | shared queue, first and last | fair from   a line of its own
+//! chain   lock | gate | exclusive queue | shared queue | fair from   a line of 64 bytes
+//!         pace | filter                                             another one
+//! queue   first | last
 //! ```
 //! The platform has a table of chains, and finds a lock's by its address. Locks with the same chain share it: a waiter says
 //! for which lock it waits (`Waiter::mark`). Everything here is done under the chain's lock, and the waiter bits of a lock's word
@@ -29,9 +31,10 @@
 //! and then sleeps. So a thread of high priority does not spin for a holder that it has preempted.
 //! FreeBSD disables preemption there.
 //!
-//! `summons` and `pace` are not FreeBSD's: how many waiters want the next release of their lock to come to the chain, for locks
-//! whose word does not say so, and hints ([`near`](crate::near)). Whoever raises a summons notes it on the waiter; locks that do not
-//! know summons leave both alone. `fair from` and the gate are those of
+//! The second line is not FreeBSD's. It is for a mutex whose word does not tell a release that
+//! others wait ([`near`](crate::near)): a [counting filter](crate::near::mutex::filter) of such
+//! mutexes that have waiters, and hints. A release reads it without the chain's lock. Other locks
+//! leave it alone. `fair from` and the gate are those of
 //! a [mutex with buckets](crate::classic::parking_lot_mutex), whose threads pass the gate before they take the chain's lock.
 //!
 //! FreeBSD's turnstiles also lend a waiter's priority to the holder, and its sleep queues do not. Here nobody lends: threads
@@ -44,6 +47,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::classic::parking_lot_mutex::{OfBucket, ParkingLotMutex};
 use crate::events::LockEvent;
+use crate::near::mutex::filter::{Count, Filter};
 use crate::near::mutex::pace::Pace;
 use crate::platform::{Atomic, Park, ParkTimeout, Platform};
 use crate::raw::RawLock;
@@ -55,7 +59,7 @@ use crate::waiter::{Chosen, GaveUp, Limit, QueueLock, Signal, WaitList, Waiter};
 pub enum Queue {
     /// Of those who want it for themselves.
     Exclusive,
-    /// Of those who would share it.
+    /// Of those who would share it; of a condition variable, of those who wait for a notification.
     Shared,
 }
 
@@ -63,12 +67,18 @@ pub enum Queue {
 #[repr(C, align(64))]
 pub struct Chain<P: Platform> {
     lock: QueueLock<P>,
-    summons: P::U32,
-    pace: Pace<P>,
     gate: ParkingLotMutex<P, OfBucket>,
     exclusive: WaitList<P>,
     shared: WaitList<P>,
     fair_from_ns: P::U64,
+    beside: Beside<P>,
+}
+
+/// What releases read and write that do not lock the chain.
+#[repr(C, align(64))]
+struct Beside<P: Platform> {
+    pace: Pace<P>,
+    filter: Filter<P>,
 }
 
 impl<P: Platform> Chain<P> {
@@ -76,12 +86,11 @@ impl<P: Platform> Chain<P> {
     pub const fn new() -> Self {
         Self {
             lock: QueueLock::new(),
-            summons: Atomic::ZERO,
-            pace: Pace::new(),
             exclusive: WaitList::new(),
             shared: WaitList::new(),
             fair_from_ns: Atomic::ZERO,
             gate: ParkingLotMutex::new(),
+            beside: Beside { pace: Pace::new(), filter: Filter::new() },
         }
     }
 
@@ -93,7 +102,7 @@ impl<P: Platform> Chain<P> {
     /// those that did are gone, as in a child made by `fork`.
     pub unsafe fn forget(&self) {
         if self.lock.is_free()
-            && self.summons.load(Relaxed) == 0
+            && self.beside.filter.is_empty()
             && self.gate.is_free()
             && self.exclusive.is_empty()
             && self.shared.is_empty()
@@ -101,7 +110,7 @@ impl<P: Platform> Chain<P> {
             return;
         }
         self.lock.forget();
-        self.summons.store(0, Relaxed);
+        self.beside.filter.forget();
         self.gate.forget();
         self.exclusive.forget();
         self.shared.forget();
@@ -113,16 +122,17 @@ impl<P: Platform> Chain<P> {
         &self.gate
     }
 
-    /// How many waiters want a release to come here. Written under the chain's lock, and read without.
+    /// Which mutexes have waiters, and want a release to come here. Written under the chain's lock,
+    /// and read without.
     #[inline(always)]
-    pub fn summons(&self) -> &P::U32 {
-        &self.summons
+    pub(crate) fn filter(&self) -> &Filter<P> {
+        &self.beside.filter
     }
 
     /// Hints for locks whose releases do not always come here.
     #[inline(always)]
     pub fn pace(&self) -> &Pace<P> {
-        &self.pace
+        &self.beside.pace
     }
 
     /// Whether anybody is in this queue, for whichever lock, as far as it is known. Orders nothing.
@@ -139,12 +149,11 @@ impl<P: Platform> Default for Chain<P> {
     fn default() -> Self {
         Self {
             lock: QueueLock::default(),
-            summons: Atomic::new(0),
-            pace: Pace::default(),
             exclusive: WaitList::default(),
             shared: WaitList::default(),
             fair_from_ns: Atomic::new(0),
             gate: ParkingLotMutex::default(),
+            beside: Beside { pace: Pace::default(), filter: Filter::default() },
         }
     }
 }
@@ -153,10 +162,15 @@ impl<P: Platform> Default for Chain<P> {
 ///
 /// # Safety
 ///
-/// The chain of an address is always the same, and valid as long as the platform instance.
+/// The chain of an address is always the same, and valid as long as the platform instance. So is its
+/// place in the chain's filter always the same.
 pub unsafe trait Chains: Park {
     /// The chain of the lock at this address, which is not followed.
     fn chain(lock: *const ()) -> *const Chain<Self>;
+
+    /// Where the lock at this address is in its chain's [filter](crate::near::mutex::filter): any
+    /// number, which should differ between locks of one chain, and be spread evenly over all `u32`.
+    fn place_in_filter(lock: *const ()) -> u32;
 }
 
 /// The chain of a lock, locked by the caller. Dropping it unlocks the chain.
@@ -189,6 +203,12 @@ impl<P: Chains> Locked<'_, P> {
         // SAFETY: valid as long as the platform instance, which outlives those who use it.
         Self::lock(unsafe { &*P::chain(lock) }, lock.addr() as u64)
     }
+
+    /// The lock's count in the chain's filter.
+    pub(crate) fn count_of_lock(&self) -> &Count<P> {
+        let lock = ptr::without_provenance(self.channel as usize);
+        self.chain.filter().at(P::place_in_filter(lock))
+    }
 }
 
 impl<P: Chains> Locked<'_, P> {
@@ -216,11 +236,6 @@ impl<'a, P: Park> Locked<'a, P> {
         }
     }
 
-    /// Its [`Chain::summons`].
-    pub fn summons(&self) -> &P::U32 {
-        &self.chain.summons
-    }
-
     /// From when on a release hands its lock over, in ns of the platform's clock.
     pub fn fair_from_ns(&self) -> &P::U64 {
         &self.chain.fair_from_ns
@@ -228,7 +243,7 @@ impl<'a, P: Park> Locked<'a, P> {
 
     /// Its [`Chain::pace`].
     pub fn pace(&self) -> &Pace<P> {
-        &self.chain.pace
+        self.chain.pace()
     }
 
     /// The lock's waiters in this queue, in the order of their coming, or that in which they were [moved](Self::move_after). Each may be taken out once

@@ -112,7 +112,7 @@ impl<P: Host> NearCondvar<P> {
     fn take_out(&self, most: usize, waiters: &mut Chosen<P>) -> (usize, *const NearMutex<P>) {
         let queue = Locked::of(self);
         let mutex = self.mutex.load(Relaxed);
-        let count = queue.take(Queue::Exclusive, most, waiters);
+        let count = queue.take(Queue::Shared, most, waiters);
         self.update(&queue);
         (count, mutex)
     }
@@ -145,7 +145,7 @@ impl<P: Host> NearCondvar<P> {
 
     /// m -> null, if nobody is left.
     fn update(&self, queue: &Locked<'_, P>) {
-        if queue.first(Queue::Exclusive).is_none() {
+        if queue.first(Queue::Shared).is_none() {
             self.mutex.store(ptr::null_mut(), Relaxed);
         }
     }
@@ -190,7 +190,7 @@ impl<P: Host> NearCondvar<P> {
         }
         self.mutex.store(mutex, Relaxed);
         // SAFETY: the caller's.
-        unsafe { queue.push(Queue::Exclusive, waiter) };
+        unsafe { queue.push(Queue::Shared, waiter) };
         Ok(())
     }
 
@@ -231,7 +231,7 @@ impl<P: Host> NearCondvar<P> {
         let is_queued = queue.has(waiter);
         if is_queued {
             // SAFETY: in the queue.
-            unsafe { queue.remove(Queue::Exclusive, waiter) };
+            unsafe { queue.remove(Queue::Shared, waiter) };
             self.update(&queue);
         }
         is_queued

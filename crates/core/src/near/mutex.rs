@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! word      0 free | 1 held                                             the whole lock
-//! summons   how many waiters of the chain want a release to come to it  the chain's, beside its lock
+//! count     of this mutex' waiters, and of those that want a release     in the chain's filter
 //! line      the lock's waiters in the chain, in the order of their coming; records on their stacks
 //!
 //!  0 -> 1   `take`: whoever swaps 0 out holds the mutex
@@ -36,9 +36,9 @@
 //! 3. A summons is raised and lowered under the chain's lock, and noted on its waiter.
 //!
 //! **Why no wake-up is lost.** Let the first in line sleep. It has summoned, passed the heavy side of the fence, and then found the
-//! mutex held by some H. H's release stores 0, passes the light side, and then reads the summons. By the fence's contract
+//! mutex held by some H. H's release stores 0, passes the light side, and then reads the count. By the fence's contract
 //! the first has seen the 0, which it has not, or the release sees the summons, and goes to the chain. That there is a summons
-//! of the chain's is enough: it stays until the waiter has been woken. Between two heavy fences the first sleeps without one, but by the clock, and looks before each sleep. If the first was made so while it slept, then by a
+//! of its count is enough: it stays until the waiter has been woken. Between two heavy fences the first sleeps without one, but by the clock, and looks before each sleep. If the first was made so while it slept, then by a
 //! thread that held the mutex, which raised the summons itself: its own release sees it, as does that of whoever it is handed to. Or
 //! by a release that let the one before it go: that one's summons were lowered after its own were raised, so that releases that had
 //! to see the former see the latter; and it is awake, and takes the mutex, or finds it held, by a swap that fails, by one whose release is
@@ -49,7 +49,7 @@
 //! **Nothing of the mutex is read once it is free**: the summons are in a table that is never freed, and of the mutex a release
 //! needs the address alone. (A swap as the last access would do as well, at the price of a second atomic instruction: 9.5 ns a pair in place of 4.6, as docs/benchmark.md has it of the mutexes with two.) So whoever finds it free may free its memory, also where no borrow keeps the mutex alive. A late
 //! release may come to waiters of a new lock at the same address. It wakes a waiter for no reason then, which bears it, and may have to stand in line again. The price is
-//! that summons of one lock have releases of others in the same chain look there, too.
+//! that summons of one lock have releases of others with the same count look there, too.
 //!
 //! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier for each time that the first in line is about to fall
 //! asleep, not for each sleeper, and as a rule fewer than 1000 a second for a chain, since it interrupts all threads of the process that run: and while the
@@ -75,6 +75,7 @@
 //! EuroSys 2017. Turns: the lock cohorts of Dice, Marathe and Shavit, PPoPP 2012, with a thread in
 //! the place of a NUMA node. That waiters of one node be moved together, by whoever leaves: Kashyap et al., "Scalable and practical locking with shuffling", SOSP 2019.
 
+pub(crate) mod filter;
 mod line;
 pub(crate) mod pace;
 mod waiting;
@@ -82,6 +83,7 @@ mod waiting;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use self::filter::Count;
 use self::line::Line;
 use self::pace::Holders;
 use super::Host;
@@ -159,11 +161,10 @@ impl<P: Host> NearMutex<P> {
         unsafe { &*P::chain(lock.cast()) }
     }
 
-    /// Whether a release must come to this chain. Relaxed: what is read there is under the chain's
-    /// lock, and that there is something to read is the fences' business.
+    /// The count of the mutex at this address, in its chain's filter.
     #[inline(always)]
-    fn is_summoned(chain: &Chain<P>) -> bool {
-        chain.summons().load(Relaxed) != 0
+    fn count<'a>(lock: *const Self) -> &'a Count<P> {
+        Self::chain(lock).filter().at(P::place_in_filter(lock.cast()))
     }
 
     /// Notes on a fresh waiter where its thread is, for [`put_in_line`](Self::put_in_line).
@@ -199,7 +200,7 @@ impl<P: Host> NearMutex<P> {
                 Some(_) if holders == Holders::One => {
                     // While the mutex is held: free for so long, it would not seem hammered. Who is woken has no turn yet.
                     line.wake_first(holders);
-                    self.unlock_beside_chain(Self::chain(self));
+                    self.unlock_beside_chain(Self::count(self));
                 }
                 _ => {
                     // Under the chain's lock: whoever summons later sees that it is free.
@@ -223,12 +224,12 @@ impl<P: Host> NearMutex<P> {
 
     /// A release that the chain need not hear of, as far as it is known.
     #[inline(always)]
-    fn unlock_beside_chain(&self, chain: &Chain<P>) {
+    fn unlock_beside_chain(&self, count: &Count<P>) {
         let lock = ptr::from_ref(self);
         self.free();
         // Dekker's pattern, with `take_as_first`: the store before it, the look at the summons after it.
         P::light();
-        if Self::is_summoned(chain) {
+        if count.read().is_summoned() {
             Self::answer_summons(lock);
         }
     }
@@ -240,11 +241,12 @@ impl<P: Host> NearMutex<P> {
     /// As [`RawLock::unlock`].
     #[inline]
     pub unsafe fn unlock_fair(&self) {
-        let chain = Self::chain(self);
-        if Self::is_summoned(chain) || !chain.seems_empty(Queue::Exclusive) {
+        let (chain, count) = (Self::chain(self), Self::count(self));
+        // A count that has gone round may be 0.
+        if count.read().has_waiters() || !chain.seems_empty(Queue::Exclusive) {
             self.unlock_at_chain(To::First);
         } else {
-            self.unlock_beside_chain(chain);
+            self.unlock_beside_chain(count);
         }
     }
 }
@@ -263,12 +265,13 @@ unsafe impl<P: Host> RawLock for NearMutex<P> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        let chain = Self::chain(self);
-        let is_time = || !chain.seems_empty(Queue::Exclusive) && chain.pace().is_time_to_look();
-        if Self::is_summoned(chain) || is_time() {
+        let (chain, count) = (Self::chain(self), Self::count(self));
+        let counted = count.read();
+        let is_time = || counted.has_waiters() && chain.pace().is_time_to_look();
+        if counted.is_summoned() || is_time() {
             self.unlock_at_chain(To::Anybody);
         } else {
-            self.unlock_beside_chain(chain);
+            self.unlock_beside_chain(count);
         }
     }
 }

@@ -1,37 +1,38 @@
-//! A mutex that is released by a plain store, with a table of summons.
+//! A mutex that is released by a plain store, with a table of counts.
 
 use std::hint::black_box;
 use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicPtr, AtomicU32, compiler_fence, fence};
+use std::sync::atomic::{AtomicU32, compiler_fence, fence};
 
 use nearlock::raw::{RawLock, RawTryLock};
 
 use super::Tas;
 
-/// A line of the table.
+/// Two lines of the table.
 #[repr(C, align(64))]
-struct Line {
-    /// Where the table has a lock.
-    lock: AtomicU32,
-    summons: AtomicU32,
+struct Chain {
+    /// Where the table has a lock and lists.
+    waiters: [AtomicU32; 16],
     releases: AtomicU32,
-    /// Where the table has other hints, and another lock.
-    others: [AtomicU32; 3],
-    first: AtomicPtr<()>,
+    /// Where the table has other hints.
+    others: [AtomicU32; 2],
+    counts: [AtomicU32; 13],
 }
 
-static TABLE: [Line; 256] = [const {
-    Line {
-        lock: AtomicU32::new(0),
-        summons: AtomicU32::new(0),
+static TABLE: [Chain; 256] = [const {
+    Chain {
+        waiters: [const { AtomicU32::new(0) }; 16],
         releases: AtomicU32::new(0),
-        others: [const { AtomicU32::new(0) }; 3],
-        first: AtomicPtr::new(ptr::null_mut()),
+        others: [const { AtomicU32::new(0) }; 2],
+        counts: [const { AtomicU32::new(0) }; 13],
     }
 }; 256];
 
-impl Line {
+/// In a count, the waiters that want a release.
+const SUMMONS: u32 = (1 << 22) - 1;
+
+impl Chain {
     #[inline(always)]
     fn is_time_to_look(&self) -> bool {
         let releases = self.releases.load(Relaxed);
@@ -58,9 +59,10 @@ fn fences() {
 
 impl PlainRelease {
     #[inline]
-    fn line(address: usize) -> &'static Line {
-        let index = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-        &TABLE[index as usize]
+    fn chain(address: usize) -> (&'static Chain, &'static AtomicU32) {
+        let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let chain = &TABLE[(hash >> 56) as usize];
+        (chain, &chain.counts[((((hash ^ (hash << 16)) >> 32) * 13) >> 32) as usize])
     }
 
     #[cold]
@@ -87,8 +89,9 @@ unsafe impl RawLock for PlainRelease {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let address = ptr::from_ref(self).addr();
-        let line = Self::line(address);
-        if line.summons.load(Relaxed) != 0 || !line.first.load(Relaxed).is_null() && line.is_time_to_look() {
+        let (chain, count) = Self::chain(address);
+        let counted = count.load(Relaxed);
+        if counted & SUMMONS != 0 || counted > SUMMONS && chain.is_time_to_look() {
             return self.unlock_slow();
         }
         self.0.0.store(0, Release);
@@ -97,7 +100,7 @@ unsafe impl RawLock for PlainRelease {
         } else {
             fences();
         }
-        if line.summons.load(Relaxed) != 0 {
+        if count.load(Relaxed) & SUMMONS != 0 {
             Self::answer(address);
         }
     }

@@ -1,4 +1,5 @@
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr;
 use std::boxed::Box;
 
@@ -7,7 +8,7 @@ use crate::native::Native;
 use crate::testing::{NOW_NS, OneThread, events_of, meanwhile, others_are_done};
 use crate::waiter::Cancellation;
 
-const _: () = assert!(size_of::<Chain<Native>>() == 64);
+const _: () = assert!(size_of::<Chain<Native>>() == 128 && offset_of!(Chain<Native>, beside) == 64);
 
 type Chained = Locked<'static, OneThread>;
 
@@ -112,13 +113,13 @@ fn what_a_fork_leaves_behind_is_forgotten() {
     // SAFETY: one thread; the waiters stay for ever.
     let chain = unsafe { &*OneThread::chain(ptr::null()) };
     let gone = [sleeper(0, Queue::Exclusive), sleeper(1, Queue::Shared)];
-    chain.summons().store(1, Relaxed);
+    chain.filter().at(0).add_summons();
     core::mem::forget(locked(0));
     // SAFETY: what is at the chain is as good as gone.
     unsafe { chain.forget() };
     let count = |lock, queue| locked(lock).count(queue);
     assert_eq!([count(0, Queue::Exclusive), count(1, Queue::Shared)], [0, 0]);
-    assert_eq!(chain.summons().load(Relaxed), 0);
+    assert!(chain.filter().is_empty());
     let new = sleeper(0, Queue::Exclusive);
     locked(0).wake_all(Queue::Exclusive);
     assert!(is_awake(new) && !gone.into_iter().any(is_awake));

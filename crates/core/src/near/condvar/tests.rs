@@ -166,7 +166,7 @@ fn who_is_on_the_way_to_the_line_has_not_given_up() {
     after(SLEEPS_AT, move || {
         let mut waiters = Chosen::NOBODY;
         let queue = Locked::of(condvar);
-        assert_eq!(queue.take(Queue::Exclusive, 1, &mut waiters), 1);
+        assert_eq!(queue.take(Queue::Shared, 1, &mut waiters), 1);
         condvar.update(&queue);
         drop(queue);
         let waiter = waiters.pop().expect("one waits");
@@ -259,10 +259,10 @@ impl Crowd {
                 .map(|waiter| self.waiters.iter().position(|one| ptr::eq(one, waiter)).expect("one of them"))
         };
         assert_eq!(
-            number(Locked::<OneThread>::of(&self.condvar).first(Queue::Exclusive)),
+            number(Locked::<OneThread>::of(&self.condvar).first(Queue::Shared)),
             reference.waiting.front().copied()
         );
-        assert_eq!(Locked::<OneThread>::of(&self.condvar).count(Queue::Exclusive), reference.waiting.len());
+        assert_eq!(Locked::<OneThread>::of(&self.condvar).count(Queue::Shared), reference.waiting.len());
         assert_eq!(self.condvar.has_waiters(), !reference.waiting.is_empty());
         assert_eq!(
             number(Locked::<OneThread>::of(&self.mutex).first(Queue::Exclusive)),

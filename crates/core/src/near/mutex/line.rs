@@ -6,7 +6,7 @@
 //!  0 -> n             it stands in line, on node n, behind others
 //!  n -> passed|n      another has been preferred to it, which was next
 //!  * -> since|n       it is first: it has come so, or the one before it has left
-//!  s -> s|SUMMONS     `raise`; the chain's summons grow by one, here and nowhere else
+//!  s -> s|SUMMONS     `raise`; the summons of the mutex' count grow by one, here and nowhere else
 //!  s|SUMMONS -> s     `lower`: it has been woken, or leaves
 //!  * -> GONE          a hand-over has taken it out of the line
 //!  s -> LOOSE         a release has taken it out of the line, to compete; unless AGAIN, or the mutex is hammered
@@ -23,7 +23,7 @@ use super::{DUE_NS, HAMMERED_DUE_NS, NODE_TURN_NS, NearMutex};
 use crate::events::LockEvent;
 use crate::freebsd::chain::{Locked, Queue};
 use crate::near::Host;
-use crate::platform::{Atomic, AtomicInt};
+use crate::platform::Atomic;
 use crate::waiter::{Call, Chosen, Waiter};
 
 const GONE: u32 = 1;
@@ -171,7 +171,7 @@ impl<P: Host> Line<'_, P> {
         let note = first.note.load(Relaxed);
         if note & SUMMONS == 0 {
             first.note.store(note | SUMMONS, Relaxed);
-            self.0.summons().fetch_add(1, Relaxed);
+            self.0.count_of_lock().add_summons();
         }
     }
 
@@ -180,7 +180,7 @@ impl<P: Host> Line<'_, P> {
         let note = waiter.note.load(Relaxed);
         if note & SUMMONS != 0 {
             waiter.note.store(note & !SUMMONS, Relaxed);
-            self.0.summons().fetch_sub(1, Relaxed);
+            self.0.count_of_lock().remove_summons();
         }
     }
 
@@ -203,8 +203,26 @@ impl<P: Host> Line<'_, P> {
             }
         };
         // SAFETY: the caller's.
-        unsafe { self.0.push(Queue::Exclusive, waiter) };
+        unsafe { self.enqueue(waiter) };
         place
+    }
+
+    /// Puts the waiter at the end of the queue.
+    ///
+    /// Safety: as [`push`](Self::push).
+    unsafe fn enqueue(&self, waiter: &Waiter<P>) {
+        self.0.count_of_lock().add_waiter();
+        // SAFETY: the caller's.
+        unsafe { self.0.push(Queue::Exclusive, waiter) };
+    }
+
+    /// Takes the waiter out of the queue.
+    ///
+    /// Safety: it is in the queue.
+    unsafe fn dequeue(&self, waiter: *const Waiter<P>) {
+        self.0.count_of_lock().remove_waiter();
+        // SAFETY: the caller's.
+        unsafe { self.0.remove(Queue::Exclusive, waiter) };
     }
 
     /// Stands at its end, as a thread on this NUMA node.
@@ -238,7 +256,7 @@ impl<P: Host> Line<'_, P> {
         while let Some(waiter) = waiters.pop() {
             P::count(LockEvent::CondvarMove);
             // SAFETY: as above; the line is not empty.
-            unsafe { self.0.push(Queue::Exclusive, &*waiter) };
+            unsafe { self.enqueue(&*waiter) };
         }
         self.make(call);
     }
@@ -264,7 +282,7 @@ impl<P: Host> Line<'_, P> {
     ) -> Option<Call<P>> {
         // SAFETY: in line, so alive, and in the queue.
         let first = unsafe {
-            self.0.remove(Queue::Exclusive, first);
+            self.dequeue(first);
             &*first
         };
         let call = self.choose_first(Self::node_of(first)).and_then(|next| {
@@ -352,7 +370,7 @@ impl<P: Host> Line<'_, P> {
         let was_first = self.is_first(waiter);
         self.lower(waiter);
         // SAFETY: in the line.
-        unsafe { self.0.remove(Queue::Exclusive, waiter) };
+        unsafe { self.dequeue(waiter) };
         let next = self.first().filter(|_| was_first);
         let call = next.and_then(|next| {
             Self::becomes_first(next);

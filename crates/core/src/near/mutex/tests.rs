@@ -46,7 +46,7 @@ fn release(mutex: &Mutex) {
 
 /// Nobody is in the line, and nobody has summoned a release.
 fn is_quiet(mutex: &Mutex) -> bool {
-    Line::of(mutex).first().is_none() && !Mutex::is_summoned(Mutex::chain(mutex))
+    Line::of(mutex).first().is_none() && !Mutex::count(mutex).read().is_summoned()
 }
 
 #[test]
@@ -258,13 +258,13 @@ fn the_line_is_first_come_first_served() {
 
 /// Another's summons bring a release to the chain, where it finds nothing to do.
 #[test]
-fn locks_of_one_chain_do_not_disturb_each_other() {
+fn locks_of_one_count_do_not_disturb_each_other() {
     let (mutex, other) = (held(), held());
     let waiter = Waiter::<OneThread>::default();
     // SAFETY: it stays until it is out of the line.
     assert_eq!(unsafe { Line::of(other).join(&waiter, 0) }, Place::First);
     Line::of(other).summon(&waiter);
-    assert!(Mutex::is_summoned(Mutex::chain(mutex)));
+    assert!(Mutex::count(mutex).read().is_summoned());
     release(mutex);
     assert!(!mutex.is_locked() && !waiter.is_signalled());
     release(other);
@@ -318,7 +318,7 @@ fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
     assert!(!mutex.is_locked() && first.is_signalled() && !second.is_signalled());
     assert_eq!(Line::of(mutex).place_of(first), Place::Loose);
     assert_eq!(Line::of(mutex).place_of(second), Place::First);
-    assert!(Mutex::is_summoned(Mutex::chain(mutex)), "by the second");
+    assert!(Mutex::count(mutex).read().is_summoned(), "by the second");
     // SAFETY: free.
     assert!(unsafe { mutex.try_lock(&()) });
     release(mutex);
@@ -354,7 +354,7 @@ fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
         assert!(second.falls_asleep());
         release(mutex);
         assert_eq!(Line::of(mutex).place_of(second), Place::First);
-        assert!(second.is_signalled() && !Mutex::is_summoned(Mutex::chain(mutex)), "it is awake");
+        assert!(second.is_signalled() && !Mutex::count(mutex).read().is_summoned(), "it is awake");
     });
     let before = HEAVIES.get();
     // SAFETY: another has released it by then.

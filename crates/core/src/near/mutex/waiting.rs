@@ -4,7 +4,6 @@ use super::line::{Line, Place};
 use super::pace::{Holders, UNIT_SHIFT};
 use super::{FREE, NearMutex};
 use crate::events::LockEvent;
-use crate::freebsd::chain::Queue;
 use crate::near::Host;
 use crate::platform::Atomic;
 use crate::schedule::Spin;
@@ -137,7 +136,8 @@ impl<P: Host> NearMutex<P> {
     /// A newcomer has found it free, and takes it: a hammered one if it stays free.
     fn take_free_as_newcomer(&self, spin: &mut Spin) -> bool {
         let chain = Self::chain(self);
-        let may_probe = || P::random_u32() % NEWCOMERS_PER_PROBE == 0 && chain.seems_empty(Queue::Exclusive);
+        let may_probe =
+            || P::random_u32() % NEWCOMERS_PER_PROBE == 0 && !Self::count(self).read().has_waiters();
         match chain.pace().holders() {
             Holders::One => {
                 let takes = self.stays_free(spin) && self.take();

@@ -136,7 +136,7 @@ fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_du
     release(mutex);
     assert!(!mutex.is_locked() && first.is_signalled());
     assert_eq!(Line::of(mutex).place_of(first), Place::First);
-    assert!(!Mutex::is_summoned(Mutex::chain(mutex)), "it is awake");
+    assert!(!Mutex::count(mutex).read().is_summoned(), "it is awake");
     NOW_NS.set(NOW_NS.get() + HAMMERED_DUE_NS + 2048);
     // A release looks at the chain now and then without summons.
     for releases in 0.. {
@@ -150,7 +150,7 @@ fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_du
     }
     assert_eq!((first.rest(), second.rest()), (Signal::Granted, Signal::Woken));
     assert_eq!(Line::of(mutex).place_of(second), Place::First);
-    assert!(!Mutex::is_summoned(Mutex::chain(mutex)), "it is awake");
+    assert!(!Mutex::count(mutex).read().is_summoned(), "it is awake");
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
     assert!(is_quiet(mutex));

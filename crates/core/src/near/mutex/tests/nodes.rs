@@ -108,7 +108,7 @@ fn a_sleeper_that_is_preferred_is_woken_next() {
     assert!(!mutex.is_locked() && waiters[0].is_signalled());
     assert!(Line::of(mutex).first().is_some_and(|first| ptr::eq(first, &waiters[2])));
     for next in [2, 1] {
-        assert!(Mutex::is_summoned(Mutex::chain(mutex)) && !waiters[next].is_signalled());
+        assert!(Mutex::count(mutex).read().is_summoned() && !waiters[next].is_signalled());
         // SAFETY: free.
         assert!(unsafe { mutex.try_lock(&()) });
         release(mutex);
