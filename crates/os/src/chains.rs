@@ -12,8 +12,8 @@ use crate::Os;
 /// of all locks of a chain are in one list, and a release may have to look through it though none
 /// of them waits for its own lock. With 5000 threads that wait for as many mutexes, another mutex
 /// takes 1.5 times as long as without them, 3.4 times with 2048 chains, and 11 times with 1024.
-/// Threads in condition variables cost it nothing (docs/benchmark.md, "Many sleepers"). The child of
-/// a `fork` reads all chains, in some 20 us.
+/// Threads in condition variables cost it nothing (docs/benchmark.md, "Many sleepers"). The child
+/// of a `fork` reads all chains, in some 20 us.
 const CHAINS: usize = 4096;
 
 static TABLE: [Chain<Os>; CHAINS] = [const { Chain::new() }; CHAINS];
@@ -28,8 +28,8 @@ pub fn chain(lock: *const ()) -> &'static Chain<Os> {
 #[inline]
 pub fn place_in_filter(lock: *const ()) -> u32 {
     let hash = hash(lock);
-    // The upper bits are the same for all locks of the chain. The lower ones without the upper would
-    // be those of another product, which takes another multiplication.
+    // The upper bits are the same for all locks of the chain. The lower ones without the upper
+    // would be those of another product, which takes another multiplication.
     ((hash ^ (hash << 16)) >> 32) as u32
 }
 

@@ -162,8 +162,8 @@ impl<P: Platform> Default for Chain<P> {
 ///
 /// # Safety
 ///
-/// The chain of an address is always the same, and valid as long as the platform instance. So is its
-/// place in the chain's filter always the same.
+/// The chain of an address is always the same, and valid as long as the platform instance. So is
+/// its place in the chain's filter always the same.
 pub unsafe trait Chains: Park {
     /// The chain of the lock at this address, which is not followed.
     fn chain(lock: *const ()) -> *const Chain<Self>;

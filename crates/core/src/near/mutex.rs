@@ -35,16 +35,21 @@
 //!    coming is nothing that a release must know. So others may be put there asleep, as a condition variable does.
 //! 3. A summons is raised and lowered under the chain's lock, and noted on its waiter.
 //!
-//! **Why no wake-up is lost.** Let the first in line sleep. It has summoned, passed the heavy side of the fence, and then found the
-//! mutex held by some H. H's release stores 0, passes the light side, and then reads the count. By the fence's contract
-//! the first has seen the 0, which it has not, or the release sees the summons, and goes to the chain. That there is a summons
-//! of its count is enough: it stays until the waiter has been woken. Between two heavy fences the first sleeps without one, but by the clock, and looks before each sleep. If the first was made so while it slept, then by a
-//! thread that held the mutex, which raised the summons itself: its own release sees it, as does that of whoever it is handed to. Or
-//! by a release that let the one before it go: that one's summons were lowered after its own were raised, so that releases that had
-//! to see the former see the latter; and it is awake, and takes the mutex, or finds it held, by a swap that fails, by one whose release is
-//! such a release. That one had passed the fence: if not, as it slept by the clock, then the one behind it is woken too. (A late release may let somebody go without having held the mutex; hence "that had to see the former".)
-//! A release that looks at the summons first, and finds some, stores 0 under the chain's lock; whoever is first, and summons later,
-//! takes that lock later, and so sees the 0.
+//! **Why no wake-up is lost.** Let the first in line sleep. It has summoned, passed the heavy side
+//! of the fence, and then found the mutex held by some H. H's release stores 0, passes the light
+//! side, and then reads the count. By the fence's contract the first has seen the 0, which it has
+//! not, or the release sees the summons, and goes to the chain. That there is a summons of its
+//! count is enough: it stays until the waiter has been woken. Between two heavy fences the first
+//! sleeps without one, but by the clock, and looks before each sleep. If the first was made so
+//! while it slept, then by a thread that held the mutex, which raised the summons itself: its own
+//! release sees it, as does that of whoever it is handed to. Or by a release that let the one
+//! before it go: that one's summons were lowered after its own were raised, so that releases that
+//! had to see the former see the latter; and it is awake, and takes the mutex, or finds it held, by
+//! a swap that fails, by one whose release is such a release. That one had passed the fence: if
+//! not, as it slept by the clock, then the one behind it is woken too. (A late release may let
+//! somebody go without having held the mutex; hence "that had to see the former".) A release that
+//! looks at the summons first, and finds some, stores 0 under the chain's lock; whoever is first,
+//! and summons later, takes that lock later, and so sees the 0.
 //!
 //! **Nothing of the mutex is read once it is free**: the summons are in a table that is never freed, and of the mutex a release
 //! needs the address alone. (A swap as the last access would do as well, at the price of a second atomic instruction: 9.5 ns a pair in place of 4.6, as docs/benchmark.md has it of the mutexes with two.) So whoever finds it free may free its memory, also where no borrow keeps the mutex alive. A late
