@@ -2,6 +2,7 @@
 //! says before: [`meanwhile`].
 
 use core::marker::PhantomData;
+use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::boxed::Box;
 use std::cell::{Cell, RefCell};
@@ -60,6 +61,8 @@ thread_local! {
     pub static PAUSES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     /// All locks share it, so that tests see what locks of one chain do to each other.
     static CHAIN: &'static Chain<OneThread> = Box::leak(Box::default());
+    /// The lock at this address has the last place in the chain's filter, and all others the first.
+    pub static LAST_IN_FILTER: Cell<*const ()> = const { Cell::new(ptr::null()) };
     /// How often the only thread has fallen asleep.
     pub static SLEEPS: Cell<u32> = const { Cell::new(0) };
     /// The last call of `unpark`.
@@ -226,8 +229,8 @@ unsafe impl Chains for OneThread {
         CHAIN.with(|chain| *chain)
     }
 
-    fn place_in_filter(_lock: *const ()) -> u32 {
-        0
+    fn place_in_filter(lock: *const ()) -> u32 {
+        if lock == LAST_IN_FILTER.get() { u32::MAX } else { 0 }
     }
 }
 

@@ -7,11 +7,13 @@ use super::*;
 use crate::events::LockEvent::{
     MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
 };
+use crate::near::condvar::NearCondvar;
 use crate::near::mutex::line::Place;
 use crate::platform::Clock;
 use crate::schedule::Spin;
 use crate::testing::{
-    HEAVIES, NOW_NS, OneThread, PAUSES, SPINS, SPINS_MAX, events_of, meanwhile, others_are_done,
+    HEAVIES, LAST_IN_FILTER, NOW_NS, OneThread, PAUSES, SPINS, SPINS_MAX, events_of, meanwhile,
+    others_are_done,
 };
 use crate::waiter::GaveUp::{Cancelled, TimedOut};
 use crate::waiter::{Cancellation, Signal, Waiter};
@@ -270,6 +272,48 @@ fn locks_of_one_count_do_not_disturb_each_other() {
     release(other);
     assert!(other.is_locked() && waiter.rest() == Signal::Granted);
     assert!(is_quiet(other));
+}
+
+/// A release that looks at the chain sets how many releases there are until the next look.
+#[test]
+fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
+    let (mutex, other) = (held(), held());
+    let waiter = Waiter::<OneThread>::default();
+    // SAFETY: it stays until it is out of the line.
+    assert_eq!(unsafe { Line::of(other).join(&waiter, 0) }, Place::First);
+    Line::of(other).summon(&waiter);
+    let releases = || Mutex::chain(mutex).pace().releases();
+    LAST_IN_FILTER.set(ptr::from_ref(mutex).cast());
+    let before = releases();
+    release(mutex);
+    assert_eq!(releases(), before);
+    LAST_IN_FILTER.set(ptr::null());
+    // SAFETY: free.
+    assert!(unsafe { mutex.try_lock(&()) });
+    release(mutex);
+    assert_ne!(releases(), before, "with the same count it does");
+    release(other);
+    assert!(other.is_locked() && waiter.rest() == Signal::Granted);
+}
+
+/// A thread that waits for a notification waits for no mutex.
+#[test]
+fn a_release_does_not_look_at_a_chain_where_only_notifications_are_waited_for() {
+    let condvar: &NearCondvar<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
+    let (mutex, waited_with) = (held(), held());
+    // It has released the mutex.
+    meanwhile(|| ());
+    meanwhile(|| {
+        let releases = || Mutex::chain(mutex).pace().releases();
+        let before = releases();
+        release(mutex);
+        assert_eq!(releases(), before);
+        assert!(condvar.notify_one());
+    });
+    // SAFETY: held.
+    assert_eq!(unsafe { condvar.wait(waited_with, &Limit::NONE) }, Ok(()));
+    assert!(others_are_done());
+    release(waited_with);
 }
 
 /// Who has spun for long enough does not look: who has been let go takes it all the same.
