@@ -16,6 +16,7 @@
 //! nodes       the queue nodes of the CPUs
 //! account     where the time of tasks goes
 //! platform    Sim: the platform that locks are instantiated with
+//!   words       its atomics
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
 //! ```
@@ -49,6 +50,7 @@ mod stores;
 mod task;
 mod ticks;
 mod waiting;
+mod words;
 
 pub use arena::{LINE, Placed};
 pub use engine::Counters;
