@@ -15,7 +15,9 @@
 //! ```
 //! Word and queue change together, under the lock of the condition variable's [chain](crate::freebsd::chain).
 //!
-//! 1. The word is null if and only if the queue is empty.
+//! 1. The word is null if and only if the queue is empty. Only in a child made by `fork` it may
+//!    name the mutex of the parent's waiters, which the child does not have; the first wait or
+//!    notification there puts that right.
 //! 2. A waiter is in the queue, and its mark says so, until a notification takes it out or it takes itself out. Whichever is first
 //!    decides: who was taken out does not give up any more, and who has given up is not taken out.
 //! 3. Who was taken out stays where it is until it is granted its notification, and locks the mutex then; or until it has the mutex,
@@ -184,8 +186,9 @@ impl<P: Host> NearCondvar<P> {
         let mutex = ptr::from_ref(mutex).cast_mut();
         NearMutex::note_node(waiter);
         let queue = Locked::of(self);
-        let present = self.mutex.load(Relaxed);
-        if !present.is_null() && present != mutex {
+        // The queue decides, and not the word: see invariant 1.
+        let has_waiters = queue.first(Queue::Shared).is_some();
+        if has_waiters && self.mutex.load(Relaxed) != mutex {
             return Err(Unnotified::OtherMutex);
         }
         self.mutex.store(mutex, Relaxed);

@@ -4,6 +4,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::events::LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
+use crate::freebsd::chain::Chains;
 use crate::raw::RawTryLock;
 use crate::schedule::Sections;
 use crate::testing::{
@@ -60,6 +61,20 @@ fn a_wait_in_the_section_of_a_spin_lock_is_found_before_the_mutex_is_released() 
     });
     OneThread::leave_section();
     assert!(mutex.is_locked() && !condvar.has_waiters());
+}
+
+/// In the child of a `fork` the chain is empty, and the waiters are threads of the parent.
+#[test]
+fn waiters_that_a_fork_leaves_behind_do_not_choose_the_mutex() {
+    let (condvar, of_parent, mutex) = (leaked::<Condvar>(), leaked::<Mutex>(), leaked::<Mutex>());
+    let gone: &'static Waiter<OneThread> = leaked();
+    // SAFETY: it stays for ever.
+    assert_eq!(unsafe { condvar.join(gone, of_parent) }, Ok(()));
+    // SAFETY: the waiter is as good as gone.
+    unsafe { (*OneThread::chain(ptr::from_ref(condvar).cast())).forget() };
+    after(SLEEPS_AT, move || assert!(condvar.notify_one()));
+    assert_eq!(wait(condvar, mutex, &Limit::NONE), Ok(()));
+    assert!(others_are_done());
 }
 
 /// The chances of others during a wait: it has released the mutex, and passes the light side of the fence; it sleeps.
