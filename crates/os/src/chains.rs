@@ -13,7 +13,7 @@ use crate::Os;
 /// of them waits for its own lock. With 5000 threads that wait for as many mutexes, another mutex
 /// takes 1.5 times as long as without them, 3.4 times with 2048 chains, and 11 times with 1024.
 /// Threads in condition variables cost it nothing (docs/benchmark.md, "Many sleepers"). The child
-/// of a `fork` reads all chains, in some 20 us.
+/// of a `fork` reads all chains.
 const CHAINS: usize = 4096;
 
 static TABLE: [Chain<Os>; CHAINS] = [const { Chain::new() }; CHAINS];

@@ -22,7 +22,7 @@ const MS: u64 = 1_000_000;
 const RUN_NS: u64 = 20 * MS;
 
 /// Of a waiter's note: whether it has asked, and from where on since when it is first, or has been passed over, in units of 2^10 ns.
-const SUMMONS: u32 = 1 << 1;
+const REQUEST: u32 = 1 << 1;
 const SINCE_SHIFT: u32 = 12;
 const UNIT_SHIFT: u32 = 10;
 
@@ -32,6 +32,8 @@ struct Contest {
     tasks: usize,
     section_ns: u64,
     think_ns: u64,
+    /// Of the machine.
+    seed: u64,
 }
 
 /// What was seen at the ends of sections.
@@ -75,14 +77,14 @@ fn look(mutex: &Mutex, seen: &mut Seen) -> Option<[u64; 2]> {
     if first.is_asleep() {
         return None;
     }
-    (note & SUMMONS != 0).then(|| {
+    (note & REQUEST != 0).then(|| {
         seen.asked += 1;
         [LockEvent::MutexHandOver, LockEvent::MutexWake].map(count_of)
     })
 }
 
 fn run(spec: &MachineSpec, contest: Contest) -> Seen {
-    let machine = Machine::new(spec, 7);
+    let machine = Machine::new(spec, contest.seed);
     let mutex = Rc::new(machine.place(0, Mutex::default()));
     let seen = Rc::new(RefCell::new((Seen::default(), None)));
     for task in 0..contest.tasks {
@@ -136,7 +138,8 @@ fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)
             spec.set(key, value).unwrap();
         }
         let tasks = (tasks_per_cpu * spec.cpus()).max(2);
-        SECTIONS.map(|(section_ns, think_ns)| (spec.clone(), Contest { tasks, section_ns, think_ns }))
+        SECTIONS
+            .map(|(section_ns, think_ns)| (spec.clone(), Contest { tasks, section_ns, think_ns, seed: 7 }))
     })
 }
 
@@ -189,7 +192,9 @@ fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {
 #[test]
 fn who_is_next_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
     let mut longest_ns = 0;
-    for (spec, contest) in contests(1) {
+    let seeds =
+        |(spec, contest)| [7, 8, 9].map(|seed| (MachineSpec::clone(&spec), Contest { seed, ..contest }));
+    for (spec, contest) in contests(1).flat_map(seeds) {
         let seen = run(&spec, contest);
         let turn_ns = match contest.section_ns < constant("PATIENCE_NS") {
             true => awake_ns(contest),
@@ -204,13 +209,13 @@ fn who_is_next_is_passed_over_for_a_turn_of_a_numa_node_at_most() {
         );
         longest_ns = longest_ns.max(seen.preferred_ns_max);
     }
-    // Some are passed over for a good part of a turn: there was something to bound.
-    assert!(longest_ns > constant("NODE_TURN_NS") / 4, "{longest_ns}");
+    assert!(longest_ns > constant("NODE_TURN_NS") / 2, "{longest_ns}");
 }
 
-/// The one section between is that of a release that has missed the summons: at its end they are there.
+/// The one section between is that of a release that has missed the request: at its end they are
+/// there.
 #[test]
-fn between_summons_and_hand_over_is_one_section_at_most() {
+fn between_request_and_hand_over_is_one_section_at_most() {
     let mut asked = 0;
     for (spec, contest) in [0, 1, 3].into_iter().flat_map(contests) {
         let seen = run(&spec, contest);

@@ -134,15 +134,6 @@ impl<P: Platform> Chain<P> {
     pub fn pace(&self) -> &Pace<P> {
         &self.beside.pace
     }
-
-    /// Whether anybody is in this queue, for whichever lock, as far as it is known. Orders nothing.
-    #[inline(always)]
-    pub fn seems_empty(&self, queue: Queue) -> bool {
-        match queue {
-            Queue::Exclusive => self.exclusive.is_empty(),
-            Queue::Shared => self.shared.is_empty(),
-        }
-    }
 }
 
 impl<P: Platform> Default for Chain<P> {

@@ -11,50 +11,70 @@
 //! ```
 //! A [chain](crate::freebsd::chain) is a place in the platform's table, found by the lock's address.
 //!
-//! **A waiter.** A newcomer looks for some pauses, lets others have its processor a few times, and then stands in line. *The first in
-//! line* looks at the word, ever less often, for `PATIENCE_NS`. If the mutex has been released meanwhile, by the same thread again and
-//! again, then it looks closely for `GAP_PATIENCE_NS`, whether that thread leaves a gap; if not then the mutex is *hammered*: looking is in vain, and
-//! the first dozes until `TURN_NS` after it became first. Whoever becomes first of a hammered one looks closely at once. After that, or else at once,
-//! it summons the next release, looks for `PATIENCE_NS` again, and sleeps. *All others* sleep at once. Whoever is first and gets
-//! the mutex leaves the line, and makes the next one first. Newcomers to a hammered mutex look too, but make way for nobody. Nobody in line
-//! yields: who yields counts as awake, and would be handed the mutex though another program has its processor.
-//! Who finds free what one thread may take again at once looks whether it stays free, and takes it then.
-//! When the first has the mutex, or is let go, the next one of the NUMA node where it came to the line is preferred to those before it, for `NODE_TURN_NS`:
-//! so those that are awake, between whom the mutex goes to and fro, come to be on one node. Not while it is hammered.
+//! **A waiter.** A newcomer looks for some pauses, lets others have its processor a few times, and
+//! then stands in line. *The first in line* looks at the word, ever less often, for `PATIENCE_NS`.
+//! If the mutex has been released meanwhile, by the same thread again and again, then it looks
+//! closely for `GAP_PATIENCE_NS`, whether that thread leaves a gap; if not then the mutex is
+//! *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it became first.
+//! Whoever becomes first of a hammered one looks closely at once. After that, or else at once, it
+//! requests the next release, looks for `PATIENCE_NS` again, and sleeps. *All others* sleep at
+//! once. Whoever is first and gets the mutex leaves the line, and makes the next one first.
+//! Newcomers to a hammered mutex look too, but make way for nobody. Nobody in line yields: who
+//! yields counts as awake, and would be handed the mutex though another program has its processor.
+//! Who finds free what one thread may take again at once looks whether it stays free, and takes it
+//! then. When the first has the mutex, or is let go, the next one of the NUMA node where it came to
+//! the line is preferred to those before it, for `NODE_TURN_NS`: so those that are awake, between
+//! whom the mutex goes to and fro, come to be on one node. Not while it is hammered.
 //!
-//! **A release.** While nobody is in the chain it stores 0, does the light side of the asymmetric fence, and looks at the
-//! summons: no read-modify-write. Beside waiters it does the same, but looks at the chain if there are summons already, and every 8 us or
-//! so (`pace`). If the lock's first in line has summoned it and is awake, or is due, then it is given
-//! the mutex. If it sleeps, it is woken; and let go from the line, so that the next release wakes the next one, and they
-//! compete with newcomers: unless the mutex is hammered, so that it would be in vain, or it has been let go before. It is *due*
-//! when it has been first for `DUE_NS`, or `HAMMERED_DUE_NS`, and may have no processor.
+//! **A release.** It reads the mutex' count in the chain's filter. If the count is 0, it stores 0
+//! to the word, does the light side of the asymmetric fence, and reads the count again: no
+//! read-modify-write. If there are waiters it does the same, and every 8 us or so (`pace`) it looks
+//! at the chain. If there are requests it does so at once. If the lock's first in line has
+//! requested one and is awake, or is due, then it is given the mutex. If it sleeps, it is woken;
+//! and let go from the line, so that the next release wakes the next one, and they compete with
+//! newcomers: unless the mutex is hammered, so that it would be in vain, or it has been let go
+//! before. It is *due* when it has been first for `DUE_NS`, or `HAMMERED_DUE_NS`, and may have no
+//! processor.
 //!
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
-//! 2. Of a line that is not empty, the first is awake, or dozes for a while, and will look at the word before it sleeps; or holds the mutex,
-//!    and will leave the line; or has summoned the next release. That is the first one's business alone: others need no fence, and their
-//!    coming is nothing that a release must know. So others may be put there asleep, as a condition variable does.
-//! 3. A summons is raised and lowered under the chain's lock, and noted on its waiter.
+//! 2. Of a line that is not empty, the first is awake, or dozes for a while, and will look at the
+//!    word before it sleeps; or holds the mutex, and will leave the line; or has requested the next
+//!    release. That is the first one's business alone: others need no fence, and their coming is
+//!    nothing that a release must know. So others may be put there asleep, as a condition variable
+//!    does.
+//! 3. A request is raised and lowered under the chain's lock, and noted on its waiter.
 //!
-//! **Why no wake-up is lost.** Let the first in line sleep. It has summoned, passed the heavy side
-//! of the fence, and then found the mutex held by some H. H's release stores 0, passes the light
-//! side, and then reads the count. By the fence's contract the first has seen the 0, which it has
-//! not, or the release sees the summons, and goes to the chain. That there is a summons of its
-//! count is enough: it stays until the waiter has been woken. Between two heavy fences the first
-//! sleeps without one, but by the clock, and looks before each sleep. If the first was made so
-//! while it slept, then by a thread that held the mutex, which raised the summons itself: its own
-//! release sees it, as does that of whoever it is handed to. Or by a release that let the one
-//! before it go: that one's summons were lowered after its own were raised, so that releases that
-//! had to see the former see the latter; and it is awake, and takes the mutex, or finds it held, by
-//! a swap that fails, by one whose release is such a release. That one had passed the fence: if
-//! not, as it slept by the clock, then the one behind it is woken too. (A late release may let
-//! somebody go without having held the mutex; hence "that had to see the former".) A release that
-//! looks at the summons first, and finds some, stores 0 under the chain's lock; whoever is first,
-//! and summons later, takes that lock later, and so sees the 0.
+//! **Why no wake-up is lost.** Let the first in line sleep. It was awake when it became first, or
+//! not.
 //!
-//! **Nothing of the mutex is read once it is free**: the summons are in a table that is never freed, and of the mutex a release
-//! needs the address alone. (A swap as the last access would do as well, at the price of a second atomic instruction: 9.5 ns a pair in place of 4.6, as docs/benchmark.md has it of the mutexes with two.) So whoever finds it free may free its memory, also where no borrow keeps the mutex alive. A late
-//! release may come to waiters of a new lock at the same address. It wakes a waiter for no reason then, which bears it, and may have to stand in line again. The price is
-//! that summons of one lock have releases of others with the same count look there, too.
+//! *It was awake.* It has requested a release, passed the heavy side of the fence, and then found
+//! the mutex held by a thread H. The release of H stores 0, passes the light side, and reads the
+//! count. By the contract of the fence, either the first has seen that 0, or the release sees the
+//! request. It has not seen the 0. So the release goes to the chain. Any request in the count sends
+//! it there, and this one stays until the waiter has been woken. Between two heavy fences the first
+//! sleeps without a fence, but by the clock, and looks before each sleep.
+//!
+//! *It slept*, and a thread that held the mutex made it first. That thread raised the request
+//! itself. Its own release sees it, and so does the release of a thread that it hands the mutex to.
+//!
+//! *It slept*, and a release made it first, which let the one before it go. That release raised the
+//! request of the new first before it lowered the other's. So a release that had to see the other's
+//! sees this one. The one that was let go is awake. It takes the mutex, or finds it held by a
+//! thread whose release is one of those, because it has passed the fence. If it has not passed the
+//! fence, because it slept by the clock, then the new first is woken too. ("Had to see": a late
+//! release may let a waiter go without having held the mutex.)
+//!
+//! A release that finds requests when it begins stores 0 under the chain's lock. A waiter that
+//! requests one later takes that lock later, and sees the 0.
+//!
+//! **Nothing of the mutex is read once it is free**: the requests are in a table that is never
+//! freed, and of the mutex a release needs the address alone. (A swap as the last access would do
+//! as well, at the price of a second atomic instruction: 9.5 ns a pair in place of 4.6, as
+//! docs/benchmark.md has it of the mutexes with two.) So whoever finds it free may free its memory,
+//! also where no borrow keeps the mutex alive. A late release may come to waiters of a new lock at
+//! the same address. It wakes a waiter for no reason then, which bears it, and may have to stand in
+//! line again. The price is that requests of one lock have releases of others with the same count
+//! look there, too.
 //!
 //! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier for each time that the first in line is about to fall
 //! asleep, not for each sleeper, and as a rule fewer than 1000 a second for a chain, since it interrupts all threads of the process that run: and while the
@@ -66,13 +86,17 @@
 //! exchange it at each release, and at many each has a turn, in the order of their coming. With `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms,
 //! because the operating system lets timers be 0.05 ms late, and an idle processor takes its time to wake up; then the first in line is due.
 //!
-//! Fairness: newcomers take the mutex as long as the first in line has not asked; who has to look at a hammered one, if it stays free. Who is first
-//! and awake is given it at the first release that sees its summons, `PATIENCE_NS` and up to twice `GAP_PATIENCE_NS` after it began to look (it begins anew when it is woken in
-//! line), or `TURN_NS` after it became first of a hammered one; at most one foreign section is in between, that of a release that has missed it.
-//! Who is first and has no processor, or sleeps, is given it by the first release that looks at the chain after
-//! `DUE_NS`, or `HAMMERED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The line is first come, first served, but waiters of the NUMA
-//! node of whoever was first are preferred to one that is next for `NODE_TURN_NS`, and after that those of up to 32 that were moved before it together and are still there: which may be so again for
-//! the one behind it, when the node changes. And who has been let go from the line and competed in vain stands at its end
+//! Fairness: newcomers take the mutex as long as the first in line has not asked; who has to look
+//! at a hammered one, if it stays free. Who is first and awake is given it at the first release
+//! that sees its request, `PATIENCE_NS` and up to twice `GAP_PATIENCE_NS` after it began to look
+//! (it begins anew when it is woken in line), or `TURN_NS` after it became first of a hammered one;
+//! at most one foreign section is in between, that of a release that has missed it. Who is first
+//! and has no processor, or sleeps, is given it by the first release that looks at the chain after
+//! `DUE_NS`, or `HAMMERED_DUE_NS`: some us later, or 4096 releases if sections have just grown
+//! long. The line is first come, first served, but waiters of the NUMA node of whoever was first
+//! are preferred to one that is next for `NODE_TURN_NS`, and after that those of up to 32 that were
+//! moved before it together and are still there: which may be so again for the one behind it, when
+//! the node changes. And who has been let go from the line and competed in vain stands at its end
 //! again, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line at once.
 //!
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound on barging: WebKit's
@@ -92,7 +116,7 @@ use self::filter::Count;
 use self::line::Line;
 use self::pace::Holders;
 use super::Host;
-use crate::freebsd::chain::{Chain, Queue};
+use crate::freebsd::chain::Chain;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::waiter::{Chosen, GaveUp, Limit, Waiter};
@@ -207,19 +231,21 @@ impl<P: Host> NearMutex<P> {
                     line.wake_first(holders);
                     self.unlock_beside_chain(Self::count(self));
                 }
-                _ => {
-                    // Under the chain's lock: whoever summons later sees that it is free.
+                // Under the chain's lock: who requests one later sees that it is free.
+                Some(_) => {
                     self.free();
                     line.wake_first(holders);
                 }
+                None => self.free(),
             }
         });
     }
 
-    /// After a release that a summons has come too late for, or just not. Of the mutex only the address is left.
+    /// After a release that a request has come too late for, or just in time. Of the mutex only the
+    /// address is left.
     #[cold]
     #[inline(never)]
-    fn answer_summons(lock: *const Self) {
+    fn answer_request(lock: *const Self) {
         P::in_slow_path(|| {
             let line = Line::of(lock);
             let holders = line.holders();
@@ -232,23 +258,27 @@ impl<P: Host> NearMutex<P> {
     fn unlock_beside_chain(&self, count: &Count<P>) {
         let lock = ptr::from_ref(self);
         self.free();
-        // Dekker's pattern, with `take_as_first`: the store before it, the look at the summons after it.
+        // Dekker's pattern, with `take_as_first`: the store before it, the look at the requests
+        // after it.
         P::light();
-        if count.read().is_summoned() {
-            Self::answer_summons(lock);
+        if count.read().is_requested() {
+            Self::answer_request(lock);
         }
     }
 
     /// Releases the mutex; if others wait in line, it is the first one's then.
+    ///
+    /// With a multiple of 1024 waiters the [count](filter) may be 0 until the first one of them
+    /// requests a release, 20 us after it became first. Until then this releases as `unlock` does.
     ///
     /// # Safety
     ///
     /// As [`RawLock::unlock`].
     #[inline]
     pub unsafe fn unlock_fair(&self) {
-        let (chain, count) = (Self::chain(self), Self::count(self));
-        // A count that has gone round may be 0.
-        if count.read().has_waiters() || !chain.seems_empty(Queue::Exclusive) {
+        let count = Self::count(self);
+        let counted = count.read();
+        if counted.has_waiters() || counted.is_requested() {
             self.unlock_at_chain(To::First);
         } else {
             self.unlock_beside_chain(count);
@@ -273,7 +303,7 @@ unsafe impl<P: Host> RawLock for NearMutex<P> {
         let (chain, count) = (Self::chain(self), Self::count(self));
         let counted = count.read();
         let is_time = || counted.has_waiters() && chain.pace().is_time_to_look();
-        if counted.is_summoned() || is_time() {
+        if counted.is_requested() || is_time() {
             self.unlock_at_chain(To::Anybody);
         } else {
             self.unlock_beside_chain(count);

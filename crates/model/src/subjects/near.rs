@@ -1,5 +1,5 @@
-//! Models of the mutex that is released by a plain store: the first in line, which looks, summons a release and sleeps, and
-//! releases that see it or not.
+//! Models of the mutex that is released by a plain store: the first in line, which looks, requests
+//! a release and sleeps, and releases that see it or not.
 
 use nearlock_core::events::LockEvent::{
     MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,

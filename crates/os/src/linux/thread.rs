@@ -12,9 +12,10 @@ pub type AtExit = unsafe extern "C" fn(*mut c_void);
 /// Whether the system tells that a thread has ended: [`has_ended`].
 pub const TELLS_ENDS: bool = !cfg!(miri);
 
-/// The kernel's id of the calling thread. Not 0; below 2^22 (the kernel's `PID_MAX_LIMIT`). Aborts
+/// The kernel's id of the calling thread. Not 0; below 2^22 (the kernel's `PID_MAX_LIMIT`). Ends
 /// the process if a filter of system calls refuses it: a panic would unwind a waiter that stands in
-/// a queue.
+/// a queue. The process ends by a signal. It may be another than SIGABRT, as `abort` may need the
+/// same call.
 pub fn thread_id() -> u32 {
     // SAFETY: has no conditions.
     #[cfg(not(miri))]
@@ -67,6 +68,10 @@ pub fn exit_key(at_exit: AtExit) -> Option<libc::pthread_key_t> {
 }
 
 /// Gives the key up, before its destructor is unloaded. Threads that end later do not call it.
+///
+/// This runs at the end of the process too. A thread that is in [`at_thread_exit`] at that moment
+/// sets a key that is gone. The C library answers with an error, unless another library has been
+/// given the same key in between.
 pub fn delete_exit_key() {
     // Relaxed: a key is a number.
     if let Some(key) = EXIT_KEY.swap(0, Relaxed).checked_sub(1) {

@@ -30,7 +30,7 @@ static TABLE: [Chain; 256] = [const {
 }; 256];
 
 /// In a count, the waiters that want a release.
-const SUMMONS: u32 = (1 << 22) - 1;
+const REQUESTS: u32 = (1 << 22) - 1;
 
 impl Chain {
     #[inline(always)]
@@ -91,7 +91,7 @@ unsafe impl RawLock for PlainRelease {
         let address = ptr::from_ref(self).addr();
         let (chain, count) = Self::chain(address);
         let counted = count.load(Relaxed);
-        if counted & SUMMONS != 0 || counted > SUMMONS && chain.is_time_to_look() {
+        if counted & REQUESTS != 0 || counted > REQUESTS && chain.is_time_to_look() {
             return self.unlock_slow();
         }
         self.0.0.store(0, Release);
@@ -100,7 +100,7 @@ unsafe impl RawLock for PlainRelease {
         } else {
             fences();
         }
-        if count.load(Relaxed) & SUMMONS != 0 {
+        if count.load(Relaxed) & REQUESTS != 0 {
             Self::answer(address);
         }
     }

@@ -113,7 +113,7 @@ fn what_a_fork_leaves_behind_is_forgotten() {
     // SAFETY: one thread; the waiters stay for ever.
     let chain = unsafe { &*OneThread::chain(ptr::null()) };
     let gone = [sleeper(0, Queue::Exclusive), sleeper(1, Queue::Shared)];
-    chain.filter().at(0).add_summons();
+    chain.filter().at(0).add_request();
     core::mem::forget(locked(0));
     // SAFETY: what is at the chain is as good as gone.
     unsafe { chain.forget() };

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! filter   13 counts; the platform selects that of a mutex, by its address
-//! count    bits 22-31 waiters in line, modulo 1024: a hint | 0-21 summons
+//! count    bits 22-31 waiters in line, modulo 1024: a hint | 0-21 requests
 //! ```
 //! A count is written under the chain's lock, and read without. Mutexes of one chain share a count
 //! where the platform selects the same one. A release of one of them then looks at the chain
 //! though no thread waits for it. That costs time and nothing else.
 //!
-//! Summons do not carry into the waiters: a waiting thread has at most one, and Linux has at most
-//! 2^22 threads (`PID_MAX_LIMIT`), one of which does not wait but counts. The count of waiters goes
-//! round. It is a hint: only when to look at the chain depends on it.
+//! Requests do not carry into the waiters. A waiting thread has at most one, and Linux has at most
+//! 2^22 threads (`PID_MAX_LIMIT`), of which the counting thread does not wait. The count of waiters
+//! goes round. It is a hint: when a release looks at the chain depends on it, and nothing else.
 //!
 //! Source: Fan, Cao, Almeida, Broder, "Summary cache", SIGCOMM 1998, section 5, with one hash
 //! function.
@@ -23,7 +23,7 @@ use crate::platform::{Atomic, AtomicInt, Platform};
 /// As many as fit into a line of 64 bytes, beside a [`Pace`](super::pace::Pace).
 const COUNTS: usize = 13;
 const WAITER_SHIFT: u32 = 22;
-const SUMMONS: u32 = (1 << WAITER_SHIFT) - 1;
+const REQUESTS: u32 = (1 << WAITER_SHIFT) - 1;
 
 /// See the [module](self). All zero: no thread waits.
 #[repr(transparent)]
@@ -42,8 +42,8 @@ pub(super) struct Counted(u32);
 impl Counted {
     /// Whether a release must go to the chain.
     #[inline(always)]
-    pub(super) fn is_summoned(self) -> bool {
-        self.0 & SUMMONS != 0
+    pub(super) fn is_requested(self) -> bool {
+        self.0 & REQUESTS != 0
     }
 
     /// Whether threads seem to be in line.
@@ -73,12 +73,12 @@ impl<P: Platform> Count<P> {
     }
 
     /// One more thread wants the next release to go to the chain.
-    pub(crate) fn add_summons(&self) {
+    pub(crate) fn add_request(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 
     /// One thread less wants that.
-    pub(crate) fn remove_summons(&self) {
+    pub(crate) fn remove_request(&self) {
         self.0.fetch_sub(1, Relaxed);
     }
 }
@@ -100,7 +100,7 @@ impl<P: Platform> Filter<P> {
         self.counts.iter().all(|count| count.0.load(Relaxed) == 0)
     }
 
-    /// Removes all waiters and summons. The caller has the chain to itself.
+    /// Removes all waiters and requests. The caller has the chain to itself.
     pub(crate) fn forget(&self) {
         self.counts.iter().for_each(|count| count.0.store(0, Relaxed));
     }
@@ -124,31 +124,31 @@ mod tests {
     }
 
     #[test]
-    fn waiters_and_summons_are_told_apart() {
+    fn waiters_and_requests_are_told_apart() {
         let count = Count::<Native>(Atomic::new(0));
-        let seen = || (count.read().has_waiters(), count.read().is_summoned());
+        let seen = || (count.read().has_waiters(), count.read().is_requested());
         assert_eq!(seen(), (false, false));
         count.add_waiter();
         assert_eq!(seen(), (true, false));
-        count.add_summons();
+        count.add_request();
         assert_eq!(seen(), (true, true));
         count.remove_waiter();
         assert_eq!(seen(), (false, true));
-        count.remove_summons();
+        count.remove_request();
         assert_eq!(seen(), (false, false));
     }
 
     #[test]
-    fn however_many_wait_summons_are_not_lost() {
+    fn however_many_wait_requests_are_not_lost() {
         let count = Count::<Native>(Atomic::new(0));
-        count.add_summons();
+        count.add_request();
         for _ in 0..3000 {
             count.add_waiter();
-            assert!(count.read().is_summoned());
+            assert!(count.read().is_requested());
         }
-        count.remove_summons();
+        count.remove_request();
         (0..3000).for_each(|_| count.remove_waiter());
-        assert!(!count.read().is_summoned() && !count.read().has_waiters());
+        assert!(!count.read().is_requested() && !count.read().has_waiters());
     }
 
     #[test]

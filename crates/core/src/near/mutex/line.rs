@@ -1,13 +1,13 @@
 //! The line: those of the waiters in a chain that wait for one mutex.
 //!
 //! ```text
-//! note of a waiter   bits 12-31 since when it is first, in units of 1024 ns | 4-11 its NUMA node | 3 AGAIN | 2 LOOSE | 1 SUMMONS | 0 GONE
+//! note of a waiter   bits 12-31 since when it is first, in units of 1024 ns | 4-11 its NUMA node | 3 AGAIN | 2 LOOSE | 1 REQUEST | 0 GONE
 //!
 //!  0 -> n             it stands in line, on node n, behind others
 //!  n -> passed|n      another has been preferred to it, which was next
 //!  * -> since|n       it is first: it has come so, or the one before it has left
-//!  s -> s|SUMMONS     `raise`; the summons of the mutex' count grow by one, here and nowhere else
-//!  s|SUMMONS -> s     `lower`: it has been woken, or leaves
+//!  s -> s|REQUEST     `raise`; the requests of the mutex' count grow by one, here and nowhere else
+//!  s|REQUEST -> s     `lower`: it has been woken, or leaves
 //!  * -> GONE          a hand-over has taken it out of the line
 //!  s -> LOOSE         a release has taken it out of the line, to compete; unless AGAIN, or the mutex is hammered
 //!  LOOSE -> n|AGAIN   it stands in line again
@@ -27,7 +27,7 @@ use crate::platform::Atomic;
 use crate::waiter::{Call, Chosen, Waiter};
 
 const GONE: u32 = 1;
-const SUMMONS: u32 = 1 << 1;
+const REQUEST: u32 = 1 << 1;
 const LOOSE: u32 = 1 << 2;
 const AGAIN: u32 = 1 << 3;
 /// NUMA nodes are told apart by as many bits, and counted from 1; 0 is none.
@@ -90,8 +90,8 @@ impl<P: Host> Line<'_, P> {
     }
 
     /// Whether it has; of another waiter than one's own only here.
-    pub(super) fn has_summoned(waiter: &Waiter<P>) -> bool {
-        waiter.note.load(Relaxed) & SUMMONS != 0
+    pub(super) fn has_requested(waiter: &Waiter<P>) -> bool {
+        waiter.note.load(Relaxed) & REQUEST != 0
     }
 
     /// Notes that it is first from now on.
@@ -153,7 +153,7 @@ impl<P: Host> Line<'_, P> {
             Holders::Several => DUE_UNITS,
             Holders::One => HAMMERED_DUE_UNITS,
         };
-        Self::has_summoned(first) && !first.is_asleep() || Self::first_for_units(first) >= due_units
+        Self::has_requested(first) && !first.is_asleep() || Self::first_for_units(first) >= due_units
     }
 
     /// Who releases the mutex.
@@ -166,26 +166,27 @@ impl<P: Host> Line<'_, P> {
         self.0.pace().looked();
     }
 
-    /// s -> s|SUMMONS. Relaxed: whoever must be seen to have raised it has a fence, or releases the mutex itself.
+    /// s -> s|REQUEST. Relaxed: whoever must be seen to have raised it has a fence, or releases the
+    /// mutex itself.
     fn raise(&self, first: &Waiter<P>) {
         let note = first.note.load(Relaxed);
-        if note & SUMMONS == 0 {
-            first.note.store(note | SUMMONS, Relaxed);
-            self.0.count_of_lock().add_summons();
+        if note & REQUEST == 0 {
+            first.note.store(note | REQUEST, Relaxed);
+            self.0.count_of_lock().add_request();
         }
     }
 
-    /// s|SUMMONS -> s.
+    /// s|REQUEST -> s.
     fn lower(&self, waiter: &Waiter<P>) {
         let note = waiter.note.load(Relaxed);
-        if note & SUMMONS != 0 {
-            waiter.note.store(note & !SUMMONS, Relaxed);
-            self.0.count_of_lock().remove_summons();
+        if note & REQUEST != 0 {
+            waiter.note.store(note & !REQUEST, Relaxed);
+            self.0.count_of_lock().remove_request();
         }
     }
 
     /// Has the next release come here for the first in line.
-    pub(super) fn summon(self, first: &Waiter<P>) {
+    pub(super) fn request(self, first: &Waiter<P>) {
         if first.note.load(Relaxed) & GONE == 0 {
             self.raise(first);
         }
@@ -289,7 +290,7 @@ impl<P: Host> Line<'_, P> {
             Self::becomes_first(next);
             tell(next)
         });
-        // After the next one's: releases see summons at all times between.
+        // After the next one's: releases see a request at all times between.
         self.lower(first);
         call
     }
@@ -322,12 +323,14 @@ impl<P: Host> Line<'_, P> {
         [call, next].into_iter().flatten().for_each(Call::make);
     }
 
-    /// Wakes the first in line, if it has asked for that, when the mutex has become free, or is about to. It leaves the line, to compete with
-    /// newcomers, so that the next release wakes the next one; but it stays where it would compete in vain, and after it has done so.
-    /// One that was awake goes on asking: it has missed this release. One that sleeps by the clock has not passed the fence: releases
-    /// may have missed its summons, and would miss the next one's. So that one is woken too, and looks for itself.
+    /// Wakes the first in line, if it has asked for that, when the mutex has become free, or is
+    /// about to. It leaves the line, to compete with newcomers, so that the next release wakes the
+    /// next one; but it stays where it would compete in vain, and after it has done so. One that
+    /// was awake goes on asking: it has missed this release. One that sleeps by the clock has not
+    /// passed the fence: releases may have missed its request, and would miss the next one's. So
+    /// that one is woken too, and looks for itself.
     pub(super) fn wake_first(self, holders: Holders) {
-        let Some(first) = self.first().filter(|first| Self::has_summoned(first)) else { return };
+        let Some(first) = self.first().filter(|first| Self::has_requested(first)) else { return };
         let Some(call) = first.wake() else { return };
         P::count(LockEvent::MutexWake);
         let mut next_call = None;

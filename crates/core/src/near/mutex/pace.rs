@@ -16,7 +16,7 @@ use crate::schedule::Schedule;
 pub(super) const UNIT_SHIFT: u32 = 10;
 /// How long releases beside waiters go on without a look at the chain, in units of time: half of it to twice, once it has settled. At 0 each
 /// release costs what a look costs, some 50 ns. When sections grow longer it takes one long stride until it settles again; a due waiter that
-/// has not summoned is overlooked until then.
+/// has not requested is overlooked until then.
 const LOOK_UNITS: u32 = 8;
 /// Releases between two looks at the chain, at most.
 const STRIDE_MAX: u32 = 4096;

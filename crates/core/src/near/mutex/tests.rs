@@ -1,6 +1,8 @@
 mod hammered;
 mod nodes;
 
+use std::vec::Vec;
+
 use super::pace::Holders;
 use super::waiting::{Spell, Taking};
 use super::*;
@@ -22,8 +24,8 @@ type Mutex = NearMutex<OneThread>;
 
 const _: () = assert!(size_of::<NearMutex<crate::native::Native>>() == 4);
 
-/// The chances of others before the thread sleeps: it pauses as a newcomer, and then has spun for long enough; it summons a
-/// release, passes the heavy side of the fence, and sleeps.
+/// The chances of others before the thread sleeps: it pauses as a newcomer, and then has spun for
+/// long enough; it requests a release, passes the heavy side of the fence, and sleeps.
 const FENCES_AT: u32 = SPINS;
 const SLEEPS_AT: u32 = SPINS + 1;
 
@@ -46,9 +48,9 @@ fn release(mutex: &Mutex) {
     unsafe { mutex.unlock(&()) };
 }
 
-/// Nobody is in the line, and nobody has summoned a release.
+/// Nobody is in the line, and nobody has requested a release.
 fn is_quiet(mutex: &Mutex) -> bool {
-    Line::of(mutex).first().is_none() && !Mutex::count(mutex).read().is_summoned()
+    Line::of(mutex).first().is_none() && !Mutex::count(mutex).read().is_requested()
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn the_line_is_first_come_first_served() {
     assert!(!mutex.is_locked() && !first.is_signalled());
     // SAFETY: free.
     assert!(unsafe { mutex.try_lock(&()) });
-    Line::of(mutex).summon(&first);
+    Line::of(mutex).request(&first);
     release(mutex);
     assert!(mutex.is_locked() && first.rest() == Signal::Granted);
     // The second is first now, and told so.
@@ -258,15 +260,21 @@ fn the_line_is_first_come_first_served() {
     assert!(is_quiet(mutex));
 }
 
-/// Another's summons bring a release to the chain, where it finds nothing to do.
+/// A mutex that another thread holds, whose first in line has requested a release.
+fn requested() -> (&'static Mutex, &'static Waiter<OneThread>) {
+    let mutex = held();
+    let waiter: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
+    // SAFETY: it stays for ever.
+    assert_eq!(unsafe { Line::of(mutex).join(waiter, 0) }, Place::First);
+    Line::of(mutex).request(waiter);
+    (mutex, waiter)
+}
+
+/// Another's requests bring a release to the chain, where it finds nothing to do.
 #[test]
 fn locks_of_one_count_do_not_disturb_each_other() {
-    let (mutex, other) = (held(), held());
-    let waiter = Waiter::<OneThread>::default();
-    // SAFETY: it stays until it is out of the line.
-    assert_eq!(unsafe { Line::of(other).join(&waiter, 0) }, Place::First);
-    Line::of(other).summon(&waiter);
-    assert!(Mutex::count(mutex).read().is_summoned());
+    let (mutex, (other, waiter)) = (held(), requested());
+    assert!(Mutex::count(mutex).read().is_requested());
     release(mutex);
     assert!(!mutex.is_locked() && !waiter.is_signalled());
     release(other);
@@ -277,11 +285,7 @@ fn locks_of_one_count_do_not_disturb_each_other() {
 /// A release that looks at the chain sets how many releases there are until the next look.
 #[test]
 fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
-    let (mutex, other) = (held(), held());
-    let waiter = Waiter::<OneThread>::default();
-    // SAFETY: it stays until it is out of the line.
-    assert_eq!(unsafe { Line::of(other).join(&waiter, 0) }, Place::First);
-    Line::of(other).summon(&waiter);
+    let (mutex, (other, waiter)) = (held(), requested());
     let releases = || Mutex::chain(mutex).pace().releases();
     LAST_IN_FILTER.set(ptr::from_ref(mutex).cast());
     let before = releases();
@@ -294,6 +298,42 @@ fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
     assert_ne!(releases(), before, "with the same count it does");
     release(other);
     assert!(other.is_locked() && waiter.rest() == Signal::Granted);
+}
+
+/// The lock of a chain that is held elsewhere takes looks, and then a sleep.
+#[test]
+fn a_fair_release_does_not_lock_a_chain_where_none_waits_with_its_count() {
+    let (mutex, (other, waiter)) = (held(), requested());
+    let line = Line::of(other);
+    LAST_IN_FILTER.set(ptr::from_ref(mutex).cast());
+    // SAFETY: held; another holds the lock of the chain.
+    unsafe { mutex.unlock_fair() };
+    LAST_IN_FILTER.set(ptr::null());
+    drop(line);
+    assert!(!mutex.is_locked());
+    release(other);
+    assert!(other.is_locked() && waiter.rest() == Signal::Granted);
+}
+
+/// With 1024 waiters the count has gone round. It tells of requests all the same.
+#[test]
+fn a_fair_release_hands_over_beside_as_many_waiters_as_a_count_holds() {
+    let (mutex, first) = requested();
+    let waiters: Vec<_> = (1..1024).map(|_| Waiter::<OneThread>::default()).collect();
+    for waiter in &waiters {
+        // SAFETY: it stays until it is out of the line.
+        assert_eq!(unsafe { Line::of(mutex).join(waiter, 0) }, Place::Behind);
+    }
+    assert!(!Mutex::count(mutex).read().has_waiters(), "it has gone round");
+    // SAFETY: held.
+    unsafe { mutex.unlock_fair() };
+    assert!(mutex.is_locked() && first.rest() == Signal::Granted);
+    assert!(Mutex::count(mutex).read().has_waiters(), "1023");
+    for waiter in &waiters {
+        // SAFETY: in the line.
+        assert_eq!(unsafe { Line::of(mutex).give_up(waiter) }, Ok(()));
+    }
+    assert!(is_quiet(mutex) && !Mutex::count(mutex).read().has_waiters());
 }
 
 /// A thread that waits for a notification waits for no mutex.
@@ -341,14 +381,14 @@ fn two_sleepers() -> [Waiter<OneThread>; 2] {
     std::array::from_fn(|_| Waiter::default())
 }
 
-/// They stand in line, and fall asleep; the first has summoned a release.
+/// They stand in line, and fall asleep; the first has requested a release.
 fn fall_asleep(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
     // SAFETY: they stay until they are out of the line.
     unsafe {
         assert_eq!(Line::of(mutex).join(first, 0), Place::First);
         assert_eq!(Line::of(mutex).join(second, 0), Place::Behind);
     }
-    Line::of(mutex).summon(first);
+    Line::of(mutex).request(first);
     assert!(first.falls_asleep() && second.falls_asleep());
 }
 
@@ -362,7 +402,7 @@ fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
     assert!(!mutex.is_locked() && first.is_signalled() && !second.is_signalled());
     assert_eq!(Line::of(mutex).place_of(first), Place::Loose);
     assert_eq!(Line::of(mutex).place_of(second), Place::First);
-    assert!(Mutex::count(mutex).read().is_summoned(), "by the second");
+    assert!(Mutex::count(mutex).read().is_requested(), "by the second");
     // SAFETY: free.
     assert!(unsafe { mutex.try_lock(&()) });
     release(mutex);
@@ -374,7 +414,7 @@ fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
         assert!(mutex.try_lock(&()));
         assert_eq!(Line::of(mutex).join(second, 0), Place::First);
     }
-    Line::of(mutex).summon(second);
+    Line::of(mutex).request(second);
     assert!(second.falls_asleep());
     release(mutex);
     assert!(!mutex.is_locked() && second.rest() == Signal::Woken);
@@ -384,7 +424,8 @@ fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
     assert!(is_quiet(mutex));
 }
 
-/// A release that comes late has seen the summons, and the one before it has not, as there was no fence: whoever is made first must look for itself.
+/// A release that comes late has seen the request, and the one before it has not, as there was no
+/// fence: whoever is made first must look for itself.
 #[test]
 fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
     let mutex = held();
@@ -398,7 +439,7 @@ fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
         assert!(second.falls_asleep());
         release(mutex);
         assert_eq!(Line::of(mutex).place_of(second), Place::First);
-        assert!(second.is_signalled() && !Mutex::count(mutex).read().is_summoned(), "it is awake");
+        assert!(second.is_signalled() && !Mutex::count(mutex).read().is_requested(), "it is awake");
     });
     let before = HEAVIES.get();
     // SAFETY: another has released it by then.

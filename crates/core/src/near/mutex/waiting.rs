@@ -28,20 +28,22 @@ const PROBE_LOOKS: u32 = 6;
 /// The delay between two looks of the first in line, at most, in ns. With less it takes the line of the word from a holder that
 /// locks again and again; with more, a mutex that is free is noticed late.
 const FIRST_STRIDE_NS: u32 = 2560;
-/// The same of one that has summoned a release: what it waits for comes to its own record.
-const SUMMONED_STRIDE_NS: u32 = 40;
+/// The same of one that has requested a release: what it waits for comes to its own record.
+const REQUESTED_STRIDE_NS: u32 = 40;
 /// The delay between two looks for a gap between two sections of one thread, at most, in ns.
 const GAP_STRIDE_NS: u32 = 160;
 /// How long the first in line looks for such a gap before a mutex counts as hammered, or while it does, in ns. With 2.5 us a thread that thinks for 0.5 us
 /// between sections of 1 us is taken for one that does not think; with more it is in the way of one that does not: 20 us on the holder's
 /// processor are an eighth of its turn.
 const GAP_PATIENCE_NS: u64 = 6000;
-/// How long the first in line looks before it dozes or summons a release, and once more before it sleeps, in ns. At 0 it is handed over at each
-/// release; at a second the first in line may wait so long.
+/// How long the first in line looks before it dozes or requests a release, and once more before it
+/// sleeps, in ns. At 0 it is handed over at each release; at a second the first in line may wait so
+/// long.
 const PATIENCE_NS: u64 = 20_000;
-/// How long somebody is first in line for a hammered mutex before it summons a release, in ns: how long those may go on who lock again and again,
-/// before the next in line has its turn. Each turn costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in line never
-/// dozes; at a second it may wait so long.
+/// How long somebody is first in line for a hammered mutex before it requests a release, in ns: how
+/// long those may go on who lock again and again, before the next in line has its turn. Each turn
+/// costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in line never dozes; at a
+/// second it may wait so long.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
 /// Delays between two looks at the clock, which costs some 20 ns, in ns.
@@ -73,7 +75,7 @@ impl Taking {
     /// The delay between two looks, at most, in ns.
     fn stride_max_ns(self) -> u32 {
         match self {
-            Self::Free => SUMMONED_STRIDE_NS,
+            Self::Free => REQUESTED_STRIDE_NS,
             Self::StaysFree => FIRST_STRIDE_NS,
             Self::InGap => GAP_STRIDE_NS,
         }
@@ -229,13 +231,13 @@ impl<P: Host> NearMutex<P> {
 
     /// What the first in line does before it sleeps.
     pub(super) fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        let spell = match Line::has_summoned(waiter) {
+        let spell = match Line::has_requested(waiter) {
             true => Spell::Over,
-            false => self.look_before_summons(waiter, spin, limit),
+            false => self.look_before_request(waiter, spin, limit),
         };
         let spell = match spell {
             Spell::Over if limit.is_reached().is_none() => {
-                Line::of(self).summon(waiter);
+                Line::of(self).request(waiter);
                 self.look(waiter, Taking::Free, spin, limit)
             }
             spell => spell,
@@ -249,7 +251,7 @@ impl<P: Host> NearMutex<P> {
 
     /// The first in line looks, and leaves a hammered mutex alone until it is its turn. One that is known to be hammered is looked at for a moment:
     /// who has just been woken may have the processor of its holder.
-    pub(super) fn look_before_summons(
+    pub(super) fn look_before_request(
         &self,
         waiter: &Waiter<P>,
         spin: &mut Spin,
@@ -290,9 +292,11 @@ impl<P: Host> NearMutex<P> {
         if waiter.is_signalled() { Spell::Signalled } else { Spell::Over }
     }
 
-    /// The heavy side of Dekker's pattern, with `unlock`: the summons before it, a look at the word after it. As long as it may not be passed, since
-    /// a waiter of this chain has passed it a moment ago, it sleeps by the clock, and a release that has missed the summons may let it do so. True if
-    /// it has the mutex. If not, and it has not passed the fence, there is a signal, or the limit is reached: it does not sleep then.
+    /// The heavy side of Dekker's pattern, with `unlock`: the request before it, a look at the word
+    /// after it. As long as it may not be passed, since a waiter of this chain has passed it a
+    /// moment ago, it sleeps by the clock, and a release that has missed the request may let it do
+    /// so. True if it has the mutex. If not, and it has not passed the fence, there is a signal, or
+    /// the limit is reached: it does not sleep then.
     fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
         while !waiter.is_signalled() && limit.is_reached().is_none() {
             let Err(from_ns) = Self::chain(self).pace().fence() else {

@@ -33,14 +33,14 @@ fn is_taken_again(mutex: &'static Mutex, looks: u32, then: impl FnOnce() + 'stat
     });
 }
 
-/// As the first in line, until it summons a release: what it sees, and for how long, in ns.
+/// As the first in line, until it requests a release: what it sees, and for how long, in ns.
 fn waits_as_first(mutex: &'static Mutex) -> (Spell, u64) {
     let (waiter, begin_ns) = (Waiter::<OneThread>::default(), NOW_NS.get());
     SPINS_MAX.set(1000);
     PAUSES.take();
     // SAFETY: it stays until it is out of the line.
     assert_eq!(unsafe { Line::of(mutex).join(&waiter, 0) }, Place::First);
-    let spell = mutex.look_before_summons(&waiter, &mut Spin::default(), &Limit::NONE);
+    let spell = mutex.look_before_request(&waiter, &mut Spin::default(), &Limit::NONE);
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(&waiter) }, Ok(()));
     (spell, NOW_NS.get() - begin_ns)
@@ -136,9 +136,9 @@ fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_du
     release(mutex);
     assert!(!mutex.is_locked() && first.is_signalled());
     assert_eq!(Line::of(mutex).place_of(first), Place::First);
-    assert!(!Mutex::count(mutex).read().is_summoned(), "it is awake");
+    assert!(!Mutex::count(mutex).read().is_requested(), "it is awake");
     NOW_NS.set(NOW_NS.get() + HAMMERED_DUE_NS + 2048);
-    // A release looks at the chain now and then without summons.
+    // A release looks at the chain now and then without requests.
     for releases in 0.. {
         assert!(releases < 10, "nobody looks");
         // SAFETY: free.
@@ -150,7 +150,7 @@ fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_du
     }
     assert_eq!((first.rest(), second.rest()), (Signal::Granted, Signal::Woken));
     assert_eq!(Line::of(mutex).place_of(second), Place::First);
-    assert!(!Mutex::count(mutex).read().is_summoned(), "it is awake");
+    assert!(!Mutex::count(mutex).read().is_requested(), "it is awake");
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
     assert!(is_quiet(mutex));

@@ -103,12 +103,12 @@ fn a_sleeper_that_is_preferred_is_woken_next() {
     let mutex = held();
     let waiters = in_line(mutex, &[0, 1, 0]);
     assert!(waiters.iter().all(Waiter::falls_asleep));
-    Line::of(mutex).summon(&waiters[0]);
+    Line::of(mutex).request(&waiters[0]);
     release(mutex);
     assert!(!mutex.is_locked() && waiters[0].is_signalled());
     assert!(Line::of(mutex).first().is_some_and(|first| ptr::eq(first, &waiters[2])));
     for next in [2, 1] {
-        assert!(Mutex::count(mutex).read().is_summoned() && !waiters[next].is_signalled());
+        assert!(Mutex::count(mutex).read().is_requested() && !waiters[next].is_signalled());
         // SAFETY: free.
         assert!(unsafe { mutex.try_lock(&()) });
         release(mutex);
