@@ -32,7 +32,7 @@
 //! FreeBSD disables preemption there.
 //!
 //! The second line is not FreeBSD's. It is for a mutex whose word does not tell a release that
-//! others wait ([`near`](crate::near)): a [counting filter](crate::near::mutex::filter) of such
+//! others wait ([`near`](crate::near)): a counting filter (`near::mutex::filter`) of such
 //! mutexes that have waiters, and hints. A release reads it without the chain's lock. Other locks
 //! leave it alone. `fair from` and the gate are those of
 //! a [mutex with buckets](crate::classic::parking_lot_mutex), whose threads pass the gate before they take the chain's lock.
@@ -159,7 +159,7 @@ pub unsafe trait Chains: Park {
     /// The chain of the lock at this address, which is not followed.
     fn chain(lock: *const ()) -> *const Chain<Self>;
 
-    /// Where the lock at this address is in its chain's [filter](crate::near::mutex::filter): any
+    /// Where the lock at this address is in its chain's filter (`near::mutex::filter`): any
     /// number, which should differ between locks of one chain, and be spread evenly over all `u32`.
     fn place_in_filter(lock: *const ()) -> u32;
 }

@@ -268,8 +268,9 @@ impl<P: Host> NearMutex<P> {
 
     /// Releases the mutex; if others wait in line, it is the first one's then.
     ///
-    /// With a multiple of 1024 waiters the [count](filter) may be 0 until the first one of them
-    /// requests a release, 20 us after it became first. Until then this releases as `unlock` does.
+    /// With a multiple of 1024 waiters the count in the chain's filter may be 0 until the first one
+    /// of them requests a release, 20 us after it became first. Until then this releases as
+    /// `unlock` does.
     ///
     /// # Safety
     ///
