@@ -71,7 +71,7 @@ mod tests {
 
     /// Addresses of locks with so many bytes between.
     fn row(stride: usize) -> impl Iterator<Item = *const ()> {
-        (0..).map(move |i| ptr::without_provenance(0x7f00_1234_5678 + i * stride))
+        (0..).map(move |i| ptr::without_provenance(0x7f12_5678 + i * stride))
     }
 
     #[test]
