@@ -78,6 +78,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "millions of addresses, which nothing accesses")]
     fn locks_of_one_chain_that_lie_in_rows_are_spread_in_its_filter() {
         for stride in [8, 16, 64, 4096] {
             let first = row(stride).next().expect("there is one");
