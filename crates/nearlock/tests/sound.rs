@@ -290,13 +290,28 @@ fn the_switches_of_locks_with_readers_exclude() {
 /// Set in a process that is to end.
 const ENDS: &str = "NEARLOCK_TEST_ENDS";
 
+/// A command that starts this program again: by the emulator that cargo has run it by, if there is
+/// one, since the kernel cannot start what has to be emulated.
+fn this_program() -> Command {
+    let program = env::current_exe().expect("this test");
+    let of_target = format!("CARGO_TARGET_{}", env::consts::ARCH.to_uppercase());
+    let is_runner = |name: &str| name.starts_with(&of_target) && name.ends_with("_RUNNER");
+    let Some((_, runner)) = env::vars().find(|(name, _)| is_runner(name)) else {
+        return Command::new(program);
+    };
+    let mut words = runner.split_whitespace();
+    let mut command = Command::new(words.next().expect("a runner has a name"));
+    command.args(words).arg(program);
+    command
+}
+
 /// Does what may not come to its end: in a process of its own, which must end because a waiter
 /// would unwind.
 fn ends_the_process(test: &str, act: impl FnOnce()) {
     if env::var_os(ENDS).is_some() {
         return act();
     }
-    let mut again = Command::new(env::current_exe().expect("this test"));
+    let mut again = this_program();
     again.args(["--exact", test, "--nocapture"]).envs([(ENDS, "1"), ("RUST_BACKTRACE", "0")]);
     let output = again.output().expect("this test again");
     let said = String::from_utf8_lossy(&output.stderr);
