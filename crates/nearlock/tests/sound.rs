@@ -5,6 +5,9 @@
 //! `compile_fail`.
 #![forbid(unsafe_code)]
 
+#[path = "helpers/emulator.rs"]
+mod emulator;
+
 use std::hint::spin_loop;
 use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
@@ -38,6 +41,8 @@ use nearlock_core::platform::{Atomic, Platform};
 use nearlock_core::tuning::WordAccess;
 use nearlock_core::waiter::QueueLock;
 use nearlock_os::Os;
+
+use emulator::emulator;
 
 /// A choice among all: which values a program gives the switches of a lock.
 struct Any<const CHOICE: u64>;
@@ -294,11 +299,7 @@ const ENDS: &str = "NEARLOCK_TEST_ENDS";
 /// one, since the kernel cannot start what has to be emulated.
 fn this_program() -> Command {
     let program = env::current_exe().expect("this test");
-    let of_target = format!("CARGO_TARGET_{}", env::consts::ARCH.to_uppercase());
-    let is_runner = |name: &str| name.starts_with(&of_target) && name.ends_with("_RUNNER");
-    let Some((_, runner)) = env::vars().find(|(name, _)| is_runner(name)) else {
-        return Command::new(program);
-    };
+    let Some(runner) = emulator() else { return Command::new(program) };
     let mut words = runner.split_whitespace();
     let mut command = Command::new(words.next().expect("a runner has a name"));
     command.args(words).arg(program);

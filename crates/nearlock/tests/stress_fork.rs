@@ -6,6 +6,8 @@
 //! table of threads, that is not usable after a fork because of what the parent's other threads
 //! have left in it; two holders, with few threads and with many more than processors.
 
+#[path = "helpers/emulator.rs"]
+mod emulator;
 #[path = "stress/support.rs"]
 mod support;
 
@@ -105,8 +107,12 @@ fn generation(number: usize) {
 }
 
 fn main() {
-    // The interpreter has one process.
-    if cfg!(not(miri)) {
+    if emulator::emulator().is_some() {
+        // QEMU fails assertions of its own (`cpu == current_cpu`) in a child that has fewer threads
+        // than its parent.
+        println!("not tried: the emulator does not go on after a fork among threads");
+    } else if cfg!(not(miri)) {
+        // The interpreter has one process.
         generation(0);
         println!("{} sections of the first process", *MUTEX.lock());
     }
