@@ -5,11 +5,10 @@
 //! `compile_fail`.
 #![forbid(unsafe_code)]
 
-#[path = "helpers/emulator.rs"]
+#[path = "../../os/tests/helpers/emulator.rs"]
 mod emulator;
 
 use std::hint::spin_loop;
-use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -42,7 +41,7 @@ use nearlock_core::tuning::WordAccess;
 use nearlock_core::waiter::QueueLock;
 use nearlock_os::Os;
 
-use emulator::emulator;
+use emulator::this_program;
 
 /// A choice among all: which values a program gives the switches of a lock.
 struct Any<const CHOICE: u64>;
@@ -294,17 +293,6 @@ fn the_switches_of_locks_with_readers_exclude() {
 
 /// Set in a process that is to end.
 const ENDS: &str = "NEARLOCK_TEST_ENDS";
-
-/// A command that starts this program again: by the emulator that cargo has run it by, if there is
-/// one, since the kernel cannot start what has to be emulated.
-fn this_program() -> Command {
-    let program = env::current_exe().expect("this test");
-    let Some(runner) = emulator() else { return Command::new(program) };
-    let mut words = runner.split_whitespace();
-    let mut command = Command::new(words.next().expect("a runner has a name"));
-    command.args(words).arg(program);
-    command
-}
 
 /// Does what may not come to its end: in a process of its own, which must end because a waiter
 /// would unwind.

@@ -6,7 +6,7 @@
 //! table of threads, that is not usable after a fork because of what the parent's other threads
 //! have left in it; two holders, with few threads and with many more than processors.
 
-#[path = "helpers/emulator.rs"]
+#[path = "../../os/tests/helpers/emulator.rs"]
 mod emulator;
 #[path = "stress/support.rs"]
 mod support;

@@ -2,14 +2,18 @@
 
 #![cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 
+#[path = "helpers/emulator.rs"]
+mod emulator;
+
 use std::env;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::{io, mem};
 
 use nearlock_core::schedule::{Schedule, Spin};
 use nearlock_os::Os;
 use nearlock_os::topology::Machine;
+
+use emulator::this_program;
 
 /// Set for the process that is confined.
 const CONFINED: &str = "NEARLOCK_TEST_CONFINED";
@@ -36,7 +40,7 @@ fn a_process_with_one_processor_does_not_spin() {
         return;
     }
     let cpu = Machine::of_this_process().allowed.iter().next().expect("a processor");
-    let mut confined = Command::new(env::current_exe().expect("this test"));
+    let mut confined = this_program();
     confined.args(["--exact", "a_process_with_one_processor_does_not_spin"]).env(CONFINED, "1");
     // SAFETY: a system call, which is safe between fork and exec.
     unsafe { confined.pre_exec(move || bind(0, cpu)) };
