@@ -321,7 +321,8 @@ fn count_of<L>(semaphore: &L) -> u64 {
 fn semaphore_freed_by_whoever_has_been_the_last_to_lock_it() {
     /// Held by a writer, and the bit of waiters.
     const WAITED_FOR: u64 = 0b11;
-    /// The bit by which a waiter asks for the lock, after 4 ms in the queue: it may come to that on a slow machine.
+    /// The bit by which a waiter asks for the lock, after 4 ms in the queue. On a slow machine the
+    /// waiter sets it before the test looks.
     const HANDOFF: u64 = 0b100;
     is_freed_too_early::<Rwsem<Os, NoSpin, Late>>(|semaphore| count_of(semaphore) & !HANDOFF == WAITED_FOR);
 }
