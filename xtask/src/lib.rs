@@ -17,14 +17,12 @@
 //! | `guide.rs` | no rule: reads documents that a test follows |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
 //!
-//! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`), `cargo xtask coverage` says which
-//! lines of `core` its tests reach (`coverage.rs`), `cargo xtask orderings` makes the evidence for every ordering
+//! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`), `cargo xtask orderings` makes the evidence for every ordering
 //! (`orderings.rs`), and `cargo xtask mutants` tries whether tests notice when one is weakened by hand (`mutants.rs`).
 
 use std::fmt;
 
 pub mod asm;
-pub mod coverage;
 pub mod dependencies;
 pub mod documents;
 pub mod files;
