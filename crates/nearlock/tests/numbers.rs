@@ -41,7 +41,8 @@ struct Others {
 }
 
 impl Others {
-    const STACK: usize = 32 << 10;
+    /// A sanitizer needs more.
+    const STACK: usize = if cfg!(nearlock_visible_words) { 256 << 10 } else { 32 << 10 };
 
     /// So many, or as many as the system allows.
     fn new(count: usize) -> Self {
