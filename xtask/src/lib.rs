@@ -17,8 +17,9 @@
 //! | `guide.rs` | no rule: reads documents that a test follows |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
 //!
-//! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`), `cargo xtask orderings` makes the evidence for every ordering
-//! (`orderings.rs`), and `cargo xtask mutants` tries whether tests notice when one is weakened by hand (`mutants.rs`).
+//! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`),
+//! `cargo xtask orderings` makes the evidence for every ordering (`orderings.rs`), and
+//! `cargo xtask mutants` tries whether tests notice when one is weakened by hand (`mutants.rs`).
 
 use std::fmt;
 

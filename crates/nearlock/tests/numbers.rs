@@ -147,8 +147,8 @@ fn a_thread_without_a_slot_keeps_its_number_when_it_gets_one() {
     drop(others);
 }
 
-/// Rounds of destructors that the C library makes (`PTHREAD_DESTRUCTOR_ITERATIONS`). In the last one
-/// ThreadSanitizer forgets the thread, and its own code fails at what the thread does then.
+/// Rounds of destructors that the C library makes (`PTHREAD_DESTRUCTOR_ITERATIONS`). In the last
+/// one ThreadSanitizer forgets the thread, and its own code fails at what the thread does then.
 const ROUNDS: usize = if cfg!(nearlock_visible_words) { 3 } else { 4 };
 
 /// What was found by destructors, in their order.

@@ -406,8 +406,9 @@ mod tests {
     fn slots_of_threads_that_lock_in_their_last_destructor_are_found_again() {
         static KEY: AtomicU32 = AtomicU32::new(0);
         static ROUNDS: AtomicU64 = AtomicU64::new(0);
-        // As many as the C library makes. In the last one ThreadSanitizer forgets the thread, and its
-        // own code fails at what the thread does then: as to give back the slot of the one before.
+        // As many as the C library makes. In the last one ThreadSanitizer forgets the thread, and
+        // its own code fails at what the thread does then: as to give back the slot of the one
+        // before.
         const ROUNDS_MAX: usize = if cfg!(nearlock_visible_words) { 2 } else { 4 };
         unsafe extern "C" fn again(round: *mut c_void) {
             assert!(next_node().is_some());

@@ -187,8 +187,8 @@ pub(super) trait InRoom {
 #[repr(C, align(128))]
 struct Lines<const N: usize>([u8; N]);
 
-/// Does something with an erased lock that has the size and alignment of `L`; or, if `L` has its lines to
-/// itself, lines enough: what lies beside it is on other lines then, too.
+/// Does something with an erased lock that has the size and alignment of `L`; or, if `L` has its
+/// lines to itself, lines enough: what lies beside it is on other lines then, too.
 ///
 /// # Panics
 ///
