@@ -17,13 +17,19 @@
 //! | `guide.rs` | no rule: reads documents that a test follows |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
 //!
-//! What takes longer is a command: `cargo xtask asm` compares machine code (`asm.rs`),
-//! `cargo xtask orderings` makes the evidence for every ordering (`orderings.rs`), and
-//! `cargo xtask mutants` tries whether tests notice when one is weakened by hand (`mutants.rs`).
+//! What takes longer is a command:
+//!
+//! | command | file | what |
+//! |---|---|---|
+//! | `cargo xtask asm` | `asm.rs` | compares machine code |
+//! | `cargo xtask coverage` | `coverage.rs` | says which lines of `core` its tests reach |
+//! | `cargo xtask orderings` | `orderings.rs` | makes the evidence for every ordering |
+//! | `cargo xtask mutants` | `mutants.rs` | tries whether tests notice an ordering that was weakened by hand |
 
 use std::fmt;
 
 pub mod asm;
+pub mod coverage;
 pub mod dependencies;
 pub mod documents;
 pub mod files;

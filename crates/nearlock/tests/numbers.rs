@@ -41,8 +41,8 @@ struct Others {
 }
 
 impl Others {
-    /// A sanitizer needs more.
-    const STACK: usize = if cfg!(nearlock_visible_words) { 256 << 10 } else { 32 << 10 };
+    /// ThreadSanitizer needs more.
+    const STACK: usize = if cfg!(nearlock_sanitizer_thread) { 256 << 10 } else { 32 << 10 };
 
     /// So many, or as many as the system allows.
     fn new(count: usize) -> Self {
@@ -149,7 +149,7 @@ fn a_thread_without_a_slot_keeps_its_number_when_it_gets_one() {
 
 /// Rounds of destructors that the C library makes (`PTHREAD_DESTRUCTOR_ITERATIONS`). In the last
 /// one ThreadSanitizer forgets the thread, and its own code fails at what the thread does then.
-const ROUNDS: usize = if cfg!(nearlock_visible_words) { 3 } else { 4 };
+const ROUNDS: usize = if cfg!(nearlock_sanitizer_thread) { 3 } else { 4 };
 
 /// What was found by destructors, in their order.
 static FOUND: StdMutex<Vec<(&str, u32, bool)>> = StdMutex::new(Vec::new());

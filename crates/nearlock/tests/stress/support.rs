@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub fn run_time() -> Duration {
     // Miri's clock advances with what it interprets: a second in two to three minutes. A round
     // takes up to 0.1 s of it.
-    const USUAL_MS: u64 = if cfg!(miri) { 250 } else { 2000 };
+    const USUAL_MS: u64 = if cfg!(miri) { 1000 } else { 2000 };
     let chosen = std::env::var("NEARLOCK_STRESS_MS").ok();
     let chosen = chosen.map(|text| text.parse().expect("NEARLOCK_STRESS_MS is a number of milliseconds"));
     Duration::from_millis(chosen.unwrap_or(USUAL_MS))

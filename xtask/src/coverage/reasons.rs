@@ -1,0 +1,82 @@
+//! Why nothing reaches some lines, or not always.
+
+use crate::Finding;
+use crate::files::TextFile;
+
+/// A line that need not be reached, nor need those that follow it up to the next that is: all that read so in this
+/// file.
+#[derive(Clone, Copy, Debug)]
+pub struct Reason {
+    /// The file, from the root of the repository.
+    pub file: &'static str,
+    /// The line, without the spaces around it.
+    pub line: &'static str,
+    /// Why nothing reaches it.
+    pub why: &'static str,
+}
+
+const COMPILER: &str = "runs only in the compiler: the parts of a lock in `const`";
+const RACE: &str = "needs another's write between two instructions: the torture often has it, but not always";
+const CONTROL: &str = "needs another's write between two instructions, and nobody tortures this control";
+const WATCH: &str = "only where a processor can watch a line (aarch64); here AVAILABLE is false";
+const UNCOUNTED: &str = "does nothing: for platforms that do not count";
+
+const fn reason(file: &'static str, line: &'static str, why: &'static str) -> Reason {
+    Reason { file, line, why }
+}
+
+/// All of them.
+pub const REASONS: &[Reason] = &[
+    reason("crates/core/src/classic/hmcs.rs", "const fn new() -> Self {", COMPILER),
+    reason("crates/core/src/controls.rs", "Err(seen) => top = seen,", CONTROL),
+    reason("crates/core/src/linux/qspinlock.rs", "Err(seen) => old = seen,", RACE),
+    reason("crates/core/src/linux/qspinlock/compete.rs", "return word;", RACE),
+    reason("crates/core/src/linux/qspinlock/compete.rs", "Err(seen) => val = seen,", RACE),
+    reason("crates/core/src/native.rs", "pub fn arm<T>(_address: *const T) {}", WATCH),
+    reason("crates/core/src/native.rs", "pub fn sleep() {}", WATCH),
+    reason("crates/core/src/native.rs", "watch::arm(ptr::from_ref(word));", WATCH),
+    reason("crates/core/src/platform.rs", "fn count(_event: LockEvent) {}", UNCOUNTED),
+];
+
+/// The reason for a line of a file.
+pub fn of(path: &str, line: &str) -> Option<&'static str> {
+    REASONS.iter().find(|reason| (reason.file, reason.line) == (path, line)).map(|reason| reason.why)
+}
+
+/// Reasons for lines that the files do not have.
+pub fn of_no_line(files: &[TextFile]) -> Vec<Finding> {
+    let has = |reason: &&Reason| {
+        let mut files = files.iter().filter(|file| file.path == reason.file);
+        files.any(|file| file.text.lines().any(|line| line.trim() == reason.line))
+    };
+    let missing = REASONS.iter().filter(|reason| !has(reason));
+    let what = |line| format!("has no line `{line}`, for which reasons.rs has a reason");
+    missing.map(|reason| Finding::new(reason.file, what(reason.line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_for_one_line_of_one_file() {
+        let [Reason { file, line, why }, ..] = *REASONS else { panic!("no reason to try") };
+        assert_eq!(of(file, line), Some(why));
+        assert_eq!(of("a.rs", line), None);
+        assert_eq!(of(file, "fn other() {}"), None);
+    }
+
+    #[test]
+    fn a_reason_whose_line_has_gone_is_found() {
+        let text = |without: &str| {
+            let lines = REASONS.iter().map(|reason| reason.line).filter(|line| *line != without);
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let file = |without: &str, path: &str| TextFile { path: path.to_owned(), text: text(without) };
+        let files =
+            |without: &str| REASONS.iter().map(|reason| file(without, reason.file)).collect::<Vec<_>>();
+        assert_eq!(of_no_line(&files("")), []);
+        let places: Vec<_> = of_no_line(&files(REASONS[0].line)).into_iter().map(|f| f.place).collect();
+        assert_eq!(places, [REASONS[0].file]);
+    }
+}
