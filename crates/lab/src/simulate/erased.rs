@@ -230,7 +230,14 @@ mod tests {
         type Output = ();
         fn visit<L: RawTryLock>(self) {
             let (size, align) = (size_of::<L>(), align_of::<L>());
-            assert_eq!(in_room::<L, _>(self), [size, align, size, align]);
+            let room = in_room::<L, _>(self);
+            assert_eq!(room[..2], room[2..], "with and without readers");
+            // The lines of a lock that has them to itself may be more than it needs.
+            let more_lines = align.is_multiple_of(LINE)
+                && room[0].is_multiple_of(LINE)
+                && room[0] >= size
+                && room[1].is_multiple_of(align);
+            assert!(more_lines || room[..2] == [size, align], "{room:?} for {size} and {align}");
         }
     }
 
@@ -242,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lock_lies_as_it_does_by_itself() {
+    fn what_lies_beside_a_lock_is_what_lies_beside_its_room() {
         for subject in SUBJECTS {
             subject.visit::<Sim, _>(Sizes);
         }
