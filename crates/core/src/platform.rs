@@ -344,3 +344,43 @@ pub unsafe trait LocalNodes<N>: Platform {
 /// All bits zero is a valid value wherever the words of the platform are valid when zeroed, and the
 /// type needs no drop.
 pub unsafe trait ZeroNode {}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+    use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+    use super::*;
+
+    /// Leaves to the trait what it can.
+    struct Plain(AtomicU32);
+
+    impl Atomic<u32> for Plain {
+        #[allow(clippy::declare_interior_mutable_const)] // as in the trait
+        const ZERO: Self = Self(AtomicU32::new(0));
+        fn new(v: u32) -> Self {
+            Self(AtomicU32::new(v))
+        }
+        fn load(&self, order: Ordering) -> u32 {
+            self.0.load(order)
+        }
+        fn store(&self, v: u32, order: Ordering) {
+            self.0.store(v, order);
+        }
+        fn swap(&self, v: u32, order: Ordering) -> u32 {
+            self.0.swap(v, order)
+        }
+        fn compare_exchange(&self, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
+            self.0.compare_exchange(old, new, ok, err)
+        }
+    }
+
+    #[test]
+    fn a_word_without_a_weak_exchange_does_the_strong_one() {
+        let word = Plain::new(5);
+        assert_eq!(word.compare_exchange_weak(4, 6, AcqRel, Relaxed), Err(5));
+        assert_eq!(word.load(Relaxed), 5, "another value");
+        assert_eq!(word.compare_exchange_weak(5, 6, AcqRel, Relaxed), Ok(5));
+        assert_eq!(word.load(Relaxed), 6);
+    }
+}

@@ -163,7 +163,9 @@ pub unsafe trait RawTimedRwLock: RawRwLock + RawTimedLock {
 mod tests {
     use super::*;
     use crate::classic::ttas::TtasLock;
+    use crate::linux::rwsem_xadd::RwsemXadd;
     use crate::native::Native;
+    use crate::testing::OneThread;
 
     /// Leaves `is_locked` to the trait.
     #[derive(Default)]
@@ -201,5 +203,21 @@ mod tests {
             lock.unlock(&());
         }
         assert!(!lock.is_locked());
+    }
+
+    #[test]
+    fn a_lock_that_cannot_tell_readers_from_a_writer_tries_to_read() {
+        // Leaves `is_locked_exclusive` to the trait.
+        let lock = RwsemXadd::<OneThread>::default();
+        assert!(!lock.is_locked_exclusive());
+        // SAFETY: one thread, and what is taken is released.
+        unsafe {
+            assert!(lock.try_lock(&()), "the look has not left it locked");
+            assert!(lock.is_locked_exclusive());
+            lock.downgrade(&());
+            assert!(!lock.is_locked_exclusive() && lock.is_locked(), "read by one");
+            lock.unlock_shared(&());
+            assert!(!lock.is_locked_exclusive() && !lock.is_locked());
+        }
     }
 }

@@ -65,6 +65,9 @@ thread_local! {
     pub static LAST_IN_FILTER: Cell<*const ()> = const { Cell::new(ptr::null()) };
     /// How often the only thread has fallen asleep.
     pub static SLEEPS: Cell<u32> = const { Cell::new(0) };
+    static AFTER_LOOKS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
+    /// How often `unpark` was called.
+    pub static UNPARKS: Cell<u32> = const { Cell::new(0) };
     /// The last call of `unpark`.
     pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
 }
@@ -100,9 +103,14 @@ pub fn meanwhile(what: impl FnOnce() + 'static) {
     OTHERS.with_borrow_mut(|others| others.push_back(Box::new(what)));
 }
 
+/// Others do this right after the look of a wait that is bounded; one thing after each look.
+pub fn after_look(what: impl FnOnce() + 'static) {
+    AFTER_LOOKS.with_borrow_mut(|others| others.push_back(Box::new(what)));
+}
+
 /// Whether others have done all that they were to do.
 pub fn others_are_done() -> bool {
-    OTHERS.with_borrow(VecDeque::is_empty)
+    OTHERS.with_borrow(VecDeque::is_empty) && AFTER_LOOKS.with_borrow(VecDeque::is_empty)
 }
 
 /// How many things others have yet to do. They will not do them any more.
@@ -149,7 +157,10 @@ unsafe impl Platform for OneThread {
         _turns: u32,
         _done: impl Fn(V) -> bool,
     ) -> V {
-        word.load(order)
+        let seen = word.load(order);
+        let next = AFTER_LOOKS.with_borrow_mut(VecDeque::pop_front);
+        next.into_iter().for_each(|act| act());
+        seen
     }
 
     fn cpu_relax(_turn: u32) {
@@ -175,6 +186,7 @@ impl Park for OneThread {
         assert!(stays_awake || others_act(), "the only thread sleeps for ever");
     }
     fn unpark(word: *const AtomicU32, n: u32) {
+        UNPARKS.set(UNPARKS.get() + 1);
         UNPARKED.set(Some((word, n)));
     }
 }

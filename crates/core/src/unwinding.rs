@@ -36,4 +36,11 @@ mod tests {
     fn what_returns_is_as_it_was() {
         assert_eq!(without_unwinding(|| 5), 5);
     }
+
+    /// Here no other panic unwinds, so this one does not end the process.
+    #[test]
+    #[should_panic(expected = "a panic where a thread waits for a lock")]
+    fn what_is_left_otherwise_panics_and_says_why() {
+        drop(Unwound);
+    }
 }

@@ -172,6 +172,20 @@ mod tests {
         assert!(lock.waiters.is_empty());
     }
 
+    #[test]
+    fn a_waiter_that_finds_the_lock_free_takes_it_and_leaves_the_queue() {
+        let lock = locked();
+        let [first, second]: &[Waiter<OneThread>; 2] = Box::leak(Box::default());
+        assert!(!lock.try_or_queue(first) && !lock.try_or_queue(second));
+        // SAFETY: it is locked; so below.
+        unsafe { lock.unlock(&()) };
+        assert!(lock.try_or_queue(second) && lock.is_locked() && lock.waiters.is_empty());
+        assert!(!lock.try_or_queue(first), "held by the second");
+        // SAFETY: locked by the second.
+        unsafe { lock.unlock(&()) };
+        assert!(lock.try_or_queue(first) && lock.waiters.is_empty());
+    }
+
     /// What it is a control of.
     #[test]
     fn a_waiter_that_was_woken_and_gives_up_leaves_the_next_asleep() {

@@ -240,7 +240,9 @@ mod tests {
 
     use super::*;
     use crate::native::Native;
-    use crate::testing::{OneThread, PAUSES, SLEEPS, UNPARKED, events_of, meanwhile, others_are_done};
+    use crate::testing::{
+        OneThread, PAUSES, SLEEPS, UNPARKED, after_look, events_of, meanwhile, others_are_done,
+    };
 
     const _: () = assert!(size_of::<QueueLock<Native>>() == 4);
 
@@ -264,6 +266,18 @@ mod tests {
         assert!(lock.is_locked() && !lock.take());
         assert_eq!(lock.release(), Released::Quiet);
         assert!(!lock.is_locked() && unparked(&lock).is_none());
+    }
+
+    #[test]
+    fn an_attempt_takes_a_free_lock_and_fails_at_one_that_is_held() {
+        let lock = Lock::new();
+        // SAFETY: one thread, and what is taken is released.
+        unsafe {
+            assert!(lock.try_lock(&()) && lock.is_locked());
+            assert!(!lock.try_lock(&()) && lock.is_locked(), "held by the first");
+            lock.unlock(&());
+            assert!(!lock.is_locked() && lock.try_lock(&()));
+        }
     }
 
     #[test]
@@ -300,6 +314,21 @@ mod tests {
         assert!(lock.spins() && !lock.spins());
         lock.release();
         assert!(lock.spins());
+    }
+
+    #[test]
+    fn a_waiter_that_loses_every_race_stops_spinning_after_the_last_round() {
+        let lock = leaked();
+        // In each round another thread takes the lock that the waiter has seen free, and releases
+        // it while the waiter pauses.
+        for _ in 0..ROUNDS {
+            after_look(|| lock.acquire());
+            meanwhile(|| assert_eq!(lock.release(), Released::Quiet));
+        }
+        lock.acquire_slow();
+        assert!(others_are_done());
+        assert_eq!(PAUSES.take(), [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, BACKOFF_MAX]);
+        assert_eq!(lock.word.load(Relaxed), HELD | SLEEPERS, "not taken by a look");
     }
 
     #[test]

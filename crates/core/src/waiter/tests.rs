@@ -3,7 +3,9 @@ use std::vec::Vec;
 
 use super::*;
 use crate::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
-use crate::testing::{NOW_NS, OneThread, UNPARKED, meanwhile, others_are_done, set_owner_state};
+use crate::testing::{
+    NOW_NS, OneThread, SLEEPS, UNPARKED, UNPARKS, meanwhile, others_are_done, set_owner_state,
+};
 
 type Place = Waiter<OneThread>;
 
@@ -78,6 +80,26 @@ fn a_cancellation_wakes_all_who_wait_by_it_and_nobody_else() {
     });
     CANCELLATION.cancel();
     assert_eq!([first, second, third].map(woken), [false; 3]);
+}
+
+#[test]
+fn a_cancellation_calls_all_who_sleep() {
+    let cancellation = leaked(Cancellation::<OneThread>::new());
+    let [first, second]: &[Place; 2] = leaked(Default::default());
+    let sleep = |waiter: &Place| {
+        let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+        limit.watch(waiter, || waiter.rest_within(&limit))
+    };
+    assert!(!cancellation.is_cancelled());
+    meanwhile(move || assert_eq!(sleep(second), Ok(Signal::Woken)));
+    meanwhile(|| {
+        assert_eq!((SLEEPS.get(), UNPARKS.get()), (2, 0));
+        cancellation.cancel();
+        assert!(cancellation.is_cancelled());
+        assert_eq!(UNPARKS.get(), 2);
+    });
+    assert_eq!(sleep(first), Ok(Signal::Woken));
+    assert!(others_are_done());
 }
 
 #[test]

@@ -2,11 +2,13 @@ use super::*;
 use crate::linux::qspinlock::QSpinLock;
 use crate::native::Native;
 use crate::testing::{
-    NOW_NS, OneThread, THREAD_ID, UNPARKED, events_of, left_by_others, meanwhile, others_are_done,
+    NOW_NS, OneThread, SPINS_MAX, THREAD_ID, UNPARKED, events_of, left_by_others, meanwhile, others_are_done,
     set_owner_state,
 };
 use crate::waiter::{Cancellation, Signal, locked};
 use std::boxed::Box;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have four.
 const SIZE: usize = (12 + 2 * size_of::<usize>()).next_multiple_of(size_of::<usize>());
@@ -65,6 +67,8 @@ fn the_word_names_the_owner() {
     let mutex = Mutex::<Standard>::default();
     lock(&mutex);
     assert_eq!((word(&mutex), mutex.is_locked()), (owned_by(ME), true));
+    // SAFETY: nothing is written to it.
+    assert_eq!(unsafe { mutex.word() }.load(Relaxed), owned_by(ME));
     // SAFETY: not acquired.
     assert!(!unsafe { mutex.try_lock(&()) });
     unlock(&mutex);
@@ -104,6 +108,27 @@ fn without_heed_one_spins_on() {
     meanwhile(|| unlock(mutex));
     lock(mutex);
     assert_eq!(events_of(LockEvent::MutexOptLock), 1);
+}
+
+#[test]
+fn a_newcomer_that_has_spun_in_vain_yields_before_it_queues_if_the_switch_says_so() {
+    /// The word when the owner runs again.
+    fn found<T: MutexTuning>() -> u32 {
+        let (mutex, found) = (locked_by_other::<T>(), Rc::new(Cell::new(0)));
+        let seen = Rc::clone(&found);
+        meanwhile(move || {
+            seen.set(word(mutex));
+            unlock(mutex);
+        });
+        lock(mutex);
+        assert!(others_are_done() && word(mutex) == owned_by(ME));
+        found.get()
+    }
+    SPINS_MAX.set(0);
+    assert_eq!(found::<Standard>(), owned_by(OTHER) | WAITERS, "it has queued");
+    assert_eq!(events_of(LockEvent::MutexAtOnce), 0);
+    assert_eq!(found::<YieldsBeforeQueue>(), owned_by(OTHER), "it is in no queue yet");
+    assert_eq!((events_of(LockEvent::MutexAtOnce), events_of(LockEvent::MutexOptLock)), (1, 0));
 }
 
 #[test]

@@ -59,11 +59,13 @@ fn the_count_says_who_holds_it() {
         // SAFETY: one thread, and what is taken is released.
         unsafe {
             lock.lock(&());
-            assert!(lock.is_locked() && !lock.try_lock(&()) && !lock.try_lock_shared(&()));
+            assert!(lock.is_locked() && lock.is_locked_exclusive());
+            assert!(!lock.try_lock(&()) && !lock.try_lock_shared(&()));
             assert_eq!((count(&lock), lock.owner.load(Relaxed)), (WRITER, 1 << OWNER_SHIFT));
             lock.unlock(&());
             assert!(lock.try_lock(&()));
             lock.downgrade(&());
+            assert!(lock.is_locked() && !lock.is_locked_exclusive());
             assert!(lock.try_lock_shared(&()) && !lock.try_lock(&()));
             lock.lock_shared(&());
             assert_eq!((count(&lock), lock.owner()), (3 * READER, Owner::Readers));
