@@ -20,6 +20,8 @@ const RACE: &str = "needs another's write between two instructions: the torture 
 const CONTROL: &str = "needs another's write between two instructions, and nobody tortures this control";
 const WATCH: &str = "only where a processor can watch a line (aarch64); here AVAILABLE is false";
 const UNCOUNTED: &str = "does nothing: for platforms that do not count";
+const NEVER: &str = "says that it cannot happen: only a condition that breaks its contract leads there";
+const NOTHING: &str = "does nothing: for platforms where the operating system takes the processor anywhere";
 
 const fn reason(file: &'static str, line: &'static str, why: &'static str) -> Reason {
     Reason { file, line, why }
@@ -28,14 +30,27 @@ const fn reason(file: &'static str, line: &'static str, why: &'static str) -> Re
 /// All of them.
 pub const REASONS: &[Reason] = &[
     reason("crates/core/src/classic/hmcs.rs", "const fn new() -> Self {", COMPILER),
+    reason("crates/core/src/classic/parking_lot_mutex.rs", "Err(seen) => word = seen,", RACE),
     reason("crates/core/src/controls.rs", "Err(seen) => top = seen,", CONTROL),
+    reason("crates/core/src/linux/mutex.rs", "Err(seen) => {", RACE),
+    reason("crates/core/src/linux/mutex.rs", "Err(seen) => word = seen,", RACE),
     reason("crates/core/src/linux/qspinlock.rs", "Err(seen) => old = seen,", RACE),
     reason("crates/core/src/linux/qspinlock/compete.rs", "return word;", RACE),
     reason("crates/core/src/linux/qspinlock/compete.rs", "Err(seen) => val = seen,", RACE),
+    reason("crates/core/src/linux/rwsem.rs", "Err(now) => count = now,", RACE),
+    reason("crates/core/src/linux/rwsem/spin.rs", "Err(now) => count = now,", RACE),
+    reason("crates/core/src/linux/rwsem/spin.rs", "Err(now) => owner = now,", RACE),
     reason("crates/core/src/native.rs", "pub fn arm<T>(_address: *const T) {}", WATCH),
     reason("crates/core/src/native.rs", "pub fn sleep() {}", WATCH),
-    reason("crates/core/src/native.rs", "watch::arm(ptr::from_ref(word));", WATCH),
+    reason("crates/core/src/native.rs", "without_unwinding(W::Hooks::turned);", WATCH),
+    reason(
+        "crates/core/src/near/condvar/monitor.rs",
+        "Err(Unnotified::OtherMutex) => unreachable!(\"a monitor has one mutex\"),",
+        NEVER,
+    ),
     reason("crates/core/src/platform.rs", "fn count(_event: LockEvent) {}", UNCOUNTED),
+    reason("crates/core/src/platform.rs", "fn may_give_way() {}", NOTHING),
+    reason("crates/core/src/waiter/queue_lock.rs", "Err(now) => seen = now,", RACE),
 ];
 
 /// The reason for a line of a file.

@@ -108,7 +108,7 @@ impl<P: Park> Drop for Watched<'_, P> {
 
 impl<P: Park> Cancellation<P> {
     /// Does `f` with the list locked, and what a canceller has asked for meanwhile.
-    fn locked(&self, f: impl FnOnce()) {
+    pub(super) fn locked(&self, f: impl FnOnce()) {
         self.lock.acquire();
         f();
         self.unlock();

@@ -83,6 +83,21 @@ fn a_cancellation_wakes_all_who_wait_by_it_and_nobody_else() {
 }
 
 #[test]
+fn a_cancellation_that_finds_the_list_locked_is_done_by_the_thread_that_has_locked_it() {
+    let cancellation = Cancellation::<OneThread>::default();
+    let waiters = [Place::default(), Place::default()];
+    let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+    cancellation.enter_for_test(&waiters, |leave| {
+        cancellation.locked(|| {
+            cancellation.cancel();
+            assert!(cancellation.is_cancelled() && !waiters.iter().any(woken));
+        });
+        assert!(waiters.iter().all(woken));
+        [0, 1].into_iter().for_each(leave);
+    });
+}
+
+#[test]
 fn a_cancellation_calls_all_who_sleep() {
     let cancellation = leaked(Cancellation::<OneThread>::new());
     let [first, second]: &[Place; 2] = leaked(Default::default());
