@@ -1,5 +1,7 @@
 //! A platform for unit tests: one thread, which therefore never waits in vain. What others do while it waits, the test
-//! says before: [`meanwhile`].
+//! says before: [`meanwhile`], and [`before_exchange`] for what others do between two instructions.
+
+mod word;
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -20,6 +22,9 @@ use crate::platform::{
 };
 use crate::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use crate::settings::Setting;
+
+use word::Word;
+pub use word::{STORES, before_exchange, exchange_fails, exchanges_are_over};
 
 pub struct OneThread(PhantomData<()>);
 
@@ -69,7 +74,7 @@ thread_local! {
     /// How often `unpark` was called.
     pub static UNPARKS: Cell<u32> = const { Cell::new(0) };
     /// The last call of `unpark`.
-    pub static UNPARKED: Cell<Option<(*const AtomicU32, u32)>> = const { Cell::new(None) };
+    pub static UNPARKED: Cell<Option<(*const Word<AtomicU32>, u32)>> = const { Cell::new(None) };
 }
 
 /// Who the only thread is.
@@ -135,11 +140,11 @@ impl OneThread {
     }
 }
 
-// SAFETY: the words are `core`'s own.
+// SAFETY: the words do what `core`'s own do.
 unsafe impl Platform for OneThread {
-    type U32 = AtomicU32;
-    type U64 = AtomicU64;
-    type Ptr<T> = AtomicPtr<T>;
+    type U32 = Word<AtomicU32>;
+    type U64 = Word<AtomicU64>;
+    type Ptr<T> = Word<AtomicPtr<T>>;
 
     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V {
         loop {
@@ -180,12 +185,12 @@ unsafe impl Platform for OneThread {
 }
 
 impl Park for OneThread {
-    fn park(word: &AtomicU32, expected: u32) {
+    fn park(word: &Word<AtomicU32>, expected: u32) {
         let stays_awake = word.load(Ordering::Relaxed) != expected;
         SLEEPS.set(SLEEPS.get() + u32::from(!stays_awake));
         assert!(stays_awake || others_act(), "the only thread sleeps for ever");
     }
-    fn unpark(word: *const AtomicU32, n: u32) {
+    fn unpark(word: *const Word<AtomicU32>, n: u32) {
         UNPARKS.set(UNPARKS.get() + 1);
         UNPARKED.set(Some((word, n)));
     }
@@ -193,7 +198,7 @@ impl Park for OneThread {
 
 impl ParkTimeout for OneThread {
     /// If others have nothing to do, the time passes.
-    fn park_until(word: &AtomicU32, expected: u32, until_ns: u64) {
+    fn park_until(word: &Word<AtomicU32>, expected: u32, until_ns: u64) {
         let stays_awake = word.load(Ordering::Relaxed) != expected;
         SLEEPS.set(SLEEPS.get() + u32::from(!stays_awake));
         if !stays_awake && !others_act() {

@@ -189,12 +189,10 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
                 _ => self.word.load(Relaxed),
             };
             debug_assert!(seen & DESTROYED == 0, "locks a mutex that has been destroyed");
-            if owner_of(seen) == Some(me) {
-                debug_assert!(recursion == Recursion::Permitted, "locks a mutex that it holds");
-                if recursion == Recursion::Permitted {
-                    return self.recurse();
-                }
+            if owner_of(seen) == Some(me) && recursion == Recursion::Permitted {
+                return self.recurse();
             }
+            debug_assert!(owner_of(seen) != Some(me), "locks a mutex that it holds");
             let mut pace = Pace::default();
             while let Err(now) = self.attempt(me, seen) {
                 seen = self.bide(now, &mut pace);

@@ -5,7 +5,7 @@ use std::boxed::Box;
 
 use super::*;
 use crate::native::Native;
-use crate::testing::{NOW_NS, OneThread, events_of, meanwhile, others_are_done};
+use crate::testing::{NOW_NS, OneThread, STORES, events_of, meanwhile, others_are_done};
 use crate::waiter::Cancellation;
 
 const _: () = assert!(size_of::<Chain<Native>>() == 128 && offset_of!(Chain<Native>, beside) == 64);
@@ -123,4 +123,29 @@ fn what_a_fork_leaves_behind_is_forgotten() {
     let new = sleeper(0, Queue::Exclusive);
     locked(0).wake_all(Queue::Exclusive);
     assert!(is_awake(new) && !gone.into_iter().any(is_awake));
+}
+
+#[test]
+fn a_chain_that_is_empty_and_unlocked_is_not_written_to() {
+    for chain in [Chain::<OneThread>::new(), Chain::default()] {
+        let before = STORES.get();
+        // SAFETY: nobody else has it.
+        unsafe { chain.forget() };
+        assert_eq!(STORES.get(), before);
+        chain.filter().at(0).add_request();
+        // SAFETY: as above.
+        unsafe { chain.forget() };
+        assert!(STORES.get() > before && chain.filter().is_empty());
+    }
+}
+
+#[test]
+fn who_looks_at_the_waiters_of_another_lock_sees_those_of_that_lock() {
+    let waiters = [sleeper(0, Queue::Exclusive), sleeper(1, Queue::Exclusive)];
+    for (lock, waiter) in LOCKS.into_iter().zip(waiters) {
+        // SAFETY: nothing is changed.
+        let chain = unsafe { Chained::of_another(lock) };
+        let first = chain.first(Queue::Exclusive).expect("a waiter");
+        assert!(ptr::eq(first, waiter) && chain.count(Queue::Exclusive) == 1);
+    }
 }

@@ -6,7 +6,8 @@ use crate::freebsd::tuning::{Current, Era2014, Fcmpset2017, NotAdaptive, PreRead
 use crate::native::Native;
 use crate::schedule::Sections;
 use crate::testing::{
-    OTHER, OneThread, THIRD, acting, events_of, me, meanwhile, mistake, others_are_done, set_owner_state,
+    OTHER, OneThread, THIRD, acting, before_exchange, events_of, exchange_fails, exchanges_are_over, me,
+    meanwhile, mistake, others_are_done, set_owner_state,
 };
 
 const _: () = assert!(size_of::<Mtx<Native>>() == 8);
@@ -43,9 +44,11 @@ fn locks_and_unlocks<T: Tuning>() {
     unsafe {
         for _ in 0..2 {
             assert!(!mutex.is_locked() && !mutex.is_owned());
+            assert_eq!(mutex.owner(), None);
             mutex.lock(&());
             assert_eq!(mutex.now(), (owned_by(me()), 0));
             assert!(mutex.is_locked() && mutex.is_owned() && !mutex.is_recursed());
+            assert_eq!((mutex.depth(), acting(OTHER, || mutex.owner())), (0, Some(me())));
             assert!(!mutex.try_lock(&()), "not recursive unless asked to");
             assert!(!acting(OTHER, || mutex.try_lock(&()) || mutex.try_lock_recursive() || mutex.is_owned()));
             mutex.unlock(&());
@@ -65,6 +68,7 @@ fn recurses<T: Tuning>() {
         mutex.lock_recursive();
         assert!(mutex.try_lock_recursive() && mutex.is_recursed());
         assert_eq!(mutex.now(), (owned_by(me()) | RECURSED, 2));
+        assert_eq!((mutex.owner(), mutex.depth()), (Some(me()), 2));
         mutex.unlock(&());
         assert_eq!(mutex.now(), (owned_by(me()) | RECURSED, 1));
         mutex.unlock(&());
@@ -249,6 +253,40 @@ fn a_mutex_in_use_is_not_destroyed() {
     assert_eq!((mutex.destroy(), mutex.now()), (Err(InUse::Destroyed), (DESTROYED, 0)));
     let unused = Mutex::<Current>::new();
     assert_eq!((unused.destroy(), unused.is_locked()), (Ok(()), false));
+}
+
+#[test]
+fn an_exchange_that_fails_for_no_reason_is_tried_again() {
+    let mutex = Mutex::<Current>::new();
+    exchange_fails();
+    // SAFETY: one thread; so below.
+    assert!(unsafe { mutex.try_lock(&()) });
+    exchange_fails();
+    // SAFETY: just locked.
+    unsafe { mutex.unlock(&()) };
+    assert_eq!((mutex.now(), exchanges_are_over()), ((FREE, 0), true));
+}
+
+#[test]
+fn a_release_that_fails_for_no_reason_wakes_who_comes_then() {
+    let mutex = leaked::<Current>();
+    mutex.lock_as(OTHER);
+    let sleeper = sleeper_at(mutex, Queue::Exclusive);
+    exchange_fails();
+    before_exchange(|| {
+        mutex.word.fetch_or(CONTESTED, Relaxed);
+    });
+    mutex.unlock_as(OTHER);
+    assert_eq!((mutex.now(), is_awake(sleeper)), ((FREE, 0), true));
+    assert!(exchanges_are_over());
+}
+
+#[test]
+fn a_mutex_that_another_thread_locks_first_is_not_destroyed() {
+    let mutex = leaked::<Current>();
+    before_exchange(|| mutex.lock_as(OTHER));
+    assert_eq!((mutex.destroy(), mutex.owner()), (Err(InUse::Held), Some(OTHER)));
+    mutex.unlock_as(OTHER);
 }
 
 #[test]

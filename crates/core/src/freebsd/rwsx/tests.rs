@@ -78,6 +78,7 @@ fn is_taken_and_released<T: Tuning, K: Kind>() {
             lock.lock(&());
             assert_eq!(lock.now(), owned_by(me()));
             assert!(lock.is_locked() && lock.is_locked_exclusive() && lock.is_owned() && !lock.is_recursed());
+            assert_eq!((lock.depth(), acting(OTHER, || lock.writer())), (0, Some(me())));
             assert!(!lock.try_lock(&()) && !lock.try_lock_shared(&()), "not recursive unless asked to");
             assert!(!acting(OTHER, || lock.try_lock(&()) || lock.is_owned()));
             lock.unlock(&());
@@ -87,7 +88,7 @@ fn is_taken_and_released<T: Tuning, K: Kind>() {
             assert!(lock.try_lock_shared(&()) && !lock.try_lock(&()));
             lock.lock_shared(&());
             assert_eq!(lock.now(), 3 * READER);
-            assert!(lock.is_locked() && !lock.is_locked_exclusive());
+            assert!(lock.is_locked() && !lock.is_locked_exclusive() && lock.writer().is_none());
             assert_eq!(OneThread::with_shared_holds(K::HOLDS, Cell::get), 3);
             (0..3).for_each(|_| lock.unlock_shared(&()));
             assert_eq!((lock.now(), OneThread::with_shared_holds(K::HOLDS, Cell::get)), (FREE, 0));
@@ -124,7 +125,8 @@ fn is_written_recursively<T: Tuning, K: Kind>() {
         lock.lock_recursive();
         lock.lock_recursive();
         assert!(lock.try_lock_recursive() && lock.is_recursed());
-        assert_eq!((lock.now(), lock.depth.get()), (owned_by(me()) | RECURSED, 2));
+        assert_eq!((lock.now(), lock.depth()), (owned_by(me()) | RECURSED, 2));
+        assert_eq!(lock.writer(), Some(me()));
         lock.word.fetch_or(READ_WAITERS, Relaxed);
         lock.unlock(&());
         assert_eq!((lock.now(), lock.depth.get()), (owned_by(me()) | RECURSED | READ_WAITERS, 1));

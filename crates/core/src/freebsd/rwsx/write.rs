@@ -81,13 +81,11 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 _ => self.word.load(Relaxed),
             };
             debug_assert!(!is_written(seen) || writer_of(seen).is_some(), "locks what has been destroyed");
-            if writer_of(seen) == Some(me) {
-                debug_assert!(recursion == Recursion::Permitted, "writes a lock that it writes already");
-                if recursion == Recursion::Permitted {
-                    self.recurse();
-                    return Ok(());
-                }
+            if writer_of(seen) == Some(me) && recursion == Recursion::Permitted {
+                self.recurse();
+                return Ok(());
             }
+            debug_assert!(writer_of(seen) != Some(me), "writes a lock that it writes already");
             let mut wait = Wait { me, pace: Pace::fresh::<T>(), whom: Whom::Writer, section: None };
             loop {
                 match self.attempt(me, seen) {

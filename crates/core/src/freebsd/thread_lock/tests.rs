@@ -4,7 +4,9 @@ use super::*;
 use crate::freebsd::tuning::Era2014;
 use crate::native::Native;
 use crate::schedule::{Schedule, Sections};
-use crate::testing::{OTHER, OneThread, acting, meanwhile, mistake, others_are_done};
+use crate::testing::{
+    OTHER, OneThread, acting, before_exchange, exchanges_are_over, meanwhile, mistake, others_are_done,
+};
 
 const _: () = assert!(size_of::<ThreadLock<Native>>() == 8 + size_of::<usize>());
 
@@ -79,6 +81,25 @@ fn waits<T: Tuning>() {
 fn who_waits_follows_the_lock() {
     waits::<Standard>();
     waits::<Era2014>();
+}
+
+#[test]
+fn who_gets_a_mutex_that_the_lock_has_left_unlocks_it_and_tries_the_next() {
+    let (lock, place) = (leaked::<Lock>(), leaked::<Mutex>());
+    before_exchange(|| {
+        // SAFETY: the other thread holds what it moves and unlocks; the mutexes live for ever.
+        acting(OTHER, || unsafe {
+            lock.lock(&());
+            place.lock(&());
+            lock.move_to(place);
+            lock.unlock(&());
+        });
+    });
+    // SAFETY: one thread, and unlock follows lock.
+    assert!(unsafe { lock.try_lock(&()) } && exchanges_are_over());
+    assert_eq!((lock.home.is_locked(), place.is_owned(), OneThread::section_depth()), (false, true, 1));
+    // SAFETY: as above.
+    unsafe { lock.unlock(&()) };
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::freebsd::mtx::InUse;
 use crate::settings::Setting;
-use crate::testing::{PAUSES, mistake, set};
+use crate::testing::{PAUSES, before_exchange, exchange_fails, exchanges_are_over, mistake, set};
 
 #[test]
 fn a_reader_does_not_wait_for_a_spinner_for_ever() {
@@ -253,6 +253,70 @@ fn in_use_is_not_destroyed<K: Kind>() {
     }
     assert_eq!((lock.destroy(), lock.now()), (Ok(()), DESTROYED));
     assert_eq!((lock.destroy(), lock.is_locked()), (Err(InUse::Destroyed), false));
+}
+
+#[test]
+fn an_exchange_that_fails_for_no_reason_is_tried_again() {
+    fn of<K: Kind>() {
+        let lock = leaked::<Current, K>();
+        // SAFETY: one thread, which releases what it takes.
+        unsafe {
+            exchange_fails();
+            assert!(lock.try_lock(&()));
+            exchange_fails();
+            lock.downgrade(&());
+            assert_eq!(lock.now(), READER);
+            exchange_fails();
+            assert!(lock.try_upgrade());
+            assert_eq!(lock.now(), owned_by(me()));
+            exchange_fails();
+            lock.unlock(&());
+        }
+        assert_eq!((lock.now(), exchanges_are_over()), (FREE, true));
+    }
+    of::<RwKind>();
+    of::<SxKind>();
+}
+
+#[test]
+fn a_release_that_fails_for_no_reason_wakes_who_comes_then() {
+    fn of<K: Kind>(release: fn(&Lock<Current, K>), left: u64) {
+        let lock = leaked::<Current, K>();
+        lock.write_as(me());
+        let sleeper = sleeper_at(lock, Queue::Shared);
+        exchange_fails();
+        before_exchange(|| {
+            lock.word.fetch_or(READ_WAITERS, Relaxed);
+        });
+        release(lock);
+        assert_eq!((lock.now(), is_awake(sleeper), exchanges_are_over()), (left, true, true));
+    }
+    fn downgrade<K: Kind>(lock: &Lock<Current, K>) {
+        // SAFETY: the thread writes.
+        unsafe { lock.downgrade(&()) };
+        lock.read_as(OTHER);
+        lock.unread_as(me());
+    }
+    of::<RwKind>(write_release, FREE);
+    of::<SxKind>(write_release, FREE);
+    of::<RwKind>(downgrade, READER);
+    of::<SxKind>(downgrade, READER);
+}
+
+#[test]
+fn a_reader_that_another_one_joins_first_is_not_upgraded() {
+    fn of<K: Kind>() {
+        let lock = leaked::<Current, K>();
+        lock.read_as(me());
+        before_exchange(|| lock.read_as(OTHER));
+        // SAFETY: the thread reads, once.
+        assert!(!unsafe { lock.try_upgrade() });
+        assert_eq!((lock.now(), OneThread::with_shared_holds(K::HOLDS, Cell::get)), (2 * READER, 1));
+        [OTHER, me()].into_iter().for_each(|reader| lock.unread_as(reader));
+        assert_eq!(lock.now(), FREE);
+    }
+    of::<RwKind>();
+    of::<SxKind>();
 }
 
 #[test]
