@@ -19,8 +19,9 @@ thread_local! {
     pub static STORES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Others do this just before the thread's next compare-exchange; after what precedes that already, one thing for each
-/// compare-exchange. Those that others make do not count.
+/// Others do this just before the thread's next compare-exchange. If something precedes that one
+/// already, it is the compare-exchange after that, and so on. That of a chain's lock counts, and
+/// those that others make do not.
 pub fn before_exchange(what: impl FnOnce() + 'static) {
     let before = move || {
         what();

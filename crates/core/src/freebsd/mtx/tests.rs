@@ -282,6 +282,31 @@ fn a_release_that_fails_for_no_reason_wakes_who_comes_then() {
 }
 
 #[test]
+fn a_waiter_that_fails_to_set_its_bit_goes_on_as_the_switch_says() {
+    /// Whether it sleeps.
+    fn sleeps<T: Tuning>() -> bool {
+        let mutex = leaked::<T>();
+        mutex.lock_as(OTHER);
+        set_owner_state(OTHER, OwnerState::Asleep);
+        // That of the chain's lock.
+        before_exchange(|| ());
+        // SAFETY: as many unlocks as locks.
+        before_exchange(|| acting(OTHER, || unsafe { mutex.lock_recursive() }));
+        meanwhile(|| (0..2).for_each(|_| mutex.unlock_as(OTHER)));
+        let mut pace = Pace::default();
+        assert_eq!(mutex.wait(owned_by(OTHER), &mut pace), FREE);
+        set_owner_state(OTHER, OwnerState::Running);
+        assert!(exchanges_are_over() && others_are_done());
+        pace.has_slept
+    }
+    let cancelled = events_of(LockEvent::ChainCancel);
+    assert!(sleeps::<Current>());
+    assert_eq!(events_of(LockEvent::ChainCancel), cancelled, "it looks again, and keeps the chain");
+    assert!(!sleeps::<Fcmpset2017>());
+    assert_eq!(events_of(LockEvent::ChainCancel), cancelled + 1, "it starts anew");
+}
+
+#[test]
 fn a_mutex_that_another_thread_locks_first_is_not_destroyed() {
     let mutex = leaked::<Current>();
     before_exchange(|| mutex.lock_as(OTHER));

@@ -52,6 +52,8 @@ fn waits<T: Tuning>() {
         acting(OTHER, || lock.lock(&()));
         // Of the other.
         OneThread::leave_section();
+        // Neither unlocked nor moved at its first look.
+        meanwhile(|| ());
         meanwhile(|| {
             assert_eq!(OneThread::section_depth(), 0, "who waits is in no section");
             OneThread::enter_section();

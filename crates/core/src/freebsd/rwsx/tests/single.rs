@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::freebsd::mtx::InUse;
+use crate::freebsd::tuning::Fcmpset2017;
 use crate::settings::Setting;
 use crate::testing::{PAUSES, before_exchange, exchange_fails, exchanges_are_over, mistake, set};
 
@@ -301,6 +302,88 @@ fn a_release_that_fails_for_no_reason_wakes_who_comes_then() {
     of::<SxKind>(write_release, FREE);
     of::<RwKind>(downgrade, READER);
     of::<SxKind>(downgrade, READER);
+}
+
+#[test]
+fn a_writer_that_fails_to_set_its_bit_goes_on_as_the_switch_says() {
+    /// Whether it leaves the chain, and how often it sleeps.
+    fn of<T: Tuning>() -> (bool, u64) {
+        const EVENTS: [LockEvent; 2] = [LockEvent::ChainCancel, LockEvent::ChainSleep];
+        let (lock, before) = (leaked::<T, RwKind>(), EVENTS.map(events_of));
+        set_owner_state(OTHER, OwnerState::Asleep);
+        lock.write_as(OTHER);
+        // Its first attempt, and the chain's lock.
+        (0..2).for_each(|_| before_exchange(|| ()));
+        // SAFETY: as many unlocks as locks.
+        before_exchange(|| acting(OTHER, || unsafe { lock.lock_recursive() }));
+        meanwhile(|| (0..2).for_each(|_| lock.unwrite_as(OTHER)));
+        lock.write_as(THIRD);
+        set_owner_state(OTHER, OwnerState::Running);
+        assert_eq!((lock.now(), exchanges_are_over(), others_are_done()), (owned_by(THIRD), true, true));
+        lock.unwrite_as(THIRD);
+        let after = EVENTS.map(events_of);
+        (after[0] > before[0], after[1] - before[1])
+    }
+    assert_eq!(of::<Current>(), (false, 1), "it looks again, and keeps the chain");
+    assert_eq!(of::<Fcmpset2017>(), (true, 0), "it starts anew");
+}
+
+#[test]
+fn a_writer_spins_for_a_reader_that_comes_before_it() {
+    fn of<K: Kind>(bits: u64, exchanges: usize) {
+        let (lock, before) = (leaked::<Current, K>(), sleeps());
+        lock.word.store(bits, Relaxed);
+        (0..exchanges).for_each(|_| before_exchange(|| ()));
+        before_exchange(|| {
+            lock.word.fetch_add(READER, Relaxed);
+        });
+        meanwhile(move || {
+            assert_eq!((lock.now(), OneThread::section_depth()), ((bits + READER) | SPINNER, 1));
+            lock.word.store(FREE, Relaxed);
+        });
+        lock.write_as(THIRD);
+        assert_eq!((lock.now(), OneThread::section_depth(), sleeps()), (owned_by(THIRD), 0, before));
+        assert!(exchanges_are_over() && others_are_done());
+        lock.unwrite_as(THIRD);
+    }
+    // After its first attempt, it is about to show that it spins.
+    of::<RwKind>(READER, 1);
+    of::<SxKind>(READER, 1);
+    // After its first attempt it has locked the chain, and is about to take the lock.
+    of::<RwKind>(READ_WAITERS, 2);
+    of::<SxKind>(READ_WAITERS, 2);
+}
+
+#[test]
+fn readers_that_come_at_the_same_time_are_both_counted() {
+    fn of<T: Tuning>() {
+        let lock = leaked::<T, RwKind>();
+        before_exchange(|| lock.read_as(OTHER));
+        lock.read_as(THIRD);
+        assert_eq!(lock.now(), 2 * READER);
+        [OTHER, THIRD].into_iter().for_each(|reader| lock.unread_as(reader));
+        assert_eq!(lock.now(), FREE);
+    }
+    of::<Current>();
+    of::<Era2014>();
+}
+
+#[test]
+fn who_has_spun_for_a_writer_for_long_enough_sleeps_though_it_runs() {
+    fn of(wait: fn(&Lock<Current, RwKind>)) {
+        let (lock, before) = (leaked::<Current, RwKind>(), sleeps());
+        lock.write_as(OTHER);
+        // Its looks.
+        (0..=SPINS).for_each(|_| meanwhile(|| ()));
+        meanwhile(|| {
+            assert!(lock.now() & WAITERS != 0);
+            lock.unwrite_as(OTHER);
+        });
+        wait(lock);
+        assert_eq!((sleeps(), others_are_done()), (before + 1, true));
+    }
+    of(|lock| lock.write_as(THIRD));
+    of(|lock| lock.read_as(THIRD));
 }
 
 #[test]
