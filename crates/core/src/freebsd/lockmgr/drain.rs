@@ -86,3 +86,27 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::freebsd::chain::tests::{is_awake, sleeper_at};
+    use crate::freebsd::lockmgr::{SHARED_WAITERS, SHARER};
+    use crate::testing::OneThread;
+
+    /// What the drain has seen is stale: a sharer has come in since.
+    #[test]
+    fn a_drain_wakes_nobody_if_a_newcomer_takes_the_free_lock() {
+        let lock = LockMgr::<OneThread>::default();
+        let sleeper = sleeper_at(&lock, Queue::Shared);
+        lock.sleep_failers.store(1, Relaxed);
+        lock.word.store(SHARER | SHARED_WAITERS, Relaxed);
+        lock.let_in(SHARED_WAITERS, Locked::of(&lock), &mut Spinning::default());
+        assert_eq!(lock.word.load(Relaxed), SHARER | SHARED_WAITERS);
+        assert_eq!(lock.sleep_failers.load(Relaxed), 1);
+        assert!(!is_awake(sleeper));
+        // It has unlocked the chain.
+        Locked::<OneThread>::of(&lock).wake_all(Queue::Shared);
+        assert!(is_awake(sleeper));
+    }
+}

@@ -243,3 +243,39 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         Err(seen)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::freebsd::lockmgr::options::NoInterlock;
+    use crate::testing::{OTHER, OneThread, acting, me};
+
+    fn shared() -> LockMgr<OneThread> {
+        let lock = LockMgr::default();
+        assert_eq!(lock.share(&Options::new(), &mut Held::new(NoInterlock)), Ok(()));
+        lock
+    }
+
+    /// What the upgrade has seen is stale: others have begun to wait since.
+    #[test]
+    fn an_upgrade_keeps_the_bits_of_those_that_begin_to_wait() {
+        let lock = shared();
+        lock.word.fetch_or(WAITERS, Relaxed);
+        assert_eq!(lock.upgrade_sole(SHARER), Ok(()));
+        assert_eq!(lock.word.load(Relaxed), owned_by(me()) | WAITERS);
+        lock.release();
+        assert_eq!(lock.word.load(Relaxed), FREE);
+    }
+
+    /// What the upgrade has seen is stale: another shares since.
+    #[test]
+    fn an_upgrade_does_not_go_past_a_sharer_that_comes_in() {
+        let lock = shared();
+        acting(OTHER, || lock.share(&Options::new(), &mut Held::new(NoInterlock))).unwrap();
+        assert_eq!(lock.upgrade_sole(SHARER), Err(2 * SHARER));
+        assert_eq!(lock.word.load(Relaxed), 2 * SHARER);
+        acting(OTHER, || lock.release());
+        lock.release();
+        assert_eq!(lock.word.load(Relaxed), FREE);
+    }
+}

@@ -124,17 +124,19 @@ fn is_taken_again_where_permitted<T: Tuning>() {
     lock.done(Operation::Unlock);
     assert_eq!(lock.now(), FREE);
 
-    let lock = Lock::<T>::new();
-    lock.done(Operation::Exclusive);
-    assert_eq!(lock.does(Operation::Exclusive, &Options::new().can_recurse()), Ok(()), "this once");
-    assert!(lock.is_recursed());
-    lock.done(Operation::Unlock);
-    assert_eq!(lock.does(Operation::Exclusive, &Options::new().no_wait()), Err(Failure::Busy));
-    mistake("must not be acquired again", || _ = lock.does(Operation::Exclusive, &PLAIN));
-    // SAFETY: it does not return.
-    mistake("must not be acquired again", || unsafe { lock.lock(&()) });
-    assert_eq!(lock.now(), owned_by(me()));
-    lock.done(Operation::Unlock);
+    for attributes in [Attributes::new(), Attributes::new().can_recurse().cannot_recurse()] {
+        let lock = Lock::<T>::with(attributes);
+        lock.done(Operation::Exclusive);
+        assert_eq!(lock.does(Operation::Exclusive, &Options::new().can_recurse()), Ok(()), "this once");
+        assert!(lock.is_recursed());
+        lock.done(Operation::Unlock);
+        assert_eq!(lock.does(Operation::Exclusive, &Options::new().no_wait()), Err(Failure::Busy));
+        mistake("must not be acquired again", || _ = lock.does(Operation::Exclusive, &PLAIN));
+        // SAFETY: it does not return.
+        mistake("must not be acquired again", || unsafe { lock.lock(&()) });
+        assert_eq!(lock.now(), owned_by(me()));
+        lock.done(Operation::Unlock);
+    }
 }
 
 in_all_forms!(is_taken_and_released is_taken_again_where_permitted);
@@ -147,6 +149,9 @@ fn the_holder_cannot_share_it() {
     assert_eq!(lock.does(Operation::Shared, &Options::new().no_wait()), Err(Failure::Deadlock));
     // SAFETY: it does not return.
     mistake("holds already", || unsafe { lock.lock_shared(&()) });
+    let limit = Limit::until(0);
+    // SAFETY: it does not return.
+    mistake("holds already", || _ = unsafe { lock.lock_shared_within(&(), &limit) });
     assert_eq!((lock.now(), shares()), (owned_by(me()), 0));
 }
 
@@ -168,6 +173,19 @@ fn a_lock_that_cannot_be_shared_is_exclusive() {
     assert_eq!(lock.now(), FREE);
     // SAFETY: it does not return.
     mistake("cannot be shared", || unsafe { lock.lock_shared(&()) });
+}
+
+/// A bit that is written to the word is that of a waiter, and a release clears it.
+#[test]
+fn tests_of_other_crates_see_the_word_and_write_to_it() {
+    let lock = leaked::<Standard>();
+    lock.done(Operation::Exclusive);
+    // SAFETY: a sharer could wait, whose bit is set.
+    let word = unsafe { lock.word() };
+    assert_eq!(word.fetch_or(SHARED_WAITERS, Relaxed), owned_by(me()));
+    assert!(lock.has_waiters());
+    lock.done(Operation::Unlock);
+    assert_eq!((word.load(Relaxed), lock.has_waiters()), (FREE, false));
 }
 
 #[test]
@@ -217,6 +235,13 @@ fn errors_have_the_names_of_the_kernel() {
     use Failure::{Busy, Deadlock, Interrupted, SleepFail, TimedOut};
     let all = [Busy, SleepFail, TimedOut, Interrupted, Deadlock];
     assert_eq!(all.map(Failure::errno), ["EBUSY", "ENOLCK", "EWOULDBLOCK", "EINTR", "EDEADLK"]);
-    assert_eq!(std::format!("{TimedOut}"), "the time has passed (EWOULDBLOCK)");
+    let texts = [
+        "the lock is held, and the caller must not wait (EBUSY)",
+        "the caller has waited, and was to fail after that (ENOLCK)",
+        "the time has passed (EWOULDBLOCK)",
+        "the wait was cancelled (EINTR)",
+        "the caller holds the lock exclusively (EDEADLK)",
+    ];
+    assert_eq!(all.map(|failure| std::format!("{failure}")), texts);
     assert_eq!([GaveUp::TimedOut, GaveUp::Cancelled].map(Failure::from), [TimedOut, Interrupted]);
 }

@@ -140,6 +140,10 @@ fn is_upgraded<T: Tuning>() {
     });
     lock.done(Upgrade);
     assert_eq!((lock.now(), others_are_done()), (owned_by(me()), true));
+    for upgrade in [Upgrade, TryUpgrade] {
+        mistake("nobody shares", || lock.done(upgrade));
+        assert_eq!(lock.now(), owned_by(me()), "{upgrade:?}");
+    }
     lock.done(Unlock);
     mistake("nobody shares", || lock.done(Upgrade));
 }
@@ -205,6 +209,30 @@ fn neither_release_nor_downgrade_can_fail() {
     acting(OTHER, || mistake("does not hold", || lock.done(Unlock)));
     lock.done(Unlock);
     mistake("does not hold", || lock.done(Unlock));
+}
+
+#[test]
+fn a_clone_of_options_says_the_same() {
+    let lock = leaked::<Standard>();
+    let cancellation: &'static Cancellation<OneThread> = Box::leak(Box::default());
+    cancellation.cancel();
+    owned_by_sleeper(lock, OTHER);
+    let past = Options::new().timeout(Timeout::At(NOW_NS.get()));
+    let cases = [
+        (Options::new().no_wait(), Failure::Busy),
+        (past, Failure::TimedOut),
+        (Options::new().interruptible(cancellation), Failure::Interrupted),
+    ];
+    for (options, why) in &cases {
+        assert_eq!(lock.does(Exclusive, &Clone::clone(options)), Err(*why));
+    }
+    meanwhile(|| lock.done_as(OTHER, Unlock));
+    assert_eq!(lock.does(Exclusive, &Clone::clone(&Options::new().sleep_fail())), Err(Failure::SleepFail));
+    lock.done(Exclusive);
+    assert_eq!(lock.does(Exclusive, &Clone::clone(&Options::new().can_recurse())), Ok(()));
+    (0..2).for_each(|_| lock.done(Unlock));
+    assert_eq!((lock.now(), others_are_done()), (FREE, true));
+    set_owner_state(OTHER, OwnerState::Running);
 }
 
 /// Who shares any lock of the kind goes past those that wait; unless it says that it does not; and whoever says so.

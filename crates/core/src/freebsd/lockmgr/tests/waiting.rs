@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{PAUSES, SPINS, meanwhile, others_are_done};
 
-use Operation::{Exclusive, Shared, Unlock};
+use Operation::{Drain, Exclusive, Shared, Unlock};
 
 /// Of all forms only that of today spins.
 fn spins<T: Tuning>() -> bool {
@@ -44,8 +44,10 @@ fn sleeps_for_others<T: Tuning>() {
     };
     for operation in [Shared, Exclusive] {
         let adaptive = Options::new().adaptive();
-        lock.done_as(OTHER, Exclusive);
-        asleep(operation, &PLAIN);
+        for options in [PLAIN, Options::default(), adaptive.not_adaptive()] {
+            lock.done_as(OTHER, Exclusive);
+            asleep(operation, &options);
+        }
         owned_by_sleeper(lock, OTHER);
         asleep(operation, &adaptive);
         set_owner_state(OTHER, OwnerState::Running);
@@ -95,11 +97,32 @@ fn is_taken_from_those_that_wait<T: Tuning>() {
     assert_eq!(lock.now(), FREE);
 }
 
+/// The holder releases it before the waiter has locked the chain.
+fn does_not_sleep_for_what_is_free_by_then<T: Tuning>() {
+    let lock = leaked::<T>();
+    let counts = || [LockEvent::ChainSleep, LockEvent::ChainCancel].map(events_of);
+    for operation in [Shared, Exclusive, Drain] {
+        let before = counts();
+        lock.done_as(OTHER, Exclusive);
+        let chain = Locked::<OneThread>::of(lock);
+        meanwhile(move || {
+            lock.done_as(OTHER, Unlock);
+            drop(chain);
+        });
+        lock.done(operation);
+        assert!(others_are_done());
+        assert_eq!(counts(), [before[0], before[1] + 1], "{operation:?}");
+        lock.done(Unlock);
+        assert_eq!(lock.now(), FREE);
+    }
+}
+
 in_all_forms!(
     waits_for_a_holder_that_runs
     sleeps_for_others
     sleeps_again
     is_taken_from_those_that_wait
+    does_not_sleep_for_what_is_free_by_then
 );
 
 #[test]
