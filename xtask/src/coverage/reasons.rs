@@ -21,6 +21,12 @@ const CONTROL: &str = "needs another's write between two instructions, and nobod
 const WATCH: &str = "only where a processor can watch a line (aarch64); here AVAILABLE is false";
 const UNCOUNTED: &str = "does nothing: for platforms that do not count";
 const NEVER: &str = "says that it cannot happen: only a condition that breaks its contract leads there";
+const ASSERTED: &str = "a debug assertion panics before it, where it is compiled";
+const WEAK: &str = "needs a weak compare-exchange that fails for no reason, which it never does on x86-64";
+const UNASKED: &str =
+    "needs another's write between two instructions, and the torture neither drains, disowns nor upgrades";
+const SOME: &str =
+    "needs another's write between two instructions: the torture has some of these, and not always";
 const NOTHING: &str = "does nothing: for platforms where the operating system takes the processor anywhere";
 
 const fn reason(file: &'static str, line: &'static str, why: &'static str) -> Reason {
@@ -32,6 +38,32 @@ pub const REASONS: &[Reason] = &[
     reason("crates/core/src/classic/hmcs.rs", "const fn new() -> Self {", COMPILER),
     reason("crates/core/src/classic/parking_lot_mutex.rs", "Err(seen) => word = seen,", RACE),
     reason("crates/core/src/controls.rs", "Err(seen) => top = seen,", CONTROL),
+    reason(
+        "crates/core/src/freebsd/lockmgr.rs",
+        "Err(found) => seen = self.word.after_failure::<T>(found),",
+        UNASKED,
+    ),
+    reason("crates/core/src/freebsd/lockmgr/drain.rs", "return Err(Failure::Deadlock);", ASSERTED),
+    reason("crates/core/src/freebsd/lockmgr/drain.rs", "Err(FREE) => continue,", WEAK),
+    reason(
+        "crates/core/src/freebsd/lockmgr/drain.rs",
+        "Err(found) => seen = self.word.after_failure::<T>(found),",
+        UNASKED,
+    ),
+    reason("crates/core/src/freebsd/lockmgr/exclusive.rs", "Err(Failure::Deadlock)", ASSERTED),
+    reason("crates/core/src/freebsd/lockmgr/exclusive.rs", "Err(found) => found,", RACE),
+    reason(
+        "crates/core/src/freebsd/lockmgr/exclusive.rs",
+        "Err(found) => seen = self.word.after_failure::<T>(found),",
+        UNASKED,
+    ),
+    reason("crates/core/src/freebsd/lockmgr/light.rs", "refused();", ASSERTED),
+    reason("crates/core/src/freebsd/lockmgr/light.rs", "Err(FREE) => {}", WEAK),
+    reason(
+        "crates/core/src/freebsd/lockmgr/shared.rs",
+        "Err(found) => seen = self.word.after_failure::<T>(found),",
+        SOME,
+    ),
     reason("crates/core/src/linux/mutex.rs", "Err(seen) => {", RACE),
     reason("crates/core/src/linux/mutex.rs", "Err(seen) => word = seen,", RACE),
     reason("crates/core/src/linux/qspinlock.rs", "Err(seen) => old = seen,", RACE),
