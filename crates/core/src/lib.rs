@@ -23,6 +23,10 @@
 #[cfg(test)]
 extern crate std;
 
+// First: its macros are for those below.
+#[macro_use]
+pub mod tuning;
+
 pub mod classic;
 pub mod controls;
 pub mod events;
@@ -40,6 +44,5 @@ pub mod strong_fences;
 pub mod subjects;
 #[cfg(test)]
 mod testing;
-pub mod tuning;
 pub mod unwinding;
 pub mod waiter;

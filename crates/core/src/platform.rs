@@ -293,6 +293,21 @@ pub trait Settings: Platform {
     fn setting(which: Setting) -> u64;
 }
 
+/// How many switches a platform instance has room for.
+pub const SWITCHES_MAX: usize = 96;
+
+/// Switches of the locks whose tuning is [`Switched`](crate::tuning::Switched). They belong to the platform instance, as
+/// settings do.
+///
+/// # Safety
+///
+/// A switch does not change as long as there is a lock with that tuning on the instance.
+pub unsafe trait Switches: Platform {
+    /// What is stored for the switch at this index, below [`SWITCHES_MAX`]. 0 stands for its default
+    /// ([`SwitchInfo::stored`](crate::tuning::SwitchInfo::stored)), so that an instance knows no defaults.
+    fn switch(index: usize) -> u64;
+}
+
 /// Names a queue node: whose, and of which nesting level. Stands in lock words instead of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeId {

@@ -18,10 +18,11 @@ use crate::freebsd::chain::{Chain, Chains};
 use crate::freebsd::holds::{SharedHolds, SharedLock};
 use crate::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
-    Settings, Topology, ZeroNode,
+    SWITCHES_MAX, Settings, Switches, Topology, ZeroNode,
 };
 use crate::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use crate::settings::Setting;
+use crate::tuning::Position;
 
 use word::Word;
 pub use word::{STORES, before_exchange, exchange_fails, exchanges_are_over};
@@ -47,6 +48,7 @@ thread_local! {
     static OWNERS: RefCell<BTreeMap<u32, OwnerState>> = const { RefCell::new(BTreeMap::new()) };
     static EVENTS: [Cell<u64>; LockEvent::COUNT] = const { [const { Cell::new(0) }; LockEvent::COUNT] };
     static SETTINGS: Cell<[u64; Setting::COUNT]> = const { Cell::new(Setting::DEFAULTS) };
+    static SWITCHES: Cell<[u64; SWITCHES_MAX]> = const { Cell::new([0; SWITCHES_MAX]) };
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     static NODES_LEFT: Cell<bool> = const { Cell::new(true) };
     /// By slot and level.
@@ -100,6 +102,15 @@ pub fn set(setting: Setting, value: u64) {
         values[setting as usize] = value;
         settings.set(values);
     });
+}
+
+/// The switches of locks that the test makes from now on: these, and defaults.
+pub fn switch(positions: &[Position]) {
+    let mut switches = [0; SWITCHES_MAX];
+    for (index, stored) in positions.iter().map(Position::stored) {
+        switches[index] = stored;
+    }
+    SWITCHES.set(switches);
 }
 
 /// Others do this as soon as the only thread waits, sleeps or passes a turn; after what they were to do before, one
@@ -308,6 +319,12 @@ impl Random for OneThread {
 impl Settings for OneThread {
     fn setting(which: Setting) -> u64 {
         SETTINGS.get()[which as usize]
+    }
+}
+// SAFETY: tests change no switch while they have a lock.
+unsafe impl Switches for OneThread {
+    fn switch(index: usize) -> u64 {
+        SWITCHES.get()[index]
     }
 }
 /// A node of some type, freed with its thread. Not a `Box`, whose moves would claim that nobody points to it.

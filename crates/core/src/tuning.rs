@@ -1,19 +1,169 @@
-//! What tuning types have in common.
+//! Switches: what can be chosen of an algorithm before a lock of it exists.
 //!
-//! A tuning trait has associated constants with the recommended value as default; an empty type that
-//! changes one of them is named after the difference. Numbers that change at run time are
+//! An algorithm asks for its switches by the functions of a tuning trait. What implements such a trait is a type:
+//!
+//! | type | what its functions return |
+//! |---|---|
+//! | [`Standard`] | the recommended values: constants |
+//! | a type that [`tuning!`](crate::tuning!) declares | other constants |
+//! | [`Switched`] | what the platform instance says, so that one form of the code has all positions |
+//!
+//! Programs use types, so that the compiler removes what is switched off. A laboratory compiles each algorithm once,
+//! with [`Switched`], and sets its switches by name ([`SwitchInfo`]). Numbers that may change while a lock is in use are
 //! [`settings`](crate::settings) instead.
+
+#[macro_use]
+mod macros;
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::platform::Switches;
 
 /// All recommended values, for every tuning trait.
 #[derive(Debug)]
 pub struct Standard;
 
-/// How a lock writes a part of its word.
+/// The values that the platform instance has ([`Switches`]), for every tuning trait.
+#[derive(Debug)]
+pub struct Switched<P>(PhantomData<fn() -> P>);
+
+/// What a switch is called, and may be.
+#[derive(Debug)]
+pub struct SwitchInfo {
+    /// Its name: `preread`.
+    pub key: &'static str,
+    /// The values that it may have.
+    pub values: Values,
+    /// The recommended value.
+    pub default: u64,
+    /// What it decides.
+    pub summary: &'static str,
+    /// Its place among the switches of a platform instance.
+    pub index: usize,
+}
+
+/// The values of a switch, which are numbers where they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordAccess {
-    /// By a narrow store or swap ([`SplitWord`](crate::platform::SplitWord)): a release costs no
-    /// locked instruction. What the kernel does.
-    Split,
-    /// By a read-modify-write of the whole word: what model checkers, Miri and sanitizers can see.
-    Whole,
+pub enum Values {
+    /// Words, which stand for 0, 1 and so on.
+    Words(&'static [&'static str]),
+    /// A number within limits.
+    Number {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// The word `off`, or a number up to a limit.
+    OffOrNumber {
+        /// The greatest.
+        max: u64,
+    },
+}
+
+/// How [`Values::OffOrNumber`] stores `off`.
+pub const OFF: u64 = u64::MAX;
+
+/// The words of a switch that is on or off.
+pub const OFF_ON: &[&str] = &["off", "on"];
+
+/// A switch, and one of its values.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    /// The switch.
+    pub switch: &'static SwitchInfo,
+    /// The value.
+    pub value: u64,
+}
+
+impl Values {
+    /// The value that a text stands for, if it is one of these.
+    pub const fn parse(self, text: &str) -> Option<u64> {
+        match self {
+            Self::Words(words) => {
+                let mut i = 0;
+                while i < words.len() {
+                    if is_same(words[i], text) {
+                        return Some(i as u64);
+                    }
+                    i += 1;
+                }
+                None
+            }
+            Self::Number { min, max } => match u64::from_str_radix(text, 10) {
+                Ok(number) if min <= number && number <= max => Some(number),
+                _ => None,
+            },
+            Self::OffOrNumber { .. } if is_same(text, "off") => Some(OFF),
+            Self::OffOrNumber { max } => Self::Number { min: 0, max }.parse(text),
+        }
+    }
+}
+
+impl fmt::Display for Values {
+    /// What there is: `off, on`, or `1 to 20`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(words) => words.iter().enumerate().try_for_each(|(i, word)| {
+                let before = if i == 0 { "" } else { ", " };
+                write!(f, "{before}{word}")
+            }),
+            Self::Number { min, max } => write!(f, "{min} to {max}"),
+            Self::OffOrNumber { max } => write!(f, "off, or 0 to {max}"),
+        }
+    }
+}
+
+impl SwitchInfo {
+    /// Its value on the present platform instance.
+    #[inline(always)]
+    pub fn of<P: Switches>(&self) -> u64 {
+        P::switch(self.index) ^ self.default
+    }
+
+    /// What the platform instance stores for a value: 0 for the default, so that an instance need not know it.
+    pub const fn stored(&self, value: u64) -> u64 {
+        value ^ self.default
+    }
+}
+
+impl Position {
+    /// What the platform instance stores for it, and where.
+    pub const fn stored(&self) -> (usize, u64) {
+        (self.switch.index, self.switch.stored(self.value))
+    }
+}
+
+/// Whether two texts are the same, in `const`.
+pub(crate) const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+/// The switch of this key among some.
+pub const fn named(switches: &'static [&'static SwitchInfo], key: &str) -> Option<&'static SwitchInfo> {
+    let mut i = 0;
+    while i < switches.len() {
+        if is_same(switches[i].key, key) {
+            return Some(switches[i]);
+        }
+        i += 1;
+    }
+    None
+}
+
+words! {
+    /// How a lock writes a part of its word.
+    pub enum WordAccess {
+        /// By a narrow store or swap ([`SplitWord`](crate::platform::SplitWord)): a release costs no
+        /// locked instruction. What the kernel does.
+        Split "split",
+        /// By a read-modify-write of the whole word: what model checkers, Miri and sanitizers can see.
+        Whole "whole",
+    }
 }

@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::holds::SharedLock;
-use nearlock_core::platform::AsymFence;
+use nearlock_core::platform::{AsymFence, SWITCHES_MAX};
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::EveryCapability;
 
@@ -45,6 +45,10 @@ pub trait Engine: EveryCapability + AsymFence {
     /// Changes a setting for the rest of the execution.
     fn set(which: Setting, value: u64) {
         Self::with_instance(|i| i.set(which, value));
+    }
+    /// Has locks that are made on this thread of the machine from now on switched so. Outside of executions.
+    fn set_switches(stored: [u64; SWITCHES_MAX]) {
+        Self::with_instance(|i| i.set_switches(stored));
     }
     /// How often each event has been counted on this thread of the machine, by all models so far, in the order of
     /// [`LockEvent::ALL`].

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::chain::Chain;
 use nearlock_core::linux::{cna, cna_v13, osq, qspinlock};
-use nearlock_core::platform::{LentNode, LocalNodes, NodeId};
+use nearlock_core::platform::{LentNode, LocalNodes, NodeId, SWITCHES_MAX};
 use nearlock_core::settings::Setting;
 
 use crate::engine::Engine;
@@ -27,6 +27,7 @@ pub struct Instance<E: Engine> {
     /// Who sleeps, by number.
     asleep: RefCell<BTreeSet<u32>>,
     settings: Cell<[u64; Setting::COUNT]>,
+    switches: Cell<[u64; SWITCHES_MAX]>,
     events: Cell<[u64; LockEvent::COUNT]>,
     executions: Cell<u64>,
 }
@@ -43,6 +44,7 @@ impl<E: Engine> Default for Instance<E> {
             slotless: Cell::default(),
             asleep: RefCell::default(),
             settings: Cell::new(Setting::DEFAULTS),
+            switches: Cell::new([0; SWITCHES_MAX]),
             events: Cell::new([0; LockEvent::COUNT]),
             executions: Cell::default(),
         }
@@ -73,6 +75,15 @@ impl<E: Engine> Instance<E> {
 
     pub(crate) fn setting(&self, which: Setting) -> u64 {
         self.settings.get()[which as usize]
+    }
+
+    /// The switches of all locks until others are set: they outlast an execution.
+    pub(crate) fn set_switches(&self, stored: [u64; SWITCHES_MAX]) {
+        self.switches.set(stored);
+    }
+
+    pub(crate) fn switch(&self, index: usize) -> u64 {
+        self.switches.get()[index]
     }
 
     /// A number for a thread without a slot, above those of the others.
@@ -242,6 +253,13 @@ macro_rules! capabilities {
         impl nearlock_core::platform::Settings for $engine {
             fn setting(which: Setting) -> u64 {
                 Self::with_instance(|i| i.setting(which))
+            }
+        }
+
+        // SAFETY: they are set between models, and a lock ends with its model.
+        unsafe impl nearlock_core::platform::Switches for $engine {
+            fn switch(index: usize) -> u64 {
+                Self::with_instance(|i| i.switch(index))
             }
         }
 

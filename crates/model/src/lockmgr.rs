@@ -9,9 +9,10 @@ use nearlock_core::freebsd::holds::SharedLock;
 use nearlock_core::freebsd::lockmgr::{
     Bypass, Failure, LockMgr, NoInterlock, Operation, Options, SHARED_WAITERS,
 };
-use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
+use nearlock_core::freebsd::tuning::Tuning;
 use nearlock_core::platform::AtomicInt;
 use nearlock_core::raw::RawLock;
+use nearlock_core::tuning::Switched;
 
 use crate::engine::{Counter, Engine, Handle, Thread};
 use crate::exclusion::{Guarded, in_slot};
@@ -281,15 +282,15 @@ pub fn crowd<T: Tuning>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle>
 }
 
 /// Those of the lock, whatever its switches.
-pub fn of<T: Tuning>(name: &str) -> Vec<Model> {
+pub fn of(name: &str) -> Vec<Model> {
     use Deed::{
         Disown, Drain, Read, ReadPast, ReadUnlessSleeping, TryUpgrade, Upgrade, Write, WriteTwice,
         WriteUnlessSleeping,
     };
     use Operation::{Exclusive, Shared};
-    type Sleepy<T> = NotAdaptive<T>;
+    type T = Switched<Loom>;
     let contended = &[Slowpath, ChainSleep, ChainWake];
-    vec![
+    let models = [
         deeds::<Loom, T>(name, &[Upgrade, Read], Some(3)),
         deeds::<Loom, T>(name, &[Upgrade, Upgrade], Some(2)),
         deeds::<Loom, T>(name, &[Upgrade, Read, Write], Some(1)),
@@ -301,18 +302,23 @@ pub fn of<T: Tuning>(name: &str) -> Vec<Model> {
         deeds::<Loom, T>(name, &[Drain, Read, Write], Some(1)),
         deeds::<Loom, T>(name, &[Disown, Write], Some(2)),
         deeds::<Loom, T>(name, &[WriteUnlessSleeping, ReadUnlessSleeping, Write], Some(1)),
-        held_at_first::<Loom, Sleepy<T>>(name, Shared, &[WriteUnlessSleeping, Read], Some(1)),
-        held_at_first::<Loom, Sleepy<T>>(name, Exclusive, &[WriteUnlessSleeping, Read], Some(1)),
-        held_at_first::<Loom, Sleepy<T>>(name, Shared, &[Write, ReadPast], Some(1)),
-        held_at_first::<Loom, Sleepy<T>>(name, Exclusive, &[Drain, Read], Some(1)),
-        given_up_at_first::<Sleepy<T>>(name, &[Drain, Read], 1),
-        left_by_two::<Sleepy<T>>(name, 2),
         acting::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Downgrade], &[Act::Read]], Some(2)),
         acting::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Downgrade], &[Act::Write]], Some(2)),
-        written_at_first::<Loom, LockMgr<Loom, Sleepy<T>>>(name, &[&[Act::Write]], Some(3))
+    ];
+    // Waiters that do not spin, so that they get to the chain.
+    let sleepers = [
+        held_at_first::<Loom, T>(name, Shared, &[WriteUnlessSleeping, Read], Some(1)),
+        held_at_first::<Loom, T>(name, Exclusive, &[WriteUnlessSleeping, Read], Some(1)),
+        held_at_first::<Loom, T>(name, Shared, &[Write, ReadPast], Some(1)),
+        held_at_first::<Loom, T>(name, Exclusive, &[Drain, Read], Some(1)),
+        given_up_at_first::<T>(name, &[Drain, Read], 1),
+        left_by_two::<T>(name, 2),
+        written_at_first::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Write]], Some(3))
             .reaching(contended),
-        written_at_first::<Loom, LockMgr<Loom, Sleepy<T>>>(name, &[&[Act::Read]], Some(3))
+        written_at_first::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Read]], Some(3))
             .reaching(&[ChainCancel, ChainSleep]),
-        read_at_first::<Loom, LockMgr<Loom, Sleepy<T>>>(name, &[&[Act::Write]], Some(3)).reaching(contended),
-    ]
+        read_at_first::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Write]], Some(3)).reaching(contended),
+    ];
+    let sleepers = sleepers.map(|model| model.of_lock_with(name, "adaptive", "off"));
+    models.map(|model| model.of_lock(name)).into_iter().chain(sleepers).collect()
 }

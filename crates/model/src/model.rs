@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::platform::SWITCHES_MAX;
+use nearlock_core::subjects::Subject;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, Thread};
@@ -20,6 +22,8 @@ pub struct Model<E: Engine = Loom> {
     pub preemptions: Option<usize>,
     /// What must have happened in some execution, so that the model shows what it is meant to show.
     pub reaches: &'static [LockEvent],
+    /// How the locks are switched, where their tuning is [`Switched`](nearlock_core::tuning::Switched).
+    pub switches: [u64; SWITCHES_MAX],
     /// The program. Its first act is [`Engine::begin`].
     pub(crate) body: Arc<dyn Fn() + Send + Sync>,
     engine: PhantomData<fn() -> E>,
@@ -50,12 +54,37 @@ impl<E: Engine> Model<E> {
             E::become_thread(Thread { slot: Some(0), ..Thread::default() });
             body();
         });
-        Self { name: name.into(), preemptions, reaches: &[], body, engine: PhantomData }
+        Self { name: name.into(), preemptions, reaches: &[], switches: [0; SWITCHES_MAX], body, engine: PhantomData }
     }
 
     /// The model with a condition: what must have happened in some execution.
     pub fn reaching(self, reaches: &'static [LockEvent]) -> Self {
         Self { reaches, ..self }
+    }
+}
+
+impl<E: Engine> Model<E> {
+    /// The model with locks of this name's switches, where their tuning is
+    /// [`Switched`](nearlock_core::tuning::Switched).
+    ///
+    /// # Panics
+    ///
+    /// If no lock of the list has that name.
+    pub fn of_lock(self, name: &str) -> Self {
+        Self { switches: Subject::named(name).expect("is on the list").switches(), ..self }
+    }
+
+    /// The same with this switch in another position.
+    ///
+    /// # Panics
+    ///
+    /// As [`of_lock`](Self::of_lock), and if the lock has no such switch, or the switch no such position.
+    pub fn of_lock_with(self, name: &str, key: &str, to: &str) -> Self {
+        let mut model = self.of_lock(name);
+        let switch = Subject::named(name).and_then(|lock| lock.algorithm.switch(key)).expect("has this switch");
+        let value = switch.values.parse(to).expect("has this position");
+        model.switches[switch.index] = switch.stored(value);
+        model
     }
 }
 
@@ -78,6 +107,7 @@ impl Model {
         // At how many executions, and at each multiple of that, loom looks whether it should stop.
         builder.checkpoint_interval = depth.executions_max.unwrap_or(LOOKS).clamp(1, LOOKS);
         builder.max_branches = BRANCHES_MAX;
+        Loom::set_switches(self.switches);
         let body = self.body.clone();
         builder.check(move || body());
         let executions = Loom::executions() - before;

@@ -13,7 +13,6 @@ use nearlock_core::classic::cohort::CohortLock;
 use nearlock_core::classic::hmcs::HmcsLock;
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::rw::RwKind;
-use nearlock_core::freebsd::tuning as freebsd;
 use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13;
 use nearlock_core::linux::counter_mutex::{Crowd, Exchange, InTurns, NoPreRead, OneSpins, UnlockFirst};
@@ -24,9 +23,7 @@ use nearlock_core::linux::qspinlock::{
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{
-    Family, LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor,
-};
+use nearlock_core::subjects::{Family, LockVisitor, Subject};
 use nearlock_core::tuning::Standard;
 
 use crate::engine::Engine;
@@ -48,10 +45,8 @@ pub fn all_models() -> Vec<Model> {
 
 /// The models of a lock of core's list: those that any lock has, and those of its own states.
 pub fn models_of(subject: &Subject) -> Vec<Model> {
-    let mut models = subject.visit::<Loom, _>(Common { name: subject.name, bounds: Bounds::of(subject) });
-    models.extend(subject.visit_rw::<Loom, _>(Readers::of(subject)).unwrap_or_default());
-    models.extend(subject.visit_timed::<Loom, _>(Timed { name: subject.name }).unwrap_or_default());
-    models.extend(subject.visit_timed_rw::<Loom, _>(TimedReaders::of(subject)).unwrap_or_default());
+    let listed = subject.visit::<Loom, _>(Listed(subject));
+    let mut models: Vec<_> = listed.into_iter().map(|model| model.of_lock(subject.name)).collect();
     models.extend(own_models(subject.name));
     let further = preemptions_for_queue_lock(subject);
     models.iter_mut().for_each(|model| model.preemptions = model.preemptions.map(|bound| bound + further));
@@ -63,7 +58,18 @@ pub fn models_of(subject: &Subject) -> Vec<Model> {
 /// comes to it gives way to others there only by a preemption. A look may return an old value, and
 /// then it gives way for free. (Near locks have such bounds of their own.)
 fn preemptions_for_queue_lock(subject: &Subject) -> usize {
-    usize::from(subject.family == Family::FreeBsd || subject.name.starts_with("linux-mutex"))
+    usize::from(subject.family() == Family::FreeBsd || subject.algorithm.name == "linux-mutex")
+}
+
+/// Whether the lock differs by switches from another that has more models.
+fn has_base(subject: &Subject) -> bool {
+    subject.family() != Family::Near && !subject.positions.is_empty()
+}
+
+/// Whether newcomers steal the lock, or its waiters sleep.
+fn is_for_preempted_waiters(subject: &Subject) -> bool {
+    let is = |key, to| subject.algorithm.switch(key).is_some() && !subject.is_switched(key, to);
+    is("stealing", "off") || is("park-turns", "off")
 }
 
 /// At most so many preemptions in the models that any lock has; `None`: any number.
@@ -78,7 +84,7 @@ struct Bounds {
 impl Bounds {
     /// What some seconds allow.
     fn of(subject: &Subject) -> Self {
-        if subject.family == Family::Near && !subject.name.starts_with("near-condvar") {
+        if subject.algorithm.name == "near-mutex" {
             // The chain's lock is taken without a look, and nobody else is told of a sleeper: there is less to try.
             return Self {
                 one_section_each: Some(6),
@@ -88,7 +94,7 @@ impl Bounds {
                 two_locks: 2,
             };
         }
-        if subject.is_rw || subject.is_timed {
+        if subject.is_rw() || subject.is_timed() {
             // Waiters that sleep in a queue take many steps.
             return Self {
                 one_section_each: Some(2),
@@ -99,9 +105,9 @@ impl Bounds {
             };
         }
         let one_section_each = None;
-        match subject.family {
+        match subject.family() {
             // Newcomers that steal, and waiters that sleep, multiply what can happen.
-            Family::Linux if competes(subject.name) => Self {
+            Family::Linux if is_for_preempted_waiters(subject) => Self {
                 one_section_each,
                 trying: Some(3),
                 two_sections_each: 2,
@@ -113,7 +119,7 @@ impl Bounds {
                 one_section_each,
                 trying: Some(2),
                 two_sections_each: 2,
-                three_threads: usize::from(!is_variant(subject.name)),
+                three_threads: usize::from(!has_base(subject)),
                 two_locks: 2,
             },
             Family::Linux => {
@@ -126,15 +132,13 @@ impl Bounds {
     }
 }
 
-struct Common<'a> {
-    name: &'a str,
-    bounds: Bounds,
-}
+/// The models that a lock has by what it can do.
+struct Listed<'a>(&'a Subject);
 
-impl LockVisitor<Loom> for Common<'_> {
+impl LockVisitor<Loom> for Listed<'_> {
     type Output = Vec<Model>;
     fn visit<L: RawTryLock>(self) -> Vec<Model> {
-        let Self { name, bounds } = self;
+        let (name, bounds) = (self.0.name, Bounds::of(self.0));
         vec![
             counting::<Loom, L>(name, 2, 1, bounds.one_section_each),
             trying::<Loom, L>(name, bounds.trying),
@@ -143,97 +147,62 @@ impl LockVisitor<Loom> for Common<'_> {
             one_node_for_two_locks::<Loom, L>(name, Some(bounds.two_locks)),
         ]
     }
+    fn visit_timed<L: RawTimedLock<Platform = Loom>>(self) -> Vec<Model> {
+        let timed = timed::<L>(self.0);
+        both(self.visit::<L>(), timed)
+    }
+    fn visit_rw<L: RawRwLock>(self) -> Vec<Model> {
+        let readers = readers::<L>(self.0);
+        both(self.visit::<L>(), readers)
+    }
+    fn visit_timed_rw<L: RawTimedRwLock<Platform = Loom>>(self) -> Vec<Model> {
+        let more = both(timed::<L>(self.0), timed_readers::<L>(self.0));
+        both(self.visit_rw::<L>(), more)
+    }
 }
 
 /// What readers and writers do with a lock.
-struct Readers<'a> {
-    name: &'a str,
-    /// At most so many preemptions in the models of three threads one of which sleeps.
-    sleepers: usize,
-}
-
-impl Readers<'_> {
-    fn of(subject: &Subject) -> Self {
-        Self { name: subject.name, sleepers: if subject.family == Family::FreeBsd { 1 } else { 2 } }
-    }
-}
-
-impl RwLockVisitor<Loom> for Readers<'_> {
-    type Output = Vec<Model>;
-    fn visit<L: RawRwLock>(self) -> Vec<Model> {
-        use Act::{Downgrade, Read, TryRead, TryWrite, Write};
-        let Self { name, sleepers } = self;
-        vec![
-            acting::<Loom, L>(name, &[&[Write], &[Read]], Some(3)),
-            acting::<Loom, L>(name, &[&[TryWrite, TryRead], &[Read]], Some(3)),
-            acting::<Loom, L>(name, &[&[TryRead, TryWrite], &[Write]], Some(2)),
-            acting::<Loom, L>(name, &[&[Downgrade], &[Read], &[Write]], Some(1)),
-            acting::<Loom, L>(name, &[&[Write, Read], &[Read, Write]], Some(1)),
-            written_at_first::<Loom, L>(name, &[&[Read], &[Read]], Some(sleepers)),
-            written_at_first::<Loom, L>(name, &[&[Read], &[Write]], Some(sleepers)),
-            read_at_first::<Loom, L>(name, &[&[Write], &[Read]], Some(sleepers)),
-            read_at_first::<Loom, L>(name, &[&[Write], &[Write]], Some(1)),
-        ]
-    }
+fn readers<L: RawRwLock>(subject: &Subject) -> Vec<Model> {
+    use Act::{Downgrade, Read, TryRead, TryWrite, Write};
+    let name = subject.name;
+    // At most so many preemptions in the models of three threads one of which sleeps.
+    let sleepers = if subject.family() == Family::FreeBsd { 1 } else { 2 };
+    vec![
+        acting::<Loom, L>(name, &[&[Write], &[Read]], Some(3)),
+        acting::<Loom, L>(name, &[&[TryWrite, TryRead], &[Read]], Some(3)),
+        acting::<Loom, L>(name, &[&[TryRead, TryWrite], &[Write]], Some(2)),
+        acting::<Loom, L>(name, &[&[Downgrade], &[Read], &[Write]], Some(1)),
+        acting::<Loom, L>(name, &[&[Write, Read], &[Read, Write]], Some(1)),
+        written_at_first::<Loom, L>(name, &[&[Read], &[Read]], Some(sleepers)),
+        written_at_first::<Loom, L>(name, &[&[Read], &[Write]], Some(sleepers)),
+        read_at_first::<Loom, L>(name, &[&[Write], &[Read]], Some(sleepers)),
+        read_at_first::<Loom, L>(name, &[&[Write], &[Write]], Some(1)),
+    ]
 }
 
 /// Waiters that give up.
-struct Timed<'a> {
-    name: &'a str,
-}
-
-impl TimedLockVisitor<Loom> for Timed<'_> {
-    type Output = Vec<Model>;
-    fn visit<L: RawTimedLock<Platform = Loom>>(self) -> Vec<Model> {
-        match is_variant(self.name) {
-            true => timed::few::<Loom, L>(self.name),
-            false => timed::models::<Loom, L>(self.name),
-        }
+fn timed<L: RawTimedLock<Platform = Loom>>(subject: &Subject) -> Vec<Model> {
+    match has_base(subject) {
+        true => timed::few::<Loom, L>(subject.name),
+        false => timed::models::<Loom, L>(subject.name),
     }
 }
 
 /// Readers that give up.
-struct TimedReaders<'a> {
-    name: &'a str,
-    /// Whether a writer waits with a reader that is cancelled: the model with the most executions.
-    has_writer: bool,
-}
-
-impl TimedReaders<'_> {
-    fn of(subject: &Subject) -> Self {
-        let has_base = subject.family == Family::FreeBsd && is_variant(subject.name);
-        Self { name: subject.name, has_writer: !has_base }
+fn timed_readers<L: RawTimedRwLock<Platform = Loom>>(subject: &Subject) -> Vec<Model> {
+    let model = |patience, acts, preemptions| {
+        impatient_reader::<Loom, L>(subject.name, patience, acts, Some(preemptions))
+    };
+    let mut models = vec![
+        model(Patience::Time, &[], 3),
+        model(Patience::Cancellation, &[], 2),
+        model(Patience::Time, &[&[Act::Write]], 1),
+    ];
+    // A writer waits with a reader that is cancelled: the model with the most executions.
+    if subject.family() != Family::FreeBsd || !has_base(subject) {
+        models.push(model(Patience::Cancellation, &[&[Act::Write]], 1));
     }
-}
-
-impl TimedRwLockVisitor<Loom> for TimedReaders<'_> {
-    type Output = Vec<Model>;
-    fn visit<L: RawTimedRwLock<Platform = Loom>>(self) -> Vec<Model> {
-        let model = |patience, acts, preemptions| {
-            impatient_reader::<Loom, L>(self.name, patience, acts, Some(preemptions))
-        };
-        let mut models = vec![
-            model(Patience::Time, &[], 3),
-            model(Patience::Cancellation, &[], 2),
-            model(Patience::Time, &[&[Act::Write]], 1),
-        ];
-        if self.has_writer {
-            models.push(model(Patience::Cancellation, &[&[Act::Write]], 1));
-        }
-        models
-    }
-}
-
-/// Whether the lock differs by a switch from another that has more models.
-fn is_variant(name: &str) -> bool {
-    let bases = ["linux-mutex-", "linux-counter-mutex-", "rwsem-"];
-    let of_freebsd = ["freebsd-mtx-", "freebsd-spin-mtx-", "freebsd-rw-", "freebsd-sx-", "freebsd-lockmgr-"];
-    bases.iter().chain(&of_freebsd).any(|base| name.starts_with(base))
-}
-
-/// Whether the lock has the switches for preempted waiters.
-fn competes(name: &str) -> bool {
-    ["-park", "-steal", "-preemptible"].iter().any(|switch| name.contains(switch))
+    models
 }
 
 /// The models of states that threads which merely lock would hardly reach.
@@ -243,19 +212,14 @@ fn own_models(name: &str) -> Vec<Model> {
         "cohort" => numa_lock::<CohortLock<Loom>>(name, || Loom::set(Setting::CohortLocalPassLimit, 0)),
         "hmcs" => numa_lock::<HmcsLock<Loom>>(name, || Loom::set(Setting::HmcsLocalPassLimit, 0)),
         "freebsd-mtx" => mtx::current(name),
-        "freebsd-mtx-no-preread" => mtx::sleeping::<freebsd::Era2014>(name),
-        "freebsd-mtx-preloaded" => mtx::sleeping::<freebsd::Preloaded>(name),
-        "freebsd-mtx-fcmpset" => mtx::sleeping::<freebsd::Fcmpset2017>(name),
-        "freebsd-mtx-no-spin" => mtx::sleeping::<Standard>(name),
-        "freebsd-rw" => rwsx::of::<Standard, RwKind>(name),
-        "freebsd-rw-no-preread" => rwsx::of::<freebsd::Era2014, RwKind>(name),
-        "freebsd-sx" => rwsx::giving_up::<Standard>(name),
-        "freebsd-sx-no-preread" => rwsx::giving_up::<freebsd::Era2014>(name),
-        "freebsd-lockmgr" => lockmgr::of::<Standard>(name),
-        "freebsd-lockmgr-no-preread" => lockmgr::of::<freebsd::Era2014>(name),
+        "freebsd-mtx-no-preread" | "freebsd-mtx-preloaded" | "freebsd-mtx-fcmpset" | "freebsd-mtx-no-spin" => {
+            mtx::sleeping(name)
+        }
+        "freebsd-rw" | "freebsd-rw-no-preread" => rwsx::of::<RwKind>(name),
+        "freebsd-sx" | "freebsd-sx-no-preread" => rwsx::giving_up(name),
+        "freebsd-lockmgr" | "freebsd-lockmgr-no-preread" => lockmgr::of(name),
         "freebsd-thread-lock" => thread_lock::moves(name),
-        "freebsd-spin-mtx" => mtx::spinning::<Standard>(name),
-        "freebsd-spin-mtx-no-preread" => mtx::spinning::<freebsd::Era2014>(name),
+        "freebsd-spin-mtx" | "freebsd-spin-mtx-no-preread" => mtx::spinning(name),
         "linux-counter-mutex" => counter_mutex::spinning::<Crowd>(name),
         "linux-counter-mutex-queue" => counter_mutex::spinning::<InTurns<Loom>>(name),
         "linux-counter-mutex-queue-no-preread" => {

@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use nearlock_core::classic::ttas::TtasLock;
 use nearlock_core::controls::{AfterYou, Busted, Lifo, LostCancel, LostNotification, LostWakeup};
 use nearlock_core::events::LockEvent;
-use nearlock_core::near::condvar::monitor::{Monitor, One};
+use nearlock_core::near::condvar::monitor::Monitor;
 use nearlock_core::platform::{Atomic, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
+use nearlock_core::tuning::Standard;
 use nearlock_model::engine::{Engine, Thread};
 use nearlock_model::evidence::Evidence;
 use nearlock_model::exclusion::counting;
@@ -83,7 +84,7 @@ fn a_wake_up_that_is_lost_to_one_that_is_cancelled_is_reported() {
 #[test]
 fn a_notification_that_is_lost_to_one_that_gives_up_is_reported() {
     use timed::Act::{Lock, UnlessCancelled};
-    type Lossy = Monitor<Loom, One, LostNotification<Loom>>;
+    type Lossy = Monitor<Loom, Standard, LostNotification<Loom>>;
     const ACTS: &[&[timed::Act]] = &[&[], &[UnlessCancelled], &[Lock]];
     let first = timed::First::CancelsAndReleases;
     let model = timed::held_at_first::<Loom, Lossy>("lock-lost-notification", first, ACTS, Some(2));

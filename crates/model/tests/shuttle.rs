@@ -13,9 +13,7 @@ use nearlock_core::linux::qspinlock::{Fifo, Preemptible, QSpinLock, QSpinTuning,
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{
-    Fairness, LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor,
-};
+use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::Engine;
 use nearlock_model::exclusion::held_at_first;
@@ -108,57 +106,51 @@ fn check_all(name: &str, models: &[(Model<Shuttle>, usize)], events: &[LockEvent
     }
 }
 
+/// As [`CROWDS`], of readers and writers.
+const MIXED_CROWDS: [(u32, u32, usize); 3] = [(3, 5, 300), (6, 5, 150), (12, 3, 40)];
+
+/// As [`CROWDS`], of threads that may give up.
+const IMPATIENT_CROWDS: [(u32, u32, usize); 2] = [(4, 6, 400), (8, 4, 100)];
+
+/// Crowds of threads that do all that the lock can do.
 struct Crowds(&'static Subject);
+
+impl Crowds {
+    /// These crowds, and whether what must happen has happened.
+    fn check(
+        &self,
+        crowds: &[(u32, u32, usize)],
+        model: fn(&str, u32, u32) -> Model<Shuttle>,
+        events: &[LockEvent],
+    ) {
+        let switched = |&(threads, rounds, schedules): &(u32, u32, usize)| {
+            let mut model = model(self.0.name, threads, rounds);
+            model.switches = self.0.switches();
+            (model, schedules)
+        };
+        check_all(self.0.name, &crowds.iter().map(switched).collect::<Vec<_>>(), events);
+    }
+}
 
 impl LockVisitor<Shuttle> for Crowds {
     type Output = ();
     fn visit<L: RawTryLock>(self) {
-        let name = self.0.name;
-        let models =
-            CROWDS.map(|(threads, rounds, schedules)| (crowd::<L>(name, threads, rounds), schedules));
         // Of locks with readers, see below.
-        let events = if self.0.is_rw { Vec::new() } else { must_reach(name) };
-        check_all(name, &models, &events);
+        let events = if self.0.is_rw() { Vec::new() } else { must_reach(self.0.name) };
+        self.check(&CROWDS, crowd::<L>, &events);
     }
-}
-
-/// As [`CROWDS`], of readers and writers.
-const MIXED_CROWDS: [(u32, u32, usize); 3] = [(3, 5, 300), (6, 5, 150), (12, 3, 40)];
-
-struct MixedCrowds(&'static Subject);
-
-impl RwLockVisitor<Shuttle> for MixedCrowds {
-    type Output = ();
-    fn visit<L: RawRwLock>(self) {
-        let name = self.0.name;
-        let models = MIXED_CROWDS
-            .map(|(threads, rounds, schedules)| (readers::crowd::<L>(name, threads, rounds), schedules));
-        check_all(name, &models, &must_reach(name));
+    fn visit_timed<L: RawTimedLock<Platform = Shuttle>>(self) {
+        self.check(&IMPATIENT_CROWDS, timed::crowd::<L>, &[]);
+        self.visit::<L>();
     }
-}
-
-#[test]
-fn every_working_lock_with_readers_holds_in_a_crowd() {
-    for subject in Subject::working() {
-        subject.visit_rw::<Shuttle, _>(MixedCrowds(subject));
+    fn visit_rw<L: RawRwLock>(self) {
+        self.check(&MIXED_CROWDS, readers::crowd::<L>, &must_reach(self.0.name));
+        self.visit::<L>();
     }
-}
-
-struct ImpatientMixedCrowds(&'static Subject);
-
-impl TimedRwLockVisitor<Shuttle> for ImpatientMixedCrowds {
-    type Output = ();
-    fn visit<L: RawTimedRwLock<Platform = Shuttle>>(self) {
-        for (threads, rounds, schedules) in IMPATIENT_CROWDS {
-            readers::impatient_crowd::<L>(self.0.name, threads, rounds).check(schedules);
-        }
-    }
-}
-
-#[test]
-fn no_reader_who_gives_up_takes_the_lock_along() {
-    for subject in Subject::working() {
-        subject.visit_timed_rw::<Shuttle, _>(ImpatientMixedCrowds(subject));
+    fn visit_timed_rw<L: RawTimedRwLock<Platform = Shuttle>>(self) {
+        self.check(&IMPATIENT_CROWDS, timed::crowd::<L>, &[]);
+        self.check(&IMPATIENT_CROWDS, readers::impatient_crowd::<L>, &[]);
+        self.visit_rw::<L>();
     }
 }
 
@@ -188,27 +180,6 @@ fn all_operations_of_lockmgr_hold_in_a_crowd() {
     of::<NotAdaptive>("freebsd-lockmgr-no-adaptive");
 }
 
-/// As [`CROWDS`], of threads that may give up.
-const IMPATIENT_CROWDS: [(u32, u32, usize); 2] = [(4, 6, 400), (8, 4, 100)];
-
-struct ImpatientCrowds(&'static Subject);
-
-impl TimedLockVisitor<Shuttle> for ImpatientCrowds {
-    type Output = ();
-    fn visit<L: RawTimedLock<Platform = Shuttle>>(self) {
-        for (threads, rounds, schedules) in IMPATIENT_CROWDS {
-            timed::crowd::<L>(self.0.name, threads, rounds).check(schedules);
-        }
-    }
-}
-
-#[test]
-fn nobody_who_gives_up_takes_the_lock_along() {
-    for subject in Subject::working() {
-        subject.visit_timed::<Shuttle, _>(ImpatientCrowds(subject));
-    }
-}
-
 /// Others go on for long; each schedule is against one waiter.
 const CONTEST: Contest = Contest { others: 3, rounds: 60, schedules: 10, seed: 4 };
 
@@ -221,10 +192,16 @@ impl LockVisitor<Shuttle> for Overtaken {
     }
 }
 
+/// How often the victim of the contest is overtaken at this lock.
+fn most_overtaken(subject: &Subject, contest: Contest) -> u32 {
+    Shuttle::set_switches(subject.switches());
+    subject.visit::<Shuttle, _>(Overtaken(contest))
+}
+
 #[test]
 fn a_fair_lock_lets_nobody_starve() {
-    for subject in Subject::working().filter(|subject| subject.fairness == Fairness::Fifo) {
-        let most = subject.visit::<Shuttle, _>(Overtaken(CONTEST));
+    for subject in Subject::working().filter(|subject| subject.fairness() == Fairness::Fifo) {
+        let most = most_overtaken(subject, CONTEST);
         eprintln!("{}: overtaken {most} times", subject.name);
         assert!(most < 20, "{}: overtaken {most} times", subject.name);
     }
@@ -240,7 +217,7 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
     let most = |name| {
         let subject = Subject::named(name).unwrap();
         let most = [CONTEST, longer].map(|contest| {
-            [1, 2, 3, 4, 5].map(|seed| subject.visit::<Shuttle, _>(Overtaken(Contest { seed, ..contest })))
+            [1, 2, 3, 4, 5].map(|seed| most_overtaken(subject, Contest { seed, ..contest }))
         });
         eprintln!("{name}: overtaken {most:?} times");
         most
@@ -262,7 +239,7 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
 #[test]
 fn an_unfair_lock_is_found_out() {
     for name in ["tas", "ttas", "lock-lifo"] {
-        let most = Subject::named(name).unwrap().visit::<Shuttle, _>(Overtaken(CONTEST));
+        let most = most_overtaken(Subject::named(name).unwrap(), CONTEST);
         assert!(most > 100, "{name}: overtaken {most} times only");
     }
 }

@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use nearlock_core::controls::{AfterYou, Busted, LostCancel, LostNotification, LostWakeup};
-use nearlock_core::near::condvar::monitor::{Monitor, One};
+use nearlock_core::near::condvar::monitor::Monitor;
 use nearlock_core::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
 use nearlock_core::raw::{RawLock, RawTimedLock};
+use nearlock_core::tuning::Standard;
 use nearlock_model::engine::{Counter, Engine, Thread};
 use nearlock_model::exclusion::counting;
 use nearlock_model::loom::Loom;
@@ -66,7 +67,7 @@ fn a_wake_up_that_is_lost_to_one_that_gives_up_is_a_deadlock() {
 
 #[test]
 fn a_notification_that_is_lost_to_one_that_gives_up_is_a_deadlock() {
-    deadlocks::<Monitor<Shuttle, One, LostNotification<Shuttle>>>("lock-lost-notification");
+    deadlocks::<Monitor<Shuttle, Standard, LostNotification<Shuttle>>>("lock-lost-notification");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! | [`set_numa_node`] | makes the calling thread claim another NUMA node |
 //! | [`node_source`] | how the node of a thread is found that claims none |
 //! | [`set_setting`], [`setting`] | settings of the locks |
+//! | [`switches`] | switches of the locks that a laboratory runs |
 //! | [`events`], [`events_of_slot`] | what the slow paths have counted |
 //! | [`thread_slots`] | for how many threads queue nodes are kept |
 //! | [`topology`] | CPUs, NUMA nodes, caches, and how much of them the process may use |
@@ -57,6 +58,7 @@ mod random;
 mod settings;
 mod slots;
 mod start;
+pub mod switches;
 mod thread;
 mod time_slice;
 pub mod topology;

@@ -13,14 +13,14 @@ use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
-    Settings, Topology, ZeroNode,
+    Settings, Switches, Topology, ZeroNode,
 };
 use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use nearlock_core::settings::Setting;
 use nearlock_core::unwinding::without_unwinding;
 
 use crate::pause::pause_ns;
-use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
+use crate::{SpinThenYield, chains, fences, numa, random, settings, switches, sys, thread};
 
 /// Looks at a word, or pauses, between two looks at the clock, which costs as much as several of them. With more a spinner
 /// would overrun its budget by longer.
@@ -262,6 +262,14 @@ impl<W: Wait> Settings for Os<W> {
     #[inline]
     fn setting(which: Setting) -> u64 {
         settings::setting(which)
+    }
+}
+
+// SAFETY: the condition of `switches::set`.
+unsafe impl<W: Wait> Switches for Os<W> {
+    #[inline]
+    fn switch(index: usize) -> u64 {
+        switches::switch(index)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every lock that means to work excludes, with every waiting policy, on this machine.
+//! Every lock that means to work excludes, with every waiting policy, and however it is switched, on this machine.
 //!
 //! Runs are bounded by time, so that a lock which hands over once per scheduling quantum passes too.
 
@@ -11,9 +11,15 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::linux::cna::{CnaLock, NoShuffleReduction};
 use nearlock_core::linux::cna_v13::CnaV13Lock;
 use nearlock_core::native::Wait;
-use nearlock_core::raw::{RawLock, RawTryLock};
-use nearlock_core::subjects::{LockVisitor, Subject};
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
+use nearlock_core::subjects::{ALGORITHMS, LockVisitor, Subject};
+use nearlock_core::tuning::{OFF, Position, SwitchInfo, Values};
 use nearlock_os::{Os, Spin, SpinThenYield, events, sched_yield, set_numa_node};
+
+#[path = "helpers/switched.rs"]
+mod switched;
+
+use switched::switched;
 
 /// Length of a run.
 const RUN: Duration = Duration::from_millis(150);
@@ -55,6 +61,13 @@ impl<L: RawLock> Guarded<L> {
         }
     }
 
+    /// What a reader sees: nobody inside.
+    fn look(&self) {
+        if self.inside.load(Relaxed) != 0 {
+            self.overlaps.fetch_add(1, Relaxed);
+        }
+    }
+
     fn assert_count(self, increments: u64) {
         assert_eq!(self.overlaps.into_inner(), 0, "two threads held the lock");
         assert_eq!(self.count.into_inner(), increments, "an increment is lost");
@@ -64,24 +77,26 @@ impl<L: RawLock> Guarded<L> {
 struct Excludes {
     threads: u32,
     numa_nodes: u32,
+    run: Duration,
 }
 
-impl<W: Wait> LockVisitor<Os<W>> for Excludes {
-    type Output = ();
-    fn visit<L: RawTryLock>(self) {
+impl Excludes {
+    /// Each of the threads does `act` over and over with a node of its own, and is told how often it has. It says how
+    /// many sections that was.
+    fn over_and_over<L: RawLock>(self, act: impl Fn(&Guarded<L>, &L::Node, u64) -> u64 + Sync) {
         let guarded = Guarded::<L>::default();
         let total = AtomicU64::new(0);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for thread in 0..self.threads {
-                let (guarded, total, stop) = (&guarded, &total, &stop);
+                let (guarded, total, stop, act) = (&guarded, &total, &stop, &act);
                 scope.spawn(move || {
                     set_numa_node((self.numa_nodes > 1).then_some(thread % self.numa_nodes));
                     let node = L::Node::default();
-                    let mut own = 0;
+                    let (mut times, mut own) = (u64::from(thread), 0);
                     loop {
-                        guarded.add_one(&node);
-                        own += 1;
+                        own += act(guarded, &node, times);
+                        times += 1;
                         if stop.load(Relaxed) {
                             break;
                         }
@@ -89,17 +104,91 @@ impl<W: Wait> LockVisitor<Os<W>> for Excludes {
                     total.fetch_add(own, Relaxed);
                 });
             }
-            std::thread::sleep(RUN);
+            std::thread::sleep(self.run);
             stop.store(true, Relaxed);
         });
         guarded.assert_count(total.into_inner());
     }
 }
 
+impl<W: Wait> LockVisitor<Os<W>> for Excludes {
+    type Output = ();
+    fn visit<L: RawTryLock>(self) {
+        self.over_and_over::<L>(|guarded, node, _| {
+            guarded.add_one(node);
+            1
+        });
+    }
+    /// One section in three is a reader's.
+    fn visit_rw<L: RawRwLock>(self) {
+        self.over_and_over::<L>(|guarded, node, times| {
+            if !times.is_multiple_of(3) {
+                guarded.add_one(node);
+                return 1;
+            }
+            // SAFETY: the node is the calling thread's, and unlock follows lock.
+            unsafe {
+                guarded.lock.lock_shared(node);
+                guarded.look();
+                sched_yield();
+                guarded.look();
+                guarded.lock.unlock_shared(node);
+            }
+            0
+        });
+    }
+}
+
 fn every_lock_excludes<W: Wait>(threads: u32, numa_nodes: u32) {
     for subject in Subject::working() {
         println!("{} with {threads} threads", subject.name);
-        subject.visit::<Os<W>, _>(Excludes { threads, numa_nodes });
+        let excludes = Excludes { threads, numa_nodes, run: RUN };
+        switched(subject, || subject.visit::<Os<W>, _>(excludes));
+    }
+}
+
+/// How many combinations of its switches are tried of each algorithm, besides those of its presets.
+const COMBINATIONS: u64 = 40;
+
+/// For how long each is tried.
+const TRIED_FOR: Duration = Duration::from_millis(20);
+
+/// The value number `choice` of a switch: of a number one of its limits, a small one, or its default.
+fn value(switch: &SwitchInfo, choice: u64) -> u64 {
+    let numbers = |min: u64, max: u64| [min, max, max.min(4), switch.default];
+    match switch.values {
+        Values::Words(words) => choice % words.len() as u64,
+        Values::Number { min, max } => numbers(min, max)[choice as usize % 4],
+        Values::OffOrNumber { max } => [OFF, 0, 4, max][choice as usize % 4],
+    }
+}
+
+/// What was a hole: whether the head of a qspinlock competes was a switch of its own, and could be set against the
+/// others.
+#[test]
+#[cfg_attr(miri, ignore = "by the clock")]
+fn all_combinations_of_switches_exclude() {
+    // Knuth's multiplier of 64 bits: the upper bits are well spread.
+    let mut state = 1_u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    for algorithm in ALGORITHMS.iter().filter(|algorithm| !algorithm.switches.is_empty()) {
+        for _ in 0..COMBINATIONS {
+            let positions: Vec<_> = algorithm
+                .switches
+                .iter()
+                .map(|&switch| Position { switch, value: value(switch, draw()) })
+                .collect();
+            let subject = Subject {
+                positions: positions.leak(),
+                ..*Subject::named(algorithm.name).expect("is on the list")
+            };
+            println!("{}: {:?}", subject.name, subject.positions);
+            let excludes = Excludes { threads: 3, numa_nodes: 2, run: TRIED_FOR };
+            switched(&subject, || subject.visit::<Os, _>(excludes));
+        }
     }
 }
 
@@ -193,5 +282,5 @@ impl LockVisitor<Os> for FindsOut {
 #[test]
 fn a_lock_that_excludes_nobody_is_found_out() {
     let busted = Subject::named("lock-busted").unwrap();
-    assert!(busted.visit::<Os, _>(FindsOut));
+    assert!(switched(busted, || busted.visit::<Os, _>(FindsOut)));
 }

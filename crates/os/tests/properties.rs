@@ -22,6 +22,11 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{RngSeed, TestCaseResult, TestError, TestRunner};
 
+#[path = "helpers/switched.rs"]
+mod switched;
+
+use switched::switched;
+
 const LOCKS: usize = 3;
 const THREADS: usize = 4;
 const STEPS_MAX: usize = 50;
@@ -308,7 +313,8 @@ fn counterexample(lock: &Subject, seed: RngSeed) -> Result<(), TestError<Vec<Ste
     // Failures are shown whole, and kept nowhere.
     let config =
         ProptestConfig { cases: 64, failure_persistence: None, rng_seed: seed, ..ProptestConfig::default() };
-    TestRunner::new(config).run(&steps, |steps| lock.visit(Try(&steps, lock.fairness)))
+    let run = || TestRunner::new(config).run(&steps, |steps| lock.visit(Try(&steps, lock.fairness())));
+    switched(lock, run)
 }
 
 #[test]

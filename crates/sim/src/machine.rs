@@ -6,6 +6,7 @@ use std::ptr;
 use std::rc::Rc;
 
 use nearlock_core::platform::NodeId;
+use nearlock_core::platform::SWITCHES_MAX;
 use nearlock_core::settings::Setting;
 
 use crate::access::Access;
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     socket_of_cpu: Vec<u32>,
     domain_of_cpu: Vec<u32>,
     settings: Cell<[u64; Setting::COUNT]>,
+    switches: Cell<[u64; SWITCHES_MAX]>,
     /// Where the chains begin, once a lock has asked for one.
     chains: Cell<Option<usize>>,
 }
@@ -82,6 +84,7 @@ impl Machine {
                 socket_of_cpu,
                 domain_of_cpu,
                 settings: Cell::new(Setting::DEFAULTS),
+                switches: Cell::new([0; SWITCHES_MAX]),
                 chains: Cell::new(None),
             }),
             bodies: RefCell::default(),
@@ -91,6 +94,16 @@ impl Machine {
     /// Gives the locks on this machine these settings.
     pub fn set_settings(&self, values: [u64; Setting::COUNT]) {
         self.inner.settings.set(values);
+    }
+
+    /// Gives the locks whose tuning is [`Switched`](nearlock_core::tuning::Switched) these switches, as they are stored.
+    ///
+    /// # Panics
+    ///
+    /// If a task has run: there may be locks that have other switches.
+    pub fn set_switches(&self, stored: [u64; SWITCHES_MAX]) {
+        assert_eq!(self.inner.engine.borrow().now_ps, 0, "switches are set before a machine runs");
+        self.inner.switches.set(stored);
     }
 
     /// Puts a value on lines of its own, in the memory of socket `home`. No CPU has them in its cache.
@@ -405,6 +418,10 @@ impl Inner {
 
     pub fn setting(&self, which: Setting) -> u64 {
         self.settings.get()[which as usize]
+    }
+
+    pub fn switch(&self, index: usize) -> u64 {
+        self.switches.get()[index]
     }
 
     /// Memory for a record of the running task, in the memory of its socket.

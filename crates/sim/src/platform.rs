@@ -10,7 +10,7 @@ use nearlock_core::freebsd::chain::{Chain, Chains};
 use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
-    Settings, Topology, Work, ZeroNode,
+    Settings, Switches, Topology, Work, ZeroNode,
 };
 use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, Stop, ThreadId};
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
@@ -270,6 +270,13 @@ impl Random for Sim {
 impl Settings for Sim {
     fn setting(which: Setting) -> u64 {
         with(|inner| inner.setting(which))
+    }
+}
+
+// SAFETY: a machine's are set before it runs (`Machine::set_switches`).
+unsafe impl Switches for Sim {
+    fn switch(index: usize) -> u64 {
+        with(|inner| inner.switch(index))
     }
 }
 

@@ -10,7 +10,7 @@
 //!  tail == n      locked; n is the last in the queue, and the holder if nobody waits
 //! ```
 //! (The first holder of a queue has granted=0: nobody granted it anything, unless it does so itself by
-//! [`McsTuning::GRANTS_ITSELF`].)
+//! [`McsTuning::grants_itself`].)
 //!
 //! Fairness: first come, first served, from the swap of `tail` on; a wait is at most the holds of those
 //! in front. A waiter that is off the processor holds up all behind it.
@@ -26,20 +26,20 @@ use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::Standard;
 
-/// The switches of [`McsLock`].
-pub trait McsTuning: Send + Sync + 'static {
+switches! {
+    /// The switches of [`McsLock`].
+    pub trait McsTuning;
+    SWITCHES from 4;
+
     /// Whether who finds nobody before it writes a grant into its own node, where nobody will look.
-    const GRANTS_ITSELF: bool = false;
+    fn grants_itself("grants-itself") -> bool as flag = false;
 }
 
-impl McsTuning for Standard {}
-
-/// What Linux' MCS lock did until January 2014 (5faeb8adb956): the baseline for leaving it out.
-#[derive(Debug)]
-pub struct SelfGranted;
-
-impl McsTuning for SelfGranted {
-    const GRANTS_ITSELF: bool = true;
+crate::tuning! {
+    /// What Linux' MCS lock did until January 2014 (5faeb8adb956): the baseline for leaving it out.
+    pub struct SelfGranted: McsTuning {
+        grants_itself: bool = true;
+    }
 }
 
 /// A place in the queue, from `lock` to `unlock`.
@@ -97,7 +97,7 @@ impl<P: Platform, T: McsTuning> McsLock<P, T> {
     /// The caller has found nobody before it.
     #[inline(always)]
     fn note_first(node: &Node<P>) {
-        if T::GRANTS_ITSELF {
+        if T::grants_itself() {
             node.granted.store(1, Relaxed);
         }
     }

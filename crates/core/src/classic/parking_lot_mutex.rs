@@ -63,54 +63,54 @@ const FAIR_NS: u32 = 1_000_000;
 /// What stands in the note of a waiter that was taken out: it has been handed the mutex.
 const HANDED_OVER: u32 = 1;
 
-/// What a release does that finds PARKED.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unlock {
-    /// It goes to the bucket, where it frees the mutex, or hands it over.
-    AtBucket,
-    /// It frees the mutex, and goes to the bucket then.
-    First,
+words! {
+    /// What a release does that finds PARKED.
+    pub enum Unlock {
+        /// It goes to the bucket, where it frees the mutex, or hands it over.
+        AtBucket "at-bucket",
+        /// It frees the mutex, and goes to the bucket then.
+        First "first",
+    }
 }
 
-/// How the lock of a bucket is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BucketLock {
-    /// As this very mutex: the chain's gate, an [`OfBucket`].
-    Sleeping,
-    /// By spinning for the chain's lock.
-    Spinning,
+words! {
+    /// How the lock of a bucket is waited for.
+    pub enum BucketLock {
+        /// As this very mutex: the chain's gate, an [`OfBucket`].
+        Sleeping "sleeping",
+        /// By spinning for the chain's lock.
+        Spinning "spinning",
+    }
 }
 
-/// What differs between the versions of [`ParkingLotMutex`].
-pub trait ParkingLotTuning: Send + Sync + 'static {
+switches! {
+    /// What differs between the versions of [`ParkingLotMutex`].
+    pub trait ParkingLotTuning;
+    SWITCHES from 8;
+
     /// When a release with sleepers frees the mutex.
-    const UNLOCK: Unlock = Unlock::First;
+    fn unlock("unlock") -> Unlock as word = Unlock::First;
     /// How it waits for the lock of its bucket.
-    const BUCKET: BucketLock = BucketLock::Sleeping;
+    fn bucket("bucket") -> BucketLock as word = BucketLock::Sleeping;
     /// Rounds in which a waiter looks before it parks. At 0 it parks at once.
-    const ROUNDS: u32 = 10;
+    fn rounds("rounds") -> u32 as number(0, 20) = 10;
     /// Pauses of its first round.
-    const FIRST_PAUSES: u32 = 1;
+    fn first_pauses("first-pauses") -> u32 as number(1, 1 << 10) = 1;
 }
 
-/// Of 0.13.
-impl ParkingLotTuning for Standard {}
-
-/// Of 0.12.
-#[derive(Debug)]
-pub struct EventuallyFair;
-
-impl ParkingLotTuning for EventuallyFair {
-    const UNLOCK: Unlock = Unlock::AtBucket;
-    const FIRST_PAUSES: u32 = 2;
+crate::tuning! {
+    /// Of 0.12.
+    pub struct EventuallyFair: ParkingLotTuning {
+        unlock: Unlock = Unlock::AtBucket;
+        first_pauses: u32 = 2;
+    }
 }
 
-/// Of the lock of a bucket, whose own sleepers are where it costs no such lock to find them.
-#[derive(Debug)]
-pub struct OfBucket;
-
-impl ParkingLotTuning for OfBucket {
-    const BUCKET: BucketLock = BucketLock::Spinning;
+crate::tuning! {
+    /// Of the lock of a bucket, whose own sleepers are where it costs no such lock to find them.
+    pub struct OfBucket: ParkingLotTuning {
+        bucket: BucketLock = BucketLock::Spinning;
+    }
 }
 
 /// What the mutex asks of its platform.
@@ -182,7 +182,7 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
                         Ok(_) => return P::count(how),
                         Err(seen) => word = seen,
                     }
-                } else if word & PARKED == 0 && round < T::ROUNDS {
+                } else if word & PARKED == 0 && round < T::rounds() {
                     Self::pass(round);
                     round += 1;
                     word = self.word.load(Relaxed);
@@ -202,7 +202,7 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
     /// A round between two looks.
     fn pass(round: u32) {
         if round < PAUSING_ROUNDS {
-            P::pause(T::FIRST_PAUSES << round, 0);
+            P::pause(T::first_pauses() << round, 0);
         } else {
             P::sched_yield();
         }
@@ -218,7 +218,7 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
 
     /// Does `f` while it holds the lock of the mutex's bucket.
     fn in_bucket<R>(&self, f: impl FnOnce(&Locked<'_, P>) -> R) -> R {
-        if T::BUCKET == BucketLock::Spinning {
+        if T::bucket() == BucketLock::Spinning {
             return f(&Locked::of(self));
         }
         // SAFETY: a chain is valid as long as the platform instance.
@@ -277,7 +277,7 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         // SAFETY: in the queue, whose lock we hold.
         unsafe { bucket.remove(Queue::Exclusive, first) };
         let cleared = if bucket.first(Queue::Exclusive).is_some() { 0 } else { PARKED };
-        if T::UNLOCK == Unlock::AtBucket && Self::is_time(bucket) {
+        if T::unlock() == Unlock::AtBucket && Self::is_time(bucket) {
             P::count(LockEvent::MutexHandOver);
             // Relaxed: the grant orders.
             self.word.store(LOCKED | (PARKED & !cleared), Relaxed);
@@ -292,7 +292,7 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
 
     /// Frees the mutex, if it is not free yet, and clears these bits. The caller holds the bucket's lock.
     fn leave(&self, cleared: u32) {
-        match T::UNLOCK {
+        match T::unlock() {
             // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next. With PARKED nobody but
             // its holder writes a word that is held, so a store will do.
             Unlock::AtBucket => self.word.store(PARKED & !cleared, Release),
@@ -327,7 +327,7 @@ unsafe impl<P: Host, T: ParkingLotTuning> RawLock for ParkingLotMutex<P, T> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        let is_over = match T::UNLOCK {
+        let is_over = match T::unlock() {
             // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next. Relaxed on failure: it is
             // not released yet.
             Unlock::AtBucket => self.word.compare_exchange(LOCKED, FREE, Release, Relaxed).is_ok(),

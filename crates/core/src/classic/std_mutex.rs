@@ -7,7 +7,7 @@
 //!  * -> 2       a waiter that has looked in vain, or slept: from 0 it has acquired the mutex; else it sleeps, as long as the word is 2
 //!  1, 2 -> 0    unlock; from 2 it wakes one
 //! ```
-//! A waiter looks up to 100 times ([`LOOKS`](StdMutexTuning::LOOKS)) with a pause between, as long as the word is 1: whoever sees others asleep goes to sleep
+//! A waiter looks up to 100 times ([`LOOKS`](StdMutexTuning::looks)) with a pause between, as long as the word is 1: whoever sees others asleep goes to sleep
 //! as well. It does so again after each sleep.
 //!
 //! 1. The word leaves 0 by whoever acquires the mutex, and comes back to 0 by that thread only.
@@ -35,14 +35,15 @@ const HELD: u32 = 1;
 /// Somebody may sleep.
 const CONTENDED: u32 = 2;
 
-/// The switch of [`StdMutex`].
-pub trait StdMutexTuning: Send + Sync + 'static {
+switches! {
+    /// The switch of [`StdMutex`].
+    pub trait StdMutexTuning;
+    SWITCHES from 2;
+
     /// How often a waiter finds the mutex held, and pauses, before it sleeps: the source's constant, for which it gives no reason. 1.3 us
     /// at 13 ns for a pause, 4.5 us at 45 ns (Skylake). With 0 it is the C library's mutex, but that it looks before it writes.
-    const LOOKS: u32 = 100;
+    fn looks("looks") -> u32 as number(0, 1 << 20) = 100;
 }
-
-impl StdMutexTuning for Standard {}
 
 /// See the [module](self). 4 bytes natively; all zero: unlocked.
 #[repr(transparent)]
@@ -71,7 +72,7 @@ impl<P: Platform, T: StdMutexTuning> StdMutex<P, T> {
 
     /// Looks for a while, as long as the mutex is held and nobody sleeps. What the word is then.
     fn look(&self) -> u32 {
-        P::wait_until_bounded(&self.word, Relaxed, T::LOOKS, |word| word != HELD)
+        P::wait_until_bounded(&self.word, Relaxed, T::looks(), |word| word != HELD)
     }
 }
 

@@ -18,22 +18,22 @@ use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::Standard;
 
-/// The switches of [`TtasLock`].
-pub trait TtasTuning: Send + Sync + 'static {
+switches! {
+    /// The switches of [`TtasLock`].
+    pub trait TtasTuning;
+    SWITCHES from 0;
+
     /// Read the word before trying to write it, so that a doomed attempt takes the line shared
     /// rather than exclusive.
-    const PRE_READ: bool = true;
+    fn pre_read("preread") -> bool as flag = true;
 }
 
-impl TtasTuning for Standard {}
-
-/// Tries to write at once: the baseline that the pre-read is measured against. (Waiters still read
-/// between attempts.)
-#[derive(Debug)]
-pub struct NoPreRead;
-
-impl TtasTuning for NoPreRead {
-    const PRE_READ: bool = false;
+crate::tuning! {
+    /// Tries to write at once: the baseline that the pre-read is measured against. (Waiters still read
+    /// between attempts.)
+    pub struct NoPreRead: TtasTuning {
+        pre_read: bool = false;
+    }
 }
 
 /// See the [module](self).
@@ -62,7 +62,7 @@ impl<P: Platform, T: TtasTuning> TtasLock<P, T> {
 
     #[inline(always)]
     fn attempt(&self) -> bool {
-        if T::PRE_READ && self.word.load(Relaxed) != 0 {
+        if T::pre_read() && self.word.load(Relaxed) != 0 {
             return false;
         }
         // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.

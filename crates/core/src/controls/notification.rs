@@ -39,16 +39,24 @@ unsafe impl<P: Host> Condition<P> for LostNotification<P> {
 mod tests {
     use super::*;
     use crate::events::LockEvent::{CondvarGiveUp, CondvarReturn, CondvarSent};
-    use crate::near::condvar::monitor::{All, Monitor, One, Wakes};
+    use crate::near::condvar::monitor::{Monitor, MonitorTuning, Notifies};
     use crate::raw::{RawLock, RawTimedLock};
     use crate::testing::{OneThread, events_of, meanwhile, others_are_done};
+    use crate::tuning::Standard;
     use crate::waiter::{Cancellation, GaveUp};
     use std::boxed::Box;
 
+    crate::tuning! {
+        /// An unlock notifies all who wait.
+        struct NotifiesAll: MonitorTuning {
+            notifies: Notifies = Notifies::All;
+        }
+    }
+
     /// What comes of a waiter that is cancelled and notified at once: how its wait ends, and how many more notifications were sent than
     /// waits ended by one.
-    fn notified_and_cancelled<W: Wakes, C: Condition<OneThread>>() -> (Result<(), GaveUp>, u64) {
-        let monitor: &Monitor<OneThread, W, C> = Box::leak(Box::default());
+    fn notified_and_cancelled<T: MonitorTuning, C: Condition<OneThread>>() -> (Result<(), GaveUp>, u64) {
+        let monitor: &Monitor<OneThread, T, C> = Box::leak(Box::default());
         let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
         let before = [CondvarSent, CondvarReturn].map(events_of);
         let given_up = events_of(CondvarGiveUp);
@@ -71,11 +79,11 @@ mod tests {
 
     #[test]
     fn it_keeps_the_notification_of_a_wait_that_it_gives_up() {
-        fn is_lost<W: Wakes>() {
-            assert_eq!(notified_and_cancelled::<W, NearCondvar<_>>(), (Ok(()), 0));
-            assert_eq!(notified_and_cancelled::<W, LostNotification<_>>(), (Err(GaveUp::Cancelled), 1));
+        fn is_lost<T: MonitorTuning>() {
+            assert_eq!(notified_and_cancelled::<T, NearCondvar<_>>(), (Ok(()), 0));
+            assert_eq!(notified_and_cancelled::<T, LostNotification<_>>(), (Err(GaveUp::Cancelled), 1));
         }
-        is_lost::<One>();
-        is_lost::<All>();
+        is_lost::<Standard>();
+        is_lost::<NotifiesAll>();
     }
 }

@@ -12,7 +12,7 @@ pub(super) trait Exchange<V: Copy>: Atomic<V> {
     #[track_caller]
     fn exchange<T: Tuning>(&self, seen: V, to: V, order: Ordering) -> Result<(), V> {
         // Relaxed on failure, where it is only tried again.
-        match T::CAS_VALUE {
+        match T::cas_value() {
             CasValue::Found => self.compare_exchange_weak(seen, to, order, Relaxed),
             CasValue::Reread | CasValue::Kept => self.compare_exchange(seen, to, order, Relaxed),
         }
@@ -23,7 +23,7 @@ pub(super) trait Exchange<V: Copy>: Atomic<V> {
     #[inline(always)]
     #[track_caller]
     fn after_failure<T: Tuning>(&self, found: V) -> V {
-        match T::CAS_VALUE {
+        match T::cas_value() {
             CasValue::Found => found,
             CasValue::Reread | CasValue::Kept => self.load(Relaxed),
         }

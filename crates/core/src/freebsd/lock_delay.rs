@@ -10,15 +10,16 @@ use crate::platform::{Platform, Random, Settings};
 use crate::schedule::Schedule;
 use crate::settings::Setting;
 
-/// How the delays of an acquisition grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backoff {
-    /// They do not: each is one pause.
-    None,
-    /// By a step, times a random factor: August 2016. Its numbers are per processor, and not settings.
-    Linear,
-    /// By a factor of 2, from `freebsd.delay-base` to `freebsd.delay-max`.
-    Exponential,
+words! {
+    /// How the delays of an acquisition grow.
+    pub enum Backoff {
+        /// They do not: each is one pause.
+        None "none",
+        /// By a step, times a random factor: August 2016. Its numbers are per processor, and not settings.
+        Linear "linear",
+        /// By a factor of 2, from `freebsd.delay-base` to `freebsd.delay-max`.
+        Exponential "exponential",
+    }
 }
 
 /// No delay is longer, in pauses.

@@ -64,8 +64,8 @@
 //!   nothing, since whoever releases the lock instead must have been told;
 //! - spinners whose budget of time is spent sleep, as those of [`mtx`](super::mtx).
 //!
-//! Switches: [`Tuning::CAS_VALUE`] (`Kept` is `Reread`), [`Tuning::HARD_PRE_READ`], [`Tuning::ADAPTIVE`] and
-//! [`Tuning::LOCKMGR_ADAPTIVE`], [`Tuning::BACKOFF`], [`Tuning::WAITER_CAS_FAIL`], [`Tuning::LOCKMGR_SLEEP_FAILERS`]. It had no fast
+//! Switches: [`Tuning::cas_value`] (`Kept` is `Reread`), [`Tuning::hard_pre_read`], [`Tuning::adaptive`] and
+//! [`Tuning::lockmgr_adaptive`], [`Tuning::backoff`], [`Tuning::waiter_cas_fail`], [`Tuning::lockmgr_sleep_failers`]. It had no fast
 //! path until 2017: an exclusive acquisition looked whether the caller holds it, and went into the loop of the waiters, whose
 //! write the patch of November 2015 puts behind a look. So of the pre-reads that of the hard path is all there is.
 //! Source: FreeBSD's `kern_lock.c` (Rao; Roberson, Guzik), from a description in own words.
@@ -360,7 +360,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 
     /// Whether it may spin before it sleeps.
     fn may_spin<I: Interlock>(options: &Options<'_, P>, interlock: &Held<I>) -> bool {
-        T::ADAPTIVE && T::LOCKMGR_ADAPTIVE && options.spins && !interlock.is_held()
+        T::adaptive() && T::lockmgr_adaptive() && options.spins && !interlock.is_held()
     }
 
     /// Spins as long as a thread that runs holds it exclusively, and nobody waits. What the word is when it `may_be_had`; `None` if
@@ -410,7 +410,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
     /// exclusive queue.
     fn next(seen: u64, chain: &Locked<'_, P>, sleep_failers: u32) -> Wakes {
         let queued = if seen & EXCLUSIVE_WAITERS != 0 { chain.count(Queue::Exclusive) } else { 0 };
-        let fail = match T::LOCKMGR_SLEEP_FAILERS {
+        let fail = match T::lockmgr_sleep_failers() {
             SleepFailers::Ignored => 0,
             SleepFailers::Forgotten | SleepFailers::Counted => sleep_failers as usize,
         };

@@ -137,7 +137,7 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
     /// The first attempt of an acquisition.
     #[inline(always)]
     fn take_fast(&self, me: ThreadId) -> Result<(), u32> {
-        if T::LOCK_PRE_READ {
+        if T::lock_pre_read() {
             let seen = self.word.load(Relaxed);
             if seen != FREE {
                 return Err(seen);
@@ -148,7 +148,7 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
 
     /// One attempt of a waiter, who has `seen` the word. What it is to go by if that fails: free, if it has lost a race.
     fn attempt(&self, me: ThreadId, seen: u32) -> Result<(), u32> {
-        match T::CAS_VALUE {
+        match T::cas_value() {
             CasValue::Found if seen != FREE => Err(seen),
             CasValue::Found => self.take(me),
             CasValue::Kept => {
@@ -156,7 +156,7 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
                 if seen == FREE && self.take(me).is_ok() { Ok(()) } else { Err(seen) }
             }
             CasValue::Reread => {
-                let tries = !T::HARD_PRE_READ || self.word.load(Relaxed) == FREE;
+                let tries = !T::hard_pre_read() || self.word.load(Relaxed) == FREE;
                 if tries && self.take(me).is_ok() { Ok(()) } else { Err(self.word.load(Relaxed)) }
             }
         }
@@ -183,7 +183,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
     fn lock_slow(&self, me: ThreadId, found: u32, recursion: Recursion) {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
-            let mut seen = match T::CAS_VALUE {
+            let mut seen = match T::cas_value() {
                 CasValue::Found if found != FREE => found,
                 // It has failed for no reason, or the attempt did not say.
                 _ => self.word.load(Relaxed),
@@ -203,7 +203,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
 
     /// Whether the owner may run, and that is heeded.
     fn is_worth_spinning(owner: ThreadId) -> bool {
-        T::ADAPTIVE && P::owner_state(owner) != OwnerState::Asleep
+        T::adaptive() && P::owner_state(owner) != OwnerState::Asleep
     }
 
     /// Does what is to be done between two attempts; what the word is then.
@@ -215,7 +215,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
             }
             // A lost race. With the value found it is tried again; else the word was read before it, or after the other's
             // release, and only the chain tells.
-            return if T::CAS_VALUE == CasValue::Found {
+            return if T::cas_value() == CasValue::Found {
                 self.word.load(Relaxed)
             } else {
                 self.wait(seen, pace)
@@ -236,7 +236,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
     /// Sleeps in the chain, unless the mutex is free or its owner runs by now; what the word is then. `before` is what was seen
     /// before.
     fn wait(&self, before: u32, pace: &mut Pace) -> u32 {
-        let sleeps_anyway = pace.is_tired || T::CAS_VALUE == CasValue::Kept && before == FREE;
+        let sleeps_anyway = pace.is_tired || T::cas_value() == CasValue::Kept && before == FREE;
         let chain = Locked::<P>::of(self);
         let mut seen = self.word.load(Relaxed);
         loop {
@@ -250,7 +250,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
             // t -> t|c. Relaxed: a release that sees it comes to the chain, which orders; one that does not makes this fail.
             match self.word.compare_exchange_weak(seen, seen | CONTESTED, Relaxed, Relaxed) {
                 Ok(_) => break,
-                Err(found) if T::WAITER_CAS_FAIL == WaiterCasFail::RetryLocked => seen = found,
+                Err(found) if T::waiter_cas_fail() == WaiterCasFail::RetryLocked => seen = found,
                 Err(_) => {
                     chain.restart();
                     return self.word.load(Relaxed);
@@ -266,7 +266,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
     #[inline(never)]
     fn unlock_slow(&self, me: ThreadId, found: u32) {
         P::in_slow_path(|| {
-            let mut seen = match T::CAS_VALUE {
+            let mut seen = match T::cas_value() {
                 CasValue::Found => found,
                 CasValue::Reread | CasValue::Kept => self.word.load(Relaxed),
             };
@@ -291,7 +291,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
     /// t|c -> 0, and wakes all.
     fn release_contested(&self) {
         let chain = Locked::<P>::of(self);
-        match T::RELEASE_ORDER {
+        match T::release_order() {
             ReleaseOrder::FreeFirst => {
                 // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next.
                 self.word.store(FREE, Release);
@@ -398,7 +398,7 @@ unsafe impl<P: Host, T: Tuning> RawLock for Mtx<P, T> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let me = P::thread_id();
-        if T::UNLOCK_PRE_READ {
+        if T::unlock_pre_read() {
             let seen = self.word.load(Relaxed);
             if seen != owned_by(me) {
                 return self.unlock_slow(me, seen);

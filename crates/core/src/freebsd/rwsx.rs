@@ -155,7 +155,7 @@ struct Pace {
 impl Pace {
     /// It has not spun yet. Who must not spin is tired from the beginning.
     fn fresh<T: Tuning>() -> Self {
-        Self { spinning: Spinning::default(), tries: 0, is_tired: !T::ADAPTIVE }
+        Self { spinning: Spinning::default(), tries: 0, is_tired: !T::adaptive() }
     }
 }
 
@@ -211,7 +211,7 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// The first attempt of a writer.
     #[inline(always)]
     fn take_fast(&self, me: ThreadId) -> Result<(), u64> {
-        if T::LOCK_PRE_READ {
+        if T::lock_pre_read() {
             let seen = self.word.load(Relaxed);
             if seen != FREE {
                 return Err(seen);
@@ -272,7 +272,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 pace.is_tired = true;
                 return None;
             }
-            let pauses = match T::READER_WAIT {
+            let pauses = match T::reader_wait() {
                 ReaderWait::OnePause => 1,
                 ReaderWait::PausePerReader => readers_of(seen).clamp(1, loops.into()) as u32,
             };
@@ -311,7 +311,7 @@ unsafe impl<P: Host, T: Tuning, K: Kind> RawLock for RwSx<P, T, K> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let me = P::thread_id();
-        if T::UNLOCK_PRE_READ {
+        if T::unlock_pre_read() {
             let seen = self.word.load(Relaxed);
             if seen != owned_by(me) {
                 return self.unlock_slow(me, seen);

@@ -97,7 +97,7 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
     /// The first attempt of an acquisition.
     #[inline(always)]
     pub(super) fn take_fast(&self, me: ThreadId) -> Result<(), u32> {
-        if T::LOCK_PRE_READ {
+        if T::lock_pre_read() {
             let seen = self.word.load(Relaxed);
             if seen != FREE {
                 return Err(seen);
@@ -108,9 +108,9 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
 
     /// One attempt of a waiter, who has `seen` the word; what it is then, if that fails.
     fn attempt(&self, me: ThreadId, seen: u32) -> Result<(), u32> {
-        let seen = match T::CAS_VALUE {
+        let seen = match T::cas_value() {
             CasValue::Found => seen,
-            CasValue::Reread if !T::HARD_PRE_READ => FREE,
+            CasValue::Reread if !T::hard_pre_read() => FREE,
             CasValue::Reread | CasValue::Kept => self.word.load(Relaxed),
         };
         if seen == FREE { self.take(me) } else { Err(seen) }
@@ -146,8 +146,8 @@ pub(super) struct Wait {
 impl Wait {
     /// Waits for a while, or until `done` holds of the word. The value seen last.
     fn step<P: Host, T: Tuning>(&mut self, word: &P::U32, done: impl Fn(u32) -> bool) -> u32 {
-        if T::BACKOFF != Backoff::None {
-            self.delay.wait::<P>(T::BACKOFF);
+        if T::backoff() != Backoff::None {
+            self.delay.wait::<P>(T::backoff());
             self.pauses = self.delay.total();
             return word.load(Relaxed);
         }

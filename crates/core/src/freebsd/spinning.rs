@@ -23,7 +23,7 @@ impl Spinning {
 
     /// One delay, longer than the last one.
     pub fn delay<P: Host, T: Tuning>(&mut self) {
-        self.spin.paused(self.delay.wait::<P>(T::BACKOFF));
+        self.spin.paused(self.delay.wait::<P>(T::backoff()));
     }
 
     /// A delay of so many pauses.
@@ -45,14 +45,14 @@ impl Spinning {
         owner_of: impl Fn(V) -> Option<ThreadId>,
     ) -> Result<V, Stop> {
         loop {
-            let seen = if T::BACKOFF == Backoff::None {
+            let seen = if T::backoff() == Backoff::None {
                 let changed = |seen| owner_of(seen) != Some(owner);
                 P::spin_on_owner(&mut self.spin, word, Relaxed, owner, changed)?
             } else {
                 self.delay::<P, T>();
                 word.load(Relaxed)
             };
-            let is_followed = |now| now == owner || T::FOLLOW_OWNER == FollowOwner::Any;
+            let is_followed = |now| now == owner || T::follow_owner() == FollowOwner::Any;
             match owner_of(seen) {
                 Some(now) if is_followed(now) => owner = now,
                 _ => return Ok(seen),
@@ -60,7 +60,7 @@ impl Spinning {
             if P::owner_state(owner) == OwnerState::Asleep {
                 return Err(Stop::OwnerSleeps);
             }
-            if T::BACKOFF != Backoff::None && self.is_over::<P>() {
+            if T::backoff() != Backoff::None && self.is_over::<P>() {
                 return Err(Stop::GiveWay);
             }
         }

@@ -36,11 +36,11 @@ impl Kind for SxKind {
     const SLEEP_REFRESHES_WRITERS: bool = false;
 
     fn precedence<T: Tuning>() -> Precedence {
-        T::SX_PRECEDENCE
+        T::sx_precedence()
     }
 
     fn stale_bits<T: Tuning>() -> Option<StaleBits> {
-        Some(T::SX_STALE_BITS)
+        Some(T::sx_stale_bits())
     }
 }
 

@@ -20,7 +20,7 @@
 //! sorting takes time that the head would only have waited. The preference for the NUMA node travels with
 //! the secondary queue, also by way of a head on another node, which is urgent or was last in the queue.
 //!
-//! With the switches for preempted waiters the head sorts for [`QSpinTuning::HEAD_TURNS`] turns at most: it
+//! With the switches for preempted waiters the head sorts for [`QSpinTuning::head_turns`] turns at most: it
 //! is to sleep, or to keep newcomers from stealing the lock, soon.
 //!
 //! Fairness: within a queue first come, first served. A secondary queue is flushed to the front by the first head
@@ -43,7 +43,7 @@ use crate::platform::{Atomic, Platform, ZeroNode};
 use crate::settings::Setting;
 use crate::tuning::Standard;
 
-pub use queues::{CnaPart, CnaPlatform, CnaTuning, NoShuffleReduction};
+pub use queues::{CnaPart, CnaPlatform, CnaTuning, NoShuffleReduction, SWITCHES};
 use queues::{PRIORITY_NODE, flush, leave_unsorted, splice, try_clear_tail};
 
 /// CNA on this platform, with all recommended values.
@@ -95,7 +95,7 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for Cna<T> {
             return;
         }
         node.part.be_on_a_node();
-        let turns_max = if competes::<L>() { L::HEAD_TURNS } else { u32::MAX };
+        let turns_max = if competes::<L>() { L::head_turns() } else { u32::MAX };
         for turn in 0..turns_max {
             // Relaxed: whoever takes the lock acquires it by another look.
             let busy = word.load(Relaxed) & (LOCKED_MASK | PENDING) != 0;

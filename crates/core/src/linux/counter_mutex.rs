@@ -74,93 +74,90 @@ const fn count_of(word: u32) -> i32 {
     word.wrapping_add(1) as i32
 }
 
-/// How a mutex is taken and released at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FastPath {
-    /// Counts down and up. Linux on x86.
-    Decrement,
-    /// Swaps 0 and 1 in. Linux on processors without a counting instruction.
-    Exchange,
+words! {
+    /// How a mutex is taken and released at once.
+    pub enum FastPath {
+        /// Counts down and up. Linux on x86.
+        Decrement "decrement",
+        /// Swaps 0 and 1 in. Linux on processors without a counting instruction.
+        Exchange "exchange",
+    }
 }
 
-/// What makes a waiter leave out the exchange by which it tries to take the mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PreRead {
-    /// Nothing: it does not look.
-    Off,
-    /// It sees -1. For any processor.
-    Marked,
-    /// It sees a count below 0. On x86, where failed attempts make it less than -1.
-    Negative,
+words! {
+    /// What makes a waiter leave out the exchange by which it tries to take the mutex.
+    pub enum PreRead {
+        /// Nothing: it does not look.
+        Off "off",
+        /// It sees -1. For any processor.
+        Marked "marked",
+        /// It sees a count below 0. On x86, where failed attempts make it less than -1.
+        Negative "negative",
+    }
 }
 
-/// The switches of [`CounterMutex`]: those of Linux 3.7.10 on x86, with both pre-reads of the patch of April 2013.
-pub trait CounterMutexTuning: Send + Sync + 'static {
+switches! {
+    /// The switches of [`CounterMutex`]: those of Linux 3.7.10 on x86, with both pre-reads of the patch of April 2013.
+    pub trait CounterMutexTuning;
+    SWITCHES from 32;
+
     /// How it is taken and released at once.
-    const FAST_PATH: FastPath = FastPath::Decrement;
+    fn fast_path("fast-path") -> FastPath as word = FastPath::Decrement;
     /// Whether a waiter reads before it swaps. What it spares is the line's way to the waiter and back, which the holder
     /// needs to unlock. Costs a read where the mutex is free.
-    const PRE_READ: PreRead = PreRead::Negative;
+    fn pre_read("waiter-preread") -> PreRead as word = PreRead::Negative;
     /// Whether a spinner reads before its compare-exchange, for the same reason.
-    const SPINNER_PRE_READ: bool = true;
+    fn spinner_pre_read("spinner-preread") -> bool as flag = true;
     /// Whether the slow unlock makes count 1 before it takes `wait_lock`, as from Linux 3.15 on. If not, nobody can take the
     /// mutex as long as others are before the unlock at `wait_lock`. (The exchange flavour has made it 1 already.)
-    const UNLOCKS_FIRST: bool = false;
+    fn unlocks_first("unlocks-first") -> bool as flag = false;
     /// Whether an unlock wakes after it has dropped `wait_lock`, as from Linux 4.6 on.
-    const WAKES_LAST: bool = false;
+    fn wakes_last("wakes-last") -> bool as flag = false;
 }
 
-impl CounterMutexTuning for Standard {}
-
-/// No pre-read: Linux 3.7.10.
-#[derive(Debug)]
-pub struct NoPreRead;
-
-impl CounterMutexTuning for NoPreRead {
-    const PRE_READ: PreRead = PreRead::Off;
-    const SPINNER_PRE_READ: bool = false;
+crate::tuning! {
+    /// No pre-read: Linux 3.7.10.
+    pub struct NoPreRead: CounterMutexTuning {
+        pre_read: PreRead = PreRead::Off;
+        spinner_pre_read: bool = false;
+    }
 }
 
-/// The pre-read of spinners only.
-#[derive(Debug)]
-pub struct SpinnerPreRead;
-
-impl CounterMutexTuning for SpinnerPreRead {
-    const PRE_READ: PreRead = PreRead::Off;
+crate::tuning! {
+    /// The pre-read of spinners only.
+    pub struct SpinnerPreRead: CounterMutexTuning {
+        pre_read: PreRead = PreRead::Off;
+    }
 }
 
-/// The pre-read of waiters only.
-#[derive(Debug)]
-pub struct WaiterPreRead;
-
-impl CounterMutexTuning for WaiterPreRead {
-    const SPINNER_PRE_READ: bool = false;
+crate::tuning! {
+    /// The pre-read of waiters only.
+    pub struct WaiterPreRead: CounterMutexTuning {
+        spinner_pre_read: bool = false;
+    }
 }
 
-/// The pre-reads in the form for any processor.
-#[derive(Debug)]
-pub struct MarkedPreRead;
-
-impl CounterMutexTuning for MarkedPreRead {
-    const PRE_READ: PreRead = PreRead::Marked;
+crate::tuning! {
+    /// The pre-reads in the form for any processor.
+    pub struct MarkedPreRead: CounterMutexTuning {
+        pre_read: PreRead = PreRead::Marked;
+    }
 }
 
-/// The exchange flavour, with pre-reads.
-#[derive(Debug)]
-pub struct Exchange;
-
-impl CounterMutexTuning for Exchange {
-    const FAST_PATH: FastPath = FastPath::Exchange;
-    const PRE_READ: PreRead = PreRead::Marked;
+crate::tuning! {
+    /// The exchange flavour, with pre-reads.
+    pub struct Exchange: CounterMutexTuning {
+        fast_path: FastPath = FastPath::Exchange;
+        pre_read: PreRead = PreRead::Marked;
+    }
 }
 
-/// Unlocks without having to wait for `wait_lock`, and wakes without holding it: Linux 4.6, but for its queue of spinners.
-#[derive(Debug)]
-pub struct UnlockFirst;
-
-impl CounterMutexTuning for UnlockFirst {
-    const UNLOCKS_FIRST: bool = true;
-    const WAKES_LAST: bool = true;
+crate::tuning! {
+    /// Unlocks without having to wait for `wait_lock`, and wakes without holding it: Linux 4.6, but for its queue of spinners.
+    pub struct UnlockFirst: CounterMutexTuning {
+        unlocks_first: bool = true;
+        wakes_last: bool = true;
+    }
 }
 
 /// See the [module](self). 32 bytes, and a pointer with a queue of spinners.
@@ -195,7 +192,7 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
     /// Takes a free mutex; if it is not free, leaves a mark.
     #[inline(always)]
     fn take_fast(&self) -> bool {
-        match T::FAST_PATH {
+        match T::fast_path() {
             // Ordering: Acquire, pairs with the Releases in `release_fast` and `unlock_slow`: the previous section happens
             // before ours.
             FastPath::Decrement => self.word.fetch_sub(1, Acquire) == FREE,
@@ -209,7 +206,7 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
     /// still held.
     #[inline(always)]
     fn release_fast(&self) -> bool {
-        match T::FAST_PATH {
+        match T::fast_path() {
             // Ordering: Release, pairs with the Acquires that take the mutex: our section happens before the next.
             FastPath::Decrement => self.word.fetch_add(1, Release) == HELD,
             // Ordering: Release, as above.
@@ -234,7 +231,7 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
     /// One attempt of a waiter, after which count is marked. Under `wait_lock`.
     fn take_marking(&self) -> bool {
         // Relaxed: invariant 3.
-        let is_marked = match T::PRE_READ {
+        let is_marked = match T::pre_read() {
             PreRead::Off => false,
             PreRead::Marked => self.word.load(Relaxed) == MARKED,
             PreRead::Negative => (LEAST_COUNT..0).contains(&count_of(self.word.load(Relaxed))),
@@ -294,7 +291,7 @@ where
                 return Turn::Stop;
             }
         }
-        if (!T::SPINNER_PRE_READ || self.word.load(Relaxed) == FREE) && self.try_take() {
+        if (!T::spinner_pre_read() || self.word.load(Relaxed) == FREE) && self.try_take() {
             return Turn::Taken;
         }
         // Somebody may have been taken its processor away just before it says that it is the owner. An urgent
@@ -354,12 +351,12 @@ where
     #[cold]
     #[inline(never)]
     fn unlock_slow(&self) {
-        let is_held = T::FAST_PATH == FastPath::Decrement;
-        if is_held && T::UNLOCKS_FIRST {
+        let is_held = T::fast_path() == FastPath::Decrement;
+        if is_held && T::unlocks_first() {
             self.release();
         }
         let call = locked(&self.wait_lock, || {
-            if is_held && !T::UNLOCKS_FIRST {
+            if is_held && !T::unlocks_first() {
                 self.release();
             }
             let first = self.waiters.first();
@@ -369,7 +366,7 @@ where
             P::count(LockEvent::MutexWake);
             // SAFETY: in the queue, under `wait_lock`.
             let call = unsafe { &*first }.wake()?;
-            if T::WAKES_LAST {
+            if T::wakes_last() {
                 return Some(call);
             }
             call.make();

@@ -36,7 +36,7 @@
 //!
 //! Fairness: newcomers and spinners overtake the queue as long as its first has not slept and been woken. From its next try
 //! on the mutex goes to it at the next unlock: others have it at most once more. Waiter k has k such rounds to wait. There is
-//! no bound in time, and none without [`MutexTuning::HAND_OVER`].
+//! no bound in time, and none without [`MutexTuning::hand_over`].
 //! Source: Linux' `kernel/locking/mutex.c` (Zijlstra, 2016; Molnar, 2006; spinning: Zijlstra, Low, Long), from a description
 //! in own words.
 
@@ -55,7 +55,7 @@ use crate::tuning::Standard;
 use crate::waiter::{GaveUp, Limit, QueueLock, WaitList, WaitLock, Waiter, locked};
 
 pub use tuning::{
-    HeedlessSpinning, MutexTuning, NoHandOver, NoSpinnerQueue, NoSpinning, SleepyWaiter, Spinning,
+    HeedlessSpinning, MutexTuning, NoHandOver, NoSpinnerQueue, NoSpinning, SWITCHES, SleepyWaiter, Spinning,
     YieldsBeforeQueue,
 };
 
@@ -179,7 +179,7 @@ where
 
     /// Whether spinning may be worth it.
     fn is_worth_spinning(&self) -> bool {
-        match T::SPINNING {
+        match T::spinning() {
             Spinning::Never => false,
             Spinning::UnlessOwnerSleeps => owner_of(self.word.load(Relaxed))
                 .is_none_or(|owner| P::owner_state(owner) != OwnerState::Asleep),
@@ -190,7 +190,7 @@ where
     /// Spins until the mutex has another owner, or none, or the limit is reached.
     fn watch(&self, spin: &mut Spin, owner: ThreadId, limit: &Limit<'_, P>) -> Result<(), Stop> {
         let has_changed = |word| owner_of(word) != Some(owner) || limit.is_reached().is_some();
-        match T::SPINNING {
+        match T::spinning() {
             Spinning::Never | Spinning::UnlessOwnerSleeps => {
                 P::spin_on_owner(spin, &self.word, Relaxed, owner, has_changed).map(drop)
             }
@@ -226,7 +226,7 @@ where
             return false;
         }
         let (mut spin, is_over) = (Spin::default(), || limit.is_reached().is_some());
-        let is_mine = match T::SPINNER_QUEUE {
+        let is_mine = match T::spinner_queue() {
             true => {
                 let turn = |spin: &mut Spin| self.spin(me, spin, limit);
                 // SAFETY: looks and attempts do not unwind.
@@ -236,7 +236,7 @@ where
         };
         if is_mine {
             P::count(LockEvent::MutexOptLock);
-        } else if T::YIELDS_BEFORE_QUEUE {
+        } else if T::yields_before_queue() {
             P::cpu_relax(u32::MAX);
         }
         is_mine
@@ -296,7 +296,7 @@ where
             let gave_up = waiter.rest_within(limit).err().or_else(|| limit.is_reached());
             let (is_mine, is_first) = locked(&self.wait_lock, || {
                 let is_first = self.waiters.first().cast_const() == ptr::from_ref(waiter);
-                let wish = match is_first && T::HAND_OVER && gave_up.is_none() {
+                let wish = match is_first && T::hand_over() && gave_up.is_none() {
                     true => Wish::HandOver,
                     false => Wish::Nothing,
                 };
@@ -322,7 +322,7 @@ where
     }
 
     fn spin_as_waiter(&self, me: ThreadId, limit: &Limit<'_, P>) -> bool {
-        T::WAITER_SPINS && self.is_worth_spinning() && self.spin(me, &mut Spin::default(), limit)
+        T::waiter_spins() && self.is_worth_spinning() && self.spin(me, &mut Spin::default(), limit)
     }
 
     /// Takes the waiter out of the queue, with the flags if it was the last.

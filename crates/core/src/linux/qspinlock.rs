@@ -89,50 +89,51 @@ impl Tail {
 /// before it yields, 1 to 6 us.
 const TURNS_WITHOUT_YIELD: u32 = 1 << 7;
 
-/// The switches of [`QSpinLock`]. Any combination of values excludes.
-///
-/// What follows from them is no switch of its own ([`competes`]), and cannot be contradicted:
-///
-/// ```compile_fail,E0438
-/// use nearlock_core::linux::qspinlock::{QSpinTuning, Stealing};
-///
-/// struct Blind;
-///
-/// impl QSpinTuning for Blind {
-///     const STEALING: Stealing = Stealing::Hybrid;
-///     const COMPETES: bool = false;
-/// }
-/// ```
-pub trait QSpinTuning: Send + Sync + 'static {
+switches! {
+    /// The switches of [`QSpinLock`]. Any combination of values excludes.
+    ///
+    /// What follows from them is no switch of its own ([`competes`]), and cannot be contradicted:
+    ///
+    /// ```compile_fail,E0438
+    /// use nearlock_core::linux::qspinlock::{QSpinTuning, Stealing};
+    ///
+    /// struct Blind;
+    ///
+    /// impl QSpinTuning for Blind {
+    ///     const STEALING: Stealing = Stealing::Hybrid;
+    ///     const COMPETES: bool = false;
+    /// }
+    /// ```
+    pub trait QSpinTuning;
+    SWITCHES from 16;
+
     /// How parts of the word are written. [`WordAccess::Split`]: release by one byte store.
-    const ACCESS: WordAccess = WordAccess::Split;
+    fn access("access") -> WordAccess as word = WordAccess::Split;
     /// How many looks a newcomer takes at a word that is just being taken by the pending waiter, before
     /// it queues. Must be bounded: the pending waiters may be others each time. 0 queues at once.
     /// Source: 2^9 on x86 (Deacon, 2018).
-    const PENDING_TURNS_MAX: u32 = 1 << 9;
+    fn pending_turns_max("pending-turns") -> u32 as number(0, 1 << 20) = 1 << 9;
     /// Whether newcomers may take the lock ahead of the queue.
-    const STEALING: Stealing = Stealing::Off;
+    fn stealing("stealing") -> Stealing as word = Stealing::Off;
     /// How many attempts a newcomer makes to steal, with [`Stealing::Hybrid`], before it queues. Bounded
     /// because only the queue is fair. 0 queues at once.
-    const STEAL_TURNS_MAX: u32 = TURNS_WITHOUT_YIELD;
+    fn steal_turns_max("steal-turns") -> u32 as number(0, 1 << 20) = TURNS_WITHOUT_YIELD;
     /// How many looks a queued waiter takes before it sleeps; `None`: it never does. 0 sleeps at once, and every
     /// hand-over costs a wake-up. (The kernel's virtual processors take 2^15: to be woken costs them more.)
-    const PARK_TURNS: Option<u32> = None;
+    fn park_turns("park-turns") -> Option<u32> as optional(1 << 20) = None;
     /// Whether a waiter that may sleep does so as soon as its predecessor does.
-    const WAIT_EARLY: bool = true;
+    fn wait_early("wait-early") -> bool as flag = true;
     /// How many looks the head takes at a stretch while nobody may steal the lock. Not more than a waiting policy
     /// spends before it yields: a head that is off the processor would hold up everybody. (With 512, two threads
     /// on two processors lost 99 % of their throughput.) 0 leaves the lock to newcomers until the head
     /// has gone to sleep and finds it free.
-    const HEAD_TURNS: u32 = TURNS_WITHOUT_YIELD;
+    fn head_turns("head-turns") -> u32 as number(0, 1 << 20) = TURNS_WITHOUT_YIELD;
     /// Whether the head sleeps after that. Costs each unlock a locked instruction.
-    const PARK_HEAD: bool = false;
+    fn park_head("park-head") -> bool as flag = false;
     /// After how many such stretches nobody may steal any more until the head has the lock. 0 never lets anybody
     /// steal once there is a head.
-    const HEAD_STRETCHES_MAX: u32 = 1 << 10;
+    fn head_stretches_max("head-stretches") -> u32 as number(0, 1 << 20) = 1 << 10;
 }
-
-impl QSpinTuning for Standard {}
 
 /// Whether the head competes with others for a free lock: if newcomers may steal it, or the head
 /// may sleep.
@@ -140,17 +141,16 @@ impl QSpinTuning for Standard {}
 /// A function beside the trait, so that it follows from the switches whoever implements them: with
 /// stealing and without competing, two would hold the lock.
 #[inline(always)]
-pub const fn competes<T: QSpinTuning>() -> bool {
-    T::PARK_HEAD || !matches!(T::STEALING, Stealing::Off)
+pub fn competes<T: QSpinTuning>() -> bool {
+    T::park_head() || T::stealing() != Stealing::Off
 }
 
-/// Every write is a read-modify-write of the whole word, the release too. For model checkers and
-/// sanitizers, and to see what the byte release is worth.
-#[derive(Debug)]
-pub struct WholeWord;
-
-impl QSpinTuning for WholeWord {
-    const ACCESS: WordAccess = WordAccess::Whole;
+crate::tuning! {
+    /// Every write is a read-modify-write of the whole word, the release too. For model checkers and
+    /// sanitizers, and to see what the byte release is worth.
+    pub struct WholeWord: QSpinTuning {
+        access: WordAccess = WordAccess::Whole;
+    }
 }
 
 /// See the [module](self).
@@ -207,7 +207,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     fn lock_pending(&self, mut val: u32) -> bool {
         if val == PENDING {
             // 0,1,0: the pending waiter is about to take the lock, and its place will be free.
-            val = P::wait_until_bounded(&self.word, Relaxed, T::PENDING_TURNS_MAX, |v| v != PENDING);
+            val = P::wait_until_bounded(&self.word, Relaxed, T::pending_turns_max(), |v| v != PENDING);
         }
         if val & !LOCKED_MASK != 0 {
             return false;
@@ -229,7 +229,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             P::wait_until(&self.word, Acquire, |v| v & LOCKED_MASK == 0);
         }
         // 0,1,0 -> 0,0,1. Relaxed: the others learn from us only at `unlock`.
-        match T::ACCESS {
+        match T::access() {
             WordAccess::Split => self.word.store_low_half(LOCKED as u16, Relaxed),
             WordAccess::Whole => {
                 self.word.fetch_sub(PENDING - LOCKED, Relaxed);
@@ -351,7 +351,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     #[inline]
     fn set_locked(&self) {
         // Relaxed: as the pending waiter's.
-        match T::ACCESS {
+        match T::access() {
             WordAccess::Split => self.word.store_low_byte(LOCKED as u8, Relaxed),
             WordAccess::Whole => {
                 self.word.fetch_or(LOCKED, Relaxed);
@@ -361,7 +361,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
 
     /// Replaces the tail and returns the word's old value (of which only the tail is exact).
     fn swap_tail(&self, tail: Tail) -> u32 {
-        match T::ACCESS {
+        match T::access() {
             // Ordering: AcqRel. Release publishes our node to the successor that finds it in the tail;
             // Acquire makes the predecessor's initialised node visible before we link to it.
             WordAccess::Split => {
@@ -426,10 +426,10 @@ unsafe impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinT
     unsafe fn unlock(&self, _node: &()) {
         // Ordering: Release, pairs with the Acquires that see the lock free: our section happens before the
         // next.
-        if T::PARK_HEAD {
+        if T::park_head() {
             return self.unlock_and_wake();
         }
-        match T::ACCESS {
+        match T::access() {
             WordAccess::Split => self.word.store_low_byte(0, Release),
             WordAccess::Whole => {
                 self.word.fetch_and(!LOCKED_MASK, Release);

@@ -31,7 +31,7 @@
 //! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` after others may hold the lock, or have it no more: **whoever frees a
 //! semaphore must know that all of them have returned**, and not just that it has been the last to lock it.
 //!
-//! Fairness: a waiter may be overtaken for 4 ms ([`RwsemTuning::HANDOFF_NS`]); then, as soon as it or somebody who wakes it
+//! Fairness: a waiter may be overtaken for 4 ms ([`RwsemTuning::handoff_ns`]); then, as soon as it or somebody who wakes it
 //! looks, it is not any more, and is next after those who hold the lock. Readers are let in together, 256 at a time.
 //! Source: the algorithm of Linux' `kernel/locking/rwsem.c` (Long, 2019 and later), from a description in own words.
 
@@ -52,7 +52,7 @@ use crate::waiter::{GaveUp, Limit, WaitList, WaitLock};
 
 use queue::Whom;
 pub use tuning::{
-    LeadingReaders, NoHandoff, NoReaderSteal, NoSpin, NoSpinForReaders, ReaderSpin, RwsemTuning,
+    LeadingReaders, NoHandoff, NoReaderSteal, NoSpin, NoSpinForReaders, RwsemTuning, SWITCHES,
     SpinningReaders,
 };
 

@@ -24,7 +24,7 @@
 //! The values are compared as signed numbers: as unsigned ones every sleeper would look like very many readers.
 //!
 //! owner: the thread that writes, if it has said so; a hint, for those that spin.
-//! waking: 0 nobody wakes | 1 somebody does | 2 and shall do so again ([`XaddTuning::SINGLE_WAKER`]).
+//! waking: 0 nobody wakes | 1 somebody does | 2 and shall do so again ([`XaddTuning::single_waker`]).
 //!
 //! 1. W is in the count for the queue exactly while the queue is not empty, seen under `wait_lock`.
 //! 2. Whoever makes the count W, or has failed and leaves it W, wakes the first waiter or tries itself.
@@ -56,10 +56,12 @@ use crate::schedule::Schedule;
 use crate::tuning::Standard;
 use crate::waiter::{Chosen, Signal, WaitList, WaitLock, Waiter, locked};
 
-pub use tuning::{
-    Base, NoPreRead, NoSpin, OwnerKnown, PreRead, PreReadSpin, PreReadSpinQueued, SelfGrantedSpinners,
-    SingleWaker, Spins, WriterSpin, XaddTuning,
-};
+pub use tuning::{Base, SWITCHES, SingleWaker, Spinners, WriterSpin, XaddTuning};
+
+/// What [`RwsemXadd`]'s word `waking` says: no release wakes.
+const IDLE: u32 = 0;
+const WAKING: u32 = 1;
+const WAKE_AGAIN: u32 = 2;
 
 /// One reader, or an attempt of one.
 const ACTIVE: u64 = 1;
@@ -93,7 +95,7 @@ pub struct RwsemXadd<P: Platform, T: XaddTuning = Standard, W: WaitLock = Ticket
     list: WaitList<P>,
     owner: P::U32,
     /// Spinning writers; the first of them looks at the count.
-    spinners: SpinnerQueue<P, T::Spinners>,
+    spinners: SpinnerQueue<P, Spinners<T>>,
     switches: PhantomData<T>,
 }
 
@@ -171,7 +173,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         P::in_slow_path(|| {
             // Relaxed: nothing is published.
             self.count.fetch_sub(WRITER, Relaxed);
-            let spins = T::WRITER_SPIN == WriterSpin::BeforeQueue;
+            let spins = T::writer_spin() == WriterSpin::BeforeQueue;
             if !spins || !self.spin(|| self.try_ahead_of_queue()) {
                 P::with_record(|me| self.lock_queued(me));
             }
@@ -197,7 +199,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             self.try_queued(me)
         });
         while !taken {
-            let spins = T::WRITER_SPIN == WriterSpin::Queued;
+            let spins = T::writer_spin() == WriterSpin::Queued;
             if !spins || !self.spin(|| self.is_inactive()) {
                 P::count(LockEvent::RwsemSleepWriter);
                 // By invariant 2 whoever is active now will wake us, or the first of us.
@@ -259,12 +261,32 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
                     }
                 });
             };
-            if T::SINGLE_WAKER && whom == Whom::Any {
-                T::wake_alone::<P>(&self.waking, wake);
+            if T::single_waker() && whom == Whom::Any {
+                self.wake_alone(wake);
             } else {
                 wake();
             }
         });
+    }
+
+    /// Does `wake`, or sees to it that the thread which does it at present does it once more.
+    fn wake_alone(&self, wake: impl Fn()) {
+        // * -> 2
+        // Ordering: Release, pairs with the Acquire below: the thread that wakes sees the count that we have left.
+        if self.waking.swap(WAKE_AGAIN, Release) != IDLE {
+            P::count(LockEvent::RwsemWakeSkipped);
+            return;
+        }
+        loop {
+            // 2 -> 1
+            // Ordering: Acquire, pairs with the Release above, of all that have come so far.
+            self.waking.swap(WAKING, Acquire);
+            wake();
+            // 1 -> 0. Relaxed: who comes next wakes under `wait_lock`.
+            if self.waking.compare_exchange(WAKING, IDLE, Relaxed, Relaxed).is_ok() {
+                return;
+            }
+        }
     }
 
     /// Safety: the caller holds `wait_lock`, and somebody waits.
@@ -308,7 +330,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
     /// Counts the first reader in, unless a writer is active, whose release will wake it.
     fn admit(&self) -> bool {
         loop {
-            if T::WAKE_PRE_READ && !no_writer(self.count.load(Relaxed)) {
+            if T::wake_pre_read() && !no_writer(self.count.load(Relaxed)) {
                 return false;
             }
             // Ordering: Acquire, pairs with the Release in `unlock`: what the last writer did is visible to us, and
@@ -327,7 +349,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
     /// Says that the caller writes.
     #[inline(always)]
     fn note_owner(&self) {
-        if T::WRITER_SPIN != WriterSpin::Never {
+        if T::writer_spin() != WriterSpin::Never {
             self.owner.store(P::thread_id().get(), Relaxed);
         }
     }
@@ -335,7 +357,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
     /// Says that the caller does not write any more.
     #[inline(always)]
     fn forget_owner(&self) {
-        if T::WRITER_SPIN != WriterSpin::Never {
+        if T::writer_spin() != WriterSpin::Never {
             self.owner.store(0, Relaxed);
         }
     }
@@ -373,7 +395,7 @@ unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawLock f
 unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawTryLock for RwsemXadd<P, T, W> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
-        if T::TRY_PRE_READ && self.count.load(Relaxed) != 0 {
+        if T::try_pre_read() && self.count.load(Relaxed) != 0 {
             return false;
         }
         // Ordering: Acquire, as in `lock`.

@@ -3,7 +3,7 @@
 use crate::freebsd::chain::Chains;
 use crate::freebsd::holds::SharedHolds;
 use crate::linux::{cna, cna_v13, osq, qspinlock};
-use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Topology};
+use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Switches, Topology};
 use crate::schedule::{Schedule, Sections};
 
 /// A trait that has these as supertraits, and every type that has them all has it.
@@ -23,6 +23,7 @@ all_of! {
     Priority,
     Random,
     Settings,
+    Switches,
     ParkTimeout,
     Schedule,
     Sections,

@@ -11,6 +11,7 @@ use ::shuttle::scheduler::{
 use ::shuttle::{Config, MaxSteps, Runner};
 
 use super::Shuttle;
+use crate::engine::Engine;
 use crate::model::Model;
 
 /// Name of the environment variable that says how many times as many schedules are tried as usual.
@@ -79,6 +80,7 @@ impl Model<Shuttle> {
         let mut config = Config::new();
         config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
         config.stack_size = STACK;
+        Shuttle::set_switches(self.switches);
         let body = self.body.clone();
         Runner::new(scheduler, config).run(move || body());
     }

@@ -7,8 +7,8 @@ use nearlock_core::events::LockEvent::{
 };
 use nearlock_core::freebsd::mtx::Mtx;
 use nearlock_core::freebsd::spin_mtx::SpinMtx;
-use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
 use nearlock_core::raw::RawLock;
+use nearlock_core::tuning::Switched;
 
 use crate::engine::{Counter, Engine};
 use crate::exclusion::{Guarded, held_at_first, in_slot};
@@ -36,17 +36,17 @@ fn waited_for<L: RawLock>(name: &str, wait: fn(&L)) -> Model {
     })
 }
 
-/// Waiters that do not spin, whatever the switches say, so that they get to the chain.
-pub fn sleeping<T: Tuning>(name: &str) -> Vec<Model> {
-    type Sleepy<T> = Mtx<Loom, NotAdaptive<T>>;
+/// A mutex that is switched as the model says.
+type Switchable = Mtx<Loom, Switched<Loom>>;
+
+/// Waiters that do not spin, whatever the other switches say, so that they get to the chain.
+pub fn sleeping(name: &str) -> Vec<Model> {
+    let held = |threads, preemptions| {
+        held_at_first::<Loom, Switchable>(name, threads, Some(preemptions)).of_lock_with(name, "adaptive", "off")
+    };
     vec![
-        held_at_first::<Loom, Sleepy<T>>(name, 2, Some(4)).reaching(&[
-            MutexAfterSleep,
-            ChainCancel,
-            ChainSleep,
-            ChainWake,
-        ]),
-        held_at_first::<Loom, Sleepy<T>>(name, 3, Some(1)).reaching(&[MutexAfterSleep]),
+        held(2, 4).reaching(&[MutexAfterSleep, ChainCancel, ChainSleep, ChainWake]),
+        held(3, 1).reaching(&[MutexAfterSleep]),
     ]
 }
 
@@ -67,9 +67,10 @@ pub fn current(name: &str) -> Vec<Model> {
 }
 
 /// Of the spin mutex.
-pub fn spinning<T: Tuning>(name: &str) -> Vec<Model> {
+pub fn spinning(name: &str) -> Vec<Model> {
+    type Switchable = SpinMtx<Loom, Switched<Loom>>;
     vec![
-        held_at_first::<Loom, SpinMtx<Loom, T>>(name, 3, Some(2)).reaching(&[Slowpath]),
-        waited_for::<SpinMtx<Loom, T>>(name, SpinMtx::wait_unlocked),
+        held_at_first::<Loom, Switchable>(name, 3, Some(2)).of_lock(name).reaching(&[Slowpath]),
+        waited_for::<Switchable>(name, SpinMtx::wait_unlocked).of_lock(name),
     ]
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowpath};
 use nearlock_core::freebsd::rwsx::{Kind, RwSx};
 use nearlock_core::freebsd::sx::{Sx, SxKind};
-use nearlock_core::freebsd::tuning::{NotAdaptive, Tuning};
 use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_core::tuning::Switched;
 
 use crate::engine::{Counter, Engine};
 use crate::exclusion::{Guarded, in_slot};
@@ -15,22 +15,21 @@ use crate::loom::Loom;
 use crate::model::Model;
 use crate::readers::{Act, Patience, acting, impatient_writer, read_at_first, written_at_first};
 
-type Lock<T, K> = RwSx<Loom, T, K>;
-/// Waiters that do not spin, so that they get to the chain.
-type Sleepy<T, K> = Lock<NotAdaptive<T>, K>;
-type Shared<T, K> = Guarded<Loom, Lock<T, K>>;
+/// A lock that is switched as the model says.
+type Lock<K> = RwSx<Loom, Switched<Loom>, K>;
+type Shared<K> = Guarded<Loom, Lock<K>>;
 
 /// The first thread does one thing, and then the other threads have ended each a section of theirs, by `Act`.
-fn against<T: Tuning, K: Kind>(
+fn against<K: Kind>(
     name: &str,
     what: &str,
     acts: &'static [Act],
     preemptions: usize,
-    first: fn(&Shared<T, K>) -> u32,
+    first: fn(&Shared<K>) -> u32,
 ) -> Model {
     let title = format!("{name}: {what} | {acts:?}");
     Model::new(title, acts.len() as u32 + 1, Some(preemptions), move || {
-        let shared = Arc::new(Shared::<T, K>::default());
+        let shared = Arc::new(Shared::<K>::default());
         let others = (1..).zip(acts).map(|(slot, act)| {
             let shared = shared.clone();
             Loom::spawn(in_slot(slot), move || match act {
@@ -48,7 +47,7 @@ fn against<T: Tuning, K: Kind>(
 }
 
 /// Reads, and writes if nobody else reads.
-fn upgrade<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
+fn upgrade<K: Kind>(shared: &Shared<K>) -> u32 {
     let lock = &shared.lock;
     // SAFETY: what is taken is released; so below.
     unsafe { lock.lock_shared(&()) };
@@ -68,7 +67,7 @@ fn upgrade<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
 }
 
 /// Reads twice: a writer that waits in between does not keep it out.
-fn read_twice<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
+fn read_twice<K: Kind>(shared: &Shared<K>) -> u32 {
     // SAFETY: what is taken is released; so below.
     unsafe { shared.lock.lock_shared(&()) };
     let count = shared.count.look();
@@ -79,7 +78,7 @@ fn read_twice<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
 }
 
 /// Writes in a section of its own.
-fn write_twice<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
+fn write_twice<K: Kind>(shared: &Shared<K>) -> u32 {
     // SAFETY: as many unlocks as locks.
     unsafe {
         shared.lock.lock(&());
@@ -95,30 +94,35 @@ fn write_twice<T: Tuning, K: Kind>(shared: &Shared<T, K>) -> u32 {
 }
 
 /// Those of either lock, whatever its switches.
-pub fn of<T: Tuning, K: Kind>(name: &str) -> Vec<Model> {
+pub fn of<K: Kind>(name: &str) -> Vec<Model> {
     use Act::{Downgrade, Read, TryRead, Write};
     let contended = &[Slowpath, ChainSleep, ChainWake];
-    vec![
-        against::<T, K>(name, "an upgrade", &[Read], 3, upgrade),
-        against::<T, K>(name, "an upgrade", &[Read, Write], 1, upgrade),
-        against::<T, K>(name, "a share in a share", &[Write], 2, read_twice),
-        against::<T, K>(name, "a section in a section", &[Write], 2, write_twice),
-        acting::<Loom, Lock<T, K>>(name, &[&[Downgrade], &[Read]], Some(2)),
-        acting::<Loom, Lock<T, K>>(name, &[&[Downgrade], &[Write]], Some(2)),
-        acting::<Loom, Sleepy<T, K>>(name, &[&[Downgrade], &[Read], &[TryRead]], Some(2)),
-        written_at_first::<Loom, Sleepy<T, K>>(name, &[&[Write]], Some(3)).reaching(contended),
-        written_at_first::<Loom, Sleepy<T, K>>(name, &[&[Read]], Some(3))
-            .reaching(&[ChainCancel, ChainSleep]),
-        read_at_first::<Loom, Sleepy<T, K>>(name, &[&[Write]], Some(3)).reaching(contended),
-    ]
+    // Waiters that do not spin, so that they get to the chain.
+    let sleepy = |model: Model| model.of_lock_with(name, "adaptive", "off");
+    let models = [
+        against::<K>(name, "an upgrade", &[Read], 3, upgrade),
+        against::<K>(name, "an upgrade", &[Read, Write], 1, upgrade),
+        against::<K>(name, "a share in a share", &[Write], 2, read_twice),
+        against::<K>(name, "a section in a section", &[Write], 2, write_twice),
+        acting::<Loom, Lock<K>>(name, &[&[Downgrade], &[Read]], Some(2)),
+        acting::<Loom, Lock<K>>(name, &[&[Downgrade], &[Write]], Some(2)),
+    ];
+    let sleepers = [
+        acting::<Loom, Lock<K>>(name, &[&[Downgrade], &[Read], &[TryRead]], Some(2)),
+        written_at_first::<Loom, Lock<K>>(name, &[&[Write]], Some(3)).reaching(contended),
+        written_at_first::<Loom, Lock<K>>(name, &[&[Read]], Some(3)).reaching(&[ChainCancel, ChainSleep]),
+        read_at_first::<Loom, Lock<K>>(name, &[&[Write]], Some(3)).reaching(contended),
+    ];
+    models.map(|model| model.of_lock(name)).into_iter().chain(sleepers.map(sleepy)).collect()
 }
 
-/// Of sx, whose writers may give up: nobody who waits behind one sleeps for ever.
-pub fn giving_up<T: Tuning>(name: &str) -> Vec<Model> {
+/// Of sx, whose writers may give up: none that waits behind one sleeps for ever.
+pub fn giving_up(name: &str) -> Vec<Model> {
     let model = |patience, acts, preemptions| {
-        impatient_writer::<Loom, Sx<Loom, T>>(name, patience, acts, Some(preemptions))
+        impatient_writer::<Loom, Sx<Loom, Switched<Loom>>>(name, patience, acts, Some(preemptions))
+            .of_lock(name)
     };
-    let mut models = of::<T, SxKind>(name);
+    let mut models = of::<SxKind>(name);
     models.extend([
         model(Patience::Time, &[], 2),
         model(Patience::Cancellation, &[], 1),

@@ -13,20 +13,22 @@ use crate::{NO_END, Place, SECTIONS, caught, caught_without};
 
 const NAME: &str = "freebsd-lockmgr";
 
-/// It is shared at first; waiters do not spin.
+/// It is shared at first.
 fn shared<T: Tuning>(deeds: &'static [Deed], preemptions: usize) -> Model {
-    held_at_first::<Loom, NotAdaptive<T>>(NAME, Operation::Shared, deeds, Some(preemptions))
+    held_at_first::<Loom, T>(NAME, Operation::Shared, deeds, Some(preemptions))
 }
 
 #[test]
 fn lockmgr_sharers_behind_those_that_fail() {
-    /// Nobody counts those that fail after their sleep.
-    struct Ignorant;
-    impl Tuning for Ignorant {
-        const LOCKMGR_SLEEP_FAILERS: SleepFailers = SleepFailers::Ignored;
+    nearlock_core::tuning! {
+        /// Waiters do not spin, and those that fail after their sleep are not counted.
+        struct Ignorant: Tuning {
+            adaptive: bool = false;
+            lockmgr_sleep_failers: SleepFailers = SleepFailers::Ignored;
+        }
     }
     const DEEDS: &[Deed] = &[WriteUnlessSleeping, Read];
-    let (today, bug) = (shared::<Standard>(DEEDS, 2), shared::<Ignorant>(DEEDS, 2));
+    let (today, bug) = (shared::<NotAdaptive>(DEEDS, 2), shared::<Ignorant>(DEEDS, 2));
     caught("lockmgr_sharers_behind_those_that_fail", &today, &bug, NO_END);
 }
 

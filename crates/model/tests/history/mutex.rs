@@ -102,11 +102,12 @@ fn mutex_mark_of_waiters_lost() {
             word.compare_exchange(old, if takes { new & !WAITERS } else { new }, ok, err)
         }
     }
-    /// A hand-over would make good for it.
-    struct SleepsOnly;
-    impl MutexTuning for SleepsOnly {
-        const SPINNING: Spinning = Spinning::Never;
-        const HAND_OVER: bool = false;
+    nearlock_core::tuning! {
+        /// A hand-over would make good for it.
+        struct SleepsOnly: MutexTuning {
+            spinning: Spinning = Spinning::Never;
+            hand_over: bool = false;
+        }
     }
     fn model<K: Kind>() -> Model {
         counting::<Loom, LinuxMutex<Words<K>, SleepsOnly>>("linux-mutex, never handed over", 2, 2, Some(2))

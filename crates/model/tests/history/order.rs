@@ -10,12 +10,12 @@ use nearlock_model::staged::{Queue, Stage, build};
 
 use crate::policy::{NodeOf, node_in};
 
-/// A head that gives up sorting after a few turns, since nobody else is there to release the lock.
-struct Brief;
-
-impl QSpinTuning for Brief {
-    const STEALING: Stealing = Stealing::Once;
-    const HEAD_TURNS: u32 = 4;
+nearlock_core::tuning! {
+    /// A head that gives up sorting after a few turns, since nobody else is there to release the lock.
+    struct Brief: QSpinTuning {
+        stealing: Stealing = Stealing::Once;
+        head_turns: u32 = 4;
+    }
 }
 
 /// A model of `queue`, which nobody joins: its waiters, by their slots, become head in the order `expected`. The

@@ -3,15 +3,16 @@
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use nearlock_core::events::LockEvent::{ChainSleep, ChainWake, MutexAfterSleep, Slowpath};
+use nearlock_core::events::LockEvent::{self, ChainSleep, ChainWake, MutexAfterSleep, Slowpath};
 use nearlock_core::freebsd::lockmgr::Operation;
 use nearlock_core::freebsd::mtx::Mtx;
 use nearlock_core::freebsd::rw::Rw;
 use nearlock_core::freebsd::spin_mtx::SpinMtx;
 use nearlock_core::freebsd::sx::Sx;
-use nearlock_core::freebsd::tuning::{NotAdaptive, PreReadEverywhere, PreReadHardPath, Tuning};
+use nearlock_core::freebsd::tuning::{PreReadEverywhere, PreReadHardPath, Tuning};
 use nearlock_core::platform::{Atomic, Platform};
 use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_core::tuning::Switched;
 use nearlock_model::exclusion::{counting, held_at_first};
 use nearlock_model::lockmgr::{self, Deed};
 use nearlock_model::loom::{Loom, LoomU32};
@@ -22,8 +23,24 @@ use nearlock_model::readers::written_at_first;
 
 use crate::{Place, SECTIONS, STORES, caught, caught_without, holds};
 
-/// Waiters that do not spin, so that they get to the chain.
-type Sleepy<T> = NotAdaptive<T>;
+/// Each model as both forms of the patch have it, once as it is and once with waiters that do not spin, so that they get
+/// to the chain. What must be reached then is `sleep`.
+fn in_both_forms_of(
+    lock: &str,
+    test: &str,
+    models: impl Fn(&str) -> [Model; 2],
+    sleep: &'static [LockEvent],
+) {
+    for form in ["hard-preread", "preread"] {
+        let name = format!("{lock}-{form}");
+        for model in models(lock) {
+            holds(test, &model.of_lock(&name).reaching(&[Slowpath]));
+        }
+        for model in models(lock) {
+            holds(test, &model.of_lock_with(&name, "adaptive", "off").reaching(sleep));
+        }
+    }
+}
 
 /// Does it with either form of the patch: its half, whose waiters alone look, and all of it.
 macro_rules! in_both_forms {
@@ -40,17 +57,8 @@ fn held<L: RawLock>(name: &str, preemptions: usize) -> [Model; 2] {
 
 #[test]
 fn pre_reads_need_no_ordering_in_mtx() {
-    fn of<T: Tuning>() {
-        let test = "pre_reads_need_no_ordering_in_mtx";
-        for model in held::<Mtx<Loom, T>>("freebsd-mtx", 1) {
-            holds(test, &model.reaching(&[Slowpath]));
-        }
-        let sleep = &[ChainSleep, ChainWake, MutexAfterSleep];
-        for model in held::<Mtx<Loom, Sleepy<T>>>("freebsd-mtx", 1) {
-            holds(test, &model.reaching(sleep));
-        }
-    }
-    in_both_forms!(of);
+    let models = |name: &str| held::<Mtx<Loom, Switched<Loom>>>(name, 1);
+    in_both_forms_of("freebsd-mtx", "pre_reads_need_no_ordering_in_mtx", models, &[ChainSleep, ChainWake, MutexAfterSleep]);
 }
 
 #[test]
@@ -75,32 +83,14 @@ fn written<L: RawRwLock>(name: &str) -> [Model; 2] {
 
 #[test]
 fn pre_reads_need_no_ordering_in_rw() {
-    fn of<T: Tuning>() {
-        let test = "pre_reads_need_no_ordering_in_rw";
-        for model in written::<Rw<Loom, T>>("freebsd-rw") {
-            holds(test, &model.reaching(&[Slowpath]));
-        }
-        let sleep = &[ChainSleep, ChainWake];
-        for model in written::<Rw<Loom, Sleepy<T>>>("freebsd-rw") {
-            holds(test, &model.reaching(sleep));
-        }
-    }
-    in_both_forms!(of);
+    let models = |name: &str| written::<Rw<Loom, Switched<Loom>>>(name);
+    in_both_forms_of("freebsd-rw", "pre_reads_need_no_ordering_in_rw", models, &[ChainSleep, ChainWake]);
 }
 
 #[test]
 fn pre_reads_need_no_ordering_in_sx() {
-    fn of<T: Tuning>() {
-        let test = "pre_reads_need_no_ordering_in_sx";
-        for model in written::<Sx<Loom, T>>("freebsd-sx") {
-            holds(test, &model.reaching(&[Slowpath]));
-        }
-        let sleep = &[ChainSleep, ChainWake];
-        for model in written::<Sx<Loom, Sleepy<T>>>("freebsd-sx") {
-            holds(test, &model.reaching(sleep));
-        }
-    }
-    in_both_forms!(of);
+    let models = |name: &str| written::<Sx<Loom, Switched<Loom>>>(name);
+    in_both_forms_of("freebsd-sx", "pre_reads_need_no_ordering_in_sx", models, &[ChainSleep, ChainWake]);
 }
 
 #[test]
@@ -123,7 +113,8 @@ fn pre_reads_need_no_ordering_in_lockmgr() {
 fn pre_read_and_an_exchange_without_acquire() {
     let place = Place { file: "freebsd/mtx.rs", function: "take", operation: "exchange" };
     let test = "pre_read_and_an_exchange_without_acquire";
-    let [model, _] = held::<Mtx<Loom, Sleepy<PreReadEverywhere>>>("freebsd-mtx", 1);
+    let [model, _] = held::<Mtx<Loom, Switched<Loom>>>("freebsd-mtx", 1);
+    let model = model.of_lock_with("freebsd-mtx-preread", "adaptive", "off");
     caught_without(test, Half::Acquire, place, &model, SECTIONS);
 }
 

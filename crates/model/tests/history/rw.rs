@@ -46,10 +46,11 @@ fn comes_again<T: Tuning>() -> Model {
 
 #[test]
 fn rw_spinning_writer_is_forgotten() {
-    /// The last reader takes the mark of the writer off.
-    struct Forgets;
-    impl Tuning for Forgets {
-        const SPINNER_BIT: SpinnerBit = SpinnerBit::Cleared;
+    nearlock_core::tuning! {
+        /// The last reader takes the mark of the writer off.
+        struct Forgets: Tuning {
+            spinner_bit: SpinnerBit = SpinnerBit::Cleared;
+        }
     }
     let how = "a reader comes in ahead of the writer that spins";
     caught("rw_spinning_writer_is_forgotten", &comes_again::<Standard>(), &comes_again::<Forgets>(), how);

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{self, AcqRel, Relaxed, Release};
+use std::sync::atomic::Ordering::{self, Relaxed, Release};
 
 use nearlock_core::linux::osq::Osq;
 use nearlock_core::linux::rwsem::{NoSpin, Rwsem, RwsemTuning};
-use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd, SingleWaker, WriterSpin, XaddTuning};
-use nearlock_core::platform::{Atomic, AtomicInt, Platform};
+use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd, SingleWaker};
+use nearlock_core::platform::{Atomic, AtomicInt};
 use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTryLock};
 use nearlock_core::waiter::{GaveUp, Limit};
 use nearlock_model::engine::{Engine, Thread};
@@ -32,32 +32,29 @@ const BOTH: &[&[Act]] = &[&[Write], &[Read]];
 
 #[test]
 fn rwsem_xadd_wake_up_left_to_nobody() {
-    /// A flag says that a wake-up is pending, and a release that sees it returns.
+    /// A flag says that a wake-up is pending, and a release that sees it returns: what it leaves is lost.
     struct Flag;
-    impl XaddTuning for Flag {
-        const TRY_PRE_READ: bool = SingleWaker::TRY_PRE_READ;
-        const WAKE_PRE_READ: bool = SingleWaker::WAKE_PRE_READ;
-        const WRITER_SPIN: WriterSpin = SingleWaker::WRITER_SPIN;
-        type Spinners = <SingleWaker as XaddTuning>::Spinners;
-        fn wake_alone<P: Platform>(waking: &P::U32, wake: impl Fn()) {
-            // Ordering: AcqRel, and Release below: no ordering is what it lacks.
-            if waking.swap(1, AcqRel) == 0 {
-                wake();
-                waking.store(0, Release);
+    impl Kind for Flag {
+        fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {
+            // The waker's last step, by which it would see that another release has come.
+            if (old, new, ok) == (1, 0, Relaxed) {
+                word.store(0, Release);
+                return Ok(1);
             }
+            word.compare_exchange(old, new, ok, err)
         }
     }
-    fn model<T: XaddTuning>() -> Model {
-        written::<RwsemXadd<Loom, T>>("rwsem-xadd-single-waker", WRITERS, 2)
+    fn model<K: Kind>() -> Model {
+        written::<RwsemXadd<Words<K>, SingleWaker>>("rwsem-xadd-single-waker", WRITERS, 2)
     }
-    caught("rwsem_xadd_wake_up_left_to_nobody", &model::<SingleWaker>(), &model::<Flag>(), NO_END);
+    caught("rwsem_xadd_wake_up_left_to_nobody", &model::<Same>(), &model::<Flag>(), NO_END);
 }
 
-const XADD_TUNING: &str = "linux/rwsem_xadd/tuning.rs";
+const XADD: &str = "linux/rwsem_xadd.rs";
 
 #[test]
 fn rwsem_xadd_waker_that_stores() {
-    let place = Place { file: XADD_TUNING, function: "wake_alone", operation: "swap" };
+    let place = Place { file: XADD, function: "wake_alone", operation: "swap" };
     let model = written::<RwsemXadd<Loom, SingleWaker>>("rwsem-xadd-single-waker", BOTH, 2);
     caught_without("rwsem_xadd_waker_that_stores", Half::Acquire, place, &model, NO_END);
 }
@@ -123,12 +120,13 @@ fn rwsem_reader_that_queues_without_acquire() {
     caught_without("rwsem_reader_that_queues_without_acquire", Half::Acquire, place, &model, SECTIONS);
 }
 
-/// A semaphore whose writers insist at their first failed attempt.
-struct Insists;
-impl RwsemTuning for Insists {
-    const WRITER_SPIN: bool = false;
-    const HANDOFF_SPIN: bool = false;
-    const HANDOFF_NS: Option<u64> = Some(0);
+nearlock_core::tuning! {
+    /// A semaphore whose writers insist at their first failed attempt.
+    struct Insists: RwsemTuning {
+        writer_spin: bool = false;
+        handoff_spin: bool = false;
+        handoff_ns: Option<u64> = Some(0);
+    }
 }
 
 /// It is read when a writer comes that insists, and then gives up; and `readers` more.
@@ -229,11 +227,12 @@ fn rwsem_first_that_gives_up_wakes_nobody() {
 
 #[test]
 fn rwsem_wake_up_left_to_a_spinner() {
-    /// Those who insist, and spin before.
-    struct SpinsAndInsists;
-    impl RwsemTuning for SpinsAndInsists {
-        const HANDOFF_SPIN: bool = false;
-        const HANDOFF_NS: Option<u64> = Some(0);
+    nearlock_core::tuning! {
+        /// Those who insist, and spin before.
+        struct SpinsAndInsists: RwsemTuning {
+            handoff_spin: bool = false;
+            handoff_ns: Option<u64> = Some(0);
+        }
     }
     type Lock = Rwsem<Loom, SpinsAndInsists>;
     /// The beginning of one (`repr(C)`).

@@ -41,9 +41,10 @@ fn starves(
 
 #[test]
 fn qspinlock_unbounded_pending_wait() {
-    struct Unbounded;
-    impl QSpinTuning for Unbounded {
-        const PENDING_TURNS_MAX: u32 = u32::MAX;
+    nearlock_core::tuning! {
+        struct Unbounded: QSpinTuning {
+            pending_turns_max: u32 = u32::MAX;
+        }
     }
     /// Whenever the waiter looks, somebody is about to take the lock as the pending waiter: another one each time.
     fn about_to_take() -> impl Fn(Seen) -> bool {

@@ -17,10 +17,11 @@ use crate::{NO_END, caught};
 
 #[test]
 fn sx_reader_behind_a_writer_that_gave_up() {
-    /// The last reader believes the bit of writers without a look at their queue.
-    struct Kernel;
-    impl Tuning for Kernel {
-        const SX_STALE_BITS: StaleBits = StaleBits::SeenByWriters;
+    nearlock_core::tuning! {
+        /// The last reader believes the bit of writers without a look at their queue.
+        struct Kernel: Tuning {
+            sx_stale_bits: StaleBits = StaleBits::SeenByWriters;
+        }
     }
     fn model<T: Tuning>() -> Model {
         impatient_writer::<Loom, Sx<Loom, T>>("freebsd-sx", Patience::Time, &[&[Act::Read]], Some(2))
@@ -50,10 +51,11 @@ fn may_spin<T: Tuning>() -> Model {
 
 #[test]
 fn sx_spinning_the_wrong_way_round() {
-    /// Waiters spin if they should not.
-    struct Inverted;
-    impl Tuning for Inverted {
-        const ADAPTIVE: bool = !Standard::ADAPTIVE;
+    nearlock_core::tuning! {
+        /// Waiters spin if they should not.
+        struct Inverted: Tuning {
+            adaptive: bool = false;
+        }
     }
     let how = "it sleeps though the holder runs";
     caught("sx_spinning_the_wrong_way_round", &may_spin::<Standard>(), &may_spin::<Inverted>(), how);

@@ -65,7 +65,7 @@ fn alone_it_knows_no_bucket() {
 fn looks<T: ParkingLotTuning>() -> Vec<u32> {
     let mutex = ParkingLotMutex::<OneThread, T>::held();
     PAUSES.take();
-    for _ in 1..T::ROUNDS {
+    for _ in 1..T::rounds() {
         meanwhile(|| assert_eq!(mutex.bits(), LOCKED));
     }
     meanwhile(|| mutex.release());
@@ -86,7 +86,7 @@ fn after_the_rounds<T: ParkingLotTuning>(
     sleeping: impl FnOnce(&'static ParkingLotMutex<OneThread, T>) + 'static,
 ) -> u32 {
     let mutex = ParkingLotMutex::<OneThread, T>::held();
-    for _ in 0..T::ROUNDS {
+    for _ in 0..T::rounds() {
         meanwhile(|| assert_eq!(mutex.bits(), LOCKED));
     }
     meanwhile(move || sleeping(mutex));

@@ -28,7 +28,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
             let mut spinning = Spinning::default();
             loop {
                 // The others do not go by it.
-                let seen = if T::CAS_VALUE == CasValue::Found { self.word.load(Relaxed) } else { FREE };
+                let seen = if T::cas_value() == CasValue::Found { self.word.load(Relaxed) } else { FREE };
                 match self.attempt(me, seen) {
                     Ok(()) => return Ok(()),
                     // It has failed for no reason.
@@ -63,7 +63,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),
             }
-            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+            if T::waiter_cas_fail() == WaiterCasFail::Restart {
                 return chain.restart();
             }
         }

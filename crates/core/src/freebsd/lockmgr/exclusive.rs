@@ -22,7 +22,7 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     /// The first attempt.
     #[inline(always)]
     pub(super) fn own_fast(&self, me: ThreadId) -> Result<(), u64> {
-        if T::CAS_VALUE != CasValue::Found {
+        if T::cas_value() != CasValue::Found {
             // Until 2017 it was the loop's, after a look whether the caller holds it.
             let seen = self.word.load(Relaxed);
             if holder_of(seen) == Holder::Thread(me) {
@@ -35,9 +35,9 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     /// One attempt of a thread that has `seen` the word; what it is if that fails. With [`CasValue::Found`] that may be free.
     #[inline(always)]
     pub(super) fn attempt(&self, me: ThreadId, seen: u64) -> Result<(), u64> {
-        let seen = match T::CAS_VALUE {
+        let seen = match T::cas_value() {
             CasValue::Found => seen,
-            CasValue::Reread | CasValue::Kept if T::HARD_PRE_READ => self.word.load(Relaxed),
+            CasValue::Reread | CasValue::Kept if T::hard_pre_read() => self.word.load(Relaxed),
             // Whatever it is.
             CasValue::Reread | CasValue::Kept => FREE,
         };
@@ -160,7 +160,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 }
             };
             seen = self.word.after_failure::<T>(found);
-            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+            if T::waiter_cas_fail() == WaiterCasFail::Restart {
                 chain.restart();
                 return Ok(Some(seen));
             }

@@ -142,7 +142,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),
             }
-            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+            if T::waiter_cas_fail() == WaiterCasFail::Restart {
                 chain.restart();
                 return Ok(seen);
             }
@@ -178,7 +178,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
             let mut seen = self.word.load(Relaxed);
             loop {
                 let sleep_failers = self.sleep_failers.load(Relaxed);
-                if T::LOCKMGR_SLEEP_FAILERS == SleepFailers::Forgotten {
+                if T::lockmgr_sleep_failers() == SleepFailers::Forgotten {
                     self.sleep_failers.store(0, Relaxed);
                 }
                 match self.drop_sharer(seen) {
@@ -192,7 +192,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
                     Ok(()) => return Self::wake(&wakes, chain),
                     Err(found) => seen = self.word.after_failure::<T>(found),
                 }
-                if T::LOCKMGR_SLEEP_FAILERS != SleepFailers::Forgotten {
+                if T::lockmgr_sleep_failers() != SleepFailers::Forgotten {
                     self.sleep_failers.store(sleep_failers, Relaxed);
                 }
             }

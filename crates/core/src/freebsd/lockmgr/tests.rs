@@ -4,7 +4,7 @@ use std::boxed::Box;
 use super::*;
 use crate::events::LockEvent;
 use crate::freebsd::recursion::Recursion;
-use crate::freebsd::tuning::{Current, NotAdaptive};
+use crate::freebsd::tuning::NotAdaptive;
 use crate::native::Native;
 use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::testing::{OTHER, OneThread, THIRD, acting, events_of, me, mistake, set_owner_state};
@@ -74,7 +74,7 @@ macro_rules! in_all_forms {
             $(#[test]
             fn $test() {
                 each_preset!(super::$test);
-                super::$test::<NotAdaptive<Current>>();
+                super::$test::<NotAdaptive>();
             })*
         }
     };

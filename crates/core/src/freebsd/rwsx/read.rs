@@ -41,7 +41,7 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     /// What the last reader leaves of SPINNER.
     fn spinner_left(seen: u64) -> u64 {
-        match T::SPINNER_BIT {
+        match T::spinner_bit() {
             SpinnerBit::Cleared => FREE,
             SpinnerBit::Kept => seen & SPINNER,
         }
@@ -132,7 +132,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),
             }
-            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+            if T::waiter_cas_fail() == WaiterCasFail::Restart {
                 chain.restart();
                 return Ok(seen);
             }

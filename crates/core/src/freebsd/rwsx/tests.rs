@@ -61,7 +61,7 @@ fn sleeps() -> u64 {
 
 /// What is left of SPINNER when the last reader leaves.
 fn spinner_left<T: Tuning>() -> u64 {
-    if T::SPINNER_BIT == SpinnerBit::Kept { SPINNER } else { 0 }
+    if T::spinner_bit() == SpinnerBit::Kept { SPINNER } else { 0 }
 }
 
 /// Whether writers that spin say so.

@@ -75,7 +75,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     ) -> Result<(), GaveUp> {
         P::count(LockEvent::Slowpath);
         P::in_slow_path(|| {
-            let mut seen = match T::CAS_VALUE {
+            let mut seen = match T::cas_value() {
                 CasValue::Found if found != FREE => found,
                 // It has failed for no reason, or is not to be gone by.
                 _ => self.word.load(Relaxed),
@@ -106,9 +106,9 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     /// One attempt of a waiter, who has `seen` the word; what it is if that fails.
     fn attempt(&self, me: ThreadId, seen: u64) -> Result<(), u64> {
-        let seen = match T::CAS_VALUE {
+        let seen = match T::cas_value() {
             CasValue::Found => seen,
-            CasValue::Reread | CasValue::Kept if T::HARD_PRE_READ => self.word.load(Relaxed),
+            CasValue::Reread | CasValue::Kept if T::hard_pre_read() => self.word.load(Relaxed),
             // Whatever it is.
             CasValue::Reread | CasValue::Kept => FREE,
         };
@@ -191,7 +191,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 }
             };
             seen = self.word.after_failure::<T>(found);
-            if T::WAITER_CAS_FAIL == WaiterCasFail::Restart {
+            if T::waiter_cas_fail() == WaiterCasFail::Restart {
                 chain.restart();
                 return Ok(Some(seen));
             }
@@ -232,7 +232,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         let chain = Locked::<P>::of(self);
         // Nobody else writes the word: waiter bits change under the chain's lock.
         let (queue, left) = Self::next_queue(self.word.load(Relaxed), &chain, |_| true);
-        match T::RELEASE_ORDER {
+        match T::release_order() {
             ReleaseOrder::FreeFirst => {
                 // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
                 self.word.store(left, Release);

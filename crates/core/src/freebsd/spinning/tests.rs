@@ -15,7 +15,7 @@ fn spun_for_two<T: Tuning>(second: OwnerState) -> (Result<u32, Stop>, Vec<u32>) 
     let mut spinning = Spinning::default();
     let seen = spinning.follow::<OneThread, T, u32>(word, OTHER, ThreadId::new);
     assert!(others_are_done());
-    let paused = if T::BACKOFF == Backoff::None { 0 } else { spinning.delay.total() };
+    let paused = if T::backoff() == Backoff::None { 0 } else { spinning.delay.total() };
     assert_eq!(u64::from(spinning.spin.since_clock), paused, "what a budget of time goes by");
     set_owner_state(THIRD, OwnerState::Running);
     (seen, PAUSES.take())

@@ -11,11 +11,11 @@ use crate::schedule::OwnerState;
 use crate::testing::{NOW_NS, OTHER, OneThread, acting, meanwhile, others_are_done, set_owner_state};
 use crate::waiter::Cancellation;
 
-/// The kernel's last reader.
-struct Kernel;
-
-impl Tuning for Kernel {
-    const SX_STALE_BITS: StaleBits = StaleBits::SeenByWriters;
+crate::tuning! {
+    /// The kernel's last reader.
+    struct Kernel: Tuning {
+        sx_stale_bits: StaleBits = StaleBits::SeenByWriters;
+    }
 }
 
 /// Whether a reader sleeps on that waits behind a writer which has given up, when the last reader leaves; and the bits

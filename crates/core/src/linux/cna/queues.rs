@@ -21,7 +21,6 @@ use crate::platform::{
     Atomic, Clock, LocalNodes, NUMA_NODES_MAX, Park, Platform, Priority, Random, Settings, Topology, ZeroNode,
 };
 use crate::settings::Setting;
-use crate::tuning::Standard;
 
 /// A queue node of CNA. `S` is what the version in question keeps beside the place of the waiter.
 pub type Node<P, S> = qspinlock::Node<P, CnaPart<P, S>>;
@@ -29,21 +28,21 @@ pub type Node<P, S> = qspinlock::Node<P, CnaPart<P, S>>;
 /// The NUMA node of an urgent waiter: none, so that it is never far.
 pub const PRIORITY_NODE: u32 = NUMA_NODES_MAX;
 
-/// The switches of CNA that are fixed at compile time.
-pub trait CnaTuning: Send + Sync + 'static {
+switches! {
+    /// The switches of CNA that are fixed at compile time.
+    pub trait CnaTuning;
+    SWITCHES from 26;
+
     /// While there is no secondary queue, begin one only now and then: at low contention, sorting costs
     /// more than it brings. How often: [`Setting::CnaShuffleReduction`] or [`Setting::CnaV13ShuffleReduction`].
-    const SHUFFLE_REDUCTION: bool = true;
+    fn shuffle_reduction("reduction") -> bool as flag = true;
 }
 
-impl CnaTuning for Standard {}
-
-/// Sorts at every acquisition: the patch series without its last patch.
-#[derive(Debug)]
-pub struct NoShuffleReduction;
-
-impl CnaTuning for NoShuffleReduction {
-    const SHUFFLE_REDUCTION: bool = false;
+crate::tuning! {
+    /// Sorts at every acquisition: the patch series without its last patch.
+    pub struct NoShuffleReduction: CnaTuning {
+        shuffle_reduction: bool = false;
+    }
 }
 
 /// What CNA keeps in a queue node.
@@ -106,7 +105,7 @@ pub(in crate::linux) fn leave_unsorted<P: Random + Settings, S, T: CnaTuning>(
     node: &Node<P, S>,
     bits: Setting,
 ) -> bool {
-    if !T::SHUFFLE_REDUCTION || node.granted.load(Relaxed) > 1 {
+    if !T::shuffle_reduction() || node.granted.load(Relaxed) > 1 {
         return false;
     }
     let mask = 1u32.checked_shl(P::setting(bits) as u32).map_or(u32::MAX, |one| one - 1);

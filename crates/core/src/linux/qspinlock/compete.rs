@@ -37,81 +37,76 @@ const SLEEPING: u32 = 3;
 
 const _: () = assert!(SLEEPING & LOCKED == LOCKED && SLEEPING & LOCKED_MASK == SLEEPING);
 
-/// Whether newcomers may take a free lock ahead of the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stealing {
-    /// Never: first come, first served.
-    Off,
-    /// By one attempt, when they arrive. (Linux 4.4.)
-    Once,
-    /// By further attempts, as long as there is a queue whose head does not look. (Linux 4.15.)
-    Hybrid,
+words! {
+    /// Whether newcomers may take a free lock ahead of the queue.
+    pub enum Stealing {
+        /// Never: first come, first served.
+        Off "off",
+        /// By one attempt, when they arrive. (Linux 4.4.)
+        Once "once",
+        /// By further attempts, as long as there is a queue whose head does not look. (Linux 4.15.)
+        Hybrid "hybrid",
+    }
 }
 
-/// Newcomers steal by one attempt; nobody sleeps.
-#[derive(Debug)]
-pub struct StealOnce;
-
-impl QSpinTuning for StealOnce {
-    const STEALING: Stealing = Stealing::Once;
+crate::tuning! {
+    /// Newcomers steal by one attempt; nobody sleeps.
+    pub struct StealOnce: QSpinTuning {
+        stealing: Stealing = Stealing::Once;
+    }
 }
 
-/// Newcomers steal for as long as the head does not look; nobody sleeps.
-#[derive(Debug)]
-pub struct StealHybrid;
-
-impl QSpinTuning for StealHybrid {
-    const STEALING: Stealing = Stealing::Hybrid;
+crate::tuning! {
+    /// Newcomers steal for as long as the head does not look; nobody sleeps.
+    pub struct StealHybrid: QSpinTuning {
+        stealing: Stealing = Stealing::Hybrid;
+    }
 }
 
-/// Waiters and the head sleep; nobody steals.
-#[derive(Debug)]
-pub struct ParkOnly;
-
-impl QSpinTuning for ParkOnly {
-    const PARK_TURNS: Option<u32> = Preemptible::PARK_TURNS;
-    const PARK_HEAD: bool = true;
+crate::tuning! {
+    /// Waiters and the head sleep; nobody steals.
+    pub struct ParkOnly: QSpinTuning {
+        park_turns: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
+        park_head: bool = true;
+    }
 }
 
-/// Recommended for programs that may have more threads than processors: newcomers steal, waiters and the head
-/// sleep.
-#[derive(Debug)]
-pub struct Preemptible;
-
-impl QSpinTuning for Preemptible {
-    const STEALING: Stealing = Stealing::Hybrid;
-    const PARK_TURNS: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
-    const PARK_HEAD: bool = true;
+crate::tuning! {
+    /// Recommended for programs that may have more threads than processors: newcomers steal, waiters and the head
+    /// sleep.
+    pub struct Preemptible: QSpinTuning {
+        stealing: Stealing = Stealing::Hybrid;
+        park_turns: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
+        park_head: bool = true;
+    }
 }
 
-/// As [`Preemptible`], but a waiter sleeps only after its own turns of looking.
-#[derive(Debug)]
-pub struct WaitLate;
-
-impl QSpinTuning for WaitLate {
-    const STEALING: Stealing = Preemptible::STEALING;
-    const PARK_TURNS: Option<u32> = Preemptible::PARK_TURNS;
-    const WAIT_EARLY: bool = false;
-    const PARK_HEAD: bool = Preemptible::PARK_HEAD;
+crate::tuning! {
+    /// As [`Preemptible`], but a waiter sleeps only after its own turns of looking.
+    pub struct WaitLate: QSpinTuning {
+        stealing: Stealing = Stealing::Hybrid;
+        park_turns: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
+        wait_early: bool = false;
+        park_head: bool = true;
+    }
 }
 
-/// As [`Preemptible`], but the head never sleeps, so that an unlock is a byte store.
-#[derive(Debug)]
-pub struct WakefulHead;
-
-impl QSpinTuning for WakefulHead {
-    const STEALING: Stealing = Preemptible::STEALING;
-    const PARK_TURNS: Option<u32> = Preemptible::PARK_TURNS;
+crate::tuning! {
+    /// As [`Preemptible`], but the head never sleeps, so that an unlock is a byte store.
+    pub struct WakefulHead: QSpinTuning {
+        stealing: Stealing = Stealing::Hybrid;
+        park_turns: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
+    }
 }
 
 impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
     /// A newcomer tries to take the lock ahead of the queue.
     pub(super) fn steal(&self) -> bool {
-        match T::STEALING {
+        match T::stealing() {
             Stealing::Off => false,
             Stealing::Once => self.try_take_over(LOCKED_MASK | PENDING),
             Stealing::Hybrid => {
-                for turn in 0..T::STEAL_TURNS_MAX {
+                for turn in 0..T::steal_turns_max() {
                     if self.try_take_over(LOCKED_MASK | PENDING) {
                         return true;
                     }
@@ -135,11 +130,11 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             if let Some(word) = self.take_as_head() {
                 return word;
             }
-            if stretch < T::HEAD_STRETCHES_MAX {
+            if stretch < T::head_stretches_max() {
                 self.word.fetch_and(!PENDING, Relaxed);
             }
-            if !T::PARK_HEAD {
-                P::cpu_relax(stretch.saturating_mul(T::HEAD_TURNS));
+            if !T::park_head() {
+                P::cpu_relax(stretch.saturating_mul(T::head_turns()));
             } else if let Some(word) = self.park_head() {
                 return word;
             }
@@ -149,7 +144,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
 
     /// Looks for a stretch, and takes the lock if it becomes free. Returns the word then.
     fn take_as_head(&self) -> Option<u32> {
-        let mut val = P::wait_until_bounded(&self.word, Relaxed, T::HEAD_TURNS, |v| v & LOCKED_MASK == 0);
+        let mut val = P::wait_until_bounded(&self.word, Relaxed, T::head_turns(), |v| v & LOCKED_MASK == 0);
         while val & LOCKED_MASK == 0 {
             let taken = val & !PENDING | LOCKED;
             // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! granted
-//!    0 -> 2      the waiter sleeps (only with `QSpinTuning::PARK_TURNS`)   `sleep_until_granted`
+//!    0 -> 2      the waiter sleeps (only with `QSpinTuning::park_turns`)   `sleep_until_granted`
 //!    0 -> value  the waiter is the head                                    `grant`
 //!    2 -> value  the same, and it is woken                                 `grant`
 //! ```
@@ -143,7 +143,7 @@ unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
 #[inline(always)]
 pub fn grant<P: Park, T: QSpinTuning>(granted: &P::U32, value: u32) {
     let address = ptr::from_ref(granted);
-    if T::PARK_TURNS.is_none() {
+    if T::park_turns().is_none() {
         // Ordering: Release, pairs with the Acquire in `wait_granted`: what the head has seen and made of the
         // queue is visible to the next head.
         granted.store(value, Release);
@@ -164,7 +164,7 @@ pub(super) unsafe fn wait_granted<P: Park, Part, T: QSpinTuning>(
     node: &Node<P, Part>,
     predecessor: *const Node<P, Part>,
 ) {
-    match T::PARK_TURNS {
+    match T::park_turns() {
         None => {
             // Ordering: Acquire, pairs with the Release in `grant`: we see the queue as the last head did.
             P::wait_until(&node.granted, Acquire, |granted| granted != 0);
@@ -194,7 +194,7 @@ pub(super) unsafe fn looks_granted<P: Park, Part, T: QSpinTuning>(
         left -= stretch;
         // A hint: the predecessor may have left, and its node be in another queue.
         // SAFETY: nodes live as long as the platform.
-        if T::WAIT_EARLY && unsafe { &(*predecessor).granted }.load(Relaxed) == HALTED {
+        if T::wait_early() && unsafe { &(*predecessor).granted }.load(Relaxed) == HALTED {
             P::count(LockEvent::WaitEarly);
             return false;
         }

@@ -211,10 +211,11 @@ fn a_waiter_sleeps_early_if_its_predecessor_does() {
     predecessor.granted.store(ASLEEP, Relaxed);
     assert!(!looks());
     assert_eq!(events_of(LockEvent::WaitEarly), early + 1);
-    /// With this one switch off.
-    struct Steadfast;
-    impl QSpinTuning for Steadfast {
-        const WAIT_EARLY: bool = false;
+    crate::tuning! {
+        /// With this one switch off.
+        struct Steadfast: QSpinTuning {
+            wait_early: bool = false;
+        }
     }
     // SAFETY: as above.
     assert!(!unsafe { queue::looks_granted::<OneThread, (), Steadfast>(&node, &predecessor, 1000) });

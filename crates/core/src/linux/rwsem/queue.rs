@@ -63,7 +63,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     pub(super) fn lock_shared_slow(&self, count: u64, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::in_slow_path(|| {
             let mut spin = Spin::default();
-            if T::READER_SPIN && self.may_spin(&mut spin) {
+            if T::reader_spin() && self.may_spin(&mut spin) {
                 // Relaxed: nothing is published.
                 self.count.fetch_sub(READER, Relaxed);
                 if self.spin(P::thread_id(), spin, limit, || self.try_shared_ahead_of_queue()) {
@@ -77,7 +77,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             // Readers that come one after the other must not keep it from a writer that sleeps.
             let is_alone = count & READERS == READER;
             let goes_on = !is_alone && self.owner() == Owner::Readers;
-            if T::READER_STEAL && count & (WRITER | HANDOFF) == 0 && !goes_on {
+            if T::reader_steal() && count & (WRITER | HANDOFF) == 0 && !goes_on {
                 self.note_readers();
                 P::count(LockEvent::RwsemRlockSteal);
                 if is_alone && count & WAITERS != 0 {
@@ -155,7 +155,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         P::in_slow_path(|| {
             let (writer, mut spin) = (P::thread_id(), Spin::default());
-            if T::WRITER_SPIN {
+            if T::writer_spin() {
                 if !self.may_spin(&mut spin) {
                     P::count(LockEvent::RwsemOptNospin);
                 } else if self.spin(writer, spin, limit, || self.try_ahead_of_queue(writer)) {
@@ -195,7 +195,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                         wakes.make();
                         return Err(why);
                     }
-                    Attempt::FailedMarked if T::HANDOFF_SPIN && self.owner_goes(&mut spin, limit) => {}
+                    Attempt::FailedMarked if T::handoff_spin() && self.owner_goes(&mut spin, limit) => {}
                     Attempt::Failed | Attempt::FailedMarked => {
                         P::count(LockEvent::RwsemSleepWriter);
                         // Whatever ends the rest: the next attempt comes first.
@@ -277,18 +277,18 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     fn prepare(&self, me: &Waiter<P>, note: u32) {
         let urgent = if P::is_priority() { URGENT } else { 0 };
         me.note.store(note | urgent, Relaxed);
-        if let Some(handoff_ns) = T::HANDOFF_NS {
+        if let Some(handoff_ns) = T::handoff_ns() {
             me.mark.store(P::now_ns().saturating_add(handoff_ns), Relaxed);
         }
     }
 
     /// Whether this waiter has waited for so long that the first one should not be overtaken any more.
     fn is_overdue(waiter: &Waiter<P>) -> bool {
-        T::HANDOFF_NS.is_some() && P::now_ns() >= waiter.mark.load(Relaxed)
+        T::handoff_ns().is_some() && P::now_ns() >= waiter.mark.load(Relaxed)
     }
 
     fn may_insist(me: &Waiter<P>) -> bool {
-        T::HANDOFF_NS.is_some() && (me.note.load(Relaxed) & URGENT != 0 || Self::is_overdue(me))
+        T::handoff_ns().is_some() && (me.note.load(Relaxed) & URGENT != 0 || Self::is_overdue(me))
     }
 
     /// Invariant 1, of a count that was there while somebody queued.
@@ -400,7 +400,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     fn choose_readers(&self) -> (u64, Chosen<P>) {
         let (mut readers, mut chosen) = (0, Chosen::NOBODY);
         let mut at = self.list.first();
-        while !at.is_null() && readers < T::WAKE_READERS_MAX {
+        while !at.is_null() && readers < T::wake_readers_max() {
             // SAFETY: in the list, so alive, and under its lock; taken out, they stay until they are granted.
             unsafe {
                 let (next, note) = (self.list.after(at), (*at).note.load(Relaxed));
@@ -410,7 +410,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                     chosen.push(at);
                     P::count(LockEvent::RwsemWakeReader);
                     readers += 1;
-                } else if !T::READERS_PAST_WRITERS {
+                } else if !T::readers_past_writers() {
                     break;
                 }
                 at = next;

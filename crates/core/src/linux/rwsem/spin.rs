@@ -51,7 +51,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             && match Owner::of(self.owner.load(Relaxed)) {
                 Owner::Writer(owner) => P::owner_state(owner) != OwnerState::Asleep,
                 Owner::NotForSpinners => false,
-                Owner::Readers => T::READER_OWNED_SPIN.is_some(),
+                Owner::Readers => T::reader_owned_spin(),
                 Owner::Nobody => true,
             }
     }
@@ -120,9 +120,11 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
 
     /// Until when to spin for readers, if at all.
     pub(super) fn reader_spin_until_ns(&self) -> Option<u64> {
-        let spin = T::READER_OWNED_SPIN?;
-        let readers = (self.count.load(Relaxed) / READER).min(spin.readers_max);
-        let spin_ns = readers.saturating_mul(spin.each_ns).saturating_add(spin.base_ns);
+        if !T::reader_owned_spin() {
+            return None;
+        }
+        let readers = (self.count.load(Relaxed) / READER).min(T::reader_spin_readers());
+        let spin_ns = readers.saturating_mul(T::reader_spin_each_ns()).saturating_add(T::reader_spin_base_ns());
         Some(P::now_ns().saturating_add(spin_ns))
     }
 

@@ -269,10 +269,12 @@ fn nobody_spins_for_readers_that_stay() {
 
 #[test]
 fn spinning_for_readers_may_have_no_end() {
-    struct Endless;
-    impl RwsemTuning for Endless {
-        const READER_OWNED_SPIN: Option<ReaderSpin> =
-            Some(ReaderSpin { base_ns: u64::MAX, each_ns: u64::MAX, readers_max: u64::MAX });
+    crate::tuning! {
+        struct Endless: RwsemTuning {
+            reader_spin_base_ns: u64 = u64::MAX;
+            reader_spin_each_ns: u64 = u64::MAX;
+            reader_spin_readers: u64 = u64::MAX;
+        }
     }
     let lock = Lock::<Endless>::new();
     lock.count.store(3 * READER, Relaxed);
@@ -431,10 +433,11 @@ fn a_spinner_heeds_its_limit() {
 /// A writer whom nobody may overtake spins, sleeps when it has spun for long, and spins again when it has slept.
 #[test]
 fn each_spell_of_spinning_has_its_own_budget() {
-    struct InsistsAtOnce;
-    impl RwsemTuning for InsistsAtOnce {
-        const WRITER_SPIN: bool = false;
-        const HANDOFF_NS: Option<u64> = Some(0);
+    crate::tuning! {
+        struct InsistsAtOnce: RwsemTuning {
+            writer_spin: bool = false;
+            handoff_ns: Option<u64> = Some(0);
+        }
     }
     let lock = leaked(Lock::<InsistsAtOnce>::new());
     // SAFETY: the other thread releases what it has.

@@ -1,91 +1,78 @@
 //! The steps of the semaphore's history, as switches.
 
-use crate::tuning::Standard;
 
-/// How long a writer spins for readers, as they say nothing of when they will be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReaderSpin {
-    /// In ns, for any.
-    pub base_ns: u64,
-    /// In ns, for each reader more.
-    pub each_ns: u64,
-    /// How many readers count, at most.
-    pub readers_max: u64,
-}
+switches! {
+    /// The switches of [`Rwsem`](super::Rwsem).
+    pub trait RwsemTuning;
+    SWITCHES from 56;
 
-/// The switches of [`Rwsem`](super::Rwsem).
-pub trait RwsemTuning: Send + Sync + 'static {
     /// Whether writers spin before they queue, one at a time.
-    const WRITER_SPIN: bool = true;
-    /// How long they do so for readers; `None`: not at all. When the time is over, nobody does until the readers have
-    /// gone. Source: 10 us, half a us for each reader, and 25 us at most (Linux 5.3).
-    const READER_OWNED_SPIN: Option<ReaderSpin> =
-        Some(ReaderSpin { base_ns: 10_000, each_ns: 500, readers_max: 30 });
+    fn writer_spin("writer-spin") -> bool as flag = true;
+    /// Whether they do so for readers too, for as long as the next three say. When the time is over, nobody does until the
+    /// readers have gone.
+    fn reader_owned_spin("reader-owned-spin") -> bool as flag = true;
+    /// How long for any readers, in ns. Source: 10 us (Linux 5.3).
+    fn reader_spin_base_ns("reader-spin-base-ns") -> u64 as number(0, 1 << 30) = 10_000;
+    /// How much longer for each reader, in ns. Source: half a us (Linux 5.3).
+    fn reader_spin_each_ns("reader-spin-each-ns") -> u64 as number(0, 1 << 20) = 500;
+    /// How many readers count for that, at most. Source: 25 us in all (Linux 5.3).
+    fn reader_spin_readers("reader-spin-readers") -> u64 as number(0, 1 << 20) = 30;
     /// Whether readers spin for a writer too (Linux 5.3 to 5.10). It splits groups of readers that could go together.
-    const READER_SPIN: bool = false;
+    fn reader_spin("reader-spin") -> bool as flag = false;
     /// Whether a reader that finds sleepers, but nobody who writes, goes ahead of them (Linux 5.10), unless
     /// other readers have it already.
-    const READER_STEAL: bool = true;
+    fn reader_steal("reader-steal") -> bool as flag = true;
     /// After how long, in ns, a waiter may ask that nobody overtake the first any more; `None`: never. 0: at its first
     /// failed attempt. Source: 4 ms (Linux 5.3: HZ / 250).
-    const HANDOFF_NS: Option<u64> = Some(4_000_000);
+    fn handoff_ns("handoff-ns") -> Option<u64> as optional(1 << 40) = Some(4_000_000);
     /// Whether a first waiter for whom nobody may overtake spins on, as long as the owner runs (Linux 5.12).
-    const HANDOFF_SPIN: bool = true;
+    fn handoff_spin("handoff-spin") -> bool as flag = true;
     /// How many readers are let in at a time, at most; at least 1. Source: 2^8 (Linux 5.3).
-    const WAKE_READERS_MAX: u64 = 1 << 8;
+    fn wake_readers_max("wake-readers") -> u64 as number(1, 1 << 20) = 1 << 8;
     /// Whether readers behind writers are let in together with the first.
-    const READERS_PAST_WRITERS: bool = true;
+    fn readers_past_writers("readers-past-writers") -> bool as flag = true;
 }
 
-/// Linux 5.11 and later.
-impl RwsemTuning for Standard {}
-
-/// Nobody spins.
-#[derive(Debug)]
-pub struct NoSpin;
-
-impl RwsemTuning for NoSpin {
-    const WRITER_SPIN: bool = false;
-    const HANDOFF_SPIN: bool = false;
+crate::tuning! {
+    /// Nobody spins.
+    pub struct NoSpin: RwsemTuning {
+        writer_spin: bool = false;
+        handoff_spin: bool = false;
+    }
 }
 
-/// Writers spin for a writer only.
-#[derive(Debug)]
-pub struct NoSpinForReaders;
-
-impl RwsemTuning for NoSpinForReaders {
-    const READER_OWNED_SPIN: Option<ReaderSpin> = None;
+crate::tuning! {
+    /// Writers spin for a writer only.
+    pub struct NoSpinForReaders: RwsemTuning {
+        reader_owned_spin: bool = false;
+    }
 }
 
-/// Waiters can be overtaken for ever.
-#[derive(Debug)]
-pub struct NoHandoff;
-
-impl RwsemTuning for NoHandoff {
-    const HANDOFF_NS: Option<u64> = None;
+crate::tuning! {
+    /// Waiters can be overtaken for ever.
+    pub struct NoHandoff: RwsemTuning {
+        handoff_ns: Option<u64> = None;
+    }
 }
 
-/// Readers come in up to the next writer only, as until Linux 5.2.
-#[derive(Debug)]
-pub struct LeadingReaders;
-
-impl RwsemTuning for LeadingReaders {
-    const READERS_PAST_WRITERS: bool = false;
+crate::tuning! {
+    /// Readers come in up to the next writer only, as until Linux 5.2.
+    pub struct LeadingReaders: RwsemTuning {
+        readers_past_writers: bool = false;
+    }
 }
 
-/// Readers queue wherever somebody sleeps.
-#[derive(Debug)]
-pub struct NoReaderSteal;
-
-impl RwsemTuning for NoReaderSteal {
-    const READER_STEAL: bool = false;
+crate::tuning! {
+    /// Readers queue wherever somebody sleeps.
+    pub struct NoReaderSteal: RwsemTuning {
+        reader_steal: bool = false;
+    }
 }
 
-/// Readers spin, and do not go ahead of sleepers otherwise: Linux 5.3 to 5.9.
-#[derive(Debug)]
-pub struct SpinningReaders;
-
-impl RwsemTuning for SpinningReaders {
-    const READER_SPIN: bool = true;
-    const READER_STEAL: bool = false;
+crate::tuning! {
+    /// Readers spin, and do not go ahead of sleepers otherwise: Linux 5.3 to 5.9.
+    pub struct SpinningReaders: RwsemTuning {
+        reader_spin: bool = true;
+        reader_steal: bool = false;
+    }
 }

@@ -30,7 +30,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
     fn may_spin(&self) -> bool {
         match self.owner() {
             Some(owner) => P::owner_state(owner) != OwnerState::Asleep,
-            None => T::SPINS_WITHOUT_OWNER,
+            None => T::spins_without_owner(),
         }
     }
 

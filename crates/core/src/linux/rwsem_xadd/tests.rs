@@ -7,6 +7,29 @@ use crate::testing::{OneThread, SPINS, UNPARKED, events_of, meanwhile, others_ar
 
 type Lock<T> = RwsemXadd<OneThread, T>;
 
+crate::tuning! {
+    /// The pre-reads alone.
+    struct PreRead: XaddTuning {
+        writer_spin: WriterSpin = WriterSpin::Never;
+        single_waker: bool = false;
+    }
+}
+
+crate::tuning! {
+    /// Without the single waker, and with writers that spin in the queue.
+    struct PreReadSpinQueued: XaddTuning {
+        writer_spin: WriterSpin = WriterSpin::Queued;
+        single_waker: bool = false;
+    }
+}
+
+crate::tuning! {
+    /// Writers spin only for a writer.
+    struct OwnerKnown: XaddTuning {
+        spins_without_owner: bool = false;
+    }
+}
+
 // 48 bytes, or 32 where pointers have four.
 const _: () = assert!(size_of::<Lock<Standard>>() == 16 + 4 * size_of::<usize>());
 
@@ -272,15 +295,15 @@ fn a_spinning_writer_overtakes_the_queue_and_leaves_it_its_sleepers() {
 
 #[test]
 fn a_waker_that_comes_while_another_is_about_it_leaves_it_to_that_one() {
-    let waking: <OneThread as Platform>::U32 = Atomic::new(0);
+    let lock = Lock::<Standard>::new();
     let wakes = std::cell::Cell::new(0);
-    Standard::wake_alone::<OneThread>(&waking, || {
+    lock.wake_alone(|| {
         wakes.set(wakes.get() + 1);
         if wakes.get() < 3 {
-            Standard::wake_alone::<OneThread>(&waking, || unreachable!("two wake"));
+            lock.wake_alone(|| unreachable!("two wake"));
         }
     });
-    assert_eq!((wakes.get(), waking.load(Relaxed)), (3, 0));
+    assert_eq!((wakes.get(), lock.waking.load(Relaxed)), (3, 0));
     assert_eq!(events_of(LockEvent::RwsemWakeSkipped), 2);
 }
 

@@ -1,167 +1,69 @@
 //! The parts of the series of 2013, as switches.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::marker::PhantomData;
 
-use crate::classic::mcs::{McsTuning, SelfGranted};
-use crate::events::LockEvent;
-use crate::platform::{Atomic, Platform};
-use crate::tuning::Standard;
+use crate::classic::mcs::McsTuning;
 
-/// When a writer spins for the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriterSpin {
-    /// Never: it sleeps at once.
-    Never,
-    /// Before it queues, so that the queue has no part in it (from version 5 of the series on).
-    BeforeQueue,
-    /// In the queue (until version 4).
-    Queued,
-}
-
-/// The switches of [`RwsemXadd`](super::RwsemXadd).
-pub trait XaddTuning: Send + Sync + 'static {
-    /// Whether a writer's `try_lock` reads the count before it tries to write it.
-    const TRY_PRE_READ: bool = true;
-    /// Whether a waker reads the count before it adds a reader to it in advance, so that it does not if a writer
-    /// is active.
-    const WAKE_PRE_READ: bool = true;
-    /// When a writer spins.
-    const WRITER_SPIN: WriterSpin = WriterSpin::BeforeQueue;
-    /// Whether it spins while no writer is known to hold the lock, which may mean that readers do. The series did;
-    /// the kernel stopped it in July 2014.
-    const SPINS_WITHOUT_OWNER: bool = true;
-    /// Whether a release leaves the waking to another one that is about it.
-    const SINGLE_WAKER: bool = true;
-    /// The queue of spinners: with the optimisation of the MCS lock, or without.
-    type Spinners: McsTuning;
-
-    /// Does `wake`, or sees to it that whoever is about it does it once more.
-    #[doc(hidden)] // public for a test that puts in what the first form of it did
-    fn wake_alone<P: Platform>(waking: &P::U32, wake: impl Fn()) {
-        // * -> 2
-        // Ordering: Release, pairs with the Acquire below: whoever wakes sees the count that we have left.
-        if waking.swap(WAKE_AGAIN, Release) != IDLE {
-            P::count(LockEvent::RwsemWakeSkipped);
-            return;
-        }
-        loop {
-            // 2 -> 1
-            // Ordering: Acquire, pairs with the Release above, of all that have come so far.
-            waking.swap(WAKING, Acquire);
-            wake();
-            // 1 -> 0. Relaxed: whoever comes next wakes under `wait_lock`.
-            if waking.compare_exchange(WAKING, IDLE, Relaxed, Relaxed).is_ok() {
-                return;
-            }
-        }
+words! {
+    /// When a writer spins for the lock.
+    pub enum WriterSpin {
+        /// Never: it sleeps at once.
+        Never "never",
+        /// Before it queues, so that the queue has no part in it (from version 5 of the series on).
+        BeforeQueue "before-queue",
+        /// In the queue (until version 4).
+        Queued "queued",
     }
 }
 
-/// Nobody wakes.
-const IDLE: u32 = 0;
-const WAKING: u32 = 1;
-const WAKE_AGAIN: u32 = 2;
+switches! {
+    /// The switches of [`RwsemXadd`](super::RwsemXadd).
+    pub trait XaddTuning;
+    SWITCHES from 40;
 
-/// The whole series.
-impl XaddTuning for Standard {
-    type Spinners = Standard;
+    /// Whether a writer's `try_lock` reads the count before it tries to write it.
+    fn try_pre_read("try-preread") -> bool as flag = true;
+    /// Whether a waker reads the count before it adds a reader to it in advance, so that it does not if a writer
+    /// is active.
+    fn wake_pre_read("wake-preread") -> bool as flag = true;
+    /// When a writer spins.
+    fn writer_spin("writer-spin") -> WriterSpin as word = WriterSpin::BeforeQueue;
+    /// Whether it spins while no writer is known to hold the lock, which may mean that readers do. The series did;
+    /// the kernel stopped it in July 2014.
+    fn spins_without_owner("spins-without-owner") -> bool as flag = true;
+    /// Whether a release leaves the waking to another one that is about it.
+    fn single_waker("single-waker") -> bool as flag = true;
+    /// Whether the first spinner writes its own node: the MCS lock until January 2014.
+    fn self_granted_spinners("self-granted-spinners") -> bool as flag = false;
 }
 
-/// Without the series: Linux 3.10 to 3.12.
+/// The switches of the queue of spinners, which follow from those of the semaphore.
 #[derive(Debug)]
-pub struct Base;
+pub struct Spinners<T>(PhantomData<T>);
 
-impl XaddTuning for Base {
-    const TRY_PRE_READ: bool = false;
-    const WAKE_PRE_READ: bool = false;
-    const WRITER_SPIN: WriterSpin = WriterSpin::Never;
-    const SINGLE_WAKER: bool = false;
-    type Spinners = Standard;
+// SAFETY: the semaphore's switch is as constant.
+unsafe impl<T: XaddTuning> McsTuning for Spinners<T> {
+    #[inline(always)]
+    fn grants_itself() -> bool {
+        T::self_granted_spinners()
+    }
 }
 
-/// The pre-reads alone.
-#[derive(Debug)]
-pub struct PreRead;
-
-impl XaddTuning for PreRead {
-    const WRITER_SPIN: WriterSpin = WriterSpin::Never;
-    const SINGLE_WAKER: bool = false;
-    type Spinners = Standard;
+crate::tuning! {
+    /// Without the series: Linux 3.10 to 3.12.
+    pub struct Base: XaddTuning {
+        try_pre_read: bool = false;
+        wake_pre_read: bool = false;
+        writer_spin: WriterSpin = WriterSpin::Never;
+        single_waker: bool = false;
+    }
 }
 
-/// Spinning alone.
-#[derive(Debug)]
-pub struct Spins;
-
-impl XaddTuning for Spins {
-    const TRY_PRE_READ: bool = false;
-    const WAKE_PRE_READ: bool = false;
-    const SINGLE_WAKER: bool = false;
-    type Spinners = Standard;
-}
-
-/// The single waker alone.
-#[derive(Debug)]
-pub struct SingleWaker;
-
-impl XaddTuning for SingleWaker {
-    const TRY_PRE_READ: bool = false;
-    const WAKE_PRE_READ: bool = false;
-    const WRITER_SPIN: WriterSpin = WriterSpin::Never;
-    type Spinners = Standard;
-}
-
-/// All but the single waker.
-#[derive(Debug)]
-pub struct PreReadSpin;
-
-impl XaddTuning for PreReadSpin {
-    const SINGLE_WAKER: bool = false;
-    type Spinners = Standard;
-}
-
-/// The same, with writers that spin in the queue.
-#[derive(Debug)]
-pub struct PreReadSpinQueued;
-
-impl XaddTuning for PreReadSpinQueued {
-    const WRITER_SPIN: WriterSpin = WriterSpin::Queued;
-    const SINGLE_WAKER: bool = false;
-    type Spinners = Standard;
-}
-
-/// The whole series, with writers that spin only for a writer (July 2014).
-#[derive(Debug)]
-pub struct OwnerKnown;
-
-impl XaddTuning for OwnerKnown {
-    const SPINS_WITHOUT_OWNER: bool = false;
-    type Spinners = Standard;
-}
-
-/// All but the pre-reads.
-#[derive(Debug)]
-pub struct NoPreRead;
-
-impl XaddTuning for NoPreRead {
-    const TRY_PRE_READ: bool = false;
-    const WAKE_PRE_READ: bool = false;
-    type Spinners = Standard;
-}
-
-/// All but spinning.
-#[derive(Debug)]
-pub struct NoSpin;
-
-impl XaddTuning for NoSpin {
-    const WRITER_SPIN: WriterSpin = WriterSpin::Never;
-    type Spinners = Standard;
-}
-
-/// All but the optimisation of the spinners' queue.
-#[derive(Debug)]
-pub struct SelfGrantedSpinners;
-
-impl XaddTuning for SelfGrantedSpinners {
-    type Spinners = SelfGranted;
+crate::tuning! {
+    /// The single waker alone.
+    pub struct SingleWaker: XaddTuning {
+        try_pre_read: bool = false;
+        wake_pre_read: bool = false;
+        writer_spin: WriterSpin = WriterSpin::Never;
+    }
 }

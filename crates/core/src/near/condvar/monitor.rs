@@ -6,7 +6,7 @@
 //! free   condition: held is 0
 //!
 //!  0 -> 1   lock: waits for the condition
-//!  1 -> 0   unlock: notifies one who waits, or all (`Wakes`)
+//!  1 -> 0   unlock: notifies one who waits, or all (`notifies`)
 //! ```
 //! Whoever has given up a wait does not look at `held` again. So if it had used up a notification, somebody would sleep on beside a lock that
 //! is free: which is what models and tortures of locks look for.
@@ -28,28 +28,26 @@ use crate::near::Host;
 use crate::near::mutex::NearMutex;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::tuning::Standard;
 use crate::waiter::{GaveUp, Limit};
 
-/// Whom an unlock notifies.
-pub trait Wakes: Send + Sync + 'static {
-    /// Whether that is all who wait, or one of them.
-    const ALL: bool;
+words! {
+    /// Which threads an unlock notifies.
+    pub enum Notifies {
+        /// The one that has waited longest.
+        One "one",
+        /// All, of which one has the lock then.
+        All "all",
+    }
 }
 
-/// Whoever has waited longest.
-#[derive(Debug, Default)]
-pub struct One;
+switches! {
+    /// The switch of [`Monitor`].
+    pub trait MonitorTuning;
+    SWITCHES from 88;
 
-impl Wakes for One {
-    const ALL: bool = false;
-}
-
-/// All, of whom one has the lock then.
-#[derive(Debug, Default)]
-pub struct All;
-
-impl Wakes for All {
-    const ALL: bool = true;
+    /// Which threads an unlock notifies.
+    fn notifies("notifies") -> Notifies as word = Notifies::One;
 }
 
 /// A condition variable of [`NearMutex`].
@@ -114,20 +112,20 @@ unsafe impl<P: Host> Condition<P> for NearCondvar<P> {
 }
 
 /// See the [module](self). All zero: unlocked.
-pub struct Monitor<P: Platform, W = One, C = NearCondvar<P>> {
+pub struct Monitor<P: Platform, T = Standard, C = NearCondvar<P>> {
     free: C,
     mutex: NearMutex<P>,
     held: P::U32,
-    wakes: PhantomData<W>,
+    switches: PhantomData<T>,
 }
 
-impl<P: Platform, W, C: Default> Default for Monitor<P, W, C> {
+impl<P: Platform, T, C: Default> Default for Monitor<P, T, C> {
     fn default() -> Self {
-        Self { free: C::default(), mutex: NearMutex::default(), held: Atomic::new(0), wakes: PhantomData }
+        Self { free: C::default(), mutex: NearMutex::default(), held: Atomic::new(0), switches: PhantomData }
     }
 }
 
-impl<P: Host, W: Wakes, C: Condition<P>> Monitor<P, W, C> {
+impl<P: Host, T: MonitorTuning, C: Condition<P>> Monitor<P, T, C> {
     /// Does it under the mutex.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: the node is (), and unlock follows lock.
@@ -141,7 +139,7 @@ impl<P: Host, W: Wakes, C: Condition<P>> Monitor<P, W, C> {
 }
 
 // SAFETY: `held` is 1 from `lock` to `unlock`, and is looked at and changed under the mutex, which orders it all.
-unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawLock for Monitor<P, W, C> {
+unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawLock for Monitor<P, T, C> {
     type Node = ();
 
     unsafe fn lock(&self, _node: &()) {
@@ -153,9 +151,9 @@ unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawLock for Monitor<P, W, C> {
         // Notified under the mutex: afterwards the lock may be somebody's who frees it.
         self.inside(|| {
             self.held.store(0, Relaxed);
-            let notified = match W::ALL {
-                true => self.free.notify_all(),
-                false => usize::from(self.free.notify_one()),
+            let notified = match T::notifies() {
+                Notifies::All => self.free.notify_all(),
+                Notifies::One => usize::from(self.free.notify_one()),
             };
             (0..notified).for_each(|_| P::count(LockEvent::CondvarSent));
         });
@@ -163,7 +161,7 @@ unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawLock for Monitor<P, W, C> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawTryLock for Monitor<P, W, C> {
+unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawTryLock for Monitor<P, T, C> {
     /// False also while somebody is about to lock or unlock it.
     unsafe fn try_lock(&self, _node: &()) -> bool {
         // SAFETY: the node is (), and unlock follows lock.
@@ -184,7 +182,7 @@ unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawTryLock for Monitor<P, W, C> 
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, W: Wakes, C: Condition<P>> RawTimedLock for Monitor<P, W, C> {
+unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawTimedLock for Monitor<P, T, C> {
     type Platform = P;
 
     unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {

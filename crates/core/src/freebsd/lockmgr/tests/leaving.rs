@@ -9,18 +9,18 @@ use crate::testing::{PAUSES, meanwhile, others_are_done};
 
 use Queue::{Exclusive, Shared};
 
-/// The count of those that fail after their sleep as of the kernel.
-struct Forgetful;
-
-impl Tuning for Forgetful {
-    const LOCKMGR_SLEEP_FAILERS: SleepFailers = SleepFailers::Forgotten;
+crate::tuning! {
+    /// The count of those that fail after their sleep as of the kernel.
+    struct Forgetful: Tuning {
+        lockmgr_sleep_failers: SleepFailers = SleepFailers::Forgotten;
+    }
 }
 
-/// As before there was one.
-struct Ignorant;
-
-impl Tuning for Ignorant {
-    const LOCKMGR_SLEEP_FAILERS: SleepFailers = SleepFailers::Ignored;
+crate::tuning! {
+    /// As before there was one.
+    struct Ignorant: Tuning {
+        lockmgr_sleep_failers: SleepFailers = SleepFailers::Ignored;
+    }
 }
 
 /// A waiter of another thread, and how many locks the thread shares that does the following.

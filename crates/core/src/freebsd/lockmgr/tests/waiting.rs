@@ -7,7 +7,7 @@ use Operation::{Drain, Exclusive, Shared, Unlock};
 
 /// Of all forms only that of today spins.
 fn spins<T: Tuning>() -> bool {
-    T::ADAPTIVE && T::LOCKMGR_ADAPTIVE
+    T::adaptive() && T::lockmgr_adaptive()
 }
 
 fn waits_for_a_holder_that_runs<T: Tuning>() {

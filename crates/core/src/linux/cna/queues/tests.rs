@@ -1,6 +1,7 @@
 use super::*;
 use crate::linux::cna::testing::{Queues, tail};
 use crate::testing::{self, OneThread, RANDOM, events_of};
+use crate::tuning::Standard;
 
 /// Moves the head's next waiter, which has another behind it, to the secondary queue.
 fn splice_next(queues: &Queues<()>) -> bool {

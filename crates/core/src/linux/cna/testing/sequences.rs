@@ -11,12 +11,12 @@ use crate::linux::qspinlock::{LOCKED, QSpinTuning, QueuePolicy, Tail};
 use crate::platform::{Atomic, Platform, ZeroNode};
 use crate::testing::{HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread};
 
-/// A head that sorts for as many turns as there may be waiters, though the lock stays busy.
-struct Brief;
-
-impl QSpinTuning for Brief {
-    const PARK_HEAD: bool = true;
-    const HEAD_TURNS: u32 = HAPPENINGS_MAX as u32;
+crate::tuning! {
+    /// A head that sorts for as many turns as there may be waiters, though the lock stays busy.
+    struct Brief: QSpinTuning {
+        park_head: bool = true;
+        head_turns: u32 = HAPPENINGS_MAX as u32;
+    }
 }
 
 /// What may happen.

@@ -121,11 +121,12 @@ fn a_waiter_that_is_granted_as_it_falls_asleep_stays_awake() {
 
 #[test]
 fn a_head_lets_newcomers_steal_between_its_stretches_and_not_for_ever() {
-    /// Nobody may steal once there is a head.
-    struct Jealous;
-    impl QSpinTuning for Jealous {
-        const STEALING: Stealing = Stealing::Once;
-        const HEAD_STRETCHES_MAX: u32 = 0;
+    crate::tuning! {
+        /// Nobody may steal once there is a head.
+        struct Jealous: QSpinTuning {
+            stealing: Stealing = Stealing::Once;
+            head_stretches_max: u32 = 0;
+        }
     }
     fn pending_between_stretches<T: QSpinTuning>() -> bool {
         let tail = Tail::encode(LAST).bits();

@@ -1,0 +1,125 @@
+//! The macros that declare switches, and types that have them in some position.
+
+/// An enumeration whose values are the words of a switch.
+macro_rules! words {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$of:meta])* $variant:ident $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$of])* $variant,)*
+        }
+
+        impl $name {
+            /// All of them, in their order.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+            /// Their names on the command line.
+            pub const WORDS: &[&str] = &[$($word,)*];
+        }
+    };
+}
+
+/// A tuning trait: a function for each switch, with its key, how it is stored (`flag`, `word`, `number` or `optional`, with
+/// its limits), and its default. [`Standard`](crate::tuning::Standard) and [`Switched`](crate::tuning::Switched)
+/// implement it. The second line names a list of the switches, and the place of the first among all switches.
+macro_rules! switches {
+    (
+        $(#[$trait_doc:meta])* pub trait $trait:ident;
+        $list:ident from $base:literal;
+        $(
+            $(#[doc = $doc:literal])+
+            fn $name:ident($key:literal) -> $type:ty as $kind:ident $(($($limit:expr),+))? = $default:expr;
+        )+
+    ) => {
+        $(#[$trait_doc])*
+        ///
+        /// # Safety
+        ///
+        /// Each function returns the same value whenever it is called, as long as there is a lock with this tuning.
+        /// (A type that [`tuning!`](crate::tuning!) declares does.)
+        pub unsafe trait $trait: Send + Sync + 'static {
+            $(
+                $(#[doc = $doc])+
+                #[inline(always)]
+                fn $name() -> $type {
+                    $default
+                }
+            )+
+        }
+
+        /// The switches, in the order of the functions.
+        pub const $list: &[&$crate::tuning::SwitchInfo] = &{
+            let mut index = $base;
+            [$(&$crate::tuning::SwitchInfo {
+                key: $key,
+                values: stored!(values $kind $type $(, $($limit),+)?),
+                default: stored!(encode $kind $type, $default),
+                summary: concat!($($doc),+),
+                index: { index += 1; index - 1 },
+            },)+]
+        };
+
+        // SAFETY: the defaults are constants.
+        unsafe impl $trait for $crate::tuning::Standard {}
+
+        // SAFETY: switches do not change as long as a lock has them (`Switches`).
+        unsafe impl<P: $crate::platform::Switches> $trait for $crate::tuning::Switched<P> {
+            $(
+                #[inline(always)]
+                fn $name() -> $type {
+                    const SWITCH: &$crate::tuning::SwitchInfo = match $crate::tuning::named($list, $key) {
+                        Some(switch) => switch,
+                        None => unreachable!(),
+                    };
+                    let value = SWITCH.of::<P>();
+                    stored!(decode $kind $type, value)
+                }
+            )+
+        }
+    };
+}
+
+/// How the values of a switch of some kind are stored as numbers.
+macro_rules! stored {
+    (values flag $type:ty) => { $crate::tuning::Values::Words($crate::tuning::OFF_ON) };
+    (values word $type:ty) => { $crate::tuning::Values::Words(<$type>::WORDS) };
+    (values number $type:ty, $min:expr, $max:expr) => { $crate::tuning::Values::Number { min: $min, max: $max } };
+    (values optional $type:ty, $max:expr) => { $crate::tuning::Values::OffOrNumber { max: $max } };
+    (encode optional $type:ty, $value:expr) => { match { const VALUE: $type = $value; VALUE } { Some(number) => number as u64, None => $crate::tuning::OFF } };
+    (encode $kind:ident $type:ty, $value:expr) => { $value as u64 };
+    (decode flag $type:ty, $stored:expr) => { $stored != 0 };
+    (decode word $type:ty, $stored:expr) => { <$type>::ALL[$stored as usize] };
+    (decode number $type:ty, $stored:expr) => { $stored as $type };
+    (decode optional $type:ty, $stored:expr) => { if $stored == $crate::tuning::OFF { None } else { Some($stored as _) } };
+}
+
+/// Declares a type whose switches have values of its own: constants.
+///
+/// ```
+/// use nearlock_core::classic::ttas::TtasTuning;
+///
+/// nearlock_core::tuning! {
+///     /// Tries to write at once.
+///     pub struct Eager: TtasTuning {
+///         pre_read: bool = false;
+///     }
+/// }
+/// assert!(!Eager::pre_read());
+/// ```
+#[macro_export]
+macro_rules! tuning {
+    ($(#[$doc:meta])* $vis:vis struct $name:ident: $trait:path { $($switch:ident: $type:ty = $value:expr;)* }) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        $vis struct $name;
+
+        // SAFETY: constants.
+        unsafe impl $trait for $name {
+            $(
+                #[inline(always)]
+                fn $switch() -> $type {
+                    const { $value }
+                }
+            )*
+        }
+    };
+}

@@ -1,0 +1,15 @@
+//! Locks of the list, which have their switches from the process.
+
+use std::sync::{Mutex, PoisonError};
+
+use nearlock_core::subjects::Subject;
+use nearlock_os::switches;
+
+/// Does `f`, during which locks of the list are switched as this one, while no other test has locks of the list.
+pub fn switched<R>(lock: &Subject, f: impl FnOnce() -> R) -> R {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: `f` makes the locks that it uses, and no other test has one meanwhile.
+    unsafe { switches::set(lock.switches()) };
+    f()
+}
