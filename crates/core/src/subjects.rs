@@ -201,6 +201,14 @@ impl Subject {
         position.map_or(switch.default, |position| position.value)
     }
 
+    /// These values of all settings, but for those that the lock has set for itself.
+    pub fn settings_over(&self, mut settings: [u64; Setting::COUNT]) -> [u64; Setting::COUNT] {
+        for &(setting, value) in self.set {
+            settings[setting as usize] = value;
+        }
+        settings
+    }
+
     /// What a platform instance is to store for its switches.
     pub fn switches(&self) -> [u64; SWITCHES_MAX] {
         let mut switches = [0; SWITCHES_MAX];

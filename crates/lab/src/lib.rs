@@ -16,6 +16,7 @@
 //! | [`validate`] | native against simulated, on this machine |
 //! | [`lockstat`] | how long locks were waited for and held |
 //! | [`settings`] | `NAME.KEY=VALUE` |
+//! | [`locks`] | `NAME[KEY=VALUE,...]` |
 //! | [`names`] | what can be asked for by name |
 
 pub mod band;
@@ -23,6 +24,7 @@ pub mod bench;
 pub mod cache;
 mod date;
 pub mod evidence;
+pub mod locks;
 pub mod lockstat;
 pub mod measure;
 pub mod mechanisms;
@@ -33,6 +35,7 @@ pub mod reproduce;
 pub mod settings;
 pub mod simulate;
 pub mod sweep;
+mod switched;
 pub mod torture;
 pub mod validate;
 

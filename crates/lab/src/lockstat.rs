@@ -18,10 +18,10 @@ mod watched;
 
 use hdrhistogram::Histogram;
 use nearlock_core::lockstat::Waited;
-use nearlock_core::subjects::{Family, Subject};
+use nearlock_core::subjects::Subject;
 use serde::Serialize;
 
-pub use watched::{Watched, waited};
+pub use watched::{OsWatched, Watched, waited};
 
 /// Of the histograms: values are exact to 10 %, in little memory, since threads have several each.
 const SIGNIFICANT_DIGITS: u8 = 1;
@@ -45,14 +45,11 @@ pub enum Class {
 impl Class {
     /// That of a lock.
     pub fn of(lock: &Subject) -> Self {
-        match lock {
-            _ if lock.name.starts_with("freebsd-lockmgr") => Class::Lockmgr,
-            Subject { is_rw: true, is_timed: true, .. } => Class::Sx,
-            Subject { is_rw: true, is_timed: false, .. } => Class::Rw,
-            Subject { is_timed: true, .. } => Class::Adaptive,
-            Subject { family: Family::FreeBsd, .. } if lock.name.starts_with("freebsd-mtx") => {
-                Class::Adaptive
-            }
+        match (lock.algorithm.name, lock.is_rw(), lock.is_timed()) {
+            ("freebsd-lockmgr", ..) => Class::Lockmgr,
+            (_, true, true) => Class::Sx,
+            (_, true, false) => Class::Rw,
+            ("freebsd-mtx", ..) | (_, false, true) => Class::Adaptive,
             _ => Class::Spin,
         }
     }

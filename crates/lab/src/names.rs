@@ -1,10 +1,12 @@
 //! What can be asked for by name: locks, peers, machines, workloads, tables.
 
-use nearlock_core::subjects::{SUBJECTS, Subject};
+use nearlock_core::subjects::Subject;
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 use nearlock_workload::jobs::profiles::Profile;
 use nearlock_workload::will_it_scale::Calls;
 use strsim::osa_distance;
+
+pub use crate::locks::lock;
 
 use crate::bench::{PEERS, Peer};
 use crate::settings::Configuration;
@@ -127,19 +129,6 @@ pub struct UnknownName {
     pub name: String,
     /// The names that there are.
     pub known: Vec<&'static str>,
-}
-
-/// The lock of this name.
-///
-/// # Errors
-///
-/// If there is none.
-pub fn lock(name: &str) -> Result<&'static Subject, UnknownName> {
-    Subject::named(name).ok_or_else(|| UnknownName {
-        kind: "lock",
-        name: name.to_owned(),
-        known: SUBJECTS.iter().map(|subject| subject.name).collect(),
-    })
 }
 
 /// The peer of this name.

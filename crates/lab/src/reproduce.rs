@@ -9,6 +9,7 @@ mod run;
 use std::ops::ControlFlow;
 
 use crate::band::{PARAMETERS, Parameter};
+use crate::locks::LockError;
 use crate::mechanisms::MECHANISMS;
 use crate::names::{self, MachineError, UnknownName};
 use crate::published::Table;
@@ -121,9 +122,12 @@ pub struct Reproduction<'a> {
 /// Why a table could not be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// The table names a lock or a workload that does not exist.
+    /// The table names a workload that does not exist.
     #[error(transparent)]
     Name(#[from] UnknownName),
+    /// The same of a lock.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The table's machine.
     #[error(transparent)]
     Machine(#[from] MachineError),

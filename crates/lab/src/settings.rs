@@ -267,7 +267,7 @@ fn number(name: &'static str, value: &str, min: u64, max: u64, unit: &str) -> Re
 }
 
 /// The value of a lock's setting that is a number, or one of a few words.
-fn lock_value(info: &SettingInfo, value: &str) -> Result<u64, SettingError> {
+pub(crate) fn lock_value(info: &SettingInfo, value: &str) -> Result<u64, SettingError> {
     let Some(mut words) = info.words() else {
         return number(info.name, value, info.min, info.max, info.unit);
     };
@@ -280,7 +280,7 @@ fn range(min: u64, max: u64, unit: &str) -> String {
     format!("{min} to {max} {unit}")
 }
 
-fn lock_range(info: &SettingInfo) -> String {
+pub(crate) fn lock_range(info: &SettingInfo) -> String {
     match info.words() {
         Some(words) => any_of(&words.collect::<Vec<_>>()),
         None => range(info.min, info.max, info.unit),
@@ -288,7 +288,7 @@ fn lock_range(info: &SettingInfo) -> String {
 }
 
 /// `off, on or auto`
-fn any_of(words: &[&str]) -> String {
+pub(crate) fn any_of(words: &[&str]) -> String {
     match words {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         _ => words.concat(),

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use nearlock_core::events::LockEvent;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject};
+use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_sim::checker::Violation;
 pub use nearlock_sim::placement::Placement;
 use nearlock_sim::spec::MachineSpec;
@@ -206,9 +206,7 @@ impl From<Violation> for Fault {
 ///
 /// If there are no threads, or more than the workload can have.
 pub fn simulate(simulation: &Simulation) -> Result<Simulated, Failure> {
-    let with_readers =
-        simulation.workload.has_readers().then(|| simulation.lock.visit_rw::<Sim, _>(Run(simulation)));
-    with_readers.flatten().unwrap_or_else(|| simulation.lock.visit::<Sim, _>(Run(simulation)))
+    simulation.lock.visit::<Sim, _>(Run(simulation))
 }
 
 /// Moments between two looks of the checkers at threads that only wait, in ns of virtual time.
@@ -223,12 +221,11 @@ impl LockVisitor<Sim> for Run<'_> {
         let _chosen = Chosen::new(const { &Operations::of::<L>() });
         in_room::<L, _>(Alone(self.0))
     }
-}
 
-impl RwLockVisitor<Sim> for Run<'_> {
-    type Output = Result<Simulated, Failure>;
-
-    fn visit<L: RawRwLock>(self) -> Self::Output {
+    fn visit_rw<L: RawRwLock>(self) -> Self::Output {
+        if !self.0.workload.has_readers() {
+            return self.visit::<L>();
+        }
         let _chosen = Chosen::new(const { &Operations::with_readers::<L>() });
         in_room::<L, _>(WithReaders(self.0))
     }
@@ -269,7 +266,8 @@ impl Run<'_> {
         let simulation = self.0;
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(simulation.seed);
         let machine = Machine::new(&simulation.workload.machine(&simulation.machine), seeds.next_u64());
-        machine.set_settings(simulation.settings);
+        machine.set_settings(simulation.lock.settings_over(simulation.settings));
+        machine.set_switches(simulation.lock.switches());
         let journal = Rc::new(Journal::new(simulation));
         spawn(simulation, &machine, &journal, &mut seeds);
         self.drive(&machine, &journal)?;

@@ -44,8 +44,9 @@ pub fn run(
 pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[String]) -> String {
     let Failure { lock, threads, seed, .. } = failure;
     let mut command = format!(
-        "nearlock simulate --machine {} --workload {workload} --lock {lock} --threads {threads} --seed {seed}",
-        quoted(machine)
+        "nearlock simulate --machine {} --workload {workload} --lock {} --threads {threads} --seed {seed}",
+        quoted(machine),
+        quoted(lock)
     );
     for setting in settings {
         command.push_str(" --set ");

@@ -24,15 +24,14 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::native::Spin;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_core::subjects::Subject;
-use nearlock_os::SpinThenYield;
 use nearlock_os::topology::Machine;
 use nearlock_workload::locktorture::Kind;
 use serde::Serialize;
 
 use crate::lockstat::{LockStatistics, Watched};
+use crate::switched::switched;
 
 /// How waiting threads pass the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +108,7 @@ impl Crew {
 
 /// What the kernel's test would take the lock for.
 pub fn kind(lock: &Subject) -> Kind {
-    match (lock.is_rw, lock.is_timed) {
+    match (lock.is_rw(), lock.is_timed()) {
         (true, _) => Kind::RwSem,
         (false, true) => Kind::Mutex,
         (false, false) => Kind::Spin,
@@ -185,7 +184,7 @@ impl Plan {
         let cpus = available_parallelism().map_or(1, usize::from);
         let alone = WRITERS_LEAST.max(2 * cpus).min(THREADS_MAX / 2);
         let each = WRITERS_LEAST.max(2 * cpus).min(THREADS_MAX) / 2;
-        match (lock.is_rw, self.writers, self.readers) {
+        match (lock.is_rw(), self.writers, self.readers) {
             (false, writers, _) => Crew { writers: writers.unwrap_or(alone), readers: 0 },
             (true, None, None) => Crew { writers: each, readers: each },
             (true, Some(writers), None) => Crew { writers, readers: writers },
@@ -407,23 +406,22 @@ pub fn torture(
     plan: &Plan,
     interim: &mut dyn FnMut(&Totals),
 ) -> Result<Tortured, TortureError> {
+    let settings = lock.settings_over(plan.settings);
     for &setting in Setting::ALL {
-        nearlock_os::set_setting(setting, plan.settings[setting as usize])?;
+        nearlock_os::set_setting(setting, settings[setting as usize])?;
     }
-    if plan.threads == Threads::ComeAndGo {
-        return match plan.waiting {
-            Waiting::Spin => churn::run::<Spin>(lock, plan, interim, || ()),
-            Waiting::Yield => churn::run::<SpinThenYield>(lock, plan, interim, || ()),
-        };
+    match plan.threads {
+        Threads::ComeAndGo => churn::run(lock, plan, interim, || ()),
+        Threads::Stay => in_its_way(lock, plan, || run::run(lock, plan, interim, |lives| lives.with(lock))),
     }
-    if plan.lockstat {
+}
+
+/// Does it while locks are switched as this one, and threads wait as the plan says.
+fn in_its_way<R>(lock: &Subject, plan: &Plan, f: impl FnOnce() -> R) -> R {
+    switched(lock, || {
         Watched::choose(plan.waiting);
-        return run::run::<Watched>(lock, plan, interim, |lives| lives.with(lock));
-    }
-    match plan.waiting {
-        Waiting::Spin => run::run::<Spin>(lock, plan, interim, |lives| lives.with(lock)),
-        Waiting::Yield => run::run::<SpinThenYield>(lock, plan, interim, |lives| lives.with(lock)),
-    }
+        f()
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::time::Duration;
 use nearlock::classic::McsLock;
 use nearlock_lab::names;
 use nearlock_lab::torture::{self, NumaNodes, Plan, Problem, Threads, Tortured, Verdict, Waiting, churn};
-use nearlock_os::SpinThenYield;
 
 /// With threads that do this beside.
 fn run(lock: &str, duration: Duration, beside: fn()) -> Tortured {
@@ -27,7 +26,7 @@ fn run(lock: &str, duration: Duration, beside: fn()) -> Tortured {
         lockstat: false,
         settings: torture::settings(),
     };
-    churn::run::<SpinThenYield>(names::lock(lock).unwrap(), &plan, &mut |_| (), beside).unwrap()
+    churn::run(names::lock(lock).unwrap(), &plan, &mut |_| (), beside).unwrap()
 }
 
 /// Leaves a block of memory and a queue node behind.

@@ -32,7 +32,7 @@ pub struct BenchArgs {
     pub mode: Vec<BenchMode>,
     /// Locks (`nearlock list locks`), or `all`: those that mean to work; near-mutex unless given, or, with
     /// --read-percent, all with readers.
-    #[arg(long, value_name = "L,L,...", value_delimiter = ',')]
+    #[arg(long, value_name = "L,L,...")]
     pub locks: Vec<String>,
     /// Peers, locks that others wrote (`nearlock list peers`), or `all`, besides the locks.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
@@ -56,7 +56,7 @@ pub struct BenchArgs {
     pub rounds: usize,
     /// Locks or peers that all are compared with, with one after the other; the first unless given, and
     /// parking-lot-0.13 if nothing is said of locks and peers.
-    #[arg(long, value_name = "L,L,...", value_delimiter = ',')]
+    #[arg(long, value_name = "L,L,...")]
     pub baseline: Vec<String>,
     /// For how long a lock is counted in a round, in ms; unless given 50, or less down to 10, so that it all
     /// takes less than 10 minutes.

@@ -29,8 +29,9 @@ pub struct SimulateArgs {
     /// Workload (`nearlock list workloads`).
     #[arg(long, value_name = "W", default_value = "locktorture")]
     pub workload: String,
-    /// Locks (`nearlock list locks`).
-    #[arg(long, value_name = "L,L,...", value_delimiter = ',', required = true)]
+    /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings for itself, as in
+    /// 'linux-mutex[handoff=off]'.
+    #[arg(long, value_name = "L,L,...", required = true)]
     pub lock: Vec<String>,
     /// Numbers of threads, each at most the machine's number of CPUs; of tasks, which may be more (`mutex-section`, jobs).
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', required = true, value_parser = at_least_one)]

@@ -28,8 +28,9 @@ about it.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TortureArgs {
-    /// Locks (`nearlock list locks`), or `all`: those that mean to work.
-    #[arg(value_name = "LOCK,...|all", value_delimiter = ',', required = true)]
+    /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings for itself, as in
+    /// 'linux-mutex[handoff=off]'; or `all`: those that mean to work.
+    #[arg(value_name = "LOCK,...|all", required = true)]
     pub locks: Vec<String>,
     /// Number of writers, up to 8192 with the readers; unless given twice the CPUs, but at least 4, so that
     /// every path of CNA can be taken, and half as many if neither is given and the lock has readers.

@@ -49,14 +49,14 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
 
 fn locks() -> String {
     let rows = SUBJECTS.iter().map(|subject| {
-        let family = match subject.family {
+        let family = match subject.family() {
             Family::Classic => "classic",
             Family::Linux => "Linux",
             Family::FreeBsd => "FreeBSD",
             Family::Near => "nearlock",
             Family::Control => "control",
         };
-        [subject.name, family, subject.summary, subject.fairness.name()].map(str::to_owned)
+        [subject.name, family, subject.summary, subject.fairness().name()].map(str::to_owned)
     });
     list_table(&["lock", "family", "what it is", "promise to a waiter"], 2, rows)
 }

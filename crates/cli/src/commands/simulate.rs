@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::simulate::{Simulated, Simulation};
 use nearlock_lab::sweep;
-use nearlock_lab::{MachineSpec, names, plot};
+use nearlock_lab::{MachineSpec, locks, names, plot};
 
 use crate::Ending;
 use crate::args::{Format, SimulateArgs};
@@ -80,7 +80,7 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
 
 /// The cells, lock by lock.
 fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Result<Vec<Simulation>> {
-    let locks = args.lock.iter().map(|name| names::lock(name)).collect::<Result<Vec<_>, _>>()?;
+    let locks = locks::entries(&args.lock).into_iter().map(locks::lock).collect::<Result<Vec<_>, _>>()?;
     let workload = names::workload(&args.workload)?;
     let mut machine = names::machine(&args.machine)?;
     configuration.configure_machine(&mut machine)?;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use nearlock_lab::locks::entries;
 use nearlock_lab::settings::{Configuration, Group};
 use nearlock_lab::torture::{self, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting};
 use nearlock_lab::{SUBJECTS, Subject, names};
@@ -154,7 +155,7 @@ fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
         if crew.readers > THREADS_MAX - crew.writers {
             return Err(BadCrew::TooManyReaders { readers: crew.readers, writers: crew.writers }.into());
         }
-        if plan.storm.is_some() && lock.is_timed && crew.threads() < 2 {
+        if plan.storm.is_some() && lock.is_timed() && crew.threads() < 2 {
             return Err(BadCrew::NobodyWaits { lock: lock.name }.into());
         }
     }
@@ -166,11 +167,11 @@ fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
         }
     };
     if plan.readers.is_some() {
-        idle("--nreaders", "none has readers", |lock| lock.is_rw)?;
+        idle("--nreaders", "none has readers", |lock| lock.is_rw())?;
     }
     if let Some(storm) = plan.storm {
         let flag = if storm.cancellations.is_some() { "--cancellations" } else { "--cancel-storm" };
-        idle(flag, "waiters can give up at none", |lock| lock.is_timed)?;
+        idle(flag, "waiters can give up at none", |lock| lock.is_timed())?;
     }
     Ok(())
 }
@@ -186,7 +187,7 @@ fn made_up_nodes(nodes: u32, configuration: &Configuration) -> Result<NumaNodes,
 
 fn locks(names: &[String]) -> anyhow::Result<Vec<&'static Subject>> {
     let mut locks = Vec::new();
-    for name in names {
+    for name in entries(names) {
         if name == "all" {
             locks.extend(Subject::working());
         } else {

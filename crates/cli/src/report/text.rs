@@ -182,7 +182,7 @@ fn counts(lock: &Subject, whose: &str, counts: &Counts) -> String {
 /// The counts of a lock under torture: a line, or two if it has readers.
 pub fn totals(lock: &Subject, totals: &Totals) -> String {
     let writes = counts(lock, "Writes", &totals.writes);
-    if lock.is_rw { format!("{writes}\n{}", counts(lock, "Reads ", &totals.reads)) } else { writes }
+    if lock.is_rw() { format!("{writes}\n{}", counts(lock, "Reads ", &totals.reads)) } else { writes }
 }
 
 /// The lines of a lock, the first of which has its verdict, and beneath them what else was counted.
@@ -192,7 +192,7 @@ pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
     let mark = if tortured.problems.is_empty() || writes.failures > 0 { "" } else { " !!!" };
     let (lock, verdict) = (tortured.lock, tortured.verdict().name());
     writeln!(out, "{}{mark}  {verdict}", counts(lock, "Writes", writes))?;
-    if lock.is_rw {
+    if lock.is_rw() {
         writeln!(out, "{}", counts(lock, "Reads ", reads))?;
     }
     let mut detail = format!("longest wait {:.1} ms", tortured.wait_ns_max as f64 / 1e6);

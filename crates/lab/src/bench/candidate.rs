@@ -3,7 +3,7 @@
 use nearlock_core::native::Wait;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, RwLockVisitor, SUBJECTS, Subject};
+use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_os::{Os, SpinThenYield};
 use nearlock_workload::sections::Params;
 
@@ -13,7 +13,9 @@ use super::peers::{PEERS, Peer};
 use super::wait::SpinWhileMeasured;
 use super::{BenchError, Failure, Mode, Plan, Point, Sample};
 use super::{atomics, calls, handover, throughput, two_cpus, uncontended};
+use crate::locks::{self, LockError};
 use crate::names::UnknownName;
+use crate::switched::switched;
 use crate::torture::Waiting;
 
 /// A lock of the list, or a peer.
@@ -26,17 +28,22 @@ pub enum Candidate {
 }
 
 impl Candidate {
-    /// The lock or peer of this name.
+    /// The peer of this name, or the lock that is written so.
     ///
     /// # Errors
     ///
     /// If there is neither.
-    pub fn named(name: &str) -> Result<Self, UnknownName> {
-        let lock = Subject::named(name).map(Self::Lock);
-        lock.or_else(|| Peer::named(name).map(Self::Peer)).ok_or_else(|| UnknownName {
-            kind: "lock or peer",
-            name: name.to_owned(),
-            known: SUBJECTS.iter().map(|lock| lock.name).chain(PEERS.iter().map(|peer| peer.name)).collect(),
+    pub fn named(text: &str) -> Result<Self, LockError> {
+        if let Some(peer) = Peer::named(text) {
+            return Ok(Self::Peer(peer));
+        }
+        locks::lock(text).map(Self::Lock).map_err(|error| match error {
+            LockError::Unknown(UnknownName { name, known, .. }) => LockError::Unknown(UnknownName {
+                kind: "lock or peer",
+                name,
+                known: known.into_iter().chain(PEERS.iter().map(|peer| peer.name)).collect(),
+            }),
+            error => error,
         })
     }
 
@@ -51,7 +58,7 @@ impl Candidate {
     /// Whether readers may hold it together.
     pub fn has_readers(self) -> bool {
         match self {
-            Self::Lock(lock) => lock.is_rw,
+            Self::Lock(lock) => lock.is_rw(),
             Self::Peer(peer) => peer.has_readers(),
         }
     }
@@ -67,7 +74,7 @@ impl Candidate {
     /// Atomic read-modify-writes of an uncontended lock and unlock. Nothing counts those of peers.
     pub(super) fn rmw_per_pair(self, point: Point, settings: [u64; Setting::COUNT]) -> Option<f64> {
         match (self, point.read_percent) {
-            (Self::Lock(lock), Some(100)) => atomics::per_shared_pair(lock, settings),
+            (Self::Lock(lock), Some(100)) if lock.is_rw() => atomics::per_shared_pair(lock, settings),
             (Self::Lock(lock), _) => atomics::per_pair(lock, settings),
             (Self::Peer(_), _) => None,
         }
@@ -83,11 +90,16 @@ impl Candidate {
     }
 }
 
+/// Measures a lock of the list with the settings that it has for itself, and leaves those of all locks as they were.
 fn visit<W: Wait>(lock: &Subject, run: Run<'_>) -> Outcome {
-    match run.point.read_percent {
-        Some(_) if lock.is_rw => lock.visit_rw::<Os<W>, _>(run).expect("it has readers"),
-        _ => lock.visit::<Os<W>, _>(run),
-    }
+    let of_all: Vec<_> = lock.set.iter().map(|&(setting, _)| (setting, nearlock_os::setting(setting))).collect();
+    let set = |values: &[(Setting, u64)]| {
+        values.iter().try_for_each(|&(setting, value)| nearlock_os::set_setting(setting, value))
+    };
+    set(lock.set)?;
+    let outcome = switched(lock, || lock.visit::<Os<W>, _>(run));
+    set(&of_all)?;
+    outcome
 }
 
 /// The size of a lock.
@@ -117,14 +129,14 @@ impl<W: Wait> LockVisitor<Os<W>> for Run<'_> {
     fn visit<L: RawTryLock>(self) -> Outcome {
         self.of::<W, L>()
     }
-}
-
-impl<W: Wait> RwLockVisitor<Os<W>> for Run<'_> {
-    type Output = Outcome;
-    fn visit<L: RawRwLock>(self) -> Outcome {
-        self.of_mixed::<W, L>()
+    fn visit_rw<L: RawRwLock>(self) -> Outcome {
+        match self.point.read_percent {
+            Some(_) => self.of_mixed::<W, L>(),
+            None => self.of::<W, L>(),
+        }
     }
 }
+
 
 impl Run<'_> {
     /// With this lock, whose waiters wait like `W`.

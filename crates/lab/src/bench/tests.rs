@@ -289,6 +289,6 @@ fn the_page_of_locks_has_the_cost_of_each() {
     let (locks, readers) = costs.split_once("Of a reader alone").expect("a part about readers");
     for lock in Subject::working() {
         assert!(has(locks, lock.name), "docs/locks.md lacks {}: the command stands there", lock.name);
-        assert!(!lock.is_rw || has(readers, lock.name), "its readers' part lacks {}", lock.name);
+        assert!(!lock.is_rw() || has(readers, lock.name), "its readers' part lacks {}", lock.name);
     }
 }

@@ -23,7 +23,11 @@ pub fn waited() -> Waited {
 /// Whether watched threads only pause.
 static SPINS: AtomicBool = AtomicBool::new(false);
 
-/// Waits as one of the other policies, and is watched. Which one is asked at each turn: one form of every lock more is enough.
+/// The platform of threads that are watched, and wait as they are told.
+pub type OsWatched = Os<Watched>;
+
+/// Waits as one of the other policies, and is watched. Which one is asked at each turn, so that one form of every lock is
+/// enough.
 #[derive(Debug)]
 pub struct Watched;
 

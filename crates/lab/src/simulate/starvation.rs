@@ -11,7 +11,7 @@ use super::Simulation;
 pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
     let Simulation { machine, workload, settings, threads, .. } = simulation;
     let limit_ns = simulation.limits.starvation_ns;
-    if limit_ns > 0 && workload.observes_tested_locks() && simulation.lock.fairness != Fairness::Unbounded {
+    if limit_ns > 0 && workload.observes_tested_locks() && simulation.lock.fairness() != Fairness::Unbounded {
         return limit_ns;
     }
     if !workload.observes_tested_locks() {
@@ -26,13 +26,13 @@ pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
     let threads = *threads as u64;
     let long_ns = 10 * workload.long_section_ns_max();
     let queue_ns = 10 * (threads + 1) * section_ns + long_ns;
-    match simulation.lock.fairness {
+    match simulation.lock.fairness() {
         Fairness::Unbounded => u64::MAX,
         Fairness::Fifo => queue_ns,
         Fairness::Threshold(threshold) => match settings[threshold as usize] {
             0 => u64::MAX,
             threshold_ns => {
-                let in_ticks = simulation.lock.settings.contains(&Setting::CnaV13TickHz);
+                let in_ticks = simulation.lock.settings().contains(&Setting::CnaV13TickHz);
                 let ticks_ns =
                     if in_ticks { 2_000_000_000 / settings[Setting::CnaV13TickHz as usize] } else { 0 };
                 10 * numa_nodes(machine, settings) * (threshold_ns + ticks_ns + queue_ns)

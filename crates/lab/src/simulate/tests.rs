@@ -351,17 +351,17 @@ fn each_of_a_profiles_locks_excludes() {
 
 #[test]
 fn readers_meet_no_writer_and_are_together_where_the_lock_lets_them() {
-    let rw: Vec<_> = SUBJECTS.iter().filter(|lock| lock.is_rw).collect();
+    let rw: Vec<_> = SUBJECTS.iter().filter(|lock| lock.is_rw()).collect();
     assert!(!rw.is_empty());
     for lock in rw {
         let mut cell = cell(lock.name, 24);
         cell.workload = users(Profile::PageFault, |_| {});
         match simulate(&cell) {
             Ok(simulated) => {
-                assert!(lock.family != Family::Control, "{} is broken", lock.name);
+                assert!(lock.family() != Family::Control, "{} is broken", lock.name);
                 assert!(simulated.jobs_per_minute > Some(0.0));
             }
-            Err(failure) => assert!(lock.family == Family::Control, "{failure}"),
+            Err(failure) => assert!(lock.family() == Family::Control, "{failure}"),
         }
     }
 }

@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::native::Wait;
 use nearlock_core::platform::Clock;
 use nearlock_core::subjects::Subject;
-use nearlock_os::Os;
 use nearlock_workload::locktorture::{
     LONG_READ_TIMES, LongHolds, OwnLine, Params, ReadHeld, ShortHolds, Stats,
 };
@@ -19,7 +17,7 @@ use super::pace::Pace;
 use super::storm::Storm;
 use super::thread::Watch;
 use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Totals};
-use crate::lockstat::{Class, LockStatistics, Mode, Record};
+use crate::lockstat::{Class, LockStatistics, Mode, OsWatched, Record};
 
 /// A counter that only the holder of the lock writes, and in two steps, a load and a store: if the lock fails
 /// to exclude, an increment between them is lost. Relaxed suffices, as the lock orders its holders; atomic it is
@@ -76,13 +74,13 @@ impl Notifications {
 }
 
 /// What the threads share, but for the lock. The writers come first among them, then the readers.
-pub struct Book<W: Wait> {
-    pub read_held: ReadHeld<Os<W>>,
-    pub stats: Vec<Stats<Os<W>>>,
+pub struct Book {
+    pub read_held: ReadHeld<OsWatched>,
+    pub stats: Vec<Stats<OsWatched>>,
     pub watches: Vec<OwnLine<Watch>>,
     pub canary: OwnLine<Canary>,
     pub pace: Pace,
-    pub storm: Option<Storm<Os<W>>>,
+    pub storm: Option<Storm<OsWatched>>,
     /// Of the threads that have ended.
     pub notifications: Mutex<Notifications>,
     /// What the threads that have ended have recorded, by mode; `None` if nothing is recorded.
@@ -110,7 +108,7 @@ fn params(threads: usize, short_holds: ShortHolds, long_holds: LongHolds, plan: 
     }
 }
 
-impl<W: Wait> Book<W> {
+impl Book {
     pub fn new(lock: &Subject, plan: &Plan) -> Self {
         let (kind, crew) = (super::kind(lock), plan.crew(lock));
         let long_holds = |times| match plan.long_hold_ms {
@@ -124,7 +122,7 @@ impl<W: Wait> Book<W> {
             watches: (0..threads).map(|_| OwnLine::default()).collect(),
             canary: OwnLine::default(),
             pace: Pace::new(threads),
-            storm: (plan.storm.is_some() && lock.is_timed).then(|| Storm::new(threads)),
+            storm: (plan.storm.is_some() && lock.is_timed()).then(|| Storm::new(threads)),
             notifications: Mutex::default(),
             lockstat: plan.lockstat.then(Mutex::default),
             crew,
@@ -163,7 +161,7 @@ impl<W: Wait> Book<W> {
     pub fn totals(&self) -> Totals {
         let (writers, readers) = self.stats.split_at(self.crew.writers);
         let (write_watches, read_watches) = self.watches.split_at(self.crew.writers);
-        let of = |stats: &[Stats<Os<W>>], watches: &[OwnLine<Watch>]| {
+        let of = |stats: &[Stats<OsWatched>], watches: &[OwnLine<Watch>]| {
             let acquired = || stats.iter().map(Stats::acquired);
             let seen = watches.iter().map(|watch| watch.0.failures.load(Relaxed));
             Counts {
@@ -220,7 +218,7 @@ impl<W: Wait> Book<W> {
     }
 
     pub fn wait_ns_max(&self) -> u64 {
-        let now_ns = Os::<W>::now_ns();
+        let now_ns = OsWatched::now_ns();
         let longest = |watch: &OwnLine<Watch>| {
             let present = match watch.0.waiting_since_ns.load(Relaxed) {
                 0 => 0,

@@ -13,18 +13,17 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nearlock::classic::McsLock;
-use nearlock_core::native::Wait;
 use nearlock_core::platform::{Clock, Random, Work};
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::subjects::Subject;
 use nearlock_core::waiter::{GaveUp, Limit};
-use nearlock_os::Os;
 use serde::Serialize;
 
 use super::memory::{self, Kind, Look, Memory};
 use super::run::STACK_BYTES;
 use super::ways::{self, ByWays, Ways};
 use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Tortured, Totals};
+use crate::lockstat::OsWatched;
 
 /// How many threads there are at a time unless told otherwise.
 pub const THREADS: usize = 64;
@@ -51,8 +50,8 @@ const SLEEP_NS_MAX: u32 = 1 << 18;
 /// A turn is followed by a pause of at most so many ns: so that 64 threads take a part of a processor, and not all of them.
 const PAUSE_NS_MAX: u32 = 1 << 22;
 
-fn below<W: Wait>(n: u32) -> u32 {
-    Os::<W>::random_u32() % n
+fn below(n: u32) -> u32 {
+    OsWatched::random_u32() % n
 }
 
 /// What lives have come to.
@@ -94,17 +93,17 @@ impl<L: RawTryLock> Thing<L> {
     }
 
     /// With the lock, exclusively or not: whether nobody has written meanwhile.
-    fn read<W: Wait>(&self) -> bool {
+    fn read(&self) -> bool {
         let before = self.count.load(Relaxed);
-        dwell::<W>();
+        dwell();
         self.is_held.load(Relaxed) == 0 && self.count.load(Relaxed) == before
     }
 
     /// With the lock: whether it was alone.
-    fn write<W: Wait>(&self) -> bool {
+    fn write(&self) -> bool {
         let was_held = self.is_held.swap(1, Relaxed);
         let count = self.count.load(Relaxed);
-        dwell::<W>();
+        dwell();
         self.count.store(count + 1, Relaxed);
         self.writes.fetch_add(1, Relaxed);
         self.is_held.store(0, Relaxed);
@@ -112,13 +111,13 @@ impl<L: RawTryLock> Thing<L> {
     }
 
     /// A section, if there is one. How it was asked for is drawn.
-    fn section<W: Wait, O: Ways<Os<W>, L>>(&self) -> bool {
+    fn section<O: Ways<OsWatched, L>>(&self) -> bool {
         let node = L::Node::default();
-        let asked_ns = Os::<W>::now_ns();
-        let [tries, shares, limited] = [(); 3].map(|()| below::<W>(OTHER_WAY_ONE_IN) == 0);
+        let asked_ns = OsWatched::now_ns();
+        let [tries, shares, limited] = [(); 3].map(|()| below(OTHER_WAY_ONE_IN) == 0);
         let shares = shares && O::SHARED;
         let limit = match limited && O::TIMED {
-            true => Limit::until(asked_ns + u64::from(below::<W>(LIMIT_NS_MAX))),
+            true => Limit::until(asked_ns + u64::from(below(LIMIT_NS_MAX))),
             false => Limit::NONE,
         };
         // SAFETY: the node is fresh, and stays until the acquisition has ended below.
@@ -130,12 +129,12 @@ impl<L: RawTryLock> Thing<L> {
                 (false, false) => O::lock_within(&self.lock, &node, &limit).map_err(Some),
             }
         };
-        let wait_ns = Os::<W>::now_ns().saturating_sub(asked_ns);
+        let wait_ns = OsWatched::now_ns().saturating_sub(asked_ns);
         match acquired {
             Err(None) => _ = self.tally.refused.fetch_add(1, Relaxed),
             Err(Some(GaveUp::TimedOut | GaveUp::Cancelled)) => _ = self.tally.timed_out.fetch_add(1, Relaxed),
             Ok(()) => {
-                let alone = if shares { self.read::<W>() } else { self.write::<W>() };
+                let alone = if shares { self.read() } else { self.write() };
                 // SAFETY: acquired above, in this way.
                 unsafe {
                     if shares {
@@ -159,9 +158,9 @@ impl<L> Drop for Thing<L> {
     }
 }
 
-fn dwell<W: Wait>() {
-    if below::<W>(SLEEPING_ONE_IN) == 0 {
-        Os::<W>::sleep_ns(below::<W>(SLEEP_NS_MAX).into());
+fn dwell() {
+    if below(SLEEPING_ONE_IN) == 0 {
+        OsWatched::sleep_ns(below(SLEEP_NS_MAX).into());
     }
 }
 
@@ -175,30 +174,30 @@ struct Yard {
     beside: fn(),
 }
 
-impl<W: Wait> ByWays<W> for Yard {
+impl ByWays for Yard {
     type Output = Life;
-    fn by<L: RawTryLock, O: Ways<Os<W>, L>>(self) -> Life {
+    fn by<L: RawTryLock, O: Ways<OsWatched, L>>(self) -> Life {
         let Self { tally, beside } = self;
         let places: Vec<_> = (0..PLACES).map(|_| Mutex::new(Thing::<L>::new(&tally))).collect();
         Arc::new(move |seat| {
-            live::<W, L, O>(&tally, &places, seat);
+            live::<L, O>(&tally, &places, seat);
             beside();
         })
     }
 }
 
-fn live<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>>(
+fn live<L: RawTryLock, O: Ways<OsWatched, L>>(
     tally: &Arc<Tally>,
     places: &[Mutex<Arc<Thing<L>>>],
     seat: usize,
 ) {
-    let shift = LIFE_SHIFTS.start + below::<W>(LIFE_SHIFTS.len() as u32);
-    let end_ns = Os::<W>::now_ns() + 1_000_000 + u64::from(below::<W>(1 << shift));
+    let shift = LIFE_SHIFTS.start + below(LIFE_SHIFTS.len() as u32);
+    let end_ns = OsWatched::now_ns() + 1_000_000 + u64::from(below(1 << shift));
     let mut own = Thing::<L>::new(tally);
-    while Os::<W>::now_ns() < end_ns {
-        let place = &places[below::<W>(PLACES as u32) as usize];
+    while OsWatched::now_ns() < end_ns {
+        let place = &places[below(PLACES as u32) as usize];
         let mut at_place = place.lock().unwrap_or_else(PoisonError::into_inner);
-        if below::<W>(RENEWED_ONE_IN) == 0 {
+        if below(RENEWED_ONE_IN) == 0 {
             let old = mem::replace(&mut *at_place, Thing::new(tally));
             drop(at_place);
             drop(old);
@@ -206,15 +205,15 @@ fn live<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>>(
         }
         let mut thing = Arc::clone(&at_place);
         drop(at_place);
-        if below::<W>(OWN_ONE_IN) == 0 {
+        if below(OWN_ONE_IN) == 0 {
             own = Thing::new(tally);
             thing = Arc::clone(&own);
             let (outer, inner) = (McsLock::new(()), McsLock::new(()));
             let _held = (outer.lock(), inner.lock());
         }
-        let sections = u64::from(thing.section::<W, O>());
+        let sections = u64::from(thing.section::<O>());
         tally.sections[seat].fetch_add(sections, Relaxed);
-        Os::<W>::sleep_ns(below::<W>(PAUSE_NS_MAX).into());
+        OsWatched::sleep_ns(below(PAUSE_NS_MAX).into());
     }
     drop(own);
     tally.lives.fetch_add(1, Relaxed);
@@ -326,7 +325,16 @@ impl Watcher<'_> {
 }
 
 /// Runs the plan over locks of this kind. `beside` is what each thread does beside, at its end: nothing, but in a control.
-pub fn run<W: Wait>(
+pub fn run(
+    lock: &'static Subject,
+    plan: &Plan,
+    interim: &mut dyn FnMut(&Totals),
+    beside: fn(),
+) -> Result<Tortured, TortureError> {
+    super::in_its_way(lock, plan, || run_crowd(lock, plan, interim, beside))
+}
+
+fn run_crowd(
     lock: &'static Subject,
     plan: &Plan,
     interim: &mut dyn FnMut(&Totals),
@@ -335,7 +343,7 @@ pub fn run<W: Wait>(
     let threads = plan.writers.unwrap_or(THREADS);
     let sections = (0..threads).map(|_| AtomicU64::new(0)).collect();
     let tally = Arc::new(Tally { sections, ..Tally::default() });
-    let life = ways::visit::<W, _>(lock, Yard { tally: Arc::clone(&tally), beside });
+    let life = ways::visit(lock, Yard { tally: Arc::clone(&tally), beside });
     let events_before = nearlock_os::events();
     let (sender, ends) = channel();
     let mut crowd = Crowd { life, seats: (0..threads).map(|_| None).collect(), sender, panicked: 0 };

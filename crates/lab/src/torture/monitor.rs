@@ -3,7 +3,6 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nearlock_core::native::Wait;
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::Subject;
 use nearlock_workload::locktorture::LONG_READ_TIMES;
@@ -17,9 +16,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// In a storm waiters spin in one phase of so many, and sleep at once in the others: it is sleepers that can be cancelled.
 const SPINNING_ONE_IN: u64 = 4;
 /// Changes phases, reports, and notices a standstill.
-pub struct Monitor<'a, W: Wait> {
+pub struct Monitor<'a> {
     lock: &'static Subject,
-    book: &'a Book<W>,
+    book: &'a Book,
     plan: &'a Plan,
     handles: &'a [JoinHandle<()>],
     /// Acquisitions and ended threads at the last change of either.
@@ -30,10 +29,10 @@ pub struct Monitor<'a, W: Wait> {
     cancelled_since: Instant,
 }
 
-impl<'a, W: Wait> Monitor<'a, W> {
+impl<'a> Monitor<'a> {
     pub fn new(
         lock: &'static Subject,
-        book: &'a Book<W>,
+        book: &'a Book,
         plan: &'a Plan,
         handles: &'a [JoinHandle<()>],
     ) -> Self {
@@ -161,14 +160,13 @@ mod tests {
     use super::super::{Problem, Storm};
     use super::*;
     use crate::names;
-    use nearlock_os::SpinThenYield;
 
     #[test]
     fn a_storm_is_calm_only_while_locks_are_taken() {
         let (lock, storm) =
             (names::lock("lock-lost-cancel").unwrap(), Some(Storm { cancellations: Some(1) }));
         let plan = Plan { storm, ..plan() };
-        let book = Book::<SpinThenYield>::new(lock, &plan);
+        let book = Book::new(lock, &plan);
         let mut monitor = Monitor::new(lock, &book, &plan, &[]);
         let (now, patience) = (Instant::now(), monitor.patience());
         monitor.cancelled_since = now.checked_sub(patience).unwrap();

@@ -5,10 +5,8 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::native::Wait;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::subjects::Subject;
-use nearlock_os::Os;
 use nearlock_workload::locktorture::{Reader, Shared, Writer};
 
 use super::book::{Book, entropy};
@@ -17,6 +15,7 @@ use super::pace::Next;
 use super::thread::{Role, Torturer, Witness};
 use super::ways::{self, ByWays, Ways};
 use super::{NumaNodes, Plan, Problem, TortureError, Tortured, Totals};
+use crate::lockstat::OsWatched;
 
 /// Of a thread: the locks keep nothing large on it.
 pub const STACK_BYTES: usize = 256 * 1024;
@@ -25,27 +24,27 @@ pub const STACK_BYTES: usize = 256 * 1024;
 pub type Life = Arc<dyn Fn(usize, Role) + Send + Sync>;
 
 /// Makes lives with a lock of the type that it is given.
-pub struct Lives<W: Wait>(Arc<Book<W>>);
+pub struct Lives(Arc<Book>);
 
-impl<W: Wait> Lives<W> {
+impl Lives {
     /// By all the ways that the lock has.
     pub fn with(self, lock: &Subject) -> Life {
         ways::visit(lock, self)
     }
 }
 
-impl<W: Wait> ByWays<W> for Lives<W> {
+impl ByWays for Lives {
     type Output = Life;
-    fn by<L: RawTryLock, O: Ways<Os<W>, L>>(self) -> Life {
-        let (Self(book), shared) = (self, Shared::<Os<W>, L>::default());
-        Arc::new(move |thread, role| live::<W, L, O>(&book, &shared, thread, role))
+    fn by<L: RawTryLock, O: Ways<OsWatched, L>>(self) -> Life {
+        let (Self(book), shared) = (self, Shared::<OsWatched, L>::default());
+        Arc::new(move |thread, role| live::<L, O>(&book, &shared, thread, role))
     }
 }
 
 /// The life of one thread.
-fn live<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>>(
-    book: &Book<W>,
-    shared: &Shared<Os<W>, L>,
+fn live<L: RawTryLock, O: Ways<OsWatched, L>>(
+    book: &Book,
+    shared: &Shared<OsWatched, L>,
     thread: usize,
     role: Role,
 ) {
@@ -53,7 +52,7 @@ fn live<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>>(
         return;
     }
     let (mut node, stats) = (L::Node::default(), &book.stats[thread]);
-    let mut hand = Torturer::<W, L, O>::new(Witness::new(book, thread, role), shared);
+    let mut hand = Torturer::<L, O>::new(Witness::new(book, thread, role), shared);
     match role {
         Role::Writer => Writer::new(shared, stats, &mut node, &book.write_params, entropy())
             .with_readers(&book.read_held)
@@ -66,13 +65,13 @@ fn live<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>>(
 }
 
 /// Runs the plan over this lock, whose threads wait in this way and live such a life.
-pub fn run<W: Wait>(
+pub fn run(
     lock: &'static Subject,
     plan: &Plan,
     interim: &mut dyn FnMut(&Totals),
-    life: impl FnOnce(Lives<W>) -> Life,
+    life: impl FnOnce(Lives) -> Life,
 ) -> Result<Tortured, TortureError> {
-    let book = Arc::new(Book::<W>::new(lock, plan));
+    let book = Arc::new(Book::new(lock, plan));
     let life = life(Lives(Arc::clone(&book)));
     let events_before = nearlock_os::events();
     let canceller = book.start_canceller()?;
@@ -121,7 +120,7 @@ pub fn run<W: Wait>(
 }
 
 /// Starts the threads, who pause until the pace is set.
-fn start<W: Wait>(book: &Book<W>, life: &Life, plan: &Plan) -> Result<Vec<JoinHandle<()>>, TortureError> {
+fn start(book: &Book, life: &Life, plan: &Plan) -> Result<Vec<JoinHandle<()>>, TortureError> {
     let threads = book.crew.threads();
     let mut handles = Vec::with_capacity(threads);
     for thread in 0..threads {

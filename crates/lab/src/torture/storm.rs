@@ -152,11 +152,11 @@ fn one_in<P: Random>(n: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_os::Os;
+    use crate::lockstat::OsWatched;
 
     #[test]
     fn a_round_ends_when_all_have_arrived_and_the_last_when_it_is_over() {
-        let storm = Storm::<Os>::new(2);
+        let storm = Storm::<OsWatched>::new(2);
         std::thread::scope(|scope| {
             let other = scope.spawn(|| (storm.rounds.arrive(), storm.rounds.arrive()));
             assert!(storm.rounds.arrive());
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn who_waits_is_cancelled_and_waits_by_another_then() {
-        let storm = Storm::<Os>::new(2);
+        let storm = Storm::<OsWatched>::new(2);
         let [first, second] = [storm.cancellation(0), storm.cancellation(1)];
         std::thread::scope(|scope| {
             scope.spawn(|| storm.rage(|thread| thread == 1));

@@ -6,11 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use nearlock_core::lockstat::Waited;
-use nearlock_core::native::Wait;
 use nearlock_core::platform::{Clock, Random, Work};
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::waiter::{Cancellation, GaveUp, Limit};
-use nearlock_os::Os;
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::{Hand, Shared};
 
@@ -19,7 +17,7 @@ use super::book::{Book, Notifications};
 use super::pace::{Next, SLEEP_ONE_IN, Think};
 use super::storm::UNLIMITED_ONE_IN;
 use super::ways::Ways;
-use crate::lockstat::{Mode, Record, waited};
+use crate::lockstat::{Mode, OsWatched, Record, waited};
 
 /// One acquisition in so many is tried only, where a lock has other ways than to lock it.
 const TRIED_ONE_IN: u64 = 16;
@@ -78,14 +76,14 @@ pub enum Role {
 }
 
 /// What the limit of a wait is made of.
-struct Patience<W: Wait> {
+struct Patience {
     until_ns: Option<u64>,
-    cancellation: Option<Arc<Cancellation<Os<W>>>>,
+    cancellation: Option<Arc<Cancellation<OsWatched>>>,
 }
 
 /// A thread, to itself, whatever the lock.
-pub struct Witness<'a, W: Wait> {
-    book: &'a Book<W>,
+pub struct Witness<'a> {
+    book: &'a Book,
     thread: usize,
     role: Role,
     waiting_since_ns: u64,
@@ -105,8 +103,8 @@ struct Stopwatch {
     record: Record,
 }
 
-impl<'a, W: Wait> Witness<'a, W> {
-    pub fn new(book: &'a Book<W>, thread: usize, role: Role) -> Self {
+impl<'a> Witness<'a> {
+    pub fn new(book: &'a Book, thread: usize, role: Role) -> Self {
         let stopwatch = book.lockstat.as_ref().map(|_| Stopwatch::default());
         let notifications_before = Notifications::of_slot();
         Self {
@@ -126,17 +124,17 @@ impl<'a, W: Wait> Witness<'a, W> {
     }
 
     /// Within what limit to wait, where waiters can give up; `None`: for ever.
-    fn patience(&self) -> Option<Patience<W>> {
+    fn patience(&self) -> Option<Patience> {
         let within = || {
-            let shift = LIMIT_SHIFTS.start + below::<Os<W>>(LIMIT_SHIFTS.end - LIMIT_SHIFTS.start);
-            self.waiting_since_ns + below::<Os<W>>(1 << shift)
+            let shift = LIMIT_SHIFTS.start + below::<OsWatched>(LIMIT_SHIFTS.end - LIMIT_SHIFTS.start);
+            self.waiting_since_ns + below::<OsWatched>(1 << shift)
         };
         match &self.book.storm {
-            None if below::<Os<W>>(LIMITED_ONE_IN) == 0 => {
+            None if below::<OsWatched>(LIMITED_ONE_IN) == 0 => {
                 Some(Patience { until_ns: Some(within()), cancellation: None })
             }
-            Some(storm) if below::<Os<W>>(UNLIMITED_ONE_IN) != 0 => {
-                let timed = below::<Os<W>>(STORM_TIMED_ONE_IN) == 0;
+            Some(storm) if below::<OsWatched>(UNLIMITED_ONE_IN) != 0 => {
+                let timed = below::<OsWatched>(STORM_TIMED_ONE_IN) == 0;
                 Some(Patience {
                     until_ns: timed.then(within),
                     cancellation: Some(storm.cancellation(self.thread)),
@@ -160,7 +158,7 @@ impl<'a, W: Wait> Witness<'a, W> {
 }
 
 /// What the thread has recorded is in the book when it ends.
-impl<W: Wait> Drop for Witness<'_, W> {
+impl Drop for Witness<'_> {
     fn drop(&mut self) {
         let mut notifications = self.book.notifications.lock().unwrap_or_else(PoisonError::into_inner);
         notifications.add(self.notifications_before, Notifications::of_slot());
@@ -175,17 +173,17 @@ impl<W: Wait> Drop for Witness<'_, W> {
     }
 }
 
-impl<W: Wait> Observer for Witness<'_, W> {
+impl Observer for Witness<'_> {
     fn waiting(&mut self) {
         if let Some(stopwatch) = &mut self.stopwatch {
             stopwatch.before = waited();
         }
-        self.waiting_since_ns = Os::<W>::now_ns().max(1);
+        self.waiting_since_ns = OsWatched::now_ns().max(1);
         self.watch().waiting_since_ns.store(self.waiting_since_ns, Relaxed);
     }
 
     fn acquired(&mut self) {
-        let now_ns = Os::<W>::now_ns();
+        let now_ns = OsWatched::now_ns();
         let wait_ns = now_ns.saturating_sub(self.waiting_since_ns);
         if let Some(stopwatch) = &mut self.stopwatch {
             stopwatch.record.acquired(wait_ns, waited().since(stopwatch.before));
@@ -206,7 +204,7 @@ impl<W: Wait> Observer for Witness<'_, W> {
 
     fn releasing(&mut self) {
         if let Some(stopwatch) = &mut self.stopwatch {
-            stopwatch.record.released(Os::<W>::now_ns().saturating_sub(stopwatch.acquired_ns));
+            stopwatch.record.released(OsWatched::now_ns().saturating_sub(stopwatch.acquired_ns));
         }
         // SAFETY: the lock is held, by a writer exclusively.
         unsafe {
@@ -228,10 +226,10 @@ impl<W: Wait> Observer for Witness<'_, W> {
             Next::Go(think) => {
                 match think {
                     Think::Not => {}
-                    Think::Busy { shift } => Os::<W>::busy_ns(below::<Os<W>>(1 << shift)),
+                    Think::Busy { shift } => OsWatched::busy_ns(below::<OsWatched>(1 << shift)),
                     Think::Sleep { shift } => {
-                        if below::<Os<W>>(SLEEP_ONE_IN.into()) == 0 {
-                            Os::<W>::sleep_ns(below::<Os<W>>(1 << shift));
+                        if below::<OsWatched>(SLEEP_ONE_IN.into()) == 0 {
+                            OsWatched::sleep_ns(below::<OsWatched>(1 << shift));
                         }
                     }
                 }
@@ -242,14 +240,14 @@ impl<W: Wait> Observer for Witness<'_, W> {
 }
 
 /// A thread with a lock.
-pub struct Torturer<'a, W: Wait, L, O> {
-    witness: Witness<'a, W>,
-    shared: &'a Shared<Os<W>, L>,
+pub struct Torturer<'a, L, O> {
+    witness: Witness<'a>,
+    shared: &'a Shared<OsWatched, L>,
     ways: PhantomData<O>,
 }
 
-impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
-    pub fn new(witness: Witness<'a, W>, shared: &'a Shared<Os<W>, L>) -> Self {
+impl<'a, L: RawTryLock, O: Ways<OsWatched, L>> Torturer<'a, L, O> {
+    pub fn new(witness: Witness<'a>, shared: &'a Shared<OsWatched, L>) -> Self {
         Self { witness, shared, ways: PhantomData }
     }
 
@@ -269,7 +267,7 @@ impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
     }
 
     /// Safety: as `RawTimedLock::lock_within`.
-    unsafe fn lock_within(&self, lock: &L, node: &L::Node, limit: &Limit<'_, Os<W>>) -> bool {
+    unsafe fn lock_within(&self, lock: &L, node: &L::Node, limit: &Limit<'_, OsWatched>) -> bool {
         let cancellable = &self.witness.watch().cancellable;
         cancellable.store(u64::from(limit.cancellation.is_some()), Relaxed);
         // SAFETY: the caller's.
@@ -283,11 +281,11 @@ impl<'a, W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Torturer<'a, W, L, O> {
     }
 }
 
-impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Hand<L> for Torturer<'_, W, L, O> {
+impl<L: RawTryLock, O: Ways<OsWatched, L>> Hand<L> for Torturer<'_, L, O> {
     unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool {
         // SAFETY: the caller's; so below.
         let acquired = unsafe {
-            if (O::TIMED || O::SHARED) && below::<Os<W>>(TRIED_ONE_IN) == 0 {
+            if (O::TIMED || O::SHARED) && below::<OsWatched>(TRIED_ONE_IN) == 0 {
                 self.try_lock(lock, node)
             } else if let Some(Patience { until_ns, cancellation }) =
                 O::TIMED.then(|| self.witness.patience()).flatten()
@@ -310,7 +308,7 @@ impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Hand<L> for Torturer<'_, W, L, O
     unsafe fn release(&mut self, lock: &L, node: &L::Node) {
         // SAFETY: the caller's; so below.
         unsafe {
-            if self.witness.role == Role::Writer && !(O::SHARED && below::<Os<W>>(DOWNGRADED_ONE_IN) == 0) {
+            if self.witness.role == Role::Writer && !(O::SHARED && below::<OsWatched>(DOWNGRADED_ONE_IN) == 0) {
                 return lock.unlock(node);
             }
             if self.witness.role == Role::Writer {
@@ -331,7 +329,7 @@ impl<W: Wait, L: RawTryLock, O: Ways<Os<W>, L>> Hand<L> for Torturer<'_, W, L, O
     }
 }
 
-impl<W: Wait, L, O> Observer for Torturer<'_, W, L, O> {
+impl<L, O> Observer for Torturer<'_, L, O> {
     fn waiting(&mut self) {
         self.witness.waiting();
     }

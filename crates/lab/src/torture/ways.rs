@@ -1,11 +1,11 @@
 //! What a thread can do with a lock, whatever the lock can.
 
-use nearlock_core::native::Wait;
 use nearlock_core::platform::Platform;
 use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
-use nearlock_core::subjects::{LockVisitor, RwLockVisitor, Subject, TimedLockVisitor, TimedRwLockVisitor};
+use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_core::waiter::{GaveUp, Limit};
-use nearlock_os::Os;
+
+use crate::lockstat::OsWatched;
 
 /// The operations of a lock of type `L`. One that cannot be given up is waited for; one without readers takes them for
 /// writers.
@@ -117,50 +117,32 @@ impl<P: Platform, L: RawTimedRwLock<Platform = P>> Ways<P, L> for TimedShared {
 }
 
 /// Something to be done with a lock by all its ways.
-pub trait ByWays<W: Wait> {
+pub trait ByWays {
     /// What it comes to.
     type Output;
     /// Does it with lock type `L` by the ways `O`.
-    fn by<L: RawTryLock, O: Ways<Os<W>, L>>(self) -> Self::Output;
+    fn by<L: RawTryLock, O: Ways<OsWatched, L>>(self) -> Self::Output;
 }
 
-/// Does it with this lock.
-pub fn visit<W: Wait, T: ByWays<W>>(lock: &Subject, what: T) -> T::Output {
-    let done = match (lock.is_rw, lock.is_timed) {
-        (false, false) => Some(lock.visit::<Os<W>, _>(Visitor(what))),
-        (false, true) => lock.visit_timed::<Os<W>, _>(Visitor(what)),
-        (true, false) => lock.visit_rw::<Os<W>, _>(Visitor(what)),
-        (true, true) => lock.visit_timed_rw::<Os<W>, _>(Visitor(what)),
-    };
-    done.expect("a lock is visited as what the list says it is")
+/// Does it with this lock, which is switched so already.
+pub fn visit<T: ByWays>(lock: &Subject, what: T) -> T::Output {
+    lock.visit::<OsWatched, _>(Visitor(what))
 }
 
 struct Visitor<T>(T);
 
-impl<W: Wait, T: ByWays<W>> LockVisitor<Os<W>> for Visitor<T> {
+impl<T: ByWays> LockVisitor<OsWatched> for Visitor<T> {
     type Output = T::Output;
     fn visit<L: RawTryLock>(self) -> T::Output {
         self.0.by::<L, Plain>()
     }
-}
-
-impl<W: Wait, T: ByWays<W>> RwLockVisitor<Os<W>> for Visitor<T> {
-    type Output = T::Output;
-    fn visit<L: RawRwLock>(self) -> T::Output {
-        self.0.by::<L, Shared>()
-    }
-}
-
-impl<W: Wait, T: ByWays<W>> TimedLockVisitor<Os<W>> for Visitor<T> {
-    type Output = T::Output;
-    fn visit<L: RawTimedLock<Platform = Os<W>>>(self) -> T::Output {
+    fn visit_timed<L: RawTimedLock<Platform = OsWatched>>(self) -> T::Output {
         self.0.by::<L, Timed>()
     }
-}
-
-impl<W: Wait, T: ByWays<W>> TimedRwLockVisitor<Os<W>> for Visitor<T> {
-    type Output = T::Output;
-    fn visit<L: RawTimedRwLock<Platform = Os<W>>>(self) -> T::Output {
+    fn visit_rw<L: RawRwLock>(self) -> T::Output {
+        self.0.by::<L, Shared>()
+    }
+    fn visit_timed_rw<L: RawTimedRwLock<Platform = OsWatched>>(self) -> T::Output {
         self.0.by::<L, TimedShared>()
     }
 }

@@ -24,6 +24,7 @@ use super::{Cell, Effort, ValidateError};
 use crate::bench::statistics::Quartiles;
 use crate::bench::{Calibration, Failure, Order};
 use crate::measure::threads::{Rank, on_cpus};
+use crate::switched::switched;
 
 type Platform = Os<Spin>;
 
@@ -100,7 +101,7 @@ pub fn measure(
             let cell = &cells[index];
             let cpus = &cpus[..cell.threads];
             let burst = Burst { cell, cpus, calibration, length: effort.burst, seed: round as u64 };
-            bursts[index].push(cell.lock.visit::<Platform, _>(burst)?);
+            bursts[index].push(switched(cell.lock, || cell.lock.visit::<Platform, _>(burst))?);
             std::thread::sleep(effort.burst.mul_f64(PAUSE_SHARE));
         }
     }

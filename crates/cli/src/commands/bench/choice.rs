@@ -1,6 +1,7 @@
 //! Which locks are measured, and where.
 
 use nearlock_lab::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Waiters};
+use nearlock_lab::locks::entries;
 use nearlock_lab::{SUBJECTS, Subject, names};
 
 use crate::args::BenchArgs;
@@ -76,7 +77,7 @@ impl Choice {
             }
         }
         let mut baselines: Vec<Candidate> = Vec::new();
-        for name in &args.baseline {
+        for name in entries(&args.baseline) {
             let baseline = Candidate::named(name)?;
             if !baselines.iter().any(|other| other.name() == baseline.name()) {
                 baselines.push(baseline);
@@ -135,8 +136,8 @@ fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Chosen>> {
             chosen.push(Chosen::named(Candidate::Lock(names::lock(LOCK)?)));
         }
     }
-    for name in &args.locks {
-        match name.as_str() {
+    for name in entries(&args.locks) {
+        match name {
             "all" => chosen.extend(working()),
             name => chosen.push(Chosen::named(Candidate::Lock(names::lock(name)?))),
         }

@@ -4,35 +4,34 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::classic::ttas::TtasLock;
-use nearlock_core::native::Wait;
 use nearlock_core::platform::Platform;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use nearlock_core::waiter::{GaveUp, Limit, WaitList, Waiter, locked};
-use nearlock_os::Os;
 
 use super::super::run::run;
 use super::super::ways::{ByWays, TimedShared, Ways};
 use super::*;
+use crate::lockstat::OsWatched;
 
 const WRITER: u32 = 1;
 const READER: u32 = 2;
 const QUEUED: u32 = 1;
 
 /// The simplest lock that can do all: whoever leaves wakes everybody who waits.
-struct Simple<W: Wait> {
+struct Simple {
     /// Bit 0: a writer; the others: number of readers. Written under `wait_lock`.
     word: AtomicU32,
-    wait_lock: TtasLock<Os<W>>,
-    waiters: WaitList<Os<W>>,
+    wait_lock: TtasLock<OsWatched>,
+    waiters: WaitList<OsWatched>,
 }
 
-impl<W: Wait> Default for Simple<W> {
+impl Default for Simple {
     fn default() -> Self {
         Self { word: AtomicU32::new(0), wait_lock: TtasLock::default(), waiters: WaitList::default() }
     }
 }
 
-impl<W: Wait> Simple<W> {
+impl Simple {
     /// Under `wait_lock`.
     fn enter(&self, how: u32) -> bool {
         let word = self.word.load(Relaxed);
@@ -43,7 +42,7 @@ impl<W: Wait> Simple<W> {
         !excluded
     }
 
-    fn enter_or_queue(&self, how: u32, waiter: &Waiter<Os<W>>) -> bool {
+    fn enter_or_queue(&self, how: u32, waiter: &Waiter<OsWatched>) -> bool {
         locked(&self.wait_lock, || {
             let entered = self.enter(how);
             if !entered && waiter.note.swap(QUEUED, Relaxed) != QUEUED {
@@ -54,8 +53,8 @@ impl<W: Wait> Simple<W> {
         })
     }
 
-    fn wait(&self, how: u32, limit: &Limit<'_, Os<W>>) -> Result<(), GaveUp> {
-        <Os<W>>::with_record(|waiter: &Waiter<Os<W>>| {
+    fn wait(&self, how: u32, limit: &Limit<'_, OsWatched>) -> Result<(), GaveUp> {
+        <OsWatched>::with_record(|waiter: &Waiter<OsWatched>| {
             limit.watch(waiter, || {
                 let mut outcome = Ok(());
                 while outcome.is_ok() && !self.enter_or_queue(how, waiter) {
@@ -90,7 +89,7 @@ impl<W: Wait> Simple<W> {
 }
 
 // SAFETY: `enter` admits by the word, and `wait_lock` orders those who change it; so below.
-unsafe impl<W: Wait> RawLock for Simple<W> {
+unsafe impl RawLock for Simple {
     type Node = ();
     unsafe fn lock(&self, _node: &()) {
         self.wait(WRITER, &Limit::NONE).unwrap();
@@ -101,14 +100,14 @@ unsafe impl<W: Wait> RawLock for Simple<W> {
 }
 
 // SAFETY: as above.
-unsafe impl<W: Wait> RawTryLock for Simple<W> {
+unsafe impl RawTryLock for Simple {
     unsafe fn try_lock(&self, _node: &()) -> bool {
         locked(&self.wait_lock, || self.enter(WRITER))
     }
 }
 
 // SAFETY: as above.
-unsafe impl<W: Wait> RawRwLock for Simple<W> {
+unsafe impl RawRwLock for Simple {
     unsafe fn lock_shared(&self, _node: &()) {
         self.wait(READER, &Limit::NONE).unwrap();
     }
@@ -124,16 +123,16 @@ unsafe impl<W: Wait> RawRwLock for Simple<W> {
 }
 
 // SAFETY: as above.
-unsafe impl<W: Wait> RawTimedLock for Simple<W> {
-    type Platform = Os<W>;
-    unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, Os<W>>) -> Result<(), GaveUp> {
+unsafe impl RawTimedLock for Simple {
+    type Platform = OsWatched;
+    unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, OsWatched>) -> Result<(), GaveUp> {
         self.wait(WRITER, limit)
     }
 }
 
 // SAFETY: as above.
-unsafe impl<W: Wait> RawTimedRwLock for Simple<W> {
-    unsafe fn lock_shared_within(&self, _node: &(), limit: &Limit<'_, Os<W>>) -> Result<(), GaveUp> {
+unsafe impl RawTimedRwLock for Simple {
+    unsafe fn lock_shared_within(&self, _node: &(), limit: &Limit<'_, OsWatched>) -> Result<(), GaveUp> {
         self.wait(READER, limit)
     }
 }
@@ -141,22 +140,18 @@ unsafe impl<W: Wait> RawTimedRwLock for Simple<W> {
 /// Cannot give up, and says that it can.
 struct Deaf;
 
-impl<W: Wait> Ways<Os<W>, Simple<W>> for Deaf {
+impl Ways<OsWatched, Simple> for Deaf {
     const TIMED: bool = true;
     const SHARED: bool = false;
 }
 
-type Yielding = nearlock_os::SpinThenYield;
-
 /// A row of the list that says of a lock that it can do all.
 fn able() -> &'static Subject {
-    let mut able = *names::lock("lock-busted-rw").unwrap();
-    (able.name, able.is_timed) = ("able", true);
-    Box::leak(Box::new(able))
+    Box::leak(Box::new(Subject { name: "able", ..*names::lock("rwsem").unwrap() }))
 }
 
-fn torture_simple<O: Ways<Os<Yielding>, Simple<Yielding>>>(plan: &Plan) -> Tortured {
-    run::<Yielding>(able(), plan, &mut |_| (), |lives| lives.by::<Simple<Yielding>, O>()).unwrap()
+fn torture_simple<O: Ways<OsWatched, Simple>>(plan: &Plan) -> Tortured {
+    run(able(), plan, &mut |_| (), |lives| lives.by::<Simple, O>()).unwrap()
 }
 
 #[test]

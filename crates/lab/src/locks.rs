@@ -1,0 +1,241 @@
+//! Locks as they are written on the command line: `NAME` or `NAME[KEY=VALUE,...]`.
+//!
+//! A key is a switch of the lock's algorithm, or the last part of the name of a setting that the lock obeys: so
+//! `cna[threshold-ns=100000]` is `cna` with `cna.threshold-ns=100000` for itself alone, and stands beside another `cna` in
+//! one run.
+
+use nearlock_core::settings::Setting;
+use nearlock_core::subjects::{SUBJECTS, Subject};
+use nearlock_core::tuning::{Position, Values};
+
+use crate::names::{UnknownName, suggestion};
+use crate::settings::{any_of, lock_range, lock_value};
+
+/// Why a lock cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// There is none of this name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
+    /// Not of that form.
+    #[error("`{text}` is no lock: write NAME or NAME[KEY=VALUE,...], as in cna[threshold-ns=100000]")]
+    Form {
+        /// What was given.
+        text: String,
+    },
+    /// There is no such switch.
+    #[error("{lock} has no switch or setting `{key}`{}; {}", suggestion(key, &keys(known)), there_are(known))]
+    Key {
+        /// The lock.
+        lock: &'static str,
+        /// What was given.
+        key: String,
+        /// The keys that there are, and their values.
+        known: Vec<(&'static str, String)>,
+    },
+    /// A value that it cannot have.
+    #[error("{lock}: {key} must be {range}, not `{value}`")]
+    Value {
+        /// The lock.
+        lock: &'static str,
+        /// The key.
+        key: &'static str,
+        /// The values that there are.
+        range: String,
+        /// What was given.
+        value: String,
+    },
+    /// A key that was given before.
+    #[error("{lock}: {key} is given twice")]
+    Twice {
+        /// The lock.
+        lock: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+}
+
+fn keys<'a>(known: &[(&'a str, String)]) -> Vec<&'a str> {
+    known.iter().map(|(key, _)| *key).collect()
+}
+
+fn there_are(known: &[(&str, String)]) -> String {
+    if known.is_empty() {
+        return "it has none".to_owned();
+    }
+    let each: Vec<_> = known.iter().map(|(key, values)| format!("{key} ({values})")).collect();
+    format!("there are: {}", each.join(", "))
+}
+
+/// The entries of lists of locks: between commas that are in no brackets.
+pub fn entries(lists: &[String]) -> Vec<&str> {
+    let mut entries = Vec::new();
+    for list in lists {
+        let (mut begin, mut depth) = (0, 0_usize);
+        for (at, c) in list.char_indices() {
+            match c {
+                '[' => depth += 1,
+                ']' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 => {
+                    entries.push(&list[begin..at]);
+                    begin = at + 1;
+                }
+                _ => {}
+            }
+        }
+        entries.push(&list[begin..]);
+    }
+    entries
+}
+
+/// The lock of this name, switched and set as it says in brackets. A lock with brackets is made for the rest of the
+/// process.
+///
+/// # Errors
+///
+/// If there is no such lock, switch or value.
+pub fn lock(text: &str) -> Result<&'static Subject, LockError> {
+    let Some((name, rest)) = text.split_once('[') else { return Ok(named(text)?) };
+    let base = named(name)?;
+    let Some(assignments) = rest.strip_suffix(']') else {
+        return Err(LockError::Form { text: text.to_owned() });
+    };
+    if assignments.is_empty() {
+        return Ok(base);
+    }
+    let mut made = Made { base, switched: base.positions.to_vec(), set: Vec::new(), keys: Vec::new() };
+    for assignment in assignments.split(',') {
+        let Some((key, value)) = assignment.split_once('=') else {
+            return Err(LockError::Form { text: text.to_owned() });
+        };
+        made.assign(key.trim(), value.trim())?;
+    }
+    Ok(made.subject(text))
+}
+
+fn named(name: &str) -> Result<&'static Subject, UnknownName> {
+    Subject::named(name).ok_or_else(|| UnknownName {
+        kind: "lock",
+        name: name.to_owned(),
+        known: SUBJECTS.iter().map(|subject| subject.name).collect(),
+    })
+}
+
+/// A lock that is being made of another.
+struct Made {
+    base: &'static Subject,
+    switched: Vec<Position>,
+    set: Vec<(Setting, u64)>,
+    /// Those given so far.
+    keys: Vec<&'static str>,
+}
+
+impl Made {
+    fn assign(&mut self, key: &str, value: &str) -> Result<(), LockError> {
+        let lock = self.base.name;
+        let (key, range, is_value) = if let Some(switch) = self.base.algorithm.switch(key) {
+            let parsed = switch.values.parse(value);
+            self.switched.retain(|position| position.switch.index != switch.index);
+            self.switched.extend(parsed.map(|value| Position { switch, value }));
+            let range = match switch.values {
+                Values::Words(words) => any_of(words),
+                numbers => numbers.to_string(),
+            };
+            (switch.key, range, parsed.is_some())
+        } else if let Some(setting) = self.setting(key) {
+            let parsed = lock_value(&setting.info(), value).ok();
+            self.set.extend(parsed.map(|value| (setting, value)));
+            (key_of(setting), lock_range(&setting.info()), parsed.is_some())
+        } else {
+            return Err(LockError::Key { lock, key: key.to_owned(), known: self.known() });
+        };
+        if !is_value {
+            return Err(LockError::Value { lock, key, range, value: value.to_owned() });
+        }
+        if self.keys.contains(&key) {
+            return Err(LockError::Twice { lock, key });
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    /// The setting of this key that the algorithm obeys, switched as it may be.
+    fn setting(&self, key: &str) -> Option<Setting> {
+        self.settings().find(|setting| key_of(*setting) == key)
+    }
+
+    /// Those of the algorithm, as it is recommended, and as this lock is switched.
+    fn settings(&self) -> impl Iterator<Item = Setting> + use<> {
+        let recommended = Subject::named(self.base.algorithm.name).expect("an algorithm is on the list");
+        let own = self.base.settings().iter().filter(|own| !recommended.settings().contains(own));
+        recommended.settings().iter().chain(own).copied()
+    }
+
+    fn known(&self) -> Vec<(&'static str, String)> {
+        let switches = self.base.algorithm.switches.iter().map(|switch| (switch.key, switch.values.to_string()));
+        switches.chain(self.settings().map(|setting| (key_of(setting), lock_range(&setting.info())))).collect()
+    }
+
+    fn subject(self, name: &str) -> &'static Subject {
+        Box::leak(Box::new(Subject {
+            name: name.to_owned().leak(),
+            positions: self.switched.leak(),
+            set: self.set.leak(),
+            ..*self.base
+        }))
+    }
+}
+
+/// What a setting is called in brackets: `threshold-ns`.
+fn key_of(setting: Setting) -> &'static str {
+    let name = setting.info().name;
+    name.split_once('.').map_or(name, |(_, key)| key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        lock(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn a_list_is_split_at_commas_outside_of_brackets() {
+        let lists = ["cna,cna[threshold-ns=1,reduction=off],mcs".to_owned(), "tas".to_owned()];
+        assert_eq!(entries(&lists), ["cna", "cna[threshold-ns=1,reduction=off]", "mcs", "tas"]);
+        assert_eq!(entries(&["a[b,c".to_owned(), ",".to_owned()]), ["a[b,c", "", ""]);
+    }
+
+    #[test]
+    fn brackets_switch_and_set_one_lock() {
+        let made = lock("linux-counter-mutex[waiter-preread=off,spinner-preread=off,budget-ns=7]").unwrap();
+        let preset = named("linux-counter-mutex-no-preread").unwrap();
+        assert_eq!(made.switches(), preset.switches());
+        assert_eq!(made.set, [(Setting::SpinBudgetNs, 7)]);
+        assert_eq!(made.name, "linux-counter-mutex[waiter-preread=off,spinner-preread=off,budget-ns=7]");
+        assert!(std::ptr::eq(lock("cna[]").unwrap(), named("cna").unwrap()));
+        // What a preset has switched can be switched back.
+        let back = lock("linux-mutex-no-handoff[handoff=on]").unwrap();
+        assert_eq!(back.switches(), named("linux-mutex").unwrap().switches());
+        let number = lock("qspinlock-steal[park-turns=off,head-turns=0]").unwrap();
+        assert!(number.is_switched("stealing", "hybrid") && number.is_switched("head-turns", "0"));
+    }
+
+    #[test]
+    fn what_is_wrong_in_brackets_is_said_with_what_there_is() {
+        assert_eq!(
+            error("linux-mutex[hand-off=off]"),
+            "linux-mutex has no switch or setting `hand-off` (did you mean `handoff`?); there are: spinning (never, \
+             unless-owner-sleeps, always), spinner-queue (off, on), waiter-spins (off, on), handoff (off, on), \
+             yields-before-queue (off, on), budget-ns (0 to 10000000000)"
+        );
+        assert_eq!(error("tas[x=1]"), "tas has no switch or setting `x`; it has none");
+        assert_eq!(error("linux-mutex[handoff=of]"), "linux-mutex: handoff must be off or on, not `of`");
+        assert_eq!(error("cna[reduction=off,reduction=on]"), "cna: reduction is given twice");
+        for text in ["cna[threshold-ns=1", "cna[threshold-ns]", "cna[threshold-ns=1]x"] {
+            assert!(error(text).ends_with("as in cna[threshold-ns=100000]"), "{text}: {}", error(text));
+        }
+        assert!(error("cnn[x=1]").starts_with("there is no lock `cnn` (did you mean `cna`?)"));
+    }
+}
