@@ -1,21 +1,34 @@
-//! What the documents must name: each lock of the list, each setting, each constant that a tuning type may change.
+//! What the documents must name: each lock of the list, each setting, each switch.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use proc_macro2::{TokenStream, TokenTree};
-use syn::{Item, TraitItem};
+use syn::Item;
 
 use crate::Finding;
 use crate::files::TextFile;
 
-/// The locks in the list of core.
+/// The algorithms in the list of core.
 ///
 /// # Errors
 ///
 /// If the file is not Rust.
-pub fn locks(file: &TextFile) -> Result<Vec<String>> {
-    let tokens: Vec<_> = arguments_of("subjects", file)?.into_iter().collect();
+pub fn algorithms(file: &TextFile) -> Result<Vec<String>> {
+    let tokens: Vec<_> = arguments_of("algorithms", file)?.into_iter().collect();
     let names = tokens.windows(2).filter(|pair| matches!(pair[1], TokenTree::Ident(_)));
     Ok(names.filter_map(|pair| text(&pair[0])).collect())
+}
+
+/// The presets in the list of core.
+///
+/// # Errors
+///
+/// If the file is not Rust.
+pub fn presets(file: &TextFile) -> Result<Vec<String>> {
+    let tokens: Vec<_> = arguments_of("presets", file)?.into_iter().collect();
+    let names = tokens.windows(3).filter(|three| {
+        matches!(&three[1], TokenTree::Punct(sign) if sign.as_char() == '=') && text(&three[2]).is_some()
+    });
+    Ok(names.filter_map(|three| text(&three[0])).collect())
 }
 
 /// The settings of core.
@@ -29,25 +42,28 @@ pub fn settings(file: &TextFile) -> Result<Vec<String>> {
     Ok(names.filter_map(|pair| text(&pair[1])).collect())
 }
 
-/// The constants of the traits `..Tuning` of core, each with its trait.
+/// The functions of the tuning traits of core, each with its trait.
 ///
 /// # Errors
 ///
 /// If the file is not Rust.
-pub fn tuning_constants(file: &TextFile) -> Result<Vec<String>> {
+pub fn switches(file: &TextFile) -> Result<Vec<String>> {
     if !file.path.starts_with("crates/core/src/") {
         return Ok(Vec::new());
     }
     let mut names = Vec::new();
     for item in syn::parse_file(&file.text).with_context(|| file.path.clone())?.items {
-        let Item::Trait(tuning) = item else { continue };
-        let constants = tuning.items.iter().filter_map(|item| match item {
-            TraitItem::Const(constant) => Some(format!("{}::{}", tuning.ident, constant.ident)),
-            _ => None,
-        });
-        if tuning.ident.to_string().ends_with("Tuning") {
-            names.extend(constants);
+        let Item::Macro(call) = item else { continue };
+        if call.ident.is_some() || !call.mac.path.is_ident("switches") {
+            continue;
         }
+        let tokens: Vec<_> = call.mac.tokens.into_iter().collect();
+        let named = |keyword: &str| {
+            let pairs = tokens.windows(2).filter(move |pair| pair[0].to_string() == keyword);
+            pairs.map(|pair| pair[1].to_string()).collect::<Vec<_>>()
+        };
+        let [tuning] = &*named("trait") else { bail!("{}: switches! of one trait", file.path) };
+        names.extend(named("fn").iter().map(|switch| format!("{tuning}::{switch}")));
     }
     Ok(names)
 }
@@ -91,23 +107,28 @@ mod tests {
     #[test]
     fn reads_the_lists() {
         let list = r#"
-            macro_rules! subjects { ($($name:literal)*) => { "not this" Either } }
-            subjects! { "a" Classic a::A<P>, "an a", Fifo, &[]; "b-c" Linux b::C<P, T>, "a b", Fifo, SETTINGS; }
+            macro_rules! algorithms { ($($name:literal)*) => { "not this" Either } }
+            algorithms! { "a" Classic a::A<P>, "an a", &[], fifo, none; "b-c" Linux [rw] b::C<P, T>, "a b", SOME, fifo, none; }
         "#;
-        assert_eq!(locks(&file("a.rs", list)).unwrap(), ["a", "b-c"]);
+        assert_eq!(algorithms(&file("a.rs", list)).unwrap(), ["a", "b-c"]);
+        let table = r#"presets! { "a-b" = "a" ["c" = "off", "d" = "1"], "a, off", "e"; "f" = "b-c" as LIST, "a", "g"; }"#;
+        assert_eq!(presets(&file("a.rs", table)).unwrap(), ["a-b", "f"]);
         let list = r#"settings! { A "a.b-ns" "ns" default 1_000, 0 to 3, "Doc." B "b" "x|y" default 0, 0 to MAX, "Doc." }"#;
         assert_eq!(settings(&file("a.rs", list)).unwrap(), ["a.b-ns", "b"]);
-        assert!(locks(&file("a.rs", list)).is_err());
+        assert!(algorithms(&file("a.rs", list)).is_err());
     }
 
     #[test]
     fn reads_the_tuning_traits_of_core() {
-        let text = "pub trait ATuning { const B: u32 = 1; const C: bool; fn d(); } trait E { const F: u32; }";
-        assert_eq!(
-            tuning_constants(&file("crates/core/src/a/b.rs", text)).unwrap(),
-            ["ATuning::B", "ATuning::C"]
-        );
-        assert!(tuning_constants(&file("crates/os/src/a.rs", text)).unwrap().is_empty());
+        let text = r#"
+            macro_rules! switches { () => { fn no() {} }; }
+            switches! { /// Doc of a fn here.
+                pub trait ATuning; SWITCHES from 0; fn b("b") -> u32 as number(0, 1) = 1; fn c("c") -> bool as flag = true; }
+            trait E { fn f(); }
+        "#;
+        let of = |path| switches(&file(path, text)).unwrap();
+        assert_eq!(of("crates/core/src/a/b.rs"), ["ATuning::b", "ATuning::c"]);
+        assert!(of("crates/os/src/a.rs").is_empty());
     }
 
     #[test]

@@ -93,10 +93,13 @@ fn draw(mut all: Vec<Site>, seed: u64, count: usize) -> Vec<Site> {
 
 /// The locks that have models.
 fn locks() -> Result<Vec<String>> {
-    let is_list = |file: &TextFile| file.path == "crates/core/src/subjects.rs";
-    let list = files::sources()?.into_iter().find(is_list).context("the list of locks")?;
-    let locks = documents::locks(&list)?;
-    Ok(locks.into_iter().filter(|name| !name.starts_with("lock-")).collect())
+    let sources = files::sources()?;
+    let list = |name: &str| {
+        let path = format!("crates/core/src/subjects/{name}.rs");
+        sources.iter().find(|file| file.path == path).context("the list of locks")
+    };
+    let locks = [documents::algorithms(list("algorithms")?)?, documents::presets(list("presets")?)?];
+    Ok(locks.into_iter().flatten().filter(|name| !name.starts_with("lock-")).collect())
 }
 
 fn on_line(all: Vec<Site>, place: &str) -> Result<Vec<Site>> {

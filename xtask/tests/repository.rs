@@ -76,8 +76,9 @@ fn only(path: &str) -> Result<TextFile> {
 
 #[test]
 fn every_lock_is_in_the_table_of_locks() -> Result<()> {
-    let locks = documents::locks(&only("crates/core/src/subjects.rs")?)?;
-    none(documents::unnamed(&only("docs/locks.md")?, &locks));
+    let algorithms = documents::algorithms(&only("crates/core/src/subjects/algorithms.rs")?)?;
+    let presets = documents::presets(&only("crates/core/src/subjects/presets.rs")?)?;
+    none(documents::unnamed(&only("docs/locks.md")?, &[algorithms, presets].concat()));
     Ok(())
 }
 
@@ -90,7 +91,7 @@ fn every_setting_has_its_reasons() -> Result<()> {
 
 #[test]
 fn every_constant_of_a_tuning_type_has_its_reasons() -> Result<()> {
-    let names: Vec<_> = files::sources()?.iter().map(documents::tuning_constants).collect::<Result<_>>()?;
+    let names: Vec<_> = files::sources()?.iter().map(documents::switches).collect::<Result<_>>()?;
     none(documents::unnamed(&only("docs/tuning.md")?, &names.concat()));
     Ok(())
 }

@@ -38,7 +38,14 @@ fn unknown_names() {
         ("reproduc", "'reproduce'"),
         ("torture mcz", "did you mean `mcs`?"),
         ("torture mcs,frob", "no lock `frob`"),
-        ("list lock", "locks, peers, workloads, machines, tables, settings, topology"),
+        ("torture linux-mutex[hand-off=off]", "`hand-off` (did you mean `handoff`?); there are: spinning (never, "),
+        ("torture linux-mutex[handoff=of]", "linux-mutex: handoff must be off or on, not `of`"),
+        ("torture linux-mutex[handoff]", "write NAME or NAME[KEY=VALUE,...], as in cna[threshold-ns=100000]"),
+        ("torture linux-mutex[handoff=off", "write NAME or NAME[KEY=VALUE,...], as in cna[threshold-ns=100000]"),
+        ("torture cna[reduction=off,reduction=on]", "cna: reduction is given twice"),
+        ("bench --locks ticket[frob=1]", "ticket has no switch or setting `frob`; it has none"),
+        ("bench --baseline cna[threshold-ns=x]", "cna: threshold-ns must be 0 to 100000000000 ns, not `x`"),
+        ("list lock", "locks, switches, peers, workloads, machines, tables, settings, topology"),
         ("frob", "frob"),
     ] {
         assert_refused(args, &[expected]);

@@ -18,6 +18,18 @@ fn everything_is_listed() {
             "locks",
             vec!["ttas", "mcs", "qspinlock", "cna", "cna-v13", "cna-v13-no-sro", "lock-busted", "control"],
         ),
+        (
+            "switches",
+            vec![
+                "handoff=on    (off, on)",
+                "stealing=off    (off, once, hybrid)",
+                "cna:",
+                "freebsd-sx:",
+                "qspinlock-steal: Linux 4.15, paravirtual",
+                "qspinlock[stealing=hybrid]",
+                "linux-counter-mutex-queue: those of linux-counter-mutex",
+            ],
+        ),
         ("peers", vec!["std", "parking-lot-0.13", "nearlock bench --peers all"]),
         (
             "workloads",

@@ -162,6 +162,36 @@ fn a_wide_seed_breaks_no_cell_and_a_narrow_table_shows_all_of_it() {
     }
 }
 
+#[test]
+fn two_settings_of_one_lock_stand_beside_each_other() {
+    let out = success(
+        "simulate --machine haswell-ex-4s --lock cna,cna[threshold-ns=100000],linux-counter-mutex[waiter-preread=off] \
+         --threads 4 --format csv --set simulation.window-ns=1000000",
+    );
+    let locks: Vec<_> = out.lines().skip(1).map(|row| row.split("4,").next().unwrap_or_default()).collect();
+    assert_eq!(locks.len(), 3, "{out}");
+    for (row, lock) in out.lines().skip(1).zip(["cna", "cna[threshold-ns=100000]", "linux-counter-mutex[waiter-preread=off]"])
+    {
+        assert!(row.contains(lock), "{row}");
+    }
+}
+
+/// A lock that is switched as a preset does to the byte what the preset does.
+#[test]
+fn a_preset_is_its_algorithm_with_its_switches() {
+    let run = |lock: &str| {
+        let out = success(&format!(
+            "simulate --machine haswell-ex-4s --lock {lock} --threads 8 --seed 3 --format json \
+             --set simulation.window-ns=1000000"
+        ));
+        out.replace(lock, "")
+    };
+    assert_eq!(run("qspinlock-steal"), run("qspinlock[stealing=hybrid]"));
+    assert_ne!(run("qspinlock-steal"), run("qspinlock"));
+    assert_eq!(run("cna-v13[threshold-ns=10000000]"), run("cna-v13"));
+    assert_ne!(run("cna-v13[threshold-ns=1000,shuffle-reduction=0]"), run("cna-v13"));
+}
+
 /// Each control fails as it must, names its seed, and the printed command repeats the failure.
 fn found_out(lock: &str, fault: &str) {
     let run = nearlock(&format!(

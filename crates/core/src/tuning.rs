@@ -101,6 +101,17 @@ impl Values {
     }
 }
 
+impl Values {
+    /// A value as it is written.
+    pub fn show(self, value: u64) -> impl fmt::Display {
+        fmt::from_fn(move |f| match self {
+            Self::Words(words) => f.write_str(words.get(value as usize).unwrap_or(&"?")),
+            Self::OffOrNumber { .. } if value == OFF => f.write_str("off"),
+            Self::Number { .. } | Self::OffOrNumber { .. } => write!(f, "{value}"),
+        })
+    }
+}
+
 impl fmt::Display for Values {
     /// What there is: `off, on`, or `1 to 20`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

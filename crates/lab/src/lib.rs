@@ -41,5 +41,5 @@ pub mod validate;
 
 pub use nearlock_core::events::LockEvent;
 pub use nearlock_core::settings::Setting;
-pub use nearlock_core::subjects::{Family, SUBJECTS, Subject};
+pub use nearlock_core::subjects::{ALGORITHMS, Algorithm, Family, PRESETS, SUBJECTS, Subject};
 pub use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};

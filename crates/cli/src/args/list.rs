@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// What to list.
-    #[arg(value_enum, value_name = "locks|peers|workloads|machines|tables|settings|topology")]
+    #[arg(value_enum, value_name = "locks|switches|peers|workloads|machines|tables|settings|topology")]
     pub what: Listed,
 }
 
@@ -15,6 +15,8 @@ pub struct ListArgs {
 pub enum Listed {
     /// Locks, those that are broken on purpose included
     Locks,
+    /// What a lock takes in brackets, besides the settings that it obeys
+    Switches,
     /// Locks that others wrote, to measure ours against (`bench`)
     Peers,
     /// What is run over the locks

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use nearlock_lab::bench::PEERS;
 use nearlock_lab::names::{self, WORKLOADS};
 use nearlock_lab::published::TABLES;
-use nearlock_lab::{Family, MachineSpec, SUBJECTS, settings};
+use nearlock_lab::{ALGORITHMS, Algorithm, Family, MachineSpec, PRESETS, SUBJECTS, settings};
 
 use super::topology;
 use crate::Ending;
@@ -19,6 +19,7 @@ const MACHINE: &str = TABLES[0].machine;
 pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     let table = match args.what {
         Listed::Locks => locks(),
+        Listed::Switches => switches(),
         Listed::Peers => list_table(
             &["peer", "what it is"],
             1,
@@ -40,6 +41,9 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
         Listed::Settings => {
             writeln!(out, "\nNAME.KEY=default (limits). Those of machines are as on {MACHINE}.")?;
         }
+        Listed::Switches => {
+            writeln!(out, "\nNAME[KEY=VALUE,...], as in 'linux-mutex[handoff=off]'. Defaults stand first.")?;
+        }
         Listed::Peers => writeln!(out, "\nMeasured on this machine only: nearlock bench --peers all")?,
         Listed::Machines => writeln!(out, "\nOr give the path of a machine file.")?,
         _ => {}
@@ -59,6 +63,40 @@ fn locks() -> String {
         [subject.name, family, subject.summary, subject.fairness().name()].map(str::to_owned)
     });
     list_table(&["lock", "family", "what it is", "promise to a waiter"], 2, rows)
+}
+
+/// Each algorithm's, those of another one by its name, and its presets.
+fn switches() -> String {
+    let mut lines = Vec::new();
+    for (index, algorithm) in ALGORITHMS.iter().enumerate() {
+        let is_same = |other: &&Algorithm| std::ptr::eq(other.switches, algorithm.switches);
+        match ALGORITHMS[..index].iter().find(is_same) {
+            _ if algorithm.switches.is_empty() => continue,
+            Some(other) => lines.push(format!("{}: those of {}", algorithm.name, other.name)),
+            None => {
+                lines.push(format!("{}:", algorithm.name));
+                for switch in algorithm.switches {
+                    let default = switch.values.show(switch.default);
+                    lines.push(format!("  {}={default}    ({})", switch.key, switch.values));
+                    lines.push(wrapped(&plain(switch.summary), "      "));
+                }
+            }
+        }
+        for preset in PRESETS.iter().filter(|preset| preset.algorithm == algorithm.name) {
+            lines.push(format!("  {}: {}", preset.name, preset.source));
+            let positions = preset.positions.iter().map(|position| {
+                format!("{}={}", position.switch.key, position.switch.values.show(position.value))
+            });
+            let positions = positions.collect::<Vec<_>>().join(",");
+            lines.push(format!("      {}[{positions}]", algorithm.name));
+        }
+    }
+    lines.join("\n")
+}
+
+/// Without the signs of documentation: links, and code.
+fn plain(documentation: &str) -> String {
+    documentation.trim().replace(['[', ']', '`'], "")
 }
 
 fn machines() -> anyhow::Result<String> {
