@@ -38,10 +38,16 @@ fn unknown_names() {
         ("reproduc", "'reproduce'"),
         ("torture mcz", "did you mean `mcs`?"),
         ("torture mcs,frob", "no lock `frob`"),
-        ("torture linux-mutex[hand-off=off]", "`hand-off` (did you mean `handoff`?); there are: spinning (never, "),
+        (
+            "torture linux-mutex[hand-off=off]",
+            "`hand-off` (did you mean `handoff`?); there are: spinning (never, ",
+        ),
         ("torture linux-mutex[handoff=of]", "linux-mutex: handoff must be off or on, not `of`"),
         ("torture linux-mutex[handoff]", "write NAME or NAME[KEY=VALUE,...], as in cna[threshold-ns=100000]"),
-        ("torture linux-mutex[handoff=off", "write NAME or NAME[KEY=VALUE,...], as in cna[threshold-ns=100000]"),
+        (
+            "torture linux-mutex[handoff=off",
+            "write NAME or NAME[KEY=VALUE,...], as in cna[threshold-ns=100000]",
+        ),
         ("torture cna[reduction=off,reduction=on]", "cna: reduction is given twice"),
         ("bench --locks ticket[frob=1]", "ticket has no switch or setting `frob`; it has none"),
         ("bench --baseline cna[threshold-ns=x]", "cna: threshold-ns must be 0 to 100000000000 ns, not `x`"),

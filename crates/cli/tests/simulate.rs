@@ -170,8 +170,11 @@ fn two_settings_of_one_lock_stand_beside_each_other() {
     );
     let locks: Vec<_> = out.lines().skip(1).map(|row| row.split("4,").next().unwrap_or_default()).collect();
     assert_eq!(locks.len(), 3, "{out}");
-    for (row, lock) in out.lines().skip(1).zip(["cna", "cna[threshold-ns=100000]", "linux-counter-mutex[waiter-preread=off]"])
-    {
+    for (row, lock) in out.lines().skip(1).zip([
+        "cna",
+        "cna[threshold-ns=100000]",
+        "linux-counter-mutex[waiter-preread=off]",
+    ]) {
         assert!(row.contains(lock), "{row}");
     }
 }

@@ -20,7 +20,9 @@ fn working_locks_pass() {
 
 #[test]
 fn a_lock_is_tortured_as_it_is_switched() {
-    let run = nearlock("torture linux-mutex[handoff=off],linux-mutex --shutdown-secs 1 --nwriters 8 --hang-secs 120");
+    let run = nearlock(
+        "torture linux-mutex[handoff=off],linux-mutex --shutdown-secs 1 --nwriters 8 --hang-secs 120",
+    );
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.contains("linux-mutex[handoff=off]-torture: Writes:  Total: "), "{}", run.out);
     assert!(run.out.contains("\nlinux-mutex-torture: Writes:  Total: "), "{}", run.out);

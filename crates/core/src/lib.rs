@@ -5,9 +5,8 @@
 //! | [`platform`] | the words and capabilities that an algorithm may ask for |
 //! | [`raw`] | the interface of the algorithms |
 //! | [`native`] | the platform of the machine itself |
-//! | [`parker`] | a token that wakes the thread it belongs to |
+//! | [`parking`] | what makes a thread sleep and wake: waiters, chains, limits, cancellation |
 //! | [`schedule`] | who runs: what waiters that spin for a sleeping lock go by |
-//! | [`waiter`] | threads that sleep in the queue of a lock, limits to that, and cancellation |
 //! | [`strong_fences`] | asymmetric fences where there are only ordinary ones |
 //! | [`unwinding`] | what ends the process where a panic would leave a queue behind |
 //! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
@@ -35,7 +34,7 @@ pub mod linux;
 pub mod lockstat;
 pub mod native;
 pub mod near;
-pub mod parker;
+pub mod parking;
 pub mod platform;
 pub mod raw;
 pub mod schedule;
@@ -45,4 +44,3 @@ pub mod subjects;
 #[cfg(test)]
 mod testing;
 pub mod unwinding;
-pub mod waiter;

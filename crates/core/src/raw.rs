@@ -2,8 +2,8 @@
 //!
 //! Guards, `Send`, `Sync` and access to the data are somebody else's business, once for all locks.
 
+use crate::parking::{GaveUp, Limit};
 use crate::platform::Platform;
-use crate::waiter::{GaveUp, Limit};
 
 /// Mutual exclusion.
 ///

@@ -14,8 +14,8 @@ use std::thread_local;
 use std::vec::Vec;
 
 use crate::events::LockEvent;
-use crate::freebsd::chain::{Chain, Chains};
 use crate::freebsd::holds::{SharedHolds, SharedLock};
+use crate::parking::chain::{Chain, Chains};
 use crate::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     SWITCHES_MAX, Settings, Switches, Topology, ZeroNode,

@@ -172,8 +172,11 @@ impl Made {
     }
 
     fn known(&self) -> Vec<(&'static str, String)> {
-        let switches = self.base.algorithm.switches.iter().map(|switch| (switch.key, switch.values.to_string()));
-        switches.chain(self.settings().map(|setting| (key_of(setting), lock_range(&setting.info())))).collect()
+        let switches =
+            self.base.algorithm.switches.iter().map(|switch| (switch.key, switch.values.to_string()));
+        switches
+            .chain(self.settings().map(|setting| (key_of(setting), lock_range(&setting.info()))))
+            .collect()
     }
 
     fn subject(self, name: &str) -> &'static Subject {

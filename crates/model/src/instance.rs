@@ -6,8 +6,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::chain::Chain;
 use nearlock_core::linux::{cna, cna_v13, osq, qspinlock};
+use nearlock_core::parking::chain::Chain;
 use nearlock_core::platform::{LentNode, LocalNodes, NodeId, SWITCHES_MAX};
 use nearlock_core::settings::Setting;
 
@@ -239,8 +239,8 @@ macro_rules! capabilities {
         }
 
         // SAFETY: the chain stays where it is until the next execution.
-        unsafe impl nearlock_core::freebsd::chain::Chains for $engine {
-            fn chain(_lock: *const ()) -> *const nearlock_core::freebsd::chain::Chain<Self> {
+        unsafe impl nearlock_core::parking::chain::Chains for $engine {
+            fn chain(_lock: *const ()) -> *const nearlock_core::parking::chain::Chain<Self> {
                 Self::with_instance(Instance::chain)
             }
 

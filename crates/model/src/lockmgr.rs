@@ -313,8 +313,7 @@ pub fn of(name: &str) -> Vec<Model> {
         held_at_first::<Loom, T>(name, Exclusive, &[Drain, Read], Some(1)),
         given_up_at_first::<T>(name, &[Drain, Read], 1),
         left_by_two::<T>(name, 2),
-        written_at_first::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Write]], Some(3))
-            .reaching(contended),
+        written_at_first::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Write]], Some(3)).reaching(contended),
         written_at_first::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Read]], Some(3))
             .reaching(&[ChainCancel, ChainSleep]),
         read_at_first::<Loom, LockMgr<Loom, T>>(name, &[&[Act::Write]], Some(3)).reaching(contended),

@@ -54,7 +54,14 @@ impl<E: Engine> Model<E> {
             E::become_thread(Thread { slot: Some(0), ..Thread::default() });
             body();
         });
-        Self { name: name.into(), preemptions, reaches: &[], switches: [0; SWITCHES_MAX], body, engine: PhantomData }
+        Self {
+            name: name.into(),
+            preemptions,
+            reaches: &[],
+            switches: [0; SWITCHES_MAX],
+            body,
+            engine: PhantomData,
+        }
     }
 
     /// The model with a condition: what must have happened in some execution.
@@ -81,7 +88,8 @@ impl<E: Engine> Model<E> {
     /// As [`of_lock`](Self::of_lock), and if the lock has no such switch, or the switch no such position.
     pub fn of_lock_with(self, name: &str, key: &str, to: &str) -> Self {
         let mut model = self.of_lock(name);
-        let switch = Subject::named(name).and_then(|lock| lock.algorithm.switch(key)).expect("has this switch");
+        let switch =
+            Subject::named(name).and_then(|lock| lock.algorithm.switch(key)).expect("has this switch");
         let value = switch.values.parse(to).expect("has this position");
         model.switches[switch.index] = switch.stored(value);
         model

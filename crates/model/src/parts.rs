@@ -8,7 +8,7 @@ mod waiters;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::parker::Parker;
+use nearlock_core::parking::Parker;
 use nearlock_core::platform::Atomic;
 use nearlock_core::strong_fences;
 

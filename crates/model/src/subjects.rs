@@ -54,7 +54,7 @@ pub fn models_of(subject: &Subject) -> Vec<Model> {
 }
 
 /// One more preemption for locks whose waiters queue under a
-/// [`QueueLock`](nearlock_core::waiter::QueueLock). It is taken without a look, so a thread that
+/// [`QueueLock`](nearlock_core::parking::QueueLock). It is taken without a look, so a thread that
 /// comes to it gives way to others there only by a preemption. A look may return an old value, and
 /// then it gives way for free. (Near locks have such bounds of their own.)
 fn preemptions_for_queue_lock(subject: &Subject) -> usize {
@@ -212,9 +212,10 @@ fn own_models(name: &str) -> Vec<Model> {
         "cohort" => numa_lock::<CohortLock<Loom>>(name, || Loom::set(Setting::CohortLocalPassLimit, 0)),
         "hmcs" => numa_lock::<HmcsLock<Loom>>(name, || Loom::set(Setting::HmcsLocalPassLimit, 0)),
         "freebsd-mtx" => mtx::current(name),
-        "freebsd-mtx-no-preread" | "freebsd-mtx-preloaded" | "freebsd-mtx-fcmpset" | "freebsd-mtx-no-spin" => {
-            mtx::sleeping(name)
-        }
+        "freebsd-mtx-no-preread"
+        | "freebsd-mtx-preloaded"
+        | "freebsd-mtx-fcmpset"
+        | "freebsd-mtx-no-spin" => mtx::sleeping(name),
         "freebsd-rw" | "freebsd-rw-no-preread" => rwsx::of::<RwKind>(name),
         "freebsd-sx" | "freebsd-sx-no-preread" => rwsx::giving_up(name),
         "freebsd-lockmgr" | "freebsd-lockmgr-no-preread" => lockmgr::of(name),

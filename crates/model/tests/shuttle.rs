@@ -216,9 +216,8 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
     // compared.
     let most = |name| {
         let subject = Subject::named(name).unwrap();
-        let most = [CONTEST, longer].map(|contest| {
-            [1, 2, 3, 4, 5].map(|seed| most_overtaken(subject, Contest { seed, ..contest }))
-        });
+        let most = [CONTEST, longer]
+            .map(|contest| [1, 2, 3, 4, 5].map(|seed| most_overtaken(subject, Contest { seed, ..contest })));
         eprintln!("{name}: overtaken {most:?} times");
         most
     };

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use nearlock_core::parking::{self, Limit};
 use nearlock_core::raw::{RawTimedLock, RawTimedRwLock};
-use nearlock_core::waiter::{self, Limit};
 use nearlock_os::Os;
 
 use crate::lock_api::{GuardNoSend, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -35,12 +35,12 @@ use crate::raw::{Nodeless, Unlocked};
 /// assert_eq!(*printer.lock_cancellable(&shutdown).unwrap(), "paper");
 /// ```
 #[derive(Default)]
-pub struct Cancellation(waiter::Cancellation<Os>);
+pub struct Cancellation(parking::Cancellation<Os>);
 
 impl Cancellation {
     /// Not cancelled.
     pub const fn new() -> Self {
-        Self(waiter::Cancellation::new())
+        Self(parking::Cancellation::new())
     }
 
     /// Ends all waits by it, the present ones and those to come.
@@ -57,7 +57,7 @@ impl Cancellation {
         self.0.is_cancelled()
     }
 
-    pub(crate) const fn raw(&self) -> &waiter::Cancellation<Os> {
+    pub(crate) const fn raw(&self) -> &parking::Cancellation<Os> {
         &self.0
     }
 

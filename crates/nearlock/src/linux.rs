@@ -16,8 +16,8 @@
 //! unsafe code that frees one must know that every guard's drop has returned, not just that it has locked last.
 
 use nearlock_core::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem};
+use nearlock_core::parking::QueueLock;
 use nearlock_core::tuning::Standard;
-use nearlock_core::waiter::QueueLock;
 use nearlock_os::Os;
 
 use crate::raw::Nodeless;

@@ -49,10 +49,10 @@ use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::linux::rwsem::{Rwsem, RwsemTuning};
 use nearlock_core::near::mutex::NearMutex;
+use nearlock_core::parking::QueueLock;
 use nearlock_core::platform::{Park, Platform};
 #[cfg(feature = "lock_api_04")]
 use nearlock_core::unwinding::without_unwinding;
-use nearlock_core::waiter::QueueLock;
 
 pub use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 

@@ -8,8 +8,8 @@
 #[path = "../../os/tests/helpers/emulator.rs"]
 mod emulator;
 
-use std::sync::atomic::Ordering::{self, Relaxed};
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{self, Relaxed};
 use std::{env, mem, thread};
 
 use nearlock::lock_api::{Mutex, RawMutex};
@@ -18,8 +18,9 @@ use nearlock_core::classic::mcs::McsLock;
 use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning};
 use nearlock_core::lockstat::{Hooks, Unwatched};
 use nearlock_core::native::{Native, Spin, Wait};
+use nearlock_core::parking::QueueLock;
+use nearlock_core::parking::QueueLock;
 use nearlock_core::platform::{Atomic, Platform};
-use nearlock_core::waiter::QueueLock;
 use nearlock_os::Os;
 
 use emulator::this_program;

@@ -4,7 +4,7 @@
 //! those that had one locked, are threads of the parent. A handler that interrupts a thread which
 //! has a chain locked must not lock, nor fork.
 
-use nearlock_core::freebsd::chain::Chain;
+use nearlock_core::parking::chain::Chain;
 
 use crate::Os;
 

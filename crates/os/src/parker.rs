@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use nearlock_core::parker;
+use nearlock_core::parking::parker;
 
 use crate::{Os, futex, sys};
 
-/// The parking place of one thread, whose token is never lost: see [`nearlock_core::parker`]. Four bytes.
+/// The parking place of one thread, whose token is never lost: see [`nearlock_core::parking::parker`]. Four bytes.
 ///
 /// One thread at a time may park here, its owner; any may unpark it. On systems without a futex the owner yields
 /// in place of sleeping.

@@ -7,10 +7,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::chain::{Chain, Chains};
 use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::{Native, Wait};
+use nearlock_core::parking::chain::{Chain, Chains};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Switches, Topology, ZeroNode,

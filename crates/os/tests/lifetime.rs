@@ -20,9 +20,9 @@ use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning, WAITERS};
 use nearlock_core::linux::rwsem::{NoSpin, Rwsem};
 use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd};
 use nearlock_core::near::mutex::NearMutex;
+use nearlock_core::parking::WaitLock;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_core::tuning::Standard;
-use nearlock_core::waiter::WaitLock;
 use nearlock_os::Os;
 
 const ROUNDS: u32 = if cfg!(miri) { 4 } else { 200 };

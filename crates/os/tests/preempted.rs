@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
-use nearlock_core::freebsd::chain::Chains;
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::Wait;
 use nearlock_core::near::mutex::NearMutex;
+use nearlock_core::parking::chain::Chains;
 use nearlock_core::raw::RawLock;
 use nearlock_os::{Os, futex};
 

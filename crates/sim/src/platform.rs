@@ -6,8 +6,8 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::chain::{Chain, Chains};
 use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
+use nearlock_core::parking::chain::{Chain, Chains};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Switches, Topology, Work, ZeroNode,

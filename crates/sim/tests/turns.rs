@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::chain::{Locked, Queue};
 use nearlock_core::near::mutex::NearMutex;
+use nearlock_core::parking::chain::{Locked, Queue};
 use nearlock_core::platform::{Atomic, Clock, Random, Work};
 use nearlock_core::raw::RawLock;
 use nearlock_sim::spec::MachineSpec;

@@ -19,7 +19,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::parker::Parker;
+use nearlock_core::parking::Parker;
 use nearlock_core::platform::{Atomic, Park, Work};
 use nearlock_core::raw::RawLock;
 use rand_core::{Rng, SeedableRng};

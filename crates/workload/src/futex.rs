@@ -21,9 +21,9 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nearlock_core::classic::glibc_mutex::Futex;
+use nearlock_core::parking::{Chosen, Signal, WaitList, Waiter};
 use nearlock_core::platform::{Atomic, AtomicInt, Park, Platform, Work};
 use nearlock_core::raw::RawLock;
-use nearlock_core::waiter::{Chosen, Signal, WaitList, Waiter};
 
 use crate::sections::Spell;
 

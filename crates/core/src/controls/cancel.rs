@@ -3,9 +3,9 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::classic::ttas::TtasLock;
+use crate::parking::{GaveUp, Limit, WaitList, Waiter, locked};
 use crate::platform::{Atomic, ParkTimeout, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
-use crate::waiter::{GaveUp, Limit, WaitList, Waiter, locked};
 
 /// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one finds its time over, it
 /// gives up without a look at the lock, and those behind it sleep on although that is free.
@@ -133,8 +133,8 @@ unsafe impl<P: ParkTimeout> RawTimedLock for LostCancel<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parking::Cancellation;
     use crate::testing::{NOW_NS, OneThread, meanwhile, others_are_done};
-    use crate::waiter::Cancellation;
     use std::boxed::Box;
 
     fn locked() -> &'static LostCancel<OneThread> {

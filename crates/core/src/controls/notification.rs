@@ -4,8 +4,8 @@ use crate::near::Host;
 use crate::near::condvar::monitor::Condition;
 use crate::near::condvar::{NearCondvar, Unnotified};
 use crate::near::mutex::NearMutex;
+use crate::parking::Limit;
 use crate::platform::Platform;
-use crate::waiter::Limit;
 
 /// Loses a notification: a wait that was notified looks at its limit once more when it has the mutex again, and says that it has given
 /// up if that is reached. The notification has gone to nobody then.
@@ -40,10 +40,10 @@ mod tests {
     use super::*;
     use crate::events::LockEvent::{CondvarGiveUp, CondvarReturn, CondvarSent};
     use crate::near::condvar::monitor::{Monitor, MonitorTuning, Notifies};
+    use crate::parking::{Cancellation, GaveUp};
     use crate::raw::{RawLock, RawTimedLock};
     use crate::testing::{OneThread, events_of, meanwhile, others_are_done};
     use crate::tuning::Standard;
-    use crate::waiter::{Cancellation, GaveUp};
     use std::boxed::Box;
 
     crate::tuning! {

@@ -1,5 +1,5 @@
 //! Lock of files and buffers, FreeBSD's `lockmgr`: shared or exclusive, for long sections, with an [`Operation`] and an
-//! [option](Options) for each wish that file systems have had. Waiters sleep in a [chain](super::chain); those that would hold it
+//! [option](Options) for each wish that file systems have had. Waiters sleep in a [chain](crate::parking::chain); those that would hold it
 //! may spin before, while a holder runs.
 //!
 //! ```text
@@ -81,17 +81,17 @@ use core::mem;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::Host;
-use super::chain::{Abandoned, Locked, Queue};
 use super::exchange::Exchange;
 use super::freeable::Freeable;
 use super::mtx::InUse;
 use super::recursion::Depth;
 use super::spinning::Spinning;
 use super::tuning::{SleepFailers, Tuning};
+use crate::parking::chain::{Abandoned, Locked, Queue};
+use crate::parking::{Chosen, Limit};
 use crate::platform::{Atomic, Platform};
 use crate::schedule::{OwnerState, ThreadId};
 use crate::tuning::Standard;
-use crate::waiter::{Chosen, Limit};
 
 use options::Held;
 pub use options::{

@@ -4,7 +4,6 @@
 #[macro_use]
 mod forms;
 
-pub mod chain;
 mod exchange;
 mod freeable;
 pub mod holds;
@@ -20,16 +19,11 @@ pub mod sx;
 pub mod thread_lock;
 pub mod tuning;
 
+use crate::parking::chain::Chains;
 use crate::platform::{ParkTimeout, Random, Settings};
 use crate::schedule::{Schedule, Sections};
 
 /// What these locks ask of a platform.
-pub trait Host:
-    chain::Chains + holds::SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random
-{
-}
+pub trait Host: Chains + holds::SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random {}
 
-impl<P: chain::Chains + holds::SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random> Host
-    for P
-{
-}
+impl<P: Chains + holds::SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random> Host for P {}

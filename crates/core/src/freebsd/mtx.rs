@@ -1,5 +1,5 @@
 //! Mutex with an owner, FreeBSD's `mtx` of type `MTX_DEF`: waiters spin while the owner runs, and sleep in a
-//! [chain](super::chain) when it does not.
+//! [chain](crate::parking::chain) when it does not.
 //!
 //! ```text
 //! word   bits 3-30 owner: a thread's id, or 0 | 2 DESTROYED | 1 CONTESTED | 0 RECURSED
@@ -40,17 +40,17 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Host;
-use super::chain::{Locked, Queue};
 use super::exchange::Exchange;
 use super::recursion::{Depth, Recursion};
 use super::spinning::Spinning;
 use super::tuning::{CasValue, ReleaseOrder, Tuning, WaiterCasFail};
 use crate::events::LockEvent;
+use crate::parking::Chosen;
+use crate::parking::chain::{Locked, Queue};
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
 use crate::tuning::Standard;
-use crate::waiter::Chosen;
 
 /// Nobody holds it.
 const FREE: u32 = 0;

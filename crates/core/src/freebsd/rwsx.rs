@@ -1,5 +1,5 @@
 //! What FreeBSD's reader-writer locks have in common: [`rw`](super::rw), whose waiters lend their priority in the kernel, and
-//! [`sx`](super::sx), whose waiters may give up. Waiters spin while they have reason to, and sleep in a [chain](super::chain).
+//! [`sx`](super::sx), whose waiters may give up. Waiters spin while they have reason to, and sleep in a [chain](crate::parking::chain).
 //!
 //! ```text
 //! word   bits 5-63 readers, or a writing thread's id | 4 RECURSED | 3 SPINNER | 2 WRITE_WAITERS | 1 READ_WAITERS | 0 WRITTEN
@@ -71,7 +71,6 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Host;
-use super::chain::{Locked, Queue};
 use super::exchange::Exchange;
 use super::freeable::Freeable;
 use super::holds::{self, SharedLock};
@@ -79,10 +78,11 @@ use super::lock_delay;
 use super::recursion::{Depth, Recursion};
 use super::spinning::Spinning;
 use super::tuning::{Precedence, ReaderWait, StaleBits, Tuning};
+use crate::parking::Limit;
+use crate::parking::chain::{Locked, Queue};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::{OwnerState, Stop, ThreadId};
-use crate::waiter::Limit;
 
 /// Nobody holds it, and nobody waits.
 const FREE: u64 = 0;

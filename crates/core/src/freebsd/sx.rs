@@ -19,9 +19,9 @@ use super::holds::SharedLock;
 use super::recursion::Recursion;
 use super::rwsx::{Kind, RwSx};
 use super::tuning::{Precedence, StaleBits, Tuning};
+use crate::parking::{GaveUp, Limit};
 use crate::raw::{RawTimedLock, RawTimedRwLock};
 use crate::tuning::Standard;
-use crate::waiter::{GaveUp, Limit};
 
 /// The lock. 16 bytes natively; all zero: unlocked.
 pub type Sx<P, T = Standard> = RwSx<P, T, SxKind>;

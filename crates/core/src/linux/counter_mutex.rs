@@ -46,11 +46,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::classic::ticket::TicketLock;
 use crate::events::LockEvent;
+use crate::parking::{GaveUp, Limit, WaitList, WaitLock, Waiter, locked};
 use crate::platform::{Atomic, AtomicInt, ParkTimeout, Platform, Priority};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use crate::tuning::Standard;
-use crate::waiter::{GaveUp, Limit, WaitList, WaitLock, Waiter, locked};
 
 pub use spinners::{Crowd, InTurns, Nobody, OneSpins, Spinners, Turn};
 

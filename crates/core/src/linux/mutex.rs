@@ -48,11 +48,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::osq::{self, Osq};
 use crate::events::LockEvent;
+use crate::parking::{GaveUp, Limit, QueueLock, WaitList, WaitLock, Waiter, locked};
 use crate::platform::{Atomic, AtomicInt, LocalNodes, ParkTimeout, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
 use crate::tuning::Standard;
-use crate::waiter::{GaveUp, Limit, QueueLock, WaitList, WaitLock, Waiter, locked};
 
 pub use tuning::{
     HeedlessSpinning, MutexTuning, NoHandOver, NoSpinnerQueue, NoSpinning, SWITCHES, SleepyWaiter, Spinning,

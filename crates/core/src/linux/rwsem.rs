@@ -44,11 +44,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::osq::{self, Osq};
 use crate::classic::ticket::TicketLock;
+use crate::parking::{GaveUp, Limit, WaitList, WaitLock};
 use crate::platform::{Atomic, AtomicInt, LocalNodes, ParkTimeout, Platform, Priority};
 use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::schedule::{Schedule, ThreadId};
 use crate::tuning::Standard;
-use crate::waiter::{GaveUp, Limit, WaitList, WaitLock};
 
 use queue::Whom;
 pub use tuning::{

@@ -50,11 +50,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::classic::ticket::TicketLock;
 use crate::events::LockEvent;
 use crate::linux::mcs_spinlock::SpinnerQueue;
+use crate::parking::{Chosen, Signal, WaitList, WaitLock, Waiter, locked};
 use crate::platform::{Atomic, AtomicInt, Park, Platform, Priority};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::Schedule;
 use crate::tuning::Standard;
-use crate::waiter::{Chosen, Signal, WaitList, WaitLock, Waiter, locked};
 
 pub use tuning::{Base, SWITCHES, SingleWaker, Spinners, WriterSpin, XaddTuning};
 

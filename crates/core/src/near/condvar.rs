@@ -13,7 +13,7 @@
 //!               |                                                              ^
 //!               +------ notified alone, or gave up ---> locks the mutex -------+
 //! ```
-//! Word and queue change together, under the lock of the condition variable's [chain](crate::freebsd::chain).
+//! Word and queue change together, under the lock of the condition variable's [chain](crate::parking::chain).
 //!
 //! 1. The word is null if and only if the queue is empty. Only in a child made by `fork` it may
 //!    name the mutex of the parent's waiters, which the child does not have; the first wait or
@@ -56,10 +56,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::Host;
 use super::mutex::NearMutex;
 use crate::events::LockEvent;
-use crate::freebsd::chain::{Locked, Queue, TAKEN_OUT};
+use crate::parking::chain::{Locked, Queue, TAKEN_OUT};
+use crate::parking::{Chosen, GaveUp, Limit, Signal, Waiter};
 use crate::platform::{Atomic, Platform};
 use crate::raw::RawLock;
-use crate::waiter::{Chosen, GaveUp, Limit, Signal, Waiter};
 
 /// Why a wait ended without a notification. The mutex is held as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 pub mod condvar;
 pub mod mutex;
 
-use crate::freebsd::chain;
+use crate::parking::chain;
 use crate::platform::{AsymFence, ParkTimeout, Random, Topology};
 use crate::schedule::{Schedule, Sections};
 

@@ -9,7 +9,7 @@
 //!  1 -> 0   `free`: its holder
 //!  1 -> 1   a hand-over: the mutex changes hands, and the word does not change
 //! ```
-//! A [chain](crate::freebsd::chain) is a place in the platform's table, found by the lock's address.
+//! A [chain](crate::parking::chain) is a place in the platform's table, found by the lock's address.
 //!
 //! **A waiter.** A newcomer looks for some pauses, lets others have its processor a few times, and
 //! then stands in line. *The first in line* looks at the word, ever less often, for `PATIENCE_NS`.
@@ -116,10 +116,10 @@ use self::filter::Count;
 use self::line::Line;
 use self::pace::Holders;
 use super::Host;
-use crate::freebsd::chain::Chain;
+use crate::parking::chain::Chain;
+use crate::parking::{Chosen, GaveUp, Limit, Waiter};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
-use crate::waiter::{Chosen, GaveUp, Limit, Waiter};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;

@@ -13,16 +13,36 @@ use crate::tuning::{SwitchInfo, Switched, named};
 /// Whether a row has readers, or waiters that may give up, by the words in its brackets; and which function of a
 /// visitor it calls.
 macro_rules! kind {
-    (is_rw) => { false };
-    (is_rw timed) => { false };
-    (is_rw rw $(timed)?) => { true };
-    (is_timed) => { false };
-    (is_timed rw) => { false };
-    (is_timed $(rw)? timed) => { true };
-    (visit $visitor:ident $lock:ty;) => { $visitor::visit::<$lock> };
-    (visit $visitor:ident $lock:ty; timed) => { $visitor::visit_timed::<$lock> };
-    (visit $visitor:ident $lock:ty; rw) => { $visitor::visit_rw::<$lock> };
-    (visit $visitor:ident $lock:ty; rw timed) => { $visitor::visit_timed_rw::<$lock> };
+    (is_rw) => {
+        false
+    };
+    (is_rw timed) => {
+        false
+    };
+    (is_rw rw $(timed)?) => {
+        true
+    };
+    (is_timed) => {
+        false
+    };
+    (is_timed rw) => {
+        false
+    };
+    (is_timed $(rw)? timed) => {
+        true
+    };
+    (visit $visitor:ident $lock:ty;) => {
+        $visitor::visit::<$lock>
+    };
+    (visit $visitor:ident $lock:ty; timed) => {
+        $visitor::visit_timed::<$lock>
+    };
+    (visit $visitor:ident $lock:ty; rw) => {
+        $visitor::visit_rw::<$lock>
+    };
+    (visit $visitor:ident $lock:ty; rw timed) => {
+        $visitor::visit_timed_rw::<$lock>
+    };
 }
 
 /// A row for each algorithm. In brackets: `rw` if it has readers, then `timed` if its waiters may give up. Then its type,
@@ -135,7 +155,10 @@ fn lockmgr_settings(lock: &Subject) -> &'static [Setting] {
 }
 
 /// Those of a family's switches for which a lock asks.
-const fn some<const N: usize>(all: &'static [&'static SwitchInfo], keys: [&str; N]) -> [&'static SwitchInfo; N] {
+const fn some<const N: usize>(
+    all: &'static [&'static SwitchInfo],
+    keys: [&str; N],
+) -> [&'static SwitchInfo; N] {
     let mut some = [all[0]; N];
     let mut i = 0;
     while i < N {
@@ -189,10 +212,8 @@ const RW_SWITCHES: &[&SwitchInfo] = &both::<{ MTX_SWITCHES.len() + 2 }>(
     &some(freebsd::SWITCHES, ["reader-wait", "spinner-bit"]),
 );
 
-const SX_SWITCHES: &[&SwitchInfo] = &both::<{ RW_SWITCHES.len() + 2 }>(
-    RW_SWITCHES,
-    &some(freebsd::SWITCHES, ["precedence", "stale-bits"]),
-);
+const SX_SWITCHES: &[&SwitchInfo] =
+    &both::<{ RW_SWITCHES.len() + 2 }>(RW_SWITCHES, &some(freebsd::SWITCHES, ["precedence", "stale-bits"]));
 
 const LOCKMGR_SWITCHES: &[&SwitchInfo] = &some(
     freebsd::SWITCHES,

@@ -1,8 +1,8 @@
 //! What a platform can do that all locks of the list run on.
 
-use crate::freebsd::chain::Chains;
 use crate::freebsd::holds::SharedHolds;
 use crate::linux::{cna, cna_v13, osq, qspinlock};
+use crate::parking::chain::Chains;
 use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Switches, Topology};
 use crate::schedule::{Schedule, Sections};
 

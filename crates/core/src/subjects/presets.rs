@@ -51,10 +51,7 @@ const fn count(switches: &'static [&'static SwitchInfo], words: &Words) -> usize
 }
 
 /// The positions that they stand for.
-const fn positions<const N: usize>(
-    switches: &'static [&'static SwitchInfo],
-    words: &Words,
-) -> [Position; N] {
+const fn positions<const N: usize>(switches: &'static [&'static SwitchInfo], words: &Words) -> [Position; N] {
     let mut positions = [Position { switch: switches[0], value: 0 }; N];
     let (mut filled, mut i) = (0, 0);
     while i < words.len() {

@@ -51,8 +51,7 @@ impl LockVisitor<OneThread> for Used {
 fn names_and_types_are_of_one_lock_each() {
     let names: BTreeSet<_> = SUBJECTS.iter().map(|lock| lock.name).collect();
     assert_eq!(names.len(), SUBJECTS.len());
-    let types: BTreeSet<_> =
-        ALGORITHMS.iter().map(|algorithm| Subject::of(algorithm).visit(Seen)).collect();
+    let types: BTreeSet<_> = ALGORITHMS.iter().map(|algorithm| Subject::of(algorithm).visit(Seen)).collect();
     assert_eq!(types.len(), ALGORITHMS.len());
     assert_eq!(Subject::named("qspinlock").map(Subject::family), Some(Family::Linux));
     assert!(Subject::named("no such lock").is_none());
@@ -94,7 +93,12 @@ fn presets_follow_their_algorithms_and_differ_from_them() {
         assert_eq!(lock.algorithm.name, algorithm, "{}", lock.name);
         for position in lock.positions {
             let is_own = lock.algorithm.switches.iter().any(|own| own.index == position.switch.index);
-            assert!(is_own && position.value != position.switch.default, "{}: {}", lock.name, position.switch.key);
+            assert!(
+                is_own && position.value != position.switch.default,
+                "{}: {}",
+                lock.name,
+                position.switch.key
+            );
         }
     }
     // A spin mutex has none of the switches that have changed since `fcmpset`.
@@ -272,17 +276,15 @@ fn values_are_read_as_they_are_written() {
     let words = Values::Words(&["off", "on"]);
     assert_eq!([words.parse("off"), words.parse("on"), words.parse("o")], [Some(0), Some(1), None]);
     let number = Values::Number { min: 1, max: 20 };
-    assert_eq!(["0", "1", "20", "21", "", "-1", "x"].map(|text| number.parse(text)), [
-        None,
-        Some(1),
-        Some(20),
-        None,
-        None,
-        None,
-        None
-    ]);
+    assert_eq!(
+        ["0", "1", "20", "21", "", "-1", "x"].map(|text| number.parse(text)),
+        [None, Some(1), Some(20), None, None, None, None]
+    );
     let optional = Values::OffOrNumber { max: 20 };
-    assert_eq!(["off", "0", "21"].map(|text| optional.parse(text)), [Some(crate::tuning::OFF), Some(0), None]);
+    assert_eq!(
+        ["off", "0", "21"].map(|text| optional.parse(text)),
+        [Some(crate::tuning::OFF), Some(0), None]
+    );
     assert_eq!(words.to_string(), "off, on");
     assert_eq!(number.to_string(), "1 to 20");
     assert_eq!(optional.to_string(), "off, or 0 to 20");

@@ -80,16 +80,42 @@ macro_rules! switches {
 
 /// How the values of a switch of some kind are stored as numbers.
 macro_rules! stored {
-    (values flag $type:ty) => { $crate::tuning::Values::Words($crate::tuning::OFF_ON) };
-    (values word $type:ty) => { $crate::tuning::Values::Words(<$type>::WORDS) };
-    (values number $type:ty, $min:expr, $max:expr) => { $crate::tuning::Values::Number { min: $min, max: $max } };
-    (values optional $type:ty, $max:expr) => { $crate::tuning::Values::OffOrNumber { max: $max } };
-    (encode optional $type:ty, $value:expr) => { match { const VALUE: $type = $value; VALUE } { Some(number) => number as u64, None => $crate::tuning::OFF } };
-    (encode $kind:ident $type:ty, $value:expr) => { $value as u64 };
-    (decode flag $type:ty, $stored:expr) => { $stored != 0 };
-    (decode word $type:ty, $stored:expr) => { <$type>::ALL[$stored as usize] };
-    (decode number $type:ty, $stored:expr) => { $stored as $type };
-    (decode optional $type:ty, $stored:expr) => { if $stored == $crate::tuning::OFF { None } else { Some($stored as _) } };
+    (values flag $type:ty) => {
+        $crate::tuning::Values::Words($crate::tuning::OFF_ON)
+    };
+    (values word $type:ty) => {
+        $crate::tuning::Values::Words(<$type>::WORDS)
+    };
+    (values number $type:ty, $min:expr, $max:expr) => {
+        $crate::tuning::Values::Number { min: $min, max: $max }
+    };
+    (values optional $type:ty, $max:expr) => {
+        $crate::tuning::Values::OffOrNumber { max: $max }
+    };
+    (encode optional $type:ty, $value:expr) => {
+        match {
+            const VALUE: $type = $value;
+            VALUE
+        } {
+            Some(number) => number as u64,
+            None => $crate::tuning::OFF,
+        }
+    };
+    (encode $kind:ident $type:ty, $value:expr) => {
+        $value as u64
+    };
+    (decode flag $type:ty, $stored:expr) => {
+        $stored != 0
+    };
+    (decode word $type:ty, $stored:expr) => {
+        <$type>::ALL[$stored as usize]
+    };
+    (decode number $type:ty, $stored:expr) => {
+        $stored as $type
+    };
+    (decode optional $type:ty, $stored:expr) => {
+        if $stored == $crate::tuning::OFF { None } else { Some($stored as _) }
+    };
 }
 
 /// Declares a type whose switches have values of its own: constants.

@@ -92,7 +92,8 @@ impl Candidate {
 
 /// Measures a lock of the list with the settings that it has for itself, and leaves those of all locks as they were.
 fn visit<W: Wait>(lock: &Subject, run: Run<'_>) -> Outcome {
-    let of_all: Vec<_> = lock.set.iter().map(|&(setting, _)| (setting, nearlock_os::setting(setting))).collect();
+    let of_all: Vec<_> =
+        lock.set.iter().map(|&(setting, _)| (setting, nearlock_os::setting(setting))).collect();
     let set = |values: &[(Setting, u64)]| {
         values.iter().try_for_each(|&(setting, value)| nearlock_os::set_setting(setting, value))
     };
@@ -136,7 +137,6 @@ impl<W: Wait> LockVisitor<Os<W>> for Run<'_> {
         }
     }
 }
-
 
 impl Run<'_> {
     /// With this lock, whose waiters wait like `W`.

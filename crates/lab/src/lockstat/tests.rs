@@ -122,7 +122,12 @@ impl LockVisitor<Os<Seen>> for Contend {
 #[test]
 fn every_lock_that_is_waited_for_calls_the_hooks() {
     for subject in Subject::working() {
-        assert_eq!(switched(subject, || subject.visit::<Os<Seen>, _>(Contend)), (0, true), "{}", subject.name);
+        assert_eq!(
+            switched(subject, || subject.visit::<Os<Seen>, _>(Contend)),
+            (0, true),
+            "{}",
+            subject.name
+        );
     }
 }
 

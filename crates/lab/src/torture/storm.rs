@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use nearlock_core::parking::Cancellation;
 use nearlock_core::platform::{Park, Random, Work};
-use nearlock_core::waiter::Cancellation;
 use nearlock_workload::locktorture::OwnLine;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

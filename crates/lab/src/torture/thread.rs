@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use nearlock_core::lockstat::Waited;
+use nearlock_core::parking::{Cancellation, GaveUp, Limit};
 use nearlock_core::platform::{Clock, Random, Work};
 use nearlock_core::raw::RawTryLock;
-use nearlock_core::waiter::{Cancellation, GaveUp, Limit};
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::{Hand, Shared};
 
@@ -308,7 +308,8 @@ impl<L: RawTryLock, O: Ways<OsWatched, L>> Hand<L> for Torturer<'_, L, O> {
     unsafe fn release(&mut self, lock: &L, node: &L::Node) {
         // SAFETY: the caller's; so below.
         unsafe {
-            if self.witness.role == Role::Writer && !(O::SHARED && below::<OsWatched>(DOWNGRADED_ONE_IN) == 0) {
+            if self.witness.role == Role::Writer && !(O::SHARED && below::<OsWatched>(DOWNGRADED_ONE_IN) == 0)
+            {
                 return lock.unlock(node);
             }
             if self.witness.role == Role::Writer {

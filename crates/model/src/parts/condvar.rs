@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use nearlock_core::events::LockEvent::{self, CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
 use nearlock_core::near::condvar::{NearCondvar, Unnotified};
 use nearlock_core::near::mutex::NearMutex;
+use nearlock_core::parking::{Cancellation, Limit};
 use nearlock_core::platform::Clock;
 use nearlock_core::raw::RawLock;
-use nearlock_core::waiter::{Cancellation, Limit};
 
 use crate::engine::{Counter, Engine, Handle};
 use crate::exclusion::in_slot;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nearlock_core::waiter::{Cancellation, GaveUp, Limit, Signal, Waiter};
+use nearlock_core::parking::{Cancellation, GaveUp, Limit, Signal, Waiter};
 
 use crate::engine::{Counter, Engine, Handle, Thread};
 use crate::model::Model;

@@ -42,7 +42,8 @@ type Switchable = Mtx<Loom, Switched<Loom>>;
 /// Waiters that do not spin, whatever the other switches say, so that they get to the chain.
 pub fn sleeping(name: &str) -> Vec<Model> {
     let held = |threads, preemptions| {
-        held_at_first::<Loom, Switchable>(name, threads, Some(preemptions)).of_lock_with(name, "adaptive", "off")
+        held_at_first::<Loom, Switchable>(name, threads, Some(preemptions))
+            .of_lock_with(name, "adaptive", "off")
     };
     vec![
         held(2, 4).reaching(&[MutexAfterSleep, ChainCancel, ChainSleep, ChainWake]),

@@ -55,7 +55,8 @@ pub fn parking_lot_unfair(name: &str) -> Vec<Model> {
     let reaches = &[MutexOptLock, MutexSleep, MutexWake, MutexAfterSleep, ChainCancel];
     let of_bucket = |threads, preemptions| {
         let name = format!("{name}: the lock of a bucket");
-        held_at_first::<Loom, ParkingLotMutex<Loom, HastyBucket>>(&name, threads, preemptions).reaching(reaches)
+        held_at_first::<Loom, ParkingLotMutex<Loom, HastyBucket>>(&name, threads, preemptions)
+            .reaching(reaches)
     };
     parking_lot(name).into_iter().chain([of_bucket(2, None), of_bucket(3, Some(2))]).collect()
 }

@@ -58,7 +58,12 @@ fn held<L: RawLock>(name: &str, preemptions: usize) -> [Model; 2] {
 #[test]
 fn pre_reads_need_no_ordering_in_mtx() {
     let models = |name: &str| held::<Mtx<Loom, Switched<Loom>>>(name, 1);
-    in_both_forms_of("freebsd-mtx", "pre_reads_need_no_ordering_in_mtx", models, &[ChainSleep, ChainWake, MutexAfterSleep]);
+    in_both_forms_of(
+        "freebsd-mtx",
+        "pre_reads_need_no_ordering_in_mtx",
+        models,
+        &[ChainSleep, ChainWake, MutexAfterSleep],
+    );
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use nearlock_core::near::condvar::{NearCondvar, Unnotified};
+use nearlock_core::parking::{GaveUp, Limit};
 use nearlock_core::unwinding::without_unwinding;
-use nearlock_core::waiter::{GaveUp, Limit};
 use nearlock_os::Os;
 
 use super::{MutexGuard, RawMutex};

@@ -6,10 +6,10 @@ use super::options::{Failure, Held, Interlock, Options};
 use super::{EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, holder_of, is_free};
 use crate::events::LockEvent;
 use crate::freebsd::Host;
-use crate::freebsd::chain::{Locked, Queue};
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
+use crate::parking::chain::{Locked, Queue};
 use crate::platform::Atomic;
 
 impl<P: Host, T: Tuning> LockMgr<P, T> {
@@ -90,8 +90,8 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::freebsd::chain::tests::{is_awake, sleeper_at};
     use crate::freebsd::lockmgr::{SHARED_WAITERS, SHARER};
+    use crate::parking::chain::tests::{is_awake, sleeper_at};
     use crate::testing::OneThread;
 
     /// What the drain has seen is stale: a sharer has come in since.

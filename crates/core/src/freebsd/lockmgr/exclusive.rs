@@ -8,15 +8,15 @@ use super::{
 };
 use crate::events::LockEvent;
 use crate::freebsd::Host;
-use crate::freebsd::chain::{Locked, Queue};
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::holds::{self, SharedLock};
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
+use crate::parking::Limit;
+use crate::parking::chain::{Locked, Queue};
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::schedule::ThreadId;
-use crate::waiter::Limit;
 
 impl<P: Platform, T: Tuning> LockMgr<P, T> {
     /// The first attempt.

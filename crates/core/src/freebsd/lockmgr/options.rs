@@ -3,8 +3,8 @@
 use core::fmt;
 
 use super::super::recursion::Recursion;
+use crate::parking::{Cancellation, GaveUp, Limit};
 use crate::platform::{Clock, Platform};
-use crate::waiter::{Cancellation, GaveUp, Limit};
 
 /// What is asked of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use super::{
 };
 use crate::events::LockEvent;
 use crate::freebsd::Host;
-use crate::freebsd::chain::{Locked, Queue};
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::holds::{self, SharedLock};
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{SleepFailers, Tuning, WaiterCasFail};
+use crate::parking::Limit;
+use crate::parking::chain::{Locked, Queue};
 use crate::platform::{Atomic, Platform};
-use crate::waiter::Limit;
 
 const HOLDS: SharedLock = SharedLock::LockMgr;
 

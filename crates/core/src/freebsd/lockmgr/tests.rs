@@ -6,9 +6,9 @@ use crate::events::LockEvent;
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::NotAdaptive;
 use crate::native::Native;
+use crate::parking::GaveUp;
 use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
 use crate::testing::{OTHER, OneThread, THIRD, acting, events_of, me, mistake, set_owner_state};
-use crate::waiter::GaveUp;
 
 const _: () = assert!(size_of::<LockMgr<Native>>() == 32);
 /// All bits zero is a lock with the default attributes.

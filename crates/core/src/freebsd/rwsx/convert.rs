@@ -9,10 +9,10 @@ use crate::freebsd::holds;
 use crate::freebsd::mtx::InUse;
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::Tuning;
+use crate::parking::Limit;
 use crate::platform::Atomic;
 use crate::raw::RawTryLock;
 use crate::schedule::ThreadId;
-use crate::waiter::Limit;
 
 impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// As [`lock`](crate::raw::RawLock::lock); or, if the caller writes it, counts: as many unlocks are needed. At most

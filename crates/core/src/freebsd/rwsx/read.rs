@@ -8,12 +8,12 @@ use super::{
 };
 use crate::events::LockEvent;
 use crate::freebsd::Host;
-use crate::freebsd::chain::{Abandoned, Locked, Queue};
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::tuning::{SpinnerBit, StaleBits, Tuning, WaiterCasFail};
 use crate::freebsd::{holds, lock_delay};
+use crate::parking::chain::{Abandoned, Locked, Queue};
+use crate::parking::{GaveUp, Limit};
 use crate::platform::{Atomic, Platform};
-use crate::waiter::{GaveUp, Limit};
 
 /// Whether a writer spins that is about to take it.
 const fn is_spoken_for(word: u64) -> bool {

@@ -6,12 +6,12 @@ use std::vec::Vec;
 
 use super::*;
 use crate::events::LockEvent;
-use crate::freebsd::chain::tests::{is_awake, sleeper_at};
 use crate::freebsd::holds::SharedHolds;
 use crate::freebsd::rw::{Rw, RwKind};
 use crate::freebsd::sx::SxKind;
 use crate::freebsd::tuning::{Current, Era2014, SpinnerBit};
 use crate::native::Native;
+use crate::parking::chain::tests::{is_awake, sleeper_at};
 use crate::schedule::Sections;
 use crate::testing::{
     OTHER, OneThread, SPINS, THIRD, acting, events_of, me, meanwhile, others_are_done, set_owner_state,

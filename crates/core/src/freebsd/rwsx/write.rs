@@ -9,14 +9,14 @@ use super::{
 };
 use crate::events::LockEvent;
 use crate::freebsd::Host;
-use crate::freebsd::chain::{Abandoned, Locked, Queue};
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::lock_delay;
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::{CasValue, Precedence, ReleaseOrder, Tuning, WaiterCasFail};
+use crate::parking::chain::{Abandoned, Locked, Queue};
+use crate::parking::{Chosen, GaveUp, Limit};
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{Sections, ThreadId};
-use crate::waiter::{Chosen, GaveUp, Limit};
 
 /// That the caller should keep its processor: it is in a section until this is dropped.
 struct Section<P: Sections>(PhantomData<P>);

@@ -1,15 +1,15 @@
 use std::boxed::Box;
 
 use super::*;
-use crate::freebsd::chain::Queue;
-use crate::freebsd::chain::tests::{is_awake, sleeper_at};
 use crate::freebsd::rwsx::tests::leaked;
 use crate::freebsd::rwsx::{READ_WAITERS, SPINNER, WRITE_WAITERS};
 use crate::freebsd::tuning::Era2014;
+use crate::parking::Cancellation;
+use crate::parking::chain::Queue;
+use crate::parking::chain::tests::{is_awake, sleeper_at};
 use crate::raw::{RawLock, RawRwLock};
 use crate::schedule::OwnerState;
 use crate::testing::{NOW_NS, OTHER, OneThread, acting, meanwhile, others_are_done, set_owner_state};
-use crate::waiter::Cancellation;
 
 crate::tuning! {
     /// The kernel's last reader.

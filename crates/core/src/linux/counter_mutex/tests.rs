@@ -3,11 +3,11 @@ use std::ptr;
 
 use super::*;
 use crate::native::Native;
+use crate::parking::Cancellation;
 use crate::schedule::OwnerState;
 use crate::testing::{
     NOW_NS, OneThread, UNPARKED, events_of, left_by_others, meanwhile, others_are_done, set_owner_state,
 };
-use crate::waiter::Cancellation;
 
 /// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have four.
 const SIZE: usize = (12 + 2 * size_of::<usize>()).next_multiple_of(size_of::<usize>());

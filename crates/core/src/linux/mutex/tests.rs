@@ -1,11 +1,11 @@
 use super::*;
 use crate::linux::qspinlock::QSpinLock;
 use crate::native::Native;
+use crate::parking::{Cancellation, Signal, locked};
 use crate::testing::{
     NOW_NS, OneThread, SPINS_MAX, THREAD_ID, UNPARKED, events_of, left_by_others, meanwhile, others_are_done,
     set_owner_state,
 };
-use crate::waiter::{Cancellation, Signal, locked};
 use std::boxed::Box;
 use std::cell::Cell;
 use std::rc::Rc;

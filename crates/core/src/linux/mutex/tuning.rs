@@ -1,6 +1,5 @@
 //! When waiters spin, and when the mutex is handed over, as switches.
 
-
 words! {
     /// When a waiter spins rather than sleeps.
     pub enum Spinning {

@@ -5,9 +5,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use super::spin::Owner;
 use super::{HANDOFF, HELD, READER, READERS, Rwsem, RwsemPlatform, RwsemTuning, WAITERS, WRITER};
 use crate::events::LockEvent;
+use crate::parking::{Call, Chosen, GaveUp, Limit, Signal, WaitLock, Waiter, locked};
 use crate::platform::{Atomic, AtomicInt, Park};
 use crate::schedule::{Spin, ThreadId};
-use crate::waiter::{Call, Chosen, GaveUp, Limit, Signal, WaitLock, Waiter, locked};
 
 /// What [`Waiter::note`] says of a waiter: that it writes.
 pub(super) const WRITES: u32 = 1;

@@ -7,9 +7,9 @@ use super::{
     RwsemTuning, WRITER,
 };
 use crate::events::LockEvent;
+use crate::parking::{Limit, WaitLock};
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{OwnerState, Spin, ThreadId};
-use crate::waiter::{Limit, WaitLock};
 
 /// How many looks a spinner takes for each look at the clock, while readers have it. Source: Linux 5.3. More make it
 /// spin for longer than it should, fewer cost time.
@@ -124,7 +124,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             return None;
         }
         let readers = (self.count.load(Relaxed) / READER).min(T::reader_spin_readers());
-        let spin_ns = readers.saturating_mul(T::reader_spin_each_ns()).saturating_add(T::reader_spin_base_ns());
+        let spin_ns =
+            readers.saturating_mul(T::reader_spin_each_ns()).saturating_add(T::reader_spin_base_ns());
         Some(P::now_ns().saturating_add(spin_ns))
     }
 

@@ -6,11 +6,11 @@ use super::queue::{CHOSEN, MARKED, WRITES};
 use super::spin::Owner;
 use super::*;
 use crate::events::LockEvent;
+use crate::parking::{Cancellation, Signal, Waiter, locked};
 use crate::schedule::{OwnerState, Spin};
 use crate::testing::{
     NOW_NS, OneThread, SPINS, events_of, left_by_others, meanwhile, others_are_done, set_owner_state,
 };
-use crate::waiter::{Cancellation, Signal, Waiter, locked};
 
 type Lock<T> = Rwsem<OneThread, T>;
 

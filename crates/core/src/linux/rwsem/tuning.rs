@@ -1,6 +1,5 @@
 //! The steps of the semaphore's history, as switches.
 
-
 switches! {
     /// The switches of [`Rwsem`](super::Rwsem).
     pub trait RwsemTuning;

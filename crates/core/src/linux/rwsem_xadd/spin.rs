@@ -4,9 +4,9 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{RwsemXadd, XaddTuning};
 use crate::events::LockEvent;
+use crate::parking::WaitLock;
 use crate::platform::{Atomic, Park, Priority};
 use crate::schedule::{OwnerState, Schedule, Spin, ThreadId};
-use crate::waiter::WaitLock;
 
 impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, W> {
     /// Spins until `attempt` succeeds, or there is reason to stop: then false.

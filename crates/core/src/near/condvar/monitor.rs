@@ -26,10 +26,10 @@ use super::{NearCondvar, Unnotified};
 use crate::events::LockEvent;
 use crate::near::Host;
 use crate::near::mutex::NearMutex;
+use crate::parking::{GaveUp, Limit};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTimedLock, RawTryLock};
 use crate::tuning::Standard;
-use crate::waiter::{GaveUp, Limit};
 
 words! {
     /// Which threads an unlock notifies.
@@ -62,7 +62,7 @@ switches! {
 /// use nearlock_core::near::condvar::{Unnotified, monitor::Condition};
 /// use nearlock_core::near::mutex::NearMutex;
 /// use nearlock_core::raw::RawLock;
-/// use nearlock_core::waiter::Limit;
+/// use nearlock_core::parking::Limit;
 ///
 /// #[derive(Default)]
 /// struct Releases;

@@ -4,13 +4,13 @@ use std::vec::Vec;
 
 use super::*;
 use crate::events::LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
-use crate::freebsd::chain::Chains;
+use crate::parking::Cancellation;
+use crate::parking::chain::Chains;
 use crate::raw::RawTryLock;
 use crate::schedule::Sections;
 use crate::testing::{
     HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, events_of, meanwhile, mistake, others_are_done,
 };
-use crate::waiter::Cancellation;
 
 type Condvar = NearCondvar<OneThread>;
 type Mutex = NearMutex<OneThread>;

@@ -89,7 +89,7 @@ impl<P: Platform> Filter<P> {
         Self { counts: [const { Count(Atomic::ZERO) }; COUNTS] }
     }
 
-    /// The count of a mutex with this [place](crate::freebsd::chain::Chains::place_in_filter).
+    /// The count of a mutex with this [place](crate::parking::chain::Chains::place_in_filter).
     #[inline(always)]
     pub(crate) fn at(&self, place: u32) -> &Count<P> {
         &self.counts[((u64::from(place) * COUNTS as u64) >> u32::BITS) as usize]

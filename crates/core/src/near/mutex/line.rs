@@ -21,10 +21,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::pace::{Holders, Pace, UNIT_SHIFT};
 use super::{DUE_NS, HAMMERED_DUE_NS, NODE_TURN_NS, NearMutex};
 use crate::events::LockEvent;
-use crate::freebsd::chain::{Locked, Queue};
 use crate::near::Host;
+use crate::parking::chain::{Locked, Queue};
+use crate::parking::{Call, Chosen, Waiter};
 use crate::platform::Atomic;
-use crate::waiter::{Call, Chosen, Waiter};
 
 const GONE: u32 = 1;
 const REQUEST: u32 = 1 << 1;

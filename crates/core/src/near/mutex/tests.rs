@@ -11,14 +11,14 @@ use crate::events::LockEvent::{
 };
 use crate::near::condvar::NearCondvar;
 use crate::near::mutex::line::Place;
+use crate::parking::GaveUp::{Cancelled, TimedOut};
+use crate::parking::{Cancellation, Signal, Waiter};
 use crate::platform::Clock;
 use crate::schedule::Spin;
 use crate::testing::{
     HEAVIES, LAST_IN_FILTER, NOW_NS, OneThread, PAUSES, SPINS, SPINS_MAX, events_of, meanwhile,
     others_are_done,
 };
-use crate::waiter::GaveUp::{Cancelled, TimedOut};
-use crate::waiter::{Cancellation, Signal, Waiter};
 
 type Mutex = NearMutex<OneThread>;
 

@@ -5,9 +5,9 @@ use super::pace::{Holders, UNIT_SHIFT};
 use super::{FREE, NearMutex};
 use crate::events::LockEvent;
 use crate::near::Host;
+use crate::parking::{GaveUp, Limit, Signal, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
-use crate::waiter::{GaveUp, Limit, Signal, Waiter};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// How often a newcomer looks before it gives its processor away, or stands in line for a hammered mutex, with delays of 10, 20, 40 and then 80

@@ -1,8 +1,8 @@
 //! Operations and options.
 
 use super::*;
+use crate::parking::Cancellation;
 use crate::testing::{NOW_NS, meanwhile, others_are_done};
-use crate::waiter::Cancellation;
 
 use Operation::{Downgrade, Drain, Exclusive, Shared, TryUpgrade, Unlock, Upgrade};
 

@@ -3,8 +3,8 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::freebsd::chain::tests::{is_awake, sleeper_at};
 use crate::freebsd::holds::SharedHolds;
+use crate::parking::chain::tests::{is_awake, sleeper_at};
 use crate::testing::{PAUSES, meanwhile, others_are_done};
 
 use Queue::{Exclusive, Shared};

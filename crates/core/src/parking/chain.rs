@@ -45,6 +45,8 @@ use core::iter;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::queue_lock::QueueLock;
+use super::waiter::{Chosen, GaveUp, Limit, Signal, WaitList, Waiter};
 use crate::classic::parking_lot_mutex::{OfBucket, ParkingLotMutex};
 use crate::events::LockEvent;
 use crate::near::mutex::filter::{Count, Filter};
@@ -52,7 +54,6 @@ use crate::near::mutex::pace::Pace;
 use crate::platform::{Atomic, Park, ParkTimeout, Platform};
 use crate::raw::RawLock;
 use crate::schedule::Sections;
-use crate::waiter::{Chosen, GaveUp, Limit, QueueLock, Signal, WaitList, Waiter};
 
 /// Which of the two queues of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -417,4 +418,4 @@ impl<P: Park> Drop for Locked<'_, P> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -31,7 +31,7 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::WaitLock;
+use super::waiter::WaitLock;
 use crate::events::LockEvent;
 use crate::platform::{Atomic, AtomicInt, Park, Platform};
 use crate::raw::{RawLock, RawTryLock};

@@ -5,8 +5,8 @@ use std::boxed::Box;
 
 use super::*;
 use crate::native::Native;
+use crate::parking::Cancellation;
 use crate::testing::{NOW_NS, OneThread, STORES, events_of, meanwhile, others_are_done};
-use crate::waiter::Cancellation;
 
 const _: () = assert!(size_of::<Chain<Native>>() == 128 && offset_of!(Chain<Native>, beside) == 64);
 

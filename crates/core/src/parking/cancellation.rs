@@ -18,13 +18,13 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::queue_lock::{QueueLock, Released, TakenOrLeft};
-use super::{Call, Waiter};
+use super::waiter::{Call, Waiter};
 use crate::platform::{Atomic, Park, Platform};
 
 /// Ends waits from another thread: user space's signal. Any number of threads may wait by it.
 ///
 /// Once cancelled it stays so: every wait by it ends, before it would sleep or when its sleep is ended, with
-/// [`GaveUp::Cancelled`](super::GaveUp::Cancelled). Zero bytes: not cancelled.
+/// [`GaveUp::Cancelled`](super::waiter::GaveUp::Cancelled). Zero bytes: not cancelled.
 pub struct Cancellation<P: Platform> {
     lock: QueueLock<P>,
     cancelled: P::U32,

@@ -22,20 +22,15 @@
 //!
 //! A waiter may be woken for no reason: by a canceller, or by a late call to one that lay here before.
 
-mod cancellation;
-mod queue_lock;
-
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use super::cancellation::Cancellation;
 use crate::classic::ticket::TicketLock;
 use crate::classic::ttas::TtasLock;
 use crate::linux::qspinlock::{self, QSpinLock, QSpinTuning, QueuePolicy};
 use crate::platform::{Atomic, AtomicInt, LocalNodes, Park, ParkTimeout, Platform};
 use crate::raw::RawTryLock;
-
-pub use cancellation::Cancellation;
-pub use queue_lock::QueueLock;
 
 const WOKEN: u32 = 1;
 const GRANTED: u32 = 1 << 1;
