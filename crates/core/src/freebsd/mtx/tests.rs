@@ -7,7 +7,6 @@ use crate::freebsd::tuning::{
 };
 use crate::native::Native;
 use crate::parking::chain::tests::{is_awake, sleeper_at};
-use crate::parking::chain::tests::{is_awake, sleeper_at};
 use crate::schedule::Sections;
 use crate::testing::{
     OTHER, OneThread, THIRD, acting, before_exchange, events_of, exchange_fails, exchanges_are_over, me,
