@@ -208,3 +208,25 @@ pub unsafe trait Schedule: Platform {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::testing::{OneThread, set_owner_state};
+
+    #[test]
+    fn spinning_on_an_owner_ends_for_each_of_its_reasons() {
+        let word: <OneThread as Platform>::U32 = Atomic::new(1);
+        let owner = ThreadId::new(7).unwrap();
+        let spin = |done: fn(u32) -> bool| {
+            OneThread::spin_on_owner(&mut Spin::default(), &word, Relaxed, owner, done)
+        };
+        assert_eq!(spin(|v| v == 1), Ok(1));
+        assert_eq!(spin(|v| v == 2), Err(Stop::GiveWay));
+        set_owner_state(owner, OwnerState::Asleep);
+        assert_eq!(spin(|v| v == 2), Err(Stop::OwnerSleeps));
+        assert_eq!(spin(|v| v == 1), Ok(1), "what is there is seen first");
+    }
+}

@@ -9,8 +9,9 @@ mod algorithms;
 mod capability;
 mod presets;
 
+use crate::parking::{RawTimedLock, RawTimedRwLock};
 use crate::platform::{Platform, SWITCHES_MAX};
-use crate::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use crate::raw::{RawRwLock, RawTryLock};
 use crate::settings::Setting;
 use crate::tuning::{Position, SwitchInfo, is_same};
 

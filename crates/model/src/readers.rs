@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::parking::{Cancellation, GaveUp, Limit};
+use nearlock_core::parking::{Cancellation, GaveUp, Limit, RawTimedRwLock};
 use nearlock_core::platform::{Clock, Priority};
-use nearlock_core::raw::{RawRwLock, RawTimedRwLock};
+use nearlock_core::raw::RawRwLock;
 
 use crate::engine::{Counter, Engine, Handle};
 use crate::exclusion::{Guarded, in_slot};

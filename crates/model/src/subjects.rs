@@ -20,8 +20,9 @@ use nearlock_core::linux::qspinlock::{
     Fifo, Node, ParkOnly, Preemptible, QSpinLock, QSpinTuning, StealHybrid, StealOnce, WaitLate, WakefulHead,
     WholeWord,
 };
+use nearlock_core::parking::{RawTimedLock, RawTimedRwLock};
 use nearlock_core::platform::LocalNodes;
-use nearlock_core::raw::{RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
 use nearlock_core::subjects::{Family, LockVisitor, Subject};
 use nearlock_core::tuning::Standard;

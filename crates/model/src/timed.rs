@@ -5,9 +5,8 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-use nearlock_core::parking::{Cancellation, GaveUp, Limit};
+use nearlock_core::parking::{Cancellation, GaveUp, Limit, RawTimedLock};
 use nearlock_core::platform::Clock;
-use nearlock_core::raw::RawTimedLock;
 
 use crate::engine::{Counter, Engine, Handle};
 use crate::exclusion::{Guarded, in_slot};

@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use nearlock_core::controls::{AfterYou, Busted, LostCancel, LostNotification, LostWakeup};
 use nearlock_core::near::condvar::monitor::Monitor;
+use nearlock_core::parking::RawTimedLock;
 use nearlock_core::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
-use nearlock_core::raw::{RawLock, RawTimedLock};
+use nearlock_core::raw::RawLock;
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::{Counter, Engine, Thread};
 use nearlock_model::exclusion::counting;

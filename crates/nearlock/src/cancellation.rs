@@ -3,8 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use nearlock_core::parking::{self, Limit};
-use nearlock_core::raw::{RawTimedLock, RawTimedRwLock};
+use nearlock_core::parking::{self, Limit, RawTimedLock, RawTimedRwLock};
 use nearlock_os::Os;
 
 use crate::lock_api::{GuardNoSend, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};

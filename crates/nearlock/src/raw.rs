@@ -54,7 +54,8 @@ use nearlock_core::platform::{Park, Platform};
 #[cfg(feature = "lock_api_04")]
 use nearlock_core::unwinding::without_unwinding;
 
-pub use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+pub use nearlock_core::parking::{RawTimedLock, RawTimedRwLock};
+pub use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 
 use crate::lock_api::{GuardNoSend, RawMutex};
 pub use crate::pool::{Pooled, PooledNode};

@@ -27,6 +27,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::parking::WaitLock;
 use crate::platform::{Atomic, AtomicInt, Platform, SplitWord};
 use crate::raw::{RawLock, RawTryLock};
 
@@ -111,6 +112,11 @@ unsafe impl<P: Platform> RawTryLock for TicketLock<P> {
         let word = self.word.load(Relaxed);
         serving(word) != next(word)
     }
+}
+
+/// The kernel's `wait_lock` until 2014. For at most 65535 threads.
+impl<P: Platform> WaitLock for TicketLock<P> {
+    const FREE: Self = Self::new();
 }
 
 #[cfg(test)]

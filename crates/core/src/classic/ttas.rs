@@ -14,6 +14,7 @@
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::parking::WaitLock;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::Standard;
@@ -107,6 +108,10 @@ unsafe impl<P: Platform, T: TtasTuning> RawTryLock for TtasLock<P, T> {
     fn is_locked(&self) -> bool {
         self.word.load(Relaxed) != 0
     }
+}
+
+impl<P: Platform> WaitLock for TtasLock<P> {
+    const FREE: Self = Self::new();
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::classic::ttas::TtasLock;
-use crate::parking::{GaveUp, Limit, WaitList, Waiter, locked};
+use crate::parking::{GaveUp, Limit, RawTimedLock, WaitList, Waiter, locked};
 use crate::platform::{Atomic, ParkTimeout, Platform};
-use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::raw::{RawLock, RawTryLock};
 
 /// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one finds its time over, it
 /// gives up without a look at the lock, and those behind it sleep on although that is free.

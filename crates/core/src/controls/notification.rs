@@ -4,7 +4,7 @@ use crate::near::Host;
 use crate::near::condvar::monitor::Condition;
 use crate::near::condvar::{NearCondvar, Unnotified};
 use crate::near::mutex::NearMutex;
-use crate::parking::Limit;
+use crate::parking::{Limit, RawTimedLock};
 use crate::platform::Platform;
 
 /// Loses a notification: a wait that was notified looks at its limit once more when it has the mutex again, and says that it has given
@@ -41,7 +41,7 @@ mod tests {
     use crate::events::LockEvent::{CondvarGiveUp, CondvarReturn, CondvarSent};
     use crate::near::condvar::monitor::{Monitor, MonitorTuning, Notifies};
     use crate::parking::{Cancellation, GaveUp};
-    use crate::raw::{RawLock, RawTimedLock};
+    use crate::raw::RawLock;
     use crate::testing::{OneThread, events_of, meanwhile, others_are_done};
     use crate::tuning::Standard;
     use std::boxed::Box;

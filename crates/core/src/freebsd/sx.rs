@@ -19,8 +19,7 @@ use super::holds::SharedLock;
 use super::recursion::Recursion;
 use super::rwsx::{Kind, RwSx};
 use super::tuning::{Precedence, StaleBits, Tuning};
-use crate::parking::{GaveUp, Limit};
-use crate::raw::{RawTimedLock, RawTimedRwLock};
+use crate::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock};
 use crate::tuning::Standard;
 
 /// The lock. 16 bytes natively; all zero: unlocked.

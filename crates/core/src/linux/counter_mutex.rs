@@ -46,9 +46,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::classic::ticket::TicketLock;
 use crate::events::LockEvent;
-use crate::parking::{GaveUp, Limit, WaitList, WaitLock, Waiter, locked};
+use crate::parking::{GaveUp, Limit, RawTimedLock, WaitList, WaitLock, Waiter, locked};
 use crate::platform::{Atomic, AtomicInt, ParkTimeout, Platform, Priority};
-use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::{OwnerState, Schedule, Spin, ThreadId};
 use crate::tuning::Standard;
 

@@ -48,9 +48,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::osq::{self, Osq};
 use crate::events::LockEvent;
-use crate::parking::{GaveUp, Limit, QueueLock, WaitList, WaitLock, Waiter, locked};
+use crate::parking::{GaveUp, Limit, QueueLock, RawTimedLock, WaitList, WaitLock, Waiter, locked};
 use crate::platform::{Atomic, AtomicInt, LocalNodes, ParkTimeout, Platform};
-use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::{OwnerState, Schedule, Spin, Stop, ThreadId};
 use crate::tuning::Standard;
 

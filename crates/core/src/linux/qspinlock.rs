@@ -41,6 +41,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::events::LockEvent;
+use crate::parking::WaitLock;
 use crate::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Park, Platform, SplitWord};
 use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::{Standard, WordAccess};
@@ -451,6 +452,12 @@ unsafe impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinT
     fn is_locked(&self) -> bool {
         self.word.load(Relaxed) & LOCKED_MASK != 0
     }
+}
+
+impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> WaitLock
+    for QSpinLock<P, Q, T>
+{
+    const FREE: Self = Self::new();
 }
 
 #[cfg(test)]

@@ -44,9 +44,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::osq::{self, Osq};
 use crate::classic::ticket::TicketLock;
-use crate::parking::{GaveUp, Limit, WaitList, WaitLock};
+use crate::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock, WaitList, WaitLock};
 use crate::platform::{Atomic, AtomicInt, LocalNodes, ParkTimeout, Platform, Priority};
-use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::{Schedule, ThreadId};
 use crate::tuning::Standard;
 

@@ -117,9 +117,9 @@ use self::line::Line;
 use self::pace::Holders;
 use super::Host;
 use crate::parking::chain::Chain;
-use crate::parking::{Chosen, GaveUp, Limit, Waiter};
+use crate::parking::{Chosen, GaveUp, Limit, RawTimedLock, Waiter};
 use crate::platform::{Atomic, Platform};
-use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::raw::{RawLock, RawTryLock};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;

@@ -108,7 +108,7 @@ impl<P: Park> Drop for Watched<'_, P> {
 
 impl<P: Park> Cancellation<P> {
     /// Does `f` with the list locked, and what a canceller has asked for meanwhile.
-    pub(super) fn locked(&self, f: impl FnOnce()) {
+    fn locked(&self, f: impl FnOnce()) {
         self.lock.acquire();
         f();
         self.unlock();
@@ -178,20 +178,114 @@ impl<P: Park> Cancellation<P> {
 }
 
 #[cfg(test)]
-impl<P: Park> Cancellation<P> {
-    /// Has these wait; each of them leaves when told.
-    pub(super) fn enter_for_test<const N: usize>(
-        &self,
-        waiters: &[Waiter<P>; N],
-        f: impl FnOnce(&dyn Fn(usize)),
-    ) {
-        let watches: [Watch<P>; N] = core::array::from_fn(|_| Watch::default());
+mod tests {
+    use std::boxed::Box;
+
+    use super::*;
+    use crate::parking::{GaveUp, Limit, Signal};
+    use crate::testing::{OneThread, SLEEPS, UNPARKS, meanwhile, others_are_done};
+
+    type Place = Waiter<OneThread>;
+
+    fn leaked<T>(value: T) -> &'static T {
+        Box::leak(Box::new(value))
+    }
+
+    /// Has these wait by it. Each of them leaves when `f` says so.
+    fn enter(cancellation: &Cancellation<OneThread>, waiters: &[Place; 3], f: impl FnOnce(&dyn Fn(usize))) {
+        let watches: [Watch<OneThread>; 3] = Default::default();
         for (watch, waiter) in watches.iter().zip(waiters) {
             watch.waiter.store(ptr::from_ref(waiter).cast_mut(), Relaxed);
-            // SAFETY: one thread; they stay where they are, and all leave before the end.
-            unsafe { self.enter(watch) };
+            // SAFETY: one thread; the watches stay where they are, and all leave before the end.
+            unsafe { cancellation.enter(watch) };
         }
         // SAFETY: as above.
-        f(&|who| unsafe { self.leave(&watches[who]) });
+        f(&|who| unsafe { cancellation.leave(&watches[who]) });
+    }
+
+    #[test]
+    fn a_cancellation_wakes_whoever_waits_by_it_and_stays() {
+        let (waiter, cancellation) = (leaked(Place::default()), leaked(Cancellation::<OneThread>::default()));
+        let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+        assert_eq!(limit.is_reached(), None);
+        meanwhile(|| cancellation.cancel());
+        assert_eq!(limit.watch(waiter, || waiter.rest_within(&limit)), Ok(Signal::Woken));
+        assert_eq!(limit.watch(waiter, || waiter.rest_within(&limit)), Err(GaveUp::Cancelled));
+        // Nobody waits by it any more.
+        cancellation.cancel();
+        assert_eq!(waiter.rest_within(&Limit::until(0)), Err(GaveUp::TimedOut), "not woken");
+    }
+
+    #[test]
+    fn a_cancellation_wakes_all_who_wait_by_it_and_nobody_else() {
+        static CANCELLATION: Cancellation<OneThread> = Cancellation::new();
+        let limit = Limit { until_ns: None, cancellation: Some(&CANCELLATION) };
+        let [first, second, third]: &[Place; 3] = leaked(Default::default());
+        let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+        limit.watch(first, || {
+            limit.watch(second, || {
+                limit.watch(third, || CANCELLATION.cancel());
+                assert_eq!([first, second, third].map(woken), [true; 3]);
+                CANCELLATION.cancel();
+            });
+            assert_eq!([first, second, third].map(woken), [true, true, false]);
+        });
+        CANCELLATION.cancel();
+        assert_eq!([first, second, third].map(woken), [false; 3]);
+    }
+
+    #[test]
+    fn who_waits_by_a_cancellation_may_leave_in_any_order() {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let cancellation = Cancellation::<OneThread>::default();
+            let limit = Limit { until_ns: None, cancellation: Some(&cancellation) };
+            let waiters: [Place; 3] = Default::default();
+            let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+            // As threads would, each in its own time: by hand.
+            enter(&cancellation, &waiters, |leave| {
+                for (gone, &who) in order.iter().enumerate() {
+                    leave(who);
+                    cancellation.cancel();
+                    let expected = [0, 1, 2].map(|waiter| !order[..=gone].contains(&waiter));
+                    assert_eq!([0, 1, 2].map(|waiter| woken(&waiters[waiter])), expected, "{order:?}");
+                }
+            });
+            assert!(limit.is_reached().is_some());
+        }
+    }
+
+    #[test]
+    fn a_cancellation_that_finds_the_list_locked_is_done_by_the_thread_that_has_locked_it() {
+        let cancellation = Cancellation::<OneThread>::default();
+        let waiters: [Place; 3] = Default::default();
+        let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+        enter(&cancellation, &waiters, |leave| {
+            cancellation.locked(|| {
+                cancellation.cancel();
+                assert!(cancellation.is_cancelled() && !waiters.iter().any(woken));
+            });
+            assert!(waiters.iter().all(woken));
+            [0, 1, 2].into_iter().for_each(leave);
+        });
+    }
+
+    #[test]
+    fn a_cancellation_calls_all_who_sleep() {
+        let cancellation = leaked(Cancellation::<OneThread>::new());
+        let [first, second]: &[Place; 2] = leaked(Default::default());
+        let sleep = |waiter: &Place| {
+            let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
+            limit.watch(waiter, || waiter.rest_within(&limit))
+        };
+        assert!(!cancellation.is_cancelled());
+        meanwhile(move || assert_eq!(sleep(second), Ok(Signal::Woken)));
+        meanwhile(|| {
+            assert_eq!((SLEEPS.get(), UNPARKS.get()), (2, 0));
+            cancellation.cancel();
+            assert!(cancellation.is_cancelled());
+            assert_eq!(UNPARKS.get(), 2);
+        });
+        assert_eq!(sleep(first), Ok(Signal::Woken));
+        assert!(others_are_done());
     }
 }

@@ -45,8 +45,10 @@ use core::iter;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::limit::{GaveUp, Limit};
 use super::queue_lock::QueueLock;
-use super::waiter::{Chosen, GaveUp, Limit, Signal, WaitList, Waiter};
+use super::wait_list::{Chosen, WaitList};
+use super::waiter::{Signal, Waiter};
 use crate::classic::parking_lot_mutex::{OfBucket, ParkingLotMutex};
 use crate::events::LockEvent;
 use crate::near::mutex::filter::{Count, Filter};

@@ -3,20 +3,30 @@
 //! | module | what |
 //! |---|---|
 //! | [`parker`] | a token that wakes the thread it belongs to |
-//! | [`waiter`] | the record of a thread that sleeps in the queue of a lock, and the queue |
-//! | [`queue_lock`] | the lock of such a queue |
-//! | [`cancellation`] | the end of a wait, called for by another thread |
+//! | [`waiter`] | the record of a thread that sleeps in the queue of a lock |
+//! | [`wait_list`] | the queue, and waiters that were taken out of it |
+//! | [`wait_lock`], [`queue_lock`] | the lock of the queue |
+//! | [`cancellation`], [`limit`] | how a wait ends without the lock |
+//! | [`timed`] | the interface of locks whose waits may end so |
 //! | [`chain`] | queues in a table of the platform, found by a lock's address |
 //!
 //! Every family of locks builds on these modules. They know none of the families.
 
 pub mod cancellation;
 pub mod chain;
+pub mod limit;
 pub mod parker;
 pub mod queue_lock;
+pub mod timed;
+pub mod wait_list;
+pub mod wait_lock;
 pub mod waiter;
 
 pub use cancellation::Cancellation;
+pub use limit::{GaveUp, Limit};
 pub use parker::Parker;
 pub use queue_lock::QueueLock;
-pub use waiter::{Call, Chosen, GaveUp, Limit, Signal, WaitList, WaitLock, Waiter, locked};
+pub use timed::{RawTimedLock, RawTimedRwLock};
+pub use wait_list::{Chosen, WaitList};
+pub use wait_lock::{WaitLock, locked};
+pub use waiter::{Call, Signal, Waiter};

@@ -31,7 +31,7 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::waiter::WaitLock;
+use super::wait_lock::WaitLock;
 use crate::events::LockEvent;
 use crate::platform::{Atomic, AtomicInt, Park, Platform};
 use crate::raw::{RawLock, RawTryLock};

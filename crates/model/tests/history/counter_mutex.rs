@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nearlock_core::linux::counter_mutex::{CounterMutex, Exchange, Nobody, Spinners, Turn};
-use nearlock_core::parking::{GaveUp, Limit};
+use nearlock_core::parking::{GaveUp, Limit, RawTimedLock};
 use nearlock_core::platform::{Atomic, Platform};
-use nearlock_core::raw::{RawLock, RawTimedLock, RawTryLock};
+use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_model::engine::{Counter, Engine, Thread};
 use nearlock_model::exclusion::Guarded;
 use nearlock_model::loom::{Loom, LoomU32};

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
 
 use nearlock_core::linux::mutex::{HANDOFF, LinuxMutex, MutexTuning, NoSpinning, PICKUP, Spinning, WAITERS};
 use nearlock_core::linux::osq::Osq;
-use nearlock_core::parking::{GaveUp, Limit};
+use nearlock_core::parking::{GaveUp, Limit, RawTimedLock};
 use nearlock_core::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Park, Platform};
-use nearlock_core::raw::{RawLock, RawTimedLock, RawTryLock};
+use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::schedule::Schedule;
 use nearlock_model::engine::{Engine, Thread};
 use nearlock_model::exclusion::counting;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use nearlock_core::freebsd::sx::Sx;
 use nearlock_core::freebsd::tuning::Tuning;
-use nearlock_core::parking::Limit;
-use nearlock_core::raw::{RawTimedLock, RawTimedRwLock};
+use nearlock_core::parking::{Limit, RawTimedLock, RawTimedRwLock};
 use nearlock_os::Os;
 
 use super::LockError;

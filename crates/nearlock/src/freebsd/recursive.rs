@@ -19,10 +19,10 @@ use nearlock_core::freebsd::mtx::{InUse, Mtx};
 use nearlock_core::freebsd::rwsx::{Kind, RwSx};
 use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
 use nearlock_core::freebsd::tuning::Tuning;
-use nearlock_core::parking::{GaveUp, Limit};
+use nearlock_core::parking::{GaveUp, Limit, RawTimedLock};
 #[cfg(doc)]
 use nearlock_core::raw::RawLock;
-use nearlock_core::raw::{RawTimedLock, RawTryLock};
+use nearlock_core::raw::RawTryLock;
 use nearlock_os::Os;
 
 use super::Destroy;

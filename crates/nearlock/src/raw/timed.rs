@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use nearlock_core::parking::Limit;
+use nearlock_core::parking::{Limit, RawTimedLock, RawTimedRwLock};
 use nearlock_core::platform::Clock;
-use nearlock_core::raw::{RawTimedLock, RawTimedRwLock};
 use nearlock_os::Os;
 
 use super::{Nodeless, Unlocked};

@@ -6,9 +6,9 @@ use super::options::{Failure, Held, NoInterlock, Options, Sharing, Timeout};
 use super::{EXCLUSIVE, FREE, LockMgr, is_free};
 use crate::freebsd::Host;
 use crate::freebsd::tuning::Tuning;
-use crate::parking::{GaveUp, Limit};
+use crate::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock};
 use crate::platform::{Atomic, Platform};
-use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::ThreadId;
 
 /// What a light entry point does with a deadlock, of which its caller could not learn. The kernel panics too, if exclusive

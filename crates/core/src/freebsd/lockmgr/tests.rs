@@ -6,8 +6,8 @@ use crate::events::LockEvent;
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::NotAdaptive;
 use crate::native::Native;
-use crate::parking::GaveUp;
-use crate::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use crate::parking::{GaveUp, RawTimedLock, RawTimedRwLock};
+use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::testing::{OTHER, OneThread, THIRD, acting, events_of, me, mistake, set_owner_state};
 
 const _: () = assert!(size_of::<LockMgr<Native>>() == 32);

@@ -26,9 +26,9 @@ use super::{NearCondvar, Unnotified};
 use crate::events::LockEvent;
 use crate::near::Host;
 use crate::near::mutex::NearMutex;
-use crate::parking::{GaveUp, Limit};
+use crate::parking::{GaveUp, Limit, RawTimedLock};
 use crate::platform::{Atomic, Platform};
-use crate::raw::{RawLock, RawTimedLock, RawTryLock};
+use crate::raw::{RawLock, RawTryLock};
 use crate::tuning::Standard;
 
 words! {

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::classic::ttas::TtasLock;
-use nearlock_core::parking::{GaveUp, Limit, WaitList, Waiter, locked};
+use nearlock_core::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock, WaitList, Waiter, locked};
 use nearlock_core::platform::Platform;
-use nearlock_core::raw::{RawLock, RawRwLock, RawTimedLock, RawTimedRwLock, RawTryLock};
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 
 use super::super::run::run;
 use super::super::ways::{ByWays, TimedShared, Ways};

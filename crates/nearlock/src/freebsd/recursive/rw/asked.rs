@@ -5,8 +5,7 @@ use std::time::Duration;
 use nearlock_core::freebsd::rwsx::{Kind, RwSx};
 use nearlock_core::freebsd::sx::{Sx, SxKind};
 use nearlock_core::freebsd::tuning::Tuning;
-use nearlock_core::parking::Limit;
-use nearlock_core::raw::RawTimedRwLock;
+use nearlock_core::parking::{Limit, RawTimedRwLock};
 use nearlock_os::Os;
 
 use super::{RawRecursiveLock, RecursiveReadGuard, RecursiveRwLock, RecursiveWriteGuard};

@@ -1,0 +1,86 @@
+//! How long a waiter is willing to wait.
+
+use super::cancellation::Cancellation;
+use super::waiter::{ASLEEP, Signal, Waiter};
+use crate::platform::{ParkTimeout, Platform};
+
+/// Why a wait ended without the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// The time has passed.
+    TimedOut,
+    /// The wait was cancelled.
+    Cancelled,
+}
+
+/// How long a waiter is willing to wait.
+pub struct Limit<'a, P: Platform> {
+    /// Until this moment of the platform's clock, in ns; `None`: for ever.
+    pub until_ns: Option<u64>,
+    /// Until this is cancelled, if there is one.
+    pub cancellation: Option<&'a Cancellation<P>>,
+}
+
+impl<P: Platform> Limit<'_, P> {
+    /// For ever.
+    pub const NONE: Self = Self { until_ns: None, cancellation: None };
+
+    /// Until this moment of the platform's clock.
+    pub const fn until(ns: u64) -> Self {
+        Self { until_ns: Some(ns), cancellation: None }
+    }
+}
+
+impl<P: ParkTimeout> Limit<'_, P> {
+    /// Whether it is over, and why. Cancelled comes first.
+    pub fn is_reached(&self) -> Option<GaveUp> {
+        if self.cancellation.is_some_and(Cancellation::is_cancelled) {
+            return Some(GaveUp::Cancelled);
+        }
+        self.until_ns.filter(|until_ns| P::now_ns() >= *until_ns).map(|_| GaveUp::TimedOut)
+    }
+
+    /// Does `f`, during which a cancellation wakes `waiter`.
+    pub fn watch<R>(&self, waiter: &Waiter<P>, f: impl FnOnce() -> R) -> R {
+        match self.cancellation {
+            None => f(),
+            Some(cancellation) => cancellation.watch(waiter, f),
+        }
+    }
+}
+
+impl<P: ParkTimeout> Waiter<P> {
+    /// As [`rest`](Self::rest), within a limit. Whoever gives up is still in the queue, or has been chosen meanwhile.
+    pub fn rest_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
+        loop {
+            if let Some(signal) = self.take() {
+                return Ok(signal);
+            }
+            if let Some(gave_up) = limit.is_reached() {
+                return Err(gave_up);
+            }
+            if self.falls_asleep() {
+                match limit.until_ns {
+                    Some(until_ns) => P::park_until(&self.signal, ASLEEP, until_ns),
+                    None => P::park(&self.signal, ASLEEP),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{NOW_NS, OneThread};
+
+    type Place = Waiter<OneThread>;
+
+    #[test]
+    fn a_rest_ends_when_its_time_has_passed() {
+        let waiter = Place::default();
+        NOW_NS.set(10);
+        assert_eq!(waiter.rest_within(&Limit::until(30)), Err(GaveUp::TimedOut));
+        assert_eq!(NOW_NS.get(), 30);
+    }
+}

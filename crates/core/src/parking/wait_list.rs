@@ -1,0 +1,241 @@
+//! Waiters in the queue of a lock, and waiters that have been taken out of it.
+
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::waiter::Waiter;
+use crate::platform::{Atomic, Park, Platform};
+
+/// Waiters in the order of their coming, unless one is put before others. Everything here is done under the lock's `wait_lock`.
+#[repr(C)]
+pub struct WaitList<P: Platform> {
+    first: P::Ptr<Waiter<P>>,
+    last: P::Ptr<Waiter<P>>,
+}
+
+impl<P: Platform> Default for WaitList<P> {
+    fn default() -> Self {
+        Self { first: Atomic::new(ptr::null_mut()), last: Atomic::new(ptr::null_mut()) }
+    }
+}
+
+impl<P: Platform> WaitList<P> {
+    /// Without waiters, in `const`.
+    pub const fn new() -> Self {
+        Self { first: Atomic::ZERO, last: Atomic::ZERO }
+    }
+
+    /// Forgets all waiters, who are gone.
+    pub(crate) fn forget(&self) {
+        self.first.store(ptr::null_mut(), Relaxed);
+        self.last.store(ptr::null_mut(), Relaxed);
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.first().is_null()
+    }
+
+    /// Who is first; null if nobody waits.
+    pub fn first(&self) -> *mut Waiter<P> {
+        self.first.load(Relaxed)
+    }
+
+    /// Whether this waiter is first.
+    pub fn is_first(&self, waiter: &Waiter<P>) -> bool {
+        ptr::eq(self.first(), waiter)
+    }
+
+    /// Who comes after this waiter; null if nobody does.
+    ///
+    /// # Safety
+    ///
+    /// The waiter is in the list, and the caller holds its lock.
+    pub unsafe fn after(&self, waiter: *const Waiter<P>) -> *mut Waiter<P> {
+        // SAFETY: waiters in the list are alive (invariant 1).
+        unsafe { &*waiter }.next.load(Relaxed)
+    }
+
+    /// Puts a waiter at the end.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the list's lock; the waiter is in no list, and stays where it is until it is in none again.
+    pub unsafe fn push(&self, waiter: &Waiter<P>) {
+        let last = self.last.load(Relaxed);
+        waiter.previous.store(last, Relaxed);
+        waiter.next.store(ptr::null_mut(), Relaxed);
+        let waiter = ptr::from_ref(waiter).cast_mut();
+        if last.is_null() {
+            self.first.store(waiter, Relaxed);
+        } else {
+            // SAFETY: in the list, so alive.
+            unsafe { &*last }.next.store(waiter, Relaxed);
+        }
+        self.last.store(waiter, Relaxed);
+    }
+
+    /// Puts a waiter behind this one, or else at the beginning, before whoever has waited longer.
+    ///
+    /// # Safety
+    ///
+    /// As [`push`](Self::push), and the other is in this list.
+    pub unsafe fn push_after(&self, previous: Option<&Waiter<P>>, waiter: &Waiter<P>) {
+        let link = previous.map_or(&self.first, |previous| &previous.next);
+        let next = link.load(Relaxed);
+        let previous = previous.map_or(ptr::null_mut(), |previous| ptr::from_ref(previous).cast_mut());
+        waiter.previous.store(previous, Relaxed);
+        waiter.next.store(next, Relaxed);
+        let waiter = ptr::from_ref(waiter).cast_mut();
+        link.store(waiter, Relaxed);
+        // SAFETY: in the list, so alive.
+        let back = unsafe { next.as_ref() }.map_or(&self.last, |next| &next.previous);
+        back.store(waiter, Relaxed);
+    }
+
+    /// Takes a waiter out.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the list's lock; the waiter is in this list.
+    pub unsafe fn remove(&self, waiter: *const Waiter<P>) {
+        // SAFETY: in the list, so alive; so are its neighbours.
+        unsafe {
+            let (previous, next) = ((*waiter).previous.load(Relaxed), (*waiter).next.load(Relaxed));
+            match previous.is_null() {
+                true => self.first.store(next, Relaxed),
+                false => (*previous).next.store(next, Relaxed),
+            }
+            match next.is_null() {
+                true => self.last.store(previous, Relaxed),
+                false => (*next).previous.store(previous, Relaxed),
+            }
+        }
+    }
+}
+
+/// Waiters that have been taken out of their queue, and are to be granted the lock or put into another, in order of [`push`](Self::push).
+///
+/// Two passes: what a grant changes in the lock is changed for all of them before the first of them runs, which may
+/// release the lock at once.
+#[must_use = "they wait for the grant"]
+#[derive(Debug)]
+pub struct Chosen<P: Platform> {
+    first: *mut Waiter<P>,
+    last: *mut Waiter<P>,
+}
+
+impl<P: Platform> Chosen<P> {
+    /// None yet.
+    pub const NOBODY: Self = Self { first: ptr::null_mut(), last: ptr::null_mut() };
+
+    /// Adds a waiter.
+    ///
+    /// # Safety
+    ///
+    /// The caller has taken the waiter out of its queue, under its lock; the waiter stays until it has been
+    /// [taken out](Self::pop), and told what became of it.
+    pub unsafe fn push(&mut self, waiter: *mut Waiter<P>) {
+        // SAFETY: neither has been granted anything yet, so both are alive.
+        unsafe {
+            (*waiter).next.store(ptr::null_mut(), Relaxed);
+            match self.last.is_null() {
+                true => self.first = waiter,
+                false => (*self.last).next.store(waiter, Relaxed),
+            }
+        }
+        self.last = waiter;
+    }
+}
+
+impl<P: Platform> Chosen<P> {
+    /// Takes out whoever was added first of those that are left.
+    pub fn pop(&mut self) -> Option<*mut Waiter<P>> {
+        let waiter = self.first;
+        // SAFETY: it stays until it is told what became of it.
+        self.first = unsafe { waiter.as_ref()? }.next.load(Relaxed);
+        if self.first.is_null() {
+            self.last = ptr::null_mut();
+        }
+        Some(waiter)
+    }
+}
+
+impl<P: Park> Chosen<P> {
+    /// Grants the lock to each of them, and calls those that sleep.
+    pub fn grant(mut self) {
+        while let Some(waiter) = self.pop() {
+            // SAFETY: it stays until it is granted the lock, which is the last that is done to it.
+            if let Some(call) = unsafe { Waiter::grant(waiter) } {
+                call.make();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::parking::Signal;
+    use crate::testing::OneThread;
+
+    type Place = Waiter<OneThread>;
+
+    #[test]
+    fn a_list_is_a_queue_from_which_anybody_may_go() {
+        let waiters: Vec<Place> = (0..4).map(|_| Place::default()).collect();
+        let names = |list: &WaitList<OneThread>| {
+            let mut names = Vec::new();
+            let mut at = list.first();
+            while !at.is_null() {
+                names.push(waiters.iter().position(|waiter| ptr::eq(waiter, at)).unwrap());
+                // SAFETY: in the list.
+                at = unsafe { list.after(at) };
+            }
+            names
+        };
+        for out in 0..4 {
+            let list = WaitList::<OneThread>::default();
+            // SAFETY: one thread; the waiters stay where they are.
+            unsafe {
+                waiters.iter().for_each(|waiter| list.push(waiter));
+                assert_eq!(names(&list), [0, 1, 2, 3]);
+                list.remove(&raw const waiters[out]);
+                let mut left: Vec<_> = (0..4).filter(|&name| name != out).collect();
+                assert_eq!(names(&list), left);
+                list.push(&waiters[out]);
+                left.push(out);
+                assert_eq!(names(&list), left);
+                for behind in 0..4 {
+                    let waiter = left.remove(3 - behind);
+                    list.remove(&raw const waiters[waiter]);
+                    let previous = behind.checked_sub(1).map(|place| &waiters[left[place]]);
+                    list.push_after(previous, &waiters[waiter]);
+                    left.insert(behind, waiter);
+                    assert_eq!(names(&list), left);
+                }
+                left.iter().for_each(|&name| list.remove(&raw const waiters[name]));
+            }
+            assert!(list.is_empty() && list.last.load(Relaxed).is_null());
+        }
+    }
+
+    #[test]
+    fn the_chosen_are_granted_in_their_order_and_may_be_gone_at_once() {
+        Chosen::<OneThread>::NOBODY.grant();
+        let waiters: Vec<Place> = (0..3).map(|_| Place::default()).collect();
+        let mut chosen = Chosen::NOBODY;
+        // SAFETY: they are in no queue, and stay.
+        [2, 0, 1].into_iter().for_each(|name| unsafe { chosen.push((&raw const waiters[name]).cast_mut()) });
+        let order: Vec<_> = core::iter::successors(Some(chosen.first), |waiter| {
+            // SAFETY: they stay.
+            Some(unsafe { &**waiter }.next.load(Relaxed)).filter(|next| !next.is_null())
+        })
+        .collect();
+        assert!(order.iter().zip([2, 0, 1]).all(|(at, name)| ptr::eq(*at, &raw const waiters[name])));
+        chosen.grant();
+        assert!(waiters.iter().all(|waiter| waiter.rest() == Signal::Granted));
+    }
+}
