@@ -4,7 +4,7 @@ use crate::near::Host;
 use crate::near::condvar::monitor::Condition;
 use crate::near::condvar::{NearCondvar, Unnotified};
 use crate::near::mutex::NearMutex;
-use crate::parking::{Limit, RawTimedLock};
+use crate::parking::Limit;
 use crate::platform::Platform;
 
 /// Loses a notification: a wait that was notified looks at its limit once more when it has the mutex again, and says that it has given
