@@ -15,7 +15,8 @@ use std::vec::Vec;
 
 use crate::events::LockEvent;
 use crate::freebsd::holds::{SharedHolds, SharedLock};
-use crate::parking::chain::{Chain, Chains};
+use crate::parking::Room;
+use crate::parking::chain::{Chain, Chains, Family, TABLES};
 use crate::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     SWITCHES_MAX, Settings, Switches, Topology, ZeroNode,
@@ -25,7 +26,7 @@ use crate::settings::Setting;
 use crate::tuning::Position;
 
 use word::Word;
-pub use word::{STORES, before_exchange, exchange_fails, exchanges_are_over};
+pub use word::{before_exchange, exchange_fails, exchanges_are_over};
 
 pub struct OneThread(PhantomData<()>);
 
@@ -66,10 +67,11 @@ thread_local! {
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
     /// How long each pause was, since a test last looked.
     pub static PAUSES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
-    /// All locks share it, so that tests see what locks of one chain do to each other.
-    static CHAIN: &'static Chain<OneThread> = Box::leak(Box::default());
-    /// The lock at this address has the last place in the chain's filter, and all others the first.
-    pub static LAST_IN_FILTER: Cell<*const ()> = const { Cell::new(ptr::null()) };
+    /// One chain for each family. All locks of a family share it, so that tests see what locks of
+    /// one chain do to each other.
+    static CHAINS: &'static [Room; TABLES] = Box::leak(Box::default());
+    /// The lock at this address has the last place in its chain, and all others the first.
+    pub static LAST_IN_CHAIN: Cell<*const ()> = const { Cell::new(ptr::null()) };
     /// How often the only thread has fallen asleep.
     pub static SLEEPS: Cell<u32> = const { Cell::new(0) };
     static AFTER_LOOKS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
@@ -251,15 +253,25 @@ pub fn set_owner_state(thread: ThreadId, state: OwnerState) {
     OWNERS.with_borrow_mut(|owners| owners.insert(thread.get(), state));
 }
 
-// SAFETY: one chain, which lives for ever.
-unsafe impl Chains for OneThread {
-    fn chain(_lock: *const ()) -> *const Chain<Self> {
-        CHAIN.with(|chain| *chain)
+// SAFETY: one chain for each family, which lives for ever.
+unsafe impl<F: Family> Chains<F> for OneThread {
+    fn chain(_lock: *const ()) -> *const Chain<Self, F> {
+        CHAINS.with(|chains| chains[F::TABLE].chain())
     }
 
-    fn place_in_filter(lock: *const ()) -> u32 {
-        if lock == LAST_IN_FILTER.get() { u32::MAX } else { 0 }
+    fn place_in_chain(lock: *const ()) -> u32 {
+        if lock == LAST_IN_CHAIN.get() { u32::MAX } else { 0 }
     }
+}
+
+/// Empties the chains, as the child of a `fork` does.
+///
+/// # Safety
+///
+/// No waiter in a chain is used any more.
+pub unsafe fn forget_chains() {
+    // SAFETY: the caller's; there is one thread, which has none of them locked.
+    CHAINS.with(|chains| chains.iter().for_each(|room| unsafe { room.forget() }));
 }
 
 impl SharedHolds for OneThread {

@@ -2,16 +2,31 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::ptr;
 use std::sync::Arc;
 
+use nearlock_core::classic::parking_lot_mutex::ParkingLot;
 use nearlock_core::events::LockEvent;
+use nearlock_core::freebsd::FreeBsd;
 use nearlock_core::linux::{cna, cna_v13, osq, qspinlock};
+use nearlock_core::near::Near;
 use nearlock_core::parking::chain::Chain;
 use nearlock_core::platform::{LentNode, LocalNodes, NodeId, SWITCHES_MAX};
 use nearlock_core::settings::Setting;
 
 use crate::engine::Engine;
+
+/// The tables of chains, of one chain each: all locks of a family share it.
+pub(crate) struct Tables<E: Engine> {
+    pub(crate) near: Chain<E, Near>,
+    pub(crate) freebsd: Chain<E, FreeBsd>,
+    pub(crate) parking_lot: Chain<E, ParkingLot>,
+}
+
+impl<E: Engine> Default for Tables<E> {
+    fn default() -> Self {
+        Self { near: Chain::default(), freebsd: Chain::default(), parking_lot: Chain::default() }
+    }
+}
 
 /// See the [module](self).
 pub struct Instance<E: Engine> {
@@ -19,8 +34,8 @@ pub struct Instance<E: Engine> {
     pub(crate) cna: Nodes<cna::Node<E>>,
     pub(crate) cna_v13: Nodes<cna_v13::Node<E>>,
     pub(crate) osq: Nodes<osq::Node<E>>,
-    /// One, so that all locks of a model share it; none before the first execution.
-    chains: RefCell<Arc<[Chain<E>]>>,
+    /// None before the first execution.
+    chains: RefCell<Option<Arc<Tables<E>>>>,
     pub(crate) now_ns: Cell<u64>,
     /// How many threads without a slot have asked for their number.
     slotless: Cell<u32>,
@@ -59,7 +74,7 @@ impl<E: Engine> Instance<E> {
         self.cna.make(nodes);
         self.cna_v13.make(nodes);
         self.osq.make(nodes);
-        self.chains.replace(Arc::new([Chain::default()]));
+        self.chains.replace(Some(Arc::default()));
         self.now_ns.set(0);
         self.slotless.set(0);
         self.asleep.borrow_mut().clear();
@@ -97,10 +112,10 @@ impl<E: Engine> Instance<E> {
         self.asleep.borrow().contains(&number)
     }
 
-    /// The chain of every lock. It stays where it is until the next execution.
-    pub(crate) fn chain(&self) -> *const Chain<E> {
+    /// The chains. They stay where they are until the next execution.
+    pub(crate) fn chains(&self) -> *const Tables<E> {
         let chains = self.chains.borrow();
-        ptr::from_ref(chains.first().expect("a model begins before it locks"))
+        Arc::as_ptr(chains.as_ref().expect("a model begins before it locks"))
     }
 
     pub(crate) fn count(&self, event: LockEvent) {
@@ -238,18 +253,6 @@ macro_rules! capabilities {
             }
         }
 
-        // SAFETY: the chain stays where it is until the next execution.
-        unsafe impl nearlock_core::parking::chain::Chains for $engine {
-            fn chain(_lock: *const ()) -> *const nearlock_core::parking::chain::Chain<Self> {
-                Self::with_instance(Instance::chain)
-            }
-
-            // An address may be another in another execution.
-            fn place_in_filter(_lock: *const ()) -> u32 {
-                0
-            }
-        }
-
         impl nearlock_core::platform::Settings for $engine {
             fn setting(which: Setting) -> u64 {
                 Self::with_instance(|i| i.setting(which))
@@ -263,10 +266,32 @@ macro_rules! capabilities {
             }
         }
 
+        $crate::instance::capabilities!(@chain $engine, nearlock_core::near::Near, near);
+        $crate::instance::capabilities!(@chain $engine, nearlock_core::freebsd::FreeBsd, freebsd);
+        $crate::instance::capabilities!(
+            @chain $engine, nearlock_core::classic::parking_lot_mutex::ParkingLot, parking_lot
+        );
         $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::qspinlock::Node<$engine, ()>, qspin);
         $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::cna::Node<$engine>, cna);
         $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::cna_v13::Node<$engine>, cna_v13);
         $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::osq::Node<$engine>, osq);
+    };
+    (@chain $engine:ty, $family:ty, $table:ident) => {
+        // SAFETY: the chain stays where it is until the next execution.
+        unsafe impl nearlock_core::parking::chain::Chains<$family> for $engine {
+            fn chain(
+                _lock: *const (),
+            ) -> *const nearlock_core::parking::chain::Chain<Self, $family> {
+                let chains = Self::with_instance(Instance::chains);
+                // SAFETY: a field of the tables.
+                unsafe { &raw const (*chains).$table }
+            }
+
+            // An address may be another in another execution.
+            fn place_in_chain(_lock: *const ()) -> u32 {
+                0
+            }
+        }
     };
     (@nodes $engine:ty, $node:ty, $table:ident) => {
         // SAFETY: each slot has a node per level in its table, and each level is lent once at a time; the nodes stay

@@ -2,7 +2,6 @@
 
 use core::cell::Cell;
 use core::marker::PhantomData;
-use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
@@ -10,7 +9,7 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::{Native, Wait};
-use nearlock_core::parking::chain::{Chain, Chains};
+use nearlock_core::parking::chain::{Chain, Chains, Family};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Switches, Topology, ZeroNode,
@@ -199,18 +198,22 @@ impl<W: Wait> SharedHolds for Os<W> {
     }
 }
 
-// SAFETY: a static.
-unsafe impl<W: Wait> Chains for Os<W> {
+// SAFETY: statics. A chain consists of words, which are the same for all `W`.
+unsafe impl<W: Wait, F: Family> Chains<F> for Os<W> {
     #[inline]
-    fn chain(lock: *const ()) -> *const Chain<Self> {
-        // A chain consists of words, which are the same for all `W`.
-        const { assert!(size_of::<Chain<Self>>() == size_of::<Chain<Os>>()) };
-        ptr::from_ref(chains::chain(lock)).cast()
+    fn chain(lock: *const ()) -> *const Chain<Self, F> {
+        chains::room::<F>(lock).chain()
     }
 
     #[inline]
-    fn place_in_filter(lock: *const ()) -> u32 {
-        chains::place_in_filter(lock)
+    fn chain_to_lock(lock: *const ()) -> *const Chain<Self, F> {
+        chains::note_use::<F>();
+        Self::chain(lock)
+    }
+
+    #[inline]
+    fn place_in_chain(lock: *const ()) -> u32 {
+        chains::place_in_chain(lock)
     }
 }
 

@@ -9,6 +9,7 @@ use std::thread;
 
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::Wait;
+use nearlock_core::near::Near;
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::parking::chain::Chains;
 use nearlock_core::raw::RawLock;
@@ -48,7 +49,7 @@ type Mutex = NearMutex<Os<Counting>>;
 
 /// The word of the lock of this mutex' chain: its first field (`repr(C)`).
 fn chain_lock(mutex: &Mutex) -> &AtomicU32 {
-    let chain = <Os<Counting>>::chain(std::ptr::from_ref(mutex).cast());
+    let chain = <Os<Counting> as Chains<Near>>::chain(std::ptr::from_ref(mutex).cast());
     // SAFETY: a chain begins with that word, and is there for ever.
     unsafe { &*chain.cast() }
 }

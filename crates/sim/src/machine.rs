@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::rc::Rc;
 
+use nearlock_core::parking::chain::TABLES;
 use nearlock_core::platform::NodeId;
 use nearlock_core::platform::SWITCHES_MAX;
 use nearlock_core::settings::Setting;
@@ -35,11 +36,11 @@ pub(crate) struct Inner {
     domain_of_cpu: Vec<u32>,
     settings: Cell<[u64; Setting::COUNT]>,
     switches: Cell<[u64; SWITCHES_MAX]>,
-    /// Where the chains begin, once a lock has asked for one.
-    chains: Cell<Option<usize>>,
+    /// Where each table of chains begins, once a lock has asked for one of its chains.
+    chains: [Cell<Option<usize>>; TABLES],
 }
 
-/// Chains of the locks that sleep there. FreeBSD has 128 of one kind and 256 of the other.
+/// Chains of a table. FreeBSD has 128 of one kind and 256 of the other.
 const CHAINS: usize = 128;
 /// Lines that a chain takes.
 pub(crate) const CHAIN_LINES: usize = 2;
@@ -85,7 +86,7 @@ impl Machine {
                 domain_of_cpu,
                 settings: Cell::new(Setting::DEFAULTS),
                 switches: Cell::new([0; SWITCHES_MAX]),
-                chains: Cell::new(None),
+                chains: Default::default(),
             }),
             bodies: RefCell::default(),
         }
@@ -393,16 +394,16 @@ impl Inner {
         self.offset_of(address) as usize / LINE
     }
 
-    /// The memory of the chain of the lock at this address, zero at first. It lies with those of all other locks in the
-    /// memory of the first socket.
-    pub fn chain(&self, lock: *const u8) -> *mut u8 {
+    /// The memory of the chain of the lock at this address in a table, zero at first. All tables lie
+    /// in the memory of the first socket.
+    pub fn chain(&self, table: usize, lock: *const u8) -> *mut u8 {
         let line = self.line_of(lock);
-        let begin = self.chains.get().unwrap_or_else(|| {
+        let begin = self.chains[table].get().unwrap_or_else(|| {
             let size = CHAINS * CHAIN_LINES * LINE;
             let layout = Layout::from_size_align(size, LINE).expect("lines are a layout");
             let begin = self.arena.take(layout);
             self.engine.borrow_mut().cover_new_lines(0);
-            self.chains.set(Some(begin));
+            self.chains[table].set(Some(begin));
             begin
         });
         self.arena.at(begin + line % CHAINS * CHAIN_LINES * LINE)

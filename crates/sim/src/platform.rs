@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use nearlock_core::events::LockEvent;
 use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
-use nearlock_core::parking::chain::{Chain, Chains};
+use nearlock_core::parking::chain::{Chain, Chains, Family};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
     Settings, Switches, Topology, Work, ZeroNode,
@@ -322,14 +322,14 @@ impl Sections for Sim {
 }
 
 // SAFETY: each chain has lines of its own in simulated memory, which is never taken back.
-unsafe impl Chains for Sim {
+unsafe impl<F: Family> Chains<F> for Sim {
     /// By the line of the lock, so that neighbours have different chains.
-    fn chain(lock: *const ()) -> *const Chain<Self> {
-        const { assert!(size_of::<Chain<Sim>>() == CHAIN_LINES * LINE) };
-        with(|inner| inner.chain(lock.cast())).cast()
+    fn chain(lock: *const ()) -> *const Chain<Self, F> {
+        const { assert!(size_of::<Chain<Self, F>>() <= CHAIN_LINES * LINE) };
+        with(|inner| inner.chain(F::TABLE, lock.cast())).cast()
     }
 
-    fn place_in_filter(lock: *const ()) -> u32 {
+    fn place_in_chain(lock: *const ()) -> u32 {
         // Fibonacci hashing: neighbouring lines are far apart.
         let line = with(|inner| inner.line_of(lock.cast())) as u64;
         (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nearlock_core::events::LockEvent;
+use nearlock_core::near::Near;
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::parking::chain::{Locked, Queue};
 use nearlock_core::platform::{Atomic, Clock, Random, Work};
@@ -64,7 +65,7 @@ fn ns_since(note: u32) -> u64 {
 /// the first has asked.
 fn look(mutex: &Mutex, seen: &mut Seen) -> Option<[u64; 2]> {
     // SAFETY: nothing is changed.
-    let line = unsafe { Locked::<Sim>::of_another(mutex) };
+    let line = unsafe { Locked::<Sim, Near>::of(mutex) };
     let first = line.first(Queue::Exclusive)?;
     let note = first.note.load(Relaxed);
     seen.first_ns_max = seen.first_ns_max.max(ns_since(note));

@@ -44,7 +44,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::events::LockEvent;
-use crate::parking::chain::{Chains, Locked, Queue};
+use crate::parking::chain::{self, Chains, Family, Queue};
 use crate::parking::{Call, Signal, Waiter};
 use crate::platform::{Atomic, AtomicInt, Clock, Park, Platform, Random};
 use crate::raw::{RawLock, RawTryLock};
@@ -113,10 +113,37 @@ crate::tuning! {
     }
 }
 
-/// What the mutex asks of its platform.
-pub trait Host: Chains + Park + Sections + Schedule + Clock + Random {}
+/// The family of this mutex, whose chains are buckets.
+#[derive(Debug)]
+pub struct ParkingLot;
 
-impl<P: Chains + Park + Sections + Schedule + Clock + Random> Host for P {}
+// SAFETY: a mutex and a word, for each of which all zero is valid; no other family has this table.
+unsafe impl Family for ParkingLot {
+    type Beside<P: Platform> = Bucket<P>;
+    const TABLE: usize = 2;
+}
+
+type Locked<'a, P> = chain::Locked<'a, P, ParkingLot>;
+
+/// What a bucket has beside its queue.
+#[repr(C)]
+pub struct Bucket<P: Platform> {
+    /// Locked before the chain is, by threads that rather sleep than spin for it.
+    gate: ParkingLotMutex<P, OfBucket>,
+    /// From when on a release hands its mutex over, in ns of the platform's clock.
+    fair_from_ns: P::U64,
+}
+
+impl<P: Platform> Default for Bucket<P> {
+    fn default() -> Self {
+        Self { gate: ParkingLotMutex::default(), fair_from_ns: Atomic::new(0) }
+    }
+}
+
+/// What the mutex asks of its platform.
+pub trait Host: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random {}
+
+impl<P: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random> Host for P {}
 
 /// With what a waiter leaves the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,16 +162,6 @@ pub struct ParkingLotMutex<P: Platform, T: ParkingLotTuning = Standard> {
 }
 
 impl<P: Platform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
-    /// Whether no thread holds it, or sleeps for it. Orders nothing.
-    pub(crate) fn is_free(&self) -> bool {
-        self.word.load(Relaxed) == FREE
-    }
-
-    /// * -> 0, where the threads that held it or waited for it are gone.
-    pub(crate) fn forget(&self) {
-        self.word.store(FREE, Relaxed);
-    }
-
     /// An unlocked mutex, in `const`.
     pub const fn new() -> Self {
         Self { word: Atomic::ZERO, tuning: PhantomData }
@@ -218,15 +235,17 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
 
     /// Does `f` while it holds the lock of the mutex's bucket.
     fn in_bucket<R>(&self, f: impl FnOnce(&Locked<'_, P>) -> R) -> R {
+        // SAFETY: this is the mutex' own algorithm.
+        let chain = || unsafe { Locked::of(self) };
         if T::bucket() == BucketLock::Spinning {
-            return f(&Locked::of(self));
+            return f(&chain());
         }
         // SAFETY: a chain is valid as long as the platform instance.
-        let gate = unsafe { &*P::chain(ptr::from_ref(self).cast()) }.gate();
+        let gate = &unsafe { &*P::chain_to_lock(ptr::from_ref(self).cast()) }.beside().gate;
         // SAFETY: the node is (), and unlock follows lock.
         unsafe {
             gate.lock(&());
-            let r = f(&Locked::of(self));
+            let r = f(&chain());
             gate.unlock(&());
             r
         }
@@ -305,10 +324,10 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
     /// Whether this bucket hands over now; if so, when it will do so next.
     fn is_time(bucket: &Locked<'_, P>) -> bool {
         let now_ns = P::now_ns();
-        let is_time = now_ns > bucket.fair_from_ns().load(Relaxed);
+        let is_time = now_ns > bucket.beside().fair_from_ns.load(Relaxed);
         if is_time {
             let next_ns = now_ns.saturating_add((P::random_u32() % FAIR_NS).into());
-            bucket.fair_from_ns().store(next_ns, Relaxed);
+            bucket.beside().fair_from_ns.store(next_ns, Relaxed);
         }
         is_time
     }

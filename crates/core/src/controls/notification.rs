@@ -40,7 +40,7 @@ mod tests {
     use super::*;
     use crate::events::LockEvent::{CondvarGiveUp, CondvarReturn, CondvarSent};
     use crate::near::condvar::monitor::{Monitor, MonitorTuning, Notifies};
-    use crate::parking::{Cancellation, GaveUp};
+    use crate::parking::{Cancellation, GaveUp, RawTimedLock};
     use crate::raw::RawLock;
     use crate::testing::{OneThread, events_of, meanwhile, others_are_done};
     use crate::tuning::Standard;

@@ -80,14 +80,14 @@ use core::marker::PhantomData;
 use core::mem;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::Host;
 use super::exchange::Exchange;
 use super::freeable::Freeable;
 use super::mtx::InUse;
 use super::recursion::Depth;
 use super::spinning::Spinning;
 use super::tuning::{SleepFailers, Tuning};
-use crate::parking::chain::{Abandoned, Locked, Queue};
+use super::{Abandoned, Host, Locked};
+use crate::parking::chain::Queue;
 use crate::parking::{Chosen, Limit};
 use crate::platform::{Atomic, Platform};
 use crate::schedule::{OwnerState, ThreadId};

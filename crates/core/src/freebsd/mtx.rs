@@ -39,14 +39,14 @@ mod holder;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Host;
 use super::exchange::Exchange;
 use super::recursion::{Depth, Recursion};
 use super::spinning::Spinning;
 use super::tuning::{CasValue, ReleaseOrder, Tuning, WaiterCasFail};
+use super::{Host, lock_chain};
 use crate::events::LockEvent;
 use crate::parking::Chosen;
-use crate::parking::chain::{Locked, Queue};
+use crate::parking::chain::Queue;
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
@@ -237,7 +237,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
     /// before.
     fn wait(&self, before: u32, pace: &mut Pace) -> u32 {
         let sleeps_anyway = pace.is_tired || T::cas_value() == CasValue::Kept && before == FREE;
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
             if owner_of(seen).is_none_or(|owner| !sleeps_anyway && Self::is_worth_spinning(owner)) {
@@ -290,7 +290,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
 
     /// t|c -> 0, and wakes all.
     fn release_contested(&self) {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         match T::release_order() {
             ReleaseOrder::FreeFirst => {
                 // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next.

@@ -70,7 +70,6 @@ mod write;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Host;
 use super::exchange::Exchange;
 use super::freeable::Freeable;
 use super::holds::{self, SharedLock};
@@ -78,8 +77,9 @@ use super::lock_delay;
 use super::recursion::{Depth, Recursion};
 use super::spinning::Spinning;
 use super::tuning::{Precedence, ReaderWait, StaleBits, Tuning};
+use super::{Host, Locked};
 use crate::parking::Limit;
-use crate::parking::chain::{Locked, Queue};
+use crate::parking::chain::Queue;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::{OwnerState, Stop, ThreadId};

@@ -53,13 +53,15 @@ pub mod monitor;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::Host;
 use super::mutex::NearMutex;
+use super::{Host, Near};
 use crate::events::LockEvent;
-use crate::parking::chain::{Locked, Queue, TAKEN_OUT};
+use crate::parking::chain::{self, Queue, TAKEN_OUT};
 use crate::parking::{Chosen, GaveUp, Limit, Signal, Waiter};
 use crate::platform::{Atomic, Platform};
 use crate::raw::RawLock;
+
+type Locked<'a, P> = chain::Locked<'a, P, Near>;
 
 /// Why a wait ended without a notification. The mutex is held as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +112,15 @@ impl<P: Host> NearCondvar<P> {
         !self.mutex.load(Relaxed).is_null()
     }
 
+    /// Locks its chain.
+    fn lock_queue(&self) -> Locked<'_, P> {
+        // SAFETY: this is the condition variable's own algorithm.
+        unsafe { Locked::of(self) }
+    }
+
     /// Takes up to so many out of the queue. How many they were, and their mutex.
     fn take_out(&self, most: usize, waiters: &mut Chosen<P>) -> (usize, *const NearMutex<P>) {
-        let queue = Locked::of(self);
+        let queue = self.lock_queue();
         let mutex = self.mutex.load(Relaxed);
         let count = queue.take(Queue::Shared, most, waiters);
         self.update(&queue);
@@ -185,7 +193,7 @@ impl<P: Host> NearCondvar<P> {
     unsafe fn join(&self, waiter: &Waiter<P>, mutex: &NearMutex<P>) -> Result<(), Unnotified> {
         let mutex = ptr::from_ref(mutex).cast_mut();
         NearMutex::note_node(waiter);
-        let queue = Locked::of(self);
+        let queue = self.lock_queue();
         // The queue decides, and not the word: see invariant 1.
         let has_waiters = queue.first(Queue::Shared).is_some();
         if has_waiters && self.mutex.load(Relaxed) != mutex {
@@ -230,7 +238,7 @@ impl<P: Host> NearCondvar<P> {
 
     /// Takes the waiter out of the queue, if it is still there.
     fn gives_up(&self, waiter: &Waiter<P>) -> bool {
-        let queue = Locked::of(self);
+        let queue = self.lock_queue();
         let is_queued = queue.has(waiter);
         if is_queued {
             // SAFETY: in the queue.

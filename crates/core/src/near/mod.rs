@@ -3,11 +3,24 @@
 pub mod condvar;
 pub mod mutex;
 
-use crate::parking::chain;
-use crate::platform::{AsymFence, ParkTimeout, Random, Topology};
+use crate::parking::chain::{Chains, Family};
+use crate::platform::{AsymFence, ParkTimeout, Platform, Random, Topology};
 use crate::schedule::{Schedule, Sections};
 
-/// What these locks ask of a platform.
-pub trait Host: chain::Chains + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology {}
+use mutex::beside::Beside;
 
-impl<P: chain::Chains + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology> Host for P {}
+/// The family of these locks.
+#[derive(Debug)]
+pub struct Near;
+
+// SAFETY: two groups of words, for each of which all zero is valid and means that no thread waits;
+// no other family has this table.
+unsafe impl Family for Near {
+    type Beside<P: Platform> = Beside<P>;
+    const TABLE: usize = 0;
+}
+
+/// What these locks ask of a platform.
+pub trait Host: Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology {}
+
+impl<P: Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology> Host for P {}

@@ -104,19 +104,21 @@
 //! EuroSys 2017. Turns: the lock cohorts of Dice, Marathe and Shavit, PPoPP 2012, with a thread in
 //! the place of a NUMA node. That waiters of one node be moved together, by whoever leaves: Kashyap et al., "Scalable and practical locking with shuffling", SOSP 2019.
 
-pub(crate) mod filter;
+pub(super) mod beside;
+mod filter;
 mod line;
-pub(crate) mod pace;
+mod pace;
 mod waiting;
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use self::beside::Beside;
 use self::filter::Count;
 use self::line::Line;
-use self::pace::Holders;
-use super::Host;
-use crate::parking::chain::Chain;
+use self::pace::{Holders, Pace};
+use super::{Host, Near};
+use crate::parking::chain::Chains;
 use crate::parking::{Chosen, GaveUp, Limit, RawTimedLock, Waiter};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
@@ -183,17 +185,24 @@ impl<P: Platform> Default for NearMutex<P> {
 }
 
 impl<P: Host> NearMutex<P> {
-    /// The chain of the mutex at this address.
+    /// What the chain of the mutex at this address has beside its queues.
     #[inline(always)]
-    fn chain<'a>(lock: *const Self) -> &'a Chain<P> {
-        // SAFETY: a chain is valid as long as the platform instance, which outlives those who use it.
-        unsafe { &*P::chain(lock.cast()) }
+    fn beside<'a>(lock: *const Self) -> &'a Beside<P> {
+        let chain = <P as Chains<Near>>::chain(lock.cast());
+        // SAFETY: valid as long as the platform instance, which outlives those who use it.
+        unsafe { &*chain }.beside()
+    }
+
+    /// The hints of its chain.
+    #[inline(always)]
+    fn pace<'a>(lock: *const Self) -> &'a Pace<P> {
+        &Self::beside(lock).pace
     }
 
     /// The count of the mutex at this address, in its chain's filter.
     #[inline(always)]
     fn count<'a>(lock: *const Self) -> &'a Count<P> {
-        Self::chain(lock).filter().at(P::place_in_filter(lock.cast()))
+        Self::beside(lock).filter.at(P::place_in_chain(lock.cast()))
     }
 
     /// Notes on a fresh waiter where its thread is, for [`put_in_line`](Self::put_in_line).
@@ -301,9 +310,9 @@ unsafe impl<P: Host> RawLock for NearMutex<P> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        let (chain, count) = (Self::chain(self), Self::count(self));
+        let count = Self::count(self);
         let counted = count.read();
-        let is_time = || counted.has_waiters() && chain.pace().is_time_to_look();
+        let is_time = || counted.has_waiters() && Self::pace(self).is_time_to_look();
         if counted.is_requested() || is_time() {
             self.unlock_at_chain(To::Anybody);
         } else {

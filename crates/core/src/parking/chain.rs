@@ -1,45 +1,29 @@
-//! Chains: where those sleep who wait for a lock of this family.
+//! Chains: queues of waiters in a table of the platform, found by a lock's address.
 //!
 //! ```text
-//! chain   lock | gate | exclusive queue | shared queue | fair from   a line of 64 bytes
-//!         pace | filter                                             another one
+//! chain   lock | exclusive queue | shared queue | what the family has beside them
 //! queue   first | last
 //! ```
-//! The platform has a table of chains, and finds a lock's by its address. Locks with the same chain share it: a waiter says
-//! for which lock it waits (`Waiter::mark`). Everything here is done under the chain's lock, and the waiter bits of a lock's word
-//! are set and cleared under it:
+//! The locks of a [family](Family) share a table of chains, and locks that the platform finds the
+//! same chain for share that. The mark of a waiter says for which lock it waits ([`Waiter::mark`]).
+//! Queues are read and written under the chain's lock, which a [`Locked`] holds.
 //!
-//! 1. Whoever wants to sleep takes the chain's lock, and looks at the word again. If the lock can be had, it starts anew.
-//! 2. If not, it sees to it that the word has the waiter bit: by a compare-exchange, so that the lock is held in that very
-//!    step. Then it queues, and drops the chain's lock.
-//! 3. Whoever releases a lock with a waiter bit takes the chain's lock before it clears the bit, and takes **all** of a queue
-//!    out. It makes the lock free, and then wakes them. Nobody is granted anything: they compete with newcomers.
+//! **Why a table, and not a queue in the lock.** A release must not touch a lock that it has made
+//! free: the next thread that takes the lock may be the last to use it, and may free its memory.
+//! What is left to do is in the chain, which is never freed, and in the records of the waiters,
+//! which wait for it. And the word is the whole lock, as in FreeBSD: whether two locks share a
+//! cache line is part of what is compared. The price is that a chain's lock serves several locks,
+//! and that a release looks at the waiters of all of them.
 //!
-//! So without the bit, a compare-exchange that makes the lock free leaves nobody asleep. With it, a release that has read the
-//! bit comes to the chain after the waiter that has set it, and finds it there.
+//! **The tables belong to the platform instance** ([`Chains`]), as queue nodes do: to the process,
+//! the simulated machine, or the execution of a model. So the source is the same everywhere.
 //!
-//! **Why a table, and not a queue in the lock**, as the locks of Linux have it here: a release must be over for the lock's own
-//! memory as soon as the lock is free, for whoever takes it next may be the last to use it, and free it. What is left to do
-//! then is in the chain, which nobody frees, and in the waiters, who wait for it. And the word is the whole lock, as in
-//! FreeBSD: that two locks share a line, or do not, is part of what is compared. The price is that a chain's lock serves
-//! several locks, and that a release looks at the waiters of them all.
-//!
-//! The table belongs to the platform instance ([`Chains`]), as queue nodes do: the process, the simulated machine, or the
-//! execution of a model. So that the source is the same everywhere.
-//!
-//! **The chain's lock is a [`QueueLock`]**: a thread that finds it held looks for a bounded time,
+//! **The chain's lock is a [`QueueLock`].** A thread that finds it held looks for a bounded time,
 //! and then sleeps. So a thread of high priority does not spin for a holder that it has preempted.
 //! FreeBSD disables preemption there.
 //!
-//! The second line is not FreeBSD's. It is for a mutex whose word does not tell a release that
-//! others wait ([`near`](crate::near)): a counting filter (`near::mutex::filter`) of such
-//! mutexes that have waiters, and hints. A release reads it without the chain's lock. Other locks
-//! leave it alone. `fair from` and the gate are those of
-//! a [mutex with buckets](crate::classic::parking_lot_mutex), whose threads pass the gate before they take the chain's lock.
-//!
-//! FreeBSD's turnstiles also lend a waiter's priority to the holder, and its sleep queues do not. Here nobody lends: threads
-//! of a program have no priorities that this library knows. That is why one chain serves for both.
-//! Source: FreeBSD's `subr_turnstile.c` and `subr_sleepqueue.c` (Baldwin), from a description in own words.
+//! Source: FreeBSD's `subr_turnstile.c` and `subr_sleepqueue.c` (Baldwin), from a description in
+//! own words.
 
 use core::iter;
 use core::ptr;
@@ -49,13 +33,32 @@ use super::limit::{GaveUp, Limit};
 use super::queue_lock::QueueLock;
 use super::wait_list::{Chosen, WaitList};
 use super::waiter::{Signal, Waiter};
-use crate::classic::parking_lot_mutex::{OfBucket, ParkingLotMutex};
 use crate::events::LockEvent;
-use crate::near::mutex::filter::{Count, Filter};
-use crate::near::mutex::pace::Pace;
 use crate::platform::{Atomic, Park, ParkTimeout, Platform};
 use crate::raw::RawLock;
 use crate::schedule::Sections;
+
+/// How many tables of chains a platform has.
+///
+/// A static cannot be generic. So a platform that has its tables in statics has a fixed number of
+/// them, of which each family uses one.
+pub const TABLES: usize = 3;
+
+/// Locks that share a table of chains.
+///
+/// # Safety
+///
+/// - [`Beside`](Self::Beside) consists of words of the platform. With all bytes zero it is valid:
+///   no thread waits.
+/// - No other family has the same [`TABLE`](Self::TABLE). Table 0 is that of [`near`](crate::near).
+///   The others are for families of one further crate.
+pub unsafe trait Family: 'static {
+    /// What a chain has beside its lock and queues.
+    type Beside<P: Platform>: Default + Send + Sync;
+
+    /// Which of the platform's tables has the chains: less than [`TABLES`].
+    const TABLE: usize;
+}
 
 /// Which of the two queues of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,161 +69,110 @@ pub enum Queue {
     Shared,
 }
 
-/// See the [module](self). Zero bytes: nobody waits.
+/// See the [module](self). All bytes zero: no thread waits.
 #[repr(C, align(64))]
-pub struct Chain<P: Platform> {
+pub struct Chain<P: Platform, F: Family> {
     lock: QueueLock<P>,
-    gate: ParkingLotMutex<P, OfBucket>,
     exclusive: WaitList<P>,
     shared: WaitList<P>,
-    fair_from_ns: P::U64,
-    beside: Beside<P>,
+    beside: F::Beside<P>,
 }
 
-/// What releases read and write that do not lock the chain.
-#[repr(C, align(64))]
-struct Beside<P: Platform> {
-    pace: Pace<P>,
-    filter: Filter<P>,
-}
-
-impl<P: Platform> Chain<P> {
-    /// Nobody waits, in `const`.
-    pub const fn new() -> Self {
-        Self {
-            lock: QueueLock::new(),
-            exclusive: WaitList::new(),
-            shared: WaitList::new(),
-            fair_from_ns: Atomic::ZERO,
-            gate: ParkingLotMutex::new(),
-            beside: Beside { pace: Pace::new(), filter: Filter::new() },
-        }
-    }
-
-    /// Empties and unlocks the chain. One that is empty and unlocked is not written to.
-    ///
-    /// # Safety
-    ///
-    /// No thread waits in it, or has it or its gate locked, or will access it at the same time:
-    /// those that did are gone, as in a child made by `fork`.
-    pub unsafe fn forget(&self) {
-        if self.lock.is_free()
-            && self.beside.filter.is_empty()
-            && self.gate.is_free()
-            && self.exclusive.is_empty()
-            && self.shared.is_empty()
-        {
-            return;
-        }
-        self.lock.forget();
-        self.beside.filter.forget();
-        self.gate.forget();
-        self.exclusive.forget();
-        self.shared.forget();
-    }
-
-    /// What may be locked before the chain is, by threads that rather sleep than spin for it.
+impl<P: Platform, F: Family> Chain<P, F> {
+    /// What the family has beside the queues.
     #[inline(always)]
-    pub fn gate(&self) -> &ParkingLotMutex<P, OfBucket> {
-        &self.gate
-    }
-
-    /// Which mutexes have waiters, and want a release to come here. Written under the chain's lock,
-    /// and read without.
-    #[inline(always)]
-    pub(crate) fn filter(&self) -> &Filter<P> {
-        &self.beside.filter
-    }
-
-    /// Hints for locks whose releases do not always come here.
-    #[inline(always)]
-    pub fn pace(&self) -> &Pace<P> {
-        &self.beside.pace
+    pub fn beside(&self) -> &F::Beside<P> {
+        &self.beside
     }
 }
 
-impl<P: Platform> Default for Chain<P> {
+impl<P: Platform, F: Family> Default for Chain<P, F> {
     fn default() -> Self {
         Self {
             lock: QueueLock::default(),
             exclusive: WaitList::default(),
             shared: WaitList::default(),
-            fair_from_ns: Atomic::new(0),
-            gate: ParkingLotMutex::default(),
-            beside: Beside { pace: Pace::default(), filter: Filter::default() },
+            beside: F::Beside::default(),
         }
     }
 }
 
-/// The table of chains.
+/// The table of chains of a family.
 ///
 /// # Safety
 ///
-/// The chain of an address is always the same, and valid as long as the platform instance. So is
-/// its place in the chain's filter always the same.
-pub unsafe trait Chains: Park {
+/// The chain of an address is always the same, and valid as long as the platform instance. Its
+/// place there is always the same.
+pub unsafe trait Chains<F: Family>: Park {
     /// The chain of the lock at this address, which is not followed.
-    fn chain(lock: *const ()) -> *const Chain<Self>;
+    fn chain(lock: *const ()) -> *const Chain<Self, F>;
 
-    /// Where the lock at this address is in its chain's filter (`near::mutex::filter`): any
-    /// number, which should differ between locks of one chain, and be spread evenly over all `u32`.
-    fn place_in_filter(lock: *const ()) -> u32;
+    /// The same for a thread that is about to lock the chain, or something beside its queues.
+    ///
+    /// A platform whose processes fork notes that it has to empty the table in a child.
+    #[inline]
+    fn chain_to_lock(lock: *const ()) -> *const Chain<Self, F> {
+        Self::chain(lock)
+    }
+
+    /// The place in its chain of the lock at this address: any number, which should differ between
+    /// locks of one chain, and be spread evenly over all `u32`.
+    fn place_in_chain(lock: *const ()) -> u32;
 }
 
 /// The chain of a lock, locked by the caller. Dropping it unlocks the chain.
 #[must_use = "the chain is locked only as long as this lives"]
-pub struct Locked<'a, P: Park> {
-    chain: &'a Chain<P>,
-    channel: u64,
+pub struct Locked<'a, P: Park, F: Family> {
+    chain: &'a Chain<P, F>,
+    lock: *const (),
 }
 
-/// A wait in a chain that was given up. The chain is locked again, and the waiter in no queue, so that the lock can
-/// bring its word up to date: the waiter may have been the last.
-pub struct Abandoned<'a, P: Park> {
+/// A wait in a chain that was given up. The chain is locked again, and the waiter in no queue, so
+/// that the lock can bring its word up to date: the waiter may have been the last.
+pub struct Abandoned<'a, P: Park, F: Family> {
     /// Why.
     pub why: GaveUp,
     /// The chain.
-    pub chain: Locked<'a, P>,
+    pub chain: Locked<'a, P, F>,
 }
 
 /// The mark of a waiter that has been taken out of its queue: that of no lock.
 pub const TAKEN_OUT: u64 = 0;
 
-impl<P: Chains> Locked<'_, P> {
-    /// Locks the chain of the lock at this address: the caller's own lock. The caller does not hold
-    /// another chain.
-    ///
-    /// Not public: what is done here by others than the lock itself could hand it over to two at a
-    /// time.
-    pub(crate) fn of<L>(lock: *const L) -> Self {
-        let lock = lock.cast::<()>();
-        // SAFETY: valid as long as the platform instance, which outlives those who use it.
-        Self::lock(unsafe { &*P::chain(lock) }, lock.addr() as u64)
-    }
-
-    /// The lock's count in the chain's filter.
-    pub(crate) fn count_of_lock(&self) -> &Count<P> {
-        let lock = ptr::without_provenance(self.channel as usize);
-        self.chain.filter().at(P::place_in_filter(lock))
-    }
-}
-
-impl<P: Chains> Locked<'_, P> {
-    /// The same of any lock.
+impl<P: Chains<F>, F: Family> Locked<'_, P, F> {
+    /// Locks the chain of the lock at this address, which is not followed. A caller that holds
+    /// another chain may wait for ever.
     ///
     /// # Safety
     ///
-    /// The caller looks at the lock's waiters, and changes nothing.
-    #[doc(hidden)] // public for the simulator, where a test watches whose turn it is
-    pub unsafe fn of_another<L>(lock: *const L) -> Self {
-        Self::of(lock)
+    /// The caller is the lock's own algorithm, or looks at the waiters and changes nothing. What is
+    /// done to them decides which thread holds the lock.
+    pub unsafe fn of<L>(lock: *const L) -> Self {
+        let lock = lock.cast();
+        // SAFETY: valid as long as the platform instance, which outlives those who use it.
+        Self::lock(unsafe { &*P::chain_to_lock(lock) }, lock)
     }
 }
 
-impl<'a, P: Park> Locked<'a, P> {
-    fn lock(chain: &'a Chain<P>, channel: u64) -> Self {
+impl<'a, P: Park, F: Family> Locked<'a, P, F> {
+    fn lock(chain: &'a Chain<P, F>, lock: *const ()) -> Self {
         chain.lock.acquire();
-        Self { chain, channel }
+        Self { chain, lock }
+    }
+
+    /// The address of the lock.
+    pub fn address(&self) -> *const () {
+        self.lock
+    }
+
+    /// What marks the waiters of the lock.
+    fn mark(&self) -> u64 {
+        self.lock.addr() as u64
+    }
+
+    /// What the family has beside the queues.
+    pub fn beside(&self) -> &F::Beside<P> {
+        self.chain.beside()
     }
 
     fn list(&self, queue: Queue) -> &WaitList<P> {
@@ -228,16 +180,6 @@ impl<'a, P: Park> Locked<'a, P> {
             Queue::Exclusive => &self.chain.exclusive,
             Queue::Shared => &self.chain.shared,
         }
-    }
-
-    /// From when on a release hands its lock over, in ns of the platform's clock.
-    pub fn fair_from_ns(&self) -> &P::U64 {
-        &self.chain.fair_from_ns
-    }
-
-    /// Its [`Chain::pace`].
-    pub fn pace(&self) -> &Pace<P> {
-        self.chain.pace()
     }
 
     /// The lock's waiters in this queue, in the order of their coming, or that in which they were [moved](Self::move_after). Each may be taken out once
@@ -251,7 +193,8 @@ impl<'a, P: Park> Locked<'a, P> {
             at = next;
             Some(waiter)
         });
-        all.filter(|waiter| waiter.mark.load(Relaxed) == self.channel)
+        let mark = self.mark();
+        all.filter(move |waiter| waiter.mark.load(Relaxed) == mark)
     }
 
     /// Whoever of the lock's waiters is first in this queue.
@@ -265,7 +208,7 @@ impl<'a, P: Park> Locked<'a, P> {
     ///
     /// The waiter is in no list, and stays where it is until it is in none again.
     pub unsafe fn push(&self, queue: Queue, waiter: &Waiter<P>) {
-        waiter.mark.store(self.channel, Relaxed);
+        waiter.mark.store(self.mark(), Relaxed);
         // SAFETY: we hold the lock; the rest is the caller's.
         unsafe { self.list(queue).push(waiter) };
     }
@@ -301,7 +244,7 @@ impl<'a, P: Park> Locked<'a, P> {
     /// Whether the waiter, which has been in a queue for the lock, is so still. For locks that take waiters out by [`take`](Self::take)
     /// only.
     pub fn has(&self, waiter: &Waiter<P>) -> bool {
-        waiter.mark.load(Relaxed) == self.channel
+        waiter.mark.load(Relaxed) == self.mark()
     }
 
     /// Takes up to so many of those that wait in this queue for the lock out of it, and says how many. They stay until
@@ -324,7 +267,7 @@ impl<'a, P: Park> Locked<'a, P> {
     }
 }
 
-impl<P: Park> Locked<'_, P> {
+impl<P: Park, F: Family> Locked<'_, P, F> {
     /// Unlocks the chain: there is reason not to sleep.
     pub fn cancel(self) {
         P::count(LockEvent::ChainCancel);
@@ -338,7 +281,7 @@ impl<P: Park> Locked<'_, P> {
     }
 }
 
-impl<P: Park + Sections> Locked<'_, P> {
+impl<P: Park + Sections, F: Family> Locked<'_, P, F> {
     /// Unlocks the chain, and wakes those that were taken out.
     pub fn wake(self, chosen: Chosen<P>) {
         P::count(LockEvent::ChainWake);
@@ -374,16 +317,16 @@ impl<P: Park + Sections> Locked<'_, P> {
     }
 }
 
-impl<'a, P: ParkTimeout + Sections> Locked<'a, P> {
+impl<'a, P: ParkTimeout + Sections, F: Family> Locked<'a, P, F> {
     /// As [`sleep`](Self::sleep), within a limit.
     ///
     /// # Errors
     ///
     /// Why the wait ended before anybody woke the caller.
-    pub fn sleep_within(self, queue: Queue, limit: &Limit<'_, P>) -> Result<(), Abandoned<'a, P>> {
+    pub fn sleep_within(self, queue: Queue, limit: &Limit<'_, P>) -> Result<(), Abandoned<'a, P, F>> {
         P::with_record(|waiter: &Waiter<P>| {
             limit.watch(waiter, || {
-                let (chain, channel) = (self.chain, self.channel);
+                let (chain, lock) = (self.chain, self.lock);
                 // SAFETY: it stays until the grant, or until it is removed below.
                 unsafe { self.enqueue(queue, waiter) };
                 drop(self);
@@ -391,7 +334,7 @@ impl<'a, P: ParkTimeout + Sections> Locked<'a, P> {
                     match waiter.rest_within(limit) {
                         Ok(Signal::Granted) => return Ok(()),
                         Ok(Signal::Woken) => {}
-                        Err(why) => return Self::lock(chain, channel).leave(queue, waiter, why),
+                        Err(why) => return Self::lock(chain, lock).leave(queue, waiter, why),
                     }
                 }
             })
@@ -399,7 +342,7 @@ impl<'a, P: ParkTimeout + Sections> Locked<'a, P> {
     }
 
     /// Takes the waiter out of the queue, unless a release has done so.
-    fn leave(self, queue: Queue, waiter: &Waiter<P>, why: GaveUp) -> Result<(), Abandoned<'a, P>> {
+    fn leave(self, queue: Queue, waiter: &Waiter<P>, why: GaveUp) -> Result<(), Abandoned<'a, P, F>> {
         if !self.has(waiter) {
             drop(self);
             // The grant is on its way, and the last that is done to the waiter.
@@ -412,7 +355,7 @@ impl<'a, P: ParkTimeout + Sections> Locked<'a, P> {
     }
 }
 
-impl<P: Park> Drop for Locked<'_, P> {
+impl<P: Park, F: Family> Drop for Locked<'_, P, F> {
     fn drop(&mut self) {
         // SAFETY: locked by whoever made this.
         unsafe { self.chain.lock.unlock(&()) };
@@ -420,4 +363,4 @@ impl<P: Park> Drop for Locked<'_, P> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

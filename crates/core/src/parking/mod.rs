@@ -8,7 +8,7 @@
 //! | [`wait_lock`], [`queue_lock`] | the lock of the queue |
 //! | [`cancellation`], [`limit`] | how a wait ends without the lock |
 //! | [`timed`] | the interface of locks whose waits may end so |
-//! | [`chain`] | queues in a table of the platform, found by a lock's address |
+//! | [`chain`], [`room`] | queues in a table of the platform, found by a lock's address |
 //!
 //! Every family of locks builds on these modules. They know none of the families.
 
@@ -17,6 +17,7 @@ pub mod chain;
 pub mod limit;
 pub mod parker;
 pub mod queue_lock;
+pub mod room;
 pub mod timed;
 pub mod wait_list;
 pub mod wait_lock;
@@ -26,6 +27,7 @@ pub use cancellation::Cancellation;
 pub use limit::{GaveUp, Limit};
 pub use parker::Parker;
 pub use queue_lock::QueueLock;
+pub use room::Room;
 pub use timed::{RawTimedLock, RawTimedRwLock};
 pub use wait_list::{Chosen, WaitList};
 pub use wait_lock::{WaitLock, locked};

@@ -89,16 +89,6 @@ impl<P: Platform> QueueLock<P> {
         Self { word: Atomic::ZERO }
     }
 
-    /// Whether no thread has it. Orders nothing.
-    pub(crate) fn is_free(&self) -> bool {
-        self.word.load(Relaxed) == FREE
-    }
-
-    /// * -> 0, where the threads that held it or waited for it are gone.
-    pub(crate) fn forget(&self) {
-        self.word.store(FREE, Relaxed);
-    }
-
     /// 0 -> HELD.
     #[inline(always)]
     fn take(&self) -> bool {
@@ -225,7 +215,7 @@ unsafe impl<P: Park> RawTryLock for QueueLock<P> {
 
     #[inline]
     fn is_locked(&self) -> bool {
-        !self.is_free()
+        self.word.load(Relaxed) != FREE
     }
 }
 

@@ -25,12 +25,6 @@ impl<P: Platform> WaitList<P> {
         Self { first: Atomic::ZERO, last: Atomic::ZERO }
     }
 
-    /// Forgets all waiters, who are gone.
-    pub(crate) fn forget(&self) {
-        self.first.store(ptr::null_mut(), Relaxed);
-        self.last.store(ptr::null_mut(), Relaxed);
-    }
-
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.first().is_null()

@@ -1,7 +1,10 @@
 //! What a platform can do that all locks of the list run on.
 
+use crate::classic::parking_lot_mutex::ParkingLot;
+use crate::freebsd::FreeBsd;
 use crate::freebsd::holds::SharedHolds;
 use crate::linux::{cna, cna_v13, osq, qspinlock};
+use crate::near::Near;
 use crate::parking::chain::Chains;
 use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Switches, Topology};
 use crate::schedule::{Schedule, Sections};
@@ -31,7 +34,9 @@ all_of! {
     LocalNodes<cna::Node<Self>>,
     LocalNodes<cna_v13::Node<Self>>,
     LocalNodes<osq::Node<Self>>,
-    Chains,
+    Chains<Near>,
+    Chains<FreeBsd>,
+    Chains<ParkingLot>,
     SharedHolds,
     AsymFence,
 }

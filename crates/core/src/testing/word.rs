@@ -15,8 +15,6 @@ type Before = Box<dyn FnOnce() -> bool>;
 
 thread_local! {
     static BEFORE: RefCell<VecDeque<Before>> = const { RefCell::new(VecDeque::new()) };
-    /// Stores to all words so far.
-    pub static STORES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Others do this just before the thread's next compare-exchange. If something precedes that one
@@ -70,7 +68,6 @@ impl<V: Copy, A: Atomic<V>> Atomic<V> for Word<A> {
         self.0.load(order)
     }
     fn store(&self, v: V, order: Ordering) {
-        STORES.set(STORES.get() + 1);
         self.0.store(v, order);
     }
     fn swap(&self, v: V, order: Ordering) -> V {

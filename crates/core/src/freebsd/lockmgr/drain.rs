@@ -5,11 +5,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::options::{Failure, Held, Interlock, Options};
 use super::{EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, holder_of, is_free};
 use crate::events::LockEvent;
-use crate::freebsd::Host;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
-use crate::parking::chain::{Locked, Queue};
+use crate::freebsd::{Host, Locked, lock_chain};
+use crate::parking::chain::Queue;
 use crate::platform::Atomic;
 
 impl<P: Host, T: Tuning> LockMgr<P, T> {
@@ -46,7 +46,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 
     /// Sleeps in the chain; or wakes those that wait at a free lock; or has reason to look again.
     fn sleep_to_drain(&self, spinning: &mut Spinning) {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
             if seen == FREE {
@@ -91,7 +91,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 mod tests {
     use super::*;
     use crate::freebsd::lockmgr::{SHARED_WAITERS, SHARER};
-    use crate::parking::chain::tests::{is_awake, sleeper_at};
+    use crate::freebsd::sleepers::{is_awake, sleeper_at};
     use crate::testing::OneThread;
 
     /// What the drain has seen is stale: a sharer has come in since.
@@ -101,12 +101,12 @@ mod tests {
         let sleeper = sleeper_at(&lock, Queue::Shared);
         lock.sleep_failers.store(1, Relaxed);
         lock.word.store(SHARER | SHARED_WAITERS, Relaxed);
-        lock.let_in(SHARED_WAITERS, Locked::of(&lock), &mut Spinning::default());
+        lock.let_in(SHARED_WAITERS, lock_chain(&lock), &mut Spinning::default());
         assert_eq!(lock.word.load(Relaxed), SHARER | SHARED_WAITERS);
         assert_eq!(lock.sleep_failers.load(Relaxed), 1);
         assert!(!is_awake(sleeper));
         // It has unlocked the chain.
-        Locked::<OneThread>::of(&lock).wake_all(Queue::Shared);
+        lock_chain::<OneThread, _>(&lock).wake_all(Queue::Shared);
         assert!(is_awake(sleeper));
     }
 }

@@ -7,14 +7,14 @@ use super::{
     EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, RECURSED, SHARER, WAITERS, holder_of, is_free, owned_by,
 };
 use crate::events::LockEvent;
-use crate::freebsd::Host;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::holds::{self, SharedLock};
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
+use crate::freebsd::{Host, lock_chain};
 use crate::parking::Limit;
-use crate::parking::chain::{Locked, Queue};
+use crate::parking::chain::Queue;
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::schedule::ThreadId;
 
@@ -136,7 +136,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         options: &Options<'_, P>,
         limit: &Limit<'_, P>,
     ) -> Result<Option<u64>, Failure> {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
             if seen == FREE {
@@ -199,7 +199,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 
     /// t -> 0 with waiters.
     fn release_contested(&self) {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         // Nobody else writes the word: waiter bits change under the chain's lock.
         let wakes = Self::next(self.word.load(Relaxed), &chain, self.sleep_failers.load(Relaxed));
         self.sleep_failers.store(0, Relaxed);

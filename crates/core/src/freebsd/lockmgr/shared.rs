@@ -7,13 +7,13 @@ use super::{
     EXCLUSIVE, EXCLUSIVE_WAITERS, FREE, Holder, LockMgr, SHARED_WAITERS, SHARER, WAITERS, holder_of, owned_by,
 };
 use crate::events::LockEvent;
-use crate::freebsd::Host;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::holds::{self, SharedLock};
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{SleepFailers, Tuning, WaiterCasFail};
+use crate::freebsd::{Host, lock_chain};
 use crate::parking::Limit;
-use crate::parking::chain::{Locked, Queue};
+use crate::parking::chain::Queue;
 use crate::platform::{Atomic, Platform};
 
 const HOLDS: SharedLock = SharedLock::LockMgr;
@@ -127,7 +127,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
         options: &Options<'_, P>,
         limit: &Limit<'_, P>,
     ) -> Result<u64, Failure> {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
             if admits(seen, goes_past) {
@@ -174,7 +174,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
     #[inline(never)]
     pub(super) fn release_shared_slow(&self) {
         P::in_slow_path(|| {
-            let chain = Locked::<P>::of(self);
+            let chain = lock_chain::<P, _>(self);
             let mut seen = self.word.load(Relaxed);
             loop {
                 let sleep_failers = self.sleep_failers.load(Relaxed);

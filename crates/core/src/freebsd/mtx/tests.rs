@@ -2,11 +2,11 @@ use std::boxed::Box;
 
 use super::*;
 use crate::freebsd::lock_delay::Backoff;
+use crate::freebsd::sleepers::{is_awake, sleeper_at};
 use crate::freebsd::tuning::{
     Current, Era2014, Fcmpset2017, FollowOwner, NotAdaptive, PreReadEverywhere, Preloaded,
 };
 use crate::native::Native;
-use crate::parking::chain::tests::{is_awake, sleeper_at};
 use crate::schedule::Sections;
 use crate::testing::{
     OTHER, OneThread, THIRD, acting, before_exchange, events_of, exchange_fails, exchanges_are_over, me,

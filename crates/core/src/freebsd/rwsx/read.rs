@@ -7,11 +7,10 @@ use super::{
     writer_of,
 };
 use crate::events::LockEvent;
-use crate::freebsd::Host;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::tuning::{SpinnerBit, StaleBits, Tuning, WaiterCasFail};
-use crate::freebsd::{holds, lock_delay};
-use crate::parking::chain::{Abandoned, Locked, Queue};
+use crate::freebsd::{Abandoned, Host, holds, lock_chain, lock_delay};
+use crate::parking::chain::Queue;
 use crate::parking::{GaveUp, Limit};
 use crate::platform::{Atomic, Platform};
 
@@ -116,7 +115,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     /// Sleeps in the chain, unless there is reason not to by now; what the word is then.
     fn sleep_to_read(&self, reads: bool, pace: &mut Pace, limit: &Limit<'_, P>) -> Result<u64, GaveUp> {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
             let stays_awake = !pace.is_tired && (Self::is_written_by_runner(seen) || is_spoken_for(seen));
@@ -148,7 +147,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     #[inline(never)]
     pub(super) fn unlock_shared_slow(&self) {
         P::in_slow_path(|| {
-            let chain = Locked::<P>::of(self);
+            let chain = lock_chain::<P, _>(self);
             let mut seen = self.word.load(Relaxed);
             loop {
                 match self.drop_reader(seen) {

@@ -7,11 +7,12 @@ use std::vec::Vec;
 use super::*;
 use crate::events::LockEvent;
 use crate::freebsd::holds::SharedHolds;
+use crate::freebsd::lock_chain;
 use crate::freebsd::rw::{Rw, RwKind};
+use crate::freebsd::sleepers::{is_awake, sleeper_at};
 use crate::freebsd::sx::SxKind;
 use crate::freebsd::tuning::{Current, Era2014, SpinnerBit};
 use crate::native::Native;
-use crate::parking::chain::tests::{is_awake, sleeper_at};
 use crate::schedule::Sections;
 use crate::testing::{
     OTHER, OneThread, SPINS, THIRD, acting, events_of, me, meanwhile, others_are_done, set_owner_state,
@@ -234,8 +235,8 @@ fn released<T: Tuning, K: Kind>(
     release(lock);
     OneThread::with_shared_holds(K::HOLDS, |holds| holds.set(0));
     let woken = sleepers.iter().map(|sleeper| is_awake(sleeper)).collect();
-    Locked::<OneThread>::of(lock).wake_all(Queue::Exclusive);
-    Locked::<OneThread>::of(lock).wake_all(Queue::Shared);
+    lock_chain::<OneThread, _>(lock).wake_all(Queue::Exclusive);
+    lock_chain::<OneThread, _>(lock).wake_all(Queue::Shared);
     (woken, lock.now())
 }
 
@@ -336,7 +337,7 @@ fn readers_that_read_go_ahead<T: Tuning, K: Kind>() {
         meanwhile(|| {
             assert!(lock.has(READ_WAITERS), "others do");
             lock.word.fetch_and(!(WAITERS | SPINNER), Relaxed);
-            Locked::<OneThread>::of(lock).wake_all(Queue::Shared);
+            lock_chain::<OneThread, _>(lock).wake_all(Queue::Shared);
         });
     }
     // SAFETY: one thread, which releases what it takes.

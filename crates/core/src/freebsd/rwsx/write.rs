@@ -8,12 +8,11 @@ use super::{
     readers_of, writer_of,
 };
 use crate::events::LockEvent;
-use crate::freebsd::Host;
 use crate::freebsd::exchange::Exchange;
-use crate::freebsd::lock_delay;
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::{CasValue, Precedence, ReleaseOrder, Tuning, WaiterCasFail};
-use crate::parking::chain::{Abandoned, Locked, Queue};
+use crate::freebsd::{Abandoned, Host, lock_chain, lock_delay};
+use crate::parking::chain::Queue;
 use crate::parking::{Chosen, GaveUp, Limit};
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{Sections, ThreadId};
@@ -162,7 +161,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it has taken the lock there.
     fn sleep_to_write(&self, wait: &mut Wait<P>, limit: &Limit<'_, P>) -> Result<Option<u64>, GaveUp> {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
             // Readers have come in the place of the writer: it has not spun for them yet.
@@ -229,7 +228,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     /// t -> 0 with waiters, of which one queue is woken.
     fn release_contested(&self) {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         // Nobody else writes the word: waiter bits change under the chain's lock.
         let (queue, left) = Self::next_queue(self.word.load(Relaxed), &chain, |_| true);
         match T::release_order() {
@@ -267,7 +266,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     }
 
     fn downgrade_contested(&self) {
-        let chain = Locked::<P>::of(self);
+        let chain = lock_chain::<P, _>(self);
         // Nobody else writes the word, as in `release_contested`.
         let bits = self.word.load(Relaxed) & WAITERS;
         let wakes = bits & WRITE_WAITERS == 0

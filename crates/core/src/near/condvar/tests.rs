@@ -5,11 +5,11 @@ use std::vec::Vec;
 use super::*;
 use crate::events::LockEvent::{CondvarGiveUp, CondvarLate, CondvarMove, CondvarWake};
 use crate::parking::Cancellation;
-use crate::parking::chain::Chains;
 use crate::raw::RawTryLock;
 use crate::schedule::Sections;
 use crate::testing::{
-    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, events_of, meanwhile, mistake, others_are_done,
+    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, events_of, forget_chains, meanwhile, mistake,
+    others_are_done,
 };
 
 type Condvar = NearCondvar<OneThread>;
@@ -29,6 +29,12 @@ fn lock(mutex: &Mutex) {
 fn unlock(mutex: &Mutex) {
     // SAFETY: callers hold the mutex, or whoever they stand for.
     unsafe { mutex.unlock(&()) };
+}
+
+/// The chain of the mutex, to look at its line.
+fn line_of(mutex: &Mutex) -> Locked<'_, OneThread> {
+    // SAFETY: nothing is changed.
+    unsafe { Locked::of(mutex) }
 }
 
 fn wait(condvar: &Condvar, mutex: &Mutex, limit: &Limit<'_, OneThread>) -> Result<(), Unnotified> {
@@ -71,7 +77,7 @@ fn waiters_that_a_fork_leaves_behind_do_not_choose_the_mutex() {
     // SAFETY: it stays for ever.
     assert_eq!(unsafe { condvar.join(gone, of_parent) }, Ok(()));
     // SAFETY: the waiter is as good as gone.
-    unsafe { (*OneThread::chain(ptr::from_ref(condvar).cast())).forget() };
+    unsafe { forget_chains() };
     after(SLEEPS_AT, move || assert!(condvar.notify_one()));
     assert_eq!(wait(condvar, mutex, &Limit::NONE), Ok(()));
     assert!(others_are_done());
@@ -180,7 +186,7 @@ fn who_is_on_the_way_to_the_line_has_not_given_up() {
     let before = events_of(CondvarLate);
     after(SLEEPS_AT, move || {
         let mut waiters = Chosen::NOBODY;
-        let queue = Locked::of(condvar);
+        let queue = condvar.lock_queue();
         assert_eq!(queue.take(Queue::Shared, 1, &mut waiters), 1);
         condvar.update(&queue);
         drop(queue);
@@ -274,16 +280,13 @@ impl Crowd {
                 .map(|waiter| self.waiters.iter().position(|one| ptr::eq(one, waiter)).expect("one of them"))
         };
         assert_eq!(
-            number(Locked::<OneThread>::of(&self.condvar).first(Queue::Shared)),
+            number(self.condvar.lock_queue().first(Queue::Shared)),
             reference.waiting.front().copied()
         );
-        assert_eq!(Locked::<OneThread>::of(&self.condvar).count(Queue::Shared), reference.waiting.len());
+        assert_eq!(self.condvar.lock_queue().count(Queue::Shared), reference.waiting.len());
         assert_eq!(self.condvar.has_waiters(), !reference.waiting.is_empty());
-        assert_eq!(
-            number(Locked::<OneThread>::of(&self.mutex).first(Queue::Exclusive)),
-            reference.in_line.front().copied()
-        );
-        assert_eq!(Locked::<OneThread>::of(&self.mutex).count(Queue::Exclusive), reference.in_line.len());
+        assert_eq!(number(line_of(&self.mutex).first(Queue::Exclusive)), reference.in_line.front().copied());
+        assert_eq!(line_of(&self.mutex).count(Queue::Exclusive), reference.in_line.len());
         for waiter in &reference.woken {
             let waiter = &self.waiters[*waiter];
             assert_eq!((waiter.rest(), waiter.mark.load(Relaxed)), (Signal::Granted, TAKEN_OUT));

@@ -63,46 +63,31 @@ impl<P: Platform> Count<P> {
 
     /// One more thread is in line. Relaxed, as all changes of a count: under the chain's lock.
     // A load and a store would do. But loom follows no release that reads between the two.
-    pub(crate) fn add_waiter(&self) {
+    pub(super) fn add_waiter(&self) {
         self.0.fetch_add(1 << WAITER_SHIFT, Relaxed);
     }
 
     /// One thread less is in line.
-    pub(crate) fn remove_waiter(&self) {
+    pub(super) fn remove_waiter(&self) {
         self.0.fetch_sub(1 << WAITER_SHIFT, Relaxed);
     }
 
     /// One more thread wants the next release to go to the chain.
-    pub(crate) fn add_request(&self) {
+    pub(super) fn add_request(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 
     /// One thread less wants that.
-    pub(crate) fn remove_request(&self) {
+    pub(super) fn remove_request(&self) {
         self.0.fetch_sub(1, Relaxed);
     }
 }
 
 impl<P: Platform> Filter<P> {
-    /// No thread waits, in `const`.
-    pub const fn new() -> Self {
-        Self { counts: [const { Count(Atomic::ZERO) }; COUNTS] }
-    }
-
-    /// The count of a mutex with this [place](crate::parking::chain::Chains::place_in_filter).
+    /// The count of a mutex with this [place](crate::parking::chain::Chains::place_in_chain).
     #[inline(always)]
-    pub(crate) fn at(&self, place: u32) -> &Count<P> {
+    pub(super) fn at(&self, place: u32) -> &Count<P> {
         &self.counts[((u64::from(place) * COUNTS as u64) >> u32::BITS) as usize]
-    }
-
-    /// Whether no thread waits.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.counts.iter().all(|count| count.0.load(Relaxed) == 0)
-    }
-
-    /// Removes all waiters and requests. The caller has the chain to itself.
-    pub(crate) fn forget(&self) {
-        self.counts.iter().for_each(|count| count.0.store(0, Relaxed));
     }
 }
 
@@ -153,7 +138,7 @@ mod tests {
 
     #[test]
     fn each_count_is_for_as_many_places() {
-        let filter = Filter::<Native>::new();
+        let filter = Filter::<Native>::default();
         let places = 1 << 16;
         for place in 0..places {
             filter.at(place << 16).add_waiter();
@@ -161,7 +146,5 @@ mod tests {
         let seen = filter.counts.each_ref().map(|count| count.0.load(Relaxed) >> WAITER_SHIFT);
         let fair = places / COUNTS as u32;
         assert!(seen.iter().all(|seen| *seen == fair % 1024 || *seen == (fair + 1) % 1024), "{seen:?}");
-        filter.forget();
-        assert!(filter.is_empty());
     }
 }

@@ -18,10 +18,12 @@
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::filter::Count;
 use super::pace::{Holders, Pace, UNIT_SHIFT};
 use super::{DUE_NS, HAMMERED_DUE_NS, NODE_TURN_NS, NearMutex};
 use crate::events::LockEvent;
 use crate::near::Host;
+use crate::near::Near;
 use crate::parking::chain::{Locked, Queue};
 use crate::parking::{Call, Chosen, Waiter};
 use crate::platform::Atomic;
@@ -64,12 +66,13 @@ pub(super) struct Granted;
 
 /// See the [module](self). Dropping it unlocks the chain.
 #[must_use = "the chain is locked only as long as this lives"]
-pub(super) struct Line<'a, P: Host>(Locked<'a, P>);
+pub(super) struct Line<'a, P: Host>(Locked<'a, P, Near>);
 
 impl<P: Host> Line<'_, P> {
     /// That of the mutex at this address, which is not followed.
     pub(super) fn of(lock: *const NearMutex<P>) -> Self {
-        Self(Locked::of(lock))
+        // SAFETY: this is the mutex' own algorithm.
+        Self(unsafe { Locked::of(lock) })
     }
 
     /// Who has waited longest.
@@ -156,14 +159,19 @@ impl<P: Host> Line<'_, P> {
         Self::has_requested(first) && !first.is_asleep() || Self::first_for_units(first) >= due_units
     }
 
+    /// The mutex' count in the chain's filter.
+    fn count(&self) -> &Count<P> {
+        self.0.beside().filter.at(P::place_in_chain(self.0.address()))
+    }
+
     /// Who releases the mutex.
     pub(super) fn holders(&self) -> Holders {
-        self.0.pace().holders()
+        self.0.beside().pace.holders()
     }
 
     /// A release has come to the chain.
     pub(super) fn looked(&self) {
-        self.0.pace().looked();
+        self.0.beside().pace.looked();
     }
 
     /// s -> s|REQUEST. Relaxed: whoever must be seen to have raised it has a fence, or releases the
@@ -172,7 +180,7 @@ impl<P: Host> Line<'_, P> {
         let note = first.note.load(Relaxed);
         if note & REQUEST == 0 {
             first.note.store(note | REQUEST, Relaxed);
-            self.0.count_of_lock().add_request();
+            self.count().add_request();
         }
     }
 
@@ -181,7 +189,7 @@ impl<P: Host> Line<'_, P> {
         let note = waiter.note.load(Relaxed);
         if note & REQUEST != 0 {
             waiter.note.store(note & !REQUEST, Relaxed);
-            self.0.count_of_lock().remove_request();
+            self.count().remove_request();
         }
     }
 
@@ -212,7 +220,7 @@ impl<P: Host> Line<'_, P> {
     ///
     /// Safety: as [`push`](Self::push).
     unsafe fn enqueue(&self, waiter: &Waiter<P>) {
-        self.0.count_of_lock().add_waiter();
+        self.count().add_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.push(Queue::Exclusive, waiter) };
     }
@@ -221,7 +229,7 @@ impl<P: Host> Line<'_, P> {
     ///
     /// Safety: it is in the queue.
     unsafe fn dequeue(&self, waiter: *const Waiter<P>) {
-        self.0.count_of_lock().remove_waiter();
+        self.count().remove_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.remove(Queue::Exclusive, waiter) };
     }

@@ -61,11 +61,6 @@ pub struct Pace<P: Platform> {
 }
 
 impl<P: Platform> Pace<P> {
-    /// Nothing is known, in `const`.
-    pub const fn new() -> Self {
-        Self { releases: Atomic::ZERO, times: Atomic::ZERO, looker: Atomic::ZERO }
-    }
-
     /// A release beside waiters: whether it is time to look at the chain.
     #[inline(always)]
     pub(super) fn is_time_to_look(&self) -> bool {
@@ -206,7 +201,7 @@ mod tests {
 
     #[test]
     fn it_is_hammered_until_it_has_stayed_free_several_times() {
-        let pace = Pace::<OneThread>::new();
+        let pace = Pace::<OneThread>::default();
         assert_eq!(pace.holders(), Holders::Several);
         pace.note_retaken();
         for _ in 0..DOUBTS {
@@ -220,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_looks_again_and_again_hammers() {
-        let pace = Pace::<OneThread>::new();
+        let pace = Pace::<OneThread>::default();
         let look_as = |thread| {
             THREAD_ID.set(thread);
             pace.looked();
@@ -242,7 +237,7 @@ mod tests {
     #[test]
     fn heavy_fences_are_a_while_apart_whenever_that_is() {
         for begin_ns in [0, 1 << 26, 0xffff << UNIT_SHIFT] {
-            let pace = Pace::<OneThread>::new();
+            let pace = Pace::<OneThread>::default();
             NOW_NS.set(begin_ns);
             pace.looked();
             assert_eq!(pace.fence(), Ok(()));
@@ -257,7 +252,7 @@ mod tests {
             assert_eq!(pace.fence(), Ok(()), "much later");
         }
         NOW_NS.set(u64::MAX);
-        let pace = Pace::<OneThread>::new();
+        let pace = Pace::<OneThread>::default();
         assert_eq!((pace.fence(), pace.fence()), (Ok(()), Err(u64::MAX)), "the clock goes no further");
     }
 }

@@ -16,7 +16,7 @@ use crate::parking::{Cancellation, Signal, Waiter};
 use crate::platform::Clock;
 use crate::schedule::Spin;
 use crate::testing::{
-    HEAVIES, LAST_IN_FILTER, NOW_NS, OneThread, PAUSES, SPINS, SPINS_MAX, events_of, meanwhile,
+    HEAVIES, LAST_IN_CHAIN, NOW_NS, OneThread, PAUSES, SPINS, SPINS_MAX, events_of, forget_chains, meanwhile,
     others_are_done,
 };
 
@@ -99,7 +99,7 @@ fn seen_by_the_first(
     what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>) + 'static,
 ) -> Spell {
     let (mutex, waiter) = (held(), Waiter::default());
-    let pace = Mutex::chain(mutex).pace();
+    let pace = Mutex::pace(mutex);
     while pace.holders() != holders {
         match holders {
             Holders::One => pace.note_retaken(),
@@ -270,6 +270,17 @@ fn requested() -> (&'static Mutex, &'static Waiter<OneThread>) {
     (mutex, waiter)
 }
 
+/// In the child of a `fork` the waiters are threads of the parent.
+#[test]
+fn requests_that_a_fork_leaves_behind_are_forgotten() {
+    let (mutex, _gone) = requested();
+    // SAFETY: the waiter is as good as gone.
+    unsafe { forget_chains() };
+    assert!(is_quiet(mutex) && !Mutex::count(mutex).read().has_waiters());
+    release(mutex);
+    assert!(!mutex.is_locked());
+}
+
 /// Another's requests bring a release to the chain, where it finds nothing to do.
 #[test]
 fn locks_of_one_count_do_not_disturb_each_other() {
@@ -286,12 +297,12 @@ fn locks_of_one_count_do_not_disturb_each_other() {
 #[test]
 fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
     let (mutex, (other, waiter)) = (held(), requested());
-    let releases = || Mutex::chain(mutex).pace().releases();
-    LAST_IN_FILTER.set(ptr::from_ref(mutex).cast());
+    let releases = || Mutex::pace(mutex).releases();
+    LAST_IN_CHAIN.set(ptr::from_ref(mutex).cast());
     let before = releases();
     release(mutex);
     assert_eq!(releases(), before);
-    LAST_IN_FILTER.set(ptr::null());
+    LAST_IN_CHAIN.set(ptr::null());
     // SAFETY: free.
     assert!(unsafe { mutex.try_lock(&()) });
     release(mutex);
@@ -305,10 +316,10 @@ fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
 fn a_fair_release_does_not_lock_a_chain_where_none_waits_with_its_count() {
     let (mutex, (other, waiter)) = (held(), requested());
     let line = Line::of(other);
-    LAST_IN_FILTER.set(ptr::from_ref(mutex).cast());
+    LAST_IN_CHAIN.set(ptr::from_ref(mutex).cast());
     // SAFETY: held; another holds the lock of the chain.
     unsafe { mutex.unlock_fair() };
-    LAST_IN_FILTER.set(ptr::null());
+    LAST_IN_CHAIN.set(ptr::null());
     drop(line);
     assert!(!mutex.is_locked());
     release(other);
@@ -344,7 +355,7 @@ fn a_release_does_not_look_at_a_chain_where_only_notifications_are_waited_for() 
     // It has released the mutex.
     meanwhile(|| ());
     meanwhile(|| {
-        let releases = || Mutex::chain(mutex).pace().releases();
+        let releases = || Mutex::pace(mutex).releases();
         let before = releases();
         release(mutex);
         assert_eq!(releases(), before);
@@ -366,7 +377,7 @@ fn who_was_let_go_takes_a_free_mutex_though_it_seems_hammered() {
         assert_eq!(unsafe { Line::of(mutex).join(behind, 0) }, Place::Behind);
         assert!(behind.falls_asleep());
         release(mutex);
-        Mutex::chain(mutex).pace().note_retaken();
+        Mutex::pace(mutex).note_retaken();
         SPINS_MAX.set(0);
     });
     // SAFETY: another has released it by then.
@@ -431,7 +442,7 @@ fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
     let mutex = held();
     let second: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     NOW_NS.set(10_000_000);
-    assert_eq!(Mutex::chain(mutex).pace().fence(), Ok(()), "so that there is none for a while");
+    assert_eq!(Mutex::pace(mutex).fence(), Ok(()), "so that there is none for a while");
     // It looks, and sleeps by the clock: at the fence nobody has a chance.
     after(FENCES_AT, || {
         // SAFETY: it stays until it is out of the line.
@@ -455,7 +466,7 @@ fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
 fn who_sleeps_by_the_clock_has_found_the_mutex_held() {
     let mutex = held();
     NOW_NS.set(10_000_000);
-    let pace = Mutex::chain(mutex).pace();
+    let pace = Mutex::pace(mutex);
     assert_eq!(pace.fence(), Ok(()), "so that there is none for a while");
     SPINS_MAX.set(0);
     let waiter = Waiter::<OneThread>::default();

@@ -113,7 +113,7 @@ impl<P: Host> NearMutex<P> {
 
     /// The looks of one that has no place in line, some of them after it has given its processor away.
     fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        let pace = Self::chain(self).pace();
+        let pace = Self::pace(self);
         let mut stride_ns = LEAST_STRIDE_NS;
         for look in 0..NEWCOMER_LOOKS + yields {
             let is_in_vain = look >= NEWCOMER_LOOKS && pace.holders() == Holders::One;
@@ -137,19 +137,19 @@ impl<P: Host> NearMutex<P> {
 
     /// A newcomer has found it free, and takes it: a hammered one if it stays free.
     fn take_free_as_newcomer(&self, spin: &mut Spin) -> bool {
-        let chain = Self::chain(self);
+        let pace = Self::pace(self);
         let may_probe =
             || P::random_u32() % NEWCOMERS_PER_PROBE == 0 && !Self::count(self).read().has_waiters();
-        match chain.pace().holders() {
+        match pace.holders() {
             Holders::One => {
                 let takes = self.stays_free(spin) && self.take();
                 if takes {
-                    chain.pace().note_shared();
+                    pace.note_shared();
                 }
                 takes
             }
             Holders::Several if may_probe() && !self.stays_free(spin) => {
-                chain.pace().note_retaken();
+                pace.note_retaken();
                 false
             }
             Holders::Several => self.take(),
@@ -257,7 +257,7 @@ impl<P: Host> NearMutex<P> {
         spin: &mut Spin,
         limit: &Limit<'_, P>,
     ) -> Spell {
-        let pace = Self::chain(self).pace();
+        let pace = Self::pace(self);
         let releases = pace.releases();
         let mut spell = match pace.holders() {
             Holders::One => self.look(waiter, Taking::InGap, spin, limit),
@@ -285,7 +285,7 @@ impl<P: Host> NearMutex<P> {
 
     /// The first in line for a hammered mutex.
     fn doze_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Spell {
-        Self::chain(self).pace().note_retaken();
+        Self::pace(self).note_retaken();
         let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
         let turn_ns = P::now_ns().saturating_add(u64::from(left_units) << UNIT_SHIFT);
         waiter.doze_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
@@ -299,7 +299,7 @@ impl<P: Host> NearMutex<P> {
     /// the limit is reached: it does not sleep then.
     fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
         while !waiter.is_signalled() && limit.is_reached().is_none() {
-            let Err(from_ns) = Self::chain(self).pace().fence() else {
+            let Err(from_ns) = Self::pace(self).fence() else {
                 P::heavy();
                 return self.take();
             };
@@ -352,7 +352,7 @@ impl<P: Host> NearMutex<P> {
 
     /// Whether whoever finds it free should take it. While several threads release it, it is had by who is quick.
     fn may_be_had(&self, taking: Taking, spin: &mut Spin) -> bool {
-        taking == Taking::Free || !Self::chain(self).pace().may_have_one_holder() || self.stays_free(spin)
+        taking == Taking::Free || !Self::pace(self).may_have_one_holder() || self.stays_free(spin)
     }
 
     /// Whether it stays free for as long as those need who take it again at once.

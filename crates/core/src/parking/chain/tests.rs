@@ -1,22 +1,31 @@
 use core::cell::Cell;
-use core::mem::offset_of;
 use core::ptr;
 use std::boxed::Box;
 
 use super::*;
 use crate::native::Native;
 use crate::parking::Cancellation;
-use crate::testing::{NOW_NS, OneThread, STORES, events_of, meanwhile, others_are_done};
+use crate::testing::{NOW_NS, OneThread, events_of, forget_chains, meanwhile, others_are_done};
 
-const _: () = assert!(size_of::<Chain<Native>>() == 128 && offset_of!(Chain<Native>, beside) == 64);
+/// A family without anything beside the queues. No test uses the other family with its table.
+struct Bare;
 
-type Chained = Locked<'static, OneThread>;
+// SAFETY: nothing.
+unsafe impl Family for Bare {
+    type Beside<P: Platform> = ();
+    const TABLE: usize = 1;
+}
+
+const _: () = assert!(size_of::<Chain<Native, Bare>>() == 64);
+
+type Chained = Locked<'static, OneThread, Bare>;
 
 /// Addresses of locks; all of them have the same chain.
 const LOCKS: [*const u64; 2] = [ptr::without_provenance(0x1000), ptr::without_provenance(0x2000)];
 
 fn locked(lock: usize) -> Chained {
-    Locked::of(LOCKS[lock])
+    // SAFETY: there is no such lock.
+    unsafe { Locked::of(LOCKS[lock]) }
 }
 
 fn leaked<T: Default>() -> &'static T {
@@ -25,19 +34,14 @@ fn leaked<T: Default>() -> &'static T {
 
 /// Puts a waiter of another thread there.
 fn sleeper(lock: usize, queue: Queue) -> &'static Waiter<OneThread> {
-    sleeper_at(LOCKS[lock], queue)
-}
-
-/// As [`sleeper`], for a lock that exists.
-pub fn sleeper_at<L>(lock: *const L, queue: Queue) -> &'static Waiter<OneThread> {
     let waiter = leaked();
     // SAFETY: it stays for ever.
-    unsafe { Locked::of(lock).enqueue(queue, waiter) };
+    unsafe { locked(lock).enqueue(queue, waiter) };
     waiter
 }
 
 /// Whether a release has taken it out, and woken it.
-pub fn is_awake(waiter: &Waiter<OneThread>) -> bool {
+fn is_awake(waiter: &Waiter<OneThread>) -> bool {
     waiter.rest_within(&Limit::until(0)) == Ok(Signal::Granted)
 }
 
@@ -110,42 +114,13 @@ fn a_cancelled_sleeper_leaves_and_one_that_was_taken_out_does_not() {
 
 #[test]
 fn what_a_fork_leaves_behind_is_forgotten() {
-    // SAFETY: one thread; the waiters stay for ever.
-    let chain = unsafe { &*OneThread::chain(ptr::null()) };
     let gone = [sleeper(0, Queue::Exclusive), sleeper(1, Queue::Shared)];
-    chain.filter().at(0).add_request();
     core::mem::forget(locked(0));
     // SAFETY: what is at the chain is as good as gone.
-    unsafe { chain.forget() };
+    unsafe { forget_chains() };
     let count = |lock, queue| locked(lock).count(queue);
     assert_eq!([count(0, Queue::Exclusive), count(1, Queue::Shared)], [0, 0]);
-    assert!(chain.filter().is_empty());
     let new = sleeper(0, Queue::Exclusive);
     locked(0).wake_all(Queue::Exclusive);
     assert!(is_awake(new) && !gone.into_iter().any(is_awake));
-}
-
-#[test]
-fn a_chain_that_is_empty_and_unlocked_is_not_written_to() {
-    for chain in [Chain::<OneThread>::new(), Chain::default()] {
-        let before = STORES.get();
-        // SAFETY: nobody else has it.
-        unsafe { chain.forget() };
-        assert_eq!(STORES.get(), before);
-        chain.filter().at(0).add_request();
-        // SAFETY: as above.
-        unsafe { chain.forget() };
-        assert!(STORES.get() > before && chain.filter().is_empty());
-    }
-}
-
-#[test]
-fn who_looks_at_the_waiters_of_another_lock_sees_those_of_that_lock() {
-    let waiters = [sleeper(0, Queue::Exclusive), sleeper(1, Queue::Exclusive)];
-    for (lock, waiter) in LOCKS.into_iter().zip(waiters) {
-        // SAFETY: nothing is changed.
-        let chain = unsafe { Chained::of_another(lock) };
-        let first = chain.first(Queue::Exclusive).expect("a waiter");
-        assert!(ptr::eq(first, waiter) && chain.count(Queue::Exclusive) == 1);
-    }
 }

@@ -1,6 +1,7 @@
 //! Operations and options.
 
 use super::*;
+use crate::freebsd::lock_chain;
 use crate::parking::Cancellation;
 use crate::testing::{NOW_NS, meanwhile, others_are_done};
 
@@ -158,7 +159,7 @@ fn is_exclusive_when_upgraded_past_a_sleeper<T: Tuning>() {
         assert_eq!(lock.now(), owned_by(OTHER) | EXCLUSIVE_WAITERS);
         set_owner_state(OTHER, OwnerState::Asleep);
         // As by a release that came late.
-        Locked::<OneThread>::of(lock).wake_all(Queue::Exclusive);
+        lock_chain::<OneThread, _>(lock).wake_all(Queue::Exclusive);
     });
     meanwhile(move || {
         assert_eq!(

@@ -4,7 +4,8 @@ use std::vec::Vec;
 
 use super::*;
 use crate::freebsd::holds::SharedHolds;
-use crate::parking::chain::tests::{is_awake, sleeper_at};
+use crate::freebsd::lock_chain;
+use crate::freebsd::sleepers::{is_awake, sleeper_at};
 use crate::testing::{PAUSES, meanwhile, others_are_done};
 
 use Queue::{Exclusive, Shared};
@@ -59,7 +60,7 @@ fn after<T: Tuning>(
     OneThread::with_shared_holds(holds(), |holds| holds.set(0));
     let awake = sleepers.iter().map(|is_awake| is_awake()).collect();
     for queue in [Exclusive, Shared] {
-        Locked::<OneThread>::of(lock).wake_all(queue);
+        lock_chain::<OneThread, _>(lock).wake_all(queue);
     }
     (awake, lock.now())
 }

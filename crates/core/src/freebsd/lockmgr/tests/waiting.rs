@@ -1,6 +1,7 @@
 //! Those that spin, and those that sleep.
 
 use super::*;
+use crate::freebsd::lock_chain;
 use crate::testing::{PAUSES, SPINS, meanwhile, others_are_done};
 
 use Operation::{Drain, Exclusive, Shared, Unlock};
@@ -104,7 +105,7 @@ fn does_not_sleep_for_what_is_free_by_then<T: Tuning>() {
     for operation in [Shared, Exclusive, Drain] {
         let before = counts();
         lock.done_as(OTHER, Exclusive);
-        let chain = Locked::<OneThread>::of(lock);
+        let chain = lock_chain::<OneThread, _>(lock);
         meanwhile(move || {
             lock.done_as(OTHER, Unlock);
             drop(chain);

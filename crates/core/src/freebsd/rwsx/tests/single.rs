@@ -1,6 +1,7 @@
 //! What the present lock alone shows, or a switch.
 
 use super::*;
+use crate::freebsd::lock_chain;
 use crate::freebsd::mtx::InUse;
 use crate::freebsd::tuning::Fcmpset2017;
 use crate::settings::Setting;
@@ -137,7 +138,7 @@ fn reader_behind_a_writer<K: Kind>(meanwhile: impl FnOnce(&'static Lock<Current,
 /// What keeps readers out goes.
 fn admit<K: Kind>(lock: &Lock<Current, K>) {
     lock.word.fetch_and(!WAITERS, Relaxed);
-    Locked::<OneThread>::of(lock).wake_all(Queue::Shared);
+    lock_chain::<OneThread, _>(lock).wake_all(Queue::Shared);
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn readers_instead_of_a_writer<K: Kind>(retries: u64) -> [u64; 2] {
     set(Setting::FreebsdDelayRetries, retries);
     set_owner_state(OTHER, OwnerState::Asleep);
     lock.write_as(OTHER);
-    let chain = Locked::<OneThread>::of(lock);
+    let chain = lock_chain::<OneThread, _>(lock);
     meanwhile(move || {
         // SAFETY: it writes.
         acting(OTHER, || unsafe { lock.downgrade(&()) });

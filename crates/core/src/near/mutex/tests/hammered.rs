@@ -5,7 +5,7 @@ use crate::near::mutex::pace::DOUBTS;
 
 fn hammered() -> &'static Mutex {
     let mutex = held();
-    Mutex::chain(mutex).pace().note_retaken();
+    Mutex::pace(mutex).note_retaken();
     mutex
 }
 
@@ -74,7 +74,7 @@ fn the_first_in_line_looks_longer_at_a_hammered_mutex_that_is_not_released() {
 #[test]
 fn the_first_in_line_looks_closely_before_a_mutex_counts_as_hammered() {
     let mutex = held();
-    let pace = Mutex::chain(mutex).pace();
+    let pace = Mutex::pace(mutex);
     (0..3).for_each(|_| pace.looked());
     assert!(pace.has_one_looker() && pace.holders() == Holders::Several);
     is_taken_again(mutex, 23, || release(mutex));
@@ -91,7 +91,7 @@ fn the_first_in_line_looks_closely_before_a_mutex_counts_as_hammered() {
 fn a_newcomer_takes_a_hammered_mutex_that_stays_free() {
     let (mutex, before) = (hammered(), events_of(MutexOptLock));
     for taken in 1..=DOUBTS {
-        assert_eq!(Mutex::chain(mutex).pace().holders(), Holders::One);
+        assert_eq!(Mutex::pace(mutex).holders(), Holders::One);
         SPINS_MAX.set(100);
         after(1, || release(mutex));
         // SAFETY: another has released it by then.
@@ -99,7 +99,7 @@ fn a_newcomer_takes_a_hammered_mutex_that_stays_free() {
         assert!(others_are_done() && is_quiet(mutex));
         assert_eq!(events_of(MutexOptLock) - before, u64::from(taken));
     }
-    assert_eq!(Mutex::chain(mutex).pace().holders(), Holders::Several);
+    assert_eq!(Mutex::pace(mutex).holders(), Holders::Several);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_du
     let mutex = held();
     let waiters = two_sleepers();
     let [first, second] = &waiters;
-    Mutex::chain(mutex).pace().note_retaken();
+    Mutex::pace(mutex).note_retaken();
     fall_asleep(mutex, &waiters);
     release(mutex);
     assert!(!mutex.is_locked() && first.is_signalled());

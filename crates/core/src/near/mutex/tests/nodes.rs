@@ -132,7 +132,7 @@ fn who_leaves_with_the_mutex_prefers_its_node() {
 fn turns_of_a_hammered_mutex_are_in_the_order_of_coming() {
     let mutex = held();
     let waiters = in_line(mutex, &[0, 1, 0, 1]);
-    Mutex::chain(mutex).pace().note_retaken();
+    Mutex::pace(mutex).note_retaken();
     assert_eq!(served(mutex, &waiters, 1000), [0, 1, 2, 3]);
 }
 

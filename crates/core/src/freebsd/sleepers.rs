@@ -1,0 +1,21 @@
+//! Waiters of other threads, for unit tests.
+
+use std::boxed::Box;
+
+use super::lock_chain;
+use crate::parking::chain::Queue;
+use crate::parking::{Limit, Signal, Waiter};
+use crate::testing::OneThread;
+
+/// Puts a waiter of another thread into a queue of the lock.
+pub fn sleeper_at<L>(lock: &L, queue: Queue) -> &'static Waiter<OneThread> {
+    let waiter = Box::leak(Box::default());
+    // SAFETY: it stays for ever.
+    unsafe { lock_chain::<OneThread, _>(lock).push(queue, waiter) };
+    waiter
+}
+
+/// Whether a release has taken it out, and woken it.
+pub fn is_awake(waiter: &Waiter<OneThread>) -> bool {
+    waiter.rest_within(&Limit::until(0)) == Ok(Signal::Granted)
+}

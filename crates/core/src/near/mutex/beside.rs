@@ -1,0 +1,39 @@
+//! What a chain has beside its queues, on a line of its own.
+//!
+//! ```text
+//! hints | filter     a line of 64 bytes
+//! ```
+//! A mutex' word does not tell a release that threads wait. So each release reads the filter, and
+//! where threads wait it reads and writes the hints, all without the chain's lock.
+
+use crate::near::mutex::filter::Filter;
+use crate::near::mutex::pace::Pace;
+use crate::platform::Platform;
+
+/// See the [module](self). All zero: no thread waits, and nothing is known.
+#[repr(C, align(64))]
+pub struct Beside<P: Platform> {
+    pub(super) pace: Pace<P>,
+    /// Written under the chain's lock, and read without.
+    pub(super) filter: Filter<P>,
+}
+
+impl<P: Platform> Default for Beside<P> {
+    fn default() -> Self {
+        Self { pace: Pace::default(), filter: Filter::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::mem::offset_of;
+
+    use super::*;
+    use crate::native::Native;
+    use crate::near::Near;
+    use crate::parking::chain::Chain;
+
+    /// Its alignment puts it on a line of its own.
+    const _: () = assert!(size_of::<Chain<Native, Near>>() == 128 && size_of::<Beside<Native>>() == 64);
+    const _: () = assert!(offset_of!(Beside<Native>, filter) == size_of::<Pace<Native>>());
+}
