@@ -51,7 +51,7 @@ pub enum Stop {
     GiveWay,
 }
 
-/// One spell of spinning: what a platform needs to know of it to say when it has lasted long enough.
+/// One wait by spinning: what a platform needs to know of it to say when it has lasted long enough.
 #[derive(Debug, Default)]
 pub struct Spin {
     /// Looks so far.

@@ -70,9 +70,9 @@ settings! {
     FreebsdSpinLimit "freebsd.spin-limit" "pauses" default 60_000_000, 1 to 1_000_000_000_000,
         "After how long a wait for a spin mutex is reported as too long. Source: kern_mutex.c. Small, a holder that has lost its processor is reported; at its greatest, nobody is."
     FreebsdDelayLoops "freebsd.delay-loops" "pauses" default 0, 0 to 32_767,
-        "How many pauses a waiter of an rw or sx spends on a spell of spinning for readers. 0: 10,000, or the greatest delay if that is more. Source: debug.lock.delay_loops. 1: it hardly spins for them; great: it spins on while readers sleep."
-    FreebsdDelayRetries "freebsd.delay-retries" "spells" default 10, 0 to 32_767,
-        "How often such a waiter begins a spell of spinning for readers before it sleeps. Source: debug.lock.delay_retries. 0: it sleeps at once."
+        "How many pauses a waiter of an rw or sx spends on a round of spinning for readers. 0: 10,000, or the greatest delay if that is more. Source: debug.lock.delay_loops. 1: it hardly spins for them; great: it spins on while readers sleep."
+    FreebsdDelayRetries "freebsd.delay-retries" "rounds" default 10, 0 to 32_767,
+        "How often such a waiter begins a round of spinning for readers before it sleeps. Source: debug.lock.delay_retries. 0: it sleeps at once."
     NumaMode "numa.mode" "off|on|auto" default 2, 0 to 2,
         "Whether locks see on which NUMA node a thread runs. off: all threads count as on one, so that NUMA-aware locks are first come, first served; auto: on if there are two or more."
     NumaLocality "numa.locality" "node|llc|synthetic" default 0, 0 to 2,

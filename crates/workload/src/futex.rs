@@ -21,7 +21,7 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use nearlock_core::classic::glibc_mutex::Futex;
-use nearlock_core::parking::{Chosen, Signal, WaitList, Waiter};
+use nearlock_core::parking::{Signal, WaitList, Waiter, WakeList};
 use nearlock_core::platform::{Atomic, AtomicInt, Park, Platform, Work};
 use nearlock_core::raw::RawLock;
 
@@ -69,7 +69,7 @@ impl<P: Park, L: RawLock> Bucket<P, L> {
                 sleeps
             });
             if sleeps {
-                while waiter.rest() != Signal::Granted {}
+                while waiter.park() != Signal::Granted {}
             } else {
                 self.waiters.fetch_sub(1, Relaxed);
             }
@@ -82,7 +82,7 @@ impl<P: Park, L: RawLock> Bucket<P, L> {
         if self.waiters.load(Relaxed) == 0 {
             return;
         }
-        let mut chosen = Chosen::NOBODY;
+        let mut wake_list = WakeList::EMPTY;
         self.locked(node, || {
             let (mut at, mut left) = (self.queue.first(), n);
             while !at.is_null() && left > 0 {
@@ -92,7 +92,7 @@ impl<P: Park, L: RawLock> Bucket<P, L> {
                     // SAFETY: as above.
                     unsafe {
                         self.queue.remove(at);
-                        chosen.push(at);
+                        wake_list.push(at);
                     }
                     left -= 1;
                 }
@@ -100,7 +100,7 @@ impl<P: Park, L: RawLock> Bucket<P, L> {
             }
             self.waiters.fetch_sub(n - left, Relaxed);
         });
-        chosen.grant();
+        wake_list.grant();
     }
 }
 

@@ -269,7 +269,7 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
                 return Left::Awake;
             }
             P::count(LockEvent::MutexSleep);
-            while waiter.rest() != Signal::Granted {}
+            while waiter.park() != Signal::Granted {}
             if waiter.note.load(Relaxed) == HANDED_OVER { Left::HandedOver } else { Left::Awake }
         })
     }

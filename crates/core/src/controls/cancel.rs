@@ -118,7 +118,7 @@ unsafe impl<P: ParkTimeout> RawTimedLock for LostCancel<P> {
             limit.watch(waiter, || {
                 while !self.try_or_queue(waiter) {
                     // The limit is looked at before the lock, even by a waiter that was woken because that is free.
-                    let rested = waiter.rest_within(limit);
+                    let rested = waiter.park_within(limit);
                     if let Some(gave_up) = rested.err().or_else(|| limit.is_reached()) {
                         self.leave(waiter);
                         return Err(gave_up);
@@ -196,6 +196,6 @@ mod tests {
         unsafe { lock.unlock(&()) };
         lock.leave(first);
         assert!(!lock.is_locked() && lock.waiters.first() == core::ptr::from_ref(second).cast_mut());
-        assert_eq!(second.rest_within(&Limit::until(0)), Err(GaveUp::TimedOut), "nobody wakes it");
+        assert_eq!(second.park_within(&Limit::until(0)), Err(GaveUp::TimedOut), "nobody wakes it");
     }
 }

@@ -37,7 +37,7 @@ pub const fn auto_max(processors: u32) -> u32 {
     if max < DELAY_MAX { max } else { DELAY_MAX }
 }
 
-/// How many pauses a spell of spinning for readers takes at most.
+/// How many pauses a round of spinning for readers takes at most.
 pub fn loops<P: Settings + Schedule>() -> u32 {
     /// Where `freebsd.delay-loops` leaves it open, unless a delay may be longer.
     const LEAST: u32 = 10_000;
@@ -47,7 +47,7 @@ pub fn loops<P: Settings + Schedule>() -> u32 {
     }
 }
 
-/// How many such spells there are between two sleeps.
+/// How many such rounds there are between two sleeps.
 pub fn retries<P: Settings>() -> u32 {
     P::setting(Setting::FreebsdDelayRetries) as u32
 }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn spells_of_spinning_for_readers_are_as_long_as_the_longest_delay() {
+    fn rounds_of_spinning_for_readers_are_as_long_as_the_longest_delay() {
         assert_eq!((retries::<OneThread>(), loops::<OneThread>()), (10, 10_000));
         set(Setting::FreebsdDelayMax, 20_000);
         assert_eq!(loops::<OneThread>(), 20_000);

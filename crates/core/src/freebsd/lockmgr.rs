@@ -88,7 +88,7 @@ use super::spinning::Spinning;
 use super::tuning::{SleepFailers, Tuning};
 use super::{Abandoned, Host, Locked};
 use crate::parking::chain::Queue;
-use crate::parking::{Chosen, Limit};
+use crate::parking::{Limit, WakeList};
 use crate::platform::{Atomic, Platform};
 use crate::schedule::{OwnerState, ThreadId};
 use crate::tuning::Standard;
@@ -420,12 +420,12 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 
     /// Wakes them.
     fn wake(wakes: &Wakes, chain: Locked<'_, P>) {
-        let mut chosen = Chosen::NOBODY;
-        chain.take_all(Queue::Exclusive, &mut chosen);
+        let mut wake_list = WakeList::EMPTY;
+        chain.take_all(Queue::Exclusive, &mut wake_list);
         if wakes.sharers {
-            chain.take_all(Queue::Shared, &mut chosen);
+            chain.take_all(Queue::Shared, &mut wake_list);
         }
-        chain.wake(chosen);
+        chain.wake(wake_list);
     }
 }
 

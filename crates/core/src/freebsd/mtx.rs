@@ -45,7 +45,7 @@ use super::spinning::Spinning;
 use super::tuning::{CasValue, ReleaseOrder, Tuning, WaiterCasFail};
 use super::{Host, lock_chain};
 use crate::events::LockEvent;
-use crate::parking::Chosen;
+use crate::parking::WakeList;
 use crate::parking::chain::Queue;
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::raw::{RawLock, RawTryLock};
@@ -89,7 +89,7 @@ pub enum InUse {
 
 /// What one acquisition knows of its spinning.
 #[derive(Default)]
-struct Pace {
+struct SpinState {
     spinning: Spinning,
     /// It has spun for long enough, and sleeps whatever the owner does.
     is_tired: bool,
@@ -193,11 +193,11 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
                 return self.recurse();
             }
             debug_assert!(owner_of(seen) != Some(me), "locks a mutex that it holds");
-            let mut pace = Pace::default();
+            let mut state = SpinState::default();
             while let Err(now) = self.attempt(me, seen) {
-                seen = self.bide(now, &mut pace);
+                seen = self.spin_or_wait(now, &mut state);
             }
-            P::count(if pace.has_slept { LockEvent::MutexAfterSleep } else { LockEvent::MutexOptLock });
+            P::count(if state.has_slept { LockEvent::MutexAfterSleep } else { LockEvent::MutexOptLock });
         });
     }
 
@@ -207,7 +207,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
     }
 
     /// Does what is to be done between two attempts; what the word is then.
-    fn bide(&self, seen: u32, pace: &mut Pace) -> u32 {
+    fn spin_or_wait(&self, seen: u32, state: &mut SpinState) -> u32 {
         let Some(owner) = owner_of(seen) else {
             if seen == DESTROYED {
                 // A mistake that no debug assertion has found, and a wait without end: others may have the processor.
@@ -218,16 +218,16 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
             return if T::cas_value() == CasValue::Found {
                 self.word.load(Relaxed)
             } else {
-                self.wait(seen, pace)
+                self.wait(seen, state)
             };
         };
-        if pace.is_tired || !Self::is_worth_spinning(owner) {
-            return self.wait(seen, pace);
+        if state.is_tired || !Self::is_worth_spinning(owner) {
+            return self.wait(seen, state);
         }
-        match pace.spinning.follow::<P, T, _>(&self.word, owner, owner_of) {
+        match state.spinning.follow::<P, T, _>(&self.word, owner, owner_of) {
             Ok(seen) => seen,
             Err(why) => {
-                pace.is_tired = why == Stop::GiveWay;
+                state.is_tired = why == Stop::GiveWay;
                 self.word.load(Relaxed)
             }
         }
@@ -235,8 +235,8 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
 
     /// Sleeps in the chain, unless the mutex is free or its owner runs by now; what the word is then. `before` is what was seen
     /// before.
-    fn wait(&self, before: u32, pace: &mut Pace) -> u32 {
-        let sleeps_anyway = pace.is_tired || T::cas_value() == CasValue::Kept && before == FREE;
+    fn wait(&self, before: u32, state: &mut SpinState) -> u32 {
+        let sleeps_anyway = state.is_tired || T::cas_value() == CasValue::Kept && before == FREE;
         let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
@@ -258,7 +258,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
             }
         }
         chain.sleep(Queue::Exclusive);
-        *pace = Pace { has_slept: true, ..Pace::default() };
+        *state = SpinState { has_slept: true, ..SpinState::default() };
         self.word.load(Relaxed)
     }
 
@@ -298,11 +298,11 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
                 chain.wake_all(Queue::Exclusive);
             }
             ReleaseOrder::CollectFirst => {
-                let mut chosen = Chosen::NOBODY;
-                chain.take_all(Queue::Exclusive, &mut chosen);
+                let mut wake_list = WakeList::EMPTY;
+                chain.take_all(Queue::Exclusive, &mut wake_list);
                 // Ordering: Release, as above.
                 self.word.store(FREE, Release);
-                chain.wake(chosen);
+                chain.wake(wake_list);
             }
         }
     }

@@ -144,15 +144,15 @@ pub trait Kind: Send + Sync + 'static {
 }
 
 /// What one acquisition knows of its spinning.
-struct Pace {
+struct SpinState {
     spinning: Spinning,
-    /// Spells of spinning for readers.
+    /// Rounds of spinning for readers.
     tries: u32,
     /// It has spun for long enough, and sleeps whatever the others do.
     is_tired: bool,
 }
 
-impl Pace {
+impl SpinState {
     /// It has not spun yet. Who must not spin is tired from the beginning.
     fn fresh<T: Tuning>() -> Self {
         Self { spinning: Spinning::default(), tries: 0, is_tired: !T::adaptive() }
@@ -255,28 +255,33 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     }
 
     /// Spins while it is written by threads that run, or by this one only if they are not followed. What the word is then.
-    fn spin_for_writer(&self, writer: ThreadId, pace: &mut Pace) -> u64 {
-        pace.spinning.follow::<P, T, _>(&self.word, writer, writer_of).unwrap_or_else(|why| {
-            pace.is_tired = why == Stop::GiveWay;
+    fn spin_for_writer(&self, writer: ThreadId, state: &mut SpinState) -> u64 {
+        state.spinning.follow::<P, T, _>(&self.word, writer, writer_of).unwrap_or_else(|why| {
+            state.is_tired = why == Stop::GiveWay;
             self.word.load(Relaxed)
         })
     }
 
-    /// A spell of spinning for readers, until `is_over`. What the word is then; `None` if it has not come to that.
-    fn spin_for_readers(&self, mut seen: u64, pace: &mut Pace, is_over: impl Fn(u64) -> bool) -> Option<u64> {
-        pace.tries = pace.tries.saturating_add(1);
+    /// A round of spinning for readers, until `is_over`. What the word is then; `None` if it has not come to that.
+    fn spin_for_readers(
+        &self,
+        mut seen: u64,
+        state: &mut SpinState,
+        is_over: impl Fn(u64) -> bool,
+    ) -> Option<u64> {
+        state.tries = state.tries.saturating_add(1);
         let loops = lock_delay::loops::<P>();
         let mut paused = 0;
         while paused < loops {
-            if pace.spinning.is_over::<P>() {
-                pace.is_tired = true;
+            if state.spinning.is_over::<P>() {
+                state.is_tired = true;
                 return None;
             }
             let pauses = match T::reader_wait() {
                 ReaderWait::OnePause => 1,
                 ReaderWait::PausePerReader => readers_of(seen).clamp(1, loops.into()) as u32,
             };
-            pace.spinning.pause::<P>(pauses);
+            state.spinning.pause::<P>(pauses);
             paused = paused.saturating_add(pauses);
             seen = self.word.load(Relaxed);
             if is_over(seen) {

@@ -17,5 +17,5 @@ pub fn sleeper_at<L>(lock: &L, queue: Queue) -> &'static Waiter<OneThread> {
 
 /// Whether a release has taken it out, and woken it.
 pub fn is_awake(waiter: &Waiter<OneThread>) -> bool {
-    waiter.rest_within(&Limit::until(0)) == Ok(Signal::Granted)
+    waiter.park_within(&Limit::until(0)) == Ok(Signal::Granted)
 }

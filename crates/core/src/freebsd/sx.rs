@@ -11,7 +11,7 @@
 //! - in FreeBSD 10.1, and as far as is remembered until 2018, readers did not heed writers that wait, and a release woke readers
 //!   first ([`Precedence::Readers`]).
 //!
-//! The kernel's reader never counts its spells of spinning for readers, and so has no limit of them; ours counts.
+//! The kernel's reader never counts its rounds of spinning for readers, and so has no limit of them; ours counts.
 //! Source: FreeBSD's `kern_sx.c` (Evans; Rao; Guzik), from a description in own words.
 
 use super::Host;

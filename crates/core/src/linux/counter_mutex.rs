@@ -317,7 +317,7 @@ where
         loop {
             P::count(LockEvent::MutexSleep);
             // Whatever ended it: only a failed attempt under `wait_lock` is a reason to give up.
-            let _ = waiter.rest_within(limit);
+            let _ = waiter.park_within(limit);
             if let Some(outcome) = locked(&self.wait_lock, || self.look(waiter, limit)) {
                 outcome.inspect(|()| P::count(LockEvent::MutexAfterSleep))?;
                 return Ok(());

@@ -293,7 +293,7 @@ where
             P::count(LockEvent::MutexSleep);
             // Also whoever has been woken looks at its limit, lest wake-ups that come in a row keep it. One whose limit is
             // reached asks for nothing.
-            let gave_up = waiter.rest_within(limit).err().or_else(|| limit.is_reached());
+            let gave_up = waiter.park_within(limit).err().or_else(|| limit.is_reached());
             let (is_mine, is_first) = locked(&self.wait_lock, || {
                 let is_first = self.waiters.first().cast_const() == ptr::from_ref(waiter);
                 let wish = match is_first && T::hand_over() && gave_up.is_none() {

@@ -50,7 +50,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::classic::ticket::TicketLock;
 use crate::events::LockEvent;
 use crate::linux::mcs_spinlock::SpinnerQueue;
-use crate::parking::{Chosen, Signal, WaitList, WaitLock, Waiter, locked};
+use crate::parking::{Signal, WaitList, WaitLock, Waiter, WakeList, locked};
 use crate::platform::{Atomic, AtomicInt, Park, Platform, Priority};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::Schedule;
@@ -160,7 +160,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
                     }
                 });
                 P::count(LockEvent::RwsemSleepReader);
-                while me.rest() != Signal::Granted {}
+                while me.park() != Signal::Granted {}
                 P::count(LockEvent::RwsemRlock);
             });
         });
@@ -203,7 +203,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             if !spins || !self.spin(|| self.is_inactive()) {
                 P::count(LockEvent::RwsemSleepWriter);
                 // By invariant 2 whoever is active now will wake us, or the first of us.
-                while me.rest() != Signal::Woken || !self.is_inactive() {}
+                while me.park() != Signal::Woken || !self.is_inactive() {}
             }
             taken = locked(&self.wait_lock, || self.try_queued(me));
         }
@@ -305,7 +305,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         if whom != Whom::FellowReaders && !self.admit() {
             return;
         }
-        let (mut readers, mut chosen) = (0, Chosen::NOBODY);
+        let (mut readers, mut wake_list) = (0, WakeList::EMPTY);
         loop {
             let reader = self.list.first();
             // SAFETY: as above; taken out of the list, they stay until they are granted.
@@ -314,7 +314,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
                     break;
                 }
                 self.list.remove(reader);
-                chosen.push(reader);
+                wake_list.push(reader);
             }
             P::count(LockEvent::RwsemWakeReader);
             readers += ACTIVE;
@@ -324,7 +324,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         // Relaxed: that somebody who writes has gone is known from `admit`, or from having written ourselves.
         self.count.fetch_add((readers - counted).wrapping_sub(sleepers), Relaxed);
         // By invariant 3 not before.
-        chosen.grant();
+        wake_list.grant();
     }
 
     /// Counts the first reader in, unless a writer is active, whose release will wake it.

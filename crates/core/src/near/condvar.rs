@@ -1,52 +1,66 @@
-//! Condition variable of the [mutex](super::mutex): a broadcast takes waiters out of its queue and puts them into the mutex's line.
+//! Condition variable of the [mutex](super::mutex): a broadcast moves waiters from its queue to the
+//! mutex's line.
 //!
 //! ```text
-//! word    null  nobody waits
-//!         m     the mutex that those who wait have released, and will have again           the whole condition variable
-//! queue   who waits, in the order of their coming      in the chain of its address; records on the stacks of the waiters
+//! word    null  no thread waits
+//!         m     the mutex that the waiters have released, and will lock again
+//!         the whole condition variable
+//! queue   the waiters, in the order of their coming      in the chain of its address; records on
+//!         the stacks of the waiters
 //!
-//!  null -> m   `wait`: the first to wait
-//!  m -> m      `wait`: the others, who must have the same mutex
-//!  m -> null   a notification that takes the last out, or a last one that gives up
+//!  null -> m   `wait`: the first waiter
+//!  m -> m      `wait`: the others, which must have the same mutex
+//!  m -> null   a notification that takes the last one out, or a last one that gives up
 //!
-//! a waiter    waits --- notified with all others ---> in the mutex's line ---> has the mutex ---> returns
+//! a waiter    waits --- notified with all others ---> in the mutex's line ---> has the mutex
 //!               |                                                              ^
 //!               +------ notified alone, or gave up ---> locks the mutex -------+
 //! ```
-//! Word and queue change together, under the lock of the condition variable's [chain](crate::parking::chain).
+//! Word and queue change together, under the lock of the condition variable's
+//! [chain](crate::parking::chain).
 //!
 //! 1. The word is null if and only if the queue is empty. Only in a child made by `fork` it may
 //!    name the mutex of the parent's waiters, which the child does not have; the first wait or
-//!    notification there puts that right.
-//! 2. A waiter is in the queue, and its mark says so, until a notification takes it out or it takes itself out. Whichever is first
-//!    decides: who was taken out does not give up any more, and who has given up is not taken out.
-//! 3. Who was taken out stays where it is until it is granted its notification, and locks the mutex then; or until it has the mutex,
-//!    into whose line it is put.
+//!    notification there corrects that.
+//! 2. A waiter is in the queue, and its mark says so, until a notification takes it out or it takes
+//!    itself out. The first of the two decides: a waiter that was taken out does not give up any
+//!    more, and one that has given up is not taken out.
+//! 3. A waiter that was taken out stays where it is until it is granted its notification, and locks
+//!    the mutex then; or until it has the mutex, into whose line it is put.
 //!
-//! **No notification is lost.** A waiter queues while it holds the mutex. So whoever locks the mutex later, changes what is waited for, and
-//! notifies, finds it in the queue: by 2 it gets the notification or has given up, and then the next one gets it. Nobody who comes
-//! later is in the queue by then. And nothing of a notification is kept for anybody: there is no count that a newcomer could use up.
+//! **No notification is lost.** A waiter queues while it holds the mutex. So a thread that locks
+//! the mutex later, changes what is waited for, and notifies, finds it in the queue. By 2 that
+//! waiter gets the notification, or has given up, and then the next one gets it. A thread that
+//! comes later is not in the queue by then. And nothing of a notification is kept: there is no
+//! count that a newcomer could use up.
 //!
-//! **No wake-up is lost in the line.** If a waiter becomes first in the mutex's line by being put there, then it is woken, and
-//! looks for itself: nobody may hold the mutex, and so nobody may come to release it. If it stands behind others, then these
-//! leave the line some day, and see to the next one, as they do for any (invariant 2 of the mutex). So a broadcast wakes one
-//! thread at most, however many it takes out, and none if there is a line; the others wake one by one as they are given their turns.
-//! A single one that is notified wakes at once, and comes to the mutex as anybody else: in line, it would begin to wake up when it has its
-//! turn, and where the mutex is free for most of the time, those who wait for each other would wake one after the other.
+//! **No wake-up is lost in the line.** If a waiter becomes first in the mutex's line by being put
+//! there, then it is woken, and looks for itself: the mutex may be free, so that no release comes.
+//! If it stands behind others, then these leave the line some day, and see to the next one, as they
+//! do for any (invariant 2 of the mutex). So a broadcast wakes one thread at most, however many it
+//! takes out, and none if there is a line; the others wake one by one as they have their turns. A
+//! single waiter that is notified wakes at once, and comes to the mutex as any other thread. In
+//! line, it would begin to wake up when it has its turn, and where the mutex is free for most of
+//! the time, threads that wait for each other would wake one after the other.
 //!
-//! **Chains are locked one at a time**: who has been taken out of the one belongs to the notification until it is in the other. Waiters
-//! may wake meanwhile, by a limit or for no reason. They see by their mark what they are, and sleep on.
+//! **Chains are locked one at a time**: a waiter that has been taken out of the one belongs to the
+//! notification until it is in the other. It may wake meanwhile, by a limit or for no reason. It
+//! sees by its mark what it is, and parks again.
 //!
-//! **Nothing of the condition variable is read or written by a notification once it has let the last waiter go**: of what is done after
-//! the chain has been unlocked, the waiters are on their own stacks, and of the mutex the address is used. Notified waiters
-//! do not come back to it either. So whoever is the last to return from a wait may free it, although the call of
-//! `notify_all` that has let it go has not returned.
+//! **A notification does not access the condition variable after it has taken the last waiter
+//! out.** Of what it does after the chain has been unlocked, the waiters are on their own stacks,
+//! and of the mutex it uses the address. Notified waiters do not come back to the condition
+//! variable either. So the last thread that returns from a wait may free it, although the call of
+//! `notify_all` that has notified it has not returned.
 //!
-//! What a notifier did before it notifies happens before the return of those it has notified, also without the mutex.
+//! What a notifier did before it notifies happens before the return of those it has notified, also
+//! without the mutex.
 //!
-//! Fairness: first come, first served, among those that wait. Who has been notified comes to the mutex as if it had come then.
-//! Source: own. The idea that waiters go over to the mutex: *wait morphing* (Butenhof, "Programming with POSIX threads", 1997), and for broadcasts
-//! alone Linux' `FUTEX_CMP_REQUEUE` (Jelinek, 2004); that the word names the mutex: parking_lot.
+//! Fairness: first come, first served, among waiters. One that has been notified comes to the mutex
+//! as if it had come then.
+//! Source: own. The idea that waiters go over to the mutex: *wait morphing* (Butenhof, "Programming
+//! with POSIX threads", 1997), and for broadcasts alone Linux' `FUTEX_CMP_REQUEUE` (Jelinek, 2004);
+//! that the word names the mutex: parking_lot.
 
 pub mod monitor;
 
@@ -57,7 +71,7 @@ use super::mutex::NearMutex;
 use super::{Host, Near};
 use crate::events::LockEvent;
 use crate::parking::chain::{self, Queue, TAKEN_OUT};
-use crate::parking::{Chosen, GaveUp, Limit, Signal, Waiter};
+use crate::parking::{GaveUp, Limit, Signal, Waiter, WakeList};
 use crate::platform::{Atomic, Platform};
 use crate::raw::RawLock;
 
@@ -72,14 +86,14 @@ pub enum Unnotified {
     OtherMutex,
 }
 
-/// See the [module](self). As large as a pointer; all zero: nobody waits.
+/// See the [module](self). As large as a pointer; all zero: no thread waits.
 #[repr(transparent)]
 pub struct NearCondvar<P: Platform> {
     mutex: P::Ptr<NearMutex<P>>,
 }
 
 impl<P: Platform> NearCondvar<P> {
-    /// Nobody waits, in `const`.
+    /// No thread waits, in `const`.
     pub const fn new() -> Self {
         Self { mutex: Atomic::ZERO }
     }
@@ -92,21 +106,21 @@ impl<P: Platform> Default for NearCondvar<P> {
 }
 
 impl<P: Host> NearCondvar<P> {
-    /// Notifies whoever has waited longest, if anybody waits; whether somebody did. It needs not hold the mutex: but what is waited for
-    /// must have changed under it.
+    /// Notifies the thread that has waited longest, and says whether there was one. The caller need
+    /// not hold the mutex, but what is waited for must have changed under it.
     #[inline]
     pub fn notify_one(&self) -> bool {
         self.has_waiters() && self.wake_one()
     }
 
-    /// Notifies all that wait; how many they were.
+    /// Notifies all threads that wait, and says how many they were.
     #[inline]
     pub fn notify_all(&self) -> usize {
         if self.has_waiters() { self.move_all() } else { 0 }
     }
 
-    /// Relaxed: whoever waits has written the word while it held the mutex, which the notifier has locked since, or somebody before
-    /// it.
+    /// Relaxed: a waiter has written the word while it held the mutex, which the notifier has
+    /// locked since, or a thread before it.
     #[inline(always)]
     fn has_waiters(&self) -> bool {
         !self.mutex.load(Relaxed).is_null()
@@ -118,8 +132,8 @@ impl<P: Host> NearCondvar<P> {
         unsafe { Locked::of(self) }
     }
 
-    /// Takes up to so many out of the queue. How many they were, and their mutex.
-    fn take_out(&self, most: usize, waiters: &mut Chosen<P>) -> (usize, *const NearMutex<P>) {
+    /// Takes up to so many out of the queue. Says how many they were, and their mutex.
+    fn take_out(&self, most: usize, waiters: &mut WakeList<P>) -> (usize, *const NearMutex<P>) {
         let queue = self.lock_queue();
         let mutex = self.mutex.load(Relaxed);
         let count = queue.take(Queue::Shared, most, waiters);
@@ -131,7 +145,7 @@ impl<P: Host> NearCondvar<P> {
     #[inline(never)]
     fn wake_one(&self) -> bool {
         P::in_slow_path(|| {
-            let mut waiters = Chosen::NOBODY;
+            let mut waiters = WakeList::EMPTY;
             let (count, _) = self.take_out(1, &mut waiters);
             if count != 0 {
                 P::count(LockEvent::CondvarWake);
@@ -145,7 +159,7 @@ impl<P: Host> NearCondvar<P> {
     #[inline(never)]
     fn move_all(&self) -> usize {
         P::in_slow_path(|| {
-            let mut waiters = Chosen::NOBODY;
+            let mut waiters = WakeList::EMPTY;
             let (count, mutex) = self.take_out(usize::MAX, &mut waiters);
             // SAFETY: they see that they were taken out, and go where they are put.
             unsafe { NearMutex::put_in_line(mutex, waiters) };
@@ -153,19 +167,19 @@ impl<P: Host> NearCondvar<P> {
         })
     }
 
-    /// m -> null, if nobody is left.
+    /// m -> null, if no waiter is left.
     fn update(&self, queue: &Locked<'_, P>) {
         if queue.first(Queue::Shared).is_none() {
             self.mutex.store(ptr::null_mut(), Relaxed);
         }
     }
 
-    /// Releases the mutex, waits for a notification within the limit, and locks the mutex again, however long that takes. Never ends for
-    /// no reason.
+    /// Releases the mutex, waits for a notification within the limit, and locks the mutex again,
+    /// however long that takes. Never ends for no reason.
     ///
     /// # Errors
     ///
-    /// Why there was no notification. Whoever gives up has used up none.
+    /// Why there was no notification. A thread that gives up has used up none.
     ///
     /// # Safety
     ///
@@ -183,13 +197,13 @@ impl<P: Host> NearCondvar<P> {
                 unsafe { self.join(waiter, mutex) }?;
                 // SAFETY: the caller's.
                 unsafe { mutex.unlock(&()) };
-                P::in_slow_path(|| self.rest(waiter, mutex, limit))
+                P::in_slow_path(|| self.relock(waiter, mutex, limit))
             })
         })
     }
 
-    /// Safety: the caller holds the mutex; the waiter is fresh, and stays until it has left the queue, and has been told what became
-    /// of it.
+    /// Safety: the caller holds the mutex; the waiter is fresh, and stays until it has left the
+    /// queue, and has been told what became of it.
     unsafe fn join(&self, waiter: &Waiter<P>, mutex: &NearMutex<P>) -> Result<(), Unnotified> {
         let mutex = ptr::from_ref(mutex).cast_mut();
         NearMutex::note_node(waiter);
@@ -206,14 +220,19 @@ impl<P: Host> NearCondvar<P> {
     }
 
     /// From having released the mutex to having it again.
-    fn rest(&self, waiter: &Waiter<P>, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
+    fn relock(
+        &self,
+        waiter: &Waiter<P>,
+        mutex: &NearMutex<P>,
+        limit: &Limit<'_, P>,
+    ) -> Result<(), Unnotified> {
         let mut signal = Signal::Woken;
         while !self.has_taken_out(waiter) {
-            match waiter.rest_within(limit) {
+            match waiter.park_within(limit) {
                 Ok(seen) => signal = seen,
                 Err(why) if self.gives_up(waiter) => {
                     P::count(LockEvent::CondvarGiveUp);
-                    // SAFETY: the node is (); whoever called `wait` unlocks.
+                    // SAFETY: the node is (); the caller of `wait` unlocks.
                     unsafe { mutex.lock(&()) };
                     return Err(Unnotified::GaveUp(why));
                 }
@@ -231,7 +250,8 @@ impl<P: Host> NearCondvar<P> {
         Ok(())
     }
 
-    /// Whether a notification has taken it out, as far as it is known. Relaxed: who has been signalled for that knows it.
+    /// Whether a notification has taken it out, as far as it is known. Relaxed: a waiter that has
+    /// been signalled for that knows it.
     fn has_taken_out(&self, waiter: &Waiter<P>) -> bool {
         waiter.mark.load(Relaxed) != ptr::from_ref(self).addr() as u64
     }

@@ -1,113 +1,125 @@
 //! Mutex that is released by a plain store: the lock for programs.
 //!
 //! ```text
-//! word      0 free | 1 held                                             the whole lock
-//! count     of this mutex' waiters, and of those that want a release     in the chain's filter
-//! line      the lock's waiters in the chain, in the order of their coming; records on their stacks
+//! word      0 free | 1 held                                        the whole lock
+//! count     of this mutex' waiters, and of their wake requests     in the chain's filter
+//! line      the mutex' waiters in the chain, in the order of their coming; records on their stacks
 //!
-//!  0 -> 1   `take`: whoever swaps 0 out holds the mutex
+//!  0 -> 1   `take`: the thread that swaps 0 out holds the mutex
 //!  1 -> 0   `free`: its holder
 //!  1 -> 1   a hand-over: the mutex changes hands, and the word does not change
 //! ```
-//! A [chain](crate::parking::chain) is a place in the platform's table, found by the lock's address.
+//! A [chain](crate::parking::chain) is a place in the platform's table, found by the lock's
+//! address. A *wake request* tells the next release that it has to go to the chain.
 //!
-//! **A waiter.** A newcomer looks for some pauses, lets others have its processor a few times, and
-//! then stands in line. *The first in line* looks at the word, ever less often, for `PATIENCE_NS`.
-//! If the mutex has been released meanwhile, by the same thread again and again, then it looks
-//! closely for `GAP_PATIENCE_NS`, whether that thread leaves a gap; if not then the mutex is
-//! *hammered*: looking is in vain, and the first dozes until `TURN_NS` after it became first.
-//! Whoever becomes first of a hammered one looks closely at once. After that, or else at once, it
-//! requests the next release, looks for `PATIENCE_NS` again, and sleeps. *All others* sleep at
-//! once. Whoever is first and gets the mutex leaves the line, and makes the next one first.
-//! Newcomers to a hammered mutex look too, but make way for nobody. Nobody in line yields: who
-//! yields counts as awake, and would be handed the mutex though another program has its processor.
-//! Who finds free what one thread may take again at once looks whether it stays free, and takes it
-//! then. When the first has the mutex, or is let go, the next one of the NUMA node where it came to
-//! the line is preferred to those before it, for `NODE_TURN_NS`: so those that are awake, between
-//! whom the mutex goes to and fro, come to be on one node. Not while it is hammered.
+//! **A waiter.** A newcomer looks at the word for some pauses, yields its processor a few times,
+//! and then joins the line. *The first in line* looks at the word, ever less often, for
+//! `PATIENCE_NS`. If the mutex was released meanwhile, by the same thread again and again, the
+//! first looks closely for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap. If it
+//! does not, the mutex is *monopolised*: looking does not help, and the first parks until `TURN_NS`
+//! after it became first. A thread that becomes first of a monopolised mutex looks closely at once.
+//! After that, or else at once, the first makes a wake request, looks for `PATIENCE_NS` again, and
+//! parks. *All others* park at once. The first leaves the line when it gets the mutex, and makes
+//! the next waiter first.
 //!
-//! **A release.** It reads the mutex' count in the chain's filter. If the count is 0, it stores 0
-//! to the word, does the light side of the asymmetric fence, and reads the count again: no
-//! read-modify-write. If there are waiters it does the same, and every 8 us or so (`pace`) it looks
-//! at the chain. If there are requests it does so at once. If the lock's first in line has
-//! requested one and is awake, or is due, then it is given the mutex. If it sleeps, it is woken;
-//! and let go from the line, so that the next release wakes the next one, and they compete with
-//! newcomers: unless the mutex is hammered, so that it would be in vain, or it has been let go
-//! before. It is *due* when it has been first for `DUE_NS`, or `HAMMERED_DUE_NS`, and may have no
-//! processor.
+//! Newcomers to a monopolised mutex look too, but do not yield. Waiters in line never yield: a
+//! thread that yields counts as awake, and would be handed the mutex although another program has
+//! its processor. A thread that finds the mutex free, while one thread may take it again at once,
+//! looks whether it stays free before it takes it. When the first gets the mutex, or is dequeued,
+//! the next waiter of the NUMA node from which it came to the line is preferred to those before it,
+//! for `NODE_TURN_NS`. So the few threads that are awake and exchange the mutex come to be on one
+//! node. Nodes do not matter while the mutex is monopolised.
+//!
+//! **A release.** It reads the mutex' count in the chain's filter. If the count is 0, the release
+//! stores 0 to the word, does the light side of the asymmetric fence, and reads the count again:
+//! there is no read-modify-write. If there are waiters it does the same, and every 8 us or so
+//! (`hints`) it looks at the chain. If there are wake requests it looks at the chain at once. There
+//! it hands the mutex to the first in line, if that has made a request and is awake, or is due. It
+//! wakes a first that is parked, and dequeues it, so that the next release wakes the next waiter;
+//! those that were woken compete with newcomers. It does not dequeue the first if the mutex is
+//! monopolised, where competing does not help, or if it has done so before. The first is *due* when
+//! it has been first for `DUE_NS`, or `MONOPOLISED_DUE_NS`, and may have no processor.
 //!
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
-//! 2. Of a line that is not empty, the first is awake, or dozes for a while, and will look at the
-//!    word before it sleeps; or holds the mutex, and will leave the line; or has requested the next
-//!    release. That is the first one's business alone: others need no fence, and their coming is
-//!    nothing that a release must know. So others may be put there asleep, as a condition variable
-//!    does.
-//! 3. A request is raised and lowered under the chain's lock, and noted on its waiter.
+//! 2. The first in line is in one of these states. It is awake, or is parked until some moment, and
+//!    will look at the word before it parks without a limit. Or it holds the mutex, and will leave
+//!    the line. Or it has made a wake request. Only the first needs any of this: the others need no
+//!    fence, and a release need not know of them. So they may be put into the line while they are
+//!    parked, as a condition variable does.
+//! 3. A wake request is raised and lowered under the chain's lock, and noted on its waiter.
 //!
-//! **Why no wake-up is lost.** Let the first in line sleep. It was awake when it became first, or
-//! not.
+//! **Why no wake-up is lost.** Let the first in line be parked. It was awake when it became first,
+//! or it was not.
 //!
-//! *It was awake.* It has requested a release, passed the heavy side of the fence, and then found
+//! *It was awake.* It has made a wake request, passed the heavy side of the fence, and then found
 //! the mutex held by a thread H. The release of H stores 0, passes the light side, and reads the
 //! count. By the contract of the fence, either the first has seen that 0, or the release sees the
-//! request. It has not seen the 0. So the release goes to the chain. Any request in the count sends
-//! it there, and this one stays until the waiter has been woken. Between two heavy fences the first
-//! sleeps without a fence, but by the clock, and looks before each sleep.
+//! request. The first has not seen the 0. So the release goes to the chain. Any request in the
+//! count sends it there, and this one stays until the waiter has been woken. A first that may not
+//! pass the heavy side yet, because it was passed a moment ago, parks until it may, and looks
+//! before each time that it parks.
 //!
-//! *It slept*, and a thread that held the mutex made it first. That thread raised the request
+//! *It was parked*, and a thread that held the mutex made it first. That thread raised the request
 //! itself. Its own release sees it, and so does the release of a thread that it hands the mutex to.
 //!
-//! *It slept*, and a release made it first, which let the one before it go. That release raised the
-//! request of the new first before it lowered the other's. So a release that had to see the other's
-//! sees this one. The one that was let go is awake. It takes the mutex, or finds it held by a
-//! thread whose release is one of those, because it has passed the fence. If it has not passed the
-//! fence, because it slept by the clock, then the new first is woken too. ("Had to see": a late
-//! release may let a waiter go without having held the mutex.)
+//! *It was parked*, and a release made it first, which dequeued the one before it. That release
+//! raised the request of the new first before it lowered the other's. So a release that had to see
+//! the other's sees this one. The dequeued waiter is awake. It takes the mutex, or finds it held by
+//! a thread whose release is one of those, because the waiter has passed the fence. If it has not
+//! passed the fence, because it was parked until some moment, then the new first is woken too.
+//! ("Had to see": a late release may dequeue a waiter without having held the mutex.)
 //!
 //! A release that finds requests when it begins stores 0 under the chain's lock. A waiter that
-//! requests one later takes that lock later, and sees the 0.
+//! makes a request later takes that lock later, and sees the 0.
 //!
-//! **Nothing of the mutex is read once it is free**: the requests are in a table that is never
+//! **Nothing of the mutex is read once it is free.** The requests are in a table that is never
 //! freed, and of the mutex a release needs the address alone. (A swap as the last access would do
 //! as well, at the price of a second atomic instruction: 9.5 ns a pair in place of 4.6, as
-//! docs/benchmark.md has it of the mutexes with two.) So whoever finds it free may free its memory,
-//! also where no borrow keeps the mutex alive. A late release may come to waiters of a new lock at
-//! the same address. It wakes a waiter for no reason then, which bears it, and may have to stand in
-//! line again. The price is that requests of one lock have releases of others with the same count
-//! look there, too.
+//! docs/benchmark.md has it of the mutexes with two.) So a thread that finds the mutex free may
+//! free its memory, also where no borrow keeps the mutex alive. A late release may come to waiters
+//! of a new lock at the same address. It wakes a waiter for no reason then, which that waiter
+//! tolerates: it may have to join the line again. The price is that requests of one lock make
+//! releases of others with the same count look there, too.
 //!
-//! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier for each time that the first in line is about to fall
-//! asleep, not for each sleeper, and as a rule fewer than 1000 a second for a chain, since it interrupts all threads of the process that run: and while the
-//! first looks, which is most of the time, releases stay plain stores.
-//! Where the platform has no membarrier its light fence is an ordinary one, and the release as dear as an atomic one.
+//! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier each time that the
+//! first in line is about to park, not for each waiter that parks, and as a rule fewer than 1000 a
+//! second for a chain, since it interrupts all threads of the process that run. While the first
+//! looks, which is most of the time, releases stay plain stores. Where the platform has no
+//! membarrier its light fence is an ordinary one, and a release costs as much as an atomic one.
 //!
-//! **What a hammered mutex costs.** Whoever has it takes it again and again, from its own cache, until its turn is over; one
-//! other thread is awake a part of that time, beside those that come, which look for a microsecond. At two threads that is faster than to
-//! exchange it at each release, and at many each has a turn, in the order of their coming. With `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms,
-//! because the operating system lets timers be 0.05 ms late, and an idle processor takes its time to wake up; then the first in line is due.
+//! **What a monopolised mutex costs.** The thread that has it takes it again and again, from its
+//! own cache, until its turn is over. One other thread is awake for a part of that time, beside
+//! newcomers, which look for a microsecond. With two threads that is faster than to exchange the
+//! mutex at each release, and with many each has a turn, in the order of their coming. With
+//! `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms, because the operating system lets timers be
+//! 0.05 ms late, and an idle processor takes its time to wake up; then the first in line is due.
 //!
-//! Fairness: newcomers take the mutex as long as the first in line has not asked; who has to look
-//! at a hammered one, if it stays free. Who is first and awake is given it at the first release
-//! that sees its request, `PATIENCE_NS` and up to twice `GAP_PATIENCE_NS` after it began to look
-//! (it begins anew when it is woken in line), or `TURN_NS` after it became first of a hammered one;
-//! at most one foreign section is in between, that of a release that has missed it. Who is first
-//! and has no processor, or sleeps, is given it by the first release that looks at the chain after
-//! `DUE_NS`, or `HAMMERED_DUE_NS`: some us later, or 4096 releases if sections have just grown
-//! long. The line is first come, first served, but waiters of the NUMA node of whoever was first
-//! are preferred to one that is next for `NODE_TURN_NS`, and after that those of up to 32 that were
-//! moved before it together and are still there: which may be so again for the one behind it, when
-//! the node changes. And who has been let go from the line and competed in vain stands at its end
-//! again, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line at once.
+//! Fairness: newcomers take the mutex as long as the first in line has made no request; those that
+//! come to a monopolised mutex take it only if it stays free. A first that is awake is given the
+//! mutex at the first release that sees its request, `PATIENCE_NS` and up to twice
+//! `GAP_PATIENCE_NS` after it began to look (it begins again when it is woken in line), or
+//! `TURN_NS` after it became first of a monopolised mutex. At most one section of another thread is
+//! in between, that of a release that has missed the request. A first that has no processor, or is
+//! parked, is given the mutex by the first release that looks at the chain after `DUE_NS`, or
+//! `MONOPOLISED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The line
+//! is first come, first served, with two exceptions. Waiters of the NUMA node of the last first are
+//! preferred to the one that is next for `NODE_TURN_NS`, and after that those of up to 32 that were
+//! moved before it together and are still there; this may happen again to the one behind it, when
+//! the node changes. And a waiter that was dequeued, and competed without success, joins the line
+//! again at its end, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line
+//! at once.
 //!
-//! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound on barging: WebKit's
-//! `WTF::Lock` and parking_lot (0.5 ms); that waiters beyond the first be kept off the lock: Dice, "Malthusian locks",
-//! EuroSys 2017. Turns: the lock cohorts of Dice, Marathe and Shavit, PPoPP 2012, with a thread in
-//! the place of a NUMA node. That waiters of one node be moved together, by whoever leaves: Kashyap et al., "Scalable and practical locking with shuffling", SOSP 2019.
+//! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound
+//! on barging: WebKit's `WTF::Lock` and parking_lot (0.5 ms); that waiters beyond the first be kept
+//! off the lock: Dice, "Malthusian locks", EuroSys 2017. Turns: the lock cohorts of Dice, Marathe
+//! and Shavit, PPoPP 2012, with a thread in the place of a NUMA node. That waiters of one node be
+//! moved together, by the thread that leaves: Kashyap et al., "Scalable and practical locking with
+//! shuffling", SOSP 2019.
 
 pub(super) mod beside;
 mod filter;
+mod hints;
 mod line;
-mod pace;
 mod waiting;
 
 use core::ptr;
@@ -115,28 +127,34 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use self::beside::Beside;
 use self::filter::Count;
+use self::hints::{Hints, Holders};
 use self::line::Line;
-use self::pace::{Holders, Pace};
 use super::{Host, Near};
 use crate::parking::chain::Chains;
-use crate::parking::{Chosen, GaveUp, Limit, RawTimedLock, Waiter};
+use crate::parking::{GaveUp, Limit, RawTimedLock, Waiter, WakeList};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// How long somebody is first in line for a hammered mutex until a release hands it over though the waiter sleeps or has no processor, in ns: longer
-/// than most take to wake up when their turn has come. The processor that it waits for is the holder's, who gives it up at the next lock. At 0 it is
-/// handed over from sleeper to sleeper; at a second a thread that finds no processor may wait so long.
-const HAMMERED_DUE_NS: u64 = 250_000;
-/// The same for a mutex that is not hammered, in ns. Until it runs, the mutex serves nobody, and all who want it fall asleep: so longer, and
-/// as long as a scheduler's slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the work.
+/// How long a waiter is first in line for a monopolised mutex until a release hands the mutex over
+/// although the waiter is parked or has no processor, in ns: longer than most take to wake up when
+/// their turn has come. The processor that it waits for is the holder's, who gives it up at the
+/// next lock. At 0 the mutex is handed from one parked waiter to the next; at a second a thread
+/// that finds no processor may wait so long.
+const MONOPOLISED_DUE_NS: u64 = 250_000;
+/// The same for a mutex that is not monopolised, in ns. The mutex serves no thread until the waiter
+/// runs, and all threads that want it park meanwhile: so longer, and as long as a scheduler's
+/// slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the
+/// work.
 const DUE_NS: u64 = 2_000_000;
-/// For how long waiters of the NUMA node from which the last first in line came are preferred to one that is next, in ns. At 0 the line is first come, first served;
-/// at a second a node may wait so long.
+/// For how long waiters of the NUMA node from which the last first in line came are preferred to
+/// the one that is next, in ns. At 0 the line is first come, first served; at a second a node may
+/// wait so long.
 const NODE_TURN_NS: u64 = 1_000_000;
-/// Whether a release hands the mutex over to the first in line, whatever it waits for.
+
+/// Whether a release hands the mutex over to the first in line, whatever that is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
     /// Only if it is its turn.
@@ -160,7 +178,8 @@ impl<P: Platform> NearMutex<P> {
     /// 0 -> 1.
     #[inline(always)]
     fn take(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `free`: the last section happens before ours.
+        // Ordering: Acquire, pairs with the Release in `free`: the last section happens before
+        // ours.
         self.word.swap(HELD, Acquire) == FREE
     }
 
@@ -189,14 +208,14 @@ impl<P: Host> NearMutex<P> {
     #[inline(always)]
     fn beside<'a>(lock: *const Self) -> &'a Beside<P> {
         let chain = <P as Chains<Near>>::chain(lock.cast());
-        // SAFETY: valid as long as the platform instance, which outlives those who use it.
+        // SAFETY: valid as long as the platform instance, which outlives its threads.
         unsafe { &*chain }.beside()
     }
 
     /// The hints of its chain.
     #[inline(always)]
-    fn pace<'a>(lock: *const Self) -> &'a Pace<P> {
-        &Self::beside(lock).pace
+    fn hints<'a>(lock: *const Self) -> &'a Hints<P> {
+        &Self::beside(lock).hints
     }
 
     /// The count of the mutex at this address, in its chain's filter.
@@ -210,11 +229,12 @@ impl<P: Host> NearMutex<P> {
         Line::note_node(waiter, P::numa_node());
     }
 
-    /// Puts waiters at the end of the line, in their order; wakes whoever becomes first by that, and lets the others sleep. Only
-    /// the address of the mutex is used.
+    /// Puts waiters at the end of the line, in their order. Wakes the one that becomes first by
+    /// that, if one does. Only the address of the mutex is used.
     ///
-    /// Safety: they are in no queue, and go to [`lock_when_put_in_line`](Self::lock_when_put_in_line).
-    pub(super) unsafe fn put_in_line(lock: *const Self, waiters: Chosen<P>) {
+    /// Safety: they are in no queue, and go to
+    /// [`lock_when_put_in_line`](Self::lock_when_put_in_line).
+    pub(super) unsafe fn put_in_line(lock: *const Self, waiters: WakeList<P>) {
         // SAFETY: the caller's.
         unsafe { Line::of(lock).adopt(waiters) };
     }
@@ -236,11 +256,12 @@ impl<P: Host> NearMutex<P> {
                     unsafe { line.hand_over(first, holders) };
                 }
                 Some(_) if holders == Holders::One => {
-                    // While the mutex is held: free for so long, it would not seem hammered. Who is woken has no turn yet.
+                    // While the mutex is held: free for so long, it would not seem monopolised. The
+                    // waiter that is woken has no turn yet.
                     line.wake_first(holders);
                     self.unlock_beside_chain(Self::count(self));
                 }
-                // Under the chain's lock: who requests one later sees that it is free.
+                // Under the chain's lock: a thread that makes a request later sees that it is free.
                 Some(_) => {
                     self.free();
                     line.wake_first(holders);
@@ -250,8 +271,8 @@ impl<P: Host> NearMutex<P> {
         });
     }
 
-    /// After a release that a request has come too late for, or just in time. Of the mutex only the
-    /// address is left.
+    /// After a release that a wake request has come too late for, or just in time. Of the mutex
+    /// only the address is left.
     #[cold]
     #[inline(never)]
     fn answer_request(lock: *const Self) {
@@ -275,11 +296,11 @@ impl<P: Host> NearMutex<P> {
         }
     }
 
-    /// Releases the mutex; if others wait in line, it is the first one's then.
+    /// Releases the mutex, and hands it to the first in line if there is one.
     ///
-    /// With a multiple of 1024 waiters the count in the chain's filter may be 0 until the first one
-    /// of them requests a release, 20 us after it became first. Until then this releases as
-    /// `unlock` does.
+    /// With a multiple of 1024 waiters the count in the chain's filter may be 0 until the first of
+    /// them makes a wake request, 20 us after it became first. Until then this releases as `unlock`
+    /// does.
     ///
     /// # Safety
     ///
@@ -312,7 +333,7 @@ unsafe impl<P: Host> RawLock for NearMutex<P> {
     unsafe fn unlock(&self, _node: &()) {
         let count = Self::count(self);
         let counted = count.read();
-        let is_time = || counted.has_waiters() && Self::pace(self).is_time_to_look();
+        let is_time = || counted.has_waiters() && Self::hints(self).is_time_to_look();
         if counted.is_requested() || is_time() {
             self.unlock_at_chain(To::Anybody);
         } else {
@@ -334,7 +355,7 @@ unsafe impl<P: Host> RawTryLock for NearMutex<P> {
     }
 }
 
-// SAFETY: whoever gives up is in no line any more, and does not have the mutex.
+// SAFETY: a waiter that gives up is in no line any more, and does not have the mutex.
 unsafe impl<P: Host> RawTimedLock for NearMutex<P> {
     type Platform = P;
 

@@ -1,10 +1,10 @@
 //! Ending waits from outside.
 //!
 //! ```text
-//! first --> Watch of one who waits --> Watch of another --> null        (each knows the one before it, too)
+//! first --> Watch of a waiter --> Watch of another --> null    (each knows the one before it, too)
 //! ```
-//! A watch lies in the stack frame of a thread that waits, and is in the list exactly while it does. Everything here but
-//! `cancelled` is read and written under `lock`.
+//! A watch lies in the stack frame of a thread that waits, and is in the list exactly while it
+//! does. Everything here is read and written under `lock`, except for `cancelled`.
 //!
 //! 1. `cancel` never waits for another thread, nor for the code that it interrupts in a signal
 //!    handler. If the list is locked, it leaves the holder an errand: to wake all waiters when it
@@ -23,8 +23,8 @@ use crate::platform::{Atomic, Park, Platform};
 
 /// Ends waits from another thread: user space's signal. Any number of threads may wait by it.
 ///
-/// Once cancelled it stays so: every wait by it ends, before it would sleep or when its sleep is ended, with
-/// [`GaveUp::Cancelled`](super::waiter::GaveUp::Cancelled). Zero bytes: not cancelled.
+/// Once cancelled it stays so: every wait by it ends, before it would sleep or when its sleep is
+/// ended, with [`GaveUp::Cancelled`](super::limit::GaveUp::Cancelled). Zero bytes: not cancelled.
 pub struct Cancellation<P: Platform> {
     lock: QueueLock<P>,
     cancelled: P::U32,
@@ -40,8 +40,11 @@ struct Watch<P: Platform> {
 
 impl<P: Platform> Default for Watch<P> {
     fn default() -> Self {
-        let nobody = || Atomic::new(ptr::null_mut());
-        Self { waiter: Atomic::new(ptr::null_mut()), next: nobody(), previous: nobody() }
+        Self {
+            waiter: Atomic::new(ptr::null_mut()),
+            next: Atomic::new(ptr::null_mut()),
+            previous: Atomic::new(ptr::null_mut()),
+        }
     }
 }
 
@@ -59,12 +62,13 @@ impl<P: Platform> Cancellation<P> {
 
     /// Whether it has been cancelled.
     pub fn is_cancelled(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `cancel`: what the canceller did before is visible to whoever
-        // gives up for it.
+        // Ordering: Acquire, pairs with the Release in `cancel`: what the canceller did before is
+        // visible to a thread that gives up for it.
         self.cancelled.load(Acquire) != 0
     }
 
-    /// Safety: under `lock`; the watch is in no list, and stays until it has been taken out of this one.
+    /// Safety: under `lock`; the watch is in no list, and stays until it has been taken out of this
+    /// one.
     unsafe fn enter(&self, watch: &Watch<P>) {
         let next = self.first.load(Relaxed);
         let this = ptr::from_ref(watch).cast_mut();
@@ -93,7 +97,8 @@ impl<P: Platform> Cancellation<P> {
     }
 }
 
-/// Takes the watch out of the list. Panics do not happen in locks; but whatever happens, nobody may keep a pointer to it.
+/// Takes the watch out of the list. Locks do not panic; but whatever happens, no pointer to it may
+/// stay.
 struct Watched<'a, P: Park> {
     cancellation: &'a Cancellation<P>,
     watch: &'a Watch<P>,
@@ -101,7 +106,7 @@ struct Watched<'a, P: Park> {
 
 impl<P: Park> Drop for Watched<'_, P> {
     fn drop(&mut self) {
-        // SAFETY: entered by whoever made this.
+        // SAFETY: entered by the thread that made this.
         self.cancellation.locked(|| unsafe { self.cancellation.leave(self.watch) });
     }
 }
@@ -204,24 +209,24 @@ mod tests {
     }
 
     #[test]
-    fn a_cancellation_wakes_whoever_waits_by_it_and_stays() {
+    fn a_cancellation_wakes_what_waits_by_it_and_stays() {
         let (waiter, cancellation) = (leaked(Place::default()), leaked(Cancellation::<OneThread>::default()));
         let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
         assert_eq!(limit.is_reached(), None);
         meanwhile(|| cancellation.cancel());
-        assert_eq!(limit.watch(waiter, || waiter.rest_within(&limit)), Ok(Signal::Woken));
-        assert_eq!(limit.watch(waiter, || waiter.rest_within(&limit)), Err(GaveUp::Cancelled));
-        // Nobody waits by it any more.
+        assert_eq!(limit.watch(waiter, || waiter.park_within(&limit)), Ok(Signal::Woken));
+        assert_eq!(limit.watch(waiter, || waiter.park_within(&limit)), Err(GaveUp::Cancelled));
+        // No thread waits by it any more.
         cancellation.cancel();
-        assert_eq!(waiter.rest_within(&Limit::until(0)), Err(GaveUp::TimedOut), "not woken");
+        assert_eq!(waiter.park_within(&Limit::until(0)), Err(GaveUp::TimedOut), "not woken");
     }
 
     #[test]
-    fn a_cancellation_wakes_all_who_wait_by_it_and_nobody_else() {
+    fn a_cancellation_wakes_all_that_wait_by_it_and_no_others() {
         static CANCELLATION: Cancellation<OneThread> = Cancellation::new();
         let limit = Limit { until_ns: None, cancellation: Some(&CANCELLATION) };
         let [first, second, third]: &[Place; 3] = leaked(Default::default());
-        let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+        let woken = |waiter: &Place| waiter.park_within(&Limit::until(0)).is_ok();
         limit.watch(first, || {
             limit.watch(second, || {
                 limit.watch(third, || CANCELLATION.cancel());
@@ -235,12 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_by_a_cancellation_may_leave_in_any_order() {
+    fn waiters_may_leave_a_cancellation_in_any_order() {
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let cancellation = Cancellation::<OneThread>::default();
             let limit = Limit { until_ns: None, cancellation: Some(&cancellation) };
             let waiters: [Place; 3] = Default::default();
-            let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+            let woken = |waiter: &Place| waiter.park_within(&Limit::until(0)).is_ok();
             // As threads would, each in its own time: by hand.
             enter(&cancellation, &waiters, |leave| {
                 for (gone, &who) in order.iter().enumerate() {
@@ -258,7 +263,7 @@ mod tests {
     fn a_cancellation_that_finds_the_list_locked_is_done_by_the_thread_that_has_locked_it() {
         let cancellation = Cancellation::<OneThread>::default();
         let waiters: [Place; 3] = Default::default();
-        let woken = |waiter: &Place| waiter.rest_within(&Limit::until(0)).is_ok();
+        let woken = |waiter: &Place| waiter.park_within(&Limit::until(0)).is_ok();
         enter(&cancellation, &waiters, |leave| {
             cancellation.locked(|| {
                 cancellation.cancel();
@@ -275,7 +280,7 @@ mod tests {
         let [first, second]: &[Place; 2] = leaked(Default::default());
         let sleep = |waiter: &Place| {
             let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
-            limit.watch(waiter, || waiter.rest_within(&limit))
+            limit.watch(waiter, || waiter.park_within(&limit))
         };
         assert!(!cancellation.is_cancelled());
         meanwhile(move || assert_eq!(sleep(second), Ok(Signal::Woken)));

@@ -31,7 +31,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::limit::{GaveUp, Limit};
 use super::queue_lock::QueueLock;
-use super::wait_list::{Chosen, WaitList};
+use super::wait_list::{WaitList, WakeList};
 use super::waiter::{Signal, Waiter};
 use crate::events::LockEvent;
 use crate::platform::{Atomic, Park, ParkTimeout, Platform};
@@ -182,8 +182,8 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         }
     }
 
-    /// The lock's waiters in this queue, in the order of their coming, or that in which they were [moved](Self::move_after). Each may be taken out once
-    /// it has come.
+    /// The lock's waiters in this queue, in the order of their coming, or that in which they were
+    /// [moved](Self::move_after). Each may be taken out once the iterator has returned it.
     pub fn waiters(&self, queue: Queue) -> impl Iterator<Item = &Waiter<P>> {
         let list = self.list(queue);
         let mut at = list.first();
@@ -197,7 +197,7 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         all.filter(move |waiter| waiter.mark.load(Relaxed) == mark)
     }
 
-    /// Whoever of the lock's waiters is first in this queue.
+    /// The first of the lock's waiters in this queue.
     pub fn first(&self, queue: Queue) -> Option<&Waiter<P>> {
         self.waiters(queue).next()
     }
@@ -241,29 +241,31 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         self.waiters(queue).count()
     }
 
-    /// Whether the waiter, which has been in a queue for the lock, is so still. For locks that take waiters out by [`take`](Self::take)
-    /// only.
+    /// Whether the waiter, which has been in a queue for the lock, is still in it. For locks that
+    /// take waiters out by [`take`](Self::take) only.
     pub fn has(&self, waiter: &Waiter<P>) -> bool {
         waiter.mark.load(Relaxed) == self.mark()
     }
 
-    /// Takes up to so many of those that wait in this queue for the lock out of it, and says how many. They stay until
-    /// they have been told what became of them, after the chain has been unlocked.
-    pub fn take(&self, queue: Queue, most: usize, chosen: &mut Chosen<P>) -> usize {
+    /// Takes up to so many of those that wait in this queue for the lock out of it, and says how
+    /// many. They stay until they have been told what became of them, after the chain has been
+    /// unlocked.
+    pub fn take(&self, queue: Queue, most: usize, wake_list: &mut WakeList<P>) -> usize {
         let take = |waiter: &Waiter<P>| {
             waiter.mark.store(TAKEN_OUT, Relaxed);
-            // SAFETY: in the list, whose lock we hold; it stays, since nobody leaves who was taken out.
+            // SAFETY: in the list, whose lock we hold; a waiter that was taken out stays.
             unsafe {
                 self.list(queue).remove(waiter);
-                chosen.push(ptr::from_ref(waiter).cast_mut());
+                wake_list.push(ptr::from_ref(waiter).cast_mut());
             }
         };
         self.waiters(queue).take(most).map(take).count()
     }
 
-    /// Takes all that wait in this queue for the lock out of it. They sleep until `chosen` is granted.
-    pub fn take_all(&self, queue: Queue, chosen: &mut Chosen<P>) {
-        self.take(queue, usize::MAX, chosen);
+    /// Takes all that wait in this queue for the lock out of it. They sleep until `wake_list` is
+    /// granted.
+    pub fn take_all(&self, queue: Queue, wake_list: &mut WakeList<P>) {
+        self.take(queue, usize::MAX, wake_list);
     }
 }
 
@@ -274,7 +276,8 @@ impl<P: Park, F: Family> Locked<'_, P, F> {
         drop(self);
     }
 
-    /// The same after a lost race, which takes a pause: whoever holds the word may want to write it again.
+    /// The same after a lost race, and pauses: the thread that has the word's cache line may want
+    /// to write it again.
     pub fn restart(self) {
         self.cancel();
         P::cpu_relax(0);
@@ -283,17 +286,17 @@ impl<P: Park, F: Family> Locked<'_, P, F> {
 
 impl<P: Park + Sections, F: Family> Locked<'_, P, F> {
     /// Unlocks the chain, and wakes those that were taken out.
-    pub fn wake(self, chosen: Chosen<P>) {
+    pub fn wake(self, wake_list: WakeList<P>) {
         P::count(LockEvent::ChainWake);
         drop(self);
-        chosen.grant();
+        wake_list.grant();
     }
 
     /// Unlocks the chain, and wakes all that wait in this queue for the lock.
     pub fn wake_all(self, queue: Queue) {
-        let mut chosen = Chosen::NOBODY;
-        self.take_all(queue, &mut chosen);
-        self.wake(chosen);
+        let mut wake_list = WakeList::EMPTY;
+        self.take_all(queue, &mut wake_list);
+        self.wake(wake_list);
     }
 
     /// Queues the waiter, a fresh record.
@@ -312,7 +315,7 @@ impl<P: Park + Sections, F: Family> Locked<'_, P, F> {
             // SAFETY: it stays until the grant, after which it is in no queue.
             unsafe { self.enqueue(queue, waiter) };
             drop(self);
-            while waiter.rest() != Signal::Granted {}
+            while waiter.park() != Signal::Granted {}
         });
     }
 }
@@ -322,7 +325,7 @@ impl<'a, P: ParkTimeout + Sections, F: Family> Locked<'a, P, F> {
     ///
     /// # Errors
     ///
-    /// Why the wait ended before anybody woke the caller.
+    /// Why the wait ended before a release woke the caller.
     pub fn sleep_within(self, queue: Queue, limit: &Limit<'_, P>) -> Result<(), Abandoned<'a, P, F>> {
         P::with_record(|waiter: &Waiter<P>| {
             limit.watch(waiter, || {
@@ -331,7 +334,7 @@ impl<'a, P: ParkTimeout + Sections, F: Family> Locked<'a, P, F> {
                 unsafe { self.enqueue(queue, waiter) };
                 drop(self);
                 loop {
-                    match waiter.rest_within(limit) {
+                    match waiter.park_within(limit) {
                         Ok(Signal::Granted) => return Ok(()),
                         Ok(Signal::Woken) => {}
                         Err(why) => return Self::lock(chain, lock).leave(queue, waiter, why),
@@ -346,7 +349,7 @@ impl<'a, P: ParkTimeout + Sections, F: Family> Locked<'a, P, F> {
         if !self.has(waiter) {
             drop(self);
             // The grant is on its way, and the last that is done to the waiter.
-            while waiter.rest() != Signal::Granted {}
+            while waiter.park() != Signal::Granted {}
             return Ok(());
         }
         // SAFETY: in the queue, whose lock we hold.
@@ -357,7 +360,7 @@ impl<'a, P: ParkTimeout + Sections, F: Family> Locked<'a, P, F> {
 
 impl<P: Park, F: Family> Drop for Locked<'_, P, F> {
     fn drop(&mut self) {
-        // SAFETY: locked by whoever made this.
+        // SAFETY: locked by the thread that made this.
         unsafe { self.chain.lock.unlock(&()) };
     }
 }

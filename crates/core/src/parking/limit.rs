@@ -32,7 +32,7 @@ impl<P: Platform> Limit<'_, P> {
 }
 
 impl<P: ParkTimeout> Limit<'_, P> {
-    /// Whether it is over, and why. Cancelled comes first.
+    /// Whether it is reached, and why. A cancellation comes first.
     pub fn is_reached(&self) -> Option<GaveUp> {
         if self.cancellation.is_some_and(Cancellation::is_cancelled) {
             return Some(GaveUp::Cancelled);
@@ -50,8 +50,13 @@ impl<P: ParkTimeout> Limit<'_, P> {
 }
 
 impl<P: ParkTimeout> Waiter<P> {
-    /// As [`rest`](Self::rest), within a limit. Whoever gives up is still in the queue, or has been chosen meanwhile.
-    pub fn rest_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
+    /// As [`park`](Self::park), within a limit.
+    ///
+    /// # Errors
+    ///
+    /// Why it gave up. Then the waiter is still in the queue, or has been taken out of it
+    /// meanwhile.
+    pub fn park_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
         loop {
             if let Some(signal) = self.take() {
                 return Ok(signal);
@@ -77,10 +82,10 @@ mod tests {
     type Place = Waiter<OneThread>;
 
     #[test]
-    fn a_rest_ends_when_its_time_has_passed() {
+    fn a_sleep_ends_when_its_time_has_passed() {
         let waiter = Place::default();
         NOW_NS.set(10);
-        assert_eq!(waiter.rest_within(&Limit::until(30)), Err(GaveUp::TimedOut));
+        assert_eq!(waiter.park_within(&Limit::until(30)), Err(GaveUp::TimedOut));
         assert_eq!(NOW_NS.get(), 30);
     }
 }

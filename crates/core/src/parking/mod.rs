@@ -29,6 +29,6 @@ pub use parker::Parker;
 pub use queue_lock::QueueLock;
 pub use room::Room;
 pub use timed::{RawTimedLock, RawTimedRwLock};
-pub use wait_list::{Chosen, WaitList};
+pub use wait_list::{WaitList, WakeList};
 pub use wait_lock::{WaitLock, locked};
 pub use waiter::{Call, Signal, Waiter};

@@ -8,13 +8,13 @@
 //!  -1 -> 0    park gives up
 //! ```
 //! 1. Only the owner takes tokens away, so a token that is there stays until the owner's next park.
-//! 2. The owner sleeps only while the word is -1, and comparing and falling asleep are one step: a token that
-//!    comes before ends the park, one that comes after finds -1 and wakes.
-//! 3. Setting the token is the last that `unpark` does to the word: the owner may then return and take the word
-//!    away with it. What follows uses the address only.
+//! 2. The owner sleeps only while the word is -1, and comparing and falling asleep are one step: a
+//!    token that comes before ends the park, one that comes after finds -1 and wakes.
+//! 3. Setting the token is the last that `unpark` does to the word: the owner may then return and
+//!    take the word away with it. What follows uses the address only.
 //!
-//! A token says that something has happened, not what: many unparks make one token.
-//! Source: Drepper, "Futexes Are Tricky", 2011 (a futex as an event); the token is Java's `LockSupport`'s.
+//! A token says that something has happened, not what: many unparks make one token. Source:
+//! Drepper, "Futexes Are Tricky", 2011 (a futex as an event); the token is Java's `LockSupport`'s.
 
 use core::fmt;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -29,9 +29,9 @@ const _: () = assert!(EMPTY.wrapping_sub(1) == PARKED && TOKEN - 1 == EMPTY);
 
 /// The parking place of one thread. Zero bytes: no token.
 ///
-/// Whoever parks here is the owner. There may be one at a time; a second would not be woken. Any number of
-/// threads may unpark it. What happened before an unpark is visible to the owner after the park that took its
-/// token.
+/// The thread that parks here is the owner. There may be one at a time; a second would not be
+/// woken. Any number of threads may unpark it. What happened before an unpark is visible to the
+/// owner after the park that took its token.
 pub struct Parker<P: Park> {
     word: P::U32,
 }
@@ -52,13 +52,13 @@ impl<P: Park> Parker<P> {
         debug_assert!(taken);
     }
 
-    /// Takes the token, and calls `sleep` as long as there is none: with the word, and the value that it has as
-    /// long as nobody has unparked. `sleep` says whether to go on. Returns whether a token was taken: it may have
-    /// come just when `sleep` gave up.
+    /// Takes the token, and calls `sleep` as long as there is none: with the word, and the value
+    /// that it has as long as no thread has unparked. `sleep` says whether to go on. Returns
+    /// whether a token was taken: it may have come just when `sleep` gave up.
     #[inline]
     pub fn park_while(&self, mut sleep: impl FnMut(&P::U32, u32) -> bool) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unpark_at`: what happened before the token was set is
-        // visible to us.
+        // Ordering: Acquire, pairs with the Release in `unpark_at`: what happened before the token
+        // was set is visible to us.
         if self.word.fetch_sub(1, Acquire) == TOKEN {
             return true;
         }
@@ -79,8 +79,8 @@ impl<P: Park> Parker<P> {
         unsafe { Self::unpark_at(self) };
     }
 
-    /// As [`unpark`](Self::unpark), for a parker that the owner may take away as soon as it has the token: when
-    /// it lies on the owner's stack, say, in a queue that it leaves.
+    /// As [`unpark`](Self::unpark), for a parker that the owner may take away as soon as it has the
+    /// token: when it lies on the owner's stack, say, in a queue that it leaves.
     ///
     /// # Safety
     ///
@@ -89,7 +89,8 @@ impl<P: Park> Parker<P> {
     pub unsafe fn unpark_at(parker: *const Self) {
         // SAFETY: a field of the parker, of which only the address is used after the swap.
         let word = unsafe { &raw const (*parker).word };
-        // Ordering: Release, pairs with the Acquires in `park_while`: the owner sees what we did before.
+        // Ordering: Release, pairs with the Acquires in `park_while`: the owner sees what we did
+        // before.
         // SAFETY: alive until this very step, by our own condition.
         if unsafe { &*word }.swap(TOKEN, Release) == PARKED {
             P::unpark(word, 1);
@@ -163,7 +164,8 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     enum Action {
         Unpark,
-        /// Gives up in sleep number `patience`, from 1. The token comes in sleep number `comes`, if that is not 0.
+        /// Gives up in sleep number `patience`, from 1. The token comes in sleep number `comes`, if
+        /// that is not 0.
         Park {
             patience: u32,
             comes: u32,

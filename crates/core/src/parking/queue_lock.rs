@@ -2,12 +2,13 @@
 //! and then sleep.
 //!
 //! ```text
-//! word  bit 0 HELD | 1 SLEEPERS: a waiter may sleep | 2 ERRAND: the holder is asked to do something
+//! word  bit 0 HELD | 1 SLEEPERS: a waiter may sleep | 2 ERRAND: the holder has something to do
 //!
-//!  0 -> HELD                     lock, try_lock, `take_or_leave_errand`
-//!  * -> HELD|SLEEPERS            a waiter that has looked for long enough; from 0 it has the lock, else it sleeps
-//!  HELD|x -> HELD|x|ERRAND       `take_or_leave_errand` of a lock that is held
-//!  HELD|x -> 0                   unlock; with SLEEPERS it wakes one, and with ERRAND the caller sees to it
+//!  0 -> HELD                  lock, try_lock, `take_or_leave_errand`
+//!  * -> HELD|SLEEPERS         a waiter that has looked for long enough; from 0 it has the lock, else
+//!                             it sleeps
+//!  HELD|x -> HELD|x|ERRAND    `take_or_leave_errand` of a lock that is held
+//!  HELD|x -> 0                unlock; with SLEEPERS it wakes one, with ERRAND the caller sees to it
 //! ```
 //! 1. The word leaves 0 only by the thread that acquires the lock. Only that thread stores 0.
 //! 2. A waiter sleeps only while the word is exactly what it has stored, HELD|SLEEPERS, or what an

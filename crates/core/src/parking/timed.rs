@@ -17,8 +17,8 @@ pub unsafe trait RawTimedLock: RawTryLock {
     ///
     /// # Errors
     ///
-    /// Why it was not acquired: the time has passed, or the wait was cancelled. Neither is lost if the lock becomes
-    /// free at the same time: the caller has it, or the next waiter is woken.
+    /// Why it was not acquired: the time has passed, or the wait was cancelled. Neither is lost if
+    /// the lock becomes free at the same time: the caller has it, or the next waiter is woken.
     ///
     /// # Safety
     ///

@@ -6,7 +6,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::waiter::Waiter;
 use crate::platform::{Atomic, Park, Platform};
 
-/// Waiters in the order of their coming, unless one is put before others. Everything here is done under the lock's `wait_lock`.
+/// Waiters in the order of their coming, unless one is put before others. Everything here is done
+/// under the lock's `wait_lock`.
 #[repr(C)]
 pub struct WaitList<P: Platform> {
     first: P::Ptr<Waiter<P>>,
@@ -25,12 +26,12 @@ impl<P: Platform> WaitList<P> {
         Self { first: Atomic::ZERO, last: Atomic::ZERO }
     }
 
-    /// Whether nobody waits.
+    /// Whether no thread waits.
     pub fn is_empty(&self) -> bool {
         self.first().is_null()
     }
 
-    /// Who is first; null if nobody waits.
+    /// The first waiter; null if there is none.
     pub fn first(&self) -> *mut Waiter<P> {
         self.first.load(Relaxed)
     }
@@ -40,7 +41,7 @@ impl<P: Platform> WaitList<P> {
         ptr::eq(self.first(), waiter)
     }
 
-    /// Who comes after this waiter; null if nobody does.
+    /// The waiter after this one; null if there is none.
     ///
     /// # Safety
     ///
@@ -54,7 +55,8 @@ impl<P: Platform> WaitList<P> {
     ///
     /// # Safety
     ///
-    /// The caller holds the list's lock; the waiter is in no list, and stays where it is until it is in none again.
+    /// The caller holds the list's lock; the waiter is in no list, and stays where it is until it
+    /// is in none again.
     pub unsafe fn push(&self, waiter: &Waiter<P>) {
         let last = self.last.load(Relaxed);
         waiter.previous.store(last, Relaxed);
@@ -69,7 +71,8 @@ impl<P: Platform> WaitList<P> {
         self.last.store(waiter, Relaxed);
     }
 
-    /// Puts a waiter behind this one, or else at the beginning, before whoever has waited longer.
+    /// Puts a waiter behind this one, or else at the beginning, before those that have waited
+    /// longer.
     ///
     /// # Safety
     ///
@@ -108,27 +111,28 @@ impl<P: Platform> WaitList<P> {
     }
 }
 
-/// Waiters that have been taken out of their queue, and are to be granted the lock or put into another, in order of [`push`](Self::push).
+/// Waiters that have been taken out of their queue, and are to be granted the lock or put into
+/// another queue, in the order of [`push`](Self::push).
 ///
-/// Two passes: what a grant changes in the lock is changed for all of them before the first of them runs, which may
-/// release the lock at once.
+/// So there are two passes: what a grant changes in the lock is changed for all of them before the
+/// first of them runs, which may release the lock at once.
 #[must_use = "they wait for the grant"]
 #[derive(Debug)]
-pub struct Chosen<P: Platform> {
+pub struct WakeList<P: Platform> {
     first: *mut Waiter<P>,
     last: *mut Waiter<P>,
 }
 
-impl<P: Platform> Chosen<P> {
-    /// None yet.
-    pub const NOBODY: Self = Self { first: ptr::null_mut(), last: ptr::null_mut() };
+impl<P: Platform> WakeList<P> {
+    /// Without waiters.
+    pub const EMPTY: Self = Self { first: ptr::null_mut(), last: ptr::null_mut() };
 
     /// Adds a waiter.
     ///
     /// # Safety
     ///
-    /// The caller has taken the waiter out of its queue, under its lock; the waiter stays until it has been
-    /// [taken out](Self::pop), and told what became of it.
+    /// The caller has taken the waiter out of its queue, under its lock; the waiter stays until it
+    /// has been [taken out](Self::pop), and told what became of it.
     pub unsafe fn push(&mut self, waiter: *mut Waiter<P>) {
         // SAFETY: neither has been granted anything yet, so both are alive.
         unsafe {
@@ -142,8 +146,8 @@ impl<P: Platform> Chosen<P> {
     }
 }
 
-impl<P: Platform> Chosen<P> {
-    /// Takes out whoever was added first of those that are left.
+impl<P: Platform> WakeList<P> {
+    /// Takes out the one that was added first of those that are left.
     pub fn pop(&mut self) -> Option<*mut Waiter<P>> {
         let waiter = self.first;
         // SAFETY: it stays until it is told what became of it.
@@ -155,8 +159,8 @@ impl<P: Platform> Chosen<P> {
     }
 }
 
-impl<P: Park> Chosen<P> {
-    /// Grants the lock to each of them, and calls those that sleep.
+impl<P: Park> WakeList<P> {
+    /// Grants the lock to each of them, and wakes those that sleep.
     pub fn grant(mut self) {
         while let Some(waiter) = self.pop() {
             // SAFETY: it stays until it is granted the lock, which is the last that is done to it.
@@ -178,7 +182,7 @@ mod tests {
     type Place = Waiter<OneThread>;
 
     #[test]
-    fn a_list_is_a_queue_from_which_anybody_may_go() {
+    fn a_list_is_a_queue_that_any_waiter_may_leave() {
         let waiters: Vec<Place> = (0..4).map(|_| Place::default()).collect();
         let names = |list: &WaitList<OneThread>| {
             let mut names = Vec::new();
@@ -217,19 +221,21 @@ mod tests {
     }
 
     #[test]
-    fn the_chosen_are_granted_in_their_order_and_may_be_gone_at_once() {
-        Chosen::<OneThread>::NOBODY.grant();
+    fn a_wake_list_is_granted_in_its_order_and_its_waiters_may_be_gone_at_once() {
+        WakeList::<OneThread>::EMPTY.grant();
         let waiters: Vec<Place> = (0..3).map(|_| Place::default()).collect();
-        let mut chosen = Chosen::NOBODY;
+        let mut wake_list = WakeList::EMPTY;
         // SAFETY: they are in no queue, and stay.
-        [2, 0, 1].into_iter().for_each(|name| unsafe { chosen.push((&raw const waiters[name]).cast_mut()) });
-        let order: Vec<_> = core::iter::successors(Some(chosen.first), |waiter| {
+        [2, 0, 1]
+            .into_iter()
+            .for_each(|name| unsafe { wake_list.push((&raw const waiters[name]).cast_mut()) });
+        let order: Vec<_> = core::iter::successors(Some(wake_list.first), |waiter| {
             // SAFETY: they stay.
             Some(unsafe { &**waiter }.next.load(Relaxed)).filter(|next| !next.is_null())
         })
         .collect();
         assert!(order.iter().zip([2, 0, 1]).all(|(at, name)| ptr::eq(*at, &raw const waiters[name])));
-        chosen.grant();
-        assert!(waiters.iter().all(|waiter| waiter.rest() == Signal::Granted));
+        wake_list.grant();
+        assert!(waiters.iter().all(|waiter| waiter.park() == Signal::Granted));
     }
 }

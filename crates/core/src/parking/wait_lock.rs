@@ -4,8 +4,8 @@ use crate::raw::RawTryLock;
 
 /// A lock that protects a list of waiters. Its sections are short: a few lines are touched.
 ///
-/// [`QueueLock`](super::queue_lock::QueueLock) is for programs: its waiters sleep where the holder has lost its processor. The
-/// others are the kernel's, for threads that have a processor each.
+/// [`QueueLock`](super::queue_lock::QueueLock) is for programs: its waiters sleep where the holder
+/// has lost its processor. The others are the kernel's, for threads that have a processor each.
 pub trait WaitLock: RawTryLock<Node = ()> {
     /// The lock, free.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed

@@ -1,6 +1,5 @@
 //! Words that others may write between two instructions of the only thread: [`before_exchange`].
 
-use core::cell::Cell;
 use core::ops::Deref;
 use core::sync::atomic::Ordering;
 use std::boxed::Box;

@@ -41,12 +41,12 @@ impl<E: Engine> Shared<E> {
     }
 
     fn write_when_woken(&self) {
-        assert_eq!(self.waiter.rest(), Signal::Woken);
+        assert_eq!(self.waiter.park(), Signal::Woken);
         self.data.add_one();
     }
 
     fn write_when_granted(&self) {
-        while self.waiter.rest() != Signal::Granted {}
+        while self.waiter.park() != Signal::Granted {}
         self.data.add_one();
     }
 
@@ -54,7 +54,7 @@ impl<E: Engine> Shared<E> {
         let limit = Limit { until_ns: None, cancellation: Some(&self.cancellation) };
         let gave_up = limit.watch(&self.waiter, || {
             loop {
-                if let Err(gave_up) = self.waiter.rest_within(&limit) {
+                if let Err(gave_up) = self.waiter.park_within(&limit) {
                     break gave_up;
                 }
             }
@@ -65,9 +65,9 @@ impl<E: Engine> Shared<E> {
 
     /// For a moment, and then for ever.
     fn write_when_woken_late(&self) {
-        let signal = self.waiter.rest_within(&Limit::until(1));
+        let signal = self.waiter.park_within(&Limit::until(1));
         if signal == Err(GaveUp::TimedOut) {
-            assert_eq!(self.waiter.rest(), Signal::Woken);
+            assert_eq!(self.waiter.park(), Signal::Woken);
         }
         self.data.add_one();
     }

@@ -122,7 +122,7 @@ fn when_it_is_time_a_sleeper_is_handed_the_mutex() {
         NOW_NS.set(now_ns);
         let waiter = mutex.sleeper();
         mutex.release();
-        assert_eq!(waiter.rest(), Signal::Granted);
+        assert_eq!(waiter.park(), Signal::Granted);
         assert_eq!((waiter.note.load(Relaxed) == HANDED_OVER, mutex.is_locked()), (hands_over, hands_over));
         if !hands_over {
             mutex.acquire();

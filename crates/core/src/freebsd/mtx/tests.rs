@@ -102,7 +102,7 @@ fn gives_way_where_it_is_destroyed<T: Tuning>() {
     let mutex = leaked::<T>();
     assert_eq!(mutex.destroy(), Ok(()));
     meanwhile(|| ());
-    assert_eq!(mutex.bide(DESTROYED, &mut Pace::default()), DESTROYED);
+    assert_eq!(mutex.spin_or_wait(DESTROYED, &mut SpinState::default()), DESTROYED);
     assert!(others_are_done());
 }
 
@@ -167,7 +167,7 @@ fn wakes_all<T: Tuning>() {
     assert_eq!((sleepers.map(is_awake), mutex.now()), ([true; 3], (FREE, 0)));
 }
 
-/// Its spell of spinning ends before the owner leaves.
+/// Its round of spinning ends before the owner leaves.
 fn tires<T: Tuning>() {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);
@@ -193,10 +193,10 @@ fn sleeps_after_a_lost_race<T: Tuning>() -> bool {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);
     meanwhile(|| mutex.unlock_as(OTHER));
-    let mut pace = Pace::default();
-    let seen = mutex.bide(FREE, &mut pace);
-    assert_eq!(seen == FREE, pace.has_slept);
-    if !pace.has_slept {
+    let mut state = SpinState::default();
+    let seen = mutex.spin_or_wait(FREE, &mut state);
+    assert_eq!(seen == FREE, state.has_slept);
+    if !state.has_slept {
         assert_eq!(seen, owned_by(OTHER));
         // SAFETY: one thread, and unlock follows lock. (The other acts meanwhile.)
         unsafe {
@@ -205,7 +205,7 @@ fn sleeps_after_a_lost_race<T: Tuning>() -> bool {
         }
     }
     assert!(others_are_done());
-    pace.has_slept
+    state.has_slept
 }
 
 #[test]
@@ -296,8 +296,8 @@ fn a_waiter_that_fails_to_set_its_bit_goes_on_as_the_switch_says() {
         // SAFETY: as many unlocks as locks.
         before_exchange(|| acting(OTHER, || unsafe { mutex.lock_recursive() }));
         meanwhile(|| (0..2).for_each(|_| mutex.unlock_as(OTHER)));
-        let mut pace = Pace::default();
-        assert_eq!(mutex.wait(owned_by(OTHER), &mut pace), FREE);
+        let mut state = SpinState::default();
+        assert_eq!(mutex.wait(owned_by(OTHER), &mut state), FREE);
         set_owner_state(OTHER, OwnerState::Running);
         assert!(exchanges_are_over() && others_are_done());
         pace.has_slept

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::{
-    FREE, Kind, Pace, READ_WAITERS, READER, RwSx, SPINNER, WAITERS, is_free, is_written, readers_of,
+    FREE, Kind, READ_WAITERS, READER, RwSx, SPINNER, SpinState, WAITERS, is_free, is_written, readers_of,
     writer_of,
 };
 use crate::events::LockEvent;
@@ -64,44 +64,44 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         P::in_slow_path(|| {
             debug_assert!(writer_of(seen) != Some(P::thread_id()), "reads a lock that it writes");
             let reads = holds::any::<P>(K::HOLDS);
-            let mut pace = Pace::fresh::<T>();
+            let mut state = SpinState::fresh::<T>();
             loop {
                 match self.add_reader(seen, |seen| Self::admits(seen, reads)) {
                     Ok(()) => return Ok(()),
                     Err(now) => seen = now,
                 }
-                seen = match self.spin_to_read(seen, reads, &mut pace) {
+                seen = match self.spin_to_read(seen, reads, &mut state) {
                     Some(seen) => seen,
-                    None => self.sleep_to_read(reads, &mut pace, limit)?,
+                    None => self.sleep_to_read(reads, &mut state, limit)?,
                 };
             }
         })
     }
 
     /// Spins, if there is reason to; what the word is then. `None`: it should sleep.
-    fn spin_to_read(&self, seen: u64, reads: bool, pace: &mut Pace) -> Option<u64> {
-        if pace.is_tired {
+    fn spin_to_read(&self, seen: u64, reads: bool, state: &mut SpinState) -> Option<u64> {
+        if state.is_tired {
             return None;
         }
         if let Some(writer) = writer_of(seen) {
-            return Self::is_written_by_runner(seen).then(|| self.spin_for_writer(writer, pace));
+            return Self::is_written_by_runner(seen).then(|| self.spin_for_writer(writer, state));
         }
         if is_spoken_for(seen) {
-            return Some(self.spin_for_spinner(pace));
+            return Some(self.spin_for_spinner(state));
         }
-        if is_written(seen) || pace.tries >= lock_delay::retries::<P>() {
+        if is_written(seen) || state.tries >= lock_delay::retries::<P>() {
             return None;
         }
         let is_over = |seen| is_written(seen) || is_free(seen) || Self::admits(seen, reads);
-        self.spin_for_readers(seen, pace, is_over)
+        self.spin_for_readers(seen, state, is_over)
     }
 
     /// Waits for a writer to take what it has spun for; what the word is then.
-    fn spin_for_spinner(&self, pace: &mut Pace) -> u64 {
+    fn spin_for_spinner(&self, state: &mut SpinState) -> u64 {
         /// Between two looks. As in the kernel.
         const PAUSES: u32 = 2;
-        while !pace.spinning.is_over::<P>() {
-            pace.spinning.pause::<P>(PAUSES);
+        while !state.spinning.is_over::<P>() {
+            state.spinning.pause::<P>(PAUSES);
             let seen = self.word.load(Relaxed);
             if !is_spoken_for(seen) {
                 return seen;
@@ -109,16 +109,16 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         }
         // It may be the writer who needs the processor.
         P::give_way();
-        pace.is_tired = true;
+        state.is_tired = true;
         self.word.load(Relaxed)
     }
 
     /// Sleeps in the chain, unless there is reason not to by now; what the word is then.
-    fn sleep_to_read(&self, reads: bool, pace: &mut Pace, limit: &Limit<'_, P>) -> Result<u64, GaveUp> {
+    fn sleep_to_read(&self, reads: bool, state: &mut SpinState, limit: &Limit<'_, P>) -> Result<u64, GaveUp> {
         let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
-            let stays_awake = !pace.is_tired && (Self::is_written_by_runner(seen) || is_spoken_for(seen));
+            let stays_awake = !state.is_tired && (Self::is_written_by_runner(seen) || is_spoken_for(seen));
             if stays_awake || Self::admits(seen, reads) {
                 chain.cancel();
                 return Ok(seen);
@@ -137,7 +137,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             }
         }
         let slept = chain.sleep_within(Queue::Shared, limit);
-        *pace = Pace::fresh::<T>();
+        *state = SpinState::fresh::<T>();
         // The bit may stay: invariant 3.
         slept.map(|()| self.word.load(Relaxed)).map_err(|Abandoned { why, .. }| why)
     }

@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    FREE, Kind, Pace, READER, RECURSED, RwSx, SPINNER, WAITERS, WRITE_WAITERS, is_free, is_written, owned_by,
-    readers_of, writer_of,
+    FREE, Kind, READER, RECURSED, RwSx, SPINNER, SpinState, WAITERS, WRITE_WAITERS, is_free, is_written,
+    owned_by, readers_of, writer_of,
 };
 use crate::events::LockEvent;
 use crate::freebsd::exchange::Exchange;
@@ -13,7 +13,7 @@ use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::{CasValue, Precedence, ReleaseOrder, Tuning, WaiterCasFail};
 use crate::freebsd::{Abandoned, Host, lock_chain, lock_delay};
 use crate::parking::chain::Queue;
-use crate::parking::{Chosen, GaveUp, Limit};
+use crate::parking::{GaveUp, Limit, WakeList};
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{Sections, ThreadId};
 
@@ -43,7 +43,7 @@ enum Whom {
 /// A writer's wait.
 struct Wait<P: Sections> {
     me: ThreadId,
-    pace: Pace,
+    state: SpinState,
     whom: Whom,
     /// While it may be the one that has set SPINNER.
     section: Option<Section<P>>,
@@ -85,7 +85,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 return Ok(());
             }
             debug_assert!(writer_of(seen) != Some(me), "writes a lock that it writes already");
-            let mut wait = Wait { me, pace: Pace::fresh::<T>(), whom: Whom::Writer, section: None };
+            let mut wait = Wait { me, state: SpinState::fresh::<T>(), whom: Whom::Writer, section: None };
             loop {
                 match self.attempt(me, seen) {
                     Ok(()) => return Ok(()),
@@ -136,14 +136,14 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             wait.section = None;
             wait.whom = Whom::Writer;
             let writer =
-                writer_of(seen).filter(|_| !wait.pace.is_tired && Self::is_written_by_runner(seen))?;
-            return Some(self.spin_for_writer(writer, &mut wait.pace));
+                writer_of(seen).filter(|_| !wait.state.is_tired && Self::is_written_by_runner(seen))?;
+            return Some(self.spin_for_writer(writer, &mut wait.state));
         }
         if is_free(seen) {
             return None;
         }
         wait.whom = Whom::Readers;
-        if wait.pace.is_tired || wait.pace.tries >= lock_delay::retries::<P>() {
+        if wait.state.is_tired || wait.state.tries >= lock_delay::retries::<P>() {
             return None;
         }
         let shows_itself = K::precedence::<T>() == Precedence::Writers;
@@ -156,7 +156,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
             wait.section = Some(section);
         }
         let is_over = |seen| is_written(seen) || is_free(seen) || shows_itself && seen & SPINNER == 0;
-        self.spin_for_readers(seen, &mut wait.pace, is_over)
+        self.spin_for_readers(seen, &mut wait.state, is_over)
     }
 
     /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it has taken the lock there.
@@ -166,7 +166,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         loop {
             // Readers have come in the place of the writer: it has not spun for them yet.
             let are_new = readers_of(seen) > 0 && wait.whom == Whom::Writer;
-            if !wait.pace.is_tired && (are_new || Self::is_written_by_runner(seen)) {
+            if !wait.state.is_tired && (are_new || Self::is_written_by_runner(seen)) {
                 chain.cancel();
                 return Ok(Some(seen));
             }
@@ -197,8 +197,8 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
         }
         wait.section = None;
         let slept = chain.sleep_within(Queue::Exclusive, limit);
-        let tries = if K::SLEEP_REFRESHES_WRITERS { 0 } else { wait.pace.tries };
-        wait.pace = Pace { tries, ..Pace::fresh::<T>() };
+        let tries = if K::SLEEP_REFRESHES_WRITERS { 0 } else { wait.state.tries };
+        wait.state = SpinState { tries, ..SpinState::fresh::<T>() };
         // The bit may stay: invariant 3.
         slept.map(|()| Some(self.word.load(Relaxed))).map_err(|Abandoned { why, .. }| why)
     }
@@ -238,11 +238,11 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
                 chain.wake_all(queue);
             }
             ReleaseOrder::CollectFirst => {
-                let mut chosen = Chosen::NOBODY;
-                chain.take_all(queue, &mut chosen);
+                let mut wake_list = WakeList::EMPTY;
+                chain.take_all(queue, &mut wake_list);
                 // Ordering: Release, as above.
                 self.word.store(left, Release);
-                chain.wake(chosen);
+                chain.wake(wake_list);
             }
         }
     }

@@ -215,7 +215,7 @@ fn the_first_of_the_queue_is_woken_and_stays_in_it() {
     mutex.word.store(MARKED, Relaxed);
     mutex.release_as_other();
     assert_eq!((mutex.count(), mutex.waiters.first().cast_const()), (1, ptr::from_ref(first)));
-    let is_woken = |waiter: &Waiter<OneThread>| waiter.rest_within(&Limit::until(0)).is_ok();
+    let is_woken = |waiter: &Waiter<OneThread>| waiter.park_within(&Limit::until(0)).is_ok();
     assert!(is_woken(first) && !is_woken(second));
     // Who takes it with others behind leaves the mark.
     assert!(mutex.look(first, &Limit::NONE) == Some(Ok(())) && mutex.count() == -1);

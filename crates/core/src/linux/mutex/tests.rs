@@ -167,7 +167,7 @@ fn a_waiter_that_was_woken_in_vain_is_handed_the_mutex() {
     let waiter = queued(mutex, THIRD);
     unlock(mutex);
     lock(mutex);
-    assert_eq!(waiter.rest(), Signal::Woken);
+    assert_eq!(waiter.park(), Signal::Woken);
     assert!(!look(mutex, THIRD, waiter));
     assert_eq!(word(mutex), owned_by(ME) | WAITERS | HANDOFF);
     unlock(mutex);

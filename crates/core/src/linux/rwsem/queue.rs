@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use super::spin::Owner;
 use super::{HANDOFF, HELD, READER, READERS, Rwsem, RwsemPlatform, RwsemTuning, WAITERS, WRITER};
 use crate::events::LockEvent;
-use crate::parking::{Call, Chosen, GaveUp, Limit, Signal, WaitLock, Waiter, locked};
+use crate::parking::{Call, GaveUp, Limit, Signal, WaitLock, Waiter, WakeList, locked};
 use crate::platform::{Atomic, AtomicInt, Park};
 use crate::schedule::{Spin, ThreadId};
 
@@ -33,17 +33,17 @@ pub(super) enum Whom {
 #[must_use = "somebody waits for it"]
 pub(super) struct Wakes<P: Park> {
     call: Option<Call<P>>,
-    chosen: Chosen<P>,
+    wake_list: WakeList<P>,
 }
 
 impl<P: Park> Wakes<P> {
-    const NONE: Self = Self { call: None, chosen: Chosen::NOBODY };
+    const NONE: Self = Self { call: None, wake_list: WakeList::EMPTY };
 
     pub(super) fn make(self) {
         if let Some(call) = self.call {
             call.make();
         }
-        self.chosen.grant();
+        self.wake_list.grant();
     }
 }
 
@@ -119,7 +119,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         P::count(LockEvent::RwsemSleepReader);
         let rested = limit.watch(me, || {
             loop {
-                match me.rest_within(limit) {
+                match me.park_within(limit) {
                     Ok(Signal::Granted) => return Ok(()),
                     Ok(Signal::Woken) => {}
                     Err(why) => return self.give_up_reading(me, why),
@@ -133,7 +133,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     fn give_up_reading(&self, me: &Waiter<P>, why: GaveUp) -> Result<(), GaveUp> {
         let left = locked(&self.wait_lock, || {
             let is_chosen = me.note.load(Relaxed) & CHOSEN != 0;
-            // SAFETY: under wait_lock, and in the list unless chosen.
+            // SAFETY: under wait_lock, and in the list unless wake_list.
             (!is_chosen).then(|| unsafe { self.leave(me) })
         });
         match left {
@@ -143,7 +143,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             }
             None => {
                 // The grant is on its way.
-                while me.rest() != Signal::Granted {}
+                while me.park() != Signal::Granted {}
                 Ok(())
             }
         }
@@ -198,8 +198,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                     Attempt::FailedMarked if T::handoff_spin() && self.owner_goes(&mut spin, limit) => {}
                     Attempt::Failed | Attempt::FailedMarked => {
                         P::count(LockEvent::RwsemSleepWriter);
-                        // Whatever ends the rest: the next attempt comes first.
-                        let _ = me.rest_within(limit);
+                        // Whatever ends the sleep: the next attempt comes first.
+                        let _ = me.park_within(limit);
                         // What it has spun before it slept does not count any more.
                         spin = Spin::default();
                     }
@@ -363,7 +363,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             return Wakes::NONE;
         }
         self.note_readers();
-        let (readers, chosen) = self.choose_readers();
+        let (readers, wake_list) = self.choose_readers();
         let mut change = (readers * READER).wrapping_sub(counted);
         if self.list.is_empty() {
             change = change.wrapping_sub(WAITERS);
@@ -372,7 +372,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         change = change.wrapping_sub(self.count.load(Relaxed) & HANDOFF);
         // Relaxed: that writers have gone is known from `admit`, or from holding the lock.
         Self::assert_marked(self.count.fetch_add(change, Relaxed));
-        Wakes { call: None, chosen }
+        Wakes { call: None, wake_list }
     }
 
     /// Counts the first reader in, unless somebody writes: then that one's release will wake.
@@ -397,8 +397,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     }
 
     /// Takes readers out of the queue; how many they are.
-    fn choose_readers(&self) -> (u64, Chosen<P>) {
-        let (mut readers, mut chosen) = (0, Chosen::NOBODY);
+    fn choose_readers(&self) -> (u64, WakeList<P>) {
+        let (mut readers, mut wake_list) = (0, WakeList::EMPTY);
         let mut at = self.list.first();
         while !at.is_null() && readers < T::wake_readers_max() {
             // SAFETY: in the list, so alive, and under its lock; taken out, they stay until they are granted.
@@ -407,7 +407,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                 if note & WRITES == 0 {
                     self.list.remove(at);
                     (*at).note.store(note | CHOSEN, Relaxed);
-                    chosen.push(at);
+                    wake_list.push(at);
                     P::count(LockEvent::RwsemWakeReader);
                     readers += 1;
                 } else if !T::readers_past_writers() {
@@ -416,6 +416,6 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                 at = next;
             }
         }
-        (readers, chosen)
+        (readers, wake_list)
     }
 }

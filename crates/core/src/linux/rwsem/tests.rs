@@ -45,7 +45,7 @@ fn queued<T: RwsemTuning>(lock: &Lock<T>, notes: &[u32]) -> Vec<&'static Waiter<
 
 /// Whether it has been let in, or told to try.
 fn is_signalled(waiter: &Waiter<OneThread>, signal: Signal) -> bool {
-    waiter.rest_within(&Limit::until(0)) == Ok(signal)
+    waiter.park_within(&Limit::until(0)) == Ok(signal)
 }
 
 fn granted(waiters: &[&Waiter<OneThread>]) -> Vec<bool> {

@@ -60,7 +60,7 @@ fn queued<T: XaddTuning>(lock: &Lock<T>, notes: &[u32]) -> Vec<&'static Waiter<O
 
 /// Whether it has been let in, or told to try.
 fn is_signalled(waiter: &Waiter<OneThread>, signal: Signal) -> bool {
-    waiter.rest_within(&crate::parking::Limit::until(0)) == Ok(signal)
+    waiter.park_within(&crate::parking::Limit::until(0)) == Ok(signal)
 }
 
 #[test]

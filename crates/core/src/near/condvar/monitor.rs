@@ -1,23 +1,26 @@
-//! A lock made of a mutex and a condition variable, as a program would make it: so that all that is done to locks here is done to
-//! condition variables.
+//! A lock made of a mutex and a condition variable, as a program would make it: so that all that is
+//! done to locks here is done to condition variables.
 //!
 //! ```text
 //! held   0 free | 1 held        under the mutex
 //! free   condition: held is 0
 //!
 //!  0 -> 1   lock: waits for the condition
-//!  1 -> 0   unlock: notifies one who waits, or all (`notifies`)
+//!  1 -> 0   unlock: notifies one waiter, or all (`notifies`)
 //! ```
-//! Whoever has given up a wait does not look at `held` again. So if it had used up a notification, somebody would sleep on beside a lock that
-//! is free: which is what models and tortures of locks look for.
+//! A thread that has given up a wait does not look at `held` again. So if it had used up a
+//! notification, another thread would sleep on beside a lock that is free: which is what models and
+//! tortures of locks look for.
 //!
-//! It keeps the account of its notifications as a program could: each that `notify_one` and `notify_all` say they have sent is a
-//! [`CondvarSent`](LockEvent::CondvarSent), and each wait that says it was notified a [`CondvarReturn`](LockEvent::CondvarReturn). When
-//! nobody waits there are as many of the one as of the other, or a notification was lost.
+//! It keeps the account of its notifications as a program could: each that `notify_one` and
+//! `notify_all` say they have sent is a [`CondvarSent`](LockEvent::CondvarSent), and each wait that
+//! says it was notified a [`CondvarReturn`](LockEvent::CondvarReturn). When no thread waits there
+//! are as many of the one as of the other, or a notification was lost.
 //!
-//! Fairness: none. Who has been notified competes with newcomers, and queues anew if it loses.
-//! Source: Hoare, "Monitors: an operating system structuring concept", CACM 1974; Lampson and Redell, "Experience with processes and
-//! monitors in Mesa", CACM 1980, whose monitors these are.
+//! Fairness: none. A thread that has been notified competes with newcomers, and queues again if it
+//! loses. Source: Hoare, "Monitors: an operating system structuring concept", CACM 1974; Lampson
+//! and Redell, "Experience with processes and monitors in Mesa", CACM 1980, whose monitors these
+//! are.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::Relaxed;
@@ -138,7 +141,8 @@ impl<P: Host, T: MonitorTuning, C: Condition<P>> Monitor<P, T, C> {
     }
 }
 
-// SAFETY: `held` is 1 from `lock` to `unlock`, and is looked at and changed under the mutex, which orders it all.
+// SAFETY: `held` is 1 from `lock` to `unlock`, and is looked at and changed under the mutex, which
+// orders it all.
 unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawLock for Monitor<P, T, C> {
     type Node = ();
 

@@ -27,7 +27,7 @@ fn lock(mutex: &Mutex) {
 }
 
 fn unlock(mutex: &Mutex) {
-    // SAFETY: callers hold the mutex, or whoever they stand for.
+    // SAFETY: callers hold the mutex, or act for a thread that does.
     unsafe { mutex.unlock(&()) };
 }
 
@@ -43,13 +43,13 @@ fn wait(condvar: &Condvar, mutex: &Mutex, limit: &Limit<'_, OneThread>) -> Resul
     let result = unsafe { condvar.wait(mutex, limit) };
     assert!(mutex.is_locked(), "whatever has ended the wait");
     unlock(mutex);
-    assert!(!mutex.is_locked(), "nobody is in line");
+    assert!(!mutex.is_locked(), "no thread is in line");
     assert!(!condvar.has_waiters());
     result
 }
 
 #[test]
-fn nobody_is_notified_where_nobody_waits() {
+fn a_notification_without_waiters_says_so() {
     let condvar = Condvar::new();
     assert!(!condvar.notify_one());
     assert_eq!(condvar.notify_all(), 0);
@@ -83,7 +83,8 @@ fn waiters_that_a_fork_leaves_behind_do_not_choose_the_mutex() {
     assert!(others_are_done());
 }
 
-/// The chances of others during a wait: it has released the mutex, and passes the light side of the fence; it sleeps.
+/// The chances of others during a wait: it has released the mutex, and passes the light side of the
+/// fence; it parks.
 const RELEASED_AT: u32 = 0;
 const SLEEPS_AT: u32 = 1;
 
@@ -106,9 +107,9 @@ fn a_broadcast_brings_along_where_its_waiters_were() {
     }
     assert_eq!(condvar.notify_all(), 3);
     for granted in [0, 2, 1] {
-        // SAFETY: for whoever holds it.
+        // SAFETY: for the thread that holds it.
         unsafe { mutex.unlock_fair() };
-        assert_eq!(waiters[granted].rest(), Signal::Granted);
+        assert_eq!(waiters[granted].park(), Signal::Granted);
     }
     unlock(mutex);
 }
@@ -185,7 +186,7 @@ fn who_is_on_the_way_to_the_line_has_not_given_up() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
     let before = events_of(CondvarLate);
     after(SLEEPS_AT, move || {
-        let mut waiters = Chosen::NOBODY;
+        let mut waiters = WakeList::EMPTY;
         let queue = condvar.lock_queue();
         assert_eq!(queue.take(Queue::Shared, 1, &mut waiters), 1);
         condvar.update(&queue);
@@ -196,7 +197,7 @@ fn who_is_on_the_way_to_the_line_has_not_given_up() {
         assert!(!is_woken);
         NOW_NS.set(NOW_NS.get() + 100);
         meanwhile(move || {
-            let mut waiters = Chosen::NOBODY;
+            let mut waiters = WakeList::EMPTY;
             // SAFETY: as above; it is in no queue.
             unsafe {
                 waiters.push(waiter);
@@ -219,7 +220,7 @@ fn waiters_have_one_mutex_at_a_time() {
         let refused = unsafe { condvar.wait(&other, &Limit::until(0)) };
         assert_eq!(refused, Err(Unnotified::OtherMutex));
         assert!(other.is_locked(), "it has not been released");
-        assert!(condvar.notify_one(), "nobody has left");
+        assert!(condvar.notify_one(), "no waiter has left");
     });
     assert_eq!(wait(condvar, mutex, &Limit::NONE), Ok(()));
     let timed_out = Err(Unnotified::GaveUp(GaveUp::TimedOut));
@@ -273,7 +274,8 @@ impl Reference {
 }
 
 impl Crowd {
-    /// Whether these are the first: of those that wait, and in the mutex's line; and whether the latter is awake.
+    /// Whether these are the first: of those that wait, and in the mutex's line; and whether the
+    /// latter is awake.
     fn check(&self, reference: &Reference) {
         let number = |waiter: Option<&Waiter<OneThread>>| {
             waiter
@@ -289,7 +291,7 @@ impl Crowd {
         assert_eq!(line_of(&self.mutex).count(Queue::Exclusive), reference.in_line.len());
         for waiter in &reference.woken {
             let waiter = &self.waiters[*waiter];
-            assert_eq!((waiter.rest(), waiter.mark.load(Relaxed)), (Signal::Granted, TAKEN_OUT));
+            assert_eq!((waiter.park(), waiter.mark.load(Relaxed)), (Signal::Granted, TAKEN_OUT));
         }
         for (place, waiter) in reference.in_line.iter().enumerate() {
             assert_eq!(self.waiters[*waiter].is_signalled(), place == 0, "one wakes at a time");
@@ -328,7 +330,7 @@ impl Crowd {
     }
 }
 
-/// All short sequences, each with all that wait let go at its end.
+/// All short sequences, each with all waiters granted the mutex at its end.
 #[test]
 fn every_short_sequence_is_as_in_the_reference() {
     let length = HAPPENINGS_MAX as u32 - 2;

@@ -7,20 +7,20 @@
 //! where threads wait it reads and writes the hints, all without the chain's lock.
 
 use crate::near::mutex::filter::Filter;
-use crate::near::mutex::pace::Pace;
+use crate::near::mutex::hints::Hints;
 use crate::platform::Platform;
 
 /// See the [module](self). All zero: no thread waits, and nothing is known.
 #[repr(C, align(64))]
 pub struct Beside<P: Platform> {
-    pub(super) pace: Pace<P>,
+    pub(super) hints: Hints<P>,
     /// Written under the chain's lock, and read without.
     pub(super) filter: Filter<P>,
 }
 
 impl<P: Platform> Default for Beside<P> {
     fn default() -> Self {
-        Self { pace: Pace::default(), filter: Filter::default() }
+        Self { hints: Hints::default(), filter: Filter::default() }
     }
 }
 
@@ -35,5 +35,5 @@ mod tests {
 
     /// Its alignment puts it on a line of its own.
     const _: () = assert!(size_of::<Chain<Native, Near>>() == 128 && size_of::<Beside<Native>>() == 64);
-    const _: () = assert!(offset_of!(Beside<Native>, filter) == size_of::<Pace<Native>>());
+    const _: () = assert!(offset_of!(Beside<Native>, filter) == size_of::<Hints<Native>>());
 }

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! filter   13 counts; the platform selects that of a mutex, by its address
-//! count    bits 22-31 waiters in line, modulo 1024: a hint | 0-21 requests
+//! count    bits 22-31 waiters in line, modulo 1024: a hint | 0-21 wake requests
 //! ```
 //! A count is written under the chain's lock, and read without. Mutexes of one chain share a count
 //! where the platform selects the same one. A release of one of them then looks at the chain
-//! though no thread waits for it. That costs time and nothing else.
+//! although no thread waits for it. That costs time and nothing else.
 //!
 //! Requests do not carry into the waiters. A waiting thread has at most one, and Linux has at most
 //! 2^22 threads (`PID_MAX_LIMIT`), of which the counting thread does not wait. The count of waiters
-//! goes round. It is a hint: when a release looks at the chain depends on it, and nothing else.
+//! wraps around. It is a hint: when a release looks at the chain depends on it, and nothing else.
 //!
 //! Source: Fan, Cao, Almeida, Broder, "Summary cache", SIGCOMM 1998, section 5, with one hash
 //! function.
@@ -20,7 +20,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::platform::{Atomic, AtomicInt, Platform};
 
-/// As many as fit into a line of 64 bytes, beside a [`Pace`](super::pace::Pace).
+/// As many as fit into a line of 64 bytes, beside the [`Hints`](super::hints::Hints).
 const COUNTS: usize = 13;
 const WAITER_SHIFT: u32 = 22;
 const REQUESTS: u32 = (1 << WAITER_SHIFT) - 1;
@@ -54,8 +54,8 @@ impl Counted {
 }
 
 impl<P: Platform> Count<P> {
-    /// Relaxed: what is read at the chain is under its lock, and that there is something to read is
-    /// the fences' business.
+    /// Relaxed: what is read at the chain is read under its lock, and the fences see to it that a
+    /// request is seen.
     #[inline(always)]
     pub(super) fn read(&self) -> Counted {
         Counted(self.0.load(Relaxed))
@@ -72,12 +72,12 @@ impl<P: Platform> Count<P> {
         self.0.fetch_sub(1 << WAITER_SHIFT, Relaxed);
     }
 
-    /// One more thread wants the next release to go to the chain.
+    /// One more thread has made a wake request: the next release has to go to the chain.
     pub(super) fn add_request(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 
-    /// One thread less wants that.
+    /// One wake request less.
     pub(super) fn remove_request(&self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -103,8 +103,8 @@ mod tests {
     use crate::native::Native;
 
     #[test]
-    fn a_line_holds_it_beside_the_pace() {
-        let together = size_of::<Filter<Native>>() + size_of::<crate::near::mutex::pace::Pace<Native>>();
+    fn a_line_holds_it_beside_the_hints() {
+        let together = size_of::<Filter<Native>>() + size_of::<crate::near::mutex::hints::Hints<Native>>();
         assert!(together <= 64 && together + size_of::<Count<Native>>() > 64, "{together}");
     }
 

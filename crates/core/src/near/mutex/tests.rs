@@ -1,10 +1,10 @@
-mod hammered;
+mod monopolised;
 mod nodes;
 
 use std::vec::Vec;
 
-use super::pace::Holders;
-use super::waiting::{Spell, Taking};
+use super::hints::Holders;
+use super::waiting::{SpinEnd, Taking};
 use super::*;
 use crate::events::LockEvent::{
     MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
@@ -25,7 +25,7 @@ type Mutex = NearMutex<OneThread>;
 const _: () = assert!(size_of::<NearMutex<crate::native::Native>>() == 4);
 
 /// The chances of others before the thread sleeps: it pauses as a newcomer, and then has spun for
-/// long enough; it requests a release, passes the heavy side of the fence, and sleeps.
+/// long enough; it makes a wake request, passes the heavy side of the fence, and sleeps.
 const FENCES_AT: u32 = SPINS;
 const SLEEPS_AT: u32 = SPINS + 1;
 
@@ -44,11 +44,11 @@ fn held() -> &'static Mutex {
 }
 
 fn release(mutex: &Mutex) {
-    // SAFETY: callers hold the mutex, or whoever they stand for.
+    // SAFETY: callers hold the mutex, or act for a thread that does.
     unsafe { mutex.unlock(&()) };
 }
 
-/// Nobody is in the line, and nobody has requested a release.
+/// No waiter is in line, and there is no wake request.
 fn is_quiet(mutex: &Mutex) -> bool {
     Line::of(mutex).first().is_none() && !Mutex::count(mutex).read().is_requested()
 }
@@ -97,37 +97,37 @@ fn a_release_is_noticed_at_each_step_of_a_wait() {
 fn seen_by_the_first(
     holders: Holders,
     what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>) + 'static,
-) -> Spell {
+) -> SpinEnd {
     let (mutex, waiter) = (held(), Waiter::default());
-    let pace = Mutex::pace(mutex);
-    while pace.holders() != holders {
+    let hints = Mutex::hints(mutex);
+    while hints.holders() != holders {
         match holders {
-            Holders::One => pace.note_retaken(),
-            Holders::Several => pace.note_shared(),
+            Holders::One => hints.note_retaken(),
+            Holders::Several => hints.note_shared(),
         }
     }
     let it = ptr::from_ref(&waiter);
     after(1, move || what(mutex, it));
-    let spell = mutex.look(&waiter, Taking::StaysFree, &mut Spin::default(), &Limit::NONE);
+    let end = mutex.look(&waiter, Taking::StaysFree, &mut Spin::default(), &Limit::NONE);
     assert!(others_are_done());
-    spell
+    end
 }
 
 #[test]
 fn the_first_in_line_looks_at_the_word_at_its_signals_and_at_the_clock() {
     PAUSES.take();
-    assert_eq!(seen_by_the_first(Holders::Several, |_, _| ()), Spell::Over);
+    assert_eq!(seen_by_the_first(Holders::Several, |_, _| ()), SpinEnd::Over);
     assert_eq!(PAUSES.take(), [1, 2, 4, 8]);
-    assert_eq!(seen_by_the_first(Holders::Several, |mutex, _| release(mutex)), Spell::Took);
+    assert_eq!(seen_by_the_first(Holders::Several, |mutex, _| release(mutex)), SpinEnd::Took);
     assert_eq!(PAUSES.take(), [1, 2], "it takes what is free");
-    assert_eq!(seen_by_the_first(Holders::One, |mutex, _| release(mutex)), Spell::Took);
+    assert_eq!(seen_by_the_first(Holders::One, |mutex, _| release(mutex)), SpinEnd::Took);
     // SAFETY: it is alive.
     let signal = |_, waiter: *const Waiter<OneThread>| assert!(unsafe { &*waiter }.wake().is_none());
-    assert_eq!(seen_by_the_first(Holders::One, signal), Spell::Signalled);
+    assert_eq!(seen_by_the_first(Holders::One, signal), SpinEnd::Signalled);
     assert_eq!(PAUSES.take(), [1, 2, 1, 1, 1, 1, 1, 1, 1, 2], "and six times more at a word that seems free");
     let (mutex, waiter) = (held(), Waiter::default());
     let limit = Limit::until(0);
-    assert_eq!(mutex.look(&waiter, Taking::StaysFree, &mut Spin::default(), &limit), Spell::Over);
+    assert_eq!(mutex.look(&waiter, Taking::StaysFree, &mut Spin::default(), &limit), SpinEnd::Over);
     assert!(PAUSES.take().is_empty(), "the limit ends it");
 }
 
@@ -146,7 +146,7 @@ fn a_newcomer_gives_its_processor_away_only_within_its_limit() {
     assert_eq!(PAUSES.take().len(), 8);
 }
 
-/// One that is cancelled asks for nothing, sleeps no more, and interrupts nobody by a fence.
+/// It makes no request, parks no more, and interrupts no thread by a fence.
 #[test]
 fn who_is_cancelled_while_it_is_first_gives_up_at_once() {
     let mutex = held();
@@ -160,9 +160,10 @@ fn who_is_cancelled_while_it_is_first_gives_up_at_once() {
     assert_eq!(events_of(MutexSleep), before);
 }
 
-/// The second of two who would sleep, one shortly after the other, sleeps by the clock until a heavy fence may be again.
+/// The second of two that would park, one shortly after the other, parks with a limit until the
+/// next heavy fence may be.
 #[test]
-fn heavy_fences_are_few_and_nobody_sleeps_for_good_without_one() {
+fn heavy_fences_are_few_and_no_thread_sleeps_without_one_and_without_a_limit() {
     NOW_NS.set(10_000_000);
     let within_ns = [(100_000, 1), (100_000, 0), (900_000, 0), (5_000_000, 1), (5_000_000, 1)];
     for (n, (ns, fences)) in within_ns.into_iter().enumerate() {
@@ -175,7 +176,7 @@ fn heavy_fences_are_few_and_nobody_sleeps_for_good_without_one() {
 }
 
 #[test]
-fn who_was_let_go_in_vain_stands_in_line_again() {
+fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
     for step in 0..=SLEEPS_AT {
         let mutex = held();
         let before = events_of(MutexWake);
@@ -213,7 +214,7 @@ fn a_sleeper_whose_turn_is_due_is_handed_the_mutex() {
 fn a_fair_release_hands_over_to_a_sleeper_at_once() {
     let mutex = held();
     after(SLEEPS_AT, || {
-        // SAFETY: for whoever holds it.
+        // SAFETY: for the thread that holds it.
         unsafe { mutex.unlock_fair() };
         assert!(mutex.is_locked());
     });
@@ -244,23 +245,23 @@ fn the_line_is_first_come_first_served() {
         assert_eq!(Line::of(mutex).join(&first, 0), Place::First);
         assert_eq!(Line::of(mutex).join(&second, 0), Place::Behind);
     }
-    // The first has not asked: a release frees the mutex, and wakes nobody.
+    // The first has made no request: a release frees the mutex, and wakes no waiter.
     release(mutex);
     assert!(!mutex.is_locked() && !first.is_signalled());
     // SAFETY: free.
     assert!(unsafe { mutex.try_lock(&()) });
     Line::of(mutex).request(&first);
     release(mutex);
-    assert!(mutex.is_locked() && first.rest() == Signal::Granted);
+    assert!(mutex.is_locked() && first.park() == Signal::Granted);
     // The second is first now, and told so.
     assert_eq!(Line::of(mutex).place_of(&second), Place::First);
-    assert_eq!(second.rest(), Signal::Woken);
+    assert_eq!(second.park(), Signal::Woken);
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(&second) }, Ok(()));
     assert!(is_quiet(mutex));
 }
 
-/// A mutex that another thread holds, whose first in line has requested a release.
+/// A mutex that another thread holds, whose first in line has made a wake request.
 fn requested() -> (&'static Mutex, &'static Waiter<OneThread>) {
     let mutex = held();
     let waiter: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
@@ -289,7 +290,7 @@ fn locks_of_one_count_do_not_disturb_each_other() {
     release(mutex);
     assert!(!mutex.is_locked() && !waiter.is_signalled());
     release(other);
-    assert!(other.is_locked() && waiter.rest() == Signal::Granted);
+    assert!(other.is_locked() && waiter.park() == Signal::Granted);
     assert!(is_quiet(other));
 }
 
@@ -297,7 +298,7 @@ fn locks_of_one_count_do_not_disturb_each_other() {
 #[test]
 fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
     let (mutex, (other, waiter)) = (held(), requested());
-    let releases = || Mutex::pace(mutex).releases();
+    let releases = || Mutex::hints(mutex).releases();
     LAST_IN_CHAIN.set(ptr::from_ref(mutex).cast());
     let before = releases();
     release(mutex);
@@ -308,7 +309,7 @@ fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
     release(mutex);
     assert_ne!(releases(), before, "with the same count it does");
     release(other);
-    assert!(other.is_locked() && waiter.rest() == Signal::Granted);
+    assert!(other.is_locked() && waiter.park() == Signal::Granted);
 }
 
 /// The lock of a chain that is held elsewhere takes looks, and then a sleep.
@@ -323,10 +324,10 @@ fn a_fair_release_does_not_lock_a_chain_where_none_waits_with_its_count() {
     drop(line);
     assert!(!mutex.is_locked());
     release(other);
-    assert!(other.is_locked() && waiter.rest() == Signal::Granted);
+    assert!(other.is_locked() && waiter.park() == Signal::Granted);
 }
 
-/// With 1024 waiters the count has gone round. It tells of requests all the same.
+/// With 1024 waiters the count has wrapped around. It tells of requests all the same.
 #[test]
 fn a_fair_release_hands_over_beside_as_many_waiters_as_a_count_holds() {
     let (mutex, first) = requested();
@@ -335,10 +336,10 @@ fn a_fair_release_hands_over_beside_as_many_waiters_as_a_count_holds() {
         // SAFETY: it stays until it is out of the line.
         assert_eq!(unsafe { Line::of(mutex).join(waiter, 0) }, Place::Behind);
     }
-    assert!(!Mutex::count(mutex).read().has_waiters(), "it has gone round");
+    assert!(!Mutex::count(mutex).read().has_waiters(), "it has wrapped around");
     // SAFETY: held.
     unsafe { mutex.unlock_fair() };
-    assert!(mutex.is_locked() && first.rest() == Signal::Granted);
+    assert!(mutex.is_locked() && first.park() == Signal::Granted);
     assert!(Mutex::count(mutex).read().has_waiters(), "1023");
     for waiter in &waiters {
         // SAFETY: in the line.
@@ -355,7 +356,7 @@ fn a_release_does_not_look_at_a_chain_where_only_notifications_are_waited_for() 
     // It has released the mutex.
     meanwhile(|| ());
     meanwhile(|| {
-        let releases = || Mutex::pace(mutex).releases();
+        let releases = || Mutex::hints(mutex).releases();
         let before = releases();
         release(mutex);
         assert_eq!(releases(), before);
@@ -367,9 +368,9 @@ fn a_release_does_not_look_at_a_chain_where_only_notifications_are_waited_for() 
     release(waited_with);
 }
 
-/// Who has spun for long enough does not look: who has been let go takes it all the same.
+/// A thread that has spun for long enough does not look. A dequeued waiter takes it all the same.
 #[test]
-fn who_was_let_go_takes_a_free_mutex_though_it_seems_hammered() {
+fn a_dequeued_waiter_takes_a_free_mutex_though_it_seems_monopolised() {
     let mutex = held();
     let behind: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     after(SLEEPS_AT, || {
@@ -377,7 +378,7 @@ fn who_was_let_go_takes_a_free_mutex_though_it_seems_hammered() {
         assert_eq!(unsafe { Line::of(mutex).join(behind, 0) }, Place::Behind);
         assert!(behind.falls_asleep());
         release(mutex);
-        Mutex::pace(mutex).note_retaken();
+        Mutex::hints(mutex).note_retaken();
         SPINS_MAX.set(0);
     });
     // SAFETY: another has released it by then.
@@ -392,7 +393,7 @@ fn two_sleepers() -> [Waiter<OneThread>; 2] {
     std::array::from_fn(|_| Waiter::default())
 }
 
-/// They stand in line, and fall asleep; the first has requested a release.
+/// They stand in line, and park; the first has made a wake request.
 fn fall_asleep(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
     // SAFETY: they stay until they are out of the line.
     unsafe {
@@ -404,22 +405,22 @@ fn fall_asleep(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
 }
 
 #[test]
-fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
+fn a_release_dequeues_a_sleeper_and_the_next_release_the_next_one() {
     let mutex = held();
     let waiters = two_sleepers();
     let [first, second] = &waiters;
     fall_asleep(mutex, &waiters);
     release(mutex);
     assert!(!mutex.is_locked() && first.is_signalled() && !second.is_signalled());
-    assert_eq!(Line::of(mutex).place_of(first), Place::Loose);
+    assert_eq!(Line::of(mutex).place_of(first), Place::Dequeued);
     assert_eq!(Line::of(mutex).place_of(second), Place::First);
     assert!(Mutex::count(mutex).read().is_requested(), "by the second");
     // SAFETY: free.
     assert!(unsafe { mutex.try_lock(&()) });
     release(mutex);
     assert!(!mutex.is_locked() && second.is_signalled() && is_quiet(mutex));
-    // Whoever has been let go once is woken where it stands.
-    assert_eq!((first.rest(), second.rest()), (Signal::Woken, Signal::Woken));
+    // A waiter that has been dequeued once is woken in line.
+    assert_eq!((first.park(), second.park()), (Signal::Woken, Signal::Woken));
     // SAFETY: free; and as above.
     unsafe {
         assert!(mutex.try_lock(&()));
@@ -428,7 +429,7 @@ fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
     Line::of(mutex).request(second);
     assert!(second.falls_asleep());
     release(mutex);
-    assert!(!mutex.is_locked() && second.rest() == Signal::Woken);
+    assert!(!mutex.is_locked() && second.park() == Signal::Woken);
     assert_eq!(Line::of(mutex).place_of(second), Place::First);
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
@@ -436,14 +437,14 @@ fn a_release_lets_a_sleeper_go_and_the_next_release_the_next_one() {
 }
 
 /// A release that comes late has seen the request, and the one before it has not, as there was no
-/// fence: whoever is made first must look for itself.
+/// fence: the waiter that is made first must look for itself.
 #[test]
-fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
+fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() {
     let mutex = held();
     let second: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     NOW_NS.set(10_000_000);
-    assert_eq!(Mutex::pace(mutex).fence(), Ok(()), "so that there is none for a while");
-    // It looks, and sleeps by the clock: at the fence nobody has a chance.
+    assert_eq!(Mutex::hints(mutex).fence(), Ok(()), "so that there is none for a while");
+    // It looks, and parks until some moment: others have no chance at the fence.
     after(FENCES_AT, || {
         // SAFETY: it stays until it is out of the line.
         assert_eq!(unsafe { Line::of(mutex).join(second, 0) }, Place::Behind);
@@ -466,8 +467,8 @@ fn who_is_let_go_from_a_sleep_without_a_fence_leaves_the_next_one_awake() {
 fn who_sleeps_by_the_clock_has_found_the_mutex_held() {
     let mutex = held();
     NOW_NS.set(10_000_000);
-    let pace = Mutex::pace(mutex);
-    assert_eq!(pace.fence(), Ok(()), "so that there is none for a while");
+    let hints = Mutex::hints(mutex);
+    assert_eq!(hints.fence(), Ok(()), "so that there is none for a while");
     SPINS_MAX.set(0);
     let waiter = Waiter::<OneThread>::default();
     // SAFETY: it stays until it is out of the line.
@@ -482,13 +483,13 @@ fn who_sleeps_by_the_clock_has_found_the_mutex_held() {
 }
 
 #[test]
-fn who_was_let_go_and_gives_up_wakes_the_next_one() {
+fn a_dequeued_waiter_that_gives_up_wakes_the_next_one() {
     let mutex = held();
     let waiters = two_sleepers();
     let [first, second] = &waiters;
     fall_asleep(mutex, &waiters);
     release(mutex);
-    // SAFETY: it has been let go from the line.
+    // SAFETY: it has been dequeued.
     assert_eq!(unsafe { Line::of(mutex).give_up(first) }, Ok(()));
     assert!(second.is_signalled() && is_quiet(mutex));
 }

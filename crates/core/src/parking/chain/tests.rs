@@ -42,7 +42,7 @@ fn sleeper(lock: usize, queue: Queue) -> &'static Waiter<OneThread> {
 
 /// Whether a release has taken it out, and woken it.
 fn is_awake(waiter: &Waiter<OneThread>) -> bool {
-    waiter.rest_within(&Limit::until(0)) == Ok(Signal::Granted)
+    waiter.park_within(&Limit::until(0)) == Ok(Signal::Granted)
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn a_release_wakes_all_of_one_queue_of_one_lock() {
 fn who_was_taken_out_sleeps_until_the_chain_is_unlocked() {
     let waiter = sleeper(0, Queue::Shared);
     let chain = locked(0);
-    let mut chosen = Chosen::NOBODY;
-    chain.take_all(Queue::Shared, &mut chosen);
+    let mut wake_list = WakeList::EMPTY;
+    chain.take_all(Queue::Shared, &mut wake_list);
     assert_eq!(chain.count(Queue::Shared), 0);
     assert!(!is_awake(waiter));
-    chain.wake(chosen);
+    chain.wake(wake_list);
     assert!(is_awake(waiter));
 }
 
@@ -95,15 +95,15 @@ fn a_sleeper_whose_time_is_over_leaves_the_queue_and_has_the_chain() {
 fn a_cancelled_sleeper_leaves_and_one_that_was_taken_out_does_not() {
     let cancellation = leaked::<Cancellation<OneThread>>();
     let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
-    let chosen: &'static Cell<Option<Chosen<OneThread>>> = leaked();
+    let wake_list: &'static Cell<Option<WakeList<OneThread>>> = leaked();
     // Taken out, cancelled, and then woken.
     meanwhile(move || {
-        let mut taken = Chosen::NOBODY;
+        let mut taken = WakeList::EMPTY;
         locked(0).take_all(Queue::Exclusive, &mut taken);
-        chosen.set(Some(taken));
+        wake_list.set(Some(taken));
         cancellation.cancel();
     });
-    meanwhile(|| locked(0).wake(chosen.take().expect("taken out")));
+    meanwhile(|| locked(0).wake(wake_list.take().expect("taken out")));
     assert!(locked(0).sleep_within(Queue::Exclusive, &limit).is_ok());
     assert!(others_are_done());
     // Cancelled before it sleeps.

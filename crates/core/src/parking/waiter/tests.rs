@@ -15,15 +15,15 @@ fn leaked<T>(value: T) -> &'static T {
 fn a_signal_that_has_come_ends_the_rest_at_once_and_owes_no_call() {
     let waiter = Place::default();
     assert!(waiter.wake().is_none() && waiter.wake().is_none());
-    assert_eq!(waiter.rest(), Signal::Woken);
-    assert_eq!(waiter.rest_within(&Limit::until(5)), Err(GaveUp::TimedOut), "two wakes are one");
+    assert_eq!(waiter.park(), Signal::Woken);
+    assert_eq!(waiter.park_within(&Limit::until(5)), Err(GaveUp::TimedOut), "two wakes are one");
 }
 
 #[test]
 fn a_sleeper_is_called_where_it_sleeps() {
     let waiter = leaked(Place::default());
     meanwhile(|| waiter.wake().expect("it sleeps").make());
-    assert_eq!(waiter.rest(), Signal::Woken);
+    assert_eq!(waiter.park(), Signal::Woken);
     assert_eq!(
         UNPARKED.get().map(|(word, n)| (word.addr(), n)),
         Some((ptr::from_ref(&waiter.signal).addr(), 1))
@@ -37,6 +37,6 @@ fn a_grant_stays_and_goes_before_a_wake() {
     // SAFETY: alive.
     assert!(unsafe { Place::grant(&raw const waiter) }.is_none());
     assert!(waiter.wake().is_none());
-    assert_eq!(waiter.rest(), Signal::Granted);
-    assert_eq!(waiter.rest(), Signal::Granted);
+    assert_eq!(waiter.park(), Signal::Granted);
+    assert_eq!(waiter.park(), Signal::Granted);
 }

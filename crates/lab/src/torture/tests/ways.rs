@@ -58,7 +58,7 @@ impl Simple {
             limit.watch(waiter, || {
                 let mut outcome = Ok(());
                 while outcome.is_ok() && !self.enter_or_queue(how, waiter) {
-                    outcome = waiter.rest_within(limit).map(|_| ());
+                    outcome = waiter.park_within(limit).map(|_| ());
                 }
                 locked(&self.wait_lock, || {
                     if waiter.note.load(Relaxed) == QUEUED {

@@ -36,9 +36,9 @@ fn pauses_for_readers<T: Tuning>(loops: u64, retries: u64) -> Vec<u32> {
     set(Setting::FreebsdDelayRetries, retries);
     PAUSES.take();
     (0..3).for_each(|_| lock.read_as(OTHER));
-    let mut pace = Pace::fresh::<T>();
-    while pace.tries < retries as u32 && !pace.is_tired {
-        assert_eq!(lock.spin_for_readers(lock.now(), &mut pace, is_free), None);
+    let mut state = SpinState::fresh::<T>();
+    while state.tries < retries as u32 && !state.is_tired {
+        assert_eq!(lock.spin_for_readers(lock.now(), &mut state, is_free), None);
     }
     (0..3).for_each(|_| lock.unread_as(OTHER));
     PAUSES.take()
@@ -150,7 +150,7 @@ fn a_reader_goes_in_as_soon_as_it_may() {
     of::<SxKind>();
 }
 
-/// The kernel's sx does not count a reader's spells, so that it goes on.
+/// The kernel's sx does not count a reader's rounds, so that it goes on.
 #[test]
 fn a_reader_spins_for_readers_as_often_as_it_is_told() {
     fn of<K: Kind>() {

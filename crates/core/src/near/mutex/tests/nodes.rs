@@ -20,7 +20,7 @@ fn served(mutex: &Mutex, waiters: &[Waiter<OneThread>], each_ns: u64) -> Vec<usi
     let hand_over = |_| {
         let first = Line::of(mutex).first().map(ptr::from_ref).expect("a line");
         NOW_NS.set(NOW_NS.get() + each_ns);
-        // SAFETY: for whoever holds it.
+        // SAFETY: for the thread that holds it.
         unsafe { mutex.unlock_fair() };
         waiters.iter().position(|waiter| ptr::eq(waiter, first)).unwrap()
     };
@@ -48,7 +48,7 @@ fn waiters_of_the_node_that_has_the_mutex_go_first_in_the_order_of_their_coming(
 fn who_comes_later_on_the_node_that_has_the_mutex_is_preferred_too() {
     let mutex = held();
     let waiters = in_line(mutex, &[0, 1, 0]);
-    // SAFETY: for whoever holds it.
+    // SAFETY: for the thread that holds it.
     unsafe { mutex.unlock_fair() };
     let late = in_line(mutex, &[0]);
     // SAFETY: as above.
@@ -62,9 +62,10 @@ fn who_comes_later_on_the_node_that_has_the_mutex_is_preferred_too() {
     assert!(waiters[1].is_signalled() && is_quiet(mutex));
 }
 
-/// Whenever that is: times go round, and one of them is 0. It is due when those go who were preferred together.
+/// Whenever that is: times wrap around, and one of them is 0. It is due when those leave that were
+/// preferred together.
 #[test]
-fn whoever_is_next_is_passed_over_for_a_turn_and_those_that_were_preferred_by_then() {
+fn the_next_in_line_is_passed_over_for_a_turn_and_those_that_were_preferred_by_then() {
     let nodes: Vec<u32> = (0..200).map(|n| u32::from(n == 1)).collect();
     for begin_ns in [0, (1 << 30) - 10_000, (1 << 30) - 500_000] {
         NOW_NS.set(begin_ns);
@@ -87,7 +88,7 @@ fn waiters_of_another_lock_are_left_where_they_are() {
     let order = |mutex: &Mutex| {
         let of_mutex = |_| {
             let first = Line::of(mutex).first().map(ptr::from_ref).expect("a line");
-            // SAFETY: for whoever holds it.
+            // SAFETY: for the thread that holds it.
             unsafe { mutex.unlock_fair() };
             waiters.iter().position(|waiter| ptr::eq(waiter, first)).unwrap()
         };
@@ -97,7 +98,7 @@ fn waiters_of_another_lock_are_left_where_they_are() {
     assert_eq!(order(other), [1, 5, 3]);
 }
 
-/// The first is let go; the next release must come to whoever was preferred.
+/// The first is dequeued; the next release must come to the waiter that was preferred.
 #[test]
 fn a_sleeper_that_is_preferred_is_woken_next() {
     let mutex = held();
@@ -129,10 +130,10 @@ fn who_leaves_with_the_mutex_prefers_its_node() {
 }
 
 #[test]
-fn turns_of_a_hammered_mutex_are_in_the_order_of_coming() {
+fn turns_of_a_monopolised_mutex_are_in_the_order_of_coming() {
     let mutex = held();
     let waiters = in_line(mutex, &[0, 1, 0, 1]);
-    Mutex::pace(mutex).note_retaken();
+    Mutex::hints(mutex).note_retaken();
     assert_eq!(served(mutex, &waiters, 1000), [0, 1, 2, 3]);
 }
 

@@ -1,11 +1,11 @@
 //! A mutex that one thread takes again and again.
 
 use super::*;
-use crate::near::mutex::pace::DOUBTS;
+use crate::near::mutex::hints::DOUBTS;
 
-fn hammered() -> &'static Mutex {
+fn monopolised() -> &'static Mutex {
     let mutex = held();
-    Mutex::pace(mutex).note_retaken();
+    Mutex::hints(mutex).note_retaken();
     mutex
 }
 
@@ -16,10 +16,11 @@ fn the_first_in_line_leaves_a_mutex_alone_that_is_free_only_between_two_sections
         // SAFETY: free.
         meanwhile(|| assert!(unsafe { mutex.try_lock(&()) }));
     };
-    assert_eq!(seen_by_the_first(Holders::One, taken_again), Spell::Over);
+    assert_eq!(seen_by_the_first(Holders::One, taken_again), SpinEnd::Over);
 }
 
-/// Somebody has it, and releases it each microsecond, and takes it again at once, while another looks so often; and then goes.
+/// A thread has it, releases it each microsecond, and takes it again at once, while another looks
+/// so often; and then goes.
 fn is_taken_again(mutex: &'static Mutex, looks: u32, then: impl FnOnce() + 'static) {
     meanwhile(move || {
         NOW_NS.set(NOW_NS.get() + 1000);
@@ -33,26 +34,26 @@ fn is_taken_again(mutex: &'static Mutex, looks: u32, then: impl FnOnce() + 'stat
     });
 }
 
-/// As the first in line, until it requests a release: what it sees, and for how long, in ns.
-fn waits_as_first(mutex: &'static Mutex) -> (Spell, u64) {
+/// As the first in line, until it makes a wake request: what it sees, and for how long, in ns.
+fn waits_as_first(mutex: &'static Mutex) -> (SpinEnd, u64) {
     let (waiter, begin_ns) = (Waiter::<OneThread>::default(), NOW_NS.get());
     SPINS_MAX.set(1000);
     PAUSES.take();
     // SAFETY: it stays until it is out of the line.
     assert_eq!(unsafe { Line::of(mutex).join(&waiter, 0) }, Place::First);
-    let spell = mutex.look_before_request(&waiter, &mut Spin::default(), &Limit::NONE);
+    let end = mutex.look_before_request(&waiter, &mut Spin::default(), &Limit::NONE);
     // SAFETY: in the line.
     assert_eq!(unsafe { Line::of(mutex).give_up(&waiter) }, Ok(()));
-    (spell, NOW_NS.get() - begin_ns)
+    (end, NOW_NS.get() - begin_ns)
 }
 
 /// Who is woken to be the first may have the holder's processor.
 #[test]
-fn the_first_in_line_looks_at_a_hammered_mutex_for_a_moment_and_dozes_until_its_turn() {
-    let mutex = hammered();
+fn the_first_in_line_looks_at_a_monopolised_mutex_for_a_moment_and_parks_until_its_turn() {
+    let mutex = monopolised();
     is_taken_again(mutex, 12, || ());
-    let (spell, waited_ns) = waits_as_first(mutex);
-    assert_eq!(spell, Spell::Over);
+    let (end, waited_ns) = waits_as_first(mutex);
+    assert_eq!(end, SpinEnd::Over);
     let pauses = PAUSES.take();
     assert!(pauses.len() < 12 && pauses.iter().all(|pauses| *pauses <= 16), "{pauses:?}");
     assert!((98_000..104_000).contains(&waited_ns), "{waited_ns} ns");
@@ -60,38 +61,40 @@ fn the_first_in_line_looks_at_a_hammered_mutex_for_a_moment_and_dozes_until_its_
 
 /// Sections that are longer than the close looks: whether it is taken again does not show by then.
 #[test]
-fn the_first_in_line_looks_longer_at_a_hammered_mutex_that_is_not_released() {
-    let mutex = hammered();
+fn the_first_in_line_looks_longer_at_a_monopolised_mutex_that_is_not_released() {
+    let mutex = monopolised();
     for _ in 0..100 {
         meanwhile(|| NOW_NS.set(NOW_NS.get() + 1000));
     }
-    let (spell, waited_ns) = waits_as_first(mutex);
-    assert_eq!(spell, Spell::Over);
+    let (end, waited_ns) = waits_as_first(mutex);
+    assert_eq!(end, SpinEnd::Over);
     assert!((20_000..50_000).contains(&waited_ns), "{waited_ns} ns");
 }
 
-/// One that thinks between its sections is not to be taken for one that hammers, because looks have missed when it thinks.
+/// A thread that thinks between its sections is not to be taken for one that monopolises it because
+/// looks have missed when it thinks.
 #[test]
-fn the_first_in_line_looks_closely_before_a_mutex_counts_as_hammered() {
+fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     let mutex = held();
-    let pace = Mutex::pace(mutex);
-    (0..3).for_each(|_| pace.looked());
-    assert!(pace.has_one_looker() && pace.holders() == Holders::Several);
+    let hints = Mutex::hints(mutex);
+    (0..3).for_each(|_| hints.looked());
+    assert!(hints.has_one_looker() && hints.holders() == Holders::Several);
     is_taken_again(mutex, 23, || release(mutex));
-    let (spell, _) = waits_as_first(mutex);
+    let (end, _) = waits_as_first(mutex);
     assert!(others_are_done());
-    assert_eq!((spell, pace.holders()), (Spell::Took, Holders::Several));
+    assert_eq!((end, hints.holders()), (SpinEnd::Took, Holders::Several));
     let pauses = PAUSES.take();
     let closely = pauses.iter().rposition(|pauses| *pauses > 16).unwrap();
     assert!(pauses[..closely].contains(&128) && pauses[closely + 1..].len() > 6, "{pauses:?}");
 }
 
-/// It would else stand in line behind one that waits for a processor, while the mutex is free most of the time.
+/// Else it would be in line behind a waiter that waits for a processor, while the mutex is free
+/// most of the time.
 #[test]
-fn a_newcomer_takes_a_hammered_mutex_that_stays_free() {
-    let (mutex, before) = (hammered(), events_of(MutexOptLock));
+fn a_newcomer_takes_a_monopolised_mutex_that_stays_free() {
+    let (mutex, before) = (monopolised(), events_of(MutexOptLock));
     for taken in 1..=DOUBTS {
-        assert_eq!(Mutex::pace(mutex).holders(), Holders::One);
+        assert_eq!(Mutex::hints(mutex).holders(), Holders::One);
         SPINS_MAX.set(100);
         after(1, || release(mutex));
         // SAFETY: another has released it by then.
@@ -99,12 +102,12 @@ fn a_newcomer_takes_a_hammered_mutex_that_stays_free() {
         assert!(others_are_done() && is_quiet(mutex));
         assert_eq!(events_of(MutexOptLock) - before, u64::from(taken));
     }
-    assert_eq!(Mutex::pace(mutex).holders(), Holders::Several);
+    assert_eq!(Mutex::hints(mutex).holders(), Holders::Several);
 }
 
 #[test]
-fn a_newcomer_leaves_a_hammered_mutex_alone_that_is_taken_again_and_waits_for_no_processor() {
-    let mutex = hammered();
+fn a_newcomer_leaves_a_monopolised_mutex_alone_that_is_taken_again_and_waits_for_no_processor() {
+    let mutex = monopolised();
     SPINS_MAX.set(100);
     PAUSES.take();
     after(1, || {
@@ -127,20 +130,20 @@ fn a_newcomer_leaves_a_hammered_mutex_alone_that_is_taken_again_and_waits_for_no
 }
 
 #[test]
-fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_due() {
+fn a_sleeper_of_a_monopolised_mutex_is_woken_in_line_and_has_its_turn_when_it_is_due() {
     let mutex = held();
     let waiters = two_sleepers();
     let [first, second] = &waiters;
-    Mutex::pace(mutex).note_retaken();
+    Mutex::hints(mutex).note_retaken();
     fall_asleep(mutex, &waiters);
     release(mutex);
     assert!(!mutex.is_locked() && first.is_signalled());
     assert_eq!(Line::of(mutex).place_of(first), Place::First);
     assert!(!Mutex::count(mutex).read().is_requested(), "it is awake");
-    NOW_NS.set(NOW_NS.get() + HAMMERED_DUE_NS + 2048);
+    NOW_NS.set(NOW_NS.get() + MONOPOLISED_DUE_NS + 2048);
     // A release looks at the chain now and then without requests.
     for releases in 0.. {
-        assert!(releases < 10, "nobody looks");
+        assert!(releases < 10, "no release looks");
         // SAFETY: free.
         assert!(unsafe { mutex.try_lock(&()) });
         release(mutex);
@@ -148,7 +151,7 @@ fn a_sleeper_of_a_hammered_mutex_is_woken_in_line_and_has_its_turn_when_it_is_du
             break;
         }
     }
-    assert_eq!((first.rest(), second.rest()), (Signal::Granted, Signal::Woken));
+    assert_eq!((first.park(), second.park()), (Signal::Granted, Signal::Woken));
     assert_eq!(Line::of(mutex).place_of(second), Place::First);
     assert!(!Mutex::count(mutex).read().is_requested(), "it is awake");
     // SAFETY: in the line.
