@@ -18,7 +18,7 @@ use nearlock_core::parking::chain::{Family, TABLES};
 /// The child of a `fork` reads all chains of a table that is in use.
 const CHAINS: usize = 4096;
 
-static CHAINS_OF: [[Room; CHAINS]; TABLES] = [const { [const { Room::new() }; CHAINS] }; TABLES];
+static ROOMS: [[Room; CHAINS]; TABLES] = [const { [const { Room::new() }; CHAINS] }; TABLES];
 
 /// Which tables have chains that were locked. The child of a `fork` leaves the others alone:
 /// reading a table takes it as long as the fork itself.
@@ -28,7 +28,7 @@ static IN_USE: [AtomicBool; TABLES] = [const { AtomicBool::new(false) }; TABLES]
 #[inline]
 pub fn room<F: Family>(lock: *const ()) -> &'static Room {
     const { assert!(F::TABLE < TABLES) };
-    &CHAINS_OF[F::TABLE][(hash(lock) >> (u64::BITS - CHAINS.trailing_zeros())) as usize]
+    &ROOMS[F::TABLE][(hash(lock) >> (u64::BITS - CHAINS.trailing_zeros())) as usize]
 }
 
 /// A chain of the family is about to be locked.
@@ -68,7 +68,7 @@ pub fn place_in_chain(lock: *const ()) -> u32 {
 /// The process has one thread, which has just forked, in no handler that has interrupted a slow
 /// path.
 pub unsafe fn forget_all() {
-    for (rooms, in_use) in CHAINS_OF.iter().zip(&IN_USE) {
+    for (rooms, in_use) in ROOMS.iter().zip(&IN_USE) {
         if in_use.load(Relaxed) {
             // SAFETY: that thread is in no chain, and has none locked.
             rooms.iter().for_each(|room| unsafe { room.forget() });

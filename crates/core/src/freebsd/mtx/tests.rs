@@ -300,7 +300,7 @@ fn a_waiter_that_fails_to_set_its_bit_goes_on_as_the_switch_says() {
         assert_eq!(mutex.wait(owned_by(OTHER), &mut state), FREE);
         set_owner_state(OTHER, OwnerState::Running);
         assert!(exchanges_are_over() && others_are_done());
-        pace.has_slept
+        state.has_slept
     }
     let cancelled = events_of(LockEvent::ChainCancel);
     assert!(sleeps::<Current>());

@@ -6,8 +6,8 @@
 //! A mutex' word does not tell a release that threads wait. So each release reads the filter, and
 //! where threads wait it reads and writes the hints, all without the chain's lock.
 
-use crate::near::mutex::filter::Filter;
-use crate::near::mutex::hints::Hints;
+use super::filter::Filter;
+use super::hints::Hints;
 use crate::platform::Platform;
 
 /// See the [module](self). All zero: no thread waits, and nothing is known.
