@@ -19,7 +19,6 @@ use anyhow::{Context, Result, bail};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::files::TextFile;
 use crate::{Finding, Misuse, documents, files};
 
 pub mod sites;
@@ -264,6 +263,7 @@ fn row(trial: &Trial) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::TextFile;
 
     fn some() -> Vec<Site> {
         let text = "fn f() {\n    a.load(Acquire);\n    a.swap(1, AcqRel);\n    a.store(0, Release);\n}\n"

@@ -19,7 +19,6 @@ use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning};
 use nearlock_core::lockstat::{Hooks, Unwatched};
 use nearlock_core::native::{Native, Spin, Wait};
 use nearlock_core::parking::QueueLock;
-use nearlock_core::parking::QueueLock;
 use nearlock_core::platform::{Atomic, Platform};
 use nearlock_os::Os;
 
