@@ -90,7 +90,7 @@ fn every_setting_has_its_reasons() -> Result<()> {
 }
 
 #[test]
-fn every_constant_of_a_tuning_type_has_its_reasons() -> Result<()> {
+fn every_switch_has_its_reasons() -> Result<()> {
     let names: Vec<_> = files::sources()?.iter().map(documents::switches).collect::<Result<_>>()?;
     none(documents::unnamed(&only("docs/tuning.md")?, &names.concat()));
     Ok(())

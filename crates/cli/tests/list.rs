@@ -26,7 +26,7 @@ fn everything_is_listed() {
                 "cna:",
                 "freebsd-sx:",
                 "qspinlock-steal: Linux 4.15, paravirtual",
-                "qspinlock[stealing=hybrid]",
+                "qspinlock with stealing=hybrid",
                 "linux-counter-mutex-queue: those of linux-counter-mutex",
             ],
         ),

@@ -231,7 +231,7 @@ mod tests {
             error("linux-mutex[hand-off=off]"),
             "linux-mutex has no switch or setting `hand-off` (did you mean `handoff`?); there are: spinning (never, \
              unless-owner-sleeps, always), spinner-queue (off, on), waiter-spins (off, on), handoff (off, on), \
-             yields-before-queue (off, on), budget-ns (0 to 10000000000)"
+             yields-before-queue (off, on), budget-ns (0 to 1000000000 ns)"
         );
         assert_eq!(error("tas[x=1]"), "tas has no switch or setting `x`; it has none");
         assert_eq!(error("linux-mutex[handoff=of]"), "linux-mutex: handoff must be off or on, not `of`");

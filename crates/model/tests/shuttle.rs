@@ -23,7 +23,7 @@ use nearlock_model::model::Model;
 use nearlock_model::parts::{condvar, osq, parker, waiters};
 use nearlock_model::readers;
 use nearlock_model::shuttle::Shuttle;
-use nearlock_model::shuttle::adversary::{Contest, overtaken};
+use nearlock_model::shuttle::adversary::{Contest, overtaken_with};
 use nearlock_model::shuttle::crowd::crowd;
 use nearlock_model::staged::{
     Queue, Stage, queue_at_work, queue_of_held_lock, queued_against_nameless, queued_against_pending,
@@ -184,19 +184,18 @@ fn all_operations_of_lockmgr_hold_in_a_crowd() {
 /// Others go on for long; each schedule is against one waiter.
 const CONTEST: Contest = Contest { others: 3, rounds: 60, schedules: 10, seed: 4 };
 
-struct Overtaken(Contest);
+struct Overtaken<'a>(&'a Subject, Contest);
 
-impl LockVisitor<Shuttle> for Overtaken {
+impl LockVisitor<Shuttle> for Overtaken<'_> {
     type Output = u32;
     fn visit<L: RawTryLock>(self) -> u32 {
-        overtaken::<L>(self.0, |_| 0, |seen| seen.held)
+        overtaken_with::<L>(self.0.switches(), self.1, |_| 0, |seen| seen.held)
     }
 }
 
 /// How often the victim of the contest is overtaken at this lock.
 fn most_overtaken(subject: &Subject, contest: Contest) -> u32 {
-    Shuttle::set_switches(subject.switches());
-    subject.visit::<Shuttle, _>(Overtaken(contest))
+    subject.visit::<Shuttle, _>(Overtaken(subject, contest))
 }
 
 #[test]

@@ -87,8 +87,11 @@ fn switches() -> String {
             let positions = preset.positions.iter().map(|position| {
                 format!("{}={}", position.switch.key, position.switch.values.show(position.value))
             });
-            let positions = positions.collect::<Vec<_>>().join(",");
-            lines.push(format!("      {}[{positions}]", algorithm.name));
+            let text = match &*positions.collect::<Vec<_>>() {
+                [] => format!("the same as {}", algorithm.name),
+                positions => format!("{} with {}", algorithm.name, positions.join(", ")),
+            };
+            lines.push(wrapped(&text, "      "));
         }
     }
     lines.join("\n")

@@ -34,6 +34,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ::shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
+use nearlock_core::platform::SWITCHES_MAX;
 use nearlock_core::raw::RawLock;
 
 use super::{BESIDES, Shuttle, ShuttleU32};
@@ -191,10 +192,20 @@ pub fn overtaken<L: RawLock>(
     word_of: fn(&L) -> u32,
     bad: impl Fn(Seen) -> bool + 'static,
 ) -> u32 {
+    overtaken_with::<L>([0; SWITCHES_MAX], contest, word_of, bad)
+}
+
+/// The same of a lock with these switches, as they are stored.
+pub fn overtaken_with<L: RawLock>(
+    switches: [u64; SWITCHES_MAX],
+    contest: Contest,
+    word_of: fn(&L) -> u32,
+    bad: impl Fn(Seen) -> bool + 'static,
+) -> u32 {
     let Contest { others, rounds, schedules, seed } = contest;
     let most = Arc::new(AtomicU32::new(0));
     let result = most.clone();
-    let model = Model::<Shuttle>::new("contest", others + 1, None, move || {
+    let mut model = Model::<Shuttle>::new("contest", others + 1, None, move || {
         let shared = Arc::new(Guarded::<Shuttle, L>::default());
         let watched = shared.clone();
         Shuttle::watch(move || word_of(&watched.lock));
@@ -215,6 +226,7 @@ pub fn overtaken<L: RawLock>(
             other.join().unwrap();
         }
     });
+    model.switches = switches;
     model.check_with(Adversary::new(RandomScheduler::new_from_seed(seed, schedules), bad));
     result.load(Relaxed)
 }
