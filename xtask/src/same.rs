@@ -4,7 +4,7 @@
 //! What is simulated is the same on every machine and in every run, so a change of the sources that
 //! means to change no result must change no digest. `xtask/same.txt` has a line for each run: the
 //! digest of what it prints, and its command line. The lines are made from the command's own lists
-//! ([`plan`]) when the file is written, and read from it otherwise, so that a lock that the command
+//! (`plan`) when the file is written, and read from it otherwise, so that a lock that the command
 //! no longer knows is a difference and not a gap. Results name no version, host or time; so nothing
 //! is left out of a digest.
 
