@@ -9,7 +9,7 @@
 //! | [`schedule`] | who runs: what waiters that spin for a sleeping lock go by |
 //! | [`strong_fences`] | asymmetric fences where there are only ordinary ones |
 //! | [`unwinding`] | what ends the process where a panic would leave a queue behind |
-//! | [`tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
+//! | [`mod@tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
 //! | [`lockstat`] | hooks at what a thread does while it waits |
 //! | [`classic`], [`linux`], [`freebsd`], [`near`] | the locks |

@@ -1,8 +1,8 @@
 //! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
 //! benchmark: a lock that is listed here is in all of them.
 //!
-//! A lock of the list is an algorithm ([`algorithms`]) with its switches in some position: all in the recommended one,
-//! or as a preset says ([`presets`]), or as a user asks for ([`Subject::with`]). The type of an algorithm has its
+//! A lock of the list is an algorithm (`algorithms.rs`) with its switches in some position: all in the recommended one,
+//! or as a preset says (`presets.rs`), or as a user asks for. The type of an algorithm has its
 //! tuning from the platform instance ([`Switched`](crate::tuning::Switched)), so that it is compiled once.
 
 mod algorithms;

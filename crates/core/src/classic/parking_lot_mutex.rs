@@ -15,7 +15,7 @@
 //!      -> PARKED            unlock frees the mutex first
 //!      PARKED -> 0          and then locks the bucket, takes out whoever is first there, and clears PARKED if no more sleep
 //! ```
-//! A bucket is a [chain](crate::parking::chain) here. A waiter that finds the mutex held and nobody asleep has ten rounds before it
+//! A bucket is a [`chain`] here. A waiter that finds the mutex held and nobody asleep has ten rounds before it
 //! parks: three of pauses, twice as many each time, and seven that yield its processor. After a sleep it has them again. It
 //! looks at the word once more under the bucket's lock, and sleeps only if that is LOCKED|PARKED.
 //!

@@ -17,7 +17,7 @@
 //!               +------ notified alone, or gave up ---> locks the mutex -------+
 //! ```
 //! Word and queue change together, under the lock of the condition variable's
-//! [chain](crate::parking::chain).
+//! [`chain`].
 //!
 //! 1. The word is null if and only if the queue is empty. Only in a child made by `fork` it may
 //!    name the mutex of the parent's waiters, which the child does not have; the first wait or

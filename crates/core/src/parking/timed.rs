@@ -8,7 +8,7 @@ use crate::raw::{RawRwLock, RawTryLock};
 ///
 /// # Safety
 ///
-/// As [`RawLock`].
+/// As [`RawLock`](crate::raw::RawLock).
 pub unsafe trait RawTimedLock: RawTryLock {
     /// Whose clock and cancellations its limits are of.
     type Platform: Platform;
@@ -22,7 +22,7 @@ pub unsafe trait RawTimedLock: RawTryLock {
     ///
     /// # Safety
     ///
-    /// As [`RawLock::lock`], if it succeeds.
+    /// As [`RawLock::lock`](crate::raw::RawLock::lock), if it succeeds.
     unsafe fn lock_within(&self, node: &Self::Node, limit: &Limit<'_, Self::Platform>) -> Result<(), GaveUp>;
 }
 
