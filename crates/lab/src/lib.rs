@@ -22,7 +22,6 @@
 pub mod band;
 pub mod bench;
 pub mod cache;
-mod date;
 pub mod evidence;
 pub mod locks;
 pub mod lockstat;
