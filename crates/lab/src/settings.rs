@@ -1,5 +1,6 @@
 //! `NAME.KEY=VALUE`: what can be set of locks, machine, workload and simulation.
 
+mod assignment;
 mod calls;
 mod jobs;
 mod known;
@@ -8,6 +9,7 @@ mod readrandom;
 
 use nearlock_core::settings::{Setting, SettingInfo};
 use nearlock_core::subjects::Subject;
+pub use nearlock_sim::spec::Value;
 use nearlock_sim::spec::{MachineSpec, SpecError};
 use nearlock_workload::jobs::profiles::{Constants, Profile};
 use nearlock_workload::will_it_scale::{CallConstants, Calls};
@@ -17,6 +19,8 @@ use crate::simulate::{
     Context1, Limits, Locktorture, MutexSection, Placement, ReadRandom, Sections, Simulation, Start, Workload,
 };
 
+pub use assignment::Assignment;
+use assignment::Known;
 use known::{CHOICES, NUMBERS};
 
 /// Whose settings.
@@ -97,8 +101,7 @@ pub struct Configuration {
     /// In which order the threads begin.
     pub start: Start,
     groups: &'static [Group],
-    machine: Vec<(String, String)>,
-    texts: Vec<String>,
+    assigned: Vec<Assignment>,
 }
 
 /// A number of [`Configuration`], in its unit.
@@ -153,8 +156,7 @@ impl Configuration {
             placement: Placement::default(),
             start: Start::default(),
             groups,
-            machine: Vec::new(),
-            texts: Vec::new(),
+            assigned: Vec::new(),
         }
     }
 
@@ -181,46 +183,26 @@ impl Configuration {
         }
     }
 
-    /// Sets what `NAME.KEY=VALUE` says. Keys of machines are looked at only by
-    /// [`machine`](Self::configure_machine).
+    /// Sets what `NAME.KEY=VALUE` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Assignment::parse`].
+    pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
+        self.assign(Assignment::parse(text, self.groups)?)
+    }
+
+    /// Sets what this says. What it says of a machine is looked at only by
+    /// [`configure_machine`](Self::configure_machine).
     ///
     /// # Errors
     ///
     /// If there is no such setting in this configuration's groups, or it cannot have this value.
-    pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
-        let form = || SettingError::Form { text: text.to_owned() };
-        let (name, value) = text.split_once('=').ok_or_else(form)?;
-        let (name, value) = (name.trim(), value.trim());
-        if !name.contains('.') {
-            return Err(form());
+    pub fn assign(&mut self, assignment: Assignment) -> Result<(), SettingError> {
+        if !(assignment.is_of_machine() && self.groups.contains(&Group::Machine)) {
+            Known::named(assignment.setting, self.groups)?.set(self, assignment.value)?;
         }
-        self.assign(name, value)?;
-        self.texts.push(format!("{name}={value}"));
-        Ok(())
-    }
-
-    fn assign(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
-        if self.groups.contains(&Group::Machine)
-            && let Some(key) = name.strip_prefix("machine.")
-        {
-            self.machine.push((key.to_owned(), value.to_owned()));
-            return Ok(());
-        }
-        if self.groups.contains(&Group::Lock)
-            && let Some(&setting) = Setting::ALL.iter().find(|setting| setting.info().name == name)
-        {
-            self.locks[setting as usize] = lock_value(&setting.info(), value)?;
-            return Ok(());
-        }
-        if let Some(choice) = CHOICES.iter().find(|c| c.name == name && self.groups.contains(&c.group)) {
-            choice.word(value)?(self);
-            return Ok(());
-        }
-        let known = numbers().find(|n| n.name == name && self.groups.contains(&n.group));
-        let Some(known) = known else {
-            return Err(SettingError::Unknown { name: name.to_owned(), known: self.names() });
-        };
-        *(known.field)(self) = number(known.name, value, known.min, known.max, known.unit)?;
+        self.assigned.push(assignment);
         Ok(())
     }
 
@@ -230,50 +212,35 @@ impl Configuration {
     ///
     /// If a machine has no such setting, or this machine cannot have that value.
     pub fn configure_machine(&self, machine: &mut MachineSpec) -> Result<(), SettingError> {
-        for (key, value) in &self.machine {
-            machine.set(key, value)?;
+        for assignment in self.assigned.iter().filter(|assignment| assignment.is_of_machine()) {
+            machine.assign(assignment.setting, assignment.value)?;
         }
         Ok(())
     }
 
     /// The value of the setting `name`, if there is one: as set, or its default. `machine` is as
     /// [`configure_machine`](Self::configure_machine) has left it.
-    pub fn value(&self, name: &str, machine: &MachineSpec) -> Option<String> {
-        let set = self.texts.iter().rev().filter_map(|text| text.split_once('='));
-        let set = set.filter(|(name, _)| !name.starts_with("machine.")).find(|(set, _)| *set == name);
-        set.map(|(_, value)| value.to_owned())
+    pub fn value(&self, name: &str, machine: &MachineSpec) -> Option<Value> {
+        let mut set = self.assigned.iter().rev().filter(|assignment| !assignment.is_of_machine());
+        set.find(|assignment| assignment.setting == name)
+            .map(|assignment| assignment.value)
             .or_else(|| all(machine).into_iter().find(|row| row.name == name).map(|row| row.default))
     }
 
-    /// What was set, as `NAME.KEY=VALUE`, in the order given.
-    pub fn texts(&self) -> &[String] {
-        &self.texts
-    }
-
-    /// The settings that can be set here.
-    fn names(&self) -> Vec<&'static str> {
-        let locks = Setting::ALL.iter().map(|setting| (Group::Lock, setting.info().name));
-        let machine = [(Group::Machine, "machine.KEY (see `nearlock list settings`)")];
-        let choices = CHOICES.iter().map(|choice| (choice.group, choice.name));
-        let numbers = numbers().map(|number| (number.group, number.name));
-        let all = locks.chain(machine).chain(choices).chain(numbers);
-        all.filter(|(group, _)| self.groups.contains(group)).map(|(_, name)| name).collect()
+    /// What was set, in the order given.
+    pub fn assigned(&self) -> &[Assignment] {
+        &self.assigned
     }
 }
 
-fn number(name: &'static str, value: &str, min: u64, max: u64, unit: &str) -> Result<u64, SettingError> {
-    let parsed = value.replace('_', "").parse().ok().filter(|parsed| (min..=max).contains(parsed));
-    parsed.ok_or_else(|| SettingError::Value { name, range: range(min, max, unit), value: value.to_owned() })
-}
-
-/// The value of a lock's setting that is a number, or one of a few words.
-fn lock_value(info: &SettingInfo, value: &str) -> Result<u64, SettingError> {
-    let Some(mut words) = info.words() else {
-        return number(info.name, value, info.min, info.max, info.unit);
-    };
-    let refused =
-        || SettingError::Value { name: info.name, range: lock_range(info), value: value.to_owned() };
-    Ok(info.min + words.position(|word| word == value).ok_or_else(refused)? as u64)
+/// The settings of these groups.
+fn names(groups: &[Group]) -> Vec<&'static str> {
+    let locks = Setting::ALL.iter().map(|setting| (Group::Lock, setting.info().name));
+    let machine = [(Group::Machine, "machine.KEY (see `nearlock list settings`)")];
+    let choices = CHOICES.iter().map(|choice| (choice.group, choice.name));
+    let numbers = numbers().map(|number| (number.group, number.name));
+    let all = locks.chain(machine).chain(choices).chain(numbers);
+    all.filter(|(group, _)| groups.contains(group)).map(|(_, name)| name).collect()
 }
 
 fn range(min: u64, max: u64, unit: &str) -> String {
@@ -296,13 +263,9 @@ fn any_of(words: &[&str]) -> String {
 }
 
 impl Choice {
-    fn word(&self, value: &str) -> Result<Set, SettingError> {
-        let found = self.words.iter().find(|(word, _)| *word == value);
-        found.map(|(_, set)| *set).ok_or_else(|| SettingError::Value {
-            name: self.name,
-            range: any_of(&self.words.iter().map(|(word, _)| *word).collect::<Vec<_>>()),
-            value: value.to_owned(),
-        })
+    /// The words, the default first.
+    fn words(&self) -> Vec<&'static str> {
+        self.words.iter().map(|(word, _)| *word).collect()
     }
 }
 
@@ -310,9 +273,9 @@ impl Choice {
 #[derive(Clone, Debug)]
 pub struct SettingRow {
     /// `NAME.KEY`.
-    pub name: String,
+    pub name: &'static str,
     /// Value unless set.
-    pub default: String,
+    pub default: Value,
     /// Values that it can have, with their unit.
     pub range: String,
     /// What it does.
@@ -325,14 +288,14 @@ pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
         let info = setting.info();
         let word = info.words().and_then(|mut words| words.nth((info.default - info.min) as usize));
         SettingRow {
-            name: info.name.to_owned(),
-            default: word.map_or_else(|| info.default.to_string(), str::to_owned),
+            name: info.name,
+            default: word.map_or(Value::Integer(info.default), Value::Word),
             range: lock_range(&info),
             summary: info.summary,
         }
     });
     let machine = machine.settings().into_iter().map(|setting| SettingRow {
-        name: format!("machine.{}", setting.name),
+        name: setting.name,
         default: setting.value,
         range: setting.range,
         summary: setting.summary,
@@ -340,17 +303,17 @@ pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
     let mut defaults = Configuration::new(Group::ALL);
     let numbers: Vec<_> = numbers()
         .map(|number| SettingRow {
-            name: number.name.to_owned(),
-            default: (number.field)(&mut defaults).to_string(),
+            name: number.name,
+            default: Value::Integer(*(number.field)(&mut defaults)),
             range: range(number.min, number.max, number.unit),
             summary: number.summary,
         })
         .collect();
     let choices = CHOICES.iter().map(|choice| {
-        let words: Vec<_> = choice.words.iter().map(|(word, _)| *word).collect();
+        let words = choice.words();
         SettingRow {
-            name: choice.name.to_owned(),
-            default: words[0].to_owned(),
+            name: choice.name,
+            default: Value::Word(words[0]),
             range: words.join(", "),
             summary: choice.summary,
         }

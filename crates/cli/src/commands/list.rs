@@ -13,7 +13,9 @@ use crate::args::{ListArgs, Listed};
 use crate::report::text::{list_table, wrapped};
 
 /// The machine whose settings are shown: that of the first published table.
-const MACHINE: &str = TABLES[0].machine;
+fn machine() -> &'static str {
+    TABLES[0].machine
+}
 
 /// Lists what was asked for.
 pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
@@ -38,7 +40,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     writeln!(out, "{table}")?;
     match args.what {
         Listed::Settings => {
-            writeln!(out, "\nNAME.KEY=default (limits). Those of machines are as on {MACHINE}.")?;
+            writeln!(out, "\nNAME.KEY=default (limits). Those of machines are as on {}.", machine())?;
         }
         Listed::Peers => writeln!(out, "\nMeasured on this machine only: nearlock bench --peers all")?,
         Listed::Machines => writeln!(out, "\nOr give the path of a machine file.")?,
@@ -82,7 +84,7 @@ fn tables() -> String {
 
 fn settings() -> anyhow::Result<String> {
     let mut lines = Vec::new();
-    let all = settings::all(&names::machine(MACHINE)?);
+    let all = settings::all(&names::machine(machine())?);
     for (index, row) in all.iter().enumerate() {
         lines.push(format!("{}={}    ({})", row.name, row.default, row.range));
         // What is the same of several workloads is said once.

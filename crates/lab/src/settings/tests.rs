@@ -31,8 +31,11 @@ fn each_group_is_set() {
     let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
     configuration.configure_machine(&mut machine).unwrap();
     assert_eq!(machine.sockets, 2);
-    assert_eq!(configuration.texts().len(), 7);
-    assert_eq!(configuration.texts()[4], "locktorture.think-ns=7");
+    let texts: Vec<_> = configuration.assigned().iter().map(Assignment::to_string).collect();
+    assert_eq!(texts.len(), 7);
+    // As it is read, and not as it is written.
+    assert_eq!(texts[0], "cna-v13.threshold-ns=1000000");
+    assert_eq!(texts[4], "locktorture.think-ns=7");
 }
 
 #[test]
@@ -67,11 +70,33 @@ fn refusals_say_what_there_is() {
 
 #[test]
 fn machine_settings_are_the_machines() {
+    let message = refused("machine.colour=red");
+    assert!(message.contains("colour") && message.contains("smt"), "{message}");
+    assert!(refused("machine.smt=two").contains("machine.smt=two: must be a whole number from 1 to 8"));
     let mut configuration = Configuration::new(Group::ALL);
-    configuration.set("machine.colour=red").unwrap();
+    configuration.set("machine.sockets=8").unwrap();
+    assert_eq!(configuration.assigned()[0].to_string(), "machine.nodes=8");
     let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
     let message = configuration.configure_machine(&mut machine).unwrap_err().to_string();
-    assert!(message.contains("colour") && message.contains("smt"), "{message}");
+    assert!(message.contains("machine.nodes=8: must be a whole number from 1 to 4"), "{message}");
+}
+
+#[test]
+fn what_is_assigned_must_be_of_a_setting_and_of_its_kind() {
+    let refused = |setting, value| {
+        let assigned = Configuration::new(Group::ALL).assign(Assignment { setting, value });
+        assigned.unwrap_err().to_string()
+    };
+    assert!(refused("simulation.window", Value::Integer(5000)).contains("`simulation.window-ns`?"));
+    assert!(refused("simulation.window-ns", Value::Integer(1)).contains("100000000000 ns, not `1`"));
+    assert!(refused("simulation.window-ns", Value::Float(5000.0)).contains("not `5000`"));
+    assert!(refused("simulation.placement", Value::Word("far")).contains("random or near, not `far`"));
+    assert!(refused("simulation.placement", Value::Integer(0)).contains("random or near, not `0`"));
+    let mut configuration = Configuration::new(&[Group::Lock]);
+    let of_machine = Assignment { setting: "machine.smt", value: Value::Integer(1) };
+    assert!(
+        configuration.assign(of_machine).unwrap_err().to_string().contains("no setting `machine.smt` here")
+    );
 }
 
 #[test]
@@ -87,7 +112,9 @@ fn the_list_is_complete_and_every_default_can_be_set() {
     assert!(rows.len() > Setting::COUNT + numbers().count() + 1);
     let mut configuration = Configuration::new(Group::ALL);
     for row in rows {
-        configuration.set(&format!("{}={}", row.name, row.default)).unwrap();
+        let default = Assignment { setting: row.name, value: row.default };
+        configuration.assign(default).unwrap();
+        assert_eq!(Assignment::parse(&default.to_string(), Group::ALL).unwrap(), default);
     }
     let mut same = machine.clone();
     configuration.configure_machine(&mut same).unwrap();
