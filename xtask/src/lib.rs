@@ -25,6 +25,7 @@
 //! | `cargo xtask coverage` | `coverage.rs` | says which lines of `core` its tests reach |
 //! | `cargo xtask orderings` | `orderings.rs` | makes the evidence for every ordering |
 //! | `cargo xtask mutants` | `mutants.rs` | tries whether tests notice an ordering that was weakened by hand |
+//! | `cargo xtask same` | `same.rs` | compares what the command prints with what it printed |
 
 use std::fmt;
 
@@ -37,6 +38,7 @@ pub mod guide;
 pub mod manifests;
 pub mod mutants;
 pub mod orderings;
+pub mod same;
 pub mod sources;
 pub mod texts;
 

@@ -1,10 +1,11 @@
 //! `cargo xtask`: checks of the repository that `cargo test -p xtask` does not make, as they take longer.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{Misuse, asm, coverage, mutants, orderings};
+use xtask::{Finding, Misuse, asm, coverage, mutants, orderings, same};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -39,6 +40,37 @@ enum Task {
     ///
     /// Exit status 1 if one is noticed by no test. Takes one to ten minutes for each.
     Mutants(Mutants),
+    /// Runs a fixed set of simulations and compares digests of what they print with xtask/same.txt.
+    ///
+    /// Exit status 1 if one prints something else. The command is built, unless another is given. Takes a
+    /// minute or two.
+    Same(Same),
+}
+
+#[derive(Debug, clap::Args)]
+struct Same {
+    /// Only runs whose command line has all of these words, each as a part of it.
+    #[arg(value_name = "WORD", conflicts_with = "write")]
+    words: Vec<String>,
+    /// Runs everything that the command lists, and writes the file anew.
+    #[arg(long)]
+    write: bool,
+    /// Another binary of the command than the one that is built.
+    #[arg(long, value_name = "PATH")]
+    nearlock: Option<PathBuf>,
+    /// A binary of the command from before: it is run where something differs, to show what.
+    #[arg(long, value_name = "PATH", conflicts_with = "write")]
+    old: Option<PathBuf>,
+}
+
+impl Same {
+    fn run(self) -> Result<(String, Vec<Finding>)> {
+        let Self { words, write, nearlock, old } = self;
+        if write {
+            return Ok((same::write(nearlock.as_deref())?, Vec::new()));
+        }
+        same::compare(nearlock.as_deref(), &same::Comparison { old, words })
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -84,6 +116,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Orderings { check: true, .. } => (String::new(), orderings::check()?),
         Task::Orderings { .. } => (orderings::write()?, Vec::new()),
         Task::Mutants(mutants) => mutants::run(&mutants.choice())?,
+        Task::Same(same) => same.run()?,
     };
     print!("{report}");
     for finding in &findings {
