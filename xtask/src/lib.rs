@@ -13,6 +13,7 @@
 //! | `dependencies.rs` | which of our crates may use which |
 //! | `manifests.rs` | every crate inherits the workspace's version, edition, licence and lints |
 //! | `sources.rs` | lengths, `bool` parameters, explained orderings, locks without `cfg` |
+//! | `structure.rs` | the largest crate, and circles of files that use each other |
 //! | `documents.rs` | locks, settings and constants that a document must name |
 //! | `guide.rs` | no rule: reads documents that a test follows |
 //! | `texts.rs` | no mark of unfinished work, no path outside the repository |
@@ -40,6 +41,7 @@ pub mod mutants;
 pub mod orderings;
 pub mod same;
 pub mod sources;
+pub mod structure;
 pub mod texts;
 
 /// Something that breaks a rule.

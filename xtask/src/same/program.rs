@@ -19,6 +19,9 @@ pub(super) const DIGITS: usize = 16;
 /// The exit status of a command line that is not understood.
 const USAGE: i32 = 2;
 
+/// Characters of what a command says that refuses a run.
+const REFUSAL: usize = 200;
+
 /// A binary of the command.
 pub(super) struct Program(PathBuf);
 
@@ -43,10 +46,11 @@ impl Output {
     /// What the command says if it does not know what it was asked for, or if it crashed. A lock
     /// may fail: that is a result.
     pub(super) fn refusal(&self) -> Option<String> {
-        let first = self.err.lines().next().unwrap_or_default();
+        // Of the names that there are instead the first few do.
+        let first: String = self.err.lines().next().unwrap_or_default().chars().take(REFUSAL).collect();
         match self.status {
             Some(0 | 1) => None,
-            Some(USAGE) => Some(first.to_owned()),
+            Some(USAGE) => Some(first),
             other => Some(format!("{first} ({other:?})")),
         }
     }
