@@ -15,6 +15,7 @@
 //! scheduler   which task has which CPU: run queues, turns, idle CPUs, spinning on owners
 //! nodes       the queue nodes of the CPUs
 //! account     where the time of tasks goes
+//!   marks       what tasks say of it themselves
 //! platform    Sim: the platform that locks are instantiated with
 //!   words       its atomics
 //! placement   which CPUs the threads run on

@@ -60,3 +60,15 @@ pub enum SpecError {
         problem: String,
     },
 }
+
+/// What is wrong with the value of a key.
+pub(super) struct Problem {
+    pub(super) key: String,
+    pub(super) problem: String,
+}
+
+impl Problem {
+    pub(super) fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { key: key.into(), problem: problem.into() }
+    }
+}

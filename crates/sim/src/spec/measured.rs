@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::resolve::Problem;
+use super::error::Problem;
 
 /// Where and when the figures of a machine file were measured, and how far they spread.
 #[derive(Clone, Debug, Deserialize, PartialEq)]

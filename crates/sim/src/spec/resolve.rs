@@ -1,5 +1,6 @@
 //! From a machine file to a [`MachineSpec`]: defaults, derivation, checks.
 
+use super::error::Problem;
 use super::file::{LatencyTable, LocalTable, MachineFile, TopologyTable};
 use super::{LatencyNs, LocalNs, MachineSpec, Provenance, SpecError, measured, settings};
 
@@ -21,18 +22,6 @@ const GHZ_RANGE: std::ops::RangeInclusive<f64> = 0.01..=20.0;
 /// The seven rows of a full latency table.
 const ROWS: &str = "load_modified, load_shared, load_memory, store_modified, store_shared, atomic_modified, \
                     atomic_shared";
-
-/// What is wrong with the value of a key.
-pub(super) struct Problem {
-    pub(super) key: String,
-    pub(super) problem: String,
-}
-
-impl Problem {
-    pub(super) fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { key: key.into(), problem: problem.into() }
-    }
-}
 
 /// Turns a file into the machine that it describes.
 pub(super) fn resolve(file: MachineFile, origin: &str) -> Result<MachineSpec, SpecError> {

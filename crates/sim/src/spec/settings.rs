@@ -3,7 +3,8 @@
 mod numbers;
 mod words;
 
-use super::resolve::{self, Counts, Problem, SMT_MAX};
+use super::error::Problem;
+use super::resolve::{self, Counts, SMT_MAX};
 use super::{MachineSpec, ModelParameters, Provenance, SpecError};
 use numbers::{NUMBERS, Number};
 use words::WORDS;
