@@ -57,9 +57,6 @@ pub fn exit_key(_at_exit: AtExit) -> Option<u32> {
     None
 }
 
-/// Nothing is called at start-up.
-pub fn keep_entries() {}
-
 /// Has this called when the calling thread's local data is destroyed; false if it has been.
 pub fn at_thread_exit(at_exit: AtExit, argument: *mut c_void) -> bool {
     struct Call(Cell<Option<(AtExit, *mut c_void)>>);
@@ -226,7 +223,6 @@ mod tests {
         assert_ne!(other.join().unwrap(), thread_id());
         assert_eq!((ENDED.load(Relaxed), has_ended(1), TELLS_ENDS), (7, false, false));
         assert!(exit_key(at_exit).is_none());
-        keep_entries();
         at_fork({
             extern "C" fn never() {
                 unreachable!();

@@ -50,6 +50,7 @@ pub mod futex;
 #[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 mod linux;
 mod numa;
+mod os;
 mod parker;
 mod pause;
 mod platform;
@@ -71,9 +72,9 @@ use linux as sys;
 pub use fences::{membarriers, register_membarrier};
 pub use nearlock_core::native::Spin;
 pub use numa::{NodeSource, machine_node_source, node_source, set_numa_node};
+pub use os::Os;
 pub use parker::Parker;
 pub use pause::pause_ns;
-pub use platform::Os;
 pub use settings::{OutOfRange, set_setting, setting};
 pub use sys::sched_yield;
 pub use thread::{events, events_of_slot, register_thread, thread_slots};

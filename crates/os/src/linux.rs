@@ -1,6 +1,5 @@
 //! What Linux offers.
 
-mod entries;
 mod file;
 mod membarrier;
 mod nodes;
@@ -40,7 +39,6 @@ use std::io;
 
 use crate::futex::WaitResult;
 
-pub use entries::keep_entries;
 pub use membarrier::{membarrier, register_membarrier};
 pub use nodes::{
     KNOWS_NODES, affinity, last_level_cache, numa_node, numa_node_by_rseq, numa_nodes,
@@ -48,7 +46,7 @@ pub use nodes::{
 };
 pub use parallelism::{processors_of_process, processors_of_quota};
 pub use rseq::{offset as rseq_offset, slice_control, slice_yield as rseq_slice_yield};
-pub use thread::{TELLS_ENDS, at_fork, at_thread_exit, exit_key, has_ended, thread_id};
+pub use thread::{TELLS_ENDS, at_fork, at_thread_exit, delete_exit_key, exit_key, has_ended, thread_id};
 
 /// The monotonic clock.
 #[inline]

@@ -1,7 +1,6 @@
-//! The platform.
+//! What the platform can do: each capability, by what does it.
 
 use core::cell::Cell;
-use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
@@ -20,7 +19,7 @@ use nearlock_core::settings::Setting;
 use nearlock_core::unwinding::without_unwinding;
 
 use crate::pause::pause_ns;
-use crate::{SpinThenYield, chains, fences, numa, random, settings, sys, thread};
+use crate::{Os, chains, fences, numa, random, settings, sys, thread};
 
 /// Looks at a word, or pauses, between two looks at the clock, which costs as much as several of them. With more a spinner
 /// would overrun its budget by longer.
@@ -54,12 +53,6 @@ fn runs_one_at_a_time() -> bool {
     }
     processors <= 1
 }
-
-/// The operating system: the words of [`Native`], waiting policy `W`, and every capability.
-///
-/// All `Os<W>` share the process' nodes, settings and counters, whatever their `W`.
-#[derive(Debug)]
-pub struct Os<W: Wait = SpinThenYield>(PhantomData<W>);
 
 // SAFETY: the words are `core`'s own, and waiting is that of `Native`.
 unsafe impl<W: Wait> Platform for Os<W> {

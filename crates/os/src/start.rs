@@ -25,13 +25,22 @@ use core::sync::atomic::Ordering::{Acquire, Release};
 
 use crate::{chains, sys, thread};
 
+#[cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
+mod entries;
+#[cfg(not(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm"))))]
+mod entries {
+    //! Where no such entry is known.
+
+    pub fn keep() {}
+}
+
 static DONE: AtomicBool = AtomicBool::new(false);
 
 /// Does it, unless it has been done.
 #[cold]
 #[inline(never)]
 pub fn begin() {
-    sys::keep_entries();
+    entries::keep();
     // Ordering: Acquire, pairs with the Release below: the handler is there for a fork that
     // follows.
     if DONE.load(Acquire) {

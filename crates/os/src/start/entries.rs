@@ -3,9 +3,10 @@
 
 use core::hint;
 
-use crate::start;
+use super::begin;
+use crate::sys;
 
-/// Has the system call [`start::begin`] at start-up.
+/// Has the system call [`begin`] at start-up.
 #[cfg_attr(not(miri), used)]
 // SAFETY: the section is an array of pointers to functions that are called once each. The number
 // has it come before initialisers without one, which may start threads, and after those of the C
@@ -13,7 +14,7 @@ use crate::start;
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array.00101"))]
 static AT_START: extern "C" fn() = {
     extern "C" fn at_start() {
-        start::begin();
+        begin();
     }
     at_start
 };
@@ -26,13 +27,13 @@ static AT_START: extern "C" fn() = {
 #[cfg_attr(not(miri), unsafe(link_section = ".fini_array"))]
 static AT_END: extern "C" fn() = {
     extern "C" fn at_end() {
-        super::thread::delete_exit_key();
+        sys::delete_exit_key();
     }
     at_end
 };
 
 /// Refers to the entries, so that a linker that takes from an archive what is referred to takes
 /// them.
-pub fn keep_entries() {
+pub fn keep() {
     hint::black_box((&AT_START, &AT_END));
 }
