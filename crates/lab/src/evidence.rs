@@ -7,8 +7,8 @@
 mod view;
 
 use askama::Template;
+use jiff::Timestamp;
 
-use crate::date::date;
 use crate::plot::{self, Effects, PlotError};
 use crate::published::{DOCUMENTS, Document, TABLES};
 use crate::reproduce::{ReproduceError, Reproduced, Vary, constants, mean_error};
@@ -42,6 +42,7 @@ pub enum PageError {
 /// What the templates show.
 pub struct Page<'a> {
     run: Run<'a>,
+    /// In UTC.
     date: String,
     version: &'static str,
     /// Digest of the constants that tables are made with, unless something else is said.
@@ -74,7 +75,7 @@ impl<'a> Page<'a> {
         let documents = documents.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             run,
-            date: date(std::time::SystemTime::now()),
+            date: Timestamp::now().strftime("%F").to_string(),
             version: env!("CARGO_PKG_VERSION"),
             constants: constants()?,
             overview: plot::overview(&effects(run.reproduced))?,

@@ -21,7 +21,6 @@
 pub mod band;
 pub mod bench;
 pub mod cache;
-mod date;
 pub mod evidence;
 pub mod lockstat;
 pub mod measure;

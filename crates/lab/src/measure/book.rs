@@ -3,8 +3,8 @@
 mod latencies;
 
 use std::fs;
-use std::time::SystemTime;
 
+use jiff::Timestamp;
 use nearlock_sim::spec::{Confidence, LocalNs, MachineSpec, Measured, MeasuredFigure, ModelParameters};
 
 use super::figure::{Nature, figure};
@@ -15,7 +15,6 @@ use super::tick::Tick;
 use super::transfers::Samples;
 use super::{MeasureError, Measurement, Row};
 use crate::bench::Machine;
-use crate::date::date;
 
 /// Samples as they come in, all in ns.
 pub struct Book<'a> {
@@ -112,7 +111,7 @@ impl<'a> Book<'a> {
         let layout = self.layout;
         let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
         let processor = machine.model.as_deref().map_or_else(|| "unknown".to_owned(), plain);
-        let date = date(SystemTime::now());
+        let date = Timestamp::now().strftime("%F").to_string();
         let Page { rows, notes } = page;
         let measured = Measured {
             date: date.clone(),
