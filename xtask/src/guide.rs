@@ -18,9 +18,11 @@
 //! not part of what it begins with, and one line only may begin so.
 
 use std::fs;
+use std::mem;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 /// A block of the document, and what is to be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,66 +94,98 @@ pub enum End {
 ///
 /// If it is not said what to do with a block.
 pub fn steps(markdown: &str) -> Result<Vec<Step>> {
-    let mut lines = (1..).zip(markdown.lines());
-    let (mut paragraph, mut paragraph_ended) = (String::new(), false);
+    let mut paragraph = Paragraph::default();
+    let mut block: Option<Block> = None;
     let mut steps: Vec<Step> = Vec::new();
-    while let Some((line, text)) = lines.next() {
-        if let Some(language) = text.strip_prefix("```") {
-            let block: Vec<_> =
-                lines.by_ref().map(|(_, text)| text).take_while(|text| *text != "```").collect();
-            let after_commands = matches!(steps.last(), Some(Step { action: Action::Run(_), .. }));
-            let action = match language {
-                "sh" => Action::Run(block.iter().map(|line| command(line)).collect()),
-                "text" if after_commands => Action::Expect(block.into_iter().map(str::to_owned).collect()),
-                _ => placed(&paragraph, block.join("\n") + "\n").with_context(|| format!("line {line}"))?,
-            };
-            steps.push(Step { line, action });
-            paragraph.clear();
-        } else if text.trim().is_empty() {
-            paragraph_ended = true;
-        } else {
-            if std::mem::take(&mut paragraph_ended) {
-                paragraph.clear();
+    for (event, range) in Parser::new(markdown).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+                let line = markdown[..range.start].lines().count() + 1;
+                block = Some(Block { line, language: language.into_string(), text: String::new() });
             }
-            paragraph.extend([text.trim(), " "]);
+            Event::Start(Tag::Paragraph | Tag::Heading { .. } | Tag::Item | Tag::TableCell) => {
+                paragraph = Paragraph::default();
+            }
+            Event::End(TagEnd::CodeBlock) => {
+                if let Some(block) = block.take() {
+                    steps.push(block.step(&mem::take(&mut paragraph), steps.last())?);
+                }
+            }
+            Event::Text(text) => match &mut block {
+                Some(block) => block.text += &text,
+                None => paragraph.text += &text,
+            },
+            Event::Code(code) => {
+                paragraph.text.push(CODE);
+                paragraph.codes.push((paragraph.text.len(), code.into_string()));
+            }
+            Event::SoftBreak => paragraph.text.push(' '),
+            _ => {}
         }
     }
     Ok(steps)
 }
 
-/// What the paragraph above a block says about it.
-fn placed(paragraph: &str, text: String) -> Result<Action> {
-    const PLACES: &[(&str, Place)] = &[
-        ("after the line", Place::After),
-        ("before the line", Place::Before),
-        ("instead of the line", Place::InsteadOf),
-    ];
-    let sentence = |begin: &str| paragraph.rfind(begin).map(|at| &paragraph[at..]);
-    if let Some(sentence) = sentence("New file `") {
-        if let [path] = &*spans(sentence) {
-            return Ok(Action::Create(path.clone(), text));
-        }
-    } else if let Some(sentence) = sentence("In `")
-        && let [path, anchor] = &*spans(sentence)
-        && let Some((_, place)) = PLACES.iter().find(|(words, _)| sentence.contains(words))
-    {
-        let (path, anchor) = (path.clone(), anchor.clone());
-        return Ok(Action::Edit(Edit { path, place: *place, anchor, text }));
-    }
-    bail!("the paragraph above the block does not say where it goes: {paragraph:?}")
+/// What stands for code in the text of a paragraph.
+const CODE: char = '`';
+
+/// Text with code in it.
+#[derive(Default)]
+struct Paragraph {
+    text: String,
+    /// Each with where it ends in the text.
+    codes: Vec<(usize, String)>,
 }
 
-/// The code in a text: what stands between backticks, one or two of them.
-fn spans(text: &str) -> Vec<String> {
-    let mut spans = Vec::new();
-    let mut rest = text;
-    while let Some((_, begun)) = rest.split_once('`') {
-        let (begun, end) = begun.strip_prefix('`').map_or((begun, "`"), |begun| (begun, "``"));
-        let Some((span, after)) = begun.split_once(end) else { break };
-        spans.push(span.trim().to_owned());
-        rest = after;
+/// A block of code.
+struct Block {
+    line: usize,
+    language: String,
+    text: String,
+}
+
+impl Block {
+    /// What is to be done with it, after that paragraph and that step.
+    fn step(self, paragraph: &Paragraph, last: Option<&Step>) -> Result<Step> {
+        let Self { line, language, text } = self;
+        let after_commands = matches!(last, Some(Step { action: Action::Run(_), .. }));
+        let action = match &*language {
+            "sh" => Action::Run(text.lines().map(command).collect()),
+            "text" if after_commands => Action::Expect(text.lines().map(str::to_owned).collect()),
+            _ => paragraph.placed(text).with_context(|| format!("line {line}"))?,
+        };
+        Ok(Step { line, action })
     }
-    spans
+}
+
+impl Paragraph {
+    /// What it says about the block below it.
+    fn placed(&self, text: String) -> Result<Action> {
+        const PLACES: &[(&str, Place)] = &[
+            ("after the line", Place::After),
+            ("before the line", Place::Before),
+            ("instead of the line", Place::InsteadOf),
+        ];
+        if let Some((_, codes)) = self.sentence("New file ") {
+            if let [path] = codes[..] {
+                return Ok(Action::Create(path.to_owned(), text));
+            }
+        } else if let Some((sentence, codes)) = self.sentence("In ")
+            && let [path, anchor] = codes[..]
+            && let Some((_, place)) = PLACES.iter().find(|(words, _)| sentence.contains(words))
+        {
+            let (path, anchor) = (path.to_owned(), anchor.to_owned());
+            return Ok(Action::Edit(Edit { path, place: *place, anchor, text }));
+        }
+        bail!("the paragraph above the block does not say where it goes: {:?}", self.text)
+    }
+
+    /// The last sentence that begins so and goes on with code, and all code in it.
+    fn sentence(&self, begin: &str) -> Option<(&str, Vec<&str>)> {
+        let at = self.text.rfind(&format!("{begin}{CODE}"))?;
+        let codes = self.codes.iter().filter(|(end, _)| *end > at).map(|(_, code)| code.trim());
+        Some((&self.text[at..], codes.collect()))
+    }
 }
 
 fn command(line: &str) -> Command {
