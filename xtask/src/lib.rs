@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `dependencies.rs` | which of our crates may use which |
 //! | `manifests.rs` | every crate inherits the workspace's version, edition, licence and lints |
-//! | `sources.rs` | lengths, `bool` parameters, explained orderings, locks without `cfg` |
+//! | `sources.rs` | lengths of files, `bool` parameters, explained orderings, locks without `cfg` |
 //! | `structure.rs` | the largest crate, and circles of files that use each other |
 //! | `documents.rs` | locks, settings and constants that a document must name |
 //! | `guide.rs` | no rule: reads documents that a test follows |

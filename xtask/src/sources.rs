@@ -1,10 +1,11 @@
-//! Rules of style for Rust sources: lengths and `bool` parameters here, the locks' own in [`locks`].
+//! Rules of style for Rust sources: the length of files and `bool` parameters here, the locks' own in
+//! [`locks`].
 //!
 //! Functions that a macro writes are not seen.
 
 use anyhow::{Context, Result};
 use syn::visit::{self, Visit};
-use syn::{Block, FnArg, Item, ItemFn, ItemImpl, ItemTrait, Signature, Type, Visibility};
+use syn::{FnArg, Item, ItemFn, ItemImpl, ItemTrait, Signature, Type, Visibility};
 
 use crate::Finding;
 use crate::files::TextFile;
@@ -13,9 +14,6 @@ pub mod locks;
 
 /// How many lines a file may have.
 const FILE_LINES: usize = 500;
-
-/// How many lines a function may have, from its `fn` to its closing brace.
-const FUNCTION_LINES: usize = 70;
 
 /// Public functions that may take a `bool`, and why.
 const MAY_TAKE_BOOL: &[(&str, &str, &str)] = &[
@@ -29,20 +27,6 @@ pub fn long_file(file: &TextFile) -> Option<Finding> {
     (lines > FILE_LINES).then(|| file.finding(format!("has {lines} lines, more than {FILE_LINES}")))
 }
 
-/// Functions that are too long.
-///
-/// # Errors
-///
-/// If the file is not Rust.
-pub fn long_functions(file: &TextFile) -> Result<Vec<Finding>> {
-    let long = |function: &Function| {
-        let lines = function.last + 1 - function.first;
-        let what = || format!("`{}` has {lines} lines, more than {FUNCTION_LINES}", function.name);
-        (lines > FUNCTION_LINES).then(|| file.finding_at(function.first, what()))
-    };
-    Ok(functions(file)?.iter().filter_map(long).collect())
-}
-
 /// Public functions and methods that take a `bool`, which says nothing where they are called.
 ///
 /// # Errors
@@ -53,14 +37,13 @@ pub fn bool_parameters(file: &TextFile) -> Result<Vec<Finding>> {
     let bad = |function: &&Function| function.is_public && function.takes_bool && !may(&function.name);
     let what = |name| format!("public `{name}` takes a `bool`; give it an enum or two functions");
     let functions = functions(file)?;
-    Ok(functions.iter().filter(bad).map(|f| file.finding_at(f.first, what(&f.name))).collect())
+    Ok(functions.iter().filter(bad).map(|f| file.finding_at(f.line, what(&f.name))).collect())
 }
 
 struct Function {
     /// With the type or trait that it belongs to.
     name: String,
-    first: usize,
-    last: usize,
+    line: usize,
     /// Is `pub`, or belongs to a trait that is.
     is_public: bool,
     takes_bool: bool,
@@ -83,13 +66,11 @@ struct Collector {
 }
 
 impl Collector {
-    fn add(&mut self, is_public: bool, signature: &Signature, block: Option<&Block>) {
+    fn add(&mut self, is_public: bool, signature: &Signature) {
         let owner = self.owner.iter().map(|owner| format!("{owner}::"));
-        let first = signature.fn_token.span.start().line;
         self.functions.push(Function {
             name: owner.chain([signature.ident.to_string()]).collect(),
-            first,
-            last: block.map_or(first, |block| block.brace_token.span.close().end().line),
+            line: signature.fn_token.span.start().line,
             is_public,
             takes_bool: signature.inputs.iter().any(is_bool),
         });
@@ -112,17 +93,17 @@ impl<'ast> Visit<'ast> for Collector {
     }
 
     fn visit_item_fn(&mut self, f: &'ast ItemFn) {
-        self.add(is_public(&f.vis), &f.sig, Some(&f.block));
+        self.add(is_public(&f.vis), &f.sig);
         visit::visit_item_fn(self, f);
     }
 
     fn visit_impl_item_fn(&mut self, f: &'ast syn::ImplItemFn) {
-        self.add(is_public(&f.vis), &f.sig, Some(&f.block));
+        self.add(is_public(&f.vis), &f.sig);
         visit::visit_impl_item_fn(self, f);
     }
 
     fn visit_trait_item_fn(&mut self, f: &'ast syn::TraitItemFn) {
-        self.add(self.in_public_trait, &f.sig, f.default.as_ref());
+        self.add(self.in_public_trait, &f.sig);
         visit::visit_trait_item_fn(self, f);
     }
 }
@@ -159,27 +140,6 @@ mod tests {
         assert_eq!(long_file(&file("a.rs", "//\n".repeat(500))), None);
         let expected = Finding::new("a.rs", "has 501 lines, more than 500");
         assert_eq!(long_file(&file("a.rs", "//\n".repeat(501))), Some(expected));
-    }
-
-    #[test]
-    fn counts_the_lines_of_a_function() {
-        let body = |lines: usize| format!("{{\n{}}}\n", "    ;\n".repeat(lines - 2));
-        for (before, after, name) in [
-            ("fn f() ", "", "f"),
-            ("#[inline]\n/// Says.\nfn f() ", "", "f"),
-            ("impl A {\n    fn f() ", "}", "A::f"),
-            ("trait T {\n    fn f() ", "}", "T::f"),
-            ("fn outer() {} mod m { fn f() ", "}", "f"),
-        ] {
-            let findings = |lines| {
-                let text = format!("{before}{}{after}", body(lines));
-                long_functions(&file("a.rs", text)).expect("is Rust")
-            };
-            assert_eq!(findings(70), [], "{before}");
-            let place = format!("a.rs:{}", before.lines().count());
-            let what = format!("`{name}` has 71 lines, more than 70");
-            assert_eq!(findings(71), [Finding::new(place, what)]);
-        }
     }
 
     #[test]

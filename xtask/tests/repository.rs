@@ -40,11 +40,6 @@ fn files_are_short() -> Result<()> {
 }
 
 #[test]
-fn functions_are_short() -> Result<()> {
-    none_in(files::sources()?, sources::long_functions)
-}
-
-#[test]
 fn public_functions_take_no_bool() -> Result<()> {
     none_in(files::sources()?, sources::bool_parameters)
 }
