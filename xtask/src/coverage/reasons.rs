@@ -82,7 +82,7 @@ pub const REASONS: &[Reason] = &[
     ),
     reason("crates/core/src/platform.rs", "fn count(_event: LockEvent) {}", UNCOUNTED),
     reason("crates/core/src/platform.rs", "fn may_give_way() {}", NOTHING),
-    reason("crates/core/src/waiter/queue_lock.rs", "Err(now) => seen = now,", RACE),
+    reason("crates/core/src/parking/queue_lock.rs", "Err(now) => seen = now,", RACE),
 ];
 
 /// The reason for a line of a file.
