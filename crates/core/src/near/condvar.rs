@@ -161,8 +161,11 @@ impl<P: Host> NearCondvar<P> {
         P::in_slow_path(|| {
             let mut waiters = WakeList::EMPTY;
             let (count, mutex) = self.take_out(usize::MAX, &mut waiters);
-            // SAFETY: they see that they were taken out, and go where they are put.
-            unsafe { NearMutex::put_in_line(mutex, waiters) };
+            // The last waiter may have given up just now. Then there is no mutex.
+            if count != 0 {
+                // SAFETY: they see that they were taken out, and go where they are put.
+                unsafe { NearMutex::put_in_line(mutex, waiters) };
+            }
             count
         })
     }

@@ -8,8 +8,8 @@ use crate::parking::Cancellation;
 use crate::raw::RawTryLock;
 use crate::schedule::Sections;
 use crate::testing::{
-    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, events_of, forget_chains, meanwhile, mistake,
-    others_are_done,
+    HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread, before_exchange, events_of, exchanges_are_over,
+    forget_chains, meanwhile, mistake, others_are_done,
 };
 
 type Condvar = NearCondvar<OneThread>;
@@ -67,6 +67,21 @@ fn a_wait_in_the_section_of_a_spin_lock_is_found_before_the_mutex_is_released() 
     });
     OneThread::leave_section();
     assert!(mutex.is_locked() && !condvar.has_waiters());
+}
+
+/// No mutex is left then, so no chain but that of the condition variable may be locked.
+#[test]
+fn a_broadcast_whose_last_waiter_has_just_given_up_moves_no_waiter() {
+    let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
+    let waiter: &'static Waiter<OneThread> = leaked();
+    // SAFETY: it stays for ever.
+    assert_eq!(unsafe { condvar.join(waiter, mutex) }, Ok(()));
+    before_exchange(|| assert!(condvar.gives_up(waiter)));
+    before_exchange(|| ());
+    assert_eq!(condvar.notify_all(), 0);
+    assert!(!exchanges_are_over(), "a second chain was locked");
+    drop(condvar.lock_queue());
+    assert!(exchanges_are_over());
 }
 
 /// In the child of a `fork` the chain is empty, and the waiters are threads of the parent.
