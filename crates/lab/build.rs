@@ -10,7 +10,8 @@ use std::process::Command;
 use sha2::{Digest, Sha256};
 
 /// Sources of the locks, of the simulated machine, of what its threads do, and of how these are put together.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
+    "../collection/src",
     "../core/src",
     "../sim/src",
     "../workload/src",

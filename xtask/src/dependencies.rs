@@ -11,10 +11,12 @@ use crate::{Finding, files};
 const RULES: &[(&str, &[&str])] = &[
     (CORE, &[]),
     ("nearlock-os", &[CORE]),
-    ("nearlock", &["nearlock-os"]),
-    (MODEL, &[CORE]),
+    (COLLECTION, &[CORE]),
+    // The collection by a feature.
+    ("nearlock", &["nearlock-os", COLLECTION]),
+    (MODEL, &[COLLECTION]),
     ("nearlock-sim", &[CORE]),
-    ("nearlock-workload", &[CORE]),
+    ("nearlock-workload", &[COLLECTION]),
     ("nearlock-lab", &["nearlock-workload", "nearlock-sim", "nearlock-os", "nearlock"]),
     ("nearlock-cli", &["nearlock-lab", "nearlock-os"]),
     ("nearlock-twins", &["nearlock"]),
@@ -23,6 +25,8 @@ const RULES: &[(&str, &[&str])] = &[
 
 /// Has no dependency of any kind, and no feature.
 const CORE: &str = "nearlock-core";
+
+const COLLECTION: &str = "nearlock-collection";
 
 /// Nobody depends on it, not even a test: loom's types must not come near what is measured.
 const MODEL: &str = "nearlock-model";
@@ -133,9 +137,17 @@ mod tests {
 
     #[test]
     fn rules_are_closed_under_use() {
-        let expected = ["nearlock", CORE, "nearlock-lab", "nearlock-os", "nearlock-sim", "nearlock-workload"];
+        let expected = [
+            "nearlock",
+            COLLECTION,
+            CORE,
+            "nearlock-lab",
+            "nearlock-os",
+            "nearlock-sim",
+            "nearlock-workload",
+        ];
         assert_eq!(uses("nearlock-cli"), Some(BTreeSet::from(expected)));
-        assert_eq!(uses("nearlock"), Some(BTreeSet::from([CORE, "nearlock-os"])));
+        assert_eq!(uses("nearlock"), Some(BTreeSet::from([COLLECTION, CORE, "nearlock-os"])));
     }
 
     #[test]

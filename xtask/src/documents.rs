@@ -42,13 +42,13 @@ pub fn settings(file: &TextFile) -> Result<Vec<String>> {
     Ok(names.filter_map(|pair| text(&pair[1])).collect())
 }
 
-/// The functions of the tuning traits of core, each with its trait.
+/// The functions of the tuning traits of the locks, each with its trait.
 ///
 /// # Errors
 ///
 /// If the file is not Rust.
 pub fn switches(file: &TextFile) -> Result<Vec<String>> {
-    if !file.path.starts_with("crates/core/src/") {
+    if crate::sources::locks::within(&file.path).is_none() {
         return Ok(Vec::new());
     }
     let mut names = Vec::new();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_tuning_traits_of_core() {
+    fn reads_the_tuning_traits_of_the_locks() {
         let text = r#"
             macro_rules! switches { () => { fn no() {} }; }
             switches! { /// Doc of a fn here.

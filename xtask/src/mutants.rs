@@ -94,7 +94,7 @@ fn draw(mut all: Vec<Site>, seed: u64, count: usize) -> Vec<Site> {
 fn locks() -> Result<Vec<String>> {
     let sources = files::sources()?;
     let list = |name: &str| {
-        let path = format!("crates/core/src/subjects/{name}.rs");
+        let path = format!("crates/collection/src/subjects/{name}.rs");
         sources.iter().find(|file| file.path == path).context("the list of locks")
     };
     let locks = [documents::algorithms(list("algorithms")?)?, documents::presets(list("presets")?)?];
@@ -102,7 +102,7 @@ fn locks() -> Result<Vec<String>> {
 }
 
 fn on_line(all: Vec<Site>, place: &str) -> Result<Vec<Site>> {
-    let place = place.strip_prefix(crate::sources::locks::CORE).unwrap_or(place);
+    let place = crate::sources::locks::within(place).unwrap_or(place);
     let places: Vec<_> = all.iter().map(Site::place).collect();
     let chosen: Vec<_> = all.into_iter().filter(|site| site.place() == place).collect();
     if chosen.is_empty() {
@@ -268,7 +268,7 @@ mod tests {
     fn some() -> Vec<Site> {
         let text = "fn f() {\n    a.load(Acquire);\n    a.swap(1, AcqRel);\n    a.store(0, Release);\n}\n"
             .to_owned();
-        let file = TextFile { path: "crates/core/src/linux/a/b.rs".to_owned(), text };
+        let file = TextFile { path: "crates/collection/src/linux/a/b.rs".to_owned(), text };
         sites::all(&[file]).expect("is Rust")
     }
 
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_line_has_all_its_sites() {
-        for place in ["linux/a/b.rs:3", "crates/core/src/linux/a/b.rs:3"] {
+        for place in ["linux/a/b.rs:3", "crates/collection/src/linux/a/b.rs:3"] {
             assert_eq!(on_line(some(), place).expect("is there").len(), 2);
         }
         let error = on_line(some(), "linux/a/b.rs:1").expect_err("nothing there");
@@ -296,9 +296,12 @@ mod tests {
     #[test]
     fn namesakes_have_the_name_of_file_or_folder() {
         let locks = locks().expect("git lists files");
-        assert_eq!(namesakes("crates/core/src/linux/cna_v13.rs", &locks), ["cna-v13", "cna-v13-no-sro"]);
-        assert!(namesakes("crates/core/src/linux/qspinlock/queue.rs", &locks).len() > 5);
-        assert!(namesakes("crates/core/src/parker.rs", &locks).is_empty());
+        assert_eq!(
+            namesakes("crates/collection/src/linux/cna_v13.rs", &locks),
+            ["cna-v13", "cna-v13-no-sro"]
+        );
+        assert!(namesakes("crates/collection/src/linux/qspinlock/queue.rs", &locks).len() > 5);
+        assert!(namesakes("crates/core/src/parking/parker.rs", &locks).is_empty());
     }
 
     /// The list does not outlive what it is about.

@@ -71,8 +71,8 @@ fn only(path: &str) -> Result<TextFile> {
 
 #[test]
 fn every_lock_is_in_the_table_of_locks() -> Result<()> {
-    let algorithms = documents::algorithms(&only("crates/core/src/subjects/algorithms.rs")?)?;
-    let presets = documents::presets(&only("crates/core/src/subjects/presets.rs")?)?;
+    let algorithms = documents::algorithms(&only("crates/collection/src/subjects/algorithms.rs")?)?;
+    let presets = documents::presets(&only("crates/collection/src/subjects/presets.rs")?)?;
     none(documents::unnamed(&only("docs/locks.md")?, &[algorithms, presets].concat()));
     Ok(())
 }

@@ -12,11 +12,11 @@
 //! | [`mod@tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
 //! | [`events`] | what the slow paths count |
 //! | [`lockstat`] | hooks at what a thread does while it waits |
-//! | [`classic`], [`linux`], [`freebsd`], [`near`] | the locks |
-//! | [`controls`] | locks that are broken on purpose, to test the tests |
-//! | [`subjects`] | the one list of them all |
+//! | [`near`] | this project's own locks |
+//! | [`shared_holds`] | how many locks of a kind a thread holds shared |
 //!
-//! This crate is for readers and authors of algorithms; programs use `nearlock`.
+//! This crate is for readers and authors of algorithms; programs use `nearlock`. Other locks, and the list of all, are in
+//! `nearlock-collection`.
 #![no_std]
 
 #[cfg(test)]
@@ -26,11 +26,7 @@ extern crate std;
 #[macro_use]
 pub mod tuning;
 
-pub mod classic;
-pub mod controls;
 pub mod events;
-pub mod freebsd;
-pub mod linux;
 pub mod lockstat;
 pub mod native;
 pub mod near;
@@ -39,8 +35,10 @@ pub mod platform;
 pub mod raw;
 pub mod schedule;
 pub mod settings;
+pub mod shared_holds;
 pub mod strong_fences;
-pub mod subjects;
+// `nearlock-collection` has it, too: each uses a part.
 #[cfg(test)]
+#[allow(dead_code, unused_imports)]
 mod testing;
 pub mod unwinding;

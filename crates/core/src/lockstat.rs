@@ -56,10 +56,8 @@ impl Waited {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classic::ttas::TtasLock;
     use crate::native::{Native, Wait};
     use crate::platform::Platform;
-    use crate::raw::{RawLock, RawTryLock};
     use core::cell::Cell;
     use core::sync::atomic::AtomicU32;
     use core::sync::atomic::Ordering::Relaxed;
@@ -89,15 +87,9 @@ mod tests {
     #[test]
     fn an_acquisition_calls_the_hook_once_for_each_look_in_vain() {
         type P = Native<Impatient>;
-        let lock = TtasLock::<P>::default();
-        // SAFETY: one thread, and unlock follows lock.
-        unsafe {
-            lock.lock(&());
-            assert!(!lock.try_lock(&()));
-            lock.unlock(&());
-        }
-        assert_eq!(TURNS.get(), 0, "nobody has waited");
         let word = AtomicU32::new(0);
+        P::wait_until(&word, Relaxed, |value| value == 0);
+        assert_eq!(TURNS.get(), 0, "no thread has waited");
         let looks = Cell::new(0);
         P::wait_until(&word, Relaxed, |_| {
             looks.set(looks.get() + 1);

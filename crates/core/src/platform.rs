@@ -360,6 +360,9 @@ pub unsafe trait LocalNodes<N>: Platform {
 /// type needs no drop.
 pub unsafe trait ZeroNode {}
 
+// SAFETY: nothing to be invalid.
+unsafe impl ZeroNode for () {}
+
 #[cfg(test)]
 mod tests {
     use core::sync::atomic::AtomicU32;

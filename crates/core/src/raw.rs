@@ -9,7 +9,7 @@
 /// At most one acquisition is between the return of [`lock`](Self::lock) (or of a successful
 /// [`try_lock`](RawTryLock::try_lock)) and the call of [`unlock`](Self::unlock), and what happened
 /// before one `unlock` happens before what follows the next acquisition.
-/// (The [negative controls](crate::controls) break this on purpose and say so.)
+/// (The negative controls break this on purpose and say so.)
 pub unsafe trait RawLock: Default + Send + Sync + 'static {
     /// What one acquisition keeps from `lock` to `unlock`: a queue node, or `()`.
     type Node: Default + Send + Sync + 'static;
@@ -115,14 +115,12 @@ pub unsafe trait RawRwLock: RawTryLock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classic::ttas::TtasLock;
-    use crate::linux::rwsem_xadd::RwsemXadd;
-    use crate::native::Native;
+    use crate::near::mutex::NearMutex;
     use crate::testing::OneThread;
 
     /// Leaves `is_locked` to the trait.
     #[derive(Default)]
-    struct Plain(TtasLock<Native>);
+    struct Plain(NearMutex<OneThread>);
 
     // SAFETY: is the lock inside; so below.
     unsafe impl RawLock for Plain {
@@ -156,21 +154,5 @@ mod tests {
             lock.unlock(&());
         }
         assert!(!lock.is_locked());
-    }
-
-    #[test]
-    fn a_lock_that_cannot_tell_readers_from_a_writer_tries_to_read() {
-        // Leaves `is_locked_exclusive` to the trait.
-        let lock = RwsemXadd::<OneThread>::default();
-        assert!(!lock.is_locked_exclusive());
-        // SAFETY: one thread, and what is taken is released.
-        unsafe {
-            assert!(lock.try_lock(&()), "the look has not left it locked");
-            assert!(lock.is_locked_exclusive());
-            lock.downgrade(&());
-            assert!(!lock.is_locked_exclusive() && lock.is_locked(), "read by one");
-            lock.unlock_shared(&());
-            assert!(!lock.is_locked_exclusive() && !lock.is_locked());
-        }
     }
 }

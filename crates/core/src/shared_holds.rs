@@ -14,11 +14,11 @@ use crate::platform::Platform;
 /// Of which locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedLock {
-    /// [`Rw`](super::rw::Rw).
+    /// FreeBSD's `rwlock`.
     Rw,
-    /// [`Sx`](super::sx::Sx).
+    /// FreeBSD's `sx`.
     Sx,
-    /// [`LockMgr`](super::lockmgr::LockMgr).
+    /// FreeBSD's `lockmgr`.
     LockMgr,
 }
 
@@ -35,13 +35,13 @@ pub trait SharedHolds: Platform {
 
 /// The caller holds one more.
 #[inline(always)]
-pub(super) fn add<P: SharedHolds>(of: SharedLock) {
+pub fn add<P: SharedHolds>(of: SharedLock) {
     P::with_shared_holds(of, |holds| holds.set(holds.get() + 1));
 }
 
 /// The caller holds one less.
 #[inline(always)]
-pub(super) fn remove<P: SharedHolds>(of: SharedLock) {
+pub fn remove<P: SharedHolds>(of: SharedLock) {
     P::with_shared_holds(of, |holds| {
         debug_assert!(holds.get() > 0, "releases a share that it does not hold");
         holds.set(holds.get().saturating_sub(1));
@@ -50,6 +50,6 @@ pub(super) fn remove<P: SharedHolds>(of: SharedLock) {
 
 /// Whether the caller holds any.
 #[inline]
-pub(super) fn any<P: SharedHolds>(of: SharedLock) -> bool {
+pub fn any<P: SharedHolds>(of: SharedLock) -> bool {
     P::with_shared_holds(of, |holds| holds.get() > 0)
 }

@@ -147,7 +147,7 @@ impl Position {
 }
 
 /// Whether two texts are the same, in `const`.
-pub(crate) const fn is_same(a: &str, b: &str) -> bool {
+pub const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut i = 0;
     while i < a.len() && i < b.len() && a[i] == b[i] {

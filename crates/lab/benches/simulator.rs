@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use nearlock_collection::subjects::{LockVisitor, SUBJECTS};
 use nearlock_core::raw::RawTryLock;
-use nearlock_core::subjects::{LockVisitor, SUBJECTS};
 use nearlock_sim::placement::Placement;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{Counters, Machine, Pause, Sim};

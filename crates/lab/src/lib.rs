@@ -38,7 +38,7 @@ mod switched;
 pub mod torture;
 pub mod validate;
 
+pub use nearlock_collection::subjects::{ALGORITHMS, Algorithm, Family, PRESETS, SUBJECTS, Subject};
 pub use nearlock_core::events::LockEvent;
 pub use nearlock_core::settings::Setting;
-pub use nearlock_core::subjects::{ALGORITHMS, Algorithm, Family, PRESETS, SUBJECTS, Subject};
 pub use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};

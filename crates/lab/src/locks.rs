@@ -4,8 +4,8 @@
 //! `cna[threshold-ns=100000]` is `cna` with `cna.threshold-ns=100000` for itself alone, and stands beside another `cna` in
 //! one run.
 
+use nearlock_collection::subjects::{SUBJECTS, Subject};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{SUBJECTS, Subject};
 use nearlock_core::tuning::{Position, Values};
 
 use crate::names::{UnknownName, suggestion};

@@ -17,8 +17,8 @@
 mod watched;
 
 use hdrhistogram::Histogram;
+use nearlock_collection::subjects::Subject;
 use nearlock_core::lockstat::Waited;
-use nearlock_core::subjects::Subject;
 use serde::Serialize;
 
 pub use watched::{OsWatched, Watched, waited};

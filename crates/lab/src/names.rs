@@ -1,6 +1,6 @@
 //! What can be asked for by name: locks, peers, machines, workloads, tables.
 
-use nearlock_core::subjects::Subject;
+use nearlock_collection::subjects::Subject;
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
 use nearlock_workload::jobs::profiles::Profile;
 use nearlock_workload::will_it_scale::Calls;

@@ -6,8 +6,8 @@ mod known;
 mod mutex_section;
 mod readrandom;
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::settings::{Setting, SettingInfo};
-use nearlock_core::subjects::Subject;
 use nearlock_sim::spec::{MachineSpec, SpecError};
 use nearlock_workload::jobs::profiles::{Constants, Profile};
 use nearlock_workload::will_it_scale::{CallConstants, Calls};

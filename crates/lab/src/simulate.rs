@@ -12,10 +12,10 @@ mod workload;
 
 use std::rc::Rc;
 
+use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::events::LockEvent;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_sim::checker::Violation;
 pub use nearlock_sim::placement::Placement;
 use nearlock_sim::spec::MachineSpec;

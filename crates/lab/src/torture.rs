@@ -23,9 +23,9 @@ mod ways;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
-use nearlock_core::subjects::Subject;
 use nearlock_os::topology::Machine;
 use nearlock_workload::locktorture::Kind;
 use serde::Serialize;

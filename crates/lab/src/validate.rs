@@ -12,7 +12,7 @@ mod simulated;
 
 use std::time::Duration;
 
-use nearlock_core::subjects::Subject;
+use nearlock_collection::subjects::Subject;
 use nearlock_os::topology;
 use nearlock_sim::spec::MachineSpec;
 use serde::Serialize;

@@ -6,11 +6,11 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
+use nearlock_collection::subjects::EveryCapability;
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::holds::SharedLock;
 use nearlock_core::platform::{AsymFence, SWITCHES_MAX};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::EveryCapability;
+use nearlock_core::shared_holds::SharedLock;
 
 use crate::instance::Instance;
 

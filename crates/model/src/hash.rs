@@ -6,9 +6,9 @@ use anyhow::{Context, Result, anyhow};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use sha2::{Digest, Sha256};
 
-use crate::source::{CORE, files, is_of_tests, root};
+use crate::source::{files, is_of_tests, root, sources};
 
-/// A hash of what the evidence depends on: the code of core and of the models, and the version of loom. Comments,
+/// A hash of what the evidence depends on: the code of the locks and of the models, and the version of loom. Comments,
 /// layout and unit tests are not part of it, nor is what runs under Shuttle, which says nothing about orderings.
 ///
 /// # Errors
@@ -17,7 +17,7 @@ use crate::source::{CORE, files, is_of_tests, root};
 pub fn of_sources() -> Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(version_of("loom")?);
-    for (file, text) in files(CORE)?.into_iter().chain(files("crates/model/src")?) {
+    for (file, text) in sources()?.into_iter().chain(files("crates/model/src")?) {
         if is_of_tests(&file) || file.starts_with("crates/model/src/shuttle") {
             continue;
         }

@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use nearlock_core::classic::parking_lot_mutex::ParkingLot;
+use nearlock_collection::classic::parking_lot_mutex::ParkingLot;
+use nearlock_collection::freebsd::FreeBsd;
+use nearlock_collection::linux::{cna, cna_v13, osq, qspinlock};
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::FreeBsd;
-use nearlock_core::linux::{cna, cna_v13, osq, qspinlock};
 use nearlock_core::near::Near;
 use nearlock_core::parking::chain::Chain;
 use nearlock_core::platform::{LentNode, LocalNodes, NodeId, SWITCHES_MAX};
@@ -225,9 +225,9 @@ macro_rules! capabilities {
             }
         }
 
-        impl nearlock_core::freebsd::holds::SharedHolds for $engine {
+        impl nearlock_core::shared_holds::SharedHolds for $engine {
             fn with_shared_holds<R>(
-                of: nearlock_core::freebsd::holds::SharedLock,
+                of: nearlock_core::shared_holds::SharedLock,
                 f: impl FnOnce(&Cell<u32>) -> R,
             ) -> R {
                 let mut thread = Self::thread();
@@ -267,14 +267,14 @@ macro_rules! capabilities {
         }
 
         $crate::instance::capabilities!(@chain $engine, nearlock_core::near::Near, near);
-        $crate::instance::capabilities!(@chain $engine, nearlock_core::freebsd::FreeBsd, freebsd);
+        $crate::instance::capabilities!(@chain $engine, nearlock_collection::freebsd::FreeBsd, freebsd);
         $crate::instance::capabilities!(
-            @chain $engine, nearlock_core::classic::parking_lot_mutex::ParkingLot, parking_lot
+            @chain $engine, nearlock_collection::classic::parking_lot_mutex::ParkingLot, parking_lot
         );
-        $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::qspinlock::Node<$engine, ()>, qspin);
-        $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::cna::Node<$engine>, cna);
-        $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::cna_v13::Node<$engine>, cna_v13);
-        $crate::instance::capabilities!(@nodes $engine, nearlock_core::linux::osq::Node<$engine>, osq);
+        $crate::instance::capabilities!(@nodes $engine, nearlock_collection::linux::qspinlock::Node<$engine, ()>, qspin);
+        $crate::instance::capabilities!(@nodes $engine, nearlock_collection::linux::cna::Node<$engine>, cna);
+        $crate::instance::capabilities!(@nodes $engine, nearlock_collection::linux::cna_v13::Node<$engine>, cna_v13);
+        $crate::instance::capabilities!(@nodes $engine, nearlock_collection::linux::osq::Node<$engine>, osq);
     };
     (@chain $engine:ty, $family:ty, $table:ident) => {
         // SAFETY: the chain stays where it is until the next execution.

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowpath};
-use nearlock_core::freebsd::holds::SharedLock;
-use nearlock_core::freebsd::lockmgr::{
+use nearlock_collection::freebsd::lockmgr::{
     Bypass, Failure, LockMgr, NoInterlock, Operation, Options, SHARED_WAITERS,
 };
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::tuning::Tuning;
+use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowpath};
 use nearlock_core::platform::AtomicInt;
 use nearlock_core::raw::RawLock;
+use nearlock_core::shared_holds::SharedLock;
 use nearlock_core::tuning::Switched;
 
 use crate::engine::{Counter, Engine, Handle, Thread};

@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
 use nearlock_core::platform::SWITCHES_MAX;
-use nearlock_core::subjects::Subject;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, Thread};

@@ -1,4 +1,4 @@
-//! The orderings as they stand in the sources of core, to be compared with those that the models exercise.
+//! The orderings as they stand in the sources of the locks, to be compared with those that the models exercise.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,9 +37,10 @@ impl Place {
     }
 }
 
-pub(crate) const CORE: &str = "crates/core/src";
+/// Where the sources of the locks are.
+pub(crate) const LOCKS: [&str; 2] = ["crates/collection/src", "crates/core/src"];
 
-/// Files of core without orderings that models exercise, and folders of such, by their paths in core.
+/// Files of these without orderings that models exercise, and folders of such, by their paths below.
 const OTHER: &[(&str, &str)] = &[
     ("native", "the words of the machine: they do with an ordering what they are told; assembly"),
     ("controls", "locks that are broken on purpose"),
@@ -52,7 +53,7 @@ pub(crate) fn is_of_tests(file: &str) -> bool {
 
 /// Whether [`OTHER`] names a file.
 fn is_other(file: &str) -> bool {
-    let path = file.strip_prefix(CORE).and_then(|path| path.strip_prefix('/'));
+    let path = LOCKS.iter().find_map(|locks| file.strip_prefix(locks)?.strip_prefix('/'));
     let first = path.and_then(|path| path.split('/').next()).unwrap_or_default();
     OTHER.iter().any(|(name, _)| first.trim_end_matches(".rs") == *name)
 }
@@ -81,7 +82,13 @@ pub(crate) fn files(folder: &str) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// The operations with orderings in the sources of core, and all other orderings there, as `file:line`: these are
+/// The files of the locks, with their texts, in order.
+pub(crate) fn sources() -> Result<Vec<(String, String)>> {
+    let all: Result<Vec<_>> = LOCKS.iter().map(|folder| files(folder)).collect();
+    Ok(all?.into_iter().flatten().collect())
+}
+
+/// The operations with orderings in the sources of the locks, and all other orderings there, as `file:line`: these are
 /// out of the models' sight. The files that have other business are left out.
 ///
 /// # Errors
@@ -89,7 +96,7 @@ pub(crate) fn files(folder: &str) -> Result<Vec<(String, String)>> {
 /// If a source cannot be read, or is not Rust.
 pub fn places() -> Result<(Vec<Place>, Vec<String>)> {
     let (mut places, mut strays) = (Vec::new(), Vec::new());
-    for (file, text) in files(CORE)? {
+    for (file, text) in sources()? {
         if is_of_tests(&file) || is_other(&file) {
             continue;
         }
@@ -305,11 +312,13 @@ mod tests {
     #[test]
     fn files_of_tests_and_other_files_are_told_by_their_paths() {
         for file in ["linux/cna/tests.rs", "linux/cna/testing/sequences.rs", "testing.rs", "a/tests/b.rs"] {
-            assert!(is_of_tests(&format!("{CORE}/{file}")), "{file}");
+            assert!(is_of_tests(&format!("crates/core/src/{file}")), "{file}");
         }
-        assert!(!is_of_tests("crates/core/src/linux/contests.rs"));
+        assert!(!is_of_tests("crates/collection/src/linux/contests.rs"));
         for (file, other) in [("native.rs", true), ("native/watch.rs", true), ("classic/native.rs", false)] {
-            assert_eq!(is_other(&format!("{CORE}/{file}")), other, "{file}");
+            for locks in LOCKS {
+                assert_eq!(is_other(&format!("{locks}/{file}")), other, "{file}");
+            }
         }
     }
 }

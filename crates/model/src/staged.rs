@@ -10,12 +10,12 @@
 
 use std::sync::Arc;
 
-use nearlock_core::freebsd::holds::SharedLock;
-use nearlock_core::linux::cna::{self, Cna, CnaTuning};
-use nearlock_core::linux::cna_v13::{self, CnaV13};
-use nearlock_core::linux::qspinlock::{Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, Tail};
+use nearlock_collection::linux::cna::{self, Cna, CnaTuning};
+use nearlock_collection::linux::cna_v13::{self, CnaV13};
+use nearlock_collection::linux::qspinlock::{Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, Tail};
 use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId};
 use nearlock_core::raw::RawLock;
+use nearlock_core::shared_holds::SharedLock;
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -9,22 +9,22 @@ mod peers;
 mod rwsx;
 mod thread_lock;
 
-use nearlock_core::classic::cohort::CohortLock;
-use nearlock_core::classic::hmcs::HmcsLock;
-use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::rw::RwKind;
-use nearlock_core::linux::cna::{Cna, NoShuffleReduction};
-use nearlock_core::linux::cna_v13::CnaV13;
-use nearlock_core::linux::counter_mutex::{Crowd, Exchange, InTurns, NoPreRead, OneSpins, UnlockFirst};
-use nearlock_core::linux::qspinlock::{
+use nearlock_collection::classic::cohort::CohortLock;
+use nearlock_collection::classic::hmcs::HmcsLock;
+use nearlock_collection::freebsd::rw::RwKind;
+use nearlock_collection::linux::cna::{Cna, NoShuffleReduction};
+use nearlock_collection::linux::cna_v13::CnaV13;
+use nearlock_collection::linux::counter_mutex::{Crowd, Exchange, InTurns, NoPreRead, OneSpins, UnlockFirst};
+use nearlock_collection::linux::qspinlock::{
     Fifo, Node, ParkOnly, Preemptible, QSpinLock, QSpinTuning, StealHybrid, StealOnce, WaitLate, WakefulHead,
     WholeWord,
 };
+use nearlock_collection::subjects::{Family, LockVisitor, Subject};
+use nearlock_core::events::LockEvent;
 use nearlock_core::parking::{RawTimedLock, RawTimedRwLock};
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{Family, LockVisitor, Subject};
 use nearlock_core::tuning::Standard;
 
 use crate::engine::Engine;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use nearlock_core::classic::ttas::TtasLock;
-use nearlock_core::controls::{AfterYou, Busted, Lifo, LostCancel, LostNotification, LostWakeup};
+use nearlock_collection::classic::ttas::TtasLock;
+use nearlock_collection::controls::{AfterYou, Busted, Lifo, LostCancel, LostNotification, LostWakeup};
 use nearlock_core::events::LockEvent;
 use nearlock_core::near::condvar::monitor::Monitor;
 use nearlock_core::platform::{Atomic, Platform, SplitWord};

@@ -2,8 +2,8 @@
 
 #![cfg(target_pointer_width = "64")]
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::platform::AsymFence;
-use nearlock_core::subjects::Subject;
 use nearlock_model::evidence::Evidence;
 use nearlock_model::loom::Loom;
 use nearlock_model::model::Depth;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use nearlock_core::subjects::Subject;
+use nearlock_collection::subjects::Subject;
 use nearlock_model::document::{difference, findings, hash_in, render};
 use nearlock_model::evidence::Evidence;
 use nearlock_model::hash;

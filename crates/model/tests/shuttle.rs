@@ -5,16 +5,16 @@
 use std::sync::Mutex;
 use std::thread;
 
+use nearlock_collection::freebsd::tuning::{Era2014, NotAdaptive, Tuning};
+use nearlock_collection::linux::cna::Cna;
+use nearlock_collection::linux::cna_v13::CnaV13;
+use nearlock_collection::linux::qspinlock::{Fifo, Preemptible, QSpinLock, QSpinTuning, WholeWord};
+use nearlock_collection::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::tuning::{Era2014, NotAdaptive, Tuning};
-use nearlock_core::linux::cna::Cna;
-use nearlock_core::linux::cna_v13::CnaV13;
-use nearlock_core::linux::qspinlock::{Fifo, Preemptible, QSpinLock, QSpinTuning, WholeWord};
 use nearlock_core::parking::{RawTimedLock, RawTimedRwLock};
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::Engine;
 use nearlock_model::exclusion::held_at_first;
@@ -246,7 +246,7 @@ fn an_unfair_lock_is_found_out() {
 /// Staged queues of CNA, for the paths that crowds take rarely.
 fn staged<Q: Stage<Shuttle>, T: QSpinTuning>(name: &str)
 where
-    Shuttle: LocalNodes<nearlock_core::linux::qspinlock::Node<Shuttle, Q::Part>>,
+    Shuttle: LocalNodes<nearlock_collection::linux::qspinlock::Node<Shuttle, Q::Part>>,
 {
     use LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed};
     const QUEUES: [Queue; 4] = [
@@ -281,7 +281,7 @@ fn staged_queues_of_version_13_hold() {
 /// The pending waiter of qspinlock and the queue behind it, with which every contest begins and most do not stay.
 fn pending_path<Q: Stage<Shuttle>, T: QSpinTuning>(name: &str, events: &[LockEvent])
 where
-    Shuttle: LocalNodes<nearlock_core::linux::qspinlock::Node<Shuttle, Q::Part>>,
+    Shuttle: LocalNodes<nearlock_collection::linux::qspinlock::Node<Shuttle, Q::Part>>,
 {
     const NEWCOMERS: Queue = Queue { newcomers: &[1, 2, 3, 4], migrants: &[5], ..Queue::NOBODY };
     let models = [

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use nearlock_core::controls::{AfterYou, Busted, LostCancel, LostNotification, LostWakeup};
+use nearlock_collection::controls::{AfterYou, Busted, LostCancel, LostNotification, LostWakeup};
 use nearlock_core::near::condvar::monitor::Monitor;
 use nearlock_core::parking::RawTimedLock;
 use nearlock_core::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};

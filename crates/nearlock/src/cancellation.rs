@@ -19,8 +19,7 @@ use crate::raw::{Nodeless, Unlocked};
 /// that interrupts.
 ///
 /// ```
-/// use nearlock::linux::Mutex;
-/// use nearlock::{Cancellation, Cancelled, LockCancellable};
+/// use nearlock::{Cancellation, Cancelled, LockCancellable, Mutex};
 ///
 /// let (printer, shutdown) = (Mutex::new("paper"), Cancellation::new());
 /// let paper = printer.lock();
@@ -56,6 +55,7 @@ impl Cancellation {
         self.0.is_cancelled()
     }
 
+    #[cfg(feature = "collection")]
     pub(crate) const fn raw(&self) -> &parking::Cancellation<Os> {
         &self.0
     }
@@ -119,7 +119,8 @@ impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> LockCancel
 
 /// Locking a reader-writer lock until somebody cancels.
 ///
-/// ```
+#[cfg_attr(feature = "collection", doc = "```")]
+#[cfg_attr(not(feature = "collection"), doc = "```ignore")]
 /// use nearlock::linux::RwSem;
 /// use nearlock::{Cancellation, RwLockCancellable};
 ///

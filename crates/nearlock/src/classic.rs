@@ -4,7 +4,7 @@
 //! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition. Their guards take
 //! it from a pool of the thread; [`LockWith`] has it on the stack instead.
 
-use nearlock_core::classic::{clh, cohort, glibc_mutex, hmcs, mcs, tas, ticket, ttas};
+use nearlock_collection::classic::{clh, cohort, glibc_mutex, hmcs, mcs, tas, ticket, ttas};
 use nearlock_os::Os;
 
 pub use crate::pool::LockWith;

@@ -63,8 +63,8 @@ mod upgrade;
 mod wait_unlocked;
 
 #[cfg(feature = "lock_api_04")]
-use nearlock_core::freebsd::rwsx;
-use nearlock_core::freebsd::{mtx, rw, spin_mtx, sx};
+use nearlock_collection::freebsd::rwsx;
+use nearlock_collection::freebsd::{mtx, rw, spin_mtx, sx};
 use nearlock_core::tuning::Standard;
 use nearlock_os::Os;
 
@@ -74,10 +74,10 @@ pub use checked::{Checked, RwChecked};
 pub use error::LockError;
 pub use interruptible::Interruptible;
 pub use lockmgr::{LockMgr, LockMgrDisowned, LockMgrExclusiveGuard, LockMgrOptions, LockMgrSharedGuard};
-pub use nearlock_core::freebsd::lockmgr::{Attributes, Bypass, Status};
-pub use nearlock_core::freebsd::mtx::InUse;
-pub use nearlock_core::freebsd::spin_mtx::{Counted, LongSpin, TooLong};
-pub use nearlock_core::freebsd::tuning;
+pub use nearlock_collection::freebsd::lockmgr::{Attributes, Bypass, Status};
+pub use nearlock_collection::freebsd::mtx::InUse;
+pub use nearlock_collection::freebsd::spin_mtx::{Counted, LongSpin, TooLong};
+pub use nearlock_collection::freebsd::tuning;
 pub use ownership::{Destroy, Ownership};
 pub use recursive::{
     RawRecursiveLock, RecursiveGuard, RecursiveMutex, RecursiveReadGuard, RecursiveRwLock,

@@ -150,6 +150,7 @@ macro_rules! guarded {
 }
 
 /// A reader-writer lock over a raw lock, and its guards.
+#[cfg(feature = "collection")]
 macro_rules! guarded_rw {
     ($(#[$doc:meta])* $lock:ident, $read:ident, $write:ident, $mapped_read:ident, $mapped_write:ident = $raw:ty;) => {
         $(#[$doc])*
@@ -207,11 +208,15 @@ macro_rules! guarded_rw {
 }
 
 mod cancellation;
+#[cfg(feature = "collection")]
 pub mod classic;
+#[cfg(feature = "collection")]
 pub mod freebsd;
+#[cfg(feature = "collection")]
 pub mod linux;
 pub mod near;
 pub mod poison;
+#[cfg(feature = "collection")]
 mod pool;
 pub mod process;
 pub mod raw;
@@ -222,6 +227,6 @@ pub use near::{
 };
 
 /// The examples of the README are compiled and run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "collection"))]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;

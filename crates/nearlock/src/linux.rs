@@ -15,7 +15,7 @@
 //! A guard's drop looks at its lock after others may have it. Borrows and `Arc` see to it that the lock is alive by then;
 //! unsafe code that frees one must know that every guard's drop has returned, not just that it has locked last.
 
-use nearlock_core::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem};
+use nearlock_collection::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem};
 use nearlock_core::parking::QueueLock;
 use nearlock_core::tuning::Standard;
 use nearlock_os::Os;

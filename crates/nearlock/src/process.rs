@@ -32,6 +32,7 @@ pub use nearlock_os::{
     set_time_slices, setting, thread_slots,
 };
 
+#[cfg(feature = "collection")]
 pub use crate::pool::queue_nodes;
 
 use nearlock_core::schedule::Schedule;

@@ -3,16 +3,14 @@
 //! | the lock's acquisitions | adapter | its guards hold |
 //! |---|---|---|
 //! | need nothing from the caller | [`Nodeless`] | nothing; it implements `lock_api` 0.4 too (feature `lock_api_04`), and is a timed lock or one with readers if the lock is |
-//! | bring a queue node | [`Pooled`] | a node of the thread's pool |
+//! | bring a queue node | `Pooled` (feature `collection`) | a node of the thread's pool |
 //!
 //! Around either, [`Unpreempted`] makes a mutex whose holder asks for a longer time slice.
 //!
 //! Code that is generic over the raw lock takes these types; so does a mutex with guards over another lock:
 //!
 //! ```
-//! use nearlock::classic::RawTtasLock;
 //! use nearlock::lock_api::{Mutex, RawMutex};
-//! use nearlock::raw::Nodeless;
 //!
 //! struct Account<R> {
 //!     balance: Mutex<R, i64>,
@@ -26,7 +24,7 @@
 //!     }
 //! }
 //!
-//! let account = Account::<Nodeless<RawTtasLock>> { balance: Mutex::new(1) };
+//! let account = Account::<nearlock::RawMutex> { balance: Mutex::new(1) };
 //! assert_eq!(account.deposit(2), 3);
 //! ```
 //!
@@ -39,18 +37,8 @@ mod shared;
 pub(crate) mod timed;
 mod unpreempted;
 
-use nearlock_core::classic::{clh, cohort, glibc_mutex, mcs, tas, ttas};
-use nearlock_core::freebsd::mtx::Mtx;
-use nearlock_core::freebsd::rwsx::{Kind, RwSx};
-use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
-use nearlock_core::freebsd::tuning::Tuning;
-use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Spinners};
-use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning};
-use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
-use nearlock_core::linux::rwsem::{Rwsem, RwsemTuning};
 use nearlock_core::near::mutex::NearMutex;
-use nearlock_core::parking::QueueLock;
-use nearlock_core::platform::{Park, Platform};
+use nearlock_core::platform::Platform;
 #[cfg(feature = "lock_api_04")]
 use nearlock_core::unwinding::without_unwinding;
 
@@ -58,6 +46,7 @@ pub use nearlock_core::parking::{RawTimedLock, RawTimedRwLock};
 pub use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 
 use crate::lock_api::{GuardNoSend, RawMutex};
+#[cfg(feature = "collection")]
 pub use crate::pool::{Pooled, PooledNode};
 pub use unpreempted::Unpreempted;
 
@@ -87,24 +76,13 @@ macro_rules! unlocked {
     };
 }
 
-// Not the ticket lock: with more than 2^16 threads it does not exclude; nor as the lock of a queue. Nor HMCS: its global queue points to nodes in
-// the lock itself.
 unlocked! {
-    [P: Platform] clh::ClhLock<P>;
-    [P: Platform] cohort::CohortLock<P>;
-    [P: Platform] glibc_mutex::GlibcMutex<P>;
-    [P: Platform] mcs::McsLock<P>;
-    [P: Platform] tas::TasLock<P>;
-    [P: Platform, T: ttas::TtasTuning] ttas::TtasLock<P, T>;
-    [P: Platform, Q: QueuePolicy<P>, T: QSpinTuning] QSpinLock<P, Q, T>;
-    [P: Park, T: MutexTuning] LinuxMutex<P, T, QueueLock<P>>;
-    [P: Park, S: Spinners<P>, T: CounterMutexTuning] CounterMutex<P, S, T, QueueLock<P>>;
-    [P: Park, T: RwsemTuning] Rwsem<P, T, QueueLock<P>>;
     [P: Platform] NearMutex<P>;
-    [P: Platform, T: Tuning] Mtx<P, T>;
-    [P: Platform, T: Tuning, D: LongSpin] SpinMtx<P, T, D>;
-    [P: Platform, T: Tuning, K: Kind] RwSx<P, T, K>;
 }
+
+// Behind the macro, which it uses.
+#[cfg(feature = "collection")]
+mod collection;
 
 /// Makes a lock whose acquisitions need no node a mutex of [`lock_api`], of the same size; and a reader-writer lock of it,
 /// if there are readers.
@@ -115,8 +93,7 @@ unlocked! {
 ///
 /// ```compile_fail,E0599
 /// use nearlock::raw::Nodeless;
-/// use nearlock_core::controls::Busted;
-/// use nearlock_os::Os;
+/// /// use nearlock_os::Os;
 ///
 /// let broken = nearlock::lock_api::Mutex::<Nodeless<Busted<Os>>, _>::new(1);
 /// ```

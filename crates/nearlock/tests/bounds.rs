@@ -70,9 +70,9 @@ guards! { NearMutexGuard MappedNearMutexGuard }
 guards! { RwSemReadGuard RwSemWriteGuard MappedRwSemReadGuard MappedRwSemWriteGuard }
 guards! { MtxGuard MappedMtxGuard SpinMtxGuard RwReadGuard RwWriteGuard SxReadGuard SxWriteGuard }
 
-type RawMtx = nearlock_core::freebsd::mtx::Mtx<nearlock_os::Os>;
+type RawMtx = nearlock_collection::freebsd::mtx::Mtx<nearlock_os::Os>;
 type Current = nearlock::freebsd::tuning::Current;
-type RwKind = nearlock_core::freebsd::rw::RwKind;
+type RwKind = nearlock_collection::freebsd::rw::RwKind;
 assert_impl_all!(RecursiveGuard<'static, RawMtx, u32>: Sync);
 assert_not_impl_any!(RecursiveGuard<'static, RawMtx, u32>: Send);
 assert_not_impl_any!(RecursiveGuard<'static, RawMtx, SendOnly>: Send, Sync);
@@ -86,8 +86,8 @@ assert_impl_all!(nearlock::classic::RawMcsLock: Unlocked);
 // Guards can be forgotten, and then locks be moved while they are held: nodes in the lock would be left behind.
 assert_not_impl_any!(nearlock::classic::RawHmcsLock: Unlocked);
 // With a ticket lock for its queue a mutex would exclude 2^16 threads at most.
-assert_not_impl_any!(nearlock_core::linux::counter_mutex::CounterMutex<nearlock_os::Os>: Unlocked);
+assert_not_impl_any!(nearlock_collection::linux::counter_mutex::CounterMutex<nearlock_os::Os>: Unlocked);
 // Broken on purpose, and a monitor whose conditions a program brings.
-assert_not_impl_any!(nearlock_core::controls::Busted<nearlock_os::Os>: Unlocked);
+assert_not_impl_any!(nearlock_collection::controls::Busted<nearlock_os::Os>: Unlocked);
 assert_not_impl_any!(nearlock_core::near::condvar::monitor::Monitor<nearlock_os::Os>: Unlocked);
 assert_not_impl_any!(PooledNode<nearlock::classic::RawMcsLock>: Send, Clone, Default);

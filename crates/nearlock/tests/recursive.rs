@@ -38,8 +38,8 @@ fn ends_as_a_mutex<L: RawRecursiveLock>() {
 
 #[test]
 fn a_mutex_ends_unless_it_is_held_by_another_or_again() {
-    ends_as_a_mutex::<nearlock_core::freebsd::mtx::Mtx<Os>>();
-    ends_as_a_mutex::<nearlock_core::freebsd::spin_mtx::SpinMtx<Os>>();
+    ends_as_a_mutex::<nearlock_collection::freebsd::mtx::Mtx<Os>>();
+    ends_as_a_mutex::<nearlock_collection::freebsd::spin_mtx::SpinMtx<Os>>();
 }
 
 fn writers_end<L: RawRecursiveLock>(write: fn(&RecursiveRwLock<L, u32>), read: fn(&RecursiveRwLock<L, u32>)) {
@@ -62,11 +62,11 @@ fn writers_end<L: RawRecursiveLock>(write: fn(&RecursiveRwLock<L, u32>), read: f
 
 #[test]
 fn a_lock_with_readers_ends_unless_it_is_held() {
-    writers_end::<nearlock_core::freebsd::rw::Rw<Os>>(
+    writers_end::<nearlock_collection::freebsd::rw::Rw<Os>>(
         |lock| forget(lock.write()),
         |lock| forget(lock.read()),
     );
-    writers_end::<nearlock_core::freebsd::sx::Sx<Os>>(
+    writers_end::<nearlock_collection::freebsd::sx::Sx<Os>>(
         |lock| forget(lock.write()),
         |lock| forget(lock.read()),
     );

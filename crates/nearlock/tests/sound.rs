@@ -14,8 +14,8 @@ use std::{env, mem, thread};
 
 use nearlock::lock_api::{Mutex, RawMutex};
 use nearlock::raw::{Nodeless, Pooled};
-use nearlock_core::classic::mcs::McsLock;
-use nearlock_core::linux::mutex::{LinuxMutex, NoSpinning};
+use nearlock_collection::classic::mcs::McsLock;
+use nearlock_collection::linux::mutex::{LinuxMutex, NoSpinning};
 use nearlock_core::lockstat::{Hooks, Unwatched};
 use nearlock_core::native::{Native, Spin, Wait};
 use nearlock_core::parking::QueueLock;

@@ -5,7 +5,6 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::{Native, Wait};
 use nearlock_core::parking::chain::{Chain, Chains, Family};
@@ -15,6 +14,7 @@ use nearlock_core::platform::{
 };
 use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use nearlock_core::settings::Setting;
+use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 use nearlock_core::unwinding::without_unwinding;
 
 use crate::pause::pause_ns;
@@ -286,8 +286,8 @@ unsafe impl<W: Wait, N: ZeroNode> LocalNodes<N> for Os<W> {
 mod tests {
     use super::*;
     use crate::Spin;
+    use nearlock_collection::subjects::EveryCapability;
     use nearlock_core::schedule;
-    use nearlock_core::subjects::EveryCapability;
 
     fn has_every_capability<P: EveryCapability>() {}
 

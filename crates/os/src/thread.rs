@@ -30,9 +30,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, compiler_f
 use std::thread_local;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::holds::SharedLock;
 use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 use nearlock_core::schedule::{OwnerState, ThreadId};
+use nearlock_core::shared_holds::SharedLock;
 
 use crate::slots::{Registry, Slot};
 use crate::{asleep, start, sys};
@@ -260,7 +260,7 @@ pub fn set_priority(urgent: bool) {
     URGENT.with(|word| word.store(urgent, Relaxed));
 }
 
-/// See [`SharedHolds`](nearlock_core::freebsd::holds::SharedHolds).
+/// See [`SharedHolds`](nearlock_core::shared_holds::SharedHolds).
 #[inline]
 pub fn with_shared_holds<R>(of: SharedLock, f: impl FnOnce(&Cell<u32>) -> R) -> R {
     SHARED_HOLDS.with(|holds| f(&holds[of as usize]))
@@ -288,7 +288,7 @@ pub fn section_depth() -> u32 {
 mod tests {
     use super::*;
     use crate::Os;
-    use nearlock_core::linux::qspinlock;
+    use nearlock_collection::linux::qspinlock;
     use std::collections::HashSet;
     use std::sync::Barrier;
     use std::vec::Vec;

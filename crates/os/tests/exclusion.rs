@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 
+use nearlock_collection::linux::cna::{CnaLock, NoShuffleReduction};
+use nearlock_collection::linux::cna_v13::CnaV13Lock;
+use nearlock_collection::subjects::{ALGORITHMS, LockVisitor, Subject};
 use nearlock_core::events::LockEvent;
-use nearlock_core::linux::cna::{CnaLock, NoShuffleReduction};
-use nearlock_core::linux::cna_v13::CnaV13Lock;
 use nearlock_core::native::Wait;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
-use nearlock_core::subjects::{ALGORITHMS, LockVisitor, Subject};
 use nearlock_core::tuning::{OFF, Position, SwitchInfo, Values};
 use nearlock_os::{Os, Spin, SpinThenYield, events, sched_yield, set_numa_node};
 

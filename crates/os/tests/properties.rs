@@ -12,11 +12,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use nearlock_collection::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::Wait;
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{Fairness, LockVisitor, Subject};
 use nearlock_os::{Os, set_numa_node, set_setting};
 use proptest::prelude::*;
 use proptest::sample::Index;

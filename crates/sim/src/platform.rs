@@ -6,7 +6,6 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::parking::chain::{Chain, Chains, Family};
 use nearlock_core::platform::{
     AsymFence, Atomic, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, Random,
@@ -14,6 +13,7 @@ use nearlock_core::platform::{
 };
 use nearlock_core::schedule::{OwnerState, Schedule, Sections, Spin, Stop, ThreadId};
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
+use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 
 use crate::access::{Access, Operation};
 use crate::account;

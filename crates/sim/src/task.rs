@@ -5,7 +5,7 @@ use std::ptr;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use nearlock_core::freebsd::holds::SharedLock;
+use nearlock_core::shared_holds::SharedLock;
 
 use crate::access::Access;
 use crate::account::Account;

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use nearlock_core::classic::ttas::{NoPreRead, TtasLock, TtasTuning};
+use nearlock_collection::classic::ttas::{NoPreRead, TtasLock, TtasTuning};
 use nearlock_core::platform::{
     AsymFence, Atomic, AtomicInt, Clock, Platform, Priority, SplitWord, Topology, Work,
 };
@@ -447,7 +447,7 @@ fn a_load_may_take_over_what_another_core_has_modified() {
 
 #[test]
 fn who_leaves_the_queue_owns_its_node_again_if_that_holds_the_count() {
-    use nearlock_core::linux::qspinlock::QSpinLock;
+    use nearlock_collection::linux::qspinlock::QSpinLock;
     // A holder and three waiters, so that two queue; then the last of them queues again, behind another holder.
     let transfers = |count| {
         let mut spec = haswell();

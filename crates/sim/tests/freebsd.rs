@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nearlock_core::freebsd::mtx::Mtx;
-use nearlock_core::freebsd::tuning::NotAdaptive;
+use nearlock_collection::freebsd::mtx::Mtx;
+use nearlock_collection::freebsd::tuning::NotAdaptive;
 use nearlock_core::platform::{Clock, Work};
 use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::schedule::{Schedule, Sections};

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::platform::{Atomic, Platform, Random, Work};
 use nearlock_core::raw::RawTryLock;
-use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_sim::account::Times;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{Machine, Pause, Sim};

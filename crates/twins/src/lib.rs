@@ -18,12 +18,12 @@ use locks::{ByteRelease, WakingRelease};
 use nearlock::linux::{CnaLock, FifoSpinLock, SpinLock};
 use nearlock::raw::{RawLock, RawTryLock};
 use nearlock::{classic, linux};
-use nearlock_core::freebsd::lockmgr::LockMgr;
-use nearlock_core::freebsd::mtx::Mtx;
-use nearlock_core::freebsd::rw::Rw;
-use nearlock_core::freebsd::spin_mtx::SpinMtx;
-use nearlock_core::freebsd::sx::Sx;
-use nearlock_core::linux::qspinlock::{Fifo, QSpinLock, WholeWord};
+use nearlock_collection::freebsd::lockmgr::LockMgr;
+use nearlock_collection::freebsd::mtx::Mtx;
+use nearlock_collection::freebsd::rw::Rw;
+use nearlock_collection::freebsd::spin_mtx::SpinMtx;
+use nearlock_collection::freebsd::sx::Sx;
+use nearlock_collection::linux::qspinlock::{Fifo, QSpinLock, WholeWord};
 use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::{Spin, Wait};
 use nearlock_core::near::mutex::NearMutex;
@@ -31,7 +31,7 @@ use nearlock_core::platform::SplitWord;
 use nearlock_os::{Os, SpinThenYield};
 
 type RawTtasNoPreReadLock =
-    nearlock_core::classic::ttas::TtasLock<Os, nearlock_core::classic::ttas::NoPreRead>;
+    nearlock_collection::classic::ttas::TtasLock<Os, nearlock_collection::classic::ttas::NoPreRead>;
 type RawWholeWordLock = QSpinLock<Os, Fifo, WholeWord>;
 
 /// What is compared is what programs have: nobody watches how their threads wait.

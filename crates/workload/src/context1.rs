@@ -129,8 +129,8 @@ impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_core::classic::mcs::McsLock;
-    use nearlock_core::controls::Busted;
+    use nearlock_collection::classic::mcs::McsLock;
+    use nearlock_collection::controls::Busted;
     use nearlock_os::Os;
 
     /// Goes on for so many hops.

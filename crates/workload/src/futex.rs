@@ -20,7 +20,7 @@
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use nearlock_core::classic::glibc_mutex::Futex;
+use nearlock_collection::classic::glibc_mutex::Futex;
 use nearlock_core::parking::{Signal, WaitList, Waiter, WakeList};
 use nearlock_core::platform::{Atomic, AtomicInt, Park, Platform, Work};
 use nearlock_core::raw::RawLock;
@@ -137,8 +137,8 @@ impl<P: Park + Work, L: RawLock> Futex<P> for Calls<'_, P, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_core::classic::glibc_mutex::GlibcMutex;
-    use nearlock_core::classic::mcs::McsLock;
+    use nearlock_collection::classic::glibc_mutex::GlibcMutex;
+    use nearlock_collection::classic::mcs::McsLock;
     use nearlock_os::Os;
     use std::cell::Cell;
 

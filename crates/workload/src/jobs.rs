@@ -33,8 +33,8 @@ pub mod profiles;
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::classic::ticket::TicketLock;
-use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd};
+use nearlock_collection::classic::ticket::TicketLock;
+use nearlock_collection::linux::rwsem_xadd::{Base, RwsemXadd};
 use nearlock_core::platform::{Atomic, AtomicInt, Park, Platform, Priority, Work};
 use nearlock_core::raw::RawLock;
 use nearlock_core::schedule::Schedule;

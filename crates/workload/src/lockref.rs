@@ -94,7 +94,7 @@ impl<P: Platform, L: RawLock> Lockref<P, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_core::classic::mcs::McsLock;
+    use nearlock_collection::classic::mcs::McsLock;
     use nearlock_os::Os;
     use std::sync::atomic::{AtomicBool, AtomicU32};
 

@@ -88,7 +88,7 @@ fn exponential(random: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_core::classic::mcs::McsLock;
+    use nearlock_collection::classic::mcs::McsLock;
     use nearlock_os::Os;
 
     /// Goes on for so many sections.

@@ -14,7 +14,7 @@
 //! overlap lose an update: at the end it must be the number of sections.
 //! Source: `db_bench` and `DBImpl::Get` of LevelDB.
 
-use nearlock_core::classic::glibc_mutex::GlibcMutex;
+use nearlock_collection::classic::glibc_mutex::GlibcMutex;
 use nearlock_core::platform::{Park, Platform, Work};
 use nearlock_core::raw::RawLock;
 use rand_core::{Rng, SeedableRng};
@@ -114,7 +114,7 @@ impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_core::classic::mcs::McsLock;
+    use nearlock_collection::classic::mcs::McsLock;
     use nearlock_os::Os;
 
     /// Goes on for so many gets, and counts sections.

@@ -222,9 +222,9 @@ impl<P: Work, L: RawRwLock> Worker<'_, P, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_core::classic::mcs::McsLock;
-    use nearlock_core::controls::{Busted, BustedRw};
-    use nearlock_core::linux::rwsem::Rwsem;
+    use nearlock_collection::classic::mcs::McsLock;
+    use nearlock_collection::controls::{Busted, BustedRw};
+    use nearlock_collection::linux::rwsem::Rwsem;
     use nearlock_os::Os;
     use std::sync::Barrier;
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use proc_macro2::{Delimiter, Ident, Literal, TokenStream, TokenTree};
 
 use crate::files::TextFile;
-use crate::sources::locks::{CORE, ORDERINGS, ends_item, is_cfg_test, is_sign, tokens};
+use crate::sources::locks::{ORDERINGS, ends_item, is_cfg_test, is_sign, tokens, within};
 
 /// Files and folders of `core` that are no algorithm: locks that are broken on purpose, and unit tests.
 const LEFT_OUT: &[&str] = &["controls", "testing", "tests"];
@@ -47,7 +47,7 @@ impl Site {
 
     /// File and line, from the folder of the sources.
     pub fn place(&self) -> String {
-        format!("{}:{}", self.file.strip_prefix(CORE).unwrap_or(&self.file), self.line)
+        format!("{}:{}", within(&self.file).unwrap_or(&self.file), self.line)
     }
 }
 
@@ -66,7 +66,7 @@ pub fn all(files: &[TextFile]) -> Result<Vec<Site>> {
 }
 
 fn is_algorithm(path: &str) -> bool {
-    let Some(path) = path.strip_prefix(CORE).and_then(|path| path.strip_suffix(".rs")) else { return false };
+    let Some(path) = within(path).and_then(|path| path.strip_suffix(".rs")) else { return false };
     !path.split('/').any(|part| LEFT_OUT.contains(&part))
 }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn only(text: &str) -> (String, String) {
-        let sites = sites("crates/core/src/classic/a.rs", text);
+        let sites = sites("crates/collection/src/classic/a.rs", text);
         let [site] = <[_; 1]>::try_from(sites).expect("one site");
         site
     }
@@ -204,7 +204,7 @@ mod tests {
             ("linux/qspinlock/tests/waiting.rs", false),
             ("README.md", false),
         ] {
-            assert_eq!(is_algorithm(&format!("{CORE}{path}")), is, "{path}");
+            assert_eq!(is_algorithm(&format!("crates/collection/src/{path}")), is, "{path}");
         }
         assert!(!is_algorithm("crates/os/src/fences.rs"));
     }
@@ -223,7 +223,7 @@ mod tests {
         }
         let text = "fn f() { a.compare_exchange(1, 2, AcqRel, Acquire); }";
         let sites: Vec<_> =
-            sites("crates/core/src/parker.rs", text).into_iter().map(|(change, _)| change).collect();
+            sites("crates/core/src/parking/parker.rs", text).into_iter().map(|(change, _)| change).collect();
         assert_eq!(sites, ["1 AcqRel -> Release", "1 AcqRel -> Acquire", "1 Acquire -> Relaxed"]);
     }
 
@@ -253,9 +253,11 @@ mod tests {
         ] {
             assert_eq!(sites("crates/core/src/native.rs", text), [], "{text}");
         }
-        for path in
-            ["crates/core/src/controls.rs", "crates/core/src/linux/cna/tests.rs", "crates/os/src/a.rs"]
-        {
+        for path in [
+            "crates/collection/src/controls.rs",
+            "crates/collection/src/linux/cna/tests.rs",
+            "crates/os/src/a.rs",
+        ] {
             assert_eq!(sites(path, "fn f() { a.load(Acquire); }"), []);
         }
         assert_eq!(

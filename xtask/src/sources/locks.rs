@@ -1,4 +1,4 @@
-//! Rules for the source of the locks: orderings in all of `crates/core/src`, conditions in its folders.
+//! Rules for the source of the locks: orderings in all of it, conditions in all but the root of `crates/core/src`.
 //!
 //! These rules are about tokens and lines and not about syntax, so that they hold inside macros too.
 
@@ -10,7 +10,13 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use crate::Finding;
 use crate::files::TextFile;
 
-pub(crate) const CORE: &str = "crates/core/src/";
+const CORE: &str = "crates/core/src/";
+const COLLECTION: &str = "crates/collection/src/";
+
+/// The path of a source of the locks, from the folder of the crate's sources.
+pub(crate) fn within(path: &str) -> Option<&str> {
+    path.strip_prefix(CORE).or_else(|| path.strip_prefix(COLLECTION))
+}
 
 /// The orderings that need an explanation.
 pub(crate) const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
@@ -24,7 +30,7 @@ const LINES_ABOVE: usize = 8;
 ///
 /// If the file is not Rust.
 pub fn unexplained_orderings(file: &TextFile) -> Result<Vec<Finding>> {
-    if !file.path.starts_with(CORE) {
+    if within(&file.path).is_none() {
         return Ok(Vec::new());
     }
     let mut found = BTreeSet::new();
@@ -41,7 +47,7 @@ pub fn unexplained_orderings(file: &TextFile) -> Result<Vec<Finding>> {
 ///
 /// If the file is not Rust.
 pub fn conditional_code(file: &TextFile) -> Result<Vec<Finding>> {
-    if !in_a_folder(&file.path) {
+    if !is_lock(&file.path) {
         return Ok(Vec::new());
     }
     let mut found = BTreeSet::new();
@@ -49,8 +55,8 @@ pub fn conditional_code(file: &TextFile) -> Result<Vec<Finding>> {
     Ok(found.into_iter().map(|n| file.finding_at(n, "conditional compilation in a lock")).collect())
 }
 
-fn in_a_folder(path: &str) -> bool {
-    path.strip_prefix(CORE).is_some_and(|path| path.contains('/'))
+fn is_lock(path: &str) -> bool {
+    path.starts_with(COLLECTION) || path.strip_prefix(CORE).is_some_and(|path| path.contains('/'))
 }
 
 pub(crate) fn tokens(file: &TextFile) -> Result<TokenStream> {
@@ -133,7 +139,7 @@ fn conditions(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
 mod tests {
     use super::*;
 
-    const LOCK: &str = "crates/core/src/classic/a.rs";
+    const LOCK: &str = "crates/collection/src/classic/a.rs";
 
     fn findings(check: fn(&TextFile) -> Result<Vec<Finding>>, path: &str, text: &str) -> Vec<String> {
         let file = TextFile { path: path.to_owned(), text: text.to_owned() };
@@ -212,7 +218,7 @@ mod tests {
     #[test]
     fn knows_the_locks_from_the_rest() {
         let ordering = "fn f() { a(Acquire) }";
-        assert_eq!(findings(unexplained_orderings, "crates/core/src/linux/a.rs", ordering).len(), 1);
+        assert_eq!(findings(unexplained_orderings, "crates/collection/src/linux/a.rs", ordering).len(), 1);
         assert_eq!(findings(unexplained_orderings, "crates/core/src/native.rs", ordering).len(), 1);
         assert!(findings(unexplained_orderings, "crates/os/src/linux/a.rs", ordering).is_empty());
         for path in ["crates/core/src/native.rs", "crates/os/src/linux/a.rs"] {

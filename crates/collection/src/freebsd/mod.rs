@@ -27,7 +27,6 @@ mod sleepers;
 
 mod exchange;
 mod freeable;
-pub mod holds;
 pub mod lock_delay;
 pub mod lockmgr;
 pub mod mtx;
@@ -43,6 +42,7 @@ pub mod tuning;
 use crate::parking::chain::{self, Chains, Family};
 use crate::platform::{ParkTimeout, Platform, Random, Settings};
 use crate::schedule::{Schedule, Sections};
+use crate::shared_holds::SharedHolds;
 
 /// The family of these locks. Their chains have nothing beside the queues.
 #[derive(Debug)]
@@ -65,11 +65,8 @@ fn lock_chain<P: Chains<FreeBsd>, L>(lock: &L) -> Locked<'_, P> {
 
 /// What these locks ask of a platform.
 pub trait Host:
-    Chains<FreeBsd> + holds::SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random
+    Chains<FreeBsd> + SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random
 {
 }
 
-impl<P: Chains<FreeBsd> + holds::SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random> Host
-    for P
-{
-}
+impl<P: Chains<FreeBsd> + SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random> Host for P {}

@@ -8,9 +8,9 @@
 //!
 //! Source: FreeBSD's `kern_rwlock.c` (Baldwin; Guzik), from a description in own words.
 
-use super::holds::SharedLock;
 use super::rwsx::{Kind, RwSx};
 use super::tuning::{Precedence, StaleBits, Tuning};
+use crate::shared_holds::SharedLock;
 use crate::tuning::Standard;
 
 /// The lock. 16 bytes natively; all zero: unlocked.

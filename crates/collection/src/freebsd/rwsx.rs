@@ -72,7 +72,6 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::exchange::Exchange;
 use super::freeable::Freeable;
-use super::holds::{self, SharedLock};
 use super::lock_delay;
 use super::recursion::{Depth, Recursion};
 use super::spinning::Spinning;
@@ -83,6 +82,7 @@ use crate::parking::chain::Queue;
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::{OwnerState, Stop, ThreadId};
+use crate::shared_holds::{self as holds, SharedLock};
 
 /// Nobody holds it, and nobody waits.
 const FREE: u64 = 0;

@@ -15,11 +15,11 @@
 //! Source: FreeBSD's `kern_sx.c` (Evans; Rao; Guzik), from a description in own words.
 
 use super::Host;
-use super::holds::SharedLock;
 use super::recursion::Recursion;
 use super::rwsx::{Kind, RwSx};
 use super::tuning::{Precedence, StaleBits, Tuning};
 use crate::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock};
+use crate::shared_holds::SharedLock;
 use crate::tuning::Standard;
 
 /// The lock. 16 bytes natively; all zero: unlocked.

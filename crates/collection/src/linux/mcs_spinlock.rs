@@ -39,7 +39,7 @@ impl<P: Platform, T: McsTuning> SpinnerQueue<P, T> {
     /// gone.
     ///
     /// ```compile_fail,E0133
-    /// # use nearlock_core::linux::mcs_spinlock::SpinnerQueue;
+    /// # use nearlock_collection::linux::mcs_spinlock::SpinnerQueue;
     /// # use nearlock_core::native::Native;
     /// SpinnerQueue::<Native>::new().as_head(|| -> u32 { panic!() });
     /// ```

@@ -96,7 +96,7 @@ switches! {
     /// What follows from them is no switch of its own ([`competes`]), and cannot be contradicted:
     ///
     /// ```compile_fail,E0438
-    /// use nearlock_core::linux::qspinlock::{QSpinTuning, Stealing};
+    /// use nearlock_collection::linux::qspinlock::{QSpinTuning, Stealing};
     ///
     /// struct Blind;
     ///

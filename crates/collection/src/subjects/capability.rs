@@ -2,12 +2,12 @@
 
 use crate::classic::parking_lot_mutex::ParkingLot;
 use crate::freebsd::FreeBsd;
-use crate::freebsd::holds::SharedHolds;
 use crate::linux::{cna, cna_v13, osq, qspinlock};
 use crate::near::Near;
 use crate::parking::chain::Chains;
 use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Settings, Switches, Topology};
 use crate::schedule::{Schedule, Sections};
+use crate::shared_holds::SharedHolds;
 
 /// A trait that has these as supertraits, and every type that has them all has it.
 macro_rules! all_of {

@@ -1,6 +1,7 @@
 //! The macros that declare switches, and types that have them in some position.
 
 /// An enumeration whose values are the words of a switch.
+#[macro_export]
 macro_rules! words {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$of:meta])* $variant:ident $word:literal,)* }) => {
         $(#[$doc])*
@@ -21,6 +22,7 @@ macro_rules! words {
 /// A tuning trait: a function for each switch, with its key, how it is stored (`flag`, `word`, `number` or `optional`, with
 /// its limits), and its default. [`Standard`](crate::tuning::Standard) and [`Switched`](crate::tuning::Switched)
 /// implement it. The second line names a list of the switches, and the place of the first among all switches.
+#[macro_export]
 macro_rules! switches {
     (
         $(#[$trait_doc:meta])* pub trait $trait:ident;
@@ -51,8 +53,8 @@ macro_rules! switches {
             let mut index = $base;
             [$(&$crate::tuning::SwitchInfo {
                 key: $key,
-                values: stored!(values $kind $type $(, $($limit),+)?),
-                default: stored!(encode $kind $type, $default),
+                values: $crate::stored!(values $kind $type $(, $($limit),+)?),
+                default: $crate::stored!(encode $kind $type, $default),
                 summary: concat!($($doc),+),
                 index: { index += 1; index - 1 },
             },)+]
@@ -71,7 +73,7 @@ macro_rules! switches {
                         None => unreachable!(),
                     };
                     let value = SWITCH.of::<P>();
-                    stored!(decode $kind $type, value)
+                    $crate::stored!(decode $kind $type, value)
                 }
             )+
         }
@@ -79,6 +81,8 @@ macro_rules! switches {
 }
 
 /// How the values of a switch of some kind are stored as numbers.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! stored {
     (values flag $type:ty) => {
         $crate::tuning::Values::Words($crate::tuning::OFF_ON)
@@ -121,7 +125,7 @@ macro_rules! stored {
 /// Declares a type whose switches have values of its own: constants.
 ///
 /// ```
-/// use nearlock_core::classic::ttas::TtasTuning;
+/// use nearlock_collection::classic::ttas::TtasTuning;
 ///
 /// nearlock_core::tuning! {
 ///     /// Tries to write at once.

@@ -3,9 +3,9 @@
 //! Natively nothing counts them. So one task of a simulated machine, where each access is seen, runs the same source.
 //! What it costs there is of no concern.
 
+use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{Machine, Pause, Sim};
 

@@ -1,9 +1,9 @@
 //! What can be measured, and one run of it.
 
+use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::native::Wait;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::{LockVisitor, Subject};
 use nearlock_os::{Os, SpinThenYield};
 use nearlock_workload::sections::Params;
 

@@ -164,7 +164,7 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_core::subjects::SUBJECTS;
+    use nearlock_collection::subjects::SUBJECTS;
 
     #[test]
     fn no_peer_is_called_like_another_or_like_a_lock() {

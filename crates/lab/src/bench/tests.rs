@@ -1,6 +1,6 @@
 use super::*;
 use crate::torture::Waiting;
-use nearlock_core::subjects::Subject;
+use nearlock_collection::subjects::Subject;
 
 fn plan(mode: Mode, locks: &[&str]) -> Plan {
     let locks: Vec<_> = locks.iter().map(|name| Candidate::named(name).expect("is in a list")).collect();

@@ -3,11 +3,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nearlock_collection::subjects::LockVisitor;
 use nearlock_core::lockstat::Hooks;
 use nearlock_core::native::Wait;
 use nearlock_core::platform::{Park, Platform};
 use nearlock_core::raw::RawTryLock;
-use nearlock_core::subjects::LockVisitor;
 use nearlock_os::{Os, SpinThenYield};
 
 use super::*;

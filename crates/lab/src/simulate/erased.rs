@@ -213,8 +213,8 @@ pub(super) fn in_room<L, V: InRoom>(visitor: V) -> V::Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearlock_collection::subjects::{LockVisitor, SUBJECTS};
     use nearlock_core::raw::RawTryLock;
-    use nearlock_core::subjects::{LockVisitor, SUBJECTS};
     use nearlock_sim::Sim;
 
     struct Sizes;

@@ -79,8 +79,8 @@ impl MutexSection {
 mod tests {
     use super::*;
     use crate::simulate::{Limits, Placement, Start, Workload, simulate};
+    use nearlock_collection::subjects::Subject;
     use nearlock_core::settings::{NumaMode, Setting};
-    use nearlock_core::subjects::Subject;
 
     fn cell(lock: &str, threads: usize) -> Simulation {
         Simulation {

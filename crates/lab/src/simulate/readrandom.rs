@@ -79,8 +79,8 @@ impl ReadRandom {
 mod tests {
     use super::*;
     use crate::simulate::{Limits, Placement, Simulated, Start, Workload, simulate};
+    use nearlock_collection::subjects::Subject;
     use nearlock_core::settings::Setting;
-    use nearlock_core::subjects::Subject;
 
     fn cell(lock: &str, threads: usize) -> Simulation {
         Simulation {

@@ -1,7 +1,7 @@
 //! After which wait a thread counts as starved.
 
+use nearlock_collection::subjects::Fairness;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
-use nearlock_core::subjects::Fairness;
 use nearlock_sim::spec::MachineSpec;
 
 use super::Simulation;

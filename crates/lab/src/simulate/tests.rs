@@ -1,5 +1,5 @@
+use nearlock_collection::subjects::{Family, SUBJECTS};
 use nearlock_core::settings::{NumaLocality, NumaMode};
-use nearlock_core::subjects::{Family, SUBJECTS};
 use nearlock_workload::jobs::Root;
 use nearlock_workload::jobs::profiles::{Constants, Profile};
 

@@ -80,8 +80,8 @@ fn spawn_callers<L: RawLock, T: Testcase<Sim, L>>(
 mod tests {
     use super::*;
     use crate::simulate::{Fault, Limits, Placement, Simulated, Start, Workload, simulate};
+    use nearlock_collection::subjects::Subject;
     use nearlock_core::settings::Setting;
-    use nearlock_core::subjects::Subject;
 
     const BOTH: [Calls; 2] = [Calls::Open1, Calls::Lock2];
 

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::raw::RawLock;
-use nearlock_core::subjects::Subject;
 use nearlock_sim::placement::shuffle;
 use nearlock_sim::spec::{Access, MachineSpec};
 use nearlock_sim::{LINE, Machine, Placed, Sim};

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
 use nearlock_core::platform::Clock;
-use nearlock_core::subjects::Subject;
 use nearlock_workload::locktorture::{
     LONG_READ_TIMES, LongHolds, OwnLine, Params, ReadHeld, ShortHolds, Stats,
 };

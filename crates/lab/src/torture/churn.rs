@@ -13,10 +13,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nearlock::classic::McsLock;
+use nearlock_collection::subjects::Subject;
 use nearlock_core::parking::{GaveUp, Limit};
 use nearlock_core::platform::{Clock, Random, Work};
 use nearlock_core::raw::RawTryLock;
-use nearlock_core::subjects::Subject;
 use serde::Serialize;
 
 use super::memory::{self, Kind, Look, Memory};

@@ -3,8 +3,8 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::settings::Setting;
-use nearlock_core::subjects::Subject;
 use nearlock_workload::locktorture::LONG_READ_TIMES;
 
 use super::book::{Book, entropy};

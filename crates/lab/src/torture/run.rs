@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
 use nearlock_core::raw::RawTryLock;
-use nearlock_core::subjects::Subject;
 use nearlock_workload::locktorture::{Reader, Shared, Writer};
 
 use super::book::{Book, entropy};

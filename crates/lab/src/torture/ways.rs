@@ -1,9 +1,9 @@
 //! What a thread can do with a lock, whatever the lock can.
 
+use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock};
 use nearlock_core::platform::Platform;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
-use nearlock_core::subjects::{LockVisitor, Subject};
 
 use crate::lockstat::OsWatched;
 

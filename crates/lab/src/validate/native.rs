@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
+use nearlock_collection::subjects::LockVisitor;
 use nearlock_core::platform::Clock;
 use nearlock_core::raw::{RawLock, RawTryLock};
-use nearlock_core::subjects::LockVisitor;
 use nearlock_os::{Os, Spin};
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::OwnLine;
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_word_passes_between_two_threads() {
-        let stage = Stage::<nearlock_core::classic::mcs::McsLock<Platform>> {
+        let stage = Stage::<nearlock_collection::classic::mcs::McsLock<Platform>> {
             shared: Shared::default(),
             ready: OwnLine::default(),
             over: OwnLine::default(),

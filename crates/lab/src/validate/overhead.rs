@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use nearlock_core::subjects::Subject;
+use nearlock_collection::subjects::Subject;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::sections::Overhead;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nearlock_collection::linux::osq::{Node, Osq};
 use nearlock_core::events::LockEvent;
-use nearlock_core::linux::osq::{Node, Osq};
 use nearlock_core::platform::{LentNode, NodeId};
 use nearlock_core::schedule::Spin;
 

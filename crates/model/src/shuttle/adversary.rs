@@ -10,8 +10,8 @@
 //! [`check_with`](crate::model::Model::check_with) an [`Adversary`] around any other scheduler.
 //!
 //! ```
-//! use nearlock_core::classic::{ticket::TicketLock, ttas::TtasLock};
-//! use nearlock_core::linux::qspinlock::QSpinLock;
+//! use nearlock_collection::classic::{ticket::TicketLock, ttas::TtasLock};
+//! use nearlock_collection::linux::qspinlock::QSpinLock;
 //! use nearlock_model::shuttle::Shuttle;
 //! use nearlock_model::shuttle::adversary::{Contest, overtaken, word_of};
 //!
@@ -33,7 +33,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ::shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
-use nearlock_core::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
+use nearlock_collection::linux::qspinlock::{QSpinLock, QSpinTuning, QueuePolicy};
 use nearlock_core::platform::SWITCHES_MAX;
 use nearlock_core::raw::RawLock;
 

@@ -1,9 +1,9 @@
 //! Models of CNA's queues.
 
+use nearlock_collection::linux::cna::{Cna, CnaTuning};
+use nearlock_collection::linux::cna_v13::CnaV13;
+use nearlock_collection::linux::qspinlock::{Node, Preemptible, QSpinTuning};
 use nearlock_core::events::LockEvent::{CnaFlush, CnaSplice, CnaTailSplice, CnaTailUpdateFailed, WaitNode};
-use nearlock_core::linux::cna::{Cna, CnaTuning};
-use nearlock_core::linux::cna_v13::CnaV13;
-use nearlock_core::linux::qspinlock::{Node, Preemptible, QSpinTuning};
 use nearlock_core::platform::LocalNodes;
 use nearlock_core::tuning::Standard;
 

@@ -1,7 +1,7 @@
 //! Models of the counter mutex.
 
+use nearlock_collection::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Nobody, Spinners};
 use nearlock_core::events::LockEvent;
-use nearlock_core::linux::counter_mutex::{CounterMutex, CounterMutexTuning, Nobody, Spinners};
 use nearlock_core::tuning::Standard;
 
 use crate::exclusion::held_at_first;

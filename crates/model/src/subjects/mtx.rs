@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use nearlock_collection::freebsd::mtx::Mtx;
+use nearlock_collection::freebsd::spin_mtx::SpinMtx;
 use nearlock_core::events::LockEvent::{
     ChainCancel, ChainSleep, ChainWake, MutexAfterSleep, MutexOptLock, Slowpath,
 };
-use nearlock_core::freebsd::mtx::Mtx;
-use nearlock_core::freebsd::spin_mtx::SpinMtx;
 use nearlock_core::raw::RawLock;
 use nearlock_core::tuning::Switched;
 

@@ -1,7 +1,7 @@
 //! Models of the owner mutex: sleepers, those who take the mutex from under them, and hand-overs.
 
+use nearlock_collection::linux::mutex::{LinuxMutex, MutexTuning, NoSpinning};
 use nearlock_core::events::LockEvent::{MutexAfterSleep, MutexHandOver, MutexOptLock, MutexWake};
-use nearlock_core::linux::mutex::{LinuxMutex, MutexTuning, NoSpinning};
 
 use crate::loom::Loom;
 use crate::model::Model;

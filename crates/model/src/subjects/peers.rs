@@ -1,7 +1,7 @@
 //! Models of the protocols of other libraries' mutexes, whose waiters sleep: fresh threads that merely lock hardly ever do.
 
-use nearlock_core::classic::parking_lot_mutex::{BucketLock, ParkingLotMutex, ParkingLotTuning};
-use nearlock_core::classic::std_mutex::StdMutex;
+use nearlock_collection::classic::parking_lot_mutex::{BucketLock, ParkingLotMutex, ParkingLotTuning};
+use nearlock_collection::classic::std_mutex::StdMutex;
 use nearlock_core::events::LockEvent::{
     ChainCancel, MutexAfterSleep, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
 };
@@ -43,7 +43,7 @@ pub fn parking_lot_fair(name: &str) -> Vec<Model> {
 }
 
 nearlock_core::tuning! {
-    /// As [`OfBucket`](nearlock_core::classic::parking_lot_mutex::OfBucket), but that waiters look once before they sleep.
+    /// As [`OfBucket`](nearlock_collection::classic::parking_lot_mutex::OfBucket), but that waiters look once before they sleep.
     struct HastyBucket: ParkingLotTuning {
         bucket: BucketLock = BucketLock::Spinning;
         rounds: u32 = 1;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
+use nearlock_collection::freebsd::sx::{Sx, SxKind};
 use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowpath};
-use nearlock_core::freebsd::rwsx::{Kind, RwSx};
-use nearlock_core::freebsd::sx::{Sx, SxKind};
 use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_core::tuning::Switched;
 

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use nearlock_core::freebsd::spin_mtx::SpinMtx;
-use nearlock_core::freebsd::thread_lock::ThreadLock;
+use nearlock_collection::freebsd::spin_mtx::SpinMtx;
+use nearlock_collection::freebsd::thread_lock::ThreadLock;
 use nearlock_core::raw::RawLock;
 
 use crate::engine::{Counter, Engine};

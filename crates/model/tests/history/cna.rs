@@ -3,9 +3,9 @@
 use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use nearlock_core::linux::cna::{Cna, Node};
-use nearlock_core::linux::cna_v13::{self, CnaV13};
-use nearlock_core::linux::qspinlock::{LOCKED, QSpinTuning, QueuePolicy, Tail, grant};
+use nearlock_collection::linux::cna::{Cna, Node};
+use nearlock_collection::linux::cna_v13::{self, CnaV13};
+use nearlock_collection::linux::qspinlock::{LOCKED, QSpinTuning, QueuePolicy, Tail, grant};
 use nearlock_core::platform::{Atomic, Clock, LocalNodes, NodeId};
 use nearlock_core::tuning::Standard;
 use nearlock_model::loom::{Loom, LoomU32};

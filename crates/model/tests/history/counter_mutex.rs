@@ -4,7 +4,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use nearlock_core::linux::counter_mutex::{CounterMutex, Exchange, Nobody, Spinners, Turn};
+use nearlock_collection::linux::counter_mutex::{CounterMutex, Exchange, Nobody, Spinners, Turn};
 use nearlock_core::parking::{GaveUp, Limit, RawTimedLock};
 use nearlock_core::platform::{Atomic, Platform};
 use nearlock_core::raw::{RawLock, RawTryLock};

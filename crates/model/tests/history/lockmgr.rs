@@ -1,7 +1,7 @@
 //! FreeBSD's lockmgr.
 
-use nearlock_core::freebsd::lockmgr::Operation;
-use nearlock_core::freebsd::tuning::{NotAdaptive, SleepFailers, Tuning};
+use nearlock_collection::freebsd::lockmgr::Operation;
+use nearlock_collection::freebsd::tuning::{NotAdaptive, SleepFailers, Tuning};
 use nearlock_core::tuning::Standard;
 use nearlock_model::lockmgr::Deed::{self, Read, TryUpgrade, WriteUnlessSleeping};
 use nearlock_model::lockmgr::{deeds, held_at_first};

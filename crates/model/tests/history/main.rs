@@ -95,7 +95,7 @@ fn fails(test: &str, model: &Model, dropped: Option<Site>, how: &str) {
 /// A place in the source of a lock, by name.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Below `crates/core/src`.
+    /// Below `crates/core/src` or `crates/collection/src`.
     file: &'static str,
     function: &'static str,
     operation: &'static str,
@@ -120,7 +120,10 @@ fn caught_without(test: &str, half: Half, place: Place, model: &Model, how: &str
 }
 
 fn source(file: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src").join(file)).unwrap()
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let texts = ["core/src", "collection/src"].map(|locks| fs::read_to_string(crates.join(locks).join(file)));
+    let [text] = &*Vec::from_iter(texts.into_iter().flatten()) else { panic!("one {file}") };
+    text.clone()
 }
 
 /// The name of the function that this line is in.

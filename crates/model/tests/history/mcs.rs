@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
-use nearlock_core::classic::mcs::{McsLock, Node};
-use nearlock_core::linux::mcs_spinlock::SpinnerQueue;
+use nearlock_collection::classic::mcs::{McsLock, Node};
+use nearlock_collection::linux::mcs_spinlock::SpinnerQueue;
 use nearlock_core::platform::{Atomic, AtomicInt, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
 use nearlock_model::engine::{Counter, Engine, Thread};

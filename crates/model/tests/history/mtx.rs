@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use nearlock_core::freebsd::mtx::Mtx;
+use nearlock_collection::freebsd::mtx::Mtx;
 use nearlock_core::platform::Atomic;
 use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_core::schedule::Schedule;

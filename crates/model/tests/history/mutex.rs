@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
 
-use nearlock_core::linux::mutex::{HANDOFF, LinuxMutex, MutexTuning, NoSpinning, PICKUP, Spinning, WAITERS};
-use nearlock_core::linux::osq::Osq;
+use nearlock_collection::linux::mutex::{
+    HANDOFF, LinuxMutex, MutexTuning, NoSpinning, PICKUP, Spinning, WAITERS,
+};
+use nearlock_collection::linux::osq::Osq;
 use nearlock_core::parking::{GaveUp, Limit, RawTimedLock};
 use nearlock_core::platform::{Atomic, AtomicInt, LentNode, LocalNodes, NodeId, Park, Platform};
 use nearlock_core::raw::{RawLock, RawTryLock};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::linux::qspinlock::{QSpinTuning, Stealing, TAIL_MASK, Tail};
+use nearlock_collection::linux::qspinlock::{QSpinTuning, Stealing, TAIL_MASK, Tail};
 use nearlock_core::platform::{Atomic, LocalNodes, NodeId};
 use nearlock_model::loom::{Loom, LoomU32};
 use nearlock_model::model::Model;

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::linux::qspinlock::{Node, QSpinTuning, QueuePolicy, Tail};
+use nearlock_collection::linux::qspinlock::{Node, QSpinTuning, QueuePolicy, Tail};
 use nearlock_core::platform::{Atomic, LocalNodes, NodeId};
 use nearlock_model::loom::{Loom, LoomU32};
 use nearlock_model::staged::Stage;

@@ -3,13 +3,13 @@
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use nearlock_collection::freebsd::lockmgr::Operation;
+use nearlock_collection::freebsd::mtx::Mtx;
+use nearlock_collection::freebsd::rw::Rw;
+use nearlock_collection::freebsd::spin_mtx::SpinMtx;
+use nearlock_collection::freebsd::sx::Sx;
+use nearlock_collection::freebsd::tuning::{PreReadEverywhere, PreReadHardPath, Tuning};
 use nearlock_core::events::LockEvent::{self, ChainSleep, ChainWake, MutexAfterSleep, Slowpath};
-use nearlock_core::freebsd::lockmgr::Operation;
-use nearlock_core::freebsd::mtx::Mtx;
-use nearlock_core::freebsd::rw::Rw;
-use nearlock_core::freebsd::spin_mtx::SpinMtx;
-use nearlock_core::freebsd::sx::Sx;
-use nearlock_core::freebsd::tuning::{PreReadEverywhere, PreReadHardPath, Tuning};
 use nearlock_core::platform::{Atomic, Platform};
 use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_core::tuning::Switched;

@@ -4,7 +4,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use nearlock_core::linux::qspinlock::{
+use nearlock_collection::linux::qspinlock::{
     Fifo, LOCKED, Node, QSpinLock, QSpinTuning, QueuePolicy, StealOnce, TAIL_MASK, Tail, WholeWord,
 };
 use nearlock_core::platform::{Atomic, LentNode, LocalNodes, NodeId, Platform};

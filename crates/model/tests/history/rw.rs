@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
-use nearlock_core::freebsd::rw::Rw;
-use nearlock_core::freebsd::rwsx::{READ_WAITERS, SPINNER, WRITE_WAITERS};
-use nearlock_core::freebsd::tuning::{SpinnerBit, Tuning};
+use nearlock_collection::freebsd::rw::Rw;
+use nearlock_collection::freebsd::rwsx::{READ_WAITERS, SPINNER, WRITE_WAITERS};
+use nearlock_collection::freebsd::tuning::{SpinnerBit, Tuning};
 use nearlock_core::platform::{Atomic, Platform};
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
+use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::{Counter, Engine, Thread};
 use nearlock_model::exclusion::Guarded;

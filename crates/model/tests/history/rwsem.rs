@@ -5,9 +5,9 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, Relaxed, Release};
 
-use nearlock_core::linux::osq::Osq;
-use nearlock_core::linux::rwsem::{NoSpin, Rwsem, RwsemTuning};
-use nearlock_core::linux::rwsem_xadd::{Base, RwsemXadd, SingleWaker};
+use nearlock_collection::linux::osq::Osq;
+use nearlock_collection::linux::rwsem::{NoSpin, Rwsem, RwsemTuning};
+use nearlock_collection::linux::rwsem_xadd::{Base, RwsemXadd, SingleWaker};
 use nearlock_core::parking::{GaveUp, Limit, RawTimedLock};
 use nearlock_core::platform::{Atomic, AtomicInt};
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use nearlock_core::linux::qspinlock::{Fifo, LOCKED, Node, PENDING, QSpinLock, QSpinTuning};
+use nearlock_collection::linux::qspinlock::{Fifo, LOCKED, Node, PENDING, QSpinLock, QSpinTuning};
 use nearlock_core::platform::{Atomic, LentNode, LocalNodes, Park, Platform, SplitWord};
 use nearlock_core::raw::RawLock;
 use nearlock_model::exclusion::counting;

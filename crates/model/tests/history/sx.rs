@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use nearlock_collection::freebsd::sx::Sx;
+use nearlock_collection::freebsd::tuning::{StaleBits, Tuning};
 use nearlock_core::events::LockEvent;
-use nearlock_core::freebsd::sx::Sx;
-use nearlock_core::freebsd::tuning::{StaleBits, Tuning};
 use nearlock_core::raw::RawLock;
 use nearlock_core::tuning::Standard;
 use nearlock_model::engine::{Counter, Engine, Thread};

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nearlock_core::linux::osq::Node;
+use nearlock_collection::linux::osq::Node;
 use nearlock_core::platform::{
     Atomic, AtomicInt, Clock, LentNode, LocalNodes, NodeId, Park, ParkTimeout, Platform, Priority, SplitWord,
 };

@@ -1,9 +1,9 @@
 //! Locking that finds mistakes.
 
-use nearlock_core::freebsd::mtx::Mtx;
-use nearlock_core::freebsd::rwsx::{Kind, RwSx};
-use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::mtx::Mtx;
+use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
+use nearlock_collection::freebsd::spin_mtx::{LongSpin, SpinMtx};
+use nearlock_collection::freebsd::tuning::Tuning;
 use nearlock_os::Os;
 
 use super::{LockError, Ownership};

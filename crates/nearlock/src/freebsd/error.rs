@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::{fmt, io};
 
-use nearlock_core::freebsd::lockmgr::Failure;
+use nearlock_collection::freebsd::lockmgr::Failure;
 use nearlock_core::parking::GaveUp;
 
 /// Why a lock was not acquired: what FreeBSD's functions return as a number.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use nearlock_core::freebsd::sx::Sx;
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::sx::Sx;
+use nearlock_collection::freebsd::tuning::Tuning;
 use nearlock_core::parking::{Limit, RawTimedLock, RawTimedRwLock};
 use nearlock_os::Os;
 

@@ -6,7 +6,7 @@ mod options;
 use std::cell::UnsafeCell;
 use std::fmt;
 
-use nearlock_core::freebsd::lockmgr::{self, Attributes, Interlock, NoInterlock, Operation, Status};
+use nearlock_collection::freebsd::lockmgr::{self, Attributes, Interlock, NoInterlock, Operation, Status};
 use nearlock_os::Os;
 
 use super::ownership::{check, unless_idle};

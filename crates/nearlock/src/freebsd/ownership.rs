@@ -1,9 +1,9 @@
 //! Who holds a lock, and its end.
 
-use nearlock_core::freebsd::mtx::{InUse, Mtx};
-use nearlock_core::freebsd::rwsx::{Kind, RwSx};
-use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::mtx::{InUse, Mtx};
+use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
+use nearlock_collection::freebsd::spin_mtx::{LongSpin, SpinMtx};
+use nearlock_collection::freebsd::tuning::Tuning;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
 use nearlock_core::schedule::ThreadId;
 use nearlock_os::Os;

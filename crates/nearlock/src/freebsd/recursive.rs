@@ -15,10 +15,10 @@ use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::freebsd::mtx::{InUse, Mtx};
-use nearlock_core::freebsd::rwsx::{Kind, RwSx};
-use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::mtx::{InUse, Mtx};
+use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
+use nearlock_collection::freebsd::spin_mtx::{LongSpin, SpinMtx};
+use nearlock_collection::freebsd::tuning::Tuning;
 use nearlock_core::parking::{GaveUp, Limit, RawTimedLock};
 #[cfg(doc)]
 use nearlock_core::raw::RawLock;

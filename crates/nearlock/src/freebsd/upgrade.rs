@@ -2,8 +2,8 @@
 
 use std::mem;
 
-use nearlock_core::freebsd::rwsx::{Kind, RwSx};
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
+use nearlock_collection::freebsd::tuning::Tuning;
 use nearlock_os::Os;
 
 use crate::lock_api::{GuardNoSend, RwLockReadGuard, RwLockWriteGuard};

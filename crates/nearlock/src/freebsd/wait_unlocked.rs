@@ -1,8 +1,8 @@
 //! Waiting for a mutex, and not locking it.
 
-use nearlock_core::freebsd::mtx::Mtx;
-use nearlock_core::freebsd::spin_mtx::{LongSpin, SpinMtx};
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::mtx::Mtx;
+use nearlock_collection::freebsd::spin_mtx::{LongSpin, SpinMtx};
+use nearlock_collection::freebsd::tuning::Tuning;
 use nearlock_os::Os;
 
 use super::Ownership;

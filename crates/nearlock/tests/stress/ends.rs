@@ -15,7 +15,7 @@ use std::time::Instant;
 use nearlock::Mutex;
 use nearlock::freebsd::{Mtx, MtxGuard, Ownership, RecursiveGuard, RecursiveMtx};
 use nearlock::process::{register_thread, thread_slots};
-use nearlock_core::freebsd::mtx;
+use nearlock_collection::freebsd::mtx;
 use nearlock_os::Os;
 
 use crate::support::{Sections, Watchdog, run_time};

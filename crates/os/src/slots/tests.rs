@@ -1,6 +1,6 @@
 use super::*;
 use core::sync::atomic::AtomicBool;
-use nearlock_core::linux::{cna, qspinlock};
+use nearlock_collection::linux::{cna, qspinlock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use std::vec::Vec;

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use nearlock_core::subjects::Subject;
+use nearlock_collection::subjects::Subject;
 use nearlock_os::switches;
 
 /// Does `f`, during which locks of the list are switched as this one, while no other test has locks of the list.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
-use nearlock_core::freebsd::holds::{SharedHolds, SharedLock};
 use nearlock_core::schedule::{Schedule, Sections};
+use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 use nearlock_os::Os;
 
 /// A word that names its owner, and one for how often it has locked it: FreeBSD's mutex.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Exclusive;
-use nearlock_core::classic::mcs::McsLock;
-use nearlock_core::controls::Busted;
+use nearlock_collection::classic::mcs::McsLock;
+use nearlock_collection::controls::Busted;
 use nearlock_os::Os;
 
 /// Goes on for so many steps and rounds.

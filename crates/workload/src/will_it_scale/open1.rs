@@ -180,7 +180,7 @@ impl<P: Work, L: RawLock> Open1<P, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_core::controls::Busted;
+    use nearlock_collection::controls::Busted;
     use nearlock_os::Os;
 
     #[test]

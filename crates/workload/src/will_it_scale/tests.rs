@@ -1,7 +1,7 @@
 use super::*;
 use lock2::Lock2;
-use nearlock_core::classic::mcs::McsLock;
-use nearlock_core::controls::Busted;
+use nearlock_collection::classic::mcs::McsLock;
+use nearlock_collection::controls::Busted;
 use nearlock_os::Os;
 use open1::Open1;
 use std::sync::Barrier;

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::events::LockEvent;
 use crate::freebsd::exchange::Exchange;
-use crate::freebsd::holds::{self, SharedLock};
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
@@ -17,6 +16,7 @@ use crate::parking::Limit;
 use crate::parking::chain::Queue;
 use crate::platform::{Atomic, AtomicInt, Platform};
 use crate::schedule::ThreadId;
+use crate::shared_holds::{self as holds, SharedLock};
 
 impl<P: Platform, T: Tuning> LockMgr<P, T> {
     /// The first attempt.

@@ -162,7 +162,7 @@ pub enum Bypass {
 /// not sleep and would have it exclusively is told that it is busy, though it is free: only the chain tells, and it does not lock that.
 ///
 /// ```
-/// use nearlock_core::freebsd::lockmgr::Options;
+/// use nearlock_collection::freebsd::lockmgr::Options;
 /// use nearlock_core::native::Native;
 ///
 /// let in_turn = Options::<Native>::new().no_wait().can_recurse();

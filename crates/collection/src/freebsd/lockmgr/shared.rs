@@ -8,13 +8,13 @@ use super::{
 };
 use crate::events::LockEvent;
 use crate::freebsd::exchange::Exchange;
-use crate::freebsd::holds::{self, SharedLock};
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{SleepFailers, Tuning, WaiterCasFail};
 use crate::freebsd::{Host, lock_chain};
 use crate::parking::Limit;
 use crate::parking::chain::Queue;
 use crate::platform::{Atomic, Platform};
+use crate::shared_holds::{self as holds, SharedLock};
 
 const HOLDS: SharedLock = SharedLock::LockMgr;
 

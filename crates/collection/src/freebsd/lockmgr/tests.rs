@@ -57,7 +57,7 @@ fn sleeps() -> u64 {
 
 /// How many locks of the kind the thread shares.
 fn shares() -> u32 {
-    use crate::freebsd::holds::{SharedHolds, SharedLock};
+    use crate::shared_holds::{SharedHolds, SharedLock};
     OneThread::with_shared_holds(SharedLock::LockMgr, Cell::get)
 }
 

@@ -5,7 +5,6 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use super::{DESTROYED, FREE, Kind, RECURSED, RwSx, WAITERS, is_free, owned_by, readers_of, writer_of};
 use crate::freebsd::Host;
 use crate::freebsd::exchange::Exchange;
-use crate::freebsd::holds;
 use crate::freebsd::mtx::InUse;
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::Tuning;
@@ -13,6 +12,7 @@ use crate::parking::Limit;
 use crate::platform::Atomic;
 use crate::raw::RawTryLock;
 use crate::schedule::ThreadId;
+use crate::shared_holds as holds;
 
 impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// As [`lock`](crate::raw::RawLock::lock); or, if the caller writes it, counts: as many unlocks are needed. At most

@@ -9,10 +9,11 @@ use super::{
 use crate::events::LockEvent;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::tuning::{SpinnerBit, StaleBits, Tuning, WaiterCasFail};
-use crate::freebsd::{Abandoned, Host, holds, lock_chain, lock_delay};
+use crate::freebsd::{Abandoned, Host, lock_chain, lock_delay};
 use crate::parking::chain::Queue;
 use crate::parking::{GaveUp, Limit};
 use crate::platform::{Atomic, Platform};
+use crate::shared_holds as holds;
 
 /// Whether a writer spins that is about to take it.
 const fn is_spoken_for(word: u64) -> bool {

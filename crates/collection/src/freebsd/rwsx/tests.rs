@@ -6,7 +6,6 @@ use std::vec::Vec;
 
 use super::*;
 use crate::events::LockEvent;
-use crate::freebsd::holds::SharedHolds;
 use crate::freebsd::lock_chain;
 use crate::freebsd::rw::{Rw, RwKind};
 use crate::freebsd::sleepers::{is_awake, sleeper_at};
@@ -14,6 +13,7 @@ use crate::freebsd::sx::SxKind;
 use crate::freebsd::tuning::{Current, Era2014, SpinnerBit};
 use crate::native::Native;
 use crate::schedule::Sections;
+use crate::shared_holds::SharedHolds;
 use crate::testing::{
     OTHER, OneThread, SPINS, THIRD, acting, events_of, me, meanwhile, others_are_done, set_owner_state,
 };

@@ -21,7 +21,7 @@ pub enum Turn {
 /// The mutex believes what [`spin`](Self::spin) says: that a turn has taken it.
 ///
 /// ```compile_fail,E0200
-/// use nearlock_core::linux::counter_mutex::{Spinners, Turn};
+/// use nearlock_collection::linux::counter_mutex::{Spinners, Turn};
 /// use nearlock_core::platform::Platform;
 ///
 /// #[derive(Default)]

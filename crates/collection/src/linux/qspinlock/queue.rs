@@ -49,8 +49,6 @@ pub struct Node<P: Platform, Part> {
 
 // SAFETY: words and pointers of zero bits are valid (0 and null), and so is the part.
 unsafe impl<P: Platform, Part: ZeroNode> ZeroNode for Node<P, Part> {}
-// SAFETY: nothing to be invalid.
-unsafe impl ZeroNode for () {}
 
 impl<P: Platform, Part: Default> Default for Node<P, Part> {
     fn default() -> Self {

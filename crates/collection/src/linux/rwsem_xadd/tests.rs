@@ -318,3 +318,19 @@ fn a_reader_is_not_counted_in_while_a_writer_is_active() {
     of::<Standard>();
     of::<Base>();
 }
+
+/// Leaves `is_locked_exclusive` to the trait.
+#[test]
+fn a_lock_that_cannot_tell_readers_from_a_writer_tries_to_read() {
+    let lock = RwsemXadd::<OneThread>::default();
+    assert!(!lock.is_locked_exclusive());
+    // SAFETY: one thread, and what is taken is released.
+    unsafe {
+        assert!(lock.try_lock(&()), "the look has not left it locked");
+        assert!(lock.is_locked_exclusive());
+        lock.downgrade(&());
+        assert!(!lock.is_locked_exclusive() && lock.is_locked(), "read by one");
+        lock.unlock_shared(&());
+        assert!(!lock.is_locked_exclusive() && !lock.is_locked());
+    }
+}

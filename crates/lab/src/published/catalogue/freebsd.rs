@@ -1,6 +1,6 @@
 //! Tables of FreeBSD's locks, of 2015: find over tmpfs, and a kernel's build, with and without the pre-reads.
 
-use nearlock_core::subjects::Subject;
+use nearlock_collection::subjects::Subject;
 
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
 

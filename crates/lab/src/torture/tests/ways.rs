@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use nearlock_core::classic::ttas::TtasLock;
+use nearlock_collection::classic::ttas::TtasLock;
 use nearlock_core::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock, WaitList, Waiter, locked};
 use nearlock_core::platform::Platform;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
-use nearlock_core::subjects::Subject;
+use nearlock_collection::subjects::Subject;
 use nearlock_model::document;
 use nearlock_model::evidence::Evidence;
 use nearlock_model::model::{Depth, Model};

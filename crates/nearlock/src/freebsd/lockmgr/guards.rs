@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 
-use nearlock_core::freebsd::lockmgr::{Interlock, NoInterlock, Operation, Options};
+use nearlock_collection::freebsd::lockmgr::{Interlock, NoInterlock, Operation, Options};
 
 use super::{LockMgr, LockMgrOptions};
 use crate::freebsd::LockError;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nearlock_core::freebsd::lockmgr::{Bypass, Options, Timeout};
+use nearlock_collection::freebsd::lockmgr::{Bypass, Options, Timeout};
 use nearlock_os::Os;
 
 use crate::Cancellation;

@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ops::Deref;
 
-use nearlock_core::freebsd::rwsx::{Kind, RwSx};
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
+use nearlock_collection::freebsd::tuning::Tuning;
 use nearlock_core::raw::RawRwLock;
 use nearlock_os::Os;
 

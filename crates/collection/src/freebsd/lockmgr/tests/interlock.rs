@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
-use crate::freebsd::holds::{SharedHolds, SharedLock};
+use crate::shared_holds::{SharedHolds, SharedLock};
 use crate::testing::{NOW_NS, PAUSES, meanwhile, others_are_done};
 
 std::thread_local! {

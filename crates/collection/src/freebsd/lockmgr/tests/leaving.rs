@@ -3,9 +3,9 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::freebsd::holds::SharedHolds;
 use crate::freebsd::lock_chain;
 use crate::freebsd::sleepers::{is_awake, sleeper_at};
+use crate::shared_holds::SharedHolds;
 use crate::testing::{PAUSES, meanwhile, others_are_done};
 
 use Queue::{Exclusive, Shared};
@@ -44,8 +44,8 @@ fn staged<T: Tuning>(
     (lock, sleepers)
 }
 
-fn holds() -> crate::freebsd::holds::SharedLock {
-    crate::freebsd::holds::SharedLock::LockMgr
+fn holds() -> crate::shared_holds::SharedLock {
+    crate::shared_holds::SharedLock::LockMgr
 }
 
 /// Who is awake after it; what is left of the word.

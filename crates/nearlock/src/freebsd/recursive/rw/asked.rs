@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use nearlock_core::freebsd::rwsx::{Kind, RwSx};
-use nearlock_core::freebsd::sx::{Sx, SxKind};
-use nearlock_core::freebsd::tuning::Tuning;
+use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
+use nearlock_collection::freebsd::sx::{Sx, SxKind};
+use nearlock_collection::freebsd::tuning::Tuning;
 use nearlock_core::parking::{Limit, RawTimedRwLock};
 use nearlock_os::Os;
 

@@ -14,7 +14,6 @@ use std::thread_local;
 use std::vec::Vec;
 
 use crate::events::LockEvent;
-use crate::freebsd::holds::{SharedHolds, SharedLock};
 use crate::parking::Room;
 use crate::parking::chain::{Chain, Chains, Family, TABLES};
 use crate::platform::{
@@ -23,6 +22,7 @@ use crate::platform::{
 };
 use crate::schedule::{OwnerState, Schedule, Sections, Spin, ThreadId};
 use crate::settings::Setting;
+use crate::shared_holds::{SharedHolds, SharedLock};
 use crate::tuning::Position;
 
 use word::Word;
