@@ -124,8 +124,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     /// Neither `is_over` nor `f` unwinds: the node would be lent again while in this queue.
     ///
     /// ```compile_fail,E0133
-    /// # use nearlock_collection::linux::osq::{Node, Osq};
-    /// # use nearlock_core::{platform::*, schedule::{Schedule, Spin}};
+    /// # use {nearlock_collection::linux::osq::*, nearlock_core::{platform::*, schedule::*}};
     /// # fn f<P: Schedule + ParkTimeout + LocalNodes<Node<P>>>() {
     /// Osq::<P>::new().with_turn(P::thread_id(), &mut Spin::default(), || false, |_| -> u32 { panic!() });
     /// # }
