@@ -15,6 +15,9 @@
 //! assert_eq!(HITS.lock().len(), 4);
 //! ```
 //!
+//! [`Mutex`] and [`Condvar`] are the product, and need no feature. The locks of the literature, of Linux and of FreeBSD
+//! (`classic`, `linux`, `freebsd`) are there with the feature `collection`.
+//!
 //! # Which lock
 //!
 //! | your sections | your threads | take |
@@ -100,13 +103,17 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
+//! | `collection` | the modules `classic`, `linux` and `freebsd` |
 //! | `lock_api_04` | [`raw::Nodeless`] implements `RawMutex`, `RawRwLock` and their timed forms of `lock_api` 0.4 |
 //! | `arc_lock` | `lock_arc` and guards that keep the lock alive |
 //! | `serde` | locks are serialized as what they protect |
 //!
 //! None is on by default, and none changes a lock. [`process`] has what belongs to the process and its threads:
 //! settings, counters, and the NUMA node that a thread claims.
-//!
+
+// The locks of the collection are named throughout.
+#![cfg_attr(not(feature = "collection"), allow(rustdoc::broken_intra_doc_links))]
+
 pub use lock_api;
 #[cfg(feature = "lock_api_04")]
 pub use lock_api_04;

@@ -125,15 +125,15 @@ macro_rules! stored {
 /// Declares a type whose switches have values of its own: constants.
 ///
 /// ```
-/// use nearlock_collection::classic::ttas::TtasTuning;
+/// use nearlock_core::near::condvar::monitor::{MonitorTuning, Notifies};
 ///
 /// nearlock_core::tuning! {
-///     /// Tries to write at once.
-///     pub struct Eager: TtasTuning {
-///         pre_read: bool = false;
+///     /// Notifies all waiters.
+///     pub struct Broadcasts: MonitorTuning {
+///         notifies: Notifies = Notifies::All;
 ///     }
 /// }
-/// assert!(!Eager::pre_read());
+/// assert_eq!(Broadcasts::notifies(), Notifies::All);
 /// ```
 #[macro_export]
 macro_rules! tuning {
