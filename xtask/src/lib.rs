@@ -23,7 +23,6 @@
 //! | command | file | what |
 //! |---|---|---|
 //! | `cargo xtask asm` | `asm.rs` | compares machine code |
-//! | `cargo xtask coverage` | `coverage.rs` | says which lines of `core` its tests reach |
 //! | `cargo xtask orderings` | `orderings.rs` | makes the evidence for every ordering |
 //! | `cargo xtask mutants` | `mutants.rs` | tries whether tests notice an ordering that was weakened by hand |
 //! | `cargo xtask same` | `same.rs` | compares what the command prints with what it printed |
@@ -31,7 +30,6 @@
 use std::fmt;
 
 pub mod asm;
-pub mod coverage;
 pub mod dependencies;
 pub mod documents;
 pub mod files;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{Finding, Misuse, asm, coverage, mutants, orderings, same};
+use xtask::{Finding, Misuse, asm, mutants, orderings, same};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -21,10 +21,6 @@ enum Task {
     ///
     /// Exit status 1 if one of ours has more instructions, or a lock of Linux' is not 4 bytes.
     Asm,
-    /// Shows which lines of crates/core its unit tests and the torture reach, and why not the others.
-    ///
-    /// Exit status 1 if fewer than 95 % are reached, or nobody knows why a line is not. Takes a few minutes.
-    Coverage,
     /// Runs the models of every lock, drops each ordering in turn, and writes docs/orderings.md: some minutes.
     ///
     /// Exit status 1 if a model fails, or an ordering is not needed.
@@ -111,7 +107,6 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<ExitCode> {
     let (report, findings) = match task {
         Task::Asm => asm::run()?,
-        Task::Coverage => coverage::run()?,
         Task::Orderings { locks: Some(locks), .. } => (String::new(), orderings::show(&locks)?),
         Task::Orderings { check: true, .. } => (String::new(), orderings::check()?),
         Task::Orderings { .. } => (orderings::write()?, Vec::new()),
