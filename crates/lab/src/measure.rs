@@ -27,8 +27,9 @@ mod transfers;
 use std::io;
 use std::time::Duration;
 
-use nearlock_os::{register_membarrier, topology};
+use nearlock_os::register_membarrier;
 use nearlock_sim::spec::{MachineSpec, MeasuredFigure, SpecError};
+use nearlock_topology as topology;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -265,7 +266,7 @@ fn siblings(layout: &Layout) -> Option<Cast> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_os::topology::{LastLevelCache, NumaNode, NumberList};
+    use nearlock_topology::{LastLevelCache, NumaNode, NumberList};
 
     /// Two sockets of two caches of `cores` cores of two threads.
     fn machine(cores: u32) -> Layout {

@@ -26,7 +26,7 @@ use std::time::Duration;
 use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
-use nearlock_os::topology::Machine;
+use nearlock_topology::Machine;
 use nearlock_workload::locktorture::Kind;
 use serde::Serialize;
 

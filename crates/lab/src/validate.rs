@@ -13,8 +13,8 @@ mod simulated;
 use std::time::Duration;
 
 use nearlock_collection::subjects::Subject;
-use nearlock_os::topology;
 use nearlock_sim::spec::MachineSpec;
+use nearlock_topology as topology;
 use serde::Serialize;
 
 use crate::bench::statistics::Quartiles;
@@ -232,7 +232,7 @@ fn row(machine: &MachineSpec, cell: &Cell, native: &native::Measured, simulated:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_os::topology::{LastLevelCache, NumberList};
+    use nearlock_topology::{LastLevelCache, NumberList};
 
     #[test]
     fn the_grid_has_each_cell_once() {

@@ -11,7 +11,7 @@ use std::{io, mem};
 
 use nearlock_core::schedule::{Schedule, Spin};
 use nearlock_os::Os;
-use nearlock_os::topology::Machine;
+use nearlock_topology::Machine;
 
 use emulator::this_program;
 

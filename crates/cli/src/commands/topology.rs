@@ -1,7 +1,7 @@
 //! `nearlock list topology`: what the locks see of this machine.
 
-use nearlock_os::topology::{Machine, NumberList};
 use nearlock_os::{NodeSource, machine_node_source, node_source, pause_ns, register_membarrier, setting};
+use nearlock_topology::{Machine, NumberList};
 
 use nearlock_lab::Setting;
 
@@ -105,7 +105,7 @@ fn or_none(numbers: &NumberList) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nearlock_os::topology::{LastLevelCache, NumaNode};
+    use nearlock_topology::{LastLevelCache, NumaNode};
 
     use super::*;
     use crate::report::text::WIDTH;

@@ -6,7 +6,8 @@ use std::io;
 use std::time::Instant;
 
 use nearlock_core::platform::Clock;
-use nearlock_os::{Os, topology};
+use nearlock_os::Os;
+use nearlock_topology as topology;
 use nearlock_workload::sections::{Spell, turns};
 
 use super::statistics::median;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use nearlock_os::topology::{Machine, NumberList};
 use nearlock_sim::spec::{CORES_MAX, DOMAINS_MAX};
+use nearlock_topology::{Machine, NumberList};
 
 /// Hardware threads per core that a machine file can have.
 const SMT_MAX: usize = 8;
@@ -183,7 +183,7 @@ fn hops(machine: &Machine, numbers: &[usize]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_os::topology::{LastLevelCache, NumaNode};
+    use nearlock_topology::{LastLevelCache, NumaNode};
 
     fn list(text: &str) -> NumberList {
         NumberList::parse(text).expect("a list")

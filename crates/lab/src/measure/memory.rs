@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicUsize;
 
-use nearlock_os::topology::NumberList;
+use nearlock_topology::NumberList;
 
 /// Bytes of a large page, which a region is aligned to.
 const LARGE_PAGE: usize = 2 << 20;

@@ -11,8 +11,8 @@ use nearlock_core::platform::NUMA_NODES_MAX;
 
 use super::file::with_file;
 use super::rseq;
-use crate::topology::list::ranges;
-use crate::topology::{CACHES_MAX, NumberList};
+use crate::numa::CACHES_MAX;
+use crate::ranges::ranges;
 
 /// Whether the system tells of NUMA nodes.
 pub const KNOWS_NODES: bool = true;
@@ -166,19 +166,19 @@ pub fn processors_of_process() -> Option<u32> {
 }
 
 /// The processors that the calling thread may run on.
-pub fn affinity() -> Option<NumberList> {
+pub fn affinity() -> Option<impl Iterator<Item = u32>> {
     let (mask, bytes) = mask_of(0)?;
-    let words = mask.iter().take(bytes / size_of::<c_ulong>()).enumerate();
-    let bits = words.flat_map(|(i, &word)| {
-        (0..LONG_BITS).filter(move |bit| word >> bit & 1 != 0).map(move |bit| i * LONG_BITS + bit)
-    });
-    Some(bits.map(|cpu| cpu as u32).collect())
+    let bits = size_of::<c_ulong>() * (bytes / size_of::<c_ulong>()) * 8;
+    Some((0..bits as u32).filter(move |&cpu| {
+        let bit = cpu as usize;
+        mask[bit / LONG_BITS] >> (bit % LONG_BITS) & 1 != 0
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Machine;
+    use nearlock_topology::Machine;
 
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
@@ -204,7 +204,7 @@ mod tests {
     #[cfg_attr(miri, ignore)] // asks the kernel
     fn a_thread_that_is_bound_to_a_processor_sees_that_one_only() {
         std::thread::spawn(|| {
-            let cpu = affinity().unwrap().iter().next().unwrap();
+            let cpu = affinity().unwrap().next().unwrap();
             let mut mask: AffinityMask = [0; _];
             mask[cpu as usize / LONG_BITS] = 1 << (cpu as usize % LONG_BITS);
             // SAFETY: the mask is readable and as long as it says.
@@ -221,7 +221,7 @@ mod tests {
             if let Some(offset) = rseq::offset() {
                 assert_eq!(numa_node_by_rseq(offset), node.number);
             }
-            let sharing = |cache: &&crate::topology::LastLevelCache| cache.cpus.contains(cpu);
+            let sharing = |cache: &&nearlock_topology::LastLevelCache| cache.cpus.contains(cpu);
             let cache = machine.last_level_caches.iter().find(sharing).unwrap();
             let expected = if cache.level > 0 { cache.cpus.iter().next().unwrap() } else { node.number };
             assert_eq!(last_level_cache(), expected);

@@ -4,7 +4,7 @@ use core::fmt::{Arguments, Display};
 
 use super::file::with_file;
 pub use super::nodes::processors_of_process;
-use crate::topology::CpuQuota;
+use crate::quota::CpuQuota;
 
 /// The whole processors of the quota of the process' control group (version 2), at least one; very many without. Some 20 to 100 us.
 pub fn processors_of_quota() -> u32 {
@@ -29,7 +29,7 @@ fn cpus_of_quotas(groups: &str, cpu_max: &dyn Fn(Arguments<'_>) -> Option<CpuQuo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Machine;
+    use nearlock_topology::Machine;
 
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel

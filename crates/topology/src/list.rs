@@ -1,10 +1,8 @@
 //! Lists of numbers as the kernel writes them: `0-3,8`.
 
-use core::fmt;
-use core::ops::RangeInclusive;
+use std::fmt;
 
-/// Numbers of CPUs or NUMA nodes from here up are taken for garbage: the kernel counts to 8192 (x86-64).
-pub const NUMBERS_MAX: u32 = 1 << 16;
+use nearlock_os::ranges;
 
 /// A sorted set of numbers: of CPUs, or of NUMA nodes. Written as the kernel does, `0-3,8`; the empty set is
 /// empty text.
@@ -69,18 +67,6 @@ impl fmt::Display for NumberList {
         }
         Ok(())
     }
-}
-
-/// The ranges of a list as the kernel writes it; `None` in place of one that is none. Empty text has no
-/// range. Does not allocate.
-pub fn ranges(text: &str) -> impl Iterator<Item = Option<RangeInclusive<u32>>> + '_ {
-    let text = text.trim();
-    let count = if text.is_empty() { 0 } else { usize::MAX };
-    text.split(',').take(count).map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        (first <= last && last < NUMBERS_MAX).then_some(first..=last)
-    })
 }
 
 #[cfg(test)]

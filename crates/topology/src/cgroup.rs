@@ -5,39 +5,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use nearlock_os::CpuQuota;
+
 use super::text;
-
-/// So much processor time in each period, by all threads together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuQuota {
-    /// Processor time, in microseconds; more than 0.
-    pub quota_us: u64,
-    /// Period, in microseconds; more than 0.
-    pub period_us: u64,
-}
-
-impl CpuQuota {
-    /// As a number of CPUs.
-    pub fn cpus(&self) -> f64 {
-        self.quota_us as f64 / self.period_us as f64
-    }
-
-    /// The whole CPUs of it, but at least one.
-    pub fn whole_cpus(&self) -> usize {
-        usize::try_from(self.quota_us / self.period_us).unwrap_or(usize::MAX).max(1)
-    }
-
-    /// That of a file `cpu.max`. `max 100000`: none.
-    pub(crate) fn of_cpu_max(text: &str) -> Option<Self> {
-        let mut words = text.split_whitespace();
-        Self::new(words.next()?, words.next()?)
-    }
-
-    fn new(quota: &str, period: &str) -> Option<Self> {
-        let quota = Self { quota_us: quota.parse().ok()?, period_us: period.parse().ok()? };
-        (quota.quota_us > 0 && quota.period_us > 0).then_some(quota)
-    }
-}
 
 /// The least quota of the process' control groups and all their ancestors; `None` if none has one, or the
 /// system does not tell. Looked for where systems mount control groups: below `/sys/fs/cgroup`.
@@ -85,5 +55,5 @@ fn version_2(group: &Path) -> Option<CpuQuota> {
 /// A quota of -1: none.
 fn version_1(group: &Path) -> Option<CpuQuota> {
     let word = |name| text(&group.join(name));
-    CpuQuota::new(word("cpu.cfs_quota_us")?.trim(), word("cpu.cfs_period_us")?.trim())
+    CpuQuota::of(word("cpu.cfs_quota_us")?.trim(), word("cpu.cfs_period_us")?.trim())
 }

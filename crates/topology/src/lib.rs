@@ -8,7 +8,7 @@
 //! "admin-guide/cputopology".
 
 mod cgroup;
-pub(crate) mod list;
+mod list;
 #[cfg(test)]
 mod tests;
 
@@ -16,17 +16,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-pub use cgroup::CpuQuota;
 pub use list::NumberList;
-
-use crate::sys;
+pub use nearlock_os::CpuQuota;
+use nearlock_os::{CACHES_MAX, affinity};
 
 /// Distance of a NUMA node from itself, and from the others, where the system does not tell: as ACPI.
 const DISTANCE_LOCAL: u32 = 10;
 const DISTANCE_REMOTE: u32 = 20;
-
-/// Levels of caches are below this, and so are the numbers of a CPU's caches: no machine has so many.
-pub(crate) const CACHES_MAX: u32 = 16;
 
 /// A machine as the process sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +67,7 @@ pub struct LastLevelCache {
 impl Machine {
     /// This machine, as the calling thread may use it.
     pub fn of_this_process() -> Self {
-        Self::read(Path::new("/"), sys::affinity())
+        Self::read(Path::new("/"), affinity().map(NumberList::from_iter))
     }
 
     /// The machine whose files are below `root`, for a thread of this affinity (`None`: all CPUs).
