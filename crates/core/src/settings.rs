@@ -127,8 +127,9 @@ impl NumaLocality {
 
 impl SettingInfo {
     /// The words for the values from `min` on, if the setting takes words and not numbers.
+    #[inline]
     pub fn words(&self) -> Option<impl Iterator<Item = &'static str> + Clone + use<>> {
-        self.unit.contains('|').then(|| self.unit.split('|'))
+        self.unit.as_bytes().contains(&b'|').then(|| self.unit.split('|'))
     }
 }
 

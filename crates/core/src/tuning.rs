@@ -79,6 +79,7 @@ pub struct Position {
 
 impl Values {
     /// The value that a text stands for, if it is one of these.
+    #[inline]
     pub const fn parse(self, text: &str) -> Option<u64> {
         match self {
             Self::Words(words) => {
@@ -103,6 +104,7 @@ impl Values {
 
 impl Values {
     /// A value as it is written.
+    #[inline]
     pub fn show(self, value: u64) -> impl fmt::Display {
         fmt::from_fn(move |f| match self {
             Self::Words(words) => f.write_str(words.get(value as usize).unwrap_or(&"?")),
@@ -114,6 +116,7 @@ impl Values {
 
 impl fmt::Display for Values {
     /// What there is: `off, on`, or `1 to 20`.
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Words(words) => words.iter().enumerate().try_for_each(|(i, word)| {

@@ -46,11 +46,13 @@ impl Cancellation {
     /// Never waits for another thread, and may be called from a signal handler that has interrupted
     /// anything: a wait by it, or this very function. If another thread is just about to begin or
     /// to end a wait by it, then that thread ends the others' waits, a moment later.
+    #[inline]
     pub fn cancel(&self) {
         self.0.cancel();
     }
 
     /// Whether it has been cancelled.
+    #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }

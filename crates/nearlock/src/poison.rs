@@ -281,11 +281,13 @@ impl Condvar {
     }
 
     /// Notifies whoever has waited longest.
+    #[inline]
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
     /// Notifies all that wait.
+    #[inline]
     pub fn notify_all(&self) {
         self.0.notify_all();
     }

@@ -79,6 +79,7 @@ impl RawCondvar {
     /// Whether it has been notified; or why not.
     ///
     /// Safety: the caller holds the mutex.
+    #[inline]
     unsafe fn wait_within(&self, mutex: &RawMutex, limit: &Limit<'_, Os>) -> Result<(), GaveUp> {
         // A panic after the release would let the guard unlock a mutex that another thread holds.
         // SAFETY: the caller's.
@@ -99,6 +100,7 @@ unsafe impl lock_api::RawCondvar for RawCondvar {
     const INIT: Self = Self(NearCondvar::new());
     type RawMutex = RawMutex;
 
+    #[inline]
     unsafe fn wait(&self, mutex: &RawMutex, _guard: &mut GuardNoSend) {
         // SAFETY: the caller's. Without a limit nobody gives up.
         _ = unsafe { self.wait_within(mutex, &Limit::NONE) };
@@ -117,15 +119,18 @@ unsafe impl lock_api::RawCondvar for RawCondvar {
 
 // SAFETY: as above.
 unsafe impl lock_api::RawCondvarTimed for RawCondvar {
+    #[inline]
     fn checked_duration_to_instant(timeout: &Duration) -> Option<Instant> {
         Instant::now().checked_add(*timeout)
     }
 
+    #[inline]
     unsafe fn wait_until(&self, mutex: &RawMutex, _guard: &mut GuardNoSend, timeout: &Instant) -> bool {
         // SAFETY: the caller's.
         unsafe { self.wait_within(mutex, &until(*timeout)) }.is_err()
     }
 
+    #[inline]
     unsafe fn wait_for(&self, mutex: &RawMutex, _guard: &mut GuardNoSend, timeout: &Duration) -> bool {
         // SAFETY: the caller's.
         unsafe { self.wait_within(mutex, &within(*timeout)) }.is_err()
