@@ -1,12 +1,17 @@
 //! One simulated cell: a workload over a lock, by some threads, on a machine.
 
+#[path = "simulate/workloads/context1.rs"]
 mod context1;
 mod erased;
+#[path = "simulate/workloads/jobs.rs"]
 mod jobs;
 mod journal;
+#[path = "simulate/workloads/mutex_section.rs"]
 mod mutex_section;
+#[path = "simulate/workloads/readrandom.rs"]
 mod readrandom;
 mod starvation;
+#[path = "simulate/workloads/will_it_scale.rs"]
 mod will_it_scale;
 mod workload;
 
