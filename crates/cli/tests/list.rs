@@ -2,6 +2,7 @@
 
 mod support;
 
+use nearlock_lab::simulate::workloads;
 use support::{Run, assert_fits, nearlock};
 
 fn list(what: &str) -> String {
@@ -31,21 +32,7 @@ fn everything_is_listed() {
             ],
         ),
         ("peers", vec!["std", "parking-lot-0.13", "nearlock bench --peers all"]),
-        (
-            "workloads",
-            vec![
-                "locktorture",
-                "sections",
-                "mutex-section",
-                "context1",
-                "open1",
-                "lock2",
-                "readrandom",
-                "aim7-high-systime",
-                "exim",
-                "mmap",
-            ],
-        ),
+        ("workloads", workloads().map(|workload| workload.name()).collect()),
         ("machines", vec!["haswell-ex-4s", "westmere-ex-8s", "epyc-rome-2s", "graviton3", "144"]),
         (
             "tables",

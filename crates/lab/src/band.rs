@@ -6,8 +6,9 @@
 
 use std::fmt;
 
-use crate::names::{UnknownName, WORKLOADS};
+use crate::names::UnknownName;
 use crate::settings::Configuration;
+use crate::simulate::workloads;
 use nearlock_sim::spec::MachineSpec;
 
 /// How a parameter is moved from its value.
@@ -94,9 +95,7 @@ pub fn variations(
 ) -> Result<Vec<String>, UnknownName> {
     let mut variations = Vec::new();
     let of_another = |setting: &str| {
-        setting
-            .split_once('.')
-            .is_some_and(|(of, _)| of != workload && WORKLOADS.iter().any(|w| w.name == of))
+        setting.split_once('.').is_some_and(|(of, _)| of != workload && workloads().any(|w| w.name() == of))
     };
     for &Parameter { setting, changes, .. } in parameters.iter().filter(|p| !of_another(p.setting)) {
         let present = central.value(setting, machine).ok_or_else(|| UnknownName {

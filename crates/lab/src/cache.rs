@@ -165,9 +165,12 @@ pub(crate) fn described(simulation: &Simulation) -> String {
         limits,
         lockstat: _,
     } = simulation;
-    let lock = lock.name;
+    let (lock, name) = (lock.name, workload.name());
+    let fields: Vec<_> =
+        workload.fields().iter().map(|field| format!("{}={}", field.key, field.value)).collect();
+    let fields = fields.join(" ");
     format!(
-        "{machine:?} {workload:?} {lock} {placement:?} {start:?} {threads} {seed} {settings:?} {limits:?}"
+        "{machine:?} {name} {fields} {lock} {placement:?} {start:?} {threads} {seed} {settings:?} {limits:?}"
     )
 }
 
@@ -184,7 +187,7 @@ mod tests {
             configuration.set(setting).unwrap();
         }
         configuration.configure_machine(&mut machine).unwrap();
-        let workload = (names::workload("locktorture").unwrap().of)(&configuration);
+        let workload = configuration.workload("locktorture").unwrap();
         configuration.simulation(machine, workload, names::lock(lock).unwrap(), threads, seed)
     }
 

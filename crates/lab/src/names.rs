@@ -2,99 +2,12 @@
 
 use nearlock_collection::subjects::Subject;
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
-use nearlock_workload::jobs::profiles::Profile;
-use nearlock_workload::will_it_scale::Calls;
 use strsim::osa_distance;
 
 pub use crate::locks::lock;
 
 use crate::bench::{PEERS, Peer};
-use crate::settings::Configuration;
-use crate::simulate;
-
-/// Something that threads can do with any lock.
-#[derive(Clone, Copy, Debug)]
-pub struct Workload {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-    /// With the parameters of a configuration.
-    pub of: fn(&Configuration) -> simulate::Workload,
-}
-
-/// Users with the jobs of one profile.
-macro_rules! jobs {
-    ($profile:ident, $summary:literal) => {
-        Workload {
-            name: Profile::$profile.name(),
-            summary: $summary,
-            of: |c| simulate::Workload::Jobs(Profile::$profile, c.jobs[Profile::$profile as usize]),
-        }
-    };
-}
-
-/// All workloads.
-pub const WORKLOADS: &[Workload] = &[
-    Workload {
-        name: "locktorture",
-        summary: "the kernel's torture test of one lock: writers take it, hold it shortly, and start again",
-        of: |c| simulate::Workload::Locktorture(c.locktorture.clone()),
-    },
-    Workload {
-        name: "sections",
-        summary: "threads take one lock, work for a while, release it, and work on: what `bench` runs natively",
-        of: |c| simulate::Workload::Sections(c.sections.clone()),
-    },
-    Workload {
-        name: "mutex-section",
-        summary: "threads share one mutex of a program, whose sections touch lines; there may be more of them than CPUs",
-        of: |c| simulate::Workload::MutexSection(c.mutex_section.clone()),
-    },
-    Workload {
-        name: "context1",
-        summary: "pairs of threads that wake each other in turn, over a lock that all pairs take at each hop: \
-                  UnixBench's pipe-based context switching",
-        of: |c| simulate::Workload::Context1(c.context1.clone()),
-    },
-    Workload {
-        name: "open1",
-        summary: "will-it-scale: threads of one process open and close a file each, all in one directory",
-        of: |c| simulate::Workload::Calls(Calls::Open1, c.open1),
-    },
-    Workload {
-        name: "lock2",
-        summary: "will-it-scale: threads of one process lock and unlock the same record of one file",
-        of: |c| simulate::Workload::Calls(Calls::Lock2, c.lock2),
-    },
-    Workload {
-        name: "readrandom",
-        summary: "LevelDB: threads look up keys of a database, whose mutex, the C library's, sleeps in a futex of the kernel \
-                  that the lock guards",
-        of: |c| simulate::Workload::ReadRandom(c.readrandom.clone()),
-    },
-    jobs!(Alltests, "AIM7 with all its tests, as users with jobs, some of which take kernel locks"),
-    jobs!(Custom, "AIM7's pipes, files and forks"),
-    jobs!(Disk, "AIM7's files"),
-    jobs!(HighSystime, "AIM7's system calls without disk: forks, programs, memory, pipes"),
-    jobs!(
-        HighSystimeForks,
-        "the same with its forks in some of the jobs, and the locks of three files beside the root's"
-    ),
-    jobs!(Shared, "AIM7's shared system: two fifths arithmetic, some disk, some forks"),
-    jobs!(Short, "AIM7's short tests"),
-    jobs!(Fserver, "AIM7's file server: directories whose holders sometimes sleep"),
-    jobs!(NewFserver, "AIM7's file server that waits less for its disk"),
-    jobs!(Compute, "AIM7's arithmetic, the control"),
-    jobs!(Exim, "a mail server that forks for each connection and message; a client for each core"),
-    jobs!(PageFault, "threads of one process that touch new pages, as readers, and map, as writers"),
-    jobs!(Mmap, "threads of one process that map and unmap: writers only"),
-    jobs!(FindTmpfs, "FreeBSD's find over a file system in memory: traversers at the mutex of its mount"),
-    jobs!(
-        MakeJ,
-        "a kernel's build under FreeBSD: compilers at the mutexes of free pages and of their queues"
-    ),
-];
+use crate::simulate::{AnyWorkload, workloads};
 
 /// A lock that this project had.
 struct Retired {
@@ -144,17 +57,19 @@ pub fn peer(name: &str) -> Result<&'static Peer, UnknownName> {
     })
 }
 
-/// The workload of this name.
+/// The workload of this name, as it is unless set.
 ///
 /// # Errors
 ///
 /// If there is none.
-pub fn workload(name: &str) -> Result<&'static Workload, UnknownName> {
-    WORKLOADS.iter().find(|workload| workload.name == name).ok_or_else(|| UnknownName {
-        kind: "workload",
-        name: name.to_owned(),
-        known: WORKLOADS.iter().map(|workload| workload.name).collect(),
-    })
+pub fn workload(name: &str) -> Result<&'static dyn AnyWorkload, UnknownName> {
+    workloads().find(|workload| workload.name() == name).ok_or_else(|| no_workload(name))
+}
+
+/// The error for a workload name that is unknown.
+pub(crate) fn no_workload(name: &str) -> UnknownName {
+    let known = workloads().map(|workload| workload.name()).collect();
+    UnknownName { kind: "workload", name: name.to_owned(), known }
 }
 
 /// Why a machine cannot be had.
@@ -209,9 +124,10 @@ fn remark(kind: &str, name: &str, known: &[&str]) -> String {
 }
 
 /// ` (did you mean ...?)`, or nothing if no known name begins like it or is near.
-pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
-    let longer = known.iter().find(|known| !name.is_empty() && known.starts_with(name));
-    let nearest = known.iter().min_by_key(|known| osa_distance(name, known));
+pub(crate) fn suggestion<S: AsRef<str>>(name: &str, known: &[S]) -> String {
+    let known = || known.iter().map(AsRef::as_ref);
+    let longer = known().find(|known| !name.is_empty() && known.starts_with(name));
+    let nearest = known().min_by_key(|known| osa_distance(name, known));
     let near = nearest.filter(|known| osa_distance(name, known) <= 1 + name.chars().count() / 4);
     match longer.or(near) {
         Some(known) => format!(" (did you mean `{known}`?)"),
@@ -265,9 +181,8 @@ mod tests {
 
     #[test]
     fn workloads_and_machines_have_names() {
-        for Workload { name, of, .. } in WORKLOADS {
-            assert_eq!(of(&Configuration::new(&[])).name(), *name);
-            assert!(workload(name).is_ok());
+        for each in workloads() {
+            assert_eq!(workload(each.name()).unwrap().name(), each.name());
         }
         assert!(workload("frob").unwrap_err().to_string().contains("locktorture"));
         let message = machine("haswell-4s").unwrap_err().to_string();

@@ -1,23 +1,15 @@
 //! `NAME.KEY=VALUE`: what can be set of locks, machine, workload and simulation.
 
-mod calls;
-mod jobs;
-mod known;
-mod mutex_section;
-mod readrandom;
+pub(crate) mod fields;
 
 use nearlock_collection::subjects::Subject;
 use nearlock_core::settings::{Setting, SettingInfo};
 use nearlock_sim::spec::{MachineSpec, SpecError};
-use nearlock_workload::jobs::profiles::{Constants, Profile};
-use nearlock_workload::will_it_scale::{CallConstants, Calls};
 
-use crate::names::suggestion;
-use crate::simulate::{
-    Context1, Limits, Locktorture, MutexSection, Placement, ReadRandom, Sections, Simulation, Start, Workload,
-};
-
-use known::{CHOICES, NUMBERS};
+use crate::names::{self, UnknownName, suggestion};
+use crate::simulate::{AnyWorkload, Limits, Placement, Simulation, Start, WORKLOADS, workloads};
+pub(crate) use fields::any_of;
+use fields::{Field, FieldRow, Refused, SECOND_NS, Words, number, range};
 
 /// Whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +44,13 @@ pub enum SettingError {
         /// `NAME.KEY`.
         name: String,
         /// The settings that there are.
-        known: Vec<&'static str>,
+        known: Vec<String>,
     },
     /// Out of its limits, or no number.
     #[error("{name} must be {range}, not `{value}`")]
     Value {
         /// `NAME.KEY`.
-        name: &'static str,
+        name: String,
         /// The values that there are.
         range: String,
         /// What was given.
@@ -74,22 +66,8 @@ pub enum SettingError {
 pub struct Configuration {
     /// Settings of locks, indexed by [`Setting`].
     pub locks: [u64; Setting::COUNT],
-    /// Parameters of locktorture.
-    pub locktorture: Locktorture,
-    /// Parameters of sections.
-    pub sections: Sections,
-    /// Parameters of a mutex's sections.
-    pub mutex_section: MutexSection,
-    /// Parameters of context1.
-    pub context1: Context1,
-    /// Constants of open1.
-    pub open1: CallConstants,
-    /// Constants of lock2.
-    pub lock2: CallConstants,
-    /// Parameters of readrandom.
-    pub readrandom: ReadRandom,
-    /// Parameters of users with jobs, by [`Profile`].
-    pub jobs: [Constants; Profile::ALL.len()],
+    /// All workloads.
+    workloads: Vec<Box<dyn AnyWorkload>>,
     /// Length and bounds of a simulation.
     pub limits: Limits,
     /// How the threads are spread over a simulated machine.
@@ -101,54 +79,74 @@ pub struct Configuration {
     texts: Vec<String>,
 }
 
-/// A number of [`Configuration`], in its unit.
-struct Number {
-    name: &'static str,
-    group: Group,
-    unit: &'static str,
-    min: u64,
-    max: u64,
-    summary: &'static str,
-    field: fn(&mut Configuration) -> &mut u64,
+impl Words for Start {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("shuffled", Start::Shuffled), ("in-turn", Start::InTurn)];
 }
 
-const SECOND_NS: u64 = 1_000_000_000;
-/// Longer sections would be taken for a livelock.
-const MILLISECOND_NS: u64 = 1_000_000;
-
-type Set = fn(&mut Configuration);
-
-/// A setting of [`Configuration`] that takes one of a few words, the first unless set.
-struct Choice {
-    name: &'static str,
-    group: Group,
-    summary: &'static str,
-    words: &'static [(&'static str, Set)],
+impl Words for Placement {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("filled", Placement::Filled),
+        ("gathered", Placement::Gathered),
+        ("random", Placement::Random),
+        ("near", Placement::Near),
+    ];
 }
 
-/// All numbers of [`Configuration`].
-fn numbers() -> impl Iterator<Item = &'static Number> {
-    NUMBERS
-        .iter()
-        .chain(mutex_section::NUMBERS)
-        .chain(calls::NUMBERS)
-        .chain(readrandom::NUMBERS)
-        .chain(jobs::numbers())
-}
+/// The name of what belongs to no workload: [`Group::Simulation`].
+const SIMULATION: &str = "simulation";
+
+const OF_SIMULATION: &[Field<Configuration>] = &[
+    Field::word(
+        "start",
+        |c| &mut c.start,
+        "In which order the threads begin, 50 ns apart: one drawn at random, or that of their numbers.",
+    ),
+    Field::word(
+        "placement",
+        |c| &mut c.placement,
+        "CPUs of the threads: on as few sockets as have a hardware thread for each, and on one more, one \
+         socket after the other; on as few as give each a core, but two at least; over all cores alike; or \
+         on the first cores, near each other.",
+    ),
+    Field::number(
+        "warm-up-ns",
+        "ns",
+        0..=100 * SECOND_NS,
+        |c| &mut c.limits.warm_up_ns,
+        "Virtual time before counting begins; users that end are counted from the beginning.",
+    ),
+    Field::number(
+        "window-ns",
+        "ns",
+        1_000..=100 * SECOND_NS,
+        |c| &mut c.limits.window_ns,
+        "Virtual time that is counted. Should hold several thresholds of the lock. Users that end \
+         are counted until the last has ended.",
+    ),
+    Field::number(
+        "livelock-ns",
+        "ns",
+        1_000..=100 * SECOND_NS,
+        |c| &mut c.limits.livelock_ns,
+        "Virtual time without any acquisition after which the run is a livelock.",
+    ),
+    Field::number(
+        "starvation-ns",
+        "ns",
+        0..=100 * SECOND_NS,
+        |c| &mut c.limits.starvation_ns,
+        "Wait after which a waiter counts as starved; 0: a bound that follows from what the lock \
+         promises. Not held against locks that promise none.",
+    ),
+];
 
 impl Configuration {
     /// All defaults. Only settings of these groups can then be set.
     pub fn new(groups: &'static [Group]) -> Self {
         Self {
             locks: Setting::DEFAULTS,
-            locktorture: Locktorture::default(),
-            sections: Sections::default(),
-            mutex_section: MutexSection::default(),
-            context1: Context1::default(),
-            open1: Calls::Open1.constants(),
-            lock2: Calls::Lock2.constants(),
-            readrandom: ReadRandom::default(),
-            jobs: Profile::ALL.map(Profile::constants),
+            workloads: workloads().map(|workload| workload.copy()).collect(),
             limits: Limits::default(),
             placement: Placement::default(),
             start: Start::default(),
@@ -158,11 +156,21 @@ impl Configuration {
         }
     }
 
+    /// The workload of this name, with its settings.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn workload(&self, name: &str) -> Result<Box<dyn AnyWorkload>, UnknownName> {
+        let found = self.workloads.iter().find(|workload| workload.name() == name);
+        found.cloned().ok_or_else(|| names::no_workload(name))
+    }
+
     /// A simulation of this machine and workload, which have been made with these settings.
     pub fn simulation(
         &self,
         machine: MachineSpec,
-        workload: Workload,
+        workload: Box<dyn AnyWorkload>,
         lock: &'static Subject,
         threads: usize,
         seed: u64,
@@ -212,16 +220,21 @@ impl Configuration {
             self.locks[setting as usize] = lock_value(&setting.info(), value)?;
             return Ok(());
         }
-        if let Some(choice) = CHOICES.iter().find(|c| c.name == name && self.groups.contains(&c.group)) {
-            choice.word(value)?(self);
-            return Ok(());
-        }
-        let known = numbers().find(|n| n.name == name && self.groups.contains(&n.group));
-        let Some(known) = known else {
-            return Err(SettingError::Unknown { name: name.to_owned(), known: self.names() });
+        let (of, key) = name.split_once('.').unwrap_or((name, ""));
+        let is_set = if of == SIMULATION && self.groups.contains(&Group::Simulation) {
+            fields::set(OF_SIMULATION, self, key, value)
+        } else if self.groups.contains(&Group::Workload) {
+            let workload = self.workloads.iter_mut().find(|workload| workload.name() == of);
+            workload.map_or(Err(Refused::Key), |workload| workload.set(key, value))
+        } else {
+            Err(Refused::Key)
         };
-        *(known.field)(self) = number(known.name, value, known.min, known.max, known.unit)?;
-        Ok(())
+        is_set.map_err(|refused| match refused {
+            Refused::Key => SettingError::Unknown { name: name.to_owned(), known: self.names() },
+            Refused::Value { range } => {
+                SettingError::Value { name: name.to_owned(), range, value: value.to_owned() }
+            }
+        })
     }
 
     /// Sets on `machine` whatever of it was set here.
@@ -251,58 +264,35 @@ impl Configuration {
     }
 
     /// The settings that can be set here.
-    fn names(&self) -> Vec<&'static str> {
-        let locks = Setting::ALL.iter().map(|setting| (Group::Lock, setting.info().name));
-        let machine = [(Group::Machine, "machine.KEY (see `nearlock list settings`)")];
-        let choices = CHOICES.iter().map(|choice| (choice.group, choice.name));
-        let numbers = numbers().map(|number| (number.group, number.name));
-        let all = locks.chain(machine).chain(choices).chain(numbers);
-        all.filter(|(group, _)| self.groups.contains(group)).map(|(_, name)| name).collect()
+    fn names(&self) -> Vec<String> {
+        let names = |rows: Vec<SettingRow>| rows.into_iter().map(|row| row.name).collect();
+        let of_group = |group: &Group| match group {
+            Group::Lock => names(of_locks()),
+            Group::Machine => vec!["machine.KEY (see `nearlock list settings`)".to_owned()],
+            Group::Simulation => names(of_simulation()),
+            Group::Workload => names(of_workloads()),
+        };
+        self.groups.iter().flat_map(of_group).collect()
     }
-}
-
-fn number(name: &'static str, value: &str, min: u64, max: u64, unit: &str) -> Result<u64, SettingError> {
-    let parsed = value.replace('_', "").parse().ok().filter(|parsed| (min..=max).contains(parsed));
-    parsed.ok_or_else(|| SettingError::Value { name, range: range(min, max, unit), value: value.to_owned() })
 }
 
 /// The value of a lock's setting that is a number, or one of a few words.
 pub(crate) fn lock_value(info: &SettingInfo, value: &str) -> Result<u64, SettingError> {
-    let Some(mut words) = info.words() else {
-        return number(info.name, value, info.min, info.max, info.unit);
+    let found = match info.words() {
+        Some(mut words) => words.position(|word| word == value).map(|index| info.min + index as u64),
+        None => number(value, info.min, info.max),
     };
-    let refused =
-        || SettingError::Value { name: info.name, range: lock_range(info), value: value.to_owned() };
-    Ok(info.min + words.position(|word| word == value).ok_or_else(refused)? as u64)
-}
-
-fn range(min: u64, max: u64, unit: &str) -> String {
-    format!("{min} to {max} {unit}")
+    found.ok_or_else(|| SettingError::Value {
+        name: info.name.to_owned(),
+        range: lock_range(info),
+        value: value.to_owned(),
+    })
 }
 
 pub(crate) fn lock_range(info: &SettingInfo) -> String {
     match info.words() {
         Some(words) => any_of(&words.collect::<Vec<_>>()),
         None => range(info.min, info.max, info.unit),
-    }
-}
-
-/// `off, on or auto`
-pub(crate) fn any_of(words: &[&str]) -> String {
-    match words {
-        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        _ => words.concat(),
-    }
-}
-
-impl Choice {
-    fn word(&self, value: &str) -> Result<Set, SettingError> {
-        let found = self.words.iter().find(|(word, _)| *word == value);
-        found.map(|(_, set)| *set).ok_or_else(|| SettingError::Value {
-            name: self.name,
-            range: any_of(&self.words.iter().map(|(word, _)| *word).collect::<Vec<_>>()),
-            value: value.to_owned(),
-        })
     }
 }
 
@@ -319,9 +309,20 @@ pub struct SettingRow {
     pub summary: &'static str,
 }
 
+impl SettingRow {
+    fn of(name: &str, field: FieldRow) -> Self {
+        let FieldRow { key, value, range, summary } = field;
+        Self { name: format!("{name}.{key}"), default: value, range, summary }
+    }
+}
+
 /// All settings; those of machines as they are on `machine`.
 pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
-    let locks = Setting::ALL.iter().map(|setting| {
+    [of_locks(), of_machine(machine), of_simulation(), of_workloads()].concat()
+}
+
+fn of_locks() -> Vec<SettingRow> {
+    let row = |setting: &Setting| {
         let info = setting.info();
         let word = info.words().and_then(|mut words| words.nth((info.default - info.min) as usize));
         SettingRow {
@@ -330,32 +331,40 @@ pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
             range: lock_range(&info),
             summary: info.summary,
         }
-    });
-    let machine = machine.settings().into_iter().map(|setting| SettingRow {
+    };
+    Setting::ALL.iter().map(row).collect()
+}
+
+fn of_machine(machine: &MachineSpec) -> Vec<SettingRow> {
+    let settings = machine.settings().into_iter().map(|setting| SettingRow {
         name: format!("machine.{}", setting.name),
         default: setting.value,
         range: setting.range,
         summary: setting.summary,
     });
-    let mut defaults = Configuration::new(Group::ALL);
-    let numbers: Vec<_> = numbers()
-        .map(|number| SettingRow {
-            name: number.name.to_owned(),
-            default: (number.field)(&mut defaults).to_string(),
-            range: range(number.min, number.max, number.unit),
-            summary: number.summary,
-        })
-        .collect();
-    let choices = CHOICES.iter().map(|choice| {
-        let words: Vec<_> = choice.words.iter().map(|(word, _)| *word).collect();
-        SettingRow {
-            name: choice.name.to_owned(),
-            default: words[0].to_owned(),
-            range: words.join(", "),
-            summary: choice.summary,
-        }
-    });
-    locks.chain(machine).chain(choices).chain(numbers).collect()
+    settings.collect()
+}
+
+fn of_simulation() -> Vec<SettingRow> {
+    let rows = fields::rows(OF_SIMULATION, &Configuration::new(&[]));
+    rows.into_iter().map(|row| SettingRow::of(SIMULATION, row)).collect()
+}
+
+/// Family by family, and in each key by key.
+fn of_workloads() -> Vec<SettingRow> {
+    let of_family = |family: &&[&dyn AnyWorkload]| {
+        let mut rows: Vec<_> = family
+            .iter()
+            .flat_map(|workload| {
+                let fields = workload.fields().into_iter().enumerate();
+                fields.map(|(index, field)| (index, SettingRow::of(workload.name(), field)))
+            })
+            .collect();
+        // Stable: of one key they stay in the order of the family.
+        rows.sort_by_key(|(index, _)| *index);
+        rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>()
+    };
+    WORKLOADS.iter().flat_map(of_family).collect()
 }
 
 #[cfg(test)]

@@ -1,144 +1,37 @@
 //! One simulated cell: a workload over a lock, by some threads, on a machine.
 
-#[path = "simulate/workloads/context1.rs"]
-mod context1;
+mod cell;
 mod erased;
-#[path = "simulate/workloads/jobs.rs"]
-mod jobs;
+mod facts;
 mod journal;
-#[path = "simulate/workloads/mutex_section.rs"]
-mod mutex_section;
-#[path = "simulate/workloads/readrandom.rs"]
-mod readrandom;
+mod report;
+mod seating;
 mod starvation;
-#[path = "simulate/workloads/will_it_scale.rs"]
-mod will_it_scale;
 mod workload;
+mod workloads;
 
 use std::rc::Rc;
 
-use nearlock_collection::subjects::{LockVisitor, Subject};
-use nearlock_core::events::LockEvent;
+use nearlock_collection::subjects::LockVisitor;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
-use nearlock_core::settings::Setting;
 use nearlock_sim::checker::Violation;
 pub use nearlock_sim::placement::Placement;
-use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{Machine, Pause, Sim};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::Serialize;
 
-use crate::lockstat::LockStatistics;
-use erased::{Chosen, Erased, InRoom, Operations, in_room};
-use journal::Journal;
-pub use mutex_section::MutexSection;
-pub use readrandom::ReadRandom;
-pub use workload::{Context1, Locktorture, Partners, Sections, Start, Statistics, Workload};
-
-/// For how long a cell is simulated, and what is held against it. A workload whose threads end by themselves is counted
-/// from its beginning to its end.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Virtual time before counting begins, in ns.
-    pub warm_up_ns: u64,
-    /// Virtual time that is counted, in ns.
-    pub window_ns: u64,
-    /// Virtual time without any acquisition after which the run is a livelock, in ns.
-    pub livelock_ns: u64,
-    /// Wait after which a waiter counts as starved, in ns of virtual time; 0: a bound that follows from
-    /// what the lock promises. Not held against locks that promise none.
-    pub starvation_ns: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { warm_up_ns: 12_000_000, window_ns: 60_000_000, livelock_ns: 10_000_000, starvation_ns: 0 }
-    }
-}
-
-/// What is to be simulated.
-#[derive(Clone, Debug)]
-pub struct Simulation {
-    /// The machine.
-    pub machine: MachineSpec,
-    /// What the threads do.
-    pub workload: Workload,
-    /// The lock.
-    pub lock: &'static Subject,
-    /// How the threads are spread over the machine.
-    pub placement: Placement,
-    /// In which order the threads begin.
-    pub start: Start,
-    /// Number of threads: a multiple of the workload's [group](Workload::group), at most its
-    /// [`threads_max`](Workload::threads_max). Each has a CPU of its own if there are enough.
-    pub threads: usize,
-    /// Draws placement, jitter and the workload's random numbers.
-    pub seed: u64,
-    /// Values of the lock's settings, indexed by [`Setting`].
-    pub settings: [u64; Setting::COUNT],
-    /// Lengths and bounds.
-    pub limits: Limits,
-    /// Whether to record how long the locks are waited for and held.
-    pub lockstat: bool,
-}
-
-/// What came of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Simulated {
-    /// Name of the machine.
-    pub machine: String,
-    /// Name of the workload.
-    pub workload: String,
-    /// Name of the lock.
-    pub lock: String,
-    /// Number of threads.
-    pub threads: usize,
-    /// The seed.
-    pub seed: u64,
-    /// Acquisitions per microsecond of virtual time, by all threads. The rare long holds, which are not
-    /// simulated, are in it at their mean.
-    pub ops_per_us: f64,
-    /// Jain's index of the threads' acquisitions: 1 is equal shares, 1/threads is one thread alone.
-    pub jain: f64,
-    /// Median wait of an acquisition, in ns.
-    pub wait_ns_p50: u64,
-    /// 99th percentile of the wait, in ns.
-    pub wait_ns_p99: u64,
-    /// Longest wait, in ns. Waits that do not end within the window are in all three figures, for as long
-    /// as they last within it.
-    pub wait_ns_max: u64,
-    /// Transfers of a line between caches or from memory, per acquisition.
-    pub line_transfers_per_op: f64,
-    /// Those that crossed sockets.
-    pub remote_transfers_per_op: f64,
-    /// Share of acquisitions whose predecessor ran on the same NUMA node.
-    pub local_handover_share: f64,
-    /// Share of the threads' CPU time that they spent in slow paths of locks, spinning for an owner or for a spin lock not
-    /// included, as a profiler would show it: 0.1 is 10 %. Of locks that mark theirs.
-    pub slow_path_share: f64,
-    /// Jobs that all users together do in a minute of virtual time; `None` where there are none.
-    pub jobs_per_minute: Option<f64>,
-    /// What the lock's slow paths counted within the window, indexed by [`LockEvent`]. (Not a column: see
-    /// [`events_seen`](Self::events_seen).)
-    #[serde(skip)]
-    pub events: [u64; LockEvent::COUNT],
-    /// How long each of the workload's locks was waited for and held within the window, if that was to be recorded. (Not a
-    /// column.)
-    #[serde(skip)]
-    pub lockstat: Option<Vec<LockStatistics>>,
-    /// The window, in s of virtual time. (Not a column.)
-    #[serde(skip)]
-    pub window_s: f64,
-}
-
-impl Simulated {
-    /// The events that happened, and how often.
-    pub fn events_seen(&self) -> impl Iterator<Item = (LockEvent, u64)> + '_ {
-        let all = LockEvent::ALL.iter().map(|&event| (event, self.events[event as usize]));
-        all.filter(|(_, count)| *count > 0)
-    }
-}
+pub use cell::{Limits, Simulation};
+use erased::{CurrentLock, Operations};
+pub use facts::Facts;
+use journal::{Journal, Recording};
+pub use report::Simulated;
+use seating::Seating;
+pub use seating::Start;
+pub use workload::AnyWorkload;
+pub use workloads::{
+    Context1, Jobs, Locktorture, MutexSection, Partners, ReadRandom, Sections, Statistics, WORKLOADS,
+    WillItScale, workloads,
+};
 
 /// A checker's verdict on a run. It names the seed that repeats it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -223,66 +116,53 @@ impl LockVisitor<Sim> for Run<'_> {
     type Output = Result<Simulated, Failure>;
 
     fn visit<L: RawTryLock>(self) -> Self::Output {
-        let _chosen = Chosen::new(const { &Operations::of::<L>() });
-        in_room::<L, _>(Alone(self.0))
+        self.run(const { &Operations::of::<L>() })
     }
 
     fn visit_rw<L: RawRwLock>(self) -> Self::Output {
-        if !self.0.workload.has_readers() {
-            return self.visit::<L>();
-        }
-        let _chosen = Chosen::new(const { &Operations::with_readers::<L>() });
-        in_room::<L, _>(WithReaders(self.0))
-    }
-}
-
-/// A workload in which the lock's holders are alone.
-struct Alone<'a>(&'a Simulation);
-
-impl InRoom for Alone<'_> {
-    type Output = Result<Simulated, Failure>;
-
-    fn with<R: 'static>(self) -> Self::Output {
-        Run(self.0).run(|simulation, machine, journal, seeds| {
-            simulation.workload.spawn::<Erased<R>>(machine, simulation, journal, seeds);
-        })
-    }
-}
-
-/// A workload whose readers share the lock.
-struct WithReaders<'a>(&'a Simulation);
-
-impl InRoom for WithReaders<'_> {
-    type Output = Result<Simulated, Failure>;
-
-    fn with<R: 'static>(self) -> Self::Output {
-        Run(self.0).run(|simulation, machine, journal, seeds| {
-            simulation.workload.spawn_shared::<R>(machine, simulation, journal, seeds);
-        })
+        self.run(const { &Operations::with_readers::<L>() })
     }
 }
 
 impl Run<'_> {
-    /// Runs what `spawn` puts on a machine.
-    fn run(
-        &self,
-        spawn: impl FnOnce(&Simulation, &Machine, &Rc<Journal>, &mut Xoshiro256PlusPlus),
-    ) -> Result<Simulated, Failure> {
+    /// Runs it over the lock with these operations.
+    fn run(&self, lock: &'static Operations) -> Result<Simulated, Failure> {
         let simulation = self.0;
+        let facts = simulation.facts();
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(simulation.seed);
-        let machine = Machine::new(&simulation.workload.machine(&simulation.machine), seeds.next_u64());
+        let mut spec = simulation.machine.clone();
+        spec.model.preemption = facts.preemption;
+        let _current = CurrentLock::new(lock);
+        let machine = Machine::new(&spec, seeds.next_u64());
         machine.set_settings(simulation.lock.settings_over(simulation.settings));
         machine.set_switches(simulation.lock.switches());
-        let journal = Rc::new(Journal::new(simulation));
-        spawn(simulation, &machine, &journal, &mut seeds);
+        let journal = Rc::new(Journal::new(self.recording(&facts)));
+        simulation.workload.start_erased(&mut Seating {
+            machine: &machine,
+            spec: &spec,
+            facts,
+            threads: simulation.threads,
+            placement: simulation.placement,
+            start: simulation.start,
+            seeds: &mut seeds,
+            journal: &journal,
+        });
         self.drive(&machine, &journal)?;
-        Ok(journal.report(simulation, (machine.counters(), machine.times())))
+        Ok(report::report(simulation, &journal, (machine.counters(), machine.times())))
+    }
+
+    fn recording<'b>(&self, facts: &'b Facts) -> Recording<'b> {
+        let Simulation { limits, threads, lockstat, .. } = *self.0;
+        let window_ns =
+            if facts.ends() { 0..u64::MAX } else { limits.warm_up_ns..limits.warm_up_ns + limits.window_ns };
+        Recording { facts, threads, window_ns, starvation_ns: starvation::bound_ns(self.0), lockstat }
     }
 
     /// Lets the machine run to its end, under the eyes of the checkers.
     fn drive(&self, machine: &Machine, journal: &Journal) -> Result<(), Failure> {
         let limits = self.0.limits;
-        let end_ns = journal.end_ns();
+        let end_ns = journal.window_ns().end;
+        let sleep_ns_max = self.0.facts().sleep_ns_max;
         let mut until_ns = 0;
         loop {
             let next_ns = until_ns + LOOK_NS;
@@ -299,7 +179,7 @@ impl Run<'_> {
                 Pause::Time => {}
             }
             let idle_ns = until_ns.saturating_sub(journal.last_alive_ns());
-            if idle_ns > limits.livelock_ns + self.0.workload.sleep_ns_max() {
+            if idle_ns > limits.livelock_ns + sleep_ns_max {
                 return Err(self.failure(until_ns, Fault::Livelock { idle_ns }));
             }
             if until_ns == end_ns {

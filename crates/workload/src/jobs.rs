@@ -1,5 +1,5 @@
 //! Jobs: users that run one job after another, some of which take kernel locks. The frame of AIM7, exim and the
-//! page-fault and mapping benchmarks, whose constants are in [`profiles`].
+//! page-fault and mapping benchmarks, whose constants are the laboratory's.
 //!
 //! ```text
 //! user:  loop {  list of 100 jobs, shuffled; each is one of two kinds  }
@@ -28,8 +28,6 @@
 //! A writer reads the first line when it enters and writes it, one more, when it leaves, so that any two that overlap
 //! lose an update: at the end it must be the number of writers' sections. A reader must find it unchanged.
 //! Source: what AIM7 does, from `README.aim7` and the workfiles of the re-aim sources.
-
-pub mod profiles;
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -414,7 +412,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     /// Perhaps.
     fn sleep(&mut self, percent: u64, ns: u64) {
         if percent > 0 && self.below(100) < percent {
-            P::sleep_ns(Spell { ns, turns: 0 }.vary(self.draw()).ns);
+            P::sleep_ns(Spell::of_ns(ns).vary(self.draw()).ns);
         }
     }
 

@@ -33,6 +33,11 @@ pub struct Spell {
 }
 
 impl Spell {
+    /// Work that takes time in the simulator only.
+    pub const fn of_ns(ns: u64) -> Self {
+        Self { ns, turns: 0 }
+    }
+
     /// Does the work.
     #[inline]
     pub fn pass<P: Work>(self) {

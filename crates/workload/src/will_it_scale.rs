@@ -57,7 +57,7 @@ impl Calls {
     }
 
     /// Its constants: all are fitted to three cells of its table, stock at 1, 8 and 142 threads.
-    pub fn constants(self) -> CallConstants {
+    pub const fn constants(self) -> CallConstants {
         match self {
             Self::Open1 => CallConstants { call_ns: 905, section_ns: 40, lines: 0 },
             Self::Lock2 => CallConstants { call_ns: 577, section_ns: 30, lines: 0 },

@@ -33,7 +33,7 @@ pub struct SimulateArgs {
     /// 'linux-mutex[handoff=off]'.
     #[arg(long, value_name = "L,L,...", required = true)]
     pub lock: Vec<String>,
-    /// Numbers of threads, each at most the machine's number of CPUs; of tasks, which may be more (`mutex-section`, jobs).
+    /// Numbers of threads, each at most the machine's number of CPUs; some workloads can have more.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', required = true, value_parser = at_least_one)]
     pub threads: Vec<usize>,
     /// Number of seeds for each lock and number of threads.

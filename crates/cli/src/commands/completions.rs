@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
 use nearlock_lab::bench::PEERS;
-use nearlock_lab::names::WORKLOADS;
 use nearlock_lab::published::TABLES;
+use nearlock_lab::simulate;
 use nearlock_lab::{MachineSpec, SUBJECTS};
 
 use crate::Ending;
@@ -27,7 +27,7 @@ fn with_names(command: Command) -> Command {
     let locks: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
     let locks_or_all = [&locks[..], &["all"]].concat();
     let peers: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
-    let workloads = WORKLOADS.iter().map(|workload| workload.name).collect();
+    let workloads = simulate::workloads().map(|workload| workload.name()).collect();
     let tables = TABLES.iter().map(|table| table.name).collect();
     [
         ("bench", "baseline", [&locks[..], &peers].concat()),

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use nearlock_lab::bench::PEERS;
-use nearlock_lab::names::{self, WORKLOADS};
+use nearlock_lab::names;
 use nearlock_lab::published::TABLES;
+use nearlock_lab::simulate::workloads;
 use nearlock_lab::{ALGORITHMS, Algorithm, Family, MachineSpec, PRESETS, SUBJECTS, settings};
 
 use super::topology;
@@ -28,7 +29,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
         Listed::Workloads => list_table(
             &["workload", "what it does"],
             1,
-            WORKLOADS.iter().map(|w| [w.name.into(), w.summary.into()]),
+            workloads().map(|w| [w.name().into(), w.summary().into()]),
         ),
         Listed::Machines => machines()?,
         Listed::Tables => tables(),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use nearlock_lab::settings::{Configuration, Group};
-use nearlock_lab::simulate::{Simulated, Simulation};
+use nearlock_lab::simulate::{Facts, Simulated, Simulation};
 use nearlock_lab::sweep;
 use nearlock_lab::{MachineSpec, locks, names, plot};
 
@@ -81,15 +81,14 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
 /// The cells, lock by lock.
 fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Result<Vec<Simulation>> {
     let locks = locks::entries(&args.lock).into_iter().map(locks::lock).collect::<Result<Vec<_>, _>>()?;
-    let workload = names::workload(&args.workload)?;
+    let workload = configuration.workload(&args.workload)?;
     let mut machine = names::machine(&args.machine)?;
     configuration.configure_machine(&mut machine)?;
-    let made = (workload.of)(configuration);
-    let (cpus, most) = (machine.cpus(), made.threads_max(&machine));
-    if let Some(&threads) = args.threads.iter().find(|&&threads| threads > most) {
+    let Facts { threads_max, group, .. } = workload.facts(&machine);
+    if let Some(&threads) = args.threads.iter().find(|&&threads| threads > threads_max) {
+        let cpus = machine.cpus();
         return Err(TooManyThreads { threads, machine: machine.name, cpus }.into());
     }
-    let group = made.group();
     if let Some(&threads) = args.threads.iter().find(|threads| !threads.is_multiple_of(group)) {
         return Err(OddThreads { threads, workload: args.workload.clone(), group }.into());
     }
@@ -100,7 +99,7 @@ fn simulations(args: &SimulateArgs, configuration: &Configuration) -> anyhow::Re
         for &threads in &args.threads {
             let of = |seed| Simulation {
                 lockstat: args.lockstat,
-                ..configuration.simulation(machine.clone(), made.clone(), lock, threads, seed)
+                ..configuration.simulation(machine.clone(), workload.clone(), lock, threads, seed)
             };
             simulations.extend((first..=last).map(of));
         }

@@ -12,7 +12,6 @@ fn every_table_parses_and_names_what_exists() {
             for column in table.columns() {
                 let setup = table.setup(&row.key, column);
                 let machine = names::machine(setup.machine).unwrap();
-                let workload = names::workload(setup.workload).unwrap();
                 names::lock(setup.lock).unwrap();
                 assert!(!setup.threads.is_empty());
                 let mut configuration = Configuration::new(Group::ALL);
@@ -21,7 +20,8 @@ fn every_table_parses_and_names_what_exists() {
                 }
                 let mut set = machine.clone();
                 configuration.configure_machine(&mut set).unwrap();
-                let most = (workload.of)(&configuration).threads_max(&set);
+                let workload = configuration.workload(setup.workload).unwrap();
+                let most = workload.facts(&set).threads_max;
                 assert!(setup.threads.iter().all(|threads| (1..=most).contains(threads)));
             }
         }

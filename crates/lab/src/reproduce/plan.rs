@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use nearlock_sim::spec::MachineSpec;
+
 use super::{ReproduceError, Reproduction, Vary};
 use crate::band;
 use crate::names;
 use crate::published::{Column, Row, Setup};
 use crate::reproduce::Effort;
 use crate::settings::{Configuration, Group, SettingError};
-use crate::simulate::{Failure, Simulation, Workload};
+use crate::simulate::{Facts, Failure, Simulation};
 use crate::sweep;
 
 /// What is to be simulated, and for which cell.
@@ -118,8 +120,9 @@ impl Reproduction<'_> {
         }
         let mut machine = names::machine(setup.machine)?;
         configuration.configure_machine(&mut machine)?;
-        self.shorten(&mut configuration, setup.workload, amount)?;
-        let workload = (names::workload(setup.workload)?.of)(&configuration);
+        self.shorten(&mut configuration, setup.workload, &machine, amount)?;
+        let workload = configuration.workload(setup.workload)?;
+        let facts = workload.facts(&machine);
         let lock = names::lock(setup.lock)?;
         let numbers = match (amount, self.effort) {
             (Amount::Variation, _) => setup.one_number(),
@@ -132,11 +135,11 @@ impl Reproduction<'_> {
             settings: configuration.texts().to_vec(),
         });
         for &threads in &numbers {
-            if threads > workload.threads_max(&machine) {
+            if threads > facts.threads_max {
                 let (table, cpus) = (self.table.name, machine.cpus());
                 return Err(ReproduceError::TooFewCpus { table, threads, machine: setup.machine, cpus });
             }
-            for seed in 1..=self.seeds_of(&workload, threads, numbers.len(), amount) as u64 {
+            for seed in 1..=self.seeds_of(&facts, threads, numbers.len(), amount) as u64 {
                 planned.places.push(place);
                 planned.commands.push(Arc::clone(&repeat));
                 let (machine, workload) = (machine.clone(), workload.clone());
@@ -151,6 +154,7 @@ impl Reproduction<'_> {
         &self,
         configuration: &mut Configuration,
         workload: &'static str,
+        machine: &MachineSpec,
         amount: Amount,
     ) -> Result<(), ReproduceError> {
         let part = match amount {
@@ -158,20 +162,20 @@ impl Reproduction<'_> {
             Amount::Variation => VARIED_PART_OF_LIST,
         };
         let key = format!("{workload}.jobs=");
-        if let Workload::Jobs(_, constants) = (names::workload(workload)?.of)(configuration)
-            && constants.jobs > 0
+        let facts = configuration.workload(workload)?.facts(machine);
+        if let Some(jobs) = facts.jobs.filter(|jobs| *jobs > 0)
             && part > 1
             && !configuration.texts().iter().any(|text| text.starts_with(&key))
         {
-            configuration.set(&format!("{key}{}", constants.jobs.div_ceil(part)))?;
+            configuration.set(&format!("{key}{}", jobs.div_ceil(part)))?;
         }
         Ok(())
     }
 
     /// How many seeds each of `numbers` numbers of threads gets.
-    fn seeds_of(&self, workload: &Workload, threads: usize, numbers: usize, amount: Amount) -> usize {
+    fn seeds_of(&self, facts: &Facts, threads: usize, numbers: usize, amount: Amount) -> usize {
         let seeds = self.seeds.unwrap_or_else(|| {
-            if workload.ends() {
+            if facts.ends() {
                 self.effort.seeds_of_whole_runs()
             } else {
                 self.effort.seeds(threads).div_ceil(numbers)

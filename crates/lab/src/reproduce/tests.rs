@@ -6,7 +6,6 @@ use super::run::run_rows;
 use super::*;
 use crate::cache::{Cache, Figures};
 use crate::published::{self, Class, Column, DOCUMENTS, Effect, Row, TABLES};
-use crate::simulate::Workload;
 
 fn figures(ops_per_us: f64) -> Figures {
     Figures { ops_per_us, jobs_per_minute: None, slow_path_share: 0.0 }
@@ -446,10 +445,8 @@ fn a_run_to_the_end_is_shorter_where_effort_is_saved_and_where_nothing_was_set()
     let jobs = |effort, vary, set: &[String]| -> Vec<u64> {
         let reproduction = Reproduction { table, effort, seeds: Some(1), set, vary };
         let planned = reproduction.plan(&table.rows()[5..6]).unwrap();
-        let jobs = planned.simulations.iter().map(|simulation| match &simulation.workload {
-            Workload::Jobs(_, constants) => constants.jobs,
-            other => panic!("{other:?}"),
-        });
+        let jobs =
+            planned.simulations.iter().map(|simulation| simulation.facts().jobs.expect("they have jobs"));
         let mut jobs: Vec<_> = jobs.collect();
         jobs.dedup();
         jobs

@@ -1,11 +1,16 @@
 use super::*;
 use nearlock_core::settings::{NumaLocality, NumaMode};
-use nearlock_workload::locktorture::ShortHolds;
-
-use crate::simulate::Partners;
 
 fn refused(text: &str) -> String {
     Configuration::new(Group::ALL).set(text).unwrap_err().to_string()
+}
+
+fn fields(configuration: &Configuration, workload: &str) -> Vec<FieldRow> {
+    configuration.workload(workload).unwrap().fields()
+}
+
+fn value<'a>(fields: &'a [FieldRow], key: &str) -> &'a str {
+    &fields.iter().find(|field| field.key == key).unwrap().value
 }
 
 #[test]
@@ -25,8 +30,8 @@ fn each_group_is_set() {
     assert_eq!(configuration.locks[Setting::CnaV13ThresholdNs as usize], 1_000_000);
     assert_eq!(configuration.locks[Setting::NumaMode as usize], NumaMode::Off as u64);
     assert_eq!(configuration.locks[Setting::NumaLocality as usize], NumaLocality::LastLevelCache as u64);
-    assert_eq!(configuration.locktorture.short_holds, ShortHolds::Today);
-    assert_eq!(configuration.locktorture.think_ns, 7);
+    let set = fields(&configuration, "locktorture");
+    assert_eq!((value(&set, "short-holds"), value(&set, "think-ns")), ("today", "7"));
     assert_eq!(configuration.limits.window_ns, 5000);
     let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
     configuration.configure_machine(&mut machine).unwrap();
@@ -42,8 +47,9 @@ fn the_hops_of_pairs_are_set() {
         configuration.set(text).unwrap();
     }
     configuration.set("context1.partners=anywhere").unwrap();
-    let Context1 { locks, section_ns, lines, think_ns, partners } = configuration.context1;
-    assert_eq!((locks, section_ns, lines, think_ns, partners), (4, 1, 3, 2, Partners::Anywhere));
+    let set = fields(&configuration, "context1");
+    let values = ["locks", "section-ns", "lines", "think-ns", "partners"].map(|key| value(&set, key));
+    assert_eq!(values, ["4", "1", "3", "2", "anywhere"]);
     assert!(refused("context1.lines=0").contains("1 to 16 lines"));
     assert!(refused("context1.locks=0").contains("1 to 1024 locks"));
     assert!(refused("context1.partners=near").contains("socket or anywhere"));
@@ -84,7 +90,8 @@ fn a_group_that_does_not_count_here_is_unknown_here() {
 fn the_list_is_complete_and_every_default_can_be_set() {
     let machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
     let rows = all(&machine);
-    assert!(rows.len() > Setting::COUNT + numbers().count() + 1);
+    let of_workloads: usize = workloads().map(|workload| workload.fields().len()).sum();
+    assert!(rows.len() > Setting::COUNT + of_workloads + 1);
     let mut configuration = Configuration::new(Group::ALL);
     for row in rows {
         configuration.set(&format!("{}={}", row.name, row.default)).unwrap();
@@ -92,4 +99,25 @@ fn the_list_is_complete_and_every_default_can_be_set() {
     let mut same = machine.clone();
     configuration.configure_machine(&mut same).unwrap();
     assert_eq!(same, machine);
+}
+
+#[test]
+fn what_is_set_of_one_of_a_family_is_not_set_of_the_others() {
+    let mut configuration = Configuration::new(Group::ALL);
+    configuration.set("aim7-shared.rounds=3").unwrap();
+    configuration.set("aim7-shared.root-lock=rwsem-xadd-base").unwrap();
+    for workload in workloads() {
+        let changed = format!("{:?}", configuration.workload(workload.name()).unwrap());
+        assert_eq!(changed != format!("{workload:?}"), workload.name() == "aim7-shared", "{changed}");
+    }
+}
+
+#[test]
+fn keys_of_one_family_are_listed_one_after_the_other() {
+    let rows = all(&MachineSpec::builtin("haswell-ex-4s").unwrap());
+    let names: Vec<_> =
+        rows.iter().map(|row| row.name.as_str()).filter(|name| name.contains("-ns")).collect();
+    let at = |name| names.iter().position(|other| *other == name).unwrap();
+    assert_eq!(at("open1.call-ns") + 1, at("lock2.call-ns"));
+    assert!(at("make-j.round-ns") < at("aim7-alltests.section-ns"));
 }

@@ -1,9 +1,11 @@
-//! The lock of a cell behind pointers to its operations, so that a workload is compiled once for all locks of a size, and not for each of them.
+//! The lock of a cell behind pointers to its operations. A workload is compiled once for all locks
+//! of a size, and not for each lock.
 //!
-//! A cell has locks of one type, and runs on one thread. So which lock's operations they are is the thread's to know, for as long as the
-//! cell runs ([`Chosen`]), and an erased lock has the very size and alignment of the lock itself: what lies beside it on its
-//! line is part of what is simulated.
+//! A cell has locks of one type, and runs on one thread. The thread knows which lock's operations
+//! they are for as long as the cell runs ([`CurrentLock`]). An erased lock has the size and the
+//! alignment of the lock itself, because the simulation includes the data beside it on its line.
 
+use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 
@@ -13,6 +15,7 @@ use nearlock_workload::Gate;
 
 /// What can be done with a lock, and with a node, of which only the address is known.
 pub(super) struct Operations {
+    layout: Layout,
     make: unsafe fn(*mut u8),
     make_node: unsafe fn(*mut u8),
     lock: unsafe fn(*const u8, *const u8),
@@ -27,8 +30,9 @@ impl Operations {
     pub const fn of<L: RawLock>() -> Self {
         const { assert!(size_of::<L::Node>() <= size_of::<Node>() && align_of::<L::Node>() <= align_of::<Node>()) }
         Self {
-            // SAFETY: the caller's of each of these: the room is the lock's or its node's, which has been made in it but for the
-            // first two, and what `RawLock` asks.
+            layout: Layout::new::<L>(),
+            // SAFETY: the caller's. The first two functions get room for a lock or a node. The
+            // others get a lock and a node that were made there, and what `RawLock` asks.
             make: |room| unsafe { room.cast::<L>().write(L::default()) },
             // SAFETY: as above; so below.
             make_node: |room| unsafe { room.cast::<L::Node>().write(L::Node::default()) },
@@ -62,19 +66,20 @@ thread_local! {
 }
 
 fn operations() -> &'static Operations {
-    OPERATIONS.get().expect("no lock is chosen on this thread")
+    OPERATIONS.get().expect("this thread has a current lock")
 }
 
-/// Erased locks that this thread makes are of one type for as long as this lives. It must outlive them.
-pub(super) struct Chosen(Option<&'static Operations>);
+/// Erased locks that this thread makes are of one type for as long as this lives. It must outlive
+/// them.
+pub(super) struct CurrentLock(Option<&'static Operations>);
 
-impl Chosen {
+impl CurrentLock {
     pub fn new(operations: &'static Operations) -> Self {
         Self(OPERATIONS.replace(Some(operations)))
     }
 }
 
-impl Drop for Chosen {
+impl Drop for CurrentLock {
     fn drop(&mut self) {
         OPERATIONS.set(self.0);
     }
@@ -84,7 +89,7 @@ impl Drop for Chosen {
 #[repr(C, align(64))]
 pub(super) struct Node(UnsafeCell<[MaybeUninit<u8>; 128]>);
 
-// SAFETY: it holds a node of the lock that is chosen, which is both.
+// SAFETY: it holds a node of the current lock, which is both.
 unsafe impl Send for Node {}
 // SAFETY: as above.
 unsafe impl Sync for Node {}
@@ -92,7 +97,8 @@ unsafe impl Sync for Node {}
 impl Default for Node {
     fn default() -> Self {
         let node = Self(UnsafeCell::new([MaybeUninit::uninit(); 128]));
-        // SAFETY: there is room (`Operations::of`). It may be moved: nothing points to a node that is in no acquisition.
+        // SAFETY: there is room (`Operations::of`). It may be moved: nothing points to a node that
+        // is in no acquisition.
         unsafe { (operations().make_node)(node.0.get().cast()) };
         node
     }
@@ -110,7 +116,8 @@ unsafe impl<R> Sync for Erased<R> {}
 impl<R> Default for Erased<R> {
     fn default() -> Self {
         let lock = Self(UnsafeCell::new(MaybeUninit::uninit()));
-        // SAFETY: `R` is room for the lock that is chosen (`in_room`), which may be moved as long as nobody holds it.
+        // SAFETY: `R` is room for the current lock (`in_room`), which may be moved as long as
+        // no thread holds it.
         unsafe { (operations().make)(lock.at().cast_mut()) };
         lock
     }
@@ -128,12 +135,13 @@ impl Node {
     }
 }
 
-// SAFETY: those of the lock that is chosen.
+// SAFETY: those of the current lock.
 unsafe impl<R: 'static> RawLock for Erased<R> {
     type Node = Node;
 
     unsafe fn lock(&self, node: &Node) {
-        // SAFETY: made in `default`, of the lock that is chosen still; the rest is the caller's. So below.
+        // SAFETY: made in `default`, of the lock that is the current one still; the rest is the
+        // caller's. So below.
         unsafe { (operations().lock)(self.at(), node.at()) };
     }
 
@@ -143,36 +151,16 @@ unsafe impl<R: 'static> RawLock for Erased<R> {
     }
 }
 
-/// The same as users with readers take it, who share if the lock has readers.
-#[repr(transparent)]
-pub(super) struct Shared<R>(Erased<R>);
-
-impl<R> Default for Shared<R> {
-    fn default() -> Self {
-        Self(Erased::default())
-    }
-}
-
-// SAFETY: those of the lock that is chosen, which has readers.
-unsafe impl<R: 'static> Gate for Shared<R> {
-    type Node = Node;
-    const SHARES: bool = true;
-
-    unsafe fn lock(&self, node: &Node) {
-        // SAFETY: the caller's.
-        unsafe { self.0.lock(node) };
-    }
-    unsafe fn unlock(&self, node: &Node) {
-        // SAFETY: the caller's.
-        unsafe { self.0.unlock(node) };
-    }
+// SAFETY: those of the current lock; one without readers takes them as writers (`Operations::of`).
+unsafe impl<R: 'static> Gate for Erased<R> {
     unsafe fn lock_shared(&self, node: &Node) {
-        // SAFETY: as in `Erased::lock`.
-        unsafe { (operations().lock_shared)(self.0.at(), node.at()) };
+        // SAFETY: as in `lock`.
+        unsafe { (operations().lock_shared)(self.at(), node.at()) };
     }
+
     unsafe fn unlock_shared(&self, node: &Node) {
-        // SAFETY: as above.
-        unsafe { (operations().unlock_shared)(self.0.at(), node.at()) };
+        // SAFETY: as in `lock`.
+        unsafe { (operations().unlock_shared)(self.at(), node.at()) };
     }
 }
 
@@ -187,27 +175,31 @@ pub(super) trait InRoom {
 #[repr(C, align(128))]
 struct Lines<const N: usize>([u8; N]);
 
-/// Does something with an erased lock that has the size and alignment of `L`. If there is no such
-/// room, and `L` has its lines to itself, the lock gets more lines than it needs. What lies beside
-/// it is on other lines in both cases.
+/// Does something with an erased lock that has the size and alignment of the current one. If there
+/// is no such room, and the lock has its lines to itself, it gets more lines than it needs. What
+/// lies beside it is on other lines in both cases.
 ///
 /// # Panics
 ///
-/// If there is no room for a lock of that size.
-pub(super) fn in_room<L, V: InRoom>(visitor: V) -> V::Output {
+/// If there is no current lock, or no room for one of its size.
+pub(super) fn in_room<V: InRoom>(visitor: V) -> V::Output {
+    in_room_for(operations().layout, visitor)
+}
+
+fn in_room_for<V: InRoom>(lock: Layout, visitor: V) -> V::Output {
     macro_rules! rooms {
         ($($room:ty),* $(,)?) => {
-            $(if size_of::<L>() == size_of::<$room>() && align_of::<L>() == align_of::<$room>() {
+            $(if lock == Layout::new::<$room>() {
                 return visitor.with::<$room>();
             })*
         };
     }
     type Largest = Lines<1152>;
     rooms!(u32, u64, [u32; 2], [u64; 2], [u64; 3], [u64; 4], [u64; 5], [u64; 6], Largest);
-    if align_of::<L>().is_multiple_of(LINE) && size_of::<L>() <= size_of::<Largest>() {
+    if lock.align().is_multiple_of(LINE) && lock.size() <= size_of::<Largest>() {
         return visitor.with::<Largest>();
     }
-    panic!("no room for a lock of {} bytes, aligned to {}", size_of::<L>(), align_of::<L>());
+    panic!("no room for a lock of {} bytes, aligned to {}", lock.size(), lock.align());
 }
 
 #[cfg(test)]
@@ -220,9 +212,9 @@ mod tests {
     struct Sizes;
 
     impl InRoom for Sizes {
-        type Output = [usize; 4];
-        fn with<R: 'static>(self) -> [usize; 4] {
-            [size_of::<Erased<R>>(), align_of::<Erased<R>>(), size_of::<Shared<R>>(), align_of::<Shared<R>>()]
+        type Output = [usize; 2];
+        fn with<R: 'static>(self) -> [usize; 2] {
+            [size_of::<Erased<R>>(), align_of::<Erased<R>>()]
         }
     }
 
@@ -230,14 +222,13 @@ mod tests {
         type Output = ();
         fn visit<L: RawTryLock>(self) {
             let (size, align) = (size_of::<L>(), align_of::<L>());
-            let room = in_room::<L, _>(self);
-            assert_eq!(room[..2], room[2..], "with and without readers");
+            let room = in_room_for(Layout::new::<L>(), self);
             // The lines of a lock that has them to itself may be more than it needs.
             let more_lines = align.is_multiple_of(LINE)
                 && room[0].is_multiple_of(LINE)
                 && room[0] >= size
                 && room[1].is_multiple_of(align);
-            assert!(more_lines || room[..2] == [size, align], "{room:?} for {size} and {align}");
+            assert!(more_lines || room == [size, align], "{room:?} for {size} and {align}");
         }
     }
 
@@ -245,7 +236,7 @@ mod tests {
     fn a_lock_on_lines_of_its_own_has_lines_enough() {
         #[repr(align(64))]
         struct NineLines(#[expect(dead_code, reason = "its size counts")] [u8; 9 * LINE]);
-        assert_eq!(in_room::<NineLines, _>(Sizes)[..2], [1152, 128]);
+        assert_eq!(in_room_for(Layout::new::<NineLines>(), Sizes), [1152, 128]);
     }
 
     #[test]

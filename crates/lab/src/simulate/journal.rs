@@ -1,33 +1,30 @@
-//! What is noted of a run, and what a report makes of it.
+//! The notes of a run: acquisitions, waits and progress.
 
-use std::array;
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
 use hdrhistogram::Histogram;
 use nearlock_core::lockstat::Waited;
 use nearlock_core::platform::Clock;
-use nearlock_sim::account::{self, SLOW_PATH, Times};
+use nearlock_sim::account::{self, Times};
 use nearlock_sim::checker::{Checker, Violation};
 use nearlock_sim::{Counters, Machine, Sim};
 use nearlock_workload::Observer;
 
-use super::{Simulated, Simulation, starvation};
-use crate::lockstat::{LockStatistics, Mode, Record};
+use super::facts::Facts;
+use crate::lockstat::{Mode, Record};
 
 /// Of the histogram of waits: values are exact to 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
-
-const MINUTE_NS: f64 = 60e9;
 
 /// Longer waits count as this long: 100 s, of virtual time.
 const WAIT_NS_MAX: u64 = 100_000_000_000;
 
 /// What is noted of a run, by all its threads.
 pub(super) struct Journal {
-    /// Of each of the locks that a thread takes one after the other; workloads whose threads have one lock each have
-    /// one for all.
+    /// Of each of the locks that a thread takes one after the other; workloads whose threads have
+    /// one lock each have one for all.
     checkers: Vec<Checker>,
     window_ns: Range<u64>,
     noted: RefCell<Noted>,
@@ -35,18 +32,32 @@ pub(super) struct Journal {
     lockstat: RefCell<Vec<[Record; 2]>>,
 }
 
-struct Noted {
-    acquired: Vec<u64>,
+/// What has been noted.
+pub(super) struct Noted {
+    /// Acquisitions within the window, by thread.
+    pub acquired: Vec<u64>,
     /// Of jobs.
-    progress: f64,
-    last_progress_ns: u64,
+    pub progress: f64,
+    pub last_progress_ns: u64,
     torn: u64,
-    wait_ns: Histogram<u64>,
+    pub wait_ns: Histogram<u64>,
     /// Of whoever acquired last, by lock.
     last_node: Vec<usize>,
-    local_handovers: u64,
-    at_begin: Option<(Counters, Times)>,
-    at_end: Option<(Counters, Times)>,
+    pub local_handovers: u64,
+    pub at_begin: Option<(Counters, Times)>,
+    pub at_end: Option<(Counters, Times)>,
+}
+
+/// The notes to take, and the limits for them.
+pub(super) struct Recording<'a> {
+    pub facts: &'a Facts,
+    pub threads: usize,
+    /// In which acquisitions count.
+    pub window_ns: Range<u64>,
+    /// The wait after which a thread counts as starved.
+    pub starvation_ns: u64,
+    /// Whether to record how long locks are waited for and held.
+    pub lockstat: bool,
 }
 
 /// What the machine has counted so far.
@@ -55,23 +66,18 @@ fn so_far() -> (Counters, Times) {
 }
 
 impl Journal {
-    pub fn new(simulation: &Simulation) -> Self {
-        let limits = simulation.limits;
-        let lock_of: Vec<usize> =
-            (0..simulation.threads).map(|thread| simulation.workload.lock_of(thread)).collect();
-        let of_each = simulation.workload.locks_of_each();
-        let locks = lock_of.iter().max().map_or(0, |last| last + 1) + of_each - 1;
-        let bound_ns = starvation::bound_ns(simulation);
+    pub fn new(recording: Recording<'_>) -> Self {
+        let Recording { facts, threads, window_ns, starvation_ns, lockstat } = recording;
+        let lock_of: Vec<usize> = (0..threads).map(|thread| facts.lock_of(thread)).collect();
+        let locks = lock_of.iter().max().map_or(0, |last| last + 1) + facts.locks_of_each - 1;
         let wait_ns = Histogram::new_with_max(WAIT_NS_MAX, SIGNIFICANT_DIGITS).expect("within its limits");
         Self {
-            checkers: (0..of_each).map(|_| Checker::new(lock_of.clone(), bound_ns)).collect(),
-            window_ns: if simulation.workload.ends() {
-                0..u64::MAX
-            } else {
-                limits.warm_up_ns..limits.warm_up_ns + limits.window_ns
-            },
+            checkers: (0..facts.locks_of_each)
+                .map(|_| Checker::new(lock_of.clone(), starvation_ns))
+                .collect(),
+            window_ns,
             noted: RefCell::new(Noted {
-                acquired: vec![0; simulation.threads],
+                acquired: vec![0; threads],
                 progress: 0.0,
                 last_progress_ns: 0,
                 torn: 0,
@@ -81,13 +87,13 @@ impl Journal {
                 at_begin: None,
                 at_end: None,
             }),
-            lockstat: RefCell::new(vec![Default::default(); if simulation.lockstat { locks } else { 0 }]),
+            lockstat: RefCell::new(vec![Default::default(); if lockstat { locks } else { 0 }]),
         }
     }
 
-    /// When counting ends, unless all threads have ended before.
-    pub fn end_ns(&self) -> u64 {
-        self.window_ns.end
+    /// When is counted, unless all threads have ended before its end.
+    pub fn window_ns(&self) -> &Range<u64> {
+        &self.window_ns
     }
 
     /// Records something of a lock, if that is to be done, and within the window.
@@ -100,14 +106,14 @@ impl Journal {
         }
     }
 
-    /// What was recorded.
-    fn statistics(&self, simulation: &Simulation) -> Vec<LockStatistics> {
-        let locks = self.lockstat.borrow();
-        let rows = locks.iter().enumerate().flat_map(|(index, records)| {
-            let (name, class) = simulation.workload.lock_at(index, locks.len(), simulation.lock);
-            Mode::ALL.map(|mode| records[mode as usize].statistics(name.clone(), class, mode))
-        });
-        rows.flatten().collect()
+    /// What was recorded, by lock and mode; nothing if that was not to be.
+    pub fn records(&self) -> Ref<'_, Vec<[Record; 2]>> {
+        self.lockstat.borrow()
+    }
+
+    /// What has been noted so far.
+    pub fn noted(&self) -> Ref<'_, Noted> {
+        self.noted.borrow()
     }
 
     fn acquired(&self, thread: usize, node: usize, lock: usize) {
@@ -139,7 +145,7 @@ impl Journal {
     }
 
     /// Readers have seen so many writers.
-    pub fn note_torn(&self, times: u64) {
+    fn note_torn(&self, times: u64) {
         self.noted.borrow_mut().torn += times;
     }
 
@@ -173,41 +179,6 @@ impl Journal {
             noted.wait_ns.saturating_record(now_ns - since_ns.max(self.window_ns.start));
         }
     }
-
-    pub fn report(&self, simulation: &Simulation, after: (Counters, Times)) -> Simulated {
-        let noted = self.noted.borrow();
-        // At least one, so that a window in which nobody acquired gives zeros.
-        let operations = noted.acquired.iter().sum::<u64>() as f64;
-        let ratio = |of: f64| if operations == 0.0 { 0.0 } else { of / operations };
-        // What ends by itself has made its last progress when the last of its threads ended.
-        let end_ns = if simulation.workload.ends() { noted.last_progress_ns } else { self.window_ns.end };
-        let window_ns = (end_ns - self.window_ns.start) as f64;
-        let ns_per_op = window_ns / operations + simulation.workload.left_out_ns(simulation.threads);
-        let squares = noted.acquired.iter().map(|n| (*n as f64).powi(2)).sum::<f64>();
-        let ((begin, times_before), (end, times)) =
-            (noted.at_begin.unwrap_or(after), noted.at_end.unwrap_or(after));
-        let per_op = |a: u64, b: u64| ratio((b - a) as f64);
-        Simulated {
-            machine: simulation.machine.name.clone(),
-            workload: simulation.workload.name().to_owned(),
-            lock: simulation.lock.name.to_owned(),
-            threads: simulation.threads,
-            seed: simulation.seed,
-            ops_per_us: 1000.0 / ns_per_op,
-            jain: ratio(operations.powi(3) / (simulation.threads as f64 * squares)),
-            wait_ns_p50: noted.wait_ns.value_at_quantile(0.5),
-            wait_ns_p99: noted.wait_ns.value_at_quantile(0.99),
-            wait_ns_max: noted.wait_ns.max(),
-            line_transfers_per_op: per_op(begin.line_transfers, end.line_transfers),
-            remote_transfers_per_op: per_op(begin.remote_transfers, end.remote_transfers),
-            local_handover_share: ratio(noted.local_handovers as f64),
-            slow_path_share: times.since(&times_before).share_of(SLOW_PATH),
-            jobs_per_minute: simulation.workload.has_jobs().then_some(noted.progress / window_ns * MINUTE_NS),
-            events: array::from_fn(|event| end.lock_events[event] - begin.lock_events[event]),
-            lockstat: simulation.lockstat.then(|| self.statistics(simulation)),
-            window_s: window_ns / 1e9,
-        }
-    }
 }
 
 /// Observes one thread.
@@ -226,6 +197,11 @@ impl Scribe {
     /// Of this thread, which runs on this NUMA node.
     pub fn new(journal: &Rc<Journal>, thread: usize, node: usize) -> Self {
         Self { journal: Rc::clone(journal), thread, node, lock: 0, since_ns: 0, before: Waited::default() }
+    }
+
+    /// Notes so many sections of readers within which a writer wrote.
+    pub fn note_torn(&self, sections: u64) {
+        self.journal.note_torn(sections);
     }
 
     fn checker(&self) -> &Checker {
@@ -260,7 +236,8 @@ impl Observer for Scribe {
         self.record_acquired(Mode::Writer);
         self.journal.acquired(self.thread, self.node, self.lock);
     }
-    // As if it left at once: it must find no writer; others may come. What a writer does meanwhile it sees itself.
+    // As if it left at once: it must find no writer; others may come. What a writer does meanwhile
+    // it sees itself.
     fn acquired_shared(&mut self) {
         self.record_acquired(Mode::Reader);
         self.journal.acquired(self.thread, self.node, self.lock);

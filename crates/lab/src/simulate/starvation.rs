@@ -4,27 +4,31 @@ use nearlock_collection::subjects::Fairness;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_sim::spec::MachineSpec;
 
-use super::Simulation;
+use super::cell::Simulation;
+use super::facts::farthest_ns;
 
-/// The wait after which a thread counts as starved, in ns: what was set, or several times what the lock's
-/// promise comes to. Generous, since it has to tell a bound from none, not one bound from another.
+/// The wait after which a thread counts as starved, in ns: the limit that was set, or several times
+/// the bound that follows from the lock's promise. It is generous: it distinguishes a bound from
+/// none, not one bound from another.
 pub(super) fn bound_ns(simulation: &Simulation) -> u64 {
-    let Simulation { machine, workload, settings, threads, .. } = simulation;
+    let Simulation { machine, settings, threads, .. } = simulation;
+    let facts = simulation.facts();
     let limit_ns = simulation.limits.starvation_ns;
-    if limit_ns > 0 && workload.observes_tested_locks() && simulation.lock.fairness() != Fairness::Unbounded {
+    if limit_ns > 0 && facts.observes_tested_locks() && simulation.lock.fairness() != Fairness::Unbounded {
         return limit_ns;
     }
-    if !workload.observes_tested_locks() {
+    if !facts.observes_tested_locks() {
         return u64::MAX;
     }
     if *threads > machine.cpus() {
         // Who has no CPU waits for that too, and no lock promises anything about it.
         return u64::MAX;
     }
+    let section_ns = facts.section_ns_max + 20 * farthest_ns(machine) as u64;
     // Interrupted as often as it can be: ticks leave at least half of the time.
-    let section_ns = 2 * workload.section_ns_max(machine) + machine.model.tick_ns as u64;
+    let section_ns = 2 * section_ns + machine.model.tick_ns as u64;
     let threads = *threads as u64;
-    let long_ns = 10 * workload.long_section_ns_max();
+    let long_ns = 10 * facts.long_section_ns_max;
     let queue_ns = 10 * (threads + 1) * section_ns + long_ns;
     match simulation.lock.fairness() {
         Fairness::Unbounded => u64::MAX,

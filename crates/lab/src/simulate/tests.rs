@@ -1,14 +1,15 @@
-use nearlock_collection::subjects::{Family, SUBJECTS};
-use nearlock_core::settings::{NumaLocality, NumaMode};
+use nearlock_collection::subjects::{Family, SUBJECTS, Subject};
+use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use nearlock_workload::jobs::Root;
-use nearlock_workload::jobs::profiles::{Constants, Profile};
 
+use super::workloads::Constants;
 use super::*;
+use nearlock_sim::spec::MachineSpec;
 
 fn cell(lock: &str, threads: usize) -> Simulation {
     Simulation {
         machine: MachineSpec::builtin("haswell-ex-4s").unwrap(),
-        workload: Workload::Locktorture(Locktorture::default()),
+        workload: Box::new(Locktorture::DEFAULT),
         lock: Subject::named(lock).unwrap(),
         placement: Placement::default(),
         start: Start::default(),
@@ -49,7 +50,7 @@ fn each_checker_finds_its_control_and_names_the_seed() {
 #[test]
 fn correct_locks_do_not_starve_by_default_whatever_the_machine_and_the_settings() {
     let mut slow = cell("mcs", 142);
-    slow.workload = Workload::Locktorture(Locktorture { section_ns: 100_000, ..Locktorture::default() });
+    slow.workload = Box::new(Locktorture { section_ns: 100_000, ..Locktorture::DEFAULT });
     slow.limits.window_ns = 50_000_000;
     simulate(&slow).unwrap();
     let mut far = cell("cna-v13-no-sro", 80);
@@ -118,8 +119,7 @@ fn first_come_first_served_bounds_the_wait_and_cna_shares_within_a_node() {
 #[test]
 fn a_long_section_now_and_then_starves_nobody_and_hides_no_starvation() {
     let limits = Limits::default();
-    let constants = Constants { long_every: 50, ..Profile::HighSystime.constants() };
-    let workload = Workload::Jobs(Profile::HighSystime, constants);
+    let workload = self::users("aim7-high-systime", |c| c.long_every = 50);
     let machine = MachineSpec::builtin("westmere-ex-8s").unwrap();
     let users = Simulation { machine, workload, limits, ..cell("mcs", 80) };
     // One in a few ms, and all wait for it.
@@ -167,7 +167,7 @@ fn many_waiters_on_one_word_fall_behind_a_queue() {
 #[test]
 fn urgent_waiters_overtake_nobodys_threshold() {
     let mut urgent = cell("cna-v13", 20);
-    urgent.workload = Workload::Locktorture(Locktorture { priority_percent: 100, ..Locktorture::default() });
+    urgent.workload = Box::new(Locktorture { priority_percent: 100, ..Locktorture::DEFAULT });
     let urgent = simulate(&urgent).unwrap();
     let ordinary = simulate(&cell("cna-v13", 20)).unwrap();
     assert!(urgent.local_handover_share < 0.7 && ordinary.local_handover_share > 0.9);
@@ -199,7 +199,7 @@ fn a_window_without_acquisitions_gives_zeros() {
 fn pairs(lock: &str, threads: usize, context1: Context1) -> Simulation {
     let mut cell = cell(lock, threads);
     cell.machine = MachineSpec::builtin("cascadelake-2s").unwrap();
-    cell.workload = Workload::Context1(context1);
+    cell.workload = Box::new(context1);
     cell.limits.window_ns = 500_000;
     cell
 }
@@ -208,24 +208,24 @@ fn pairs(lock: &str, threads: usize, context1: Context1) -> Simulation {
 fn pairs_take_turns_at_every_lock_and_repeat() {
     for lock in Subject::working() {
         for threads in [2, 8, 56] {
-            let cell = pairs(lock.name, threads, Context1::default());
+            let cell = pairs(lock.name, threads, Context1::DEFAULT);
             let first = simulate(&cell).unwrap();
             assert_eq!(simulate(&cell).unwrap(), first);
             assert!(first.ops_per_us > 0.05, "{first:?}");
         }
     }
     // One of a pair sleeps while the other has its turn, so that both have as many.
-    let both = simulate(&pairs("mcs", 2, Context1::default())).unwrap();
+    let both = simulate(&pairs("mcs", 2, Context1::DEFAULT)).unwrap();
     assert!(both.jain > 0.999, "{both:?}");
     assert!(matches!(
-        simulate(&pairs("lock-busted", 56, Context1::default())).unwrap_err().fault,
+        simulate(&pairs("lock-busted", 56, Context1::DEFAULT)).unwrap_err().fault,
         Fault::Exclusion { .. }
     ));
 }
 
 #[test]
 fn what_a_hop_of_a_pair_consists_of_shows() {
-    let plain = Context1::default();
+    let plain = Context1::DEFAULT;
     let ops = |context1: &Context1| simulate(&pairs("mcs", 56, context1.clone())).unwrap().ops_per_us;
     let of_plain = ops(&plain);
     for changed in [
@@ -244,7 +244,7 @@ fn what_a_hop_of_a_pair_consists_of_shows() {
 fn partners_run_on_one_socket_unless_anywhere() {
     // Each pair has a lock of its own, so that lines cross sockets only for partners that are apart.
     let remote = |partners, placement| {
-        let context1 = Context1 { partners, locks: 4, ..Context1::default() };
+        let context1 = Context1 { partners, locks: 4, ..Context1::DEFAULT };
         (1..=8)
             .map(|seed| {
                 let mut cell = pairs("mcs", 8, context1.clone());
@@ -259,21 +259,21 @@ fn partners_run_on_one_socket_unless_anywhere() {
 }
 
 /// Users of a profile, changed.
-fn users(profile: Profile, change: impl FnOnce(&mut Constants)) -> Workload {
-    let mut constants = profile.constants();
-    change(&mut constants);
-    Workload::Jobs(profile, constants)
+fn users(profile: &str, change: impl FnOnce(&mut Constants)) -> Box<dyn AnyWorkload> {
+    let mut users = Jobs::named(profile);
+    change(&mut users.constants);
+    Box::new(users)
 }
 
 #[test]
 fn users_of_every_profile_do_jobs_and_repeat() {
-    for profile in Profile::ALL {
+    for profile in Jobs::ALL.map(|users| users.name) {
         let mut cell = cell("mcs", 24);
         cell.workload = users(profile, |_| {});
         let first = simulate(&cell).unwrap();
         assert_eq!(simulate(&cell).unwrap(), first);
         assert!(first.jobs_per_minute > Some(1000.0), "{first:?}");
-        assert_eq!(first.workload, profile.name());
+        assert_eq!(first.workload, profile);
     }
     assert_eq!(simulate(&cell("mcs", 2)).unwrap().jobs_per_minute, None);
 }
@@ -282,7 +282,7 @@ fn users_of_every_profile_do_jobs_and_repeat() {
 fn jobs_are_as_many_as_their_lengths_allow() {
     let mut cell = cell("mcs", 4);
     cell.limits.window_ns = 40_000_000;
-    cell.workload = users(Profile::Compute, |c| {
+    cell.workload = users("aim7-compute", |c| {
         (c.locking_percent, c.steps, c.step_ns, c.spinlock_ns) = (0, 10, 10_000, 0);
     });
     cell.machine.model.tick_hz = 0.0;
@@ -290,7 +290,7 @@ fn jobs_are_as_many_as_their_lengths_allow() {
     let jobs = simulate(&cell).unwrap().jobs_per_minute.unwrap();
     assert!((jobs / 2_400_000.0 - 1.0).abs() < 0.03, "{jobs}");
     // Those that sleep as long as they work do half.
-    cell.workload = users(Profile::Compute, |c| {
+    cell.workload = users("aim7-compute", |c| {
         (c.locking_percent, c.steps, c.step_ns, c.spinlock_ns) = (0, 10, 10_000, 0);
         (c.sleep_percent, c.sleep_ns) = (100, 10_000);
     });
@@ -305,7 +305,7 @@ fn users_may_be_more_than_cpus_and_then_share_them() {
         cell.machine.sockets = 1;
         cell.machine.smt = 1;
         cell.limits.window_ns = 40_000_000;
-        cell.workload = self::users(Profile::Compute, |c| (c.locking_percent, c.spinlock_ns) = (0, 0));
+        cell.workload = self::users("aim7-compute", |c| (c.locking_percent, c.spinlock_ns) = (0, 0));
         simulate(&cell).unwrap().jobs_per_minute.unwrap()
     };
     // All 18 cores are busy with 18 users, and with 100.
@@ -318,7 +318,7 @@ fn users_that_end_are_counted_from_their_beginning_to_the_end_of_the_last() {
     let mut cell = cell("linux-mutex", 36);
     cell.machine.smt = 1;
     cell.machine.sockets = 1;
-    cell.workload = users(Profile::Short, |_| {});
+    cell.workload = users("aim7-short", |_| {});
     // Whatever the window, 18 cores have 36 users with 100 jobs each to do.
     for window_ns in [1_000_000, 60_000_000] {
         cell.limits.window_ns = window_ns;
@@ -332,7 +332,7 @@ fn users_that_end_are_counted_from_their_beginning_to_the_end_of_the_last() {
 fn the_roots_lock_is_of_the_tested_type_or_a_semaphore_that_sleeps() {
     let slow_path_share = |root| {
         let mut cell = cell("mcs", 24);
-        cell.workload = users(Profile::Custom, |c| (c.locking_percent, c.jobs, c.root) = (100, 0, root));
+        cell.workload = users("aim7-custom", |c| (c.locking_percent, c.jobs, c.root) = (100, 0, root));
         simulate(&cell).unwrap().slow_path_share
     };
     // Of these two only the semaphore marks its slow path.
@@ -343,7 +343,7 @@ fn the_roots_lock_is_of_the_tested_type_or_a_semaphore_that_sleeps() {
 #[test]
 fn each_of_a_profiles_locks_excludes() {
     let mut cell = cell("lock-busted", 24);
-    cell.workload = users(Profile::Fserver, |c| c.locking_percent = 100);
+    cell.workload = users("aim7-fserver", |c| c.locking_percent = 100);
     assert!(matches!(simulate(&cell).unwrap_err().fault, Fault::Exclusion { .. }));
     cell.lock = Subject::named("ticket").unwrap();
     simulate(&cell).unwrap();
@@ -355,7 +355,7 @@ fn readers_meet_no_writer_and_are_together_where_the_lock_lets_them() {
     assert!(!rw.is_empty());
     for lock in rw {
         let mut cell = cell(lock.name, 24);
-        cell.workload = users(Profile::PageFault, |_| {});
+        cell.workload = users("page-fault", |_| {});
         match simulate(&cell) {
             Ok(simulated) => {
                 assert!(lock.family() != Family::Control, "{} is broken", lock.name);

@@ -9,9 +9,7 @@ use nearlock_workload::sections::Overhead;
 use super::overhead::Overheads;
 use super::{Cell, Effort};
 use crate::bench::statistics::median;
-use crate::simulate::{
-    Failure, Limits, Placement, Sections, Simulated, Simulation, Start, Workload, simulate,
-};
+use crate::simulate::{Failure, Limits, Placement, Sections, Simulated, Simulation, Start, simulate};
 use crate::sweep;
 
 /// What a section takes besides its work, about, in ns: for the length of the window.
@@ -33,7 +31,7 @@ fn simulation(
     machine.model.node_count = NodeCount::Free;
     Simulation {
         machine,
-        workload: Workload::Sections(Sections {
+        workload: Box::new(Sections {
             section_ns: cell.section_ns,
             think_ns: cell.think_ns,
             section_overhead_ps: overhead.section_ps,

@@ -200,10 +200,9 @@ fn sections_that_overlap_lose_updates() {
 #[derive(Default)]
 struct Torn(McsLock<Os>);
 
-// SAFETY: it does not keep its promise to readers: a control.
-unsafe impl Gate for Torn {
+// SAFETY: those of the lock.
+unsafe impl RawLock for Torn {
     type Node = <McsLock<Os> as RawLock>::Node;
-    const SHARES: bool = true;
     unsafe fn lock(&self, node: &Self::Node) {
         // SAFETY: the caller's; so below.
         unsafe { self.0.lock(node) };
@@ -212,6 +211,10 @@ unsafe impl Gate for Torn {
         // SAFETY: as above.
         unsafe { self.0.unlock(node) };
     }
+}
+
+// SAFETY: it does not keep its promise to readers: a control.
+unsafe impl Gate for Torn {
     unsafe fn lock_shared(&self, _node: &Self::Node) {}
     unsafe fn unlock_shared(&self, _node: &Self::Node) {}
 }

@@ -1,8 +1,7 @@
 //! Tables of sleeping locks of Linux, of 2013: AIM7 and exim on Westmere.
 
-use nearlock_workload::jobs::profiles::Profile;
-
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
+use crate::names;
 
 /// What `i_mmap_mutex` was.
 const MUTEX_OF_3_10: &str = "linux-counter-mutex-queue";
@@ -46,20 +45,19 @@ fn high_systime(row: &RowKey, setup: &mut Setup) {
 /// The row names the workload: exim with a client for each core of the smaller machine, or a mix of AIM7.
 fn by_workload(row: &RowKey, setup: &mut Setup) {
     let name = row.get("workload").map(ToString::to_string).unwrap_or_default();
-    let profile = Profile::ALL.into_iter().find(|profile| profile.name() == name).expect("a profile");
-    setup.workload = profile.name();
-    if profile == Profile::Exim {
+    setup.workload = match names::workload(&name).expect("a workload").name() {
+        // That one has the mutex of 3.7 at the root alone.
+        "aim7-high-systime" => "aim7-high-systime-forks",
+        name => name,
+    };
+    if setup.workload == "exim" {
         setup.machine = "westmere-ex-4s";
         setup.threads = vec![40];
         return;
     }
     setup.threads = vec![USERS];
     if setup.lock == MUTEX_OF_3_10 {
-        setup.settings.push("jobs.root-lock=rwsem-xadd-base".into());
-    }
-    if profile == Profile::HighSystime {
-        // That profile has the mutex of 3.7 at the root alone.
-        setup.workload = Profile::HighSystimeForks.name();
+        setup.settings.push(format!("{}.root-lock=rwsem-xadd-base", setup.workload));
     }
 }
 

@@ -2,18 +2,17 @@
 
 use std::rc::Rc;
 
-use nearlock_core::raw::RawLock;
+use nearlock_sim::Sim;
 use nearlock_sim::placement::shuffle;
-use nearlock_sim::spec::{Access, MachineSpec};
-use nearlock_sim::{Machine, Sim};
-use nearlock_workload::LockedLines;
+use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::context1::{Pair, Params, Partner, Side};
 use nearlock_workload::sections::Spell;
-use rand_core::Rng;
+use nearlock_workload::{Gate, LINES_MAX, LockedLines};
 
-use super::Simulation;
-use super::journal::Journal;
-use super::workload::{queue_node, seat_on};
+use crate::settings::fields::{Field, Words};
+use crate::simulate::facts::{Facts, asleep_ns, farthest_ns};
+use crate::simulate::seating::{Seat, Seating};
+use crate::simulate::workload::Workload;
 
 /// Where the two of a pair run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +23,12 @@ pub enum Partners {
     Anywhere,
 }
 
-/// The parameters of context1 that a simulation may vary.
+/// Pairs of threads that wake each other in turn.
 ///
-/// By default they are estimates that go together to make the published rate. The index of the stock kernel, 3715,
-/// stands for 1.486 million round trips a second (an index of 10 is 4000), of 28 pairs: 9.4 us a hop.
-/// With the sleep of the simulated machines the rest of a hop is thinking. One simulated lock could not
-/// carry that rate, two can.
+/// By default they are estimates that go together to make the published rate. The index of the
+/// stock kernel, 3715, stands for 1.486 million round trips a second (an index of 10 is 4000), of
+/// 28 pairs: 9.4 us a hop. With the sleep of the simulated machines the rest of a hop is thinking.
+/// One simulated lock could not carry that rate, two can.
 #[derive(Clone, Debug)]
 pub struct Context1 {
     /// How many locks the pairs share; each pair takes one of them.
@@ -44,53 +43,91 @@ pub struct Context1 {
     pub partners: Partners,
 }
 
-impl Default for Context1 {
-    fn default() -> Self {
-        Self { locks: 2, section_ns: 100, lines: 2, think_ns: 4400, partners: Partners::Socket }
-    }
-}
-
 impl Context1 {
-    /// The lock of a thread: the pairs take the locks in turn.
-    pub(super) fn lock_of(&self, thread: usize) -> usize {
-        thread / 2 % self.locks as usize
-    }
-
-    /// What a section, a sleep and the way to the next section take at most, in ns, but for a score of
-    /// transfers.
-    pub(super) fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
-        let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
-        let model = &machine.model;
-        let asleep_ns = 2.0 * model.futex_call_ns + model.wake_latency_ns;
-        self.section_ns + 2 * self.think_ns + (asleep_ns + self.lines as f64 * farthest_ns) as u64
-    }
+    /// As it is unless set.
+    pub const DEFAULT: Self =
+        Self { locks: 2, section_ns: 100, lines: 2, think_ns: 4400, partners: Partners::Socket };
 
     /// The CPUs of the threads, of which each two are a pair.
-    fn cpus(&self, simulation: &Simulation, seeds: &mut impl Rng) -> Vec<usize> {
-        let Simulation { machine: spec, threads, placement, .. } = simulation;
-        let mut cpus = placement.cpus(spec, *threads, seeds.next_u64());
+    fn cpus(&self, seating: &mut Seating<'_>) -> Vec<usize> {
+        let mut cpus = seating.draw_cpus(seating.threads);
         match self.partners {
             // Stable: within a socket the order stays as drawn.
-            Partners::Socket => cpus.sort_by_key(|&cpu| spec.socket_of_cpu(cpu)),
-            Partners::Anywhere => shuffle(&mut cpus, seeds),
+            Partners::Socket => cpus.sort_by_key(|&cpu| seating.spec.socket_of_cpu(cpu)),
+            Partners::Anywhere => shuffle(&mut cpus, seating.seeds),
         }
         cpus
     }
+}
 
-    /// Puts it on the machine, a thread to each CPU that the seed draws.
-    pub(super) fn spawn<L: RawLock>(
-        &self,
-        machine: &Machine,
-        simulation: &Simulation,
-        journal: &Rc<Journal>,
-        seeds: &mut impl Rng,
-    ) {
-        let (spec, cpus) = (&simulation.machine, self.cpus(simulation, seeds));
-        let spell = |ns| Spell { ns, turns: 0 };
+impl Words for Partners {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("socket", Partners::Socket), ("anywhere", Partners::Anywhere)];
+}
+
+impl Workload for Context1 {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::word(
+            "partners",
+            |context1| &mut context1.partners,
+            "The two of a pair run on one socket, as the scheduler wakes a sleeper near its waker; or anywhere.",
+        ),
+        Field::number(
+            "locks",
+            "locks",
+            1..=1024,
+            |context1| &mut context1.locks,
+            "How many locks the pairs share; each pair takes one of them. Two is the least that carries \
+             the published rate.",
+        ),
+        Field::ns(
+            "section-ns",
+            |context1| &mut context1.section_ns,
+            "Instructions inside a section, besides its memory accesses: an estimate, of an insertion \
+             into a list.",
+        ),
+        Field::number(
+            "lines",
+            "lines",
+            1..=LINES_MAX as u64,
+            |context1| &mut context1.lines,
+            "Shared lines that a section reads and writes: an estimate, a list's head and a neighbour.",
+        ),
+        Field::ns(
+            "think-ns",
+            |context1| &mut context1.think_ns,
+            "Instructions between being woken and locking, on average: drawn from half to one and a \
+             half of this. From the published rate of round trips, with the machine's sleep.",
+        ),
+    ];
+
+    fn name(&self) -> &'static str {
+        "context1"
+    }
+
+    fn summary(&self) -> &'static str {
+        "pairs of threads that wake each other in turn, over a lock that all pairs take at each hop: \
+         UnixBench's pipe-based context switching"
+    }
+
+    /// The pairs take the locks in turn.
+    fn facts(&self, machine: &MachineSpec) -> Facts {
+        let slow_ns = asleep_ns(machine) + self.lines as f64 * farthest_ns(machine);
+        Facts {
+            group: 2,
+            spread: self.locks as usize,
+            section_ns_max: self.section_ns + 2 * self.think_ns + slow_ns as u64,
+            ..Facts::on(machine)
+        }
+    }
+
+    fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
+        let (facts, machine, spec) = (seating.facts, seating.machine, seating.spec);
+        let cpus = self.cpus(seating);
         let params = Params {
-            section: spell(self.section_ns),
+            section: Spell::of_ns(self.section_ns),
             lines: self.lines as usize,
-            think: spell(self.think_ns),
+            think: Spell::of_ns(self.think_ns),
         };
         let shared: Vec<_> = (0..self.locks as usize)
             .map(|lock| Rc::new(machine.place(lock % spec.sockets, LockedLines::<Sim, L>::default())))
@@ -99,16 +136,10 @@ impl Context1 {
             .chunks(2)
             .map(|pair| Rc::new(machine.place(spec.socket_of_cpu(pair[0]), Pair::<Sim>::default())))
             .collect();
-        seat_on(&cpus, machine, simulation, journal, seeds, &mut |mut seat| {
-            let shared = Rc::clone(&shared[self.lock_of(seat.thread)]);
-            let pair = Rc::clone(&pairs[seat.thread / 2]);
-            let side = if seat.thread.is_multiple_of(2) { Side::First } else { Side::Second };
-            let mut node = queue_node::<L::Node>(machine, &seat);
-            Box::new(move || {
-                let node = &mut node.0;
-                let mut partner = Partner::<Sim, L>::new(&shared, &pair, side, node, params, seat.seed);
-                partner.run(&mut seat.scribe);
-            })
+        seating.seat_on(&cpus, |Seat { thread, seed, mut node, mut scribe }| {
+            let (shared, pair) = (Rc::clone(&shared[facts.lock_of(thread)]), Rc::clone(&pairs[thread / 2]));
+            let side = if thread.is_multiple_of(2) { Side::First } else { Side::Second };
+            move || Partner::new(&shared, &pair, side, &mut node.0, params, seed).run(&mut scribe)
         });
     }
 }

@@ -1,105 +1,280 @@
-//! Users with jobs, as a simulation makes them.
+//! Users with jobs, as a simulation makes them: AIM7 and others, which are all one workload with
+//! other [constants](profiles).
+
+mod freebsd;
+mod profiles;
 
 use std::rc::Rc;
 
-use nearlock_sim::spec::{Access, MachineSpec};
-use nearlock_sim::{Machine, Sim};
-use nearlock_workload::Gate;
-use nearlock_workload::jobs::profiles::Constants;
-use nearlock_workload::jobs::{Guarded, Params, Rest, User};
+use nearlock_sim::Sim;
+use nearlock_sim::spec::MachineSpec;
+use nearlock_workload::jobs::{Guarded, Params, Rest, Root, User};
 use nearlock_workload::sections::Spell;
-use rand_core::Rng;
+use nearlock_workload::{Gate, LINES_MAX};
 
-use super::Simulation;
-use super::journal::Journal;
-use super::workload::{queue_node, seat};
+use crate::lockstat::Class;
+use crate::settings::fields::{Field, MILLISECOND_NS, SECOND_NS, Words};
+use crate::simulate::facts::{Facts, OtherLock, farthest_ns};
+use crate::simulate::seating::{Seat, Seating};
+use crate::simulate::workload::Workload;
+
+pub use profiles::{Constants, Jobs};
 
 /// More users than any publication has; as many as a qspinlock can name.
-pub(super) const USERS_MAX: usize = 10_000;
+const USERS_MAX: usize = 10_000;
 
-/// What a section and the way to the next take at most, in ns, but for a score of transfers and for long sections, of which it
-/// has twice the mean. A job without sections is no way to the next: who does not ask for a lock does not wait.
-pub(super) fn section_ns_max(constants: &Constants, machine: &MachineSpec) -> u64 {
-    let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
-    let long_ns = (2 * constants.long_section_ns).checked_div(constants.long_every).unwrap_or(0);
-    let inside_ns = constants.section_ns.max(constants.read_section_ns) + long_ns;
-    let asleep_ns = if constants.sleep_inside_percent > 0 { 2 * constants.sleep_inside_ns } else { 0 };
-    inside_ns + asleep_ns + (constants.lines as f64 * farthest_ns) as u64
+impl Words for Root {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("tested", Root::Last), ("rwsem-xadd-base", Root::Rwsem)];
 }
 
-/// What a long section takes at most, in ns; 0: none is long.
-pub(super) fn long_section_ns_max(constants: &Constants) -> u64 {
-    if constants.long_every > 0 { 3 * constants.long_section_ns / 2 } else { 0 }
-}
+impl Workload for Jobs {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::word(
+            "root-lock",
+            |users| &mut users.constants.root,
+            "What the root's lock is: one more of the tested lock, or Linux' reader-writer semaphore of 3.10 whatever the tested \
+             lock is.",
+        ),
+        Field::number(
+            "locks",
+            "locks",
+            1..=64,
+            |users| &mut users.constants.locks,
+            "How many locks the locking jobs draw from.",
+        ),
+        Field::percent(
+            "locking-percent",
+            |users| &mut users.constants.locking_percent,
+            "Of 100 jobs, how many take the locks: from AIM7's workfiles.",
+        ),
+        Field::number(
+            "jobs",
+            "jobs",
+            0..=10_000,
+            |users| &mut users.constants.jobs,
+            "Jobs after which a user ends, with one more round; 0: never. Counted is then the whole run, to the end of the \
+             last user.",
+        ),
+        Field::number(
+            "rounds",
+            "rounds",
+            1..=10_000,
+            |users| &mut users.constants.rounds,
+            "Rounds of a locking job.",
+        ),
+        Field::number(
+            "round-ns",
+            "ns",
+            0..=100 * MILLISECOND_NS,
+            |users| &mut users.constants.round_ns,
+            "Work of a round outside of its sections, on average.",
+        ),
+        Field::number(
+            "sections",
+            "sections",
+            1..=1000,
+            |users| &mut users.constants.sections,
+            "Sections of a round, beside those of the root's lock.",
+        ),
+        Field::number(
+            "root-sections",
+            "sections",
+            0..=1000,
+            |users| &mut users.constants.root_sections,
+            "Sections of a round that take one further lock, as writers: that of the root of all memory.",
+        ),
+        Field::number(
+            "end-sections",
+            "sections",
+            0..=100_000,
+            |users| &mut users.constants.end_sections,
+            "Sections at the end of a job that takes locks, one after the other: what it has is taken apart.",
+        ),
+        Field::ns("end-step-ns", |users| &mut users.constants.end_step_ns, "Work between two of these."),
+        Field::ns(
+            "section-ns",
+            |users| &mut users.constants.section_ns,
+            "Work inside a writer's section, beside its lines.",
+        ),
+        Field::number(
+            "long-every",
+            "sections",
+            0..=1_000_000,
+            |users| &mut users.constants.long_every,
+            "Of so many writers' sections, one is long; 0: none is.",
+        ),
+        Field::number(
+            "long-section-ns",
+            "ns",
+            0..=10 * MILLISECOND_NS,
+            |users| &mut users.constants.long_section_ns,
+            "Work inside a long one, on average.",
+        ),
+        Field::number(
+            "lines",
+            "lines",
+            1..=LINES_MAX as u64,
+            |users| &mut users.constants.lines,
+            "Shared lines that a section touches.",
+        ),
+        Field::percent(
+            "read-percent",
+            |users| &mut users.constants.read_percent,
+            "Of 100 sections, how many only read; a lock without readers takes them as writers.",
+        ),
+        Field::ns(
+            "read-section-ns",
+            |users| &mut users.constants.read_section_ns,
+            "Work inside a reader's section, beside its lines.",
+        ),
+        Field::percent(
+            "sleep-inside-percent",
+            |users| &mut users.constants.sleep_inside_percent,
+            "Of 100 writers' sections, how many sleep inside.",
+        ),
+        Field::ns(
+            "sleep-inside-ns",
+            |users| &mut users.constants.sleep_inside_ns,
+            "For how long, on average.",
+        ),
+        Field::number(
+            "steps",
+            "steps",
+            1..=10_000,
+            |users| &mut users.constants.steps,
+            "Steps of a job that takes no lock.",
+        ),
+        Field::number(
+            "step-ns",
+            "ns",
+            1..=100 * MILLISECOND_NS,
+            |users| &mut users.constants.step_ns,
+            "Work of such a step, on average.",
+        ),
+        Field::percent(
+            "sleep-percent",
+            |users| &mut users.constants.sleep_percent,
+            "Of 100 steps and rounds, how many end asleep: for a disk.",
+        ),
+        Field::number(
+            "sleep-ns",
+            "ns",
+            0..=SECOND_NS,
+            |users| &mut users.constants.sleep_ns,
+            "For how long, on average.",
+        ),
+        Field::ns(
+            "spinlock-ns",
+            |users| &mut users.constants.spinlock_ns,
+            "Work inside a section of the spinlock that all users share, once in each step and round; 0: there is none.",
+        ),
+        Field::number(
+            "updates",
+            "updates",
+            0..=1000,
+            |users| &mut users.constants.updates,
+            "Updates of a counter that all users share, in each step and on the way to each section.",
+        ),
+        Field::number(
+            "users-per-update",
+            "users",
+            0..=1_000_000,
+            |users| &mut users.constants.users_per_update,
+            "For so many users there is one such update more; 0: never.",
+        ),
+    ];
 
-/// How many locks a user takes, one after the other.
-pub(super) fn locks_of_each(constants: &Constants) -> usize {
-    constants.locks as usize + usize::from(constants.root_sections > 0)
-}
+    fn name(&self) -> &'static str {
+        self.name
+    }
 
-fn params(constants: &Constants, users: usize) -> Params {
-    let spell = |ns| Spell { ns, turns: 0 };
-    Params {
-        locking_percent: constants.locking_percent,
-        rounds: constants.rounds,
-        round: spell(constants.round_ns),
-        sections: constants.sections,
-        root_sections: constants.root_sections,
-        root: constants.root,
-        end_sections: constants.end_sections,
-        end_step: spell(constants.end_step_ns),
-        jobs: constants.jobs,
-        section: spell(constants.section_ns),
-        long_every: constants.long_every,
-        long_section: spell(constants.long_section_ns),
-        read_section: spell(constants.read_section_ns),
-        sleep_inside_percent: constants.sleep_inside_percent,
-        sleep_inside_ns: constants.sleep_inside_ns,
-        lines: constants.lines as usize,
-        read_percent: constants.read_percent,
-        steps: constants.steps,
-        step: spell(constants.step_ns),
-        sleep_percent: constants.sleep_percent,
-        sleep_ns: constants.sleep_ns,
-        spinlock: spell(constants.spinlock_ns),
-        updates: constants.updates_among(users as u64),
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn facts(&self, machine: &MachineSpec) -> Facts {
+        let constants = &self.constants;
+        let root = OtherLock { index: constants.locks as usize, name: "root", class: Class::Rw };
+        Facts {
+            threads_max: USERS_MAX,
+            locks_of_each: constants.locks as usize + usize::from(constants.root_sections > 0),
+            other: (constants.root == Root::Rwsem).then_some(root),
+            jobs: Some(constants.jobs),
+            section_ns_max: constants.section_ns_max(machine),
+            long_section_ns_max: if constants.long_every > 0 { 3 * constants.long_section_ns / 2 } else { 0 },
+            sleep_ns_max: if constants.sleep_percent > 0 { 2 * constants.sleep_ns } else { 0 },
+            ..Facts::on(machine)
+        }
+    }
+
+    /// The CPUs may be fewer than the users.
+    fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
+        let params = self.constants.params(seating.threads);
+        let locks = self.constants.locks as usize + usize::from(params.has_root_among_locks());
+        let guarded = seating.machine.place_slice(0, locks, Guarded::<Sim, L>::default);
+        let rest = seating.machine.place(seating.spec.sockets - 1, Rest::<Sim>::default());
+        let shared = Rc::new((guarded, rest));
+        seating.seat(|Seat { seed, mut node, mut scribe, .. }| {
+            let shared = Rc::clone(&shared);
+            move || {
+                let (guarded, rest) = &*shared;
+                let tally = User::new(guarded, rest, &mut node.0, params, seed).run(&mut scribe);
+                scribe.note_torn(tally.torn);
+            }
+        });
     }
 }
 
-/// Puts them on the machine, whose CPUs may be fewer than the users.
-pub(super) fn spawn<G: Gate>(
-    constants: &Constants,
-    machine: &Machine,
-    simulation: &Simulation,
-    journal: &Rc<Journal>,
-    seeds: &mut impl Rng,
-) {
-    let params = params(constants, simulation.threads);
-    let locks = constants.locks as usize + usize::from(params.has_root_among_locks());
-    let guarded = machine.place_slice(0, locks, Guarded::<Sim, G>::default);
-    let shared = Rc::new((guarded, machine.place(simulation.machine.sockets - 1, Rest::<Sim>::default())));
-    seat(machine, simulation, journal, seeds, &mut |mut seat| {
-        let (shared, journal) = (Rc::clone(&shared), Rc::clone(journal));
-        let mut node = queue_node::<G::Node>(machine, &seat);
-        Box::new(move || {
-            let (guarded, rest) = &*shared;
-            let node = &mut node.0;
-            let tally = User::<Sim, G>::new(guarded, rest, node, params, seat.seed).run(&mut seat.scribe);
-            journal.note_torn(tally.torn);
-        })
-    });
+impl Constants {
+    /// The most that a section and the way to the next take, in ns, without about 20 transfers.
+    /// Long sections are in it with twice their mean. Jobs without sections are not: a thread that
+    /// asks for no lock does not wait.
+    fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
+        let long_ns = (2 * self.long_section_ns).checked_div(self.long_every).unwrap_or(0);
+        let inside_ns = self.section_ns.max(self.read_section_ns) + long_ns;
+        let asleep_ns = if self.sleep_inside_percent > 0 { 2 * self.sleep_inside_ns } else { 0 };
+        inside_ns + asleep_ns + (self.lines as f64 * farthest_ns(machine)) as u64
+    }
+
+    fn params(&self, users: usize) -> Params {
+        Params {
+            locking_percent: self.locking_percent,
+            rounds: self.rounds,
+            round: Spell::of_ns(self.round_ns),
+            sections: self.sections,
+            root_sections: self.root_sections,
+            root: self.root,
+            end_sections: self.end_sections,
+            end_step: Spell::of_ns(self.end_step_ns),
+            jobs: self.jobs,
+            section: Spell::of_ns(self.section_ns),
+            long_every: self.long_every,
+            long_section: Spell::of_ns(self.long_section_ns),
+            read_section: Spell::of_ns(self.read_section_ns),
+            sleep_inside_percent: self.sleep_inside_percent,
+            sleep_inside_ns: self.sleep_inside_ns,
+            lines: self.lines as usize,
+            read_percent: self.read_percent,
+            steps: self.steps,
+            step: Spell::of_ns(self.step_ns),
+            sleep_percent: self.sleep_percent,
+            sleep_ns: self.sleep_ns,
+            spinlock: Spell::of_ns(self.spinlock_ns),
+            updates: self.updates_among(users as u64),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_workload::jobs::profiles::Profile;
 
     #[test]
     fn users_have_the_updates_of_their_number_and_the_end_of_their_profile() {
-        let updates = |users| params(&Profile::HighSystime.constants(), users).updates;
+        let updates = |users| Jobs::named("aim7-high-systime").constants.params(users).updates;
         assert_eq!([200, 2000].map(updates), [26, 53]);
-        let make = params(&Profile::MakeJ.constants(), 40);
+        let make = Jobs::named("make-j").constants.params(40);
         assert_eq!((make.end_sections, make.end_step.ns), (2000, 100));
     }
 }

@@ -2,22 +2,21 @@
 
 use std::rc::Rc;
 
-use nearlock_core::raw::RawLock;
-use nearlock_sim::spec::{Access, MachineSpec, Preemption};
-use nearlock_sim::{Machine, Sim};
-use nearlock_workload::LockedLines;
+use nearlock_sim::Sim;
+use nearlock_sim::spec::{MachineSpec, Preemption};
 use nearlock_workload::mutex_section::{Params, Worker};
 use nearlock_workload::sections::Spell;
-use rand_core::Rng;
+use nearlock_workload::{Gate, LINES_MAX, LockedLines};
 
-use super::Simulation;
-use super::journal::Journal;
-use super::workload::{queue_node, seat};
+use crate::settings::fields::Field;
+use crate::simulate::facts::{Facts, asleep_ns, farthest_ns};
+use crate::simulate::seating::{Seat, Seating};
+use crate::simulate::workload::Workload;
 
 /// The most tasks: as many as a qspinlock can name.
-pub(super) const TASKS_MAX: usize = 10_000;
+const TASKS_MAX: usize = 10_000;
 
-/// The parameters of a mutex's sections that a simulation may vary.
+/// Threads that share one mutex of a program.
 #[derive(Clone, Debug)]
 pub struct MutexSection {
     /// Work inside a section, in ns.
@@ -28,49 +27,63 @@ pub struct MutexSection {
     pub think_ns: u64,
 }
 
-impl Default for MutexSection {
-    fn default() -> Self {
-        Self { section_ns: 200, lines: 2, think_ns: 1000 }
-    }
+impl MutexSection {
+    /// As it is unless set.
+    pub const DEFAULT: Self = Self { section_ns: 200, lines: 2, think_ns: 1000 };
 }
 
-impl MutexSection {
-    /// What a section and the way to the next take at most, in ns, but for a score of transfers: thoughts of 20 times the mean
-    /// come once in 10^9.
-    pub(super) fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
-        let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
-        let asleep_ns = 2.0 * machine.model.futex_call_ns + machine.model.wake_latency_ns;
-        self.section_ns + 20 * self.think_ns + (asleep_ns + self.lines as f64 * farthest_ns) as u64
+impl Workload for MutexSection {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::ns(
+            "section-ns",
+            |mutex| &mut mutex.section_ns,
+            "Work inside a section, besides its memory accesses.",
+        ),
+        Field::number(
+            "lines",
+            "lines",
+            1..=LINES_MAX as u64,
+            |mutex| &mut mutex.lines,
+            "Lines that a section reads and writes.",
+        ),
+        Field::ns(
+            "think-ns",
+            |mutex| &mut mutex.think_ns,
+            "Work between two sections, on average, exponentially distributed.",
+        ),
+    ];
+
+    fn name(&self) -> &'static str {
+        "mutex-section"
     }
 
-    /// The machine as programs see it, which can lose their processor anywhere.
-    pub(super) fn machine(&self, machine: &MachineSpec) -> MachineSpec {
-        let mut machine = machine.clone();
-        machine.model.preemption = Preemption::Anywhere;
-        machine
+    fn summary(&self) -> &'static str {
+        "tasks share one mutex of a program: they think for an exponential time, lock, touch a few lines, work, and release; \
+         they can lose their CPU anywhere, and there may be more of them than CPUs"
     }
 
-    /// Puts it on the machine, whose CPUs may be fewer than the tasks.
-    pub(super) fn spawn<L: RawLock>(
-        &self,
-        machine: &Machine,
-        simulation: &Simulation,
-        journal: &Rc<Journal>,
-        seeds: &mut impl Rng,
-    ) {
-        let spell = |ns| Spell { ns, turns: 0 };
+    fn facts(&self, machine: &MachineSpec) -> Facts {
+        let slow_ns = asleep_ns(machine) + self.lines as f64 * farthest_ns(machine);
+        Facts {
+            threads_max: TASKS_MAX,
+            // Thoughts of 20 times the mean come once in 10^9.
+            section_ns_max: self.section_ns + 20 * self.think_ns + slow_ns as u64,
+            preemption: Preemption::Anywhere,
+            ..Facts::on(machine)
+        }
+    }
+
+    /// The CPUs may be fewer than the tasks.
+    fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
         let params = Params {
-            section: spell(self.section_ns),
+            section: Spell::of_ns(self.section_ns),
             lines: self.lines as usize,
-            think: spell(self.think_ns),
+            think: Spell::of_ns(self.think_ns),
         };
-        let shared = Rc::new(machine.place(0, LockedLines::<Sim, L>::default()));
-        seat(machine, simulation, journal, seeds, &mut |mut seat| {
+        let shared = Rc::new(seating.machine.place(0, LockedLines::<Sim, L>::default()));
+        seating.seat(|Seat { seed, mut node, mut scribe, .. }| {
             let shared = Rc::clone(&shared);
-            let mut node = queue_node::<L::Node>(machine, &seat);
-            Box::new(move || {
-                Worker::<Sim, L>::new(&shared, &mut node.0, params, seat.seed).run(&mut seat.scribe);
-            })
+            move || Worker::new(&shared, &mut node.0, params, seed).run(&mut scribe)
         });
     }
 }
@@ -78,14 +91,14 @@ impl MutexSection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Limits, Placement, Start, Workload, simulate};
+    use crate::simulate::{Limits, Placement, Simulation, Start, simulate};
     use nearlock_collection::subjects::Subject;
     use nearlock_core::settings::{NumaMode, Setting};
 
     fn cell(lock: &str, threads: usize) -> Simulation {
         Simulation {
             machine: MachineSpec::builtin("haswell-ex-4s").unwrap(),
-            workload: Workload::MutexSection(MutexSection::default()),
+            workload: Box::new(MutexSection::DEFAULT),
             lock: Subject::named(lock).unwrap(),
             placement: Placement::default(),
             start: Start::default(),
@@ -109,7 +122,8 @@ mod tests {
         }
     }
 
-    /// A section of 200 ns and a think time of a microsecond, and one section after the other of many threads.
+    /// A section of 200 ns and a think time of a microsecond, and one section after the other of
+    /// many threads.
     #[test]
     fn alone_a_thread_mostly_thinks() {
         let ops = simulate(&cell("near-mutex", 1)).unwrap().ops_per_us;
@@ -118,8 +132,8 @@ mod tests {
         assert!((1.0..5.0).contains(&ops), "{ops}");
     }
 
-    /// From where it does most on, it goes on doing 0.7 of that at least. In as long a window as the command's: 288 tasks that begin together are
-    /// slow for some ms.
+    /// From where it does most on, it goes on doing 0.7 of that at least. In as long a window as
+    /// the command's: 288 tasks that begin together are slow for some ms.
     #[test]
     fn a_programs_mutex_does_not_collapse() {
         let ops = [1, 8, 36, 72, 142, 288].map(|tasks| {

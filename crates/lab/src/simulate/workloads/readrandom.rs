@@ -2,21 +2,27 @@
 
 use std::rc::Rc;
 
-use nearlock_core::raw::RawLock;
-use nearlock_sim::spec::{Access, MachineSpec};
-use nearlock_sim::{Machine, Sim};
+use nearlock_sim::Sim;
+use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::readrandom::{Params, Reader, Shared};
 use nearlock_workload::sections::Spell;
-use rand_core::Rng;
+use nearlock_workload::{Gate, LINES_MAX};
 
-use super::Simulation;
-use super::journal::Journal;
-use super::workload::{queue_node, seat};
+use crate::lockstat::Class;
+use crate::settings::fields::Field;
+use crate::simulate::facts::{Facts, OtherLock, asleep_ns, farthest_ns};
+use crate::simulate::seating::{Seat, Seating};
+use crate::simulate::workload::Workload;
 
-/// The parameters of readrandom that a simulation may vary.
+/// The database's mutex: the lock under test guards the futex where its waiters sleep, and is not
+/// observed itself.
+const DATABASE: OtherLock = OtherLock { index: 0, name: "database", class: Class::Adaptive };
+
+/// Threads that look up keys of a database, whose mutex sleeps in a futex that the lock guards.
 ///
-/// Counted in LevelDB 1.23 (`benchmarks/leveldb/run`): the sections. Fitted to the published figures of stock at 1, 8 and 142 threads:
-/// the search, the section and its lines, and that threads are near each other. Estimated: the call.
+/// Counted in LevelDB 1.23 (`benchmarks/leveldb/run`): the sections. Fitted to the published
+/// figures of stock at 1, 8 and 142 threads: the search, the section and its lines, and that
+/// threads are near each other. Estimated: the call.
 #[derive(Clone, Debug)]
 pub struct ReadRandom {
     /// Work of a get outside of its sections, on average, in ns.
@@ -27,50 +33,77 @@ pub struct ReadRandom {
     pub section_ns: u64,
     /// Lines that a section reads and writes.
     pub lines: u64,
-    /// What a call of the kernel takes, beside its section of the bucket's lock, sleeping and waking, in ns.
+    /// What a call of the kernel takes, beside its section of the bucket's lock, sleeping and
+    /// waking, in ns.
     pub call_ns: u64,
 }
 
-impl Default for ReadRandom {
-    fn default() -> Self {
-        Self { search_ns: 1660, sections: 2, section_ns: 80, lines: 1, call_ns: 200 }
-    }
+impl ReadRandom {
+    /// As it is unless set.
+    pub const DEFAULT: Self = Self { search_ns: 1660, sections: 2, section_ns: 80, lines: 1, call_ns: 200 };
 }
 
-impl ReadRandom {
-    /// What a section, a sleep and the way to the next section take at most, in ns, but for a score of transfers.
-    pub(super) fn section_ns_max(&self, machine: &MachineSpec) -> u64 {
-        let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
-        let model = &machine.model;
-        let asleep_ns = 2.0 * model.futex_call_ns + model.wake_latency_ns;
-        let awake_ns = self.section_ns + 2 * self.search_ns / self.sections + 2 * self.call_ns;
-        awake_ns + (asleep_ns + self.lines as f64 * farthest_ns) as u64
+impl Workload for ReadRandom {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::ns(
+            "search-ns",
+            |read| &mut read.search_ns,
+            "Work of a get outside of its sections, on average: each part is drawn from half to one and a half of \
+             itself. Fitted: published stock figure at one thread.",
+        ),
+        Field::number(
+            "sections",
+            "sections",
+            1..=100,
+            |read| &mut read.sections,
+            "Sections of the database's mutex in a get. Counted in LevelDB.",
+        ),
+        Field::ns(
+            "section-ns",
+            |read| &mut read.section_ns,
+            "Work inside a section, besides its memory accesses.",
+        ),
+        Field::number(
+            "lines",
+            "lines",
+            1..=LINES_MAX as u64,
+            |read| &mut read.lines,
+            "Lines that a section reads and writes.",
+        ),
+        Field::ns(
+            "call-ns",
+            |read| &mut read.call_ns,
+            "What a call of the futex takes, besides its section of the bucket's lock, sleeping and waking.",
+        ),
+    ];
+
+    fn name(&self) -> &'static str {
+        "readrandom"
     }
 
-    /// Puts it on the machine, a thread to each CPU that the seed draws.
-    pub(super) fn spawn<L: RawLock>(
-        &self,
-        machine: &Machine,
-        simulation: &Simulation,
-        journal: &Rc<Journal>,
-        seeds: &mut impl Rng,
-    ) {
-        let spell = |ns| Spell { ns, turns: 0 };
+    fn summary(&self) -> &'static str {
+        "LevelDB: threads look up keys of a database, whose mutex, the C library's, sleeps in a futex of the kernel \
+         that the lock guards"
+    }
+
+    fn facts(&self, machine: &MachineSpec) -> Facts {
+        let awake_ns = self.section_ns + 2 * self.search_ns / self.sections + 2 * self.call_ns;
+        let slow_ns = asleep_ns(machine) + self.lines as f64 * farthest_ns(machine);
+        Facts { other: Some(DATABASE), section_ns_max: awake_ns + slow_ns as u64, ..Facts::on(machine) }
+    }
+
+    fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
         let params = Params {
-            search: spell(self.search_ns),
+            search: Spell::of_ns(self.search_ns),
             sections: self.sections,
-            section: spell(self.section_ns),
+            section: Spell::of_ns(self.section_ns),
             lines: self.lines as usize,
-            call: spell(self.call_ns),
+            call: Spell::of_ns(self.call_ns),
         };
-        let shared = Rc::new(machine.place(0, Shared::<Sim, L>::default()));
-        seat(machine, simulation, journal, seeds, &mut |mut seat| {
+        let shared = Rc::new(seating.machine.place(0, Shared::<Sim, L>::default()));
+        seating.seat(|Seat { seed, mut node, mut scribe, .. }| {
             let shared = Rc::clone(&shared);
-            let mut node = queue_node::<L::Node>(machine, &seat);
-            Box::new(move || {
-                let node = &mut node.0;
-                Reader::<Sim, L>::new(&shared, node, params, seat.seed).run(&mut seat.scribe);
-            })
+            move || Reader::new(&shared, &mut node.0, params, seed).run(&mut scribe)
         });
     }
 }
@@ -78,14 +111,14 @@ impl ReadRandom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Limits, Placement, Simulated, Start, Workload, simulate};
+    use crate::simulate::{Limits, Placement, Simulated, Simulation, Start, simulate};
     use nearlock_collection::subjects::Subject;
     use nearlock_core::settings::Setting;
 
     fn cell(lock: &str, threads: usize) -> Simulation {
         Simulation {
             machine: MachineSpec::builtin("haswell-ex-4s").unwrap(),
-            workload: Workload::ReadRandom(ReadRandom::default()),
+            workload: Box::new(ReadRandom::DEFAULT),
             lock: Subject::named(lock).unwrap(),
             placement: Placement::Near,
             start: Start::default(),
@@ -129,19 +162,19 @@ mod tests {
 
     #[test]
     fn what_a_get_consists_of_shows() {
-        let ops = |threads, read| {
-            let workload = Workload::ReadRandom(read);
+        let ops = |threads, read: ReadRandom| {
+            let workload = Box::new(read);
             simulate(&Simulation { workload, ..cell("qspinlock", threads) }).unwrap().ops_per_us
         };
-        let plain = ReadRandom::default;
-        let slower = ops(1, ReadRandom { search_ns: 2 * plain().search_ns, ..plain() });
-        assert!((0.45..0.65).contains(&(slower / ops(1, plain()))));
+        const PLAIN: ReadRandom = ReadRandom::DEFAULT;
+        let slower = ops(1, ReadRandom { search_ns: 2 * PLAIN.search_ns, ..PLAIN });
+        assert!((0.45..0.65).contains(&(slower / ops(1, PLAIN))));
         for changed in [
-            ReadRandom { section_ns: 400, ..plain() },
-            ReadRandom { lines: 6, ..plain() },
-            ReadRandom { sections: 4, search_ns: 2 * plain().search_ns, call_ns: 9000, ..plain() },
+            ReadRandom { section_ns: 400, ..PLAIN },
+            ReadRandom { lines: 6, ..PLAIN },
+            ReadRandom { sections: 4, search_ns: 2 * PLAIN.search_ns, call_ns: 9000, ..PLAIN },
         ] {
-            assert!(ops(8, changed.clone()) < 0.95 * ops(8, plain()), "{changed:?}");
+            assert!(ops(8, changed.clone()) < 0.95 * ops(8, PLAIN), "{changed:?}");
         }
     }
 }

@@ -1,85 +1,126 @@
-//! Threads in loops of system calls, as a simulation makes them.
+//! Threads in loops of system calls, as a simulation makes them: will-it-scale.
 
 use std::rc::Rc;
 
-use nearlock_core::raw::RawLock;
-use nearlock_sim::spec::{Access, MachineSpec};
-use nearlock_sim::{Machine, Sim};
+use nearlock_sim::Sim;
+use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::sections::Spell;
 use nearlock_workload::will_it_scale::lock2::Lock2;
 use nearlock_workload::will_it_scale::open1::Open1;
 use nearlock_workload::will_it_scale::{CallConstants, Caller, Calls, Params, Testcase};
-use rand_core::Rng;
+use nearlock_workload::{Gate, LINES_MAX};
 
-use super::Simulation;
-use super::journal::Journal;
-use super::workload::{queue_node, seat};
+use crate::settings::fields::Field;
+use crate::simulate::facts::{Facts, farthest_ns};
+use crate::simulate::seating::{Seat, Seating};
+use crate::simulate::workload::Workload;
 
-/// How many locks a thread takes, one after the other.
-pub(super) fn locks_of_each(calls: Calls) -> usize {
-    match calls {
-        Calls::Open1 => 1,
-        Calls::Lock2 => 2,
+/// Threads in loops of system calls.
+#[derive(Clone, Debug)]
+pub struct WillItScale {
+    /// Which calls.
+    pub calls: Calls,
+    /// What they consist of.
+    pub constants: CallConstants,
+}
+
+impl WillItScale {
+    /// All of them, as they are unless set.
+    pub const ALL: [Self; 2] = [Self::of(Calls::Open1), Self::of(Calls::Lock2)];
+
+    const fn of(calls: Calls) -> Self {
+        Self { calls, constants: calls.constants() }
     }
 }
 
-/// Between the beginnings of two threads, in ns: all sleep at first, and are woken one after the other.
-pub(super) fn start_ns(machine: &MachineSpec) -> u64 {
-    machine.model.wake_latency_ns as u64
-}
+impl Workload for WillItScale {
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::ns(
+            "call-ns",
+            |test| &mut test.constants.call_ns,
+            "Work of a call outside of its sections, on average: drawn from half to one and a half of \
+             this. Fitted: published stock figure at one thread.",
+        ),
+        Field::ns(
+            "section-ns",
+            |test| &mut test.constants.section_ns,
+            "Work inside a section, besides its memory accesses. Fitted: published stock figures at 8 and \
+             142 threads.",
+        ),
+        Field::number(
+            "lines",
+            "lines",
+            0..=LINES_MAX as u64,
+            |test| &mut test.constants.lines,
+            "Shared lines that a section reads and writes, besides those of the lock and of what the calls themselves \
+             touch. Fitted with the above.",
+        ),
+    ];
 
-/// What a section, a section of each other lock and the way to the next take at most, in ns, but for a score of
-/// transfers.
-pub(super) fn section_ns_max(constants: &CallConstants, machine: &MachineSpec) -> u64 {
-    let farthest_ns = machine.latency(Access::LoadMemory, machine.distances.len() - 1);
-    constants.section_ns + 2 * constants.call_ns + (constants.lines as f64 * farthest_ns) as u64
-}
+    fn name(&self) -> &'static str {
+        self.calls.name()
+    }
 
-/// Puts it on the machine, a thread to each CPU that the seed draws.
-pub(super) fn spawn<L: RawLock>(
-    calls: Calls,
-    constants: &CallConstants,
-    machine: &Machine,
-    simulation: &Simulation,
-    journal: &Rc<Journal>,
-    seeds: &mut impl Rng,
-) {
-    match calls {
-        Calls::Open1 => spawn_callers::<L, Open1<Sim, L>>(constants, machine, simulation, journal, seeds),
-        Calls::Lock2 => spawn_callers::<L, Lock2<Sim, L>>(constants, machine, simulation, journal, seeds),
+    fn summary(&self) -> &'static str {
+        match self.calls {
+            Calls::Open1 => {
+                "will-it-scale: threads of one process open and close a file each, all in one directory, and meet at the lock \
+                 of its descriptors, the lockref of the directory (a count and a lock that is taken only where a compare-exchange \
+                 does not do) and the count of the credentials"
+            }
+            Calls::Lock2 => {
+                "will-it-scale: threads of one process lock and unlock the same record of one file, and meet at the lock of the \
+                 list of records and at that of the descriptors"
+            }
+        }
+    }
+
+    fn facts(&self, machine: &MachineSpec) -> Facts {
+        let CallConstants { call_ns, section_ns, lines } = self.constants;
+        Facts {
+            locks_of_each: match self.calls {
+                Calls::Open1 => 1,
+                Calls::Lock2 => 2,
+            },
+            // With a section of each other lock.
+            section_ns_max: section_ns + 2 * call_ns + (lines as f64 * farthest_ns(machine)) as u64,
+            // All sleep at first, and are woken one after the other.
+            start_ns: machine.model.wake_latency_ns as u64,
+            ..Facts::on(machine)
+        }
+    }
+
+    fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
+        match self.calls {
+            Calls::Open1 => self.start_callers::<L, Open1<Sim, L>>(seating),
+            Calls::Lock2 => self.start_callers::<L, Lock2<Sim, L>>(seating),
+        }
     }
 }
 
-fn spawn_callers<L: RawLock, T: Testcase<Sim, L>>(
-    constants: &CallConstants,
-    machine: &Machine,
-    simulation: &Simulation,
-    journal: &Rc<Journal>,
-    seeds: &mut impl Rng,
-) {
-    let spell = |ns| Spell { ns, turns: 0 };
-    let params = Params {
-        call: spell(constants.call_ns),
-        section: spell(constants.section_ns),
-        lines: constants.lines as usize,
-    };
-    let each = machine.place_slice(0, simulation.threads, T::Each::default);
-    let shared = Rc::new((machine.place(0, T::default()), each));
-    seat(machine, simulation, journal, seeds, &mut |mut seat| {
-        let shared = Rc::clone(&shared);
-        let mut node = queue_node::<L::Node>(machine, &seat);
-        Box::new(move || {
-            let (test, each) = &*shared;
-            let caller = Caller::new(seat.thread, &mut node.0, params, seat.seed);
-            caller.run::<Sim, T>(test, each, &mut seat.scribe);
-        })
-    });
+impl WillItScale {
+    fn start_callers<L: Gate, T: Testcase<Sim, L>>(&self, seating: &mut Seating<'_>) {
+        let params = Params {
+            call: Spell::of_ns(self.constants.call_ns),
+            section: Spell::of_ns(self.constants.section_ns),
+            lines: self.constants.lines as usize,
+        };
+        let each = seating.machine.place_slice(0, seating.threads, T::Each::default);
+        let shared = Rc::new((seating.machine.place(0, T::default()), each));
+        seating.seat(|Seat { thread, seed, mut node, mut scribe }| {
+            let shared = Rc::clone(&shared);
+            move || {
+                let (test, each) = &*shared;
+                Caller::<L>::new(thread, &mut node.0, params, seed).run::<Sim, T>(test, each, &mut scribe);
+            }
+        });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Fault, Limits, Placement, Simulated, Start, Workload, simulate};
+    use crate::simulate::{Fault, Limits, Placement, Simulated, Simulation, Start, simulate};
     use nearlock_collection::subjects::Subject;
     use nearlock_core::settings::Setting;
 
@@ -88,7 +129,7 @@ mod tests {
     fn cell(calls: Calls, lock: &str, threads: usize) -> Simulation {
         Simulation {
             machine: MachineSpec::builtin("haswell-ex-4s").unwrap(),
-            workload: Workload::Calls(calls, calls.constants()),
+            workload: Box::new(WillItScale::of(calls)),
             lock: Subject::named(lock).unwrap(),
             placement: Placement::Near,
             start: Start::default(),
@@ -131,7 +172,7 @@ mod tests {
         for calls in BOTH {
             let plain = calls.constants();
             let ops = |threads, constants| {
-                let workload = Workload::Calls(calls, constants);
+                let workload = Box::new(WillItScale { calls, constants });
                 ops_per_us(&Simulation { workload, ..cell(calls, "qspinlock", threads) })
             };
             let alone = ops(1, CallConstants { call_ns: 2 * plain.call_ns, ..plain });

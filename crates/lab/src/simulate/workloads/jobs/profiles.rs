@@ -102,49 +102,24 @@
 //! with threads; 0.3 us as a reader and 2 us as a writer. `mmap`: will-it-scale's mmap1 with threads, each of which maps
 //! and unmaps its own region: writers only. Lengths are estimates.
 //!
-//! `find-tmpfs` and `make-j` are FreeBSD's: `profiles/freebsd.rs` says what is known of them.
+//! `find-tmpfs` and `make-j` are FreeBSD's: `freebsd.rs` says what is known of them.
 
-mod freebsd;
+use nearlock_workload::jobs::Root;
 
-use super::Root;
+use super::freebsd;
 
-/// One of the profiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Profile {
-    /// All tests of AIM7.
-    Alltests,
-    /// Pipes, files and forks.
-    Custom,
-    /// Files.
-    Disk,
-    /// System calls: forks, programs, memory, pipes; no disk.
-    HighSystime,
-    /// The same with the forks in some of the jobs, and with other locks than that of the root.
-    HighSystimeForks,
-    /// A shared system.
-    Shared,
-    /// Short tests.
-    Short,
-    /// A file server.
-    Fserver,
-    /// A file server that does not wait for its disk.
-    NewFserver,
-    /// Arithmetic: the control.
-    Compute,
-    /// A mail server.
-    Exim,
-    /// Page faults of one process.
-    PageFault,
-    /// Mappings of one process.
-    Mmap,
-    /// Traversers of a directory tree in memory, at the mutex of its mount.
-    FindTmpfs,
-    /// Compilers, at the mutexes of free pages and of their queues.
-    MakeJ,
+/// Users with the jobs of a profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Jobs {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// What they do, in a sentence.
+    pub summary: &'static str,
+    /// The constants that stand for it.
+    pub constants: Constants,
 }
 
-/// The constants of a profile. The numbers are settings.
+/// The constants of a profile, each of which is a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constants {
     /// How many locks the locking jobs draw from.
@@ -208,7 +183,7 @@ impl Constants {
 
 /// What all mixes have in common that are not described by more than their workfile. See the [module](self) for what is
 /// known and what is estimated.
-const MIX: Constants = Constants {
+pub(super) const MIX: Constants = Constants {
     locks: 1,
     locking_percent: 27,
     rounds: 21,
@@ -298,58 +273,24 @@ const MMAP: Constants = Constants {
     ..MIX
 };
 
-impl Profile {
-    /// All of them.
-    pub const ALL: [Profile; 15] = [
-        Profile::Alltests,
-        Profile::Custom,
-        Profile::Disk,
-        Profile::HighSystime,
-        Profile::HighSystimeForks,
-        Profile::Shared,
-        Profile::Short,
-        Profile::Fserver,
-        Profile::NewFserver,
-        Profile::Compute,
-        Profile::Exim,
-        Profile::PageFault,
-        Profile::Mmap,
-        Profile::FindTmpfs,
-        Profile::MakeJ,
-    ];
-
-    /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Profile::Alltests => "aim7-alltests",
-            Profile::Custom => "aim7-custom",
-            Profile::Disk => "aim7-disk",
-            Profile::HighSystime => "aim7-high-systime",
-            Profile::HighSystimeForks => "aim7-high-systime-forks",
-            Profile::Shared => "aim7-shared",
-            Profile::Short => "aim7-short",
-            Profile::Fserver => "aim7-fserver",
-            Profile::NewFserver => "aim7-new-fserver",
-            Profile::Compute => "aim7-compute",
-            Profile::Exim => "exim",
-            Profile::PageFault => "page-fault",
-            Profile::Mmap => "mmap",
-            Profile::FindTmpfs => "find-tmpfs",
-            Profile::MakeJ => "make-j",
-        }
-    }
-
-    /// The constants that stand for it.
-    pub const fn constants(self) -> Constants {
-        match self {
-            Profile::Alltests => Constants {
+impl Jobs {
+    /// All of them, as they are unless set.
+    pub const ALL: [Self; 15] = [
+        Self {
+            name: "aim7-alltests",
+            summary: "AIM7 with all its tests, as users with jobs, some of which take kernel locks",
+            constants: Constants {
                 locking_percent: 7,
                 rounds: 16,
                 round_ns: 570_000,
                 step_ns: 1_000_000,
                 ..SOME_FORKS
             },
-            Profile::Custom => Constants {
+        },
+        Self {
+            name: "aim7-custom",
+            summary: "AIM7's pipes, files and forks",
+            constants: Constants {
                 locking_percent: 2,
                 rounds: 100,
                 round_ns: 146_000,
@@ -357,9 +298,21 @@ impl Profile {
                 step_ns: 760_000,
                 ..SOME_FORKS
             },
-            Profile::Disk => Constants { step_ns: 85_000, ..NO_FORKS },
-            Profile::HighSystime => HIGH_SYSTIME,
-            Profile::HighSystimeForks => Constants {
+        },
+        Self {
+            name: "aim7-disk",
+            summary: "AIM7's files",
+            constants: Constants { step_ns: 85_000, ..NO_FORKS },
+        },
+        Self {
+            name: "aim7-high-systime",
+            summary: "AIM7's system calls without disk: forks, programs, memory, pipes",
+            constants: HIGH_SYSTIME,
+        },
+        Self {
+            name: "aim7-high-systime-forks",
+            summary: "the same with its forks in some of the jobs, and the locks of three files beside the root's",
+            constants: Constants {
                 locking_percent: 28,
                 rounds: 16,
                 round_ns: 570_000,
@@ -367,18 +320,42 @@ impl Profile {
                 jobs: 25,
                 ..SOME_FORKS
             },
-            Profile::Shared => Constants {
+        },
+        Self {
+            name: "aim7-shared",
+            summary: "AIM7's shared system: two fifths arithmetic, some disk, some forks",
+            constants: Constants {
                 locking_percent: 7,
                 rounds: 17,
                 round_ns: 555_000,
                 step_ns: 963_000,
                 ..SOME_FORKS
             },
-            Profile::Short => Constants { step_ns: 82_000, ..NO_FORKS },
-            Profile::Fserver => FSERVER,
-            Profile::NewFserver => Constants { sleep_percent: 5, ..FSERVER },
-            Profile::Compute => Constants { locking_percent: 1, rounds: 20, sections: 3, ..MIX },
-            Profile::Exim => Constants {
+        },
+        Self {
+            name: "aim7-short",
+            summary: "AIM7's short tests",
+            constants: Constants { step_ns: 82_000, ..NO_FORKS },
+        },
+        Self {
+            name: "aim7-fserver",
+            summary: "AIM7's file server: directories whose holders sometimes sleep",
+            constants: FSERVER,
+        },
+        Self {
+            name: "aim7-new-fserver",
+            summary: "AIM7's file server that waits less for its disk",
+            constants: Constants { sleep_percent: 5, ..FSERVER },
+        },
+        Self {
+            name: "aim7-compute",
+            summary: "AIM7's arithmetic, the control",
+            constants: Constants { locking_percent: 1, rounds: 20, sections: 3, ..MIX },
+        },
+        Self {
+            name: "exim",
+            summary: "a mail server that forks for each connection and message; a client for each core",
+            constants: Constants {
                 locking_percent: 100,
                 rounds: 3,
                 round_ns: 1_370_000,
@@ -386,7 +363,11 @@ impl Profile {
                 spinlock_ns: 0,
                 ..MIX
             },
-            Profile::PageFault => Constants {
+        },
+        Self {
+            name: "page-fault",
+            summary: "threads of one process that touch new pages, as readers, and map, as writers",
+            constants: Constants {
                 locking_percent: 100,
                 rounds: 100,
                 round_ns: 1_000,
@@ -398,22 +379,33 @@ impl Profile {
                 spinlock_ns: 0,
                 ..MIX
             },
-            Profile::Mmap => MMAP,
-            Profile::FindTmpfs => freebsd::FIND_TMPFS,
-            Profile::MakeJ => freebsd::MAKE_J,
-        }
-    }
+        },
+        Self {
+            name: "mmap",
+            summary: "threads of one process that map and unmap: writers only",
+            constants: MMAP,
+        },
+        Self {
+            name: "find-tmpfs",
+            summary: "FreeBSD's find over a file system in memory: traversers at the mutex of its mount",
+            constants: freebsd::FIND_TMPFS,
+        },
+        Self {
+            name: "make-j",
+            summary: "a kernel's build under FreeBSD: compilers at the mutexes of free pages and of their queues",
+            constants: freebsd::MAKE_J,
+        },
+    ];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn profiles_are_numbered_and_named_once() {
-        for (index, profile) in Profile::ALL.into_iter().enumerate() {
-            assert_eq!(profile as usize, index);
-            assert!(!Profile::ALL[..index].iter().any(|other| other.name() == profile.name()));
+    impl Jobs {
+        /// Those of this name.
+        pub fn named(name: &str) -> Self {
+            Self::ALL.into_iter().find(|jobs| jobs.name == name).expect("users of this name")
         }
     }
 
@@ -422,13 +414,13 @@ mod tests {
         // Ten CPUs, a minute, 126036 jobs.
         let high_systime_ns = 600_000_000_000 / 126_036;
         for (profile, published_ns) in [
-            (Profile::HighSystime, high_systime_ns),
-            (Profile::HighSystimeForks, high_systime_ns),
-            (Profile::Alltests, 9_980_000),
-            (Profile::Custom, 7_800_000),
-            (Profile::Shared, 9_650_000),
-            (Profile::Disk, 340_000),
-            (Profile::Short, 330_000),
+            ("aim7-high-systime", high_systime_ns),
+            ("aim7-high-systime-forks", high_systime_ns),
+            ("aim7-alltests", 9_980_000),
+            ("aim7-custom", 7_800_000),
+            ("aim7-shared", 9_650_000),
+            ("aim7-disk", 340_000),
+            ("aim7-short", 330_000),
         ] {
             let Constants {
                 locking_percent,
@@ -443,8 +435,8 @@ mod tests {
                 step_ns,
                 spinlock_ns,
                 ..
-            } = profile.constants();
-            let updates = profile.constants().updates_among(1500);
+            } = Jobs::named(profile).constants;
+            let updates = Jobs::named(profile).constants.updates_among(1500);
             let long_ns = long_section_ns.checked_div(long_every).unwrap_or(0);
             let section_ns = (sections + root_sections) * (section_ns + long_ns);
             // An update of the counter takes its line over: 56 ns within a socket of `westmere-ex-8s`.
@@ -453,14 +445,14 @@ mod tests {
             let mean_ns = (locking_percent * locking_ns + (100 - locking_percent) * quiet_ns) / 100;
             assert!(
                 mean_ns.abs_diff(published_ns) < published_ns / 10,
-                "{profile:?}: {mean_ns} {published_ns}"
+                "{profile}: {mean_ns} {published_ns}"
             );
         }
     }
 
     #[test]
     fn a_mean_job_of_high_systime_has_the_forks_of_its_workfile() {
-        let Constants { locking_percent, rounds, sections, .. } = Profile::HighSystime.constants();
+        let Constants { locking_percent, rounds, sections, .. } = Jobs::named("aim7-high-systime").constants;
         assert_eq!((locking_percent, sections), (100, 1), "each round of each job has one section");
         // Of 260 hits exec has 20, fork 10, shell 40; they fork 5, 100 and 10 times.
         let forks = (20.0 * 5.0 + 10.0 * 100.0 + 40.0 * 10.0) / 260.0;
@@ -470,9 +462,9 @@ mod tests {
 
     #[test]
     fn updates_grow_with_the_users() {
-        let of = |profile: Profile, users| profile.constants().updates_among(users);
-        assert_eq!([64, 65, 1500].map(|users| of(Profile::HighSystime, users)), [23, 24, 2 * 23]);
-        assert_eq!(of(Profile::HighSystimeForks, 1500), 0, "without any there are none more");
+        let of = |profile, users| Jobs::named(profile).constants.updates_among(users);
+        assert_eq!([64, 65, 1500].map(|users| of("aim7-high-systime", users)), [23, 24, 2 * 23]);
+        assert_eq!(of("aim7-high-systime-forks", 1500), 0, "without any there are none more");
     }
 
     #[test]
@@ -480,17 +472,17 @@ mod tests {
         // The jobs of a list, test by test, as reaim rounds them; or of all tests together.
         let percent = |hits: &[u64], of: u64| hits.iter().map(|n| (n * 100 + of / 2) / of).sum::<u64>();
         for (profile, hits, of) in [
-            (Profile::Alltests, &[10, 20, 20, 10, 10][..], 1000),
-            (Profile::Custom, &[10], 410),
-            (Profile::Disk, &[], 400),
-            (Profile::HighSystimeForks, &[10, 20, 20, 10, 10], 260),
-            (Profile::Shared, &[10, 20, 20], 780),
-            (Profile::Short, &[], 340),
-            (Profile::Fserver, &[60], 595),
-            (Profile::NewFserver, &[60], 580),
-            (Profile::Compute, &[10], 820),
+            ("aim7-alltests", &[10, 20, 20, 10, 10][..], 1000),
+            ("aim7-custom", &[10], 410),
+            ("aim7-disk", &[], 400),
+            ("aim7-high-systime-forks", &[10, 20, 20, 10, 10], 260),
+            ("aim7-shared", &[10, 20, 20], 780),
+            ("aim7-short", &[], 340),
+            ("aim7-fserver", &[60], 595),
+            ("aim7-new-fserver", &[60], 580),
+            ("aim7-compute", &[10], 820),
         ] {
-            assert_eq!(profile.constants().locking_percent, percent(hits, of), "{}", profile.name());
+            assert_eq!(Jobs::named(profile).constants.locking_percent, percent(hits, of), "{profile}");
         }
     }
 }

@@ -59,7 +59,7 @@
 //! Not in it: locks that compilers share as readers (name cache, mappings of all memory), whose readers' attempts the patch
 //! leaves as they are; and those of processes, of which there are a few sections for each job.
 
-use super::{Constants, MIX};
+use super::profiles::{Constants, MIX};
 
 pub(super) const FIND_TMPFS: Constants = Constants {
     locks: 1,
