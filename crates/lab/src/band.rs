@@ -7,18 +7,18 @@
 use std::fmt;
 
 use crate::names::UnknownName;
-use crate::settings::Configuration;
+use crate::settings::{Assignment, Configuration, Value};
 use crate::simulate::workloads;
 use nearlock_sim::spec::MachineSpec;
 
 /// How a parameter is moved from its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// Multiplied.
+    /// Multiplied, where it is a number.
     Times(f64),
     /// Set to this.
-    To(&'static str),
-    /// Of these two, set to the one that it is not.
+    To(Value),
+    /// Of these two words, set to the one that it is not.
     Other(&'static str, &'static str),
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Change::Times(factor) => write!(f, "times {factor}"),
-            Change::To(value) => f.write_str(value),
+            Change::To(value) => value.fmt(f),
             Change::Other(one, two) => write!(f, "{one} or {two}, whichever it is not"),
         }
     }
@@ -53,12 +53,12 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         setting: "machine.grab-fraction",
-        changes: &[Change::To("0.3"), Change::To("0.7")],
+        changes: &[Change::To(Value::Float(0.3)), Change::To(Value::Float(0.7))],
         reason: "At what point of a transfer the old holder loses the line is published nowhere.",
     },
     Parameter {
         setting: "machine.read-occupancy-modified",
-        changes: &[Change::To("0.3"), Change::To("0.8")],
+        changes: &[Change::To(Value::Float(0.3)), Change::To(Value::Float(0.8))],
         reason: "Nor is for how long a read of a modified line keeps the line from others.",
     },
     Parameter {
@@ -80,8 +80,8 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// The variations of these parameters, each as a `NAME.KEY=VALUE`, where `workload` is simulated on `machine` as
-/// `central` says. What would change nothing is left out: settings of other workloads, and values that are set
+/// The variations of these parameters where `workload` is simulated on `machine` as `central` says.
+/// What would change nothing is left out: settings of other workloads, and values that are set
 /// already.
 ///
 /// # Errors
@@ -92,7 +92,7 @@ pub fn variations(
     workload: &str,
     central: &Configuration,
     machine: &MachineSpec,
-) -> Result<Vec<String>, UnknownName> {
+) -> Result<Vec<Assignment>, UnknownName> {
     let mut variations = Vec::new();
     let of_another = |setting: &str| {
         setting.split_once('.').is_some_and(|(of, _)| of != workload && workloads().any(|w| w.name() == of))
@@ -103,29 +103,25 @@ pub fn variations(
             name: setting.to_owned(),
             known: parameters.iter().map(|parameter| parameter.setting).collect(),
         })?;
-        let values = changes.iter().map(|change| moved(&present, *change));
-        let changing = values.filter(|value| !is_same(value, &present));
-        variations.extend(changing.map(|value| format!("{setting}={value}")));
+        let values = changes.iter().map(|change| moved(present, *change));
+        let changing = values.filter(|value| *value != present);
+        variations.extend(changing.map(|value| Assignment { setting, value }));
     }
     Ok(variations)
 }
 
-/// Whether two texts are the same value: `1` and `1.0` are.
-fn is_same(one: &str, other: &str) -> bool {
-    let numbers = one.parse::<f64>().ok().zip(other.parse::<f64>().ok());
-    numbers.map_or(one == other, |(one, other)| one == other)
-}
-
-fn moved(present: &str, change: Change) -> String {
-    match change {
-        // Rounded, as it is shown in commands.
-        Change::Times(factor) => {
-            let product =
-                present.replace('_', "").parse::<f64>().map_or(f64::NAN, |present| present * factor);
-            format!("{}", (product * 1e6).round() / 1e6)
+fn moved(present: Value, change: Change) -> Value {
+    match (change, present) {
+        (Change::Times(factor), Value::Integer(present)) => {
+            Value::Integer((present as f64 * factor).round() as u64)
         }
-        Change::To(value) => value.to_owned(),
-        Change::Other(one, two) => if present == one { two } else { one }.to_owned(),
+        // Rounded, as it is shown in commands.
+        (Change::Times(factor), Value::Float(present)) => {
+            Value::Float((present * factor * 1e6).round() / 1e6)
+        }
+        (Change::Times(_), Value::Word(_)) => present,
+        (Change::To(value), _) => value,
+        (Change::Other(one, two), _) => Value::Word(if present == Value::Word(one) { two } else { one }),
     }
 }
 
@@ -135,6 +131,11 @@ mod tests {
     use crate::names;
     use crate::settings::Group;
     use std::fs;
+
+    /// Variations as they are shown.
+    fn texts(variations: &[Assignment]) -> Vec<String> {
+        variations.iter().map(Assignment::to_string).collect()
+    }
 
     #[test]
     fn each_variation_is_moved_from_the_present_value_and_can_be_set() {
@@ -148,8 +149,9 @@ mod tests {
             configuration.set(text).unwrap();
         }
         configuration.configure_machine(&mut machine).unwrap();
-        let texts = variations(PARAMETERS, "locktorture", &configuration, &machine).unwrap();
-        let (placement, others) = texts.split_last().unwrap();
+        let moved = variations(PARAMETERS, "locktorture", &configuration, &machine).unwrap();
+        let shown = texts(&moved);
+        let (placement, others) = shown.split_last().unwrap();
         assert!(
             placement.starts_with("simulation.placement=") && !placement.ends_with("random"),
             "{placement}"
@@ -166,18 +168,19 @@ mod tests {
                 "machine.ownership-overlap=none",
             ]
         );
-        for text in texts {
-            configuration.set(&text).unwrap();
+        for variation in moved {
+            configuration.assign(variation).unwrap();
         }
         configuration.configure_machine(&mut machine).unwrap();
         // That has set them all, so they are moved from there.
-        let texts = variations(PARAMETERS, "locktorture", &configuration, &machine).unwrap();
+        let moved = variations(PARAMETERS, "locktorture", &configuration, &machine).unwrap();
+        let shown = texts(&moved);
         for text in [
             "machine.cross-socket-scale=0.99",
             "machine.ownership-overlap=prefetch",
             "simulation.placement=random",
         ] {
-            assert!(texts.contains(&text.to_owned()), "{text}: {texts:?}");
+            assert!(shown.contains(&text.to_owned()), "{text}: {shown:?}");
         }
     }
 
@@ -186,8 +189,8 @@ mod tests {
         let bypasses = |machine: &str| {
             let (machine, central) = (names::machine(machine).unwrap(), Configuration::new(Group::ALL));
             let mut all = variations(PARAMETERS, "make-j", &central, &machine).unwrap();
-            all.retain(|text| text.contains("bypasses"));
-            all
+            all.retain(|variation| variation.setting.contains("bypasses"));
+            texts(&all)
         };
         let moved = ["machine.same-socket-bypasses=10", "machine.same-socket-bypasses=1000"];
         assert_eq!(bypasses("ivybridge-ep-2s"), moved);
@@ -206,21 +209,34 @@ mod tests {
     #[test]
     fn what_would_change_nothing_is_no_variation() {
         let parameters = [
-            Parameter { setting: "sections.think-ns", changes: &[Change::To("7")], reason: "" },
+            Parameter { setting: "sections.think-ns", changes: &[Change::To(Value::Integer(7))], reason: "" },
             Parameter {
                 setting: "machine.jitter",
-                changes: &[Change::To("0"), Change::To("0.10")],
+                changes: &[Change::To(Value::Float(0.0)), Change::To(Value::Float(0.1))],
                 reason: "",
             },
         ];
         let machine = names::machine("haswell-ex-4s").unwrap();
-        let of =
-            |workload, central: &Configuration| variations(&parameters, workload, central, &machine).unwrap();
+        let of = |workload, central: &Configuration| {
+            texts(&variations(&parameters, workload, central, &machine).unwrap())
+        };
         let mut central = Configuration::new(Group::ALL);
         assert_eq!(of("locktorture", &central), ["machine.jitter=0"]);
         assert_eq!(of("sections", &central), ["sections.think-ns=7", "machine.jitter=0"]);
         central.set("sections.think-ns=7").unwrap();
         assert_eq!(of("sections", &central), ["machine.jitter=0"]);
+    }
+
+    #[test]
+    fn a_multiple_is_of_the_kind_of_the_value_and_a_word_has_none() {
+        for (present, factor, expected) in [
+            (Value::Integer(5), 0.1, Value::Integer(1)),
+            (Value::Integer(0), 10.0, Value::Integer(0)),
+            (Value::Float(0.7), 1.1, Value::Float(0.77)),
+            (Value::Word("near"), 2.0, Value::Word("near")),
+        ] {
+            assert_eq!(moved(present, Change::Times(factor)), expected);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use nearlock_core::settings::Setting;
 use nearlock_core::tuning::{Position, Values};
 
 use crate::names::{UnknownName, suggestion};
-use crate::settings::{any_of, lock_range, lock_value};
+use crate::settings::{any_of, lock_number, lock_values};
 
 /// Why a lock cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -143,9 +143,10 @@ impl Made {
             };
             (switch.key, range, parsed.is_some())
         } else if let Some(setting) = self.setting(key) {
-            let parsed = lock_value(&setting.info(), value).ok();
+            let (info, values) = (setting.info(), lock_values(&setting.info()));
+            let parsed = values.read(value).and_then(|value| lock_number(&info, value));
             self.set.extend(parsed.map(|value| (setting, value)));
-            (key_of(setting), lock_range(&setting.info()), parsed.is_some())
+            (key_of(setting), values.to_string(), parsed.is_some())
         } else {
             return Err(LockError::Key { lock, key: key.to_owned(), known: self.known() });
         };
@@ -175,7 +176,7 @@ impl Made {
         let switches =
             self.base.algorithm.switches.iter().map(|switch| (switch.key, switch.values.to_string()));
         switches
-            .chain(self.settings().map(|setting| (key_of(setting), lock_range(&setting.info()))))
+            .chain(self.settings().map(|setting| (key_of(setting), lock_values(&setting.info()).to_string())))
             .collect()
     }
 

@@ -124,10 +124,9 @@ fn remark(kind: &str, name: &str, known: &[&str]) -> String {
 }
 
 /// ` (did you mean ...?)`, or nothing if no known name begins like it or is near.
-pub(crate) fn suggestion<S: AsRef<str>>(name: &str, known: &[S]) -> String {
-    let known = || known.iter().map(AsRef::as_ref);
-    let longer = known().find(|known| !name.is_empty() && known.starts_with(name));
-    let nearest = known().min_by_key(|known| osa_distance(name, known));
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
+    let longer = known.iter().find(|known| !name.is_empty() && known.starts_with(name));
+    let nearest = known.iter().min_by_key(|known| osa_distance(name, known));
     let near = nearest.filter(|known| osa_distance(name, known) <= 1 + name.chars().count() / 4);
     match longer.or(near) {
         Some(known) => format!(" (did you mean `{known}`?)"),

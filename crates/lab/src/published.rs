@@ -13,6 +13,8 @@ mod row;
 mod setup;
 mod statements;
 
+use std::sync::OnceLock;
+
 use serde::{Serialize, Serializer};
 
 pub use catalogue::TABLES;
@@ -133,12 +135,26 @@ pub struct Table {
     fitted: &'static [Cells],
     /// Cells that were seen.
     seen: &'static [SeenCells],
+    file: &'static File,
+}
+
+/// A file of comma-separated values.
+#[derive(Debug)]
+struct File {
     text: &'static str,
+    /// What it says, once somebody has asked for it.
+    rows: OnceLock<Vec<Row>>,
+}
+
+impl File {
+    const fn new(text: &'static str) -> Self {
+        Self { text, rows: OnceLock::new() }
+    }
 }
 
 /// What stands in one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Value {
+pub struct Published {
     /// The mean.
     pub mean: f64,
     /// The standard deviation, where the publication gives one.
@@ -151,7 +167,7 @@ pub struct Row {
     /// What names it.
     pub key: RowKey,
     /// By variant; `None` is not in the document.
-    pub values: Vec<Option<Value>>,
+    pub values: Vec<Option<Published>>,
 }
 
 impl Table {
@@ -161,7 +177,7 @@ impl Table {
     ///
     /// If there is none.
     pub fn named(name: &str) -> Result<&'static Table, crate::names::UnknownName> {
-        TABLES.iter().find(|table| table.name == name).ok_or_else(|| crate::names::UnknownName {
+        TABLES.iter().copied().find(|table| table.name == name).ok_or_else(|| crate::names::UnknownName {
             kind: "table",
             name: name.to_owned(),
             known: TABLES.iter().map(|table| table.name).collect(),
@@ -270,12 +286,14 @@ impl Table {
     }
 
     /// The rows, in the order of the publication.
-    pub fn rows(&self) -> Vec<Row> {
-        self.parse().expect("the tables are compiled in, and a test has parsed each")
+    pub fn rows(&self) -> &'static [Row] {
+        let parse =
+            || self.parse(self.file.text).expect("the tables are compiled in, and a test has parsed each");
+        self.file.rows.get_or_init(parse)
     }
 
-    fn parse(&self) -> Result<Vec<Row>, String> {
-        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(self.text.as_bytes());
+    fn parse(&self, text: &str) -> Result<Vec<Row>, String> {
+        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
         let headers = reader.headers().map_err(|error| error.to_string())?.clone();
         let column = |name: &str| headers.iter().position(|header| header == name);
         let number = |record: &csv::StringRecord, index: usize| match &record[index] {
@@ -293,7 +311,7 @@ impl Table {
                 let index = column(variant.column).ok_or("a variant has no column")?;
                 let sd = column(&format!("{}_sd", variant.column));
                 let sd = sd.map(|index| number(&record, index)).transpose()?.flatten();
-                Ok::<_, String>(number(&record, index)?.map(|mean| Value { mean, sd }))
+                Ok::<_, String>(number(&record, index)?.map(|mean| Published { mean, sd }))
             };
             rows.push(Row {
                 key: RowKey::new(self.keys.iter().map(key).collect::<Result<_, _>>()?),

@@ -13,7 +13,7 @@ use crate::locks::LockError;
 use crate::mechanisms::MECHANISMS;
 use crate::names::{self, MachineError, UnknownName};
 use crate::published::Table;
-use crate::settings::SettingError;
+use crate::settings::{Assignment, SettingError, Value};
 use crate::simulate::Failure;
 use nearlock_sim::spec::MachineSpec;
 
@@ -23,7 +23,7 @@ pub use result::{
     Cell, EffectRow, HeadlineRow, MeanError, Reproduced, Varied, Verdict, figure, keeps_bound, largest_error,
     mean_error, within_band,
 };
-pub use run::run;
+pub use run::{TableResult, run};
 
 /// How much simulating goes into a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +73,17 @@ impl Effort {
     }
 
     /// What of a simulation differs from its defaults.
-    fn settings(self) -> &'static [&'static str] {
+    fn settings(self) -> &'static [Assignment] {
         match self {
-            // The window holds three thresholds of 10 ms.
-            Effort::Quick => &["simulation.window-ns=30000000"],
+            Effort::Quick => &[SHORT_WINDOW],
             Effort::Full => &[],
         }
     }
 }
+
+/// It holds three thresholds of 10 ms.
+const SHORT_WINDOW: Assignment =
+    Assignment { setting: "simulation.window-ns", value: Value::Integer(30_000_000) };
 
 /// With which changes a table is simulated again, each alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,8 +116,8 @@ pub struct Reproduction<'a> {
     pub effort: Effort,
     /// Number of seeds for every cell.
     pub seeds: Option<usize>,
-    /// What differs from the defaults in all cells, each as `NAME.KEY=VALUE`.
-    pub set: &'a [String],
+    /// What differs from the defaults in all cells.
+    pub set: &'a [Assignment],
     /// The changes.
     pub vary: Vary,
 }
@@ -156,7 +159,7 @@ pub enum ReproduceError {
     },
 }
 
-/// Told of the progress of reproductions, which come in their order.
+/// Told of the progress of reproductions, which come in their order. [`run`] returns their results.
 pub trait Watcher: Send {
     /// So many of so many simulations of all reproductions are done.
     fn simulated(&mut self, done: usize, total: usize);
@@ -164,8 +167,8 @@ pub trait Watcher: Send {
     fn begin(&mut self, index: usize) -> ControlFlow<()>;
     /// Its next row is complete. To break is to leave out what has not been begun.
     fn row(&mut self, index: usize, cells: &[Cell]) -> ControlFlow<()>;
-    /// It is complete, or failed.
-    fn end(&mut self, index: usize, result: Result<Reproduced, ReproduceError>) -> ControlFlow<()>;
+    /// It is complete, or failed. To break is as in [`row`](Self::row).
+    fn end(&mut self, index: usize, result: &TableResult) -> ControlFlow<()>;
 }
 
 impl Reproduction<'_> {
@@ -176,7 +179,7 @@ impl Reproduction<'_> {
     /// If a setting is refused, or leaves the machine too few CPUs. (The other errors are faults of the table's
     /// description.)
     pub fn check(&self) -> Result<(), ReproduceError> {
-        self.plan(&self.table.rows()).map(drop)
+        self.plan(self.table.rows()).map(drop)
     }
 
     /// The machine, as it was set; without what single rows set of it.

@@ -1,15 +1,20 @@
 //! `NAME.KEY=VALUE`: what can be set of locks, machine, workload and simulation.
 
+mod assignment;
 pub(crate) mod fields;
+mod known;
 
 use nearlock_collection::subjects::Subject;
 use nearlock_core::settings::{Setting, SettingInfo};
+pub use nearlock_sim::spec::Value;
 use nearlock_sim::spec::{MachineSpec, SpecError};
 
 use crate::names::{self, UnknownName, suggestion};
-use crate::simulate::{AnyWorkload, Limits, Placement, Simulation, Start, WORKLOADS, workloads};
+use crate::simulate::{AnyWorkload, Limits, Placement, Simulation, Start, workloads};
+pub use assignment::Assignment;
 pub(crate) use fields::any_of;
-use fields::{Field, FieldRow, Refused, SECOND_NS, Words, number, range};
+use fields::{Field, SECOND_NS, Values, Words};
+use known::Known;
 
 /// Whose settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,13 +49,13 @@ pub enum SettingError {
         /// `NAME.KEY`.
         name: String,
         /// The settings that there are.
-        known: Vec<String>,
+        known: Vec<&'static str>,
     },
     /// Out of its limits, or no number.
     #[error("{name} must be {range}, not `{value}`")]
     Value {
         /// `NAME.KEY`.
-        name: String,
+        name: &'static str,
         /// The values that there are.
         range: String,
         /// What was given.
@@ -75,8 +80,7 @@ pub struct Configuration {
     /// In which order the threads begin.
     pub start: Start,
     groups: &'static [Group],
-    machine: Vec<(String, String)>,
-    texts: Vec<String>,
+    assigned: Vec<Assignment>,
 }
 
 impl Words for Start {
@@ -151,8 +155,7 @@ impl Configuration {
             placement: Placement::default(),
             start: Start::default(),
             groups,
-            machine: Vec::new(),
-            texts: Vec::new(),
+            assigned: Vec::new(),
         }
     }
 
@@ -189,52 +192,27 @@ impl Configuration {
         }
     }
 
-    /// Sets what `NAME.KEY=VALUE` says. Keys of machines are looked at only by
-    /// [`machine`](Self::configure_machine).
+    /// Sets what `NAME.KEY=VALUE` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Assignment::parse`].
+    pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
+        self.assign(Assignment::parse(text, self.groups)?)
+    }
+
+    /// Sets what this says. What it says of a machine is looked at only by
+    /// [`configure_machine`](Self::configure_machine).
     ///
     /// # Errors
     ///
     /// If there is no such setting in this configuration's groups, or it cannot have this value.
-    pub fn set(&mut self, text: &str) -> Result<(), SettingError> {
-        let form = || SettingError::Form { text: text.to_owned() };
-        let (name, value) = text.split_once('=').ok_or_else(form)?;
-        let (name, value) = (name.trim(), value.trim());
-        if !name.contains('.') {
-            return Err(form());
+    pub fn assign(&mut self, assignment: Assignment) -> Result<(), SettingError> {
+        if !(assignment.is_of_machine() && self.groups.contains(&Group::Machine)) {
+            Known::named(assignment.setting, self.groups)?.set(self, assignment.value)?;
         }
-        self.assign(name, value)?;
-        self.texts.push(format!("{name}={value}"));
+        self.assigned.push(assignment);
         Ok(())
-    }
-
-    fn assign(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
-        if self.groups.contains(&Group::Machine)
-            && let Some(key) = name.strip_prefix("machine.")
-        {
-            self.machine.push((key.to_owned(), value.to_owned()));
-            return Ok(());
-        }
-        if self.groups.contains(&Group::Lock)
-            && let Some(&setting) = Setting::ALL.iter().find(|setting| setting.info().name == name)
-        {
-            self.locks[setting as usize] = lock_value(&setting.info(), value)?;
-            return Ok(());
-        }
-        let (of, key) = name.split_once('.').unwrap_or((name, ""));
-        let is_set = if of == SIMULATION && self.groups.contains(&Group::Simulation) {
-            fields::set(OF_SIMULATION, self, key, value)
-        } else if self.groups.contains(&Group::Workload) {
-            let workload = self.workloads.iter_mut().find(|workload| workload.name() == of);
-            workload.map_or(Err(Refused::Key), |workload| workload.set(key, value))
-        } else {
-            Err(Refused::Key)
-        };
-        is_set.map_err(|refused| match refused {
-            Refused::Key => SettingError::Unknown { name: name.to_owned(), known: self.names() },
-            Refused::Value { range } => {
-                SettingError::Value { name: name.to_owned(), range, value: value.to_owned() }
-            }
-        })
     }
 
     /// Sets on `machine` whatever of it was set here.
@@ -243,82 +221,62 @@ impl Configuration {
     ///
     /// If a machine has no such setting, or this machine cannot have that value.
     pub fn configure_machine(&self, machine: &mut MachineSpec) -> Result<(), SettingError> {
-        for (key, value) in &self.machine {
-            machine.set(key, value)?;
+        for assignment in self.assigned.iter().filter(|assignment| assignment.is_of_machine()) {
+            machine.assign(assignment.setting, assignment.value)?;
         }
         Ok(())
     }
 
     /// The value of the setting `name`, if there is one: as set, or its default. `machine` is as
     /// [`configure_machine`](Self::configure_machine) has left it.
-    pub fn value(&self, name: &str, machine: &MachineSpec) -> Option<String> {
-        let set = self.texts.iter().rev().filter_map(|text| text.split_once('='));
-        let set = set.filter(|(name, _)| !name.starts_with("machine.")).find(|(set, _)| *set == name);
-        set.map(|(_, value)| value.to_owned())
+    pub fn value(&self, name: &str, machine: &MachineSpec) -> Option<Value> {
+        let mut set = self.assigned.iter().rev().filter(|assignment| !assignment.is_of_machine());
+        set.find(|assignment| assignment.setting == name)
+            .map(|assignment| assignment.value)
             .or_else(|| all(machine).into_iter().find(|row| row.name == name).map(|row| row.default))
     }
 
-    /// What was set, as `NAME.KEY=VALUE`, in the order given.
-    pub fn texts(&self) -> &[String] {
-        &self.texts
-    }
-
-    /// The settings that can be set here.
-    fn names(&self) -> Vec<String> {
-        let names = |rows: Vec<SettingRow>| rows.into_iter().map(|row| row.name).collect();
-        let of_group = |group: &Group| match group {
-            Group::Lock => names(of_locks()),
-            Group::Machine => vec!["machine.KEY (see `nearlock list settings`)".to_owned()],
-            Group::Simulation => names(of_simulation()),
-            Group::Workload => names(of_workloads()),
-        };
-        self.groups.iter().flat_map(of_group).collect()
+    /// What was set, in the order given.
+    pub fn assigned(&self) -> &[Assignment] {
+        &self.assigned
     }
 }
 
-/// The value of a lock's setting that is a number, or one of a few words.
-pub(crate) fn lock_value(info: &SettingInfo, value: &str) -> Result<u64, SettingError> {
-    let found = match info.words() {
-        Some(mut words) => words.position(|word| word == value).map(|index| info.min + index as u64),
-        None => number(value, info.min, info.max),
-    };
-    found.ok_or_else(|| SettingError::Value {
-        name: info.name.to_owned(),
-        range: lock_range(info),
-        value: value.to_owned(),
-    })
-}
-
-pub(crate) fn lock_range(info: &SettingInfo) -> String {
+/// The values that a lock's setting can have.
+pub(crate) fn lock_values(info: &SettingInfo) -> Values {
     match info.words() {
-        Some(words) => any_of(&words.collect::<Vec<_>>()),
-        None => range(info.min, info.max, info.unit),
+        Some(words) => Values::Words(words.collect()),
+        None => Values::Numbers { min: info.min, max: info.max, unit: info.unit },
     }
+}
+
+/// The number that stands for this value of a lock's setting. `None` if the setting cannot have it.
+pub(crate) fn lock_number(info: &SettingInfo, value: Value) -> Option<u64> {
+    let number = match (info.words(), value) {
+        (None, Value::Integer(number)) => number,
+        (Some(mut words), Value::Word(word)) => info.min + words.position(|known| known == word)? as u64,
+        _ => return None,
+    };
+    (info.min..=info.max).contains(&number).then_some(number)
 }
 
 /// A setting, for lists.
 #[derive(Clone, Debug)]
 pub struct SettingRow {
     /// `NAME.KEY`.
-    pub name: String,
+    pub name: &'static str,
     /// Value unless set.
-    pub default: String,
+    pub default: Value,
     /// Values that it can have, with their unit.
     pub range: String,
     /// What it does.
     pub summary: &'static str,
 }
 
-impl SettingRow {
-    fn of(name: &str, field: FieldRow) -> Self {
-        let FieldRow { key, value, range, summary } = field;
-        Self { name: format!("{name}.{key}"), default: value, range, summary }
-    }
-}
-
 /// All settings; those of machines as they are on `machine`.
 pub fn all(machine: &MachineSpec) -> Vec<SettingRow> {
-    [of_locks(), of_machine(machine), of_simulation(), of_workloads()].concat()
+    [of_locks(), of_machine(machine), known::rows_of(Group::Simulation), known::rows_of(Group::Workload)]
+        .concat()
 }
 
 fn of_locks() -> Vec<SettingRow> {
@@ -326,9 +284,9 @@ fn of_locks() -> Vec<SettingRow> {
         let info = setting.info();
         let word = info.words().and_then(|mut words| words.nth((info.default - info.min) as usize));
         SettingRow {
-            name: info.name.to_owned(),
-            default: word.map_or_else(|| info.default.to_string(), str::to_owned),
-            range: lock_range(&info),
+            name: info.name,
+            default: word.map_or(Value::Integer(info.default), Value::Word),
+            range: lock_values(&info).to_string(),
             summary: info.summary,
         }
     };
@@ -337,34 +295,12 @@ fn of_locks() -> Vec<SettingRow> {
 
 fn of_machine(machine: &MachineSpec) -> Vec<SettingRow> {
     let settings = machine.settings().into_iter().map(|setting| SettingRow {
-        name: format!("machine.{}", setting.name),
+        name: setting.name,
         default: setting.value,
         range: setting.range,
         summary: setting.summary,
     });
     settings.collect()
-}
-
-fn of_simulation() -> Vec<SettingRow> {
-    let rows = fields::rows(OF_SIMULATION, &Configuration::new(&[]));
-    rows.into_iter().map(|row| SettingRow::of(SIMULATION, row)).collect()
-}
-
-/// Family by family, and in each key by key.
-fn of_workloads() -> Vec<SettingRow> {
-    let of_family = |family: &&[&dyn AnyWorkload]| {
-        let mut rows: Vec<_> = family
-            .iter()
-            .flat_map(|workload| {
-                let fields = workload.fields().into_iter().enumerate();
-                fields.map(|(index, field)| (index, SettingRow::of(workload.name(), field)))
-            })
-            .collect();
-        // Stable: of one key they stay in the order of the family.
-        rows.sort_by_key(|(index, _)| *index);
-        rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>()
-    };
-    WORKLOADS.iter().flat_map(of_family).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::settings::Assignment;
 use crate::simulate::{Failure, Simulated, Simulation, simulate};
 
 /// What one cell came to.
@@ -41,7 +42,7 @@ pub fn run(
 }
 
 /// The command that repeats a cell.
-pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[String]) -> String {
+pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[Assignment]) -> String {
     let Failure { lock, threads, seed, .. } = failure;
     let mut command = format!(
         "nearlock simulate --machine {} --workload {workload} --lock {} --threads {threads} --seed {seed}",
@@ -50,7 +51,7 @@ pub fn command(machine: &str, workload: &str, failure: &Failure, settings: &[Str
     );
     for setting in settings {
         command.push_str(" --set ");
-        command.push_str(&quoted(setting));
+        command.push_str(&quoted(&setting.to_string()));
     }
     command
 }
@@ -68,14 +69,16 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Value;
     use crate::simulate::Fault;
 
     #[test]
     fn a_command_repeats_the_cell() {
         let failure =
             Failure { lock: "mcs", threads: 3, seed: 7, at_ns: 1, fault: Fault::Deadlock { waiting: 2 } };
+        let smt = Assignment { setting: "machine.smt", value: Value::Integer(1) };
         assert_eq!(
-            command("my machine.toml", "locktorture", &failure, &["machine.smt=1".to_owned()]),
+            command("my machine.toml", "locktorture", &failure, &[smt]),
             "nearlock simulate --machine 'my machine.toml' --workload locktorture --lock mcs --threads 3 \
              --seed 7 --set machine.smt=1"
         );

@@ -59,7 +59,7 @@ pub use model::{
     Balance, LoadOfModified, ModelParameters, NodeCount, OwnershipOverlap, Preemption, WakePlacement,
 };
 pub use resolve::{CORES_MAX, DOMAINS_MAX, LATENCY_MAX_NS};
-pub use settings::MachineSetting;
+pub use settings::{MachineSetting, Value};
 
 /// Bytes of a machine file: a hundred times what ours have. Whoever names something else, which may have no end, is
 /// told.

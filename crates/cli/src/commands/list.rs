@@ -14,7 +14,9 @@ use crate::args::{ListArgs, Listed};
 use crate::report::text::{list_table, wrapped};
 
 /// The machine whose settings are shown: that of the first published table.
-const MACHINE: &str = TABLES[0].machine;
+fn machine() -> &'static str {
+    TABLES[0].machine
+}
 
 /// Lists what was asked for.
 pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
@@ -40,7 +42,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     writeln!(out, "{table}")?;
     match args.what {
         Listed::Settings => {
-            writeln!(out, "\nNAME.KEY=default (limits). Those of machines are as on {MACHINE}.")?;
+            writeln!(out, "\nNAME.KEY=default (limits). Those of machines are as on {}.", machine())?;
         }
         Listed::Switches => {
             writeln!(out, "\nNAME[KEY=VALUE,...], as in 'linux-mutex[handoff=off]'. Defaults stand first.")?;
@@ -124,7 +126,7 @@ fn tables() -> String {
 
 fn settings() -> anyhow::Result<String> {
     let mut lines = Vec::new();
-    let all = settings::all(&names::machine(MACHINE)?);
+    let all = settings::all(&names::machine(machine())?);
     for (index, row) in all.iter().enumerate() {
         lines.push(format!("{}={}    ({})", row.name, row.default, row.range));
         // What is the same of several workloads is said once.

@@ -9,8 +9,9 @@ use nearlock_lab::evidence::{Page, Run};
 use nearlock_lab::plot;
 use nearlock_lab::published::{TABLES, Table};
 use nearlock_lab::reproduce::{
-    Cell, Effort, ReproduceError, Reproduced, Reproduction, Vary, Watcher, keeps_bound, run,
+    Cell, Effort, ReproduceError, Reproduced, Reproduction, TableResult, Vary, Watcher, keeps_bound, run,
 };
+use nearlock_lab::settings::{Assignment, Group};
 
 use crate::Ending;
 use crate::args::{Format, ReproduceArgs};
@@ -20,14 +21,16 @@ use crate::{progress, report};
 /// Reproduces what was asked for.
 pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let tables = match args.tables.as_slice() {
-        [] => TABLES.iter().collect(),
+        [] => TABLES.to_vec(),
         names => once_each(names).map(Table::named).collect::<Result<Vec<_>, _>>()?,
     };
+    let set =
+        args.set.iter().map(|text| Assignment::parse(text, Group::ALL)).collect::<Result<Vec<_>, _>>()?;
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     let vary = args.vary();
     let reproductions: Vec<_> = tables
         .into_iter()
-        .map(|table| Reproduction { table, effort, seeds: args.seeds, set: &args.set, vary })
+        .map(|table| Reproduction { table, effort, seeds: args.seeds, set: &set, vary })
         .collect();
     for reproduction in &reproductions {
         reproduction.check()?;
@@ -35,20 +38,24 @@ pub fn reproduce(args: &ReproduceArgs) -> anyhow::Result<Ending> {
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
     let cache = args.cache().and_then(|path| Cache::open(&path).inspect_err(not_kept).ok());
     let cache = if args.fresh { cache.map(Cache::fresh) } else { cache };
-    let Simulated { all, mut ending } = simulate(&reproductions, cache.as_ref(), args.format)?;
+    let results = simulate(&reproductions, cache.as_ref(), args.format)?;
     if let Some(failure) = cache.as_ref().and_then(Cache::failure) {
         not_kept(failure);
     }
-    for (reproduction, reproduced) in &all {
+    let mut ending = ending(&results);
+    let mut all = Vec::new();
+    for (reproduction, result) in reproductions.iter().zip(results) {
+        // Of a lock that has failed the watcher has said so.
+        let Ok(reproduced) = result else { continue };
         if args.check && !keeps_bound(reproduction.table, &reproduced.cells) {
             report::misses_bound(reproduction.table, &reproduced.cells);
             ending = Ending::CheckFailed;
         }
         if let Some(out) = &out {
-            write_files(out, reproduction, reproduced)?;
+            write_files(out, reproduction, &reproduced)?;
         }
+        all.push(reproduced);
     }
-    let all: Vec<_> = all.into_iter().map(|(_, reproduced)| reproduced).collect();
     if let Some(out) = out.filter(|_| vary != Vary::Mechanisms) {
         write_page(&out, &args.command(), &all, vary)?;
     }
@@ -106,32 +113,22 @@ fn write_page(out: &OutDir, command: &str, reproduced: &[Reproduced], vary: Vary
     Ok(())
 }
 
-/// What came of some tables.
-pub struct Simulated<'a> {
-    /// Those that could be simulated.
-    pub all: Vec<(&'a Reproduction<'a>, Reproduced)>,
-    /// Whether that is all of them. Locks that failed have been reported.
-    pub ending: Ending,
-}
-
-/// Simulates tables, showing their rows as they come if the format is text.
-pub fn simulate<'a>(
-    reproductions: &'a [Reproduction<'a>],
+/// Simulates tables. Failures are shown as they come, and if the format is text, rows too.
+pub fn simulate(
+    reproductions: &[Reproduction],
     cache: Option<&Cache>,
     format: Format,
-) -> anyhow::Result<Simulated<'a>> {
-    let mut view = View {
-        reproductions,
-        format,
-        bar: progress::tables(),
-        shown: Ok(()),
-        simulated: Simulated { all: Vec::new(), ending: Ending::Success },
-    };
-    let ran = run(reproductions, cache, &mut view);
+) -> anyhow::Result<Vec<TableResult>> {
+    let mut view = View { reproductions, format, bar: progress::tables(), shown: Ok(()) };
+    let results = run(reproductions, cache, &mut view);
     view.bar.finish_and_clear();
     view.shown?;
-    ran?;
-    Ok(view.simulated)
+    Ok(results?)
+}
+
+/// Whether all tables could be simulated.
+pub fn ending(results: &[TableResult]) -> Ending {
+    if results.iter().all(Result::is_ok) { Ending::Success } else { Ending::CheckFailed }
 }
 
 /// Shows progress, and in text the rows.
@@ -140,7 +137,6 @@ struct View<'a> {
     format: Format,
     bar: ProgressBar,
     shown: io::Result<()>,
-    simulated: Simulated<'a>,
 }
 
 impl View<'_> {
@@ -180,18 +176,12 @@ impl Watcher for View<'_> {
         self.show(|out| report::reproduced::table_row(out, table, cells))
     }
 
-    fn end(&mut self, index: usize, result: Result<Reproduced, ReproduceError>) -> ControlFlow<()> {
-        let reproduction = &self.reproductions[index];
+    fn end(&mut self, index: usize, result: &TableResult) -> ControlFlow<()> {
         match result {
-            Ok(reproduced) => {
-                let shown = self.show(|out| summary(out, reproduction, &reproduced));
-                self.simulated.all.push((reproduction, reproduced));
-                shown
-            }
+            Ok(reproduced) => self.show(|out| summary(out, &self.reproductions[index], reproduced)),
             Err(error) => {
-                self.simulated.ending = Ending::CheckFailed;
                 self.bar.suspend(|| match error {
-                    ReproduceError::Failed { failure, command } => report::failure(&failure, &command),
+                    ReproduceError::Failed { failure, command } => report::failure(failure, command),
                     error => report::say(format_args!("error: {error}")),
                 });
                 ControlFlow::Continue(())

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use nearlock_lab::settings::{Configuration, Group};
+use nearlock_lab::settings::{Assignment, Configuration, Group};
 use nearlock_lab::simulate::{Facts, Simulated, Simulation};
 use nearlock_lab::sweep;
 use nearlock_lab::{MachineSpec, locks, names, plot};
@@ -68,11 +68,11 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<Ending> {
     }
     // Before the results, which may have nobody to read them.
     if let (Some(out), Some(Simulation { machine, .. })) = (out, simulations.first()) {
-        write_files(&out, &rows, machine, configuration.texts())?;
+        write_files(&out, &rows, machine, configuration.assigned())?;
     }
     write(&mut io::stdout().lock(), &rows, args.format)?;
     for failure in &failures {
-        let command = sweep::command(&args.machine, &args.workload, failure, configuration.texts());
+        let command = sweep::command(&args.machine, &args.workload, failure, configuration.assigned());
         report::failure(failure, &command);
     }
     Ok(if failures.is_empty() { Ending::Success } else { Ending::CheckFailed })
@@ -120,7 +120,7 @@ fn write_files(
     out: &OutDir,
     rows: &[Simulated],
     machine: &MachineSpec,
-    settings: &[String],
+    settings: &[Assignment],
 ) -> anyhow::Result<()> {
     let Some(Simulated { machine: name, workload, .. }) = rows.first() else { return Ok(()) };
     let picture = plot::simulated(rows, machine, report::set(settings).as_slice())?;

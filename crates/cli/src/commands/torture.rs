@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use nearlock_lab::locks::entries;
-use nearlock_lab::settings::{Configuration, Group};
+use nearlock_lab::settings::{Assignment, Configuration, Group};
 use nearlock_lab::torture::{self, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting};
 use nearlock_lab::{SUBJECTS, Subject, names};
 
@@ -43,7 +43,7 @@ struct IdleFlag {
 )]
 struct IdleSetting {
     nodes: u32,
-    setting: String,
+    setting: Assignment,
 }
 
 /// Tortures what was asked for.
@@ -178,9 +178,9 @@ fn check(plan: &Plan, locks: &[&'static Subject]) -> anyhow::Result<()> {
 
 /// Threads claim made-up nodes, so that the settings `numa.*` would say nothing.
 fn made_up_nodes(nodes: u32, configuration: &Configuration) -> Result<NumaNodes, IdleSetting> {
-    let mut settings = configuration.texts().iter();
-    match settings.find(|text| text.starts_with("numa.")) {
-        Some(setting) => Err(IdleSetting { nodes, setting: setting.clone() }),
+    let mut assigned = configuration.assigned().iter();
+    match assigned.find(|assignment| assignment.setting.starts_with("numa.")) {
+        Some(&setting) => Err(IdleSetting { nodes, setting }),
         None => Ok(NumaNodes::Synthetic(nodes)),
     }
 }

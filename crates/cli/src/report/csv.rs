@@ -42,7 +42,7 @@ pub fn cells(out: &mut impl Write, cells: &[&Cell]) -> io::Result<()> {
         .iter()
         .map(|cell| FlatCell {
             table: cell.table,
-            row: cell.row.assignments(),
+            row: cell.row.key_values(),
             variant: cell.variant,
             metric: cell.metric,
             unit: cell.unit,

@@ -70,3 +70,15 @@ pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Resu
         .collect();
     array(out, &rows)
 }
+
+#[cfg(test)]
+mod tests {
+    use nearlock_lab::published::Table;
+
+    #[test]
+    fn a_row_is_an_object_of_numbers_and_words() {
+        let table = Table::named("mutex-high-systime").expect("a table");
+        let row = serde_json::to_string(&table.rows()[0].key).expect("JSON");
+        assert_eq!(row, r#"{"users":"1100-2000","nodes":8,"smt":"on"}"#);
+    }
+}

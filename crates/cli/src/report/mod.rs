@@ -15,6 +15,7 @@ use std::io::{self, Write};
 
 use nearlock_lab::published::Table;
 use nearlock_lab::reproduce::{Cell, mean_error};
+use nearlock_lab::settings::Assignment;
 use nearlock_lab::simulate::Failure;
 
 /// Says something to standard error. If nobody can hear it, so be it: the exit status tells as well.
@@ -23,8 +24,9 @@ pub fn say(message: impl Display) {
 }
 
 /// What was set, for the head of a report; `None` if nothing was.
-pub fn set(settings: &[String]) -> Option<String> {
-    (!settings.is_empty()).then(|| format!("Set: {}.", settings.join(", ")))
+pub fn set(assigned: &[Assignment]) -> Option<String> {
+    let texts: Vec<_> = assigned.iter().map(Assignment::to_string).collect();
+    (!texts.is_empty()).then(|| format!("Set: {}.", texts.join(", ")))
 }
 
 /// Says to standard error that a checker found a lock at fault.

@@ -102,7 +102,7 @@ fn row_head(table: &Table) -> String {
 fn row_name(table: &Table, row: &RowKey) -> String {
     let named = row.parts().iter().zip(key_widths(table)).map(|((_, value), width)| match value {
         KeyValue::Number(number) => format!("{number:>width$}"),
-        KeyValue::Text(text) => format!("{text:<width$}"),
+        KeyValue::Range(..) | KeyValue::Text(_) => format!("{:<width$}", value.to_string()),
     });
     named.collect::<Vec<_>>().join("  ")
 }
@@ -241,14 +241,14 @@ mod tests {
 
     #[test]
     fn a_reproduced_table_fits_whatever_its_errors() {
-        for table in TABLES {
+        for &table in TABLES {
             for vary in [Vary::Nothing, Vary::Band] {
                 let reproduction = Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary };
                 let band = (vary == Vary::Band).then_some((-99.999, 99.999));
                 assert_fits(&reproduced(&reproduction, &cells(table, band)));
             }
         }
-        let table = &TABLES[0];
+        let table = TABLES[0];
         let reproduction =
             Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Nothing };
         let shown = reproduced(&reproduction, &cells(table, None));
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_band_is_two_more_columns() {
-        let table = &TABLES[0];
+        let table = TABLES[0];
         let reproduction =
             Reproduction { table, effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Band };
         let shown = reproduced(&reproduction, &cells(table, Some((0.001, 10.45))));

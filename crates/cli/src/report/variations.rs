@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use nearlock_lab::published::{RowKey, Table};
 use nearlock_lab::reproduce::{Cell, Reproduced, Vary, mean_error};
+use nearlock_lab::settings::Assignment;
 use serde::Serialize;
 
 use super::text::{WIDTH, wrapped};
@@ -34,8 +35,9 @@ pub fn mechanisms(out: &mut impl Write, reproduced: &Reproduced) -> io::Result<(
         out,
         "\none mechanism changed at a time; errors in %, simulated against published; mean: of absolute errors"
     )?;
-    let settings = varied.iter().map(|varied| varied.setting.as_str());
-    let name_width = settings.chain([AS_IT_IS]).map(str::len).max().unwrap_or(0);
+    let changes: Vec<_> = varied.iter().map(|varied| varied.change.to_string()).collect();
+    let names = || [AS_IT_IS].into_iter().chain(changes.iter().map(String::as_str));
+    let name_width = names().map(str::len).max().unwrap_or(0);
     let width = label_width(table);
     let room = (WIDTH - name_width - ERROR_WIDTH) / width;
     for variant in table.variants.iter().filter(|variant| !table.is_by_definition(variant.name)) {
@@ -43,8 +45,8 @@ pub fn mechanisms(out: &mut impl Write, reproduced: &Reproduced) -> io::Result<(
         let head: String =
             rows.iter().map(|row| format!(" {:>width$}", row.label(), width = width - 1)).collect();
         writeln!(out, "\n{:<name_width$}{:>ERROR_WIDTH$}{head}", variant.name, "mean")?;
-        let all = varied.iter().map(|varied| (varied.setting.as_str(), &varied.cells));
-        for (name, cells) in [(AS_IT_IS, cells)].into_iter().chain(all) {
+        let all = [cells].into_iter().chain(varied.iter().map(|varied| &varied.cells));
+        for (name, cells) in names().zip(all) {
             writeln!(out, "{name:<name_width$}{}", errors(cells, variant.name, &rows, width))?;
         }
     }
@@ -57,20 +59,20 @@ fn label_width(table: &Table) -> usize {
 }
 
 /// As many rows of the table as there is room for, the last among them.
-fn shown(table: &Table, room: usize) -> Vec<RowKey> {
-    let rows: Vec<RowKey> = table.rows().into_iter().map(|row| row.key).collect();
+fn shown(table: &Table, room: usize) -> Vec<&'static RowKey> {
+    let rows = table.rows();
     let step = rows.len().div_ceil(room.max(1)).max(1);
-    let mut shown: Vec<RowKey> = rows.into_iter().rev().step_by(step).collect();
+    let mut shown: Vec<_> = rows.iter().rev().step_by(step).map(|row| &row.key).collect();
     shown.reverse();
     shown
 }
 
 /// Mean and single errors of a variant.
-fn errors(cells: &[Cell], variant: &str, rows: &[RowKey], width: usize) -> String {
+fn errors(cells: &[Cell], variant: &str, rows: &[&RowKey], width: usize) -> String {
     let mean = mean_error(cells, |cell| cell.variant == variant).map_or(f64::NAN, |error| error.mean);
     let mut line = format!("{:>ERROR_WIDTH$.1}", mean * 100.0);
     for row in rows {
-        let cell = cells.iter().find(|cell| cell.variant == variant && cell.row == *row);
+        let cell = cells.iter().find(|cell| cell.variant == variant && cell.row == **row);
         line += &match cell.and_then(|cell| cell.error).map(|error| error * 100.0) {
             None => format!("{:>width$}", "-"),
             Some(error) if error.abs() < 99.95 => format!("{error:>+width$.1}"),
@@ -85,14 +87,14 @@ fn errors(cells: &[Cell], variant: &str, rows: &[RowKey], width: usize) -> Strin
 struct VariedCell<'a> {
     #[serde(flatten)]
     cell: &'a Cell,
-    variation: Option<&'a str>,
+    variation: Option<Assignment>,
 }
 
 /// Cells with their changes, the table as it is first.
 fn all(reproduced: &Reproduced) -> impl Iterator<Item = VariedCell<'_>> {
     let central = reproduced.cells.iter().map(|cell| VariedCell { cell, variation: None });
     let varied = reproduced.varied.iter().flat_map(|varied| {
-        varied.cells.iter().map(|cell| VariedCell { cell, variation: Some(&varied.setting) })
+        varied.cells.iter().map(|cell| VariedCell { cell, variation: Some(varied.change) })
     });
     central.chain(varied)
 }
@@ -105,7 +107,7 @@ pub fn json(out: &mut impl Write, results: &[Reproduced]) -> io::Result<()> {
 #[derive(Serialize)]
 struct FlatRow<'a> {
     table: &'a str,
-    variation: Option<&'a str>,
+    variation: Option<Assignment>,
     variant: &'a str,
     /// Empty where the row is not a number of threads.
     threads: Option<usize>,
@@ -122,7 +124,7 @@ pub fn csv(out: &mut impl Write, results: &[Reproduced]) -> io::Result<()> {
         variation,
         variant: cell.variant,
         threads: cell.row.threads(),
-        row: cell.row.assignments(),
+        row: cell.row.key_values(),
         simulated: cell.simulated,
         published: cell.published,
         error: cell.error,
@@ -135,6 +137,7 @@ mod tests {
     use super::*;
     use nearlock_lab::published::Row;
     use nearlock_lab::reproduce::Varied;
+    use nearlock_lab::settings::Value;
 
     /// The published figures, those of `stock` times `factor`, as if simulated.
     fn cells(table: &'static Table, factor: f64) -> Vec<Cell> {
@@ -147,12 +150,9 @@ mod tests {
         rows.iter().flat_map(|row| (0..table.variants.len()).map(move |variant| cell(row, variant))).collect()
     }
 
-    fn reproduced(table: &str, factor: f64, varied: &[(&str, f64)]) -> Reproduced {
+    fn reproduced(table: &str, factor: f64, varied: &[(Assignment, f64)]) -> Reproduced {
         let table = Table::named(table).expect("a table");
-        let of = |&(setting, factor): &(&str, f64)| Varied {
-            setting: setting.to_owned(),
-            cells: cells(table, factor),
-        };
+        let of = |&(change, factor): &(Assignment, f64)| Varied { change, cells: cells(table, factor) };
         Reproduced { table, cells: cells(table, factor), varied: varied.iter().map(of).collect() }
     }
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_statement_holds_or_not_and_where_it_is_otherwise_is_said() {
-        let says = |factor, varied: &[(&str, f64)], vary| {
+        let says = |factor, varied: &[(Assignment, f64)], vary| {
             let reproduced = reproduced("cna-locktorture", factor, varied);
             let text = text(|out| statements(out, &reproduced, vary));
             assert_eq!(text.lines().filter(|line| line.starts_with("  - ")).count(), 6, "{text}");
@@ -174,23 +174,23 @@ mod tests {
             let (_, rest) = text.split_once(start).expect("the statement");
             rest.split("\n  - ").next().expect("its end").replace("\n    ", " ")
         };
+        let [one, two, three] =
+            [1, 2, 3].map(|value| Assignment { setting: "a.b", value: Value::Integer(value) });
         assert_eq!(says(1.0, &[], Vary::Nothing), "holds");
         assert_eq!(says(1.4, &[], Vary::Nothing), "DOES NOT HOLD");
-        assert_eq!(says(1.0, &[("a.b=1", 1.1)], Vary::Band), "holds with each parameter moved alone");
-        assert_eq!(says(1.0, &[("a.b=1", 1.1)], Vary::Mechanisms), "holds with every change");
-        let varied = [("a.b=1", 1.4), ("a.b=2", 1.0), ("a.b=3", 1.5)];
+        assert_eq!(says(1.0, &[(one, 1.1)], Vary::Band), "holds with each parameter moved alone");
+        assert_eq!(says(1.0, &[(one, 1.1)], Vary::Mechanisms), "holds with every change");
+        let varied = [(one, 1.4), (two, 1.0), (three, 1.5)];
         assert_eq!(says(1.0, &varied, Vary::Band), "holds, but not with a.b=1, a.b=3");
         assert_eq!(says(1.4, &varied, Vary::Band), "DOES NOT HOLD, but does with a.b=2");
-        assert_eq!(
-            says(1.4, &[("a.b=1", 1.4)], Vary::Band),
-            "DOES NOT HOLD, nor with any parameter moved alone"
-        );
+        assert_eq!(says(1.4, &[(one, 1.4)], Vary::Band), "DOES NOT HOLD, nor with any parameter moved alone");
     }
 
     #[test]
     fn each_mechanism_has_a_line_for_each_variant() {
-        let names = ["machine.read-occupancy-modified=1", "machine.jitter=0"];
-        let found = reproduced("cna-locktorture", 1.5, &[(names[0], 2.25), (names[1], 0.98)]);
+        let occupancy = Assignment { setting: "machine.read-occupancy-modified", value: Value::Float(1.0) };
+        let jitter = Assignment { setting: "machine.jitter", value: Value::Float(0.0) };
+        let found = reproduced("cna-locktorture", 1.5, &[(occupancy, 2.25), (jitter, 0.98)]);
         let shown = text(|out| mechanisms(out, &found));
         let lines: Vec<_> = shown.lines().collect();
         let stock = lines.iter().position(|line| line.starts_with("stock ")).expect("stock");
@@ -199,19 +199,21 @@ mod tests {
         assert!(lines[stock + 1].starts_with("as it is "));
         assert_eq!(figures(lines[stock + 2]), [&["125.0"][..], &["+125"; 10]].concat());
         assert_eq!(figures(lines[stock + 3]), [&["2.0"][..], &["-2.0"; 10]].concat());
-        assert_eq!(shown.matches(names[1]).count(), 3, "one for each variant: {shown}");
+        assert_eq!(shown.matches("machine.jitter=0").count(), 3, "one for each variant: {shown}");
         // What others are measured by has no errors.
-        let relative = text(|out| mechanisms(out, &reproduced("cna-context1", 1.0, &[(names[1], 1.0)])));
-        assert_eq!(relative.matches(names[1]).count(), 2, "{relative}");
+        let relative = text(|out| mechanisms(out, &reproduced("cna-context1", 1.0, &[(jitter, 1.0)])));
+        assert_eq!(relative.matches("machine.jitter=0").count(), 2, "{relative}");
     }
 
     #[test]
     fn rows_for_which_there_is_no_room_are_left_out_but_not_the_last() {
         let table = Table::named("cna-locktorture").expect("a table");
         assert_eq!(shown(table, 10).len(), 10);
-        assert_eq!(shown(table, 9), [2, 8, 32, 72, 142].map(RowKey::of_threads));
-        assert_eq!(shown(table, 0), [RowKey::of_threads(142)]);
-        let long = format!("machine.{}=1", "x".repeat(50));
-        text(|out| mechanisms(out, &reproduced("cna-locktorture", 1.0, &[(&long, 1.0)])));
+        let threads = |room| shown(table, room).into_iter().filter_map(RowKey::threads).collect::<Vec<_>>();
+        assert_eq!(threads(9), [2, 8, 32, 72, 142]);
+        assert_eq!(threads(0), [142]);
+        let setting = "machine.a-setting-whose-name-is-as-long-as-no-other-one-is";
+        let long = Assignment { setting, value: Value::Integer(1) };
+        text(|out| mechanisms(out, &reproduced("cna-locktorture", 1.0, &[(long, 1.0)])));
     }
 }

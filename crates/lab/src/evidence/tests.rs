@@ -2,6 +2,7 @@ use super::*;
 use crate::published::{Row, TABLES, Table};
 use crate::reproduce::Cell;
 use crate::reproduce::Varied;
+use crate::settings::{Assignment, Value};
 
 /// All cells, `factor` times as much as published, or 1.
 fn cells(table: &'static Table, factor: f64) -> Vec<Cell> {
@@ -13,10 +14,11 @@ fn cells(table: &'static Table, factor: f64) -> Vec<Cell> {
 }
 
 fn reproduced(factor: f64) -> Vec<Reproduced> {
-    let varied = |table| vec![Varied { setting: "machine.jitter=0".to_owned(), cells: cells(table, 0.5) }];
+    let change = Assignment { setting: "machine.jitter", value: Value::Float(0.0) };
+    let varied = |table| vec![Varied { change, cells: cells(table, 0.5) }];
     TABLES
         .iter()
-        .map(|table| Reproduced { table, cells: cells(table, factor), varied: varied(table) })
+        .map(|&table| Reproduced { table, cells: cells(table, factor), varied: varied(table) })
         .collect()
 }
 

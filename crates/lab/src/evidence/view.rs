@@ -6,6 +6,7 @@ use super::{PageError, Run};
 use crate::plot;
 use crate::published::{Claim, Class, Document, Table};
 use crate::reproduce::{Cell, Reproduced, Vary, Verdict, figure, mean_error, within_band};
+use crate::settings::Assignment;
 
 /// Cells that are off by more do not fit. 0.1 is 10 %.
 const FITS: f64 = 0.1;
@@ -198,7 +199,7 @@ impl CellView {
 
 /// A change, and the conclusions that it turns round.
 pub(super) struct Flip {
-    pub setting: String,
+    pub change: Assignment,
     /// Table, sentence, and what becomes of it.
     pub conclusions: Vec<String>,
 }
@@ -208,16 +209,15 @@ impl Flip {
     pub fn all(reproduced: &[Reproduced]) -> Vec<Self> {
         let mut flips: Vec<Self> = Vec::new();
         for varied in reproduced.iter().flat_map(|reproduced| &reproduced.varied) {
-            if !flips.iter().any(|flip| flip.setting == varied.setting) {
-                flips.push(Self { setting: varied.setting.clone(), conclusions: Vec::new() });
+            if !flips.iter().any(|flip| flip.change == varied.change) {
+                flips.push(Self { change: varied.change, conclusions: Vec::new() });
             }
         }
         for reproduced in reproduced {
             for verdict in reproduced.verdicts() {
                 let becomes = if verdict.holds { "no longer holds" } else { "holds" };
                 let conclusion = format!("{}, {}: {becomes}", reproduced.table.name, verdict.statement.text);
-                for flip in flips.iter_mut().filter(|flip| verdict.otherwise.contains(&flip.setting.as_str()))
-                {
+                for flip in flips.iter_mut().filter(|flip| verdict.otherwise.contains(&flip.change)) {
                     flip.conclusions.push(conclusion.clone());
                 }
             }

@@ -308,7 +308,7 @@ mod tests {
             .collect();
         let machine = names::machine(table.machine).unwrap();
         let picture = reproduced(table, &cells, &machine, &[]).unwrap().unwrap();
-        for row in &rows {
+        for row in rows {
             assert!(picture.contains(&format!("\n{}\n", row.key.label())), "{}: {picture}", row.key);
         }
         assert!(picture.contains("% more than before") && !picture.contains(">threads<"));

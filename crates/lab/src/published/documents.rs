@@ -255,7 +255,7 @@ mod tests {
         for claim in DOCUMENTS.iter().flat_map(|document| document.tables) {
             let table = claim.table();
             for headline in claim.headlines {
-                let rows: Vec<_> = table.rows().into_iter().filter(|row| headline.is_of(&row.key)).collect();
+                let rows: Vec<_> = table.rows().iter().filter(|row| headline.is_of(&row.key)).collect();
                 assert_eq!(rows.len(), 1, "{}", headline.words);
                 let column =
                     table.variants.iter().position(|v| v.name == headline.variant).expect("a variant");

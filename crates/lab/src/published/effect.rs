@@ -1,6 +1,6 @@
 //! Whether a difference counts.
 
-use super::Value;
+use super::Published;
 
 /// Runs that stand behind a published mean with its standard deviation.
 const RUNS: f64 = 25.0;
@@ -43,8 +43,8 @@ impl Effect {
 
 /// The greatest relative difference of two published figures that does not count: two standard errors of their
 /// ratio where both have a standard deviation, and else 5 %.
-pub fn insignificant(of: Value, to: Value) -> f64 {
-    let error = |value: Value| value.sd.map(|sd| sd / RUNS.sqrt() / value.mean);
+pub fn insignificant(of: Published, to: Published) -> f64 {
+    let error = |value: Published| value.sd.map(|sd| sd / RUNS.sqrt() / value.mean);
     error(of).zip(error(to)).map_or(INSIGNIFICANT, |(of, to)| 2.0 * of.hypot(to))
 }
 
@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn deviations_make_the_margin_where_both_are_known() {
-        let known = Value { mean: 10.0, sd: Some(0.5) };
+        let known = Published { mean: 10.0, sd: Some(0.5) };
         assert!((insignificant(known, known) - 2.0 * 0.01 * 2.0_f64.sqrt()).abs() < 1e-12);
-        assert_eq!(insignificant(known, Value { sd: None, ..known }), 0.05);
+        assert_eq!(insignificant(known, Published { sd: None, ..known }), 0.05);
     }
 }

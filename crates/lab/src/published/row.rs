@@ -7,12 +7,13 @@ use serde::{Serialize, Serializer};
 /// The key of rows that are numbers of threads.
 pub const THREADS: &str = "threads";
 
-/// One value of a row's name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
+/// One value of a row's name. In JSON a number or a string.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyValue {
     /// A count: of threads, of nodes.
     Number(usize),
+    /// Counts from the one to the other: `1100-2000`.
+    Range(usize, usize),
     /// A word.
     Text(String),
 }
@@ -21,15 +22,30 @@ impl fmt::Display for KeyValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KeyValue::Number(number) => write!(f, "{number}"),
+            KeyValue::Range(from, to) => write!(f, "{from}-{to}"),
             KeyValue::Text(text) => f.write_str(text),
         }
     }
 }
 
+impl Serialize for KeyValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            KeyValue::Number(number) => number.serialize(serializer),
+            KeyValue::Range(..) | KeyValue::Text(_) => serializer.collect_str(self),
+        }
+    }
+}
+
 impl KeyValue {
-    /// A count if it can be read as one, else a word.
+    /// A count or a range of counts if it can be read as one, else a word.
     pub(super) fn of(text: &str) -> Self {
-        text.parse().map_or_else(|_| KeyValue::Text(text.to_owned()), KeyValue::Number)
+        let range = || {
+            let (from, to) = text.split_once('-')?;
+            Some(KeyValue::Range(from.parse().ok()?, to.parse().ok()?))
+        };
+        let number = text.parse().ok().map(KeyValue::Number);
+        number.or_else(range).unwrap_or_else(|| KeyValue::Text(text.to_owned()))
     }
 }
 
@@ -69,6 +85,14 @@ impl RowKey {
         }
     }
 
+    /// The word that this key has, or none.
+    pub fn word(&self, key: &str) -> &str {
+        match self.get(key) {
+            Some(KeyValue::Text(word)) => word,
+            _ => "",
+        }
+    }
+
     /// Whether this key has this value, as it is written.
     pub fn is(&self, key: &str, value: &str) -> bool {
         self.get(key).is_some_and(|found| found.to_string() == value)
@@ -86,7 +110,7 @@ impl RowKey {
     }
 
     /// Keys and values as one word for each key: `threads=142`, `users=1100-2000 nodes=8`.
-    pub fn assignments(&self) -> String {
+    pub fn key_values(&self) -> String {
         let parts: Vec<_> = self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
         parts.join(" ")
     }
@@ -160,7 +184,7 @@ mod tests {
     fn a_row_is_written_as_it_was_where_it_is_a_number_of_threads() {
         let row = RowKey::of_threads(142);
         assert_eq!(
-            (row.to_string(), row.label(), row.assignments()),
+            (row.to_string(), row.label(), row.key_values()),
             ("142 threads".to_owned(), "142".to_owned(), "threads=142".to_owned())
         );
         assert_eq!(row.threads(), Some(142));
@@ -171,8 +195,10 @@ mod tests {
         let row = of_users();
         assert_eq!(row.to_string(), "users 1100-2000, nodes 8, smt on");
         assert_eq!(row.label(), "1100-2000/8/on");
-        assert_eq!(row.assignments(), "users=1100-2000 nodes=8 smt=on");
+        assert_eq!(row.key_values(), "users=1100-2000 nodes=8 smt=on");
         assert_eq!((row.threads(), row.number("nodes"), row.number("users")), (None, 8, 0));
+        assert_eq!((row.word("smt"), row.word("nodes"), row.word("lock")), ("on", "", ""));
+        assert_eq!(row.get("users"), Some(&KeyValue::Range(1100, 2000)));
     }
 
     #[test]

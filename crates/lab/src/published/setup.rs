@@ -1,5 +1,7 @@
 //! Which simulations a cell stands for.
 
+use crate::settings::Assignment;
+
 /// A figure that a row needs: that of a variant, or that of what all variants are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Column {
@@ -10,7 +12,7 @@ pub enum Column {
 }
 
 /// The simulations whose mean is one figure: for each of several numbers of threads, each with some seeds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// Name of the machine.
     pub machine: &'static str,
@@ -18,8 +20,8 @@ pub struct Setup {
     pub workload: &'static str,
     /// Name of the lock.
     pub lock: &'static str,
-    /// What differs from the defaults, each as `NAME.KEY=VALUE`.
-    pub settings: Vec<String>,
+    /// What differs from the defaults.
+    pub settings: Vec<Assignment>,
     /// The numbers of threads.
     pub threads: Vec<usize>,
 }

@@ -93,7 +93,7 @@ impl Statement {
     /// The cells that it compares; the second is missing where it is what figures are per cent more than.
     fn pairs(&self, table: &Table) -> Vec<(Place, Option<Place>)> {
         let keys = |rows: Rows| -> Vec<RowKey> {
-            table.rows().into_iter().map(|row| row.key).filter(|key| rows.contain(key)).collect()
+            table.rows().iter().map(|row| &row.key).filter(|key| rows.contain(key)).cloned().collect()
         };
         match self.compared {
             Compared::Variants { of, to, rows } => {
@@ -351,26 +351,26 @@ pub(super) const FREEBSD_MAKE: &[Statement] = &[Statement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::published::{Scale, TABLES, Value, insignificant};
+    use crate::published::{Published, Scale, TABLES, insignificant};
 
     /// What was published there, if it was.
-    fn value(table: &Table, (variant, key): &Place) -> Option<Value> {
+    fn value(table: &Table, (variant, key): &Place) -> Option<Published> {
         let column = table.variants.iter().position(|v| v.name == *variant).expect("a variant");
-        table.rows().into_iter().find(|row| row.key == *key).expect("a row").values[column]
+        table.rows().iter().find(|row| row.key == *key).expect("a row").values[column]
     }
 
     /// Published figures that it compares.
-    fn values(table: &Table, statement: &Statement) -> Vec<(Value, Value)> {
+    fn values(table: &Table, statement: &Statement) -> Vec<(Published, Published)> {
         let pairs = statement.pairs(table);
         assert!(!pairs.is_empty(), "{statement}");
-        const BASE: Value = Value { mean: 0.0, sd: None };
+        const BASE: Published = Published { mean: 0.0, sd: None };
         let to = |to: &Option<Place>| to.as_ref().map_or(Some(BASE), |to| value(table, to));
         pairs.iter().filter_map(|(of, base)| value(table, of).zip(to(base))).collect()
     }
 
     #[test]
     fn what_is_published_is_true_of_the_published_figures() {
-        for table in TABLES {
+        for &table in TABLES {
             assert!(!table.statements.is_empty(), "{}", table.name);
             for statement in table.statements {
                 for (of, to) in values(table, statement) {
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn what_counts_exceeds_two_standard_errors() {
-        for table in TABLES {
+        for &table in TABLES {
             for statement in table.statements {
                 let (Expected::Above(margin)
                 | Expected::Below(margin)
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn each_can_fail() {
-        for table in TABLES {
+        for &table in TABLES {
             for statement in table.statements {
                 // What was not published is taken to be as what it is compared with, or in the middle of the range that is.
                 let pairs = statement.pairs(table);

@@ -1,12 +1,12 @@
 use super::*;
 use crate::names;
-use crate::settings::{Configuration, Group};
+use crate::settings::{Assignment, Configuration, Group, Value};
 
 #[test]
 fn every_table_parses_and_names_what_exists() {
     for table in TABLES {
-        let rows = table.parse().unwrap();
-        assert!(!rows.is_empty());
+        let rows = table.parse(table.file.text).unwrap();
+        assert!(!rows.is_empty() && rows == table.rows());
         let keys: Vec<_> = rows.iter().map(|row| row.key.clone()).collect();
         for row in &rows {
             for column in table.columns() {
@@ -15,8 +15,8 @@ fn every_table_parses_and_names_what_exists() {
                 names::lock(setup.lock).unwrap();
                 assert!(!setup.threads.is_empty());
                 let mut configuration = Configuration::new(Group::ALL);
-                for setting in &setup.settings {
-                    configuration.set(setting).unwrap();
+                for &setting in &setup.settings {
+                    configuration.assign(setting).unwrap();
                 }
                 let mut set = machine.clone();
                 configuration.configure_machine(&mut set).unwrap();
@@ -47,7 +47,7 @@ fn rows_of_threads_are_sorted_and_no_row_comes_twice() {
     }
 }
 
-fn published(row: &Row, variant: usize) -> Value {
+fn published(row: &Row, variant: usize) -> Published {
     row.values[variant].unwrap()
 }
 
@@ -56,9 +56,9 @@ fn cells_are_what_the_cover_letter_says() {
     let table = Table::named("cna-locktorture").unwrap();
     let rows = table.rows();
     assert_eq!(rows.len(), 10);
-    assert_eq!(published(&rows[0], 0), Value { mean: 2.707, sd: Some(0.127) });
+    assert_eq!(published(&rows[0], 0), Published { mean: 2.707, sd: Some(0.127) });
     assert_eq!(rows[9].key, RowKey::of_threads(142));
-    assert_eq!(published(&rows[9], 2), Value { mean: 10.424, sd: Some(0.222) });
+    assert_eq!(published(&rows[9], 2), Published { mean: 10.424, sd: Some(0.222) });
 }
 
 #[test]
@@ -78,10 +78,8 @@ fn the_loss_of_context1_is_what_the_robot_said() {
 #[test]
 fn only_what_was_named_beforehand_is_fitted() {
     let fitted = |table: &Table| -> Vec<(&str, String)> {
-        let cells = table
-            .rows()
-            .into_iter()
-            .flat_map(|row| table.variants.iter().map(move |v| (v.name, row.key.clone())));
+        let cells =
+            table.rows().iter().flat_map(|row| table.variants.iter().map(move |v| (v.name, row.key.clone())));
         cells
             .filter(|(variant, row)| table.class(variant, row) == Class::Fitted)
             .map(|(variant, row)| (variant, row.label()))
@@ -118,53 +116,54 @@ fn nothing_of_make_is_predicted() {
     }
 }
 
+static CHANGES: File = File::new("case,sockets,one,two,two_sd\na,2,-8,16.3,0.5\nb,4,,-50,\n");
+
 /// A table whose rows have two keys and whose figures are compared with a lock that has no column.
-pub(crate) fn of_changes() -> Table {
-    Table {
-        name: "changes",
-        source: "",
-        machine: "haswell-ex-4s",
-        workload: "locktorture",
-        metric: "throughput",
-        unit: "%",
-        scale: Scale::PercentOver(|row| if row.is("case", "a") { "ttas" } else { "ticket" }),
-        variants: &[
-            Variant { name: "one", lock: "mcs", column: "one" },
-            Variant { name: "two", lock: "clh", column: "two" },
-        ],
-        statements: &[],
-        mean_error_max: 0.1,
-        keys: &["case", "sockets"],
-        adjust: |row, setup| {
-            setup.settings.push(format!("machine.nodes={}", row.number("sockets")));
-            setup.threads = vec![2, 4];
-        },
-        fitted: &[Cells { variant: "one", rows: Rows::With(&[&[("case", "a"), ("sockets", "2")]]) }],
-        seen: &[],
-        text: "case,sockets,one,two,two_sd\na,2,-8,16.3,0.5\nb,4,,-50,\n",
-    }
-}
+pub(crate) static OF_CHANGES: Table = Table {
+    name: "changes",
+    source: "",
+    machine: "haswell-ex-4s",
+    workload: "locktorture",
+    metric: "throughput",
+    unit: "%",
+    scale: Scale::PercentOver(|row| if row.is("case", "a") { "ttas" } else { "ticket" }),
+    variants: &[
+        Variant { name: "one", lock: "mcs", column: "one" },
+        Variant { name: "two", lock: "clh", column: "two" },
+    ],
+    statements: &[],
+    mean_error_max: 0.1,
+    keys: &["case", "sockets"],
+    adjust: |row, setup| {
+        let nodes = Value::Integer(row.number("sockets") as u64);
+        setup.settings.push(Assignment { setting: "machine.nodes", value: nodes });
+        setup.threads = vec![2, 4];
+    },
+    fitted: &[Cells { variant: "one", rows: Rows::With(&[&[("case", "a"), ("sockets", "2")]]) }],
+    seen: &[],
+    file: &CHANGES,
+};
 
 #[test]
 fn what_is_not_in_the_document_stays_empty() {
-    let rows = of_changes().rows();
-    assert_eq!(rows[0].values[1], Some(Value { mean: 16.3, sd: Some(0.5) }));
-    assert_eq!(rows[1].values, [None, Some(Value { mean: -50.0, sd: None })]);
-    let bad = Table { text: "case,sockets,one,two\na,2,many,1\n", ..of_changes() };
-    assert!(bad.parse().unwrap_err().starts_with("one: "));
-    let bad = Table { text: "case,one,two\na,1,1\n", ..of_changes() };
-    assert_eq!(bad.parse().unwrap_err(), "no column `sockets`");
+    let rows = OF_CHANGES.rows();
+    assert_eq!(rows[0].values[1], Some(Published { mean: 16.3, sd: Some(0.5) }));
+    assert_eq!(rows[1].values, [None, Some(Published { mean: -50.0, sd: None })]);
+    let refused = |text| OF_CHANGES.parse(text).unwrap_err();
+    assert!(refused("case,sockets,one,two\na,2,many,1\n").starts_with("one: "));
+    assert_eq!(refused("case,one,two\na,1,1\n"), "no column `sockets`");
 }
 
 #[test]
 fn a_row_says_what_is_simulated_for_it() {
-    let table = of_changes();
+    let table = &OF_CHANGES;
     let rows = table.rows();
     assert_eq!(table.columns(), [Column::Variant(0), Column::Variant(1), Column::Base]);
     let setups: Vec<_> =
         table.columns().into_iter().map(|column| table.setup(&rows[1].key, column)).collect();
     assert_eq!(setups.iter().map(|setup| setup.lock).collect::<Vec<_>>(), ["mcs", "clh", "ticket"]);
-    assert!(setups.iter().all(|setup| setup.settings == ["machine.nodes=4"] && setup.threads == [2, 4]));
+    let four = [Assignment { setting: "machine.nodes", value: Value::Integer(4) }];
+    assert!(setups.iter().all(|setup| setup.settings == four && setup.threads == [2, 4]));
     assert_eq!(table.class("one", &rows[0].key), Class::Fitted);
     assert_eq!(table.class("one", &rows[1].key), Class::Predicted);
     assert!((table.ratio(8.0, -10.0) - 1.2).abs() < 1e-12);

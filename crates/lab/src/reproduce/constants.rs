@@ -13,7 +13,7 @@ use crate::published::{Column, TABLES, Table};
 ///
 /// If a table cannot be simulated.
 pub fn constants() -> Result<String, ReproduceError> {
-    let texts: Result<Vec<_>, _> = TABLES.iter().map(of_table).collect();
+    let texts: Result<Vec<_>, _> = TABLES.iter().copied().map(of_table).collect();
     Ok(cache::digest(&texts?.concat()))
 }
 
@@ -22,7 +22,7 @@ fn of_table(table: &'static Table) -> Result<String, ReproduceError> {
         Reproduction { table, effort: Effort::Full, seeds: Some(1), set: &[], vary: Vary::Nothing };
     let rows = table.rows();
     let mut text = format!("{}\n", table.name);
-    let planned = reproduction.plan(&rows)?;
+    let planned = reproduction.plan(rows)?;
     for (simulation, place) in planned.simulations.iter().zip(&planned.places) {
         let row = &rows[place.row];
         let (class, published) = match place.column {

@@ -9,14 +9,14 @@ use crate::band;
 use crate::names;
 use crate::published::{Column, Row, Setup};
 use crate::reproduce::Effort;
-use crate::settings::{Configuration, Group, SettingError};
+use crate::settings::{Assignment, Configuration, Group, SettingError, Value};
 use crate::simulate::{Facts, Failure, Simulation};
 use crate::sweep;
 
 /// What is to be simulated, and for which cell.
 pub(super) struct Planned {
     /// The changes, each alone.
-    pub varied: Vec<String>,
+    pub varied: Vec<Assignment>,
     pub simulations: Vec<Simulation>,
     /// Of each.
     pub places: Vec<Place>,
@@ -51,7 +51,7 @@ enum Amount {
 pub(super) struct Repeat {
     machine: &'static str,
     workload: &'static str,
-    settings: Vec<String>,
+    settings: Vec<Assignment>,
 }
 
 impl Repeat {
@@ -63,13 +63,10 @@ impl Repeat {
 
 impl Reproduction<'_> {
     /// What is set: by the effort, by the row, then by the user.
-    pub(super) fn configuration(&self, row: &[String]) -> Result<Configuration, SettingError> {
+    pub(super) fn configuration(&self, row: &[Assignment]) -> Result<Configuration, SettingError> {
         let mut configuration = Configuration::new(Group::ALL);
-        for &setting in self.effort.settings() {
-            configuration.set(setting)?;
-        }
-        for setting in row.iter().chain(self.set) {
-            configuration.set(setting)?;
+        for &assignment in self.effort.settings().iter().chain(row).chain(self.set) {
+            configuration.assign(assignment)?;
         }
         Ok(configuration)
     }
@@ -94,7 +91,7 @@ impl Reproduction<'_> {
     }
 
     /// The changes, of all rows and columns. What changes nothing in some of them changes it in others.
-    fn variations(&self, rows: &[Row]) -> Result<Vec<String>, ReproduceError> {
+    fn variations(&self, rows: &[Row]) -> Result<Vec<Assignment>, ReproduceError> {
         let mut all = Vec::new();
         for Row { key, .. } in rows {
             for column in self.table.columns() {
@@ -103,7 +100,7 @@ impl Reproduction<'_> {
                 let mut machine = names::machine(setup.machine)?;
                 central.configure_machine(&mut machine)?;
                 let of_row = band::variations(self.vary.parameters(), setup.workload, &central, &machine)?;
-                let new: Vec<_> = of_row.into_iter().filter(|setting| !all.contains(setting)).collect();
+                let new: Vec<_> = of_row.into_iter().filter(|change| !all.contains(change)).collect();
                 all.extend(new);
             }
         }
@@ -116,7 +113,7 @@ impl Reproduction<'_> {
         let amount = if is_part { Amount::Variation } else { Amount::Cell };
         let mut configuration = self.configuration(&setup.settings)?;
         if let Some(change) = place.variation.checked_sub(FIRST_CHANGE) {
-            configuration.set(&planned.varied[change])?;
+            configuration.assign(planned.varied[change])?;
         }
         let mut machine = names::machine(setup.machine)?;
         configuration.configure_machine(&mut machine)?;
@@ -132,7 +129,7 @@ impl Reproduction<'_> {
         let repeat = Arc::new(Repeat {
             machine: setup.machine,
             workload: setup.workload,
-            settings: configuration.texts().to_vec(),
+            settings: configuration.assigned().to_vec(),
         });
         for &threads in &numbers {
             if threads > facts.threads_max {
@@ -161,13 +158,15 @@ impl Reproduction<'_> {
             Amount::Cell => self.effort.part_of_list(),
             Amount::Variation => VARIED_PART_OF_LIST,
         };
-        let key = format!("{workload}.jobs=");
         let facts = configuration.workload(workload)?.facts(machine);
         if let Some(jobs) = facts.jobs.filter(|jobs| *jobs > 0)
             && part > 1
-            && !configuration.texts().iter().any(|text| text.starts_with(&key))
         {
-            configuration.set(&format!("{key}{}", jobs.div_ceil(part)))?;
+            let jobs = Value::Integer(jobs.div_ceil(part));
+            let jobs = Assignment::of(&format!("{workload}.jobs"), jobs)?;
+            if !configuration.assigned().iter().any(|assigned| assigned.setting == jobs.setting) {
+                configuration.assign(jobs)?;
+            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::published::{Column, Row, Scale, Table};
 /// What has been simulated so far.
 pub(super) struct Progress {
     pub(super) table: &'static Table,
-    rows: Vec<Row>,
+    rows: &'static [Row],
     vary: Vary,
     /// How many simulations are still to come, and the others' figures.
     pub(super) values: BTreeMap<Place, (usize, Vec<f64>)>,
@@ -22,7 +22,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Of nothing yet; these are to come.
-    pub(super) fn new(table: &'static Table, rows: Vec<Row>, vary: Vary, to_come: &[Place]) -> Self {
+    pub(super) fn new(table: &'static Table, rows: &'static [Row], vary: Vary, to_come: &[Place]) -> Self {
         let mut values = BTreeMap::new();
         for &place in to_come {
             values.entry(place).or_insert((0, Vec::new())).0 += 1;

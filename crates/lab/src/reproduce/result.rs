@@ -5,7 +5,10 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use super::{Vary, mean};
-use crate::published::{Class, Effect, Headline, Row, RowKey, Scale, Statement, Table, Value, insignificant};
+use crate::published::{
+    Class, Effect, Headline, Published, Row, RowKey, Scale, Statement, Table, insignificant,
+};
+use crate::settings::Assignment;
 
 /// A figure in six columns, with as many decimals as there is room for, three at most.
 pub fn figure(figure: f64) -> String {
@@ -69,8 +72,8 @@ impl Cell {
     }
 
     /// What was published.
-    fn value(&self) -> Option<Value> {
-        self.published.map(|mean| Value { mean, sd: self.published_sd })
+    fn value(&self) -> Option<Published> {
+        self.published.map(|mean| Published { mean, sd: self.published_sd })
     }
 
     /// Whether it is 1 because all others are measured by it. Then it counts in no mean.
@@ -84,7 +87,7 @@ impl Cell {
 pub struct Reproduced {
     /// Which.
     pub table: &'static Table,
-    /// Row by row; all of them, unless the watcher broke.
+    /// Row by row.
     pub cells: Vec<Cell>,
     /// The same with each of the variations that were asked for.
     pub varied: Vec<Varied>,
@@ -93,27 +96,27 @@ pub struct Reproduced {
 /// The cells of a table with one thing changed.
 #[derive(Debug)]
 pub struct Varied {
-    /// What: `NAME.KEY=VALUE`.
-    pub setting: String,
+    /// What.
+    pub change: Assignment,
     /// As in [`Reproduced::cells`], without bands.
     pub cells: Vec<Cell>,
 }
 
 /// What the simulated figures say of a statement.
 #[derive(Debug)]
-pub struct Verdict<'a> {
+pub struct Verdict {
     /// What was published.
     pub statement: &'static Statement,
     /// Whether it holds of the cells.
     pub holds: bool,
     /// The variations with which it is the other way round.
-    pub otherwise: Vec<&'a str>,
+    pub otherwise: Vec<Assignment>,
 }
 
-impl Verdict<'_> {
+impl Verdict {
     /// The verdict in words, after these variations.
     pub fn says(&self, vary: Vary) -> String {
-        let others = self.otherwise.join(", ");
+        let others = self.otherwise.iter().map(Assignment::to_string).collect::<Vec<_>>().join(", ");
         let (whole, nowhere) = match vary {
             Vary::Nothing => ("", ""),
             Vary::Band => (" with each parameter moved alone", ", nor with any parameter moved alone"),
@@ -131,13 +134,13 @@ impl Verdict<'_> {
 impl Reproduced {
     /// What was published of the table, held against the simulated figures: all cells with the same variation.
     /// Statements about cells that were not simulated are left out.
-    pub fn verdicts(&self) -> Vec<Verdict<'_>> {
+    pub fn verdicts(&self) -> Vec<Verdict> {
         let of = |statement: &'static Statement| {
             let holds = self.holds(statement, &self.cells)?;
             let differs = |varied: &&Varied| {
                 self.holds(statement, &varied.cells).is_some_and(|otherwise| otherwise != holds)
             };
-            let otherwise = self.varied.iter().filter(differs).map(|varied| varied.setting.as_str());
+            let otherwise = self.varied.iter().filter(differs).map(|varied| varied.change);
             Some(Verdict { statement, holds, otherwise: otherwise.collect() })
         };
         self.table.statements.iter().filter_map(of).collect()
@@ -195,7 +198,7 @@ impl Reproduced {
     }
 
     fn effect(&self, base: Option<&Cell>, cell: &Cell) -> Option<EffectRow> {
-        const NOTHING_MORE: Value = Value { mean: 0.0, sd: None };
+        const NOTHING_MORE: Published = Published { mean: 0.0, sd: None };
         let of = cell.value()?;
         let to = base.map_or(Some(NOTHING_MORE), Cell::value)?;
         let insignificant = insignificant(of, to);

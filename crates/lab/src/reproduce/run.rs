@@ -10,36 +10,41 @@ use super::progress::Progress;
 use super::{ReproduceError, Reproduced, Reproduction, Varied, Watcher};
 use crate::cache::{Cache, Figures, key};
 use crate::published::Row;
+use crate::settings::Assignment;
 use crate::simulate::{Failure, Simulation};
 use crate::sweep::{self, Outcome};
 
-/// Simulates the tables, on all processors. What the cache has is not simulated again, and what is simulated is added to it. Cells come
-/// row by row and table by table, to the watcher.
+/// The result of a table. A lock at fault ends its own table only.
+pub type TableResult = Result<Reproduced, ReproduceError>;
+
+/// Simulates the tables, on all processors, and returns their results, in their order. Figures of
+/// the cache are not simulated again, and new figures are added to it. The watcher is shown the
+/// cells row by row and table by table, as they are ready. If it breaks, only the tables that are
+/// complete by then are returned.
 ///
 /// # Errors
 ///
-/// As [`Reproduction::check`], before anything is simulated. A lock at fault is the end of its own table, and told to the
-/// watcher.
+/// As [`Reproduction::check`], before anything is simulated.
 pub fn run(
     reproductions: &[Reproduction],
     cache: Option<&Cache>,
     watcher: &mut impl Watcher,
-) -> Result<(), ReproduceError> {
+) -> Result<Vec<TableResult>, ReproduceError> {
     let rows = reproductions.iter().map(|reproduction| (reproduction, reproduction.table.rows()));
     run_rows(rows.collect(), cache, watcher)
 }
 
 /// Simulates these rows of each.
 pub(super) fn run_rows(
-    reproductions: Vec<(&Reproduction, Vec<Row>)>,
+    reproductions: Vec<(&Reproduction, &'static [Row])>,
     cache: Option<&Cache>,
     watcher: &mut impl Watcher,
-) -> Result<(), ReproduceError> {
+) -> Result<Vec<TableResult>, ReproduceError> {
     let Planning { mut tables, simulations, belongs, total } = Planning::of(reproductions, cache)?;
     let mut done = total - belongs.iter().map(Vec::len).sum::<usize>();
     watcher.simulated(done, total);
     if tables.show(watcher).is_break() {
-        return Ok(());
+        return Ok(tables.results);
     }
     sweep::run(&simulations, |simulation, outcome| {
         done += belongs[simulation].len();
@@ -52,7 +57,7 @@ pub(super) fn run_rows(
         }
         tables.show(watcher)
     });
-    Ok(())
+    Ok(tables.results)
 }
 
 /// What is to be simulated for some tables.
@@ -70,13 +75,13 @@ struct Planning {
 
 impl Planning {
     fn of(
-        reproductions: Vec<(&Reproduction, Vec<Row>)>,
+        reproductions: Vec<(&Reproduction, &'static [Row])>,
         cache: Option<&Cache>,
     ) -> Result<Self, ReproduceError> {
         let mut planning = Self::default();
         let mut places = HashMap::new();
         for (table, (reproduction, rows)) in reproductions.into_iter().enumerate() {
-            let mut planned = reproduction.plan(&rows)?;
+            let mut planned = reproduction.plan(rows)?;
             let simulations = mem::take(&mut planned.simulations);
             planning.total += simulations.len();
             let mut one = One::new(reproduction, rows, planned);
@@ -103,28 +108,32 @@ impl Planning {
 #[derive(Default)]
 struct Tables {
     all: Vec<One>,
-    /// The first that is not complete.
-    current: usize,
-    /// Whether the watcher knows of it.
+    /// Of those that are complete: the first ones.
+    results: Vec<TableResult>,
+    /// Whether the watcher knows of the next.
     has_begun: bool,
 }
 
 impl Tables {
     /// Tells the watcher what is complete and has its turn.
     fn show(&mut self, watcher: &mut impl Watcher) -> ControlFlow<()> {
-        while let Some(table) = self.all.get_mut(self.current) {
+        loop {
+            let current = self.results.len();
+            let Some(table) = self.all.get_mut(current) else { break };
             if !mem::replace(&mut self.has_begun, true) {
-                watcher.begin(self.current)?;
+                watcher.begin(current)?;
             }
             while let Some(cells) = table.progress.next_row() {
-                watcher.row(self.current, cells)?;
+                watcher.row(current, cells)?;
             }
             if table.to_come > 0 {
                 break;
             }
-            watcher.end(self.current, table.result())?;
-            self.current += 1;
+            let result = table.result();
+            let shown = watcher.end(current, &result);
+            self.results.push(result);
             self.has_begun = false;
+            shown?;
         }
         ControlFlow::Continue(())
     }
@@ -134,7 +143,7 @@ impl Tables {
 struct One {
     progress: Progress,
     /// By variation.
-    varied: Vec<String>,
+    varied: Vec<Assignment>,
     /// Of each simulation.
     places: Vec<Place>,
     /// Of each simulation.
@@ -146,7 +155,7 @@ struct One {
 }
 
 impl One {
-    fn new(reproduction: &Reproduction, rows: Vec<Row>, planned: Planned) -> Self {
+    fn new(reproduction: &Reproduction, rows: &'static [Row], planned: Planned) -> Self {
         let Planned { varied, places, commands, .. } = planned;
         let progress = Progress::new(reproduction.table, rows, reproduction.vary, &places);
         Self { progress, varied, to_come: places.len(), places, commands, failed: None }
@@ -167,14 +176,14 @@ impl One {
         }
     }
 
-    fn result(&mut self) -> Result<Reproduced, ReproduceError> {
+    fn result(&mut self) -> TableResult {
         if let Some((_, failure, index)) = self.failed.take() {
             let command = self.commands[index].of(&failure);
             return Err(ReproduceError::Failed { failure, command });
         }
         let variations = mem::take(&mut self.varied).into_iter().zip(1..);
         let varied =
-            variations.map(|(setting, at)| Varied { setting, cells: self.progress.varied(at) }).collect();
+            variations.map(|(change, at)| Varied { change, cells: self.progress.varied(at) }).collect();
         let (table, cells) = (self.progress.table, mem::take(&mut self.progress.cells));
         Ok(Reproduced { table, cells, varied })
     }

@@ -5,23 +5,28 @@ use super::progress::Progress;
 use super::run::run_rows;
 use super::*;
 use crate::cache::{Cache, Figures};
-use crate::published::{self, Class, Column, DOCUMENTS, Effect, Row, TABLES};
+use crate::published::tests::OF_CHANGES;
+use crate::published::{Class, Column, DOCUMENTS, Effect, Row, TABLES};
+
+fn assignment(setting: &'static str, value: u64) -> Assignment {
+    Assignment { setting, value: Value::Integer(value) }
+}
 
 fn figures(ops_per_us: f64) -> Figures {
     Figures { ops_per_us, jobs_per_minute: None, slow_path_share: 0.0 }
 }
 
 /// Shorter than the effort's.
-fn window(warm_up_ns: u64, window_ns: u64) -> [String; 2] {
-    [format!("simulation.warm-up-ns={warm_up_ns}"), format!("simulation.window-ns={window_ns}")]
+fn window(warm_up_ns: u64, window_ns: u64) -> [Assignment; 2] {
+    [assignment("simulation.warm-up-ns", warm_up_ns), assignment("simulation.window-ns", window_ns)]
 }
 
 /// What a watcher is told.
 #[derive(Default)]
 struct Told {
-    /// Tables that have begun, and ended.
+    /// Tables that have begun, and those that have ended.
     begun: Vec<usize>,
-    results: Vec<Result<Reproduced, ReproduceError>>,
+    ended: Vec<usize>,
     /// Table and number of threads of each row.
     rows: Vec<(usize, usize)>,
     /// Simulations that are done, and all.
@@ -42,18 +47,17 @@ impl Watcher for Told {
         self.rows.push((index, cells[0].row.threads().unwrap_or(0)));
         if self.enough == Some(self.rows.len()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-    fn end(&mut self, index: usize, result: Result<Reproduced, ReproduceError>) -> ControlFlow<()> {
-        assert_eq!(index, self.results.len());
-        self.results.push(result);
+    fn end(&mut self, index: usize, _result: &TableResult) -> ControlFlow<()> {
+        self.ended.push(index);
         ControlFlow::Continue(())
     }
 }
 
 /// Simulates these rows.
-fn rows(reproduction: &Reproduction, rows: &[Row]) -> (Reproduced, Vec<usize>) {
+fn rows(reproduction: &Reproduction, rows: &'static [Row]) -> (Reproduced, Vec<usize>) {
     let mut told = Told::default();
-    run_rows(vec![(reproduction, rows.to_vec())], None, &mut told).unwrap();
-    (told.results.remove(0).unwrap(), told.rows.iter().map(|&(_, threads)| threads).collect())
+    let mut results = run_rows(vec![(reproduction, rows)], None, &mut told).unwrap();
+    (results.remove(0).unwrap(), told.rows.iter().map(|&(_, threads)| threads).collect())
 }
 
 #[test]
@@ -66,14 +70,14 @@ fn a_mean_counts_every_seed() {
 
 #[test]
 fn rows_come_in_order_and_complete() {
-    let table = &TABLES[0];
+    let table = TABLES[0];
     let rows = &table.rows()[..2];
     let places = [(0, 0), (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)].map(|(row, variant)| Place {
         row,
         column: Column::Variant(variant),
         variation: 0,
     });
-    let mut progress = Progress::new(table, rows.to_vec(), Vary::Nothing, &places);
+    let mut progress = Progress::new(table, rows, Vary::Nothing, &places);
     for index in [4, 5, 6, 0, 2, 3] {
         progress.take(places[index], figures(1.0));
         assert!(progress.next_row().is_none());
@@ -99,14 +103,14 @@ fn rows_come_in_order_and_complete() {
 #[test]
 fn a_simulation_of_the_table_takes_each_seed_once() {
     let reproduction = Reproduction {
-        table: &TABLES[0],
+        table: TABLES[0],
         effort: Effort::Quick,
         seeds: Some(2),
         set: &[],
         vary: Vary::Nothing,
     };
     let rows = TABLES[0].rows();
-    let Planned { simulations, places, commands, .. } = reproduction.plan(&rows).unwrap();
+    let Planned { simulations, places, commands, .. } = reproduction.plan(rows).unwrap();
     assert_eq!(simulations.len(), 10 * 3 * 2);
     assert!(places.is_sorted());
     assert_eq!((places.len(), commands.len()), (simulations.len(), simulations.len()));
@@ -117,13 +121,13 @@ fn a_simulation_of_the_table_takes_each_seed_once() {
 #[test]
 fn variations_move_one_parameter_each_and_take_fewer_seeds() {
     let reproduction =
-        Reproduction { table: &TABLES[0], effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Band };
+        Reproduction { table: TABLES[0], effort: Effort::Quick, seeds: None, set: &[], vary: Vary::Band };
     let rows = &TABLES[0].rows()[..1];
     let planned = reproduction.plan(rows).unwrap();
     assert_eq!(planned.varied.len(), 8);
     // What the changes are held against has as many seeds as each of them.
     assert_eq!(planned.simulations.len(), 3 * (8 + 9 * 2));
-    assert_eq!(planned.varied[2], "machine.grab-fraction=0.3");
+    assert_eq!(planned.varied[2].to_string(), "machine.grab-fraction=0.3");
     let varied = planned.places.iter().position(|place| place.variation == FIRST_CHANGE + 2).unwrap();
     let models = [0, varied].map(|index| &planned.simulations[index].machine.model);
     assert_eq!(models.map(|model| model.grab_fraction), [0.5, 0.3]);
@@ -133,7 +137,7 @@ fn variations_move_one_parameter_each_and_take_fewer_seeds() {
 #[test]
 fn a_band_holds_its_cell_and_is_wider() {
     let reproduction = Reproduction {
-        table: &TABLES[0],
+        table: TABLES[0],
         effort: Effort::Quick,
         seeds: Some(1),
         set: &window(50_000, 200_000),
@@ -169,9 +173,9 @@ fn insert(progress: &mut Progress, variant: usize, figures: &[f64]) {
 
 #[test]
 fn a_published_figure_is_within_the_band_or_not() {
-    let table = &TABLES[0];
+    let table = TABLES[0];
     let rows = &table.rows()[..1];
-    let mut progress = Progress::new(table, rows.to_vec(), Vary::Band, &[]);
+    let mut progress = Progress::new(table, rows, Vary::Band, &[]);
     // Published are 2.707, 2.693 and 2.718.
     for (variant, figures) in [[0.91, 0.8, 0.9], [0.8, 0.7, 0.85], [0.9, 0.95, 0.91]].iter().enumerate() {
         insert(&mut progress, variant, &figures.map(|figure| figure * 3.0));
@@ -187,8 +191,8 @@ fn a_published_figure_is_within_the_band_or_not() {
 #[test]
 fn a_relative_table_divides_by_its_first_variant() {
     let table = Table::named("cna-context1").unwrap();
-    let rows = &table.rows();
-    let mut progress = Progress::new(table, rows.to_vec(), Vary::Band, &[]);
+    let rows = table.rows();
+    let mut progress = Progress::new(table, rows, Vary::Band, &[]);
     for (variant, figures) in [[2.0, 4.0], [1.7, 3.2], [1.9, 3.9]].iter().enumerate() {
         insert(&mut progress, variant, figures);
     }
@@ -210,7 +214,7 @@ fn a_relative_table_divides_by_its_first_variant() {
 #[test]
 fn mechanisms_change_the_cells_one_by_one_and_make_no_band() {
     let reproduction = Reproduction {
-        table: &TABLES[0],
+        table: TABLES[0],
         effort: Effort::Quick,
         seeds: Some(1),
         set: &window(20_000, 100_000),
@@ -222,14 +226,15 @@ fn mechanisms_change_the_cells_one_by_one_and_make_no_band() {
         assert_eq!((cell.low, cell.high, cell.row.threads()), (None, None, Some(8)));
         assert!((cell.simulated / cell.published.unwrap() - 1.0 - cell.error.unwrap()).abs() < 1e-9);
     }
-    let buffer = varied.iter().find(|varied| varied.setting == "machine.store-buffer-entries=1").unwrap();
+    let one = assignment("machine.store-buffer-entries", 1);
+    let buffer = varied.iter().find(|varied| varied.change == one).unwrap();
     assert!(buffer.cells[0].simulated < 0.9 * cells[0].simulated, "{buffer:?}");
 }
 
 /// All published figures, those of `stock` times `factor`.
 fn of_published(table: &'static Table, factor: f64) -> Vec<Cell> {
     let rows = table.rows();
-    let progress = Progress::new(table, rows.clone(), Vary::Nothing, &[]);
+    let progress = Progress::new(table, rows, Vary::Nothing, &[]);
     let places = (0..rows.len()).flat_map(|row| (0..3).map(move |variant| (row, variant)));
     let figure = |row: usize, variant: usize| {
         rows[row].values[variant].unwrap().mean * if variant == 0 { factor } else { 1.0 }
@@ -240,28 +245,22 @@ fn of_published(table: &'static Table, factor: f64) -> Vec<Cell> {
 #[test]
 fn verdicts_say_with_which_variations_a_statement_does_not_hold() {
     let table = Table::named("cna-locktorture").unwrap();
-    let varied =
-        |setting: &str, factor| Varied { setting: setting.to_owned(), cells: of_published(table, factor) };
-    let verdicts = |factor, variations: [(&str, f64); 2]| -> Vec<(bool, Vec<String>)> {
-        let reproduced = Reproduced {
-            table,
-            cells: of_published(table, factor),
-            varied: variations.map(|(setting, factor)| varied(setting, factor)).into(),
-        };
-        let verdicts = reproduced.verdicts();
-        let owned = |verdict: &Verdict| {
-            (verdict.holds, verdict.otherwise.iter().map(|&setting| setting.to_owned()).collect())
-        };
-        verdicts.iter().map(owned).collect()
+    let [one, two] = [1, 2].map(|value| assignment("a.b", value));
+    let varied = |(change, factor)| Varied { change, cells: of_published(table, factor) };
+    let verdicts = |factor, variations: [(Assignment, f64); 2]| -> Vec<(bool, Vec<Assignment>)> {
+        let reproduced =
+            Reproduced { table, cells: of_published(table, factor), varied: variations.map(varied).into() };
+        let verdicts = reproduced.verdicts().into_iter();
+        verdicts.map(|verdict| (verdict.holds, verdict.otherwise)).collect()
     };
     let of = |text: &str| table.statements.iter().position(|statement| statement.text == text).unwrap();
     let ahead = of("CNA is ahead of stock from 8 threads up");
     // Stock at 8 threads times 1.4 is ahead of CNA.
-    let found = verdicts(1.0, [("a.b=1", 1.4), ("a.b=2", 1.01)]);
+    let found = verdicts(1.0, [(one, 1.4), (two, 1.01)]);
     assert_eq!(found.len(), table.statements.len());
-    assert_eq!(found[ahead], (true, vec!["a.b=1".to_owned()]));
+    assert_eq!(found[ahead], (true, vec![one]));
     assert_eq!(found[of("stock falls from 36 to 142 threads")], (true, vec![]));
-    assert_eq!(verdicts(1.4, [("a.b=1", 1.4), ("a.b=2", 1.0)])[ahead], (false, vec!["a.b=2".to_owned()]));
+    assert_eq!(verdicts(1.4, [(one, 1.4), (two, 1.0)])[ahead], (false, vec![two]));
     // What was not simulated is not judged.
     let mut some = Reproduced { table, cells: of_published(table, 1.0), varied: vec![] };
     some.cells.retain(|cell| cell.row.threads() <= Some(2));
@@ -285,15 +284,9 @@ fn an_effect_counts_where_it_exceeds_its_error() {
     assert_eq!(effects(1.2)[0], (Some(1), "cna-wo-sro", Effect::None, Effect::Loss));
 }
 
-/// A table whose rows are no numbers of threads, and whose figures are compared with a lock that has no column.
-fn of_changes() -> &'static Table {
-    let table = published::tests::of_changes();
-    Box::leak(Box::new(table))
-}
-
 #[test]
 fn a_row_of_several_numbers_of_threads_is_their_mean() {
-    let table = of_changes();
+    let table = &OF_CHANGES;
     let reproduction =
         Reproduction { table, effort: Effort::Full, seeds: None, set: &[], vary: Vary::Nothing };
     let rows = table.rows();
@@ -323,9 +316,9 @@ fn half_as_much_is_as_far_off_as_twice_as_much() {
 
 #[test]
 fn figures_can_be_per_cent_more_than_another_lock() {
-    let table = of_changes();
+    let table = &OF_CHANGES;
     let rows = table.rows();
-    let mut progress = Progress::new(table, rows.clone(), Vary::Nothing, &[]);
+    let mut progress = Progress::new(table, rows, Vary::Nothing, &[]);
     let columns = [Column::Variant(0), Column::Variant(1), Column::Base];
     for (column, figure) in columns.into_iter().zip([1.0, 2.2, 2.0]) {
         for row in [0, 1] {
@@ -356,7 +349,7 @@ fn figures_can_be_per_cent_more_than_another_lock() {
 }
 
 /// Two small tables.
-fn two(set: &[String]) -> [Reproduction<'_>; 2] {
+fn two(set: &[Assignment]) -> [Reproduction<'_>; 2] {
     let of = |name| Reproduction {
         table: Table::named(name).unwrap(),
         effort: Effort::Quick,
@@ -371,12 +364,12 @@ fn two(set: &[String]) -> [Reproduction<'_>; 2] {
 fn tables_come_one_after_the_other_whatever_is_simulated_first() {
     let set = window(20_000, 100_000);
     let mut told = Told::default();
-    run(&two(&set), None, &mut told).unwrap();
+    let results = run(&two(&set), None, &mut told).unwrap();
     let threads = [1, 2, 4, 8, 16, 32, 36, 72, 108, 142];
     let expected: Vec<_> = threads.map(|threads| (0, threads)).into_iter().chain([(1, 56)]).collect();
-    assert_eq!((told.begun, told.rows), (vec![0, 1], expected));
+    assert_eq!((told.begun, told.ended, told.rows), (vec![0, 1], vec![0, 1], expected));
     assert_eq!(told.simulated, (0..=33).map(|done| (done, 33)).collect::<Vec<_>>());
-    let names = told.results.iter().map(|result| result.as_ref().unwrap().table.name);
+    let names = results.iter().map(|result| result.as_ref().unwrap().table.name);
     assert_eq!(names.collect::<Vec<_>>(), ["cna-lock2", "cna-context1"]);
 }
 
@@ -386,22 +379,25 @@ fn a_run_that_was_ended_goes_on_where_it_was_and_comes_to_the_same() {
     let set = window(20_000, 100_000);
     let all = |cache: Option<&Cache>, enough| {
         let mut told = Told { enough, ..Told::default() };
-        run(&two(&set), cache, &mut told).unwrap();
-        told
+        let results = run(&two(&set), cache, &mut told).unwrap();
+        (told, results)
     };
-    let cells = |told: &Told| -> Vec<f64> {
-        let all = told.results.iter().flat_map(|result| &result.as_ref().unwrap().cells);
+    let cells = |results: &[TableResult]| -> Vec<f64> {
+        let all = results.iter().flat_map(|result| &result.as_ref().unwrap().cells);
         all.map(|cell| cell.simulated).collect()
     };
-    let ended = all(Some(&Cache::open(&path).unwrap()), Some(3));
-    assert!(ended.rows.len() == 3 && ended.results.is_empty());
-    let gone_on = all(Some(&Cache::open(&path).unwrap()), None);
-    let (done, total) = gone_on.simulated[0];
+    let (told, results) = all(Some(&Cache::open(&path).unwrap()), Some(3));
+    assert!(told.rows.len() == 3 && told.ended.is_empty() && results.is_empty());
+    let (told, gone_on) = all(Some(&Cache::open(&path).unwrap()), None);
+    let (done, total) = told.simulated[0];
     assert!((9..33).contains(&done) && total == 33, "{done}");
-    assert_eq!(cells(&gone_on), cells(&all(None, None)));
-    let read = all(Some(&Cache::open(&path).unwrap()), None);
-    assert_eq!(read.simulated, [(33, 33)], "nothing is left");
+    assert_eq!(cells(&gone_on), cells(&all(None, None).1));
+    let (told, read) = all(Some(&Cache::open(&path).unwrap()), None);
+    assert_eq!(told.simulated, [(33, 33)], "nothing is left");
     assert_eq!(cells(&read), cells(&gone_on));
+    // The run ends within the second table.
+    let (told, ended) = all(Some(&Cache::open(&path).unwrap()), Some(11));
+    assert_eq!((told.ended, cells(&ended)), (vec![0], cells(&read[..1])));
     fs::remove_file(path).unwrap();
 }
 
@@ -410,10 +406,10 @@ fn what_two_tables_share_is_simulated_once() {
     let set = window(20_000, 100_000);
     let [one, _] = two(&set);
     let mut told = Told::default();
-    run(&[one, one], None, &mut told).unwrap();
+    let results = run(&[one, one], None, &mut told).unwrap();
     let halves: Vec<_> = (0..=30).map(|done| (2 * done, 60)).collect();
     assert_eq!(told.simulated, halves);
-    let [one, other] = [0, 1].map(|index| &told.results[index].as_ref().unwrap().cells);
+    let [one, other] = [0, 1].map(|index| &results[index].as_ref().unwrap().cells);
     assert!(one.iter().zip(other).all(|(one, other)| one.simulated == other.simulated));
 }
 
@@ -430,7 +426,7 @@ fn figures_keep_to_their_columns() {
 fn a_headline_is_a_ratio_with_its_band() {
     let table = Table::named("cna-locktorture").unwrap();
     let of = |factor| of_published(table, factor);
-    let varied = [0.5, 2.0].map(|factor| Varied { setting: String::new(), cells: of(factor) });
+    let varied = [0.5, 2.0].map(|factor| Varied { change: assignment("a.b", 1), cells: of(factor) });
     let reproduced = Reproduced { table, cells: of(1.0), varied: varied.into() };
     let headline =
         &DOCUMENTS.iter().flat_map(|document| document.tables).find(|claim| claim.table == table.name);
@@ -442,7 +438,7 @@ fn a_headline_is_a_ratio_with_its_band() {
 #[test]
 fn a_run_to_the_end_is_shorter_where_effort_is_saved_and_where_nothing_was_set() {
     let table = Table::named("rwsem-series").unwrap();
-    let jobs = |effort, vary, set: &[String]| -> Vec<u64> {
+    let jobs = |effort, vary, set: &[Assignment]| -> Vec<u64> {
         let reproduction = Reproduction { table, effort, seeds: Some(1), set, vary };
         let planned = reproduction.plan(&table.rows()[5..6]).unwrap();
         let jobs =
@@ -454,7 +450,7 @@ fn a_run_to_the_end_is_shorter_where_effort_is_saved_and_where_nothing_was_set()
     let all = jobs(Effort::Full, Vary::Nothing, &[])[0];
     assert_eq!(jobs(Effort::Quick, Vary::Nothing, &[]), [all.div_ceil(2)]);
     assert_eq!(jobs(Effort::Full, Vary::Band, &[])[..2], [all, all.div_ceil(4)]);
-    assert_eq!(jobs(Effort::Quick, Vary::Band, &["aim7-shared.jobs=9".to_owned()]), [9]);
+    assert_eq!(jobs(Effort::Quick, Vary::Band, &[assignment("aim7-shared.jobs", 9)]), [9]);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Tables of what can be set of a type: rows of a key, limits, help, and where the value is stored.
 
+use std::fmt;
 use std::ops::RangeInclusive;
+
+use nearlock_sim::spec::Value;
 
 /// A second, in ns.
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -51,23 +54,26 @@ impl<T> Field<T> {
         Self { key, summary, kind: Kind::Word { at } }
     }
 
-    fn set(&self, of: &mut T, value: &str) -> Result<(), Refused> {
-        let is_set = match self.kind {
-            Kind::Number { min, max, at, .. } => number(value, min, max).is_some_and(|number| {
+    fn set(&self, of: &mut T, value: Value) -> Result<(), Refused> {
+        let is_set = match (&self.kind, value) {
+            (&Kind::Number { min, max, at, .. }, Value::Integer(number)) if (min..=max).contains(&number) => {
                 *at(of) = number;
                 true
-            }),
-            Kind::Word { at } => at(of).choose(value),
+            }
+            (Kind::Word { at }, Value::Word(word)) => at(of).choose(word),
+            _ => false,
         };
-        if is_set { Ok(()) } else { Err(Refused::Value { range: self.row(of).range }) }
+        if is_set { Ok(()) } else { Err(Refused::Value { range: self.row(of).values.to_string() }) }
     }
 
     fn row(&self, of: &mut T) -> FieldRow {
-        let (value, range) = match self.kind {
-            Kind::Number { unit, min, max, at } => (at(of).to_string(), range(min, max, unit)),
-            Kind::Word { at } => (at(of).word().to_owned(), any_of(&at(of).words())),
+        let (value, values) = match self.kind {
+            Kind::Number { unit, min, max, at } => {
+                (Value::Integer(*at(of)), Values::Numbers { min, max, unit })
+            }
+            Kind::Word { at } => (Value::Word(at(of).word()), Values::Words(at(of).words())),
         };
-        FieldRow { key: self.key, value, range, summary: self.summary }
+        FieldRow { key: self.key, value, values, summary: self.summary }
     }
 }
 
@@ -77,11 +83,49 @@ pub struct FieldRow {
     /// The last part of its name.
     pub key: &'static str,
     /// Its present value.
-    pub value: String,
-    /// Values that it can have, with their unit.
-    pub range: String,
+    pub value: Value,
+    /// Values that it can have.
+    pub values: Values,
     /// What it does.
     pub summary: &'static str,
+}
+
+/// The values that something can have. As text: `0 to 100 %`, or `off, on or auto`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// Whole numbers from the one to the other.
+    Numbers {
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+        /// What they count.
+        unit: &'static str,
+    },
+    /// A few words.
+    Words(Vec<&'static str>),
+}
+
+impl Values {
+    /// The value that a user wrote, if it is one of these. A number may have underscores.
+    pub fn read(&self, text: &str) -> Option<Value> {
+        match self {
+            Self::Numbers { min, max, .. } => {
+                let number = text.replace('_', "").parse().ok()?;
+                (*min..=*max).contains(&number).then_some(Value::Integer(number))
+            }
+            Self::Words(words) => words.iter().find(|word| **word == text).copied().map(Value::Word),
+        }
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Numbers { min, max, unit } => write!(f, "{min} to {max} {unit}"),
+            Self::Words(words) => f.write_str(&any_of(words)),
+        }
+    }
 }
 
 /// Why a field cannot be set.
@@ -101,7 +145,7 @@ pub enum Refused {
 /// # Errors
 ///
 /// If there is none, or it cannot have this value.
-pub fn set<T>(fields: &[Field<T>], of: &mut T, key: &str, value: &str) -> Result<(), Refused> {
+pub fn set<T>(fields: &[Field<T>], of: &mut T, key: &str, value: Value) -> Result<(), Refused> {
     fields.iter().find(|field| field.key == key).ok_or(Refused::Key)?.set(of, value)
 }
 
@@ -133,7 +177,7 @@ impl<T: Words> Choice for T {
     }
 
     fn word(&self) -> &'static str {
-        // A value that has no word is one that nobody can ask for.
+        // A value without a word cannot be set.
         T::WORDS.iter().find(|(_, value)| value == self).map_or("", |(word, _)| word)
     }
 
@@ -141,16 +185,6 @@ impl<T: Words> Choice for T {
         let found = T::WORDS.iter().find(|(known, _)| *known == word);
         found.map(|(_, value)| *self = *value).is_some()
     }
-}
-
-/// A number within these limits. It may have underscores.
-pub(super) fn number(value: &str, min: u64, max: u64) -> Option<u64> {
-    value.replace('_', "").parse().ok().filter(|number| (min..=max).contains(number))
-}
-
-/// `0 to 100 %`
-pub(super) fn range(min: u64, max: u64, unit: &str) -> String {
-    format!("{min} to {max} {unit}")
 }
 
 /// `off, on or auto`
@@ -189,20 +223,34 @@ mod tests {
     #[test]
     fn fields_are_set_within_their_limits_and_listed_as_they_stand() {
         let mut car = Car { wheels: 4, colour: Colour::Green };
-        set(FIELDS, &mut car, "wheels", "1_0").unwrap();
-        set(FIELDS, &mut car, "colour", "red").unwrap();
+        set(FIELDS, &mut car, "wheels", Value::Integer(10)).unwrap();
+        set(FIELDS, &mut car, "colour", Value::Word("red")).unwrap();
         assert_eq!(car, Car { wheels: 10, colour: Colour::Red });
         let rows = rows(FIELDS, &car);
         let text: Vec<_> =
-            rows.iter().map(|row| format!("{}={} {}", row.key, row.value, row.range)).collect();
+            rows.iter().map(|row| format!("{}={} {}", row.key, row.value, row.values)).collect();
         assert_eq!(text, ["wheels=10 3 to 18 wheels", "colour=red red or green"]);
         let refused = |range: &str| Err(Refused::Value { range: range.to_owned() });
-        for value in ["2", "19", "-1", "", "four", "4.0"] {
+        for value in [Value::Integer(2), Value::Integer(19), Value::Float(4.0), Value::Word("four")] {
             assert_eq!(set(FIELDS, &mut car, "wheels", value), refused("3 to 18 wheels"));
         }
-        assert_eq!(set(FIELDS, &mut car, "colour", "Red"), refused("red or green"));
-        assert_eq!(set(FIELDS, &mut car, "doors", "4"), Err(Refused::Key));
-        assert_eq!(car.wheels, 10);
+        for value in [Value::Word("Red"), Value::Integer(0)] {
+            assert_eq!(set(FIELDS, &mut car, "colour", value), refused("red or green"));
+        }
+        assert_eq!(set(FIELDS, &mut car, "doors", Value::Integer(4)), Err(Refused::Key));
+        assert_eq!(car, Car { wheels: 10, colour: Colour::Red });
+    }
+
+    #[test]
+    fn what_a_user_writes_is_read_as_one_of_the_values_or_not_at_all() {
+        let car = Car { wheels: 4, colour: Colour::Green };
+        let [wheels, colour] = [0, 1].map(|field| rows(FIELDS, &car)[field].values.clone());
+        assert_eq!(wheels.read("1_0"), Some(Value::Integer(10)));
+        for text in ["2", "19", "-1", "", "four", "4.0"] {
+            assert_eq!(wheels.read(text), None, "{text}");
+        }
+        assert_eq!(colour.read("red"), Some(Value::Word("red")));
+        assert_eq!(colour.read("Red"), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use fields::FieldRow;
 use nearlock_core::settings::{NumaLocality, NumaMode};
 
 fn refused(text: &str) -> String {
@@ -9,8 +10,8 @@ fn fields(configuration: &Configuration, workload: &str) -> Vec<FieldRow> {
     configuration.workload(workload).unwrap().fields()
 }
 
-fn value<'a>(fields: &'a [FieldRow], key: &str) -> &'a str {
-    &fields.iter().find(|field| field.key == key).unwrap().value
+fn value(fields: &[FieldRow], key: &str) -> Value {
+    fields.iter().find(|field| field.key == key).unwrap().value
 }
 
 #[test]
@@ -31,13 +32,17 @@ fn each_group_is_set() {
     assert_eq!(configuration.locks[Setting::NumaMode as usize], NumaMode::Off as u64);
     assert_eq!(configuration.locks[Setting::NumaLocality as usize], NumaLocality::LastLevelCache as u64);
     let set = fields(&configuration, "locktorture");
-    assert_eq!((value(&set, "short-holds"), value(&set, "think-ns")), ("today", "7"));
+    assert_eq!(value(&set, "short-holds"), Value::Word("today"));
+    assert_eq!(value(&set, "think-ns"), Value::Integer(7));
     assert_eq!(configuration.limits.window_ns, 5000);
     let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
     configuration.configure_machine(&mut machine).unwrap();
     assert_eq!(machine.sockets, 2);
-    assert_eq!(configuration.texts().len(), 7);
-    assert_eq!(configuration.texts()[4], "locktorture.think-ns=7");
+    let texts: Vec<_> = configuration.assigned().iter().map(Assignment::to_string).collect();
+    assert_eq!(texts.len(), 7);
+    // As it is read, and not as it is written.
+    assert_eq!(texts[0], "cna-v13.threshold-ns=1000000");
+    assert_eq!(texts[4], "locktorture.think-ns=7");
 }
 
 #[test]
@@ -48,8 +53,9 @@ fn the_hops_of_pairs_are_set() {
     }
     configuration.set("context1.partners=anywhere").unwrap();
     let set = fields(&configuration, "context1");
-    let values = ["locks", "section-ns", "lines", "think-ns", "partners"].map(|key| value(&set, key));
-    assert_eq!(values, ["4", "1", "3", "2", "anywhere"]);
+    let numbers = ["locks", "section-ns", "lines", "think-ns"].map(|key| value(&set, key));
+    assert_eq!(numbers, [4, 1, 3, 2].map(Value::Integer));
+    assert_eq!(value(&set, "partners"), Value::Word("anywhere"));
     assert!(refused("context1.lines=0").contains("1 to 16 lines"));
     assert!(refused("context1.locks=0").contains("1 to 1024 locks"));
     assert!(refused("context1.partners=near").contains("socket or anywhere"));
@@ -73,11 +79,33 @@ fn refusals_say_what_there_is() {
 
 #[test]
 fn machine_settings_are_the_machines() {
+    let message = refused("machine.colour=red");
+    assert!(message.contains("colour") && message.contains("smt"), "{message}");
+    assert!(refused("machine.smt=two").contains("machine.smt=two: must be a whole number from 1 to 8"));
     let mut configuration = Configuration::new(Group::ALL);
-    configuration.set("machine.colour=red").unwrap();
+    configuration.set("machine.sockets=8").unwrap();
+    assert_eq!(configuration.assigned()[0].to_string(), "machine.nodes=8");
     let mut machine = MachineSpec::builtin("haswell-ex-4s").unwrap();
     let message = configuration.configure_machine(&mut machine).unwrap_err().to_string();
-    assert!(message.contains("colour") && message.contains("smt"), "{message}");
+    assert!(message.contains("machine.nodes=8: must be a whole number from 1 to 4"), "{message}");
+}
+
+#[test]
+fn what_is_assigned_must_be_of_a_setting_and_of_its_kind() {
+    let refused = |setting, value| {
+        let assigned = Configuration::new(Group::ALL).assign(Assignment { setting, value });
+        assigned.unwrap_err().to_string()
+    };
+    assert!(refused("simulation.window", Value::Integer(5000)).contains("`simulation.window-ns`?"));
+    assert!(refused("simulation.window-ns", Value::Integer(1)).contains("100000000000 ns, not `1`"));
+    assert!(refused("simulation.window-ns", Value::Float(5000.0)).contains("not `5000`"));
+    assert!(refused("simulation.placement", Value::Word("far")).contains("random or near, not `far`"));
+    assert!(refused("simulation.placement", Value::Integer(0)).contains("random or near, not `0`"));
+    let mut configuration = Configuration::new(&[Group::Lock]);
+    let of_machine = Assignment { setting: "machine.smt", value: Value::Integer(1) };
+    assert!(
+        configuration.assign(of_machine).unwrap_err().to_string().contains("no setting `machine.smt` here")
+    );
 }
 
 #[test]
@@ -94,7 +122,9 @@ fn the_list_is_complete_and_every_default_can_be_set() {
     assert!(rows.len() > Setting::COUNT + of_workloads + 1);
     let mut configuration = Configuration::new(Group::ALL);
     for row in rows {
-        configuration.set(&format!("{}={}", row.name, row.default)).unwrap();
+        let default = Assignment { setting: row.name, value: row.default };
+        configuration.assign(default).unwrap();
+        assert_eq!(Assignment::parse(&default.to_string(), Group::ALL).unwrap(), default);
     }
     let mut same = machine.clone();
     configuration.configure_machine(&mut same).unwrap();
@@ -115,8 +145,7 @@ fn what_is_set_of_one_of_a_family_is_not_set_of_the_others() {
 #[test]
 fn keys_of_one_family_are_listed_one_after_the_other() {
     let rows = all(&MachineSpec::builtin("haswell-ex-4s").unwrap());
-    let names: Vec<_> =
-        rows.iter().map(|row| row.name.as_str()).filter(|name| name.contains("-ns")).collect();
+    let names: Vec<_> = rows.iter().map(|row| row.name).filter(|name| name.contains("-ns")).collect();
     let at = |name| names.iter().position(|other| *other == name).unwrap();
     assert_eq!(at("open1.call-ns") + 1, at("lock2.call-ns"));
     assert!(at("make-j.round-ns") < at("aim7-alltests.section-ns"));

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use nearlock_sim::spec::MachineSpec;
+use nearlock_sim::spec::{MachineSpec, Value};
 use nearlock_workload::Gate;
 
 use super::erased::{Erased, InRoom, in_room};
@@ -45,7 +45,7 @@ pub trait AnyWorkload: Debug + Send + Sync {
     /// # Errors
     ///
     /// If there is none of this key, or it cannot have this value.
-    fn set(&mut self, key: &str, value: &str) -> Result<(), Refused>;
+    fn set(&mut self, key: &str, value: Value) -> Result<(), Refused>;
     /// As [`Workload::start`], with the [current](super::erased::CurrentLock) lock.
     fn start_erased(&self, seating: &mut Seating<'_>);
 }
@@ -66,7 +66,7 @@ impl<W: Workload> AnyWorkload for W {
     fn fields(&self) -> Vec<FieldRow> {
         fields::rows(W::FIELDS, self)
     }
-    fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
+    fn set(&mut self, key: &str, value: Value) -> Result<(), Refused> {
         fields::set(W::FIELDS, self, key, value)
     }
     fn start_erased(&self, seating: &mut Seating<'_>) {

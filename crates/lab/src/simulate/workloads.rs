@@ -51,6 +51,8 @@ pub fn workloads() -> impl Iterator<Item = &'static dyn AnyWorkload> {
 mod tests {
     use super::*;
     use crate::names;
+    use crate::settings::Value;
+    use crate::settings::fields::Values;
 
     #[test]
     fn every_workload_has_a_name_of_its_own_and_says_what_it_does() {
@@ -71,18 +73,17 @@ mod tests {
                 let name = format!("{}.{}", workload.name(), field.key);
                 let mut changed = workload.copy();
                 // One more or one less, or one of the other words.
-                let number = field.value.parse::<u64>().ok();
-                let numbers =
-                    number.into_iter().flat_map(|n| [n + 1, n.wrapping_sub(1)].map(|n| n.to_string()));
-                let words = field.range.split(", ").flat_map(|words| words.split(" or ")).map(str::to_owned);
-                let mut others = numbers.chain(words).filter(|other| *other != field.value);
-                assert!(others.any(|other| changed.set(field.key, &other).is_ok()), "{name}");
+                let others = match (field.value, &field.values) {
+                    (Value::Integer(n), _) => vec![Value::Integer(n + 1), Value::Integer(n.wrapping_sub(1))],
+                    (_, Values::Words(words)) => words.iter().map(|word| Value::Word(word)).collect(),
+                    _ => panic!("{name} is {field:?}"),
+                };
+                let mut others = others.into_iter().filter(|other| *other != field.value);
+                assert!(others.any(|other| changed.set(field.key, other).is_ok()), "{name}");
                 for (other, (before, after)) in defaults.iter().zip(changed.fields()).enumerate() {
                     assert_eq!(before.value != after.value, other == index, "{name}: {}", before.key);
                 }
-                changed
-                    .set(field.key, &field.value)
-                    .unwrap_or_else(|_| panic!("{name} is out of its limits"));
+                changed.set(field.key, field.value).unwrap_or_else(|_| panic!("{name} is out of its limits"));
             }
         }
     }

@@ -50,10 +50,10 @@ pub enum SpecError {
         known: Vec<&'static str>,
     },
     /// `machine.KEY=VALUE` with a value that this machine cannot have.
-    #[error("machine.{key}={value}: {problem}")]
+    #[error("{name}={value}: {problem}")]
     Setting {
-        /// The key.
-        key: String,
+        /// `machine.KEY`.
+        name: &'static str,
         /// The value.
         value: String,
         /// What would be right.

@@ -1,47 +1,32 @@
 //! `machine.KEY=VALUE`: what of a machine can be changed without another file.
 
+mod counts;
 mod numbers;
+mod value;
 mod words;
 
 use super::error::Problem;
-use super::resolve::{self, Counts, SMT_MAX};
-use super::{MachineSpec, ModelParameters, Provenance, SpecError};
+use super::resolve;
+use super::{MachineSpec, ModelParameters, SpecError};
+use counts::{BYPASSES_MAX, COUNTS, Count, STORE_BUFFER_ENTRIES_MAX, whole_number};
 use numbers::{NUMBERS, Number};
-use words::WORDS;
+pub use value::Value;
+use words::{WORDS, Word};
 
-/// A setting of a machine, for lists: `machine.NAME=VALUE`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A setting of a machine, for lists.
+#[derive(Clone, Debug, PartialEq)]
 pub struct MachineSetting {
-    /// Key, in lower case with hyphens.
+    /// `machine.KEY`, in lower case with hyphens.
     pub name: &'static str,
     /// Unit of the value; empty for pure numbers and words.
     pub unit: &'static str,
     /// Value on this machine.
-    pub value: String,
+    pub value: Value,
     /// Values that this machine can have.
     pub range: String,
     /// One sentence.
     pub summary: &'static str,
 }
-
-const STORE_BUFFER_ENTRIES_MAX: usize = 1024;
-/// Many more would leave other sockets without the line for good.
-const BYPASSES_MAX: usize = 1000;
-
-/// Settings that are counts, with their summaries.
-const OTHERS: &[(&str, &str)] = &[
-    ("nodes", "Use only the first sockets (NUMA nodes); also called `sockets`."),
-    ("cores-per-socket", "Cores of each socket: whole cache domains, or part of one."),
-    ("smt", "Hardware threads of each core."),
-    (
-        "store-buffer-entries",
-        "Stores that a hardware thread can hold back; 1 blocks at each until it is done.",
-    ),
-    (
-        "same-socket-bypasses",
-        "Requests for a line from the socket that had it last, served in a row ahead of older ones.",
-    ),
-];
 
 /// Checks the numbers that a file's `[model]` and `[local_ns]` give.
 pub(super) fn check_model(spec: &MachineSpec) -> Result<(), Problem> {
@@ -94,143 +79,173 @@ pub(super) fn changed_model_keys(spec: &MachineSpec) -> Vec<(&'static str, Strin
     changed
 }
 
+/// What every name of a setting begins with.
+const PREFIX: &str = "machine.";
+
 impl MachineSpec {
-    /// Changes one setting: `machine.KEY=VALUE` on the command line, with `key` without its `machine.`.
+    /// Reads `machine.KEY=VALUE`, of which `key` lacks the `machine.`. Returns the name and the
+    /// value that [`assign`](Self::assign) takes.
     ///
-    /// After an error the machine is as before.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
-        let name = key.replace('_', "-");
-        let mut changed = self.clone();
-        let result = match name.as_str() {
-            "nodes" | "sockets" => changed.set_sockets(value),
-            "cores-per-socket" => changed.set_cores_per_socket(value),
-            "smt" => changed.set_smt(value),
-            "store-buffer-entries" => changed.set_store_buffer_entries(value),
-            "same-socket-bypasses" => changed.set_same_socket_bypasses(value),
-            _ => match changed.set_listed(&name, value) {
-                Some(result) => result,
-                None => {
-                    return Err(SpecError::UnknownSetting { key: key.to_owned(), known: setting_names() });
-                }
-            },
+    /// # Errors
+    ///
+    /// If no machine has such a setting, or the value is of another kind. Limits may depend on the
+    /// machine, and are not looked at.
+    pub fn read_setting(key: &str, value: &str) -> Result<(&'static str, Value), SpecError> {
+        let name = match key.replace('_', "-").as_str() {
+            "sockets" => "nodes".to_owned(),
+            name => name.to_owned(),
         };
-        let key = key.to_owned();
-        result.map_err(|problem| SpecError::Setting { key, value: value.to_owned(), problem })?;
+        let setting = Known::all().find(|setting| setting.key() == name);
+        let setting = setting.ok_or_else(|| unknown(key))?;
+        let value = setting.read(value).map_err(|problem| setting.refused(value, problem))?;
+        Ok((setting.name(), value))
+    }
+
+    /// Changes the setting of this name: `machine.KEY`.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or this machine cannot have that value. The machine is then as before.
+    pub fn assign(&mut self, name: &str, value: Value) -> Result<(), SpecError> {
+        let setting = Known::all().find(|setting| setting.name() == name);
+        let setting = setting.ok_or_else(|| unknown(name.strip_prefix(PREFIX).unwrap_or(name)))?;
+        let mut changed = self.clone();
+        setting.set(&mut changed, value).map_err(|problem| setting.refused(value, problem))?;
         *self = changed;
         Ok(())
+    }
+
+    /// [Reads](Self::read_setting) a value and [assigns](Self::assign) it.
+    ///
+    /// # Errors
+    ///
+    /// As these two.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
+        let (name, value) = Self::read_setting(key, value)?;
+        self.assign(name, value)
     }
 
     /// All settings, with their values on this machine.
     pub fn settings(&self) -> Vec<MachineSetting> {
         let mut spec = self.clone();
-        let others = OTHERS.iter().map(|&(name, summary)| {
-            let (value, range) = self.describe(name);
-            MachineSetting { name, unit: "", value, range, summary }
-        });
-        let numbers = NUMBERS.iter().map(|number| MachineSetting {
-            name: number.name,
-            unit: number.unit,
-            value: (number.field)(&mut spec).to_string(),
-            range: range_of(number),
-            summary: number.summary,
-        });
-        let words = WORDS.iter().map(|word| MachineSetting {
-            name: word.name,
-            unit: "",
-            value: word.of(&self.model).to_owned(),
-            range: word.words.join(", "),
-            summary: word.summary,
-        });
-        others.chain(words).chain(numbers).collect()
+        let of = |setting: Known| MachineSetting {
+            name: setting.name(),
+            unit: setting.unit(),
+            value: setting.get(&mut spec),
+            range: setting.range(self),
+            summary: setting.summary(),
+        };
+        Known::all().map(of).collect()
+    }
+}
+
+/// A setting that there is.
+#[derive(Clone, Copy)]
+enum Known {
+    Count(&'static Count),
+    Word(&'static Word),
+    Number(&'static Number),
+}
+
+impl Known {
+    /// All settings, in the order of lists.
+    fn all() -> impl Iterator<Item = Self> {
+        let words = WORDS.iter().map(Self::Word);
+        COUNTS.iter().map(Self::Count).chain(words).chain(NUMBERS.iter().map(Self::Number))
     }
 
-    /// Value and range of a setting that is not one number.
-    fn describe(&self, name: &str) -> (String, String) {
-        match name {
-            "nodes" => (self.sockets.to_string(), format!("1 to {}", self.sockets)),
-            "cores-per-socket" => (self.cores_per_socket.to_string(), self.cores_per_socket_range()),
-            "smt" => (self.smt.to_string(), format!("1 to {SMT_MAX}")),
-            "same-socket-bypasses" => {
-                (self.model.same_socket_bypasses.to_string(), format!("0 to {BYPASSES_MAX}"))
+    fn name(self) -> &'static str {
+        match self {
+            Self::Count(Count { name, .. })
+            | Self::Word(Word { name, .. })
+            | Self::Number(Number { name, .. }) => name,
+        }
+    }
+
+    /// The name without what all names begin with.
+    fn key(self) -> &'static str {
+        &self.name()[PREFIX.len()..]
+    }
+
+    fn summary(self) -> &'static str {
+        match self {
+            Self::Count(Count { summary, .. })
+            | Self::Word(Word { summary, .. })
+            | Self::Number(Number { summary, .. }) => summary,
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Number(number) => number.unit,
+            Self::Count(_) | Self::Word(_) => "",
+        }
+    }
+
+    /// What this machine can have.
+    fn range(self, spec: &MachineSpec) -> String {
+        match self {
+            Self::Count(count) => (count.range)(spec),
+            Self::Word(word) => word.words.join(", "),
+            Self::Number(number) => range_of(number),
+        }
+    }
+
+    /// A value that is of its kind, or what would be.
+    fn read(self, text: &str) -> Result<Value, String> {
+        let read = match self {
+            Self::Count(_) => text.parse().ok().map(Value::Integer),
+            Self::Word(word) => word.place(text).map(|place| Value::Word(word.words[place])),
+            Self::Number(_) => text.parse().ok().map(Value::Float),
+        };
+        read.ok_or_else(|| self.right())
+    }
+
+    fn get(self, spec: &mut MachineSpec) -> Value {
+        match self {
+            Self::Count(count) => Value::Integer((count.get)(spec) as u64),
+            Self::Word(word) => Value::Word(word.of(&spec.model)),
+            Self::Number(number) => Value::Float(*(number.field)(spec)),
+        }
+    }
+
+    /// Sets it. An error says what would be right, and leaves the machine in any state.
+    fn set(self, spec: &mut MachineSpec, value: Value) -> Result<(), String> {
+        match (self, value) {
+            (Self::Count(count), Value::Integer(value)) => {
+                let value = count.within(spec, value)?;
+                (count.set)(spec, value)
             }
-            _ => {
-                let entries = self.model.store_buffer_entries;
-                (entries.to_string(), format!("1 to {STORE_BUFFER_ENTRIES_MAX}"))
+            (Self::Word(word), Value::Word(value)) => {
+                (word.set)(&mut spec.model, word.place(value).ok_or_else(|| self.right())?);
+                Ok(())
             }
+            (Self::Number(number), Value::Float(value)) if (number.low..=number.high).contains(&value) => {
+                *(number.field)(spec) = value;
+                check_ticks(spec).map_err(|Problem { problem, .. }| problem)?;
+                resolve::check_local(&spec.local_ns, &spec.latency_ns)
+                    .map_err(|Problem { problem, .. }| problem)
+            }
+            _ => Err(self.right()),
         }
     }
 
-    fn cores_per_socket_range(&self) -> String {
-        if self.latency_ns.provenance == Provenance::MemoryOnly {
-            return "1: the file has no latencies between cores".to_owned();
+    /// What would be right on one machine or another.
+    fn right(self) -> String {
+        match self {
+            Self::Count(count) => whole_number(count.low, count.high),
+            Self::Word(Word { words: [first, second], .. }) => format!("must be {first} or {second}"),
+            Self::Number(number) => format!("must be {}", range_of(number)),
         }
-        if self.cores_per_domain == self.cores_per_socket {
-            return format!("1 to {}", resolve::CORES_MAX / self.sockets);
-        }
-        format!("up to {0}, or a multiple of {0}", self.cores_per_domain)
     }
 
-    fn set_sockets(&mut self, value: &str) -> Result<(), String> {
-        let sockets = count(value, 1, self.sockets)?;
-        self.sockets = sockets;
-        self.hops.truncate(sockets);
-        self.hops.iter_mut().for_each(|row| row.truncate(sockets));
-        Ok(())
+    fn refused(self, value: impl ToString, problem: String) -> SpecError {
+        SpecError::Setting { name: self.name(), value: value.to_string(), problem }
     }
+}
 
-    fn set_cores_per_socket(&mut self, value: &str) -> Result<(), String> {
-        let cores = count(value, 1, resolve::CORES_MAX)?;
-        if cores > 1 && self.latency_ns.provenance == Provenance::MemoryOnly {
-            return Err("must be 1: the machine file has no latencies between cores".to_owned());
-        }
-        if self.cores_per_domain == self.cores_per_socket || cores < self.cores_per_domain {
-            self.cores_per_domain = cores;
-        }
-        self.cores_per_socket = cores;
-        self.check_counts()
-    }
-
-    fn set_smt(&mut self, value: &str) -> Result<(), String> {
-        self.smt = count(value, 1, SMT_MAX)?;
-        self.check_counts()
-    }
-
-    /// Changes a setting that is a word or a number; `None` if there is none of that name.
-    fn set_listed(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
-        if let Some(word) = WORDS.iter().find(|word| word.name == name) {
-            return Some(word.parse(&mut self.model, value));
-        }
-        let number = NUMBERS.iter().find(|number| number.name == name)?;
-        Some(self.set_number(number, value))
-    }
-
-    fn set_store_buffer_entries(&mut self, value: &str) -> Result<(), String> {
-        self.model.store_buffer_entries = count(value, 1, STORE_BUFFER_ENTRIES_MAX)?;
-        Ok(())
-    }
-
-    fn set_same_socket_bypasses(&mut self, value: &str) -> Result<(), String> {
-        self.model.same_socket_bypasses = count(value, 0, BYPASSES_MAX)?;
-        Ok(())
-    }
-
-    fn set_number(&mut self, number: &Number, value: &str) -> Result<(), String> {
-        let parsed = value.parse::<f64>().ok().filter(|parsed| (number.low..=number.high).contains(parsed));
-        let parsed = parsed.ok_or_else(|| format!("must be {}", range_of(number)))?;
-        *(number.field)(self) = parsed;
-        check_ticks(self).map_err(|Problem { problem, .. }| problem)?;
-        resolve::check_local(&self.local_ns, &self.latency_ns).map_err(|Problem { problem, .. }| problem)
-    }
-
-    fn check_counts(&self) -> Result<(), String> {
-        resolve::check_counts(&Counts {
-            sockets: self.sockets,
-            cores_per_socket: self.cores_per_socket,
-            cores_per_domain: self.cores_per_domain,
-            smt: self.smt,
-        })
-        .map_err(|Problem { key, problem }| format!("{key} {problem}"))
-    }
+fn unknown(key: &str) -> SpecError {
+    SpecError::UnknownSetting { key: key.to_owned(), known: Known::all().map(Known::key).collect() }
 }
 
 /// Interrupts must leave time to work.
@@ -244,20 +259,8 @@ fn check_ticks(spec: &MachineSpec) -> Result<(), Problem> {
     Err(Problem::new("model.tick_ns", problem))
 }
 
-/// Names of all settings.
-fn setting_names() -> Vec<&'static str> {
-    let others = OTHERS.iter().map(|&(name, _)| name);
-    let words = WORDS.iter().map(|word| word.name);
-    others.chain(words).chain(NUMBERS.iter().map(|number| number.name)).collect()
-}
-
 fn range_of(number: &Number) -> String {
     let Number { low, high, unit, .. } = number;
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     format!("{low} to {high}{unit}")
-}
-
-fn count(value: &str, low: usize, high: usize) -> Result<usize, String> {
-    let parsed = value.parse().ok().filter(|parsed| (low..=high).contains(parsed));
-    parsed.ok_or_else(|| format!("must be a whole number from {low} to {high}"))
 }

@@ -234,12 +234,21 @@ fn cores_per_socket_keep_the_distances() {
     assert!(spec.set("cores-per-socket", "6").unwrap_err().to_string().contains("4 does not divide"));
 }
 
+/// The key of a setting's `machine.KEY`.
+fn key(setting: &MachineSetting) -> &'static str {
+    setting.name.strip_prefix("machine.").unwrap()
+}
+
 #[test]
 fn every_listed_setting_can_be_set_to_its_value() {
     for mut spec in builtins() {
         let before = spec.clone();
         for setting in spec.settings() {
-            spec.set(setting.name, &setting.value).unwrap_or_else(|error| panic!("{}: {error}", before.name));
+            spec.assign(setting.name, setting.value)
+                .unwrap_or_else(|error| panic!("{}: {error}", before.name));
+            // As text it is read as the same.
+            let read = MachineSpec::read_setting(key(&setting), &setting.value.to_string()).unwrap();
+            assert_eq!(read, (setting.name, setting.value));
             assert!(setting.summary.ends_with('.') && !setting.range.is_empty());
         }
         assert_eq!(spec, before);
@@ -260,6 +269,24 @@ fn settings_out_of_range_are_refused() {
     assert_setting_refused("cores-per-socket", "100", &["800 cores", "at most 256"]);
     assert_setting_refused("cores-per-socket", "500", &["1 to 256"]);
     assert_setting_refused("jiter", "0.1", &["no machine setting `jiter`", "nodes", "jitter", "pause-ns"]);
+}
+
+#[test]
+fn values_of_another_kind_are_refused() {
+    let mut spec = MachineSpec::builtin("westmere-ex-8s").unwrap();
+    let before = spec.clone();
+    for (name, value, part) in [
+        ("machine.smt", Value::Float(1.0), "machine.smt=1: must be a whole number from 1 to 8"),
+        ("machine.jitter", Value::Integer(0), "machine.jitter=0: must be 0 to 0.9"),
+        ("machine.jitter", Value::Float(f64::NAN), "machine.jitter=NaN: must be 0 to 0.9"),
+        ("machine.balance", Value::Word("on"), "machine.balance=on: must be off or idle"),
+        ("machine.nodes", Value::Integer(u64::MAX), "must be a whole number from 1 to 8"),
+        ("machine.sockets", Value::Integer(1), "no machine setting `sockets`"),
+    ] {
+        let message = spec.assign(name, value).unwrap_err().to_string();
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(spec, before);
 }
 
 #[test]
@@ -298,10 +325,10 @@ fn files_are_written_as_they_are_read() {
     let alone = MachineSpec::parse(ALONE, "alone.toml").unwrap();
     let mut changed = MachineSpec::parse(SMALL, "small.toml").unwrap();
     // Part of a domain is no machine of a file: it has a distance that nothing is apart.
-    for setting in changed.settings().into_iter().filter(|setting| setting.name != "cores-per-socket") {
+    for setting in changed.settings().iter().filter(|setting| key(setting) != "cores-per-socket") {
         // Some other value, wherever there is one; each parameter must leave a trace in the file.
         for value in ["0.5", "7", "0.25", "2", "1", "none"] {
-            if changed.set(setting.name, value).is_ok() {
+            if changed.set(key(setting), value).is_ok() {
                 break;
             }
         }

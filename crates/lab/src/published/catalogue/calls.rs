@@ -1,7 +1,7 @@
 //! Tables of will-it-scale: threads of one process in loops of system calls.
 
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, statements};
-use super::STOCK_AND_CNA;
+use super::{NEAR, STOCK_AND_CNA};
 
 const SOURCE: &str =
     "Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, cover letter, December 2020";
@@ -12,10 +12,10 @@ const STOCK_ELSEWHERE: Rows = Rows::Threads(&[2, 4, 16, 32, 36, 72, 108]);
 
 /// The suite binds its threads to cores one after the other, and begins again when all have one.
 fn bound(_row: &RowKey, setup: &mut Setup) {
-    setup.settings.push("simulation.placement=near".to_owned());
+    setup.settings.push(NEAR);
 }
 
-pub(super) const OPEN1: Table = Table {
+pub(super) static OPEN1: Table = Table {
     name: "cna-open1",
     source: SOURCE,
     machine: "haswell-ex-4s",
@@ -43,10 +43,10 @@ pub(super) const OPEN1: Table = Table {
             choice: "how often a lockref is tried, and that threads begin as they are woken",
         },
     ],
-    text: include_str!("../../../published/cna_open1.csv"),
+    file: published!("cna_open1.csv"),
 };
 
-pub(super) const LOCK2: Table = Table {
+pub(super) static LOCK2: Table = Table {
     name: "cna-lock2",
     workload: "lock2",
     // A record is locked and unlocked, which are two operations, by three acquisitions.
@@ -56,6 +56,6 @@ pub(super) const LOCK2: Table = Table {
         rows: Rows::ALL,
         choice: "that lock2.lines is left at 0",
     }],
-    text: include_str!("../../../published/cna_lock2.csv"),
+    file: published!("cna_lock2.csv"),
     ..OPEN1
 };

@@ -15,7 +15,7 @@ const OF_LOCKMGR: &[(&str, &str)] = &[("hard-preread", "preread"), ("fast-prerea
 
 /// The same form of the lock that the row names.
 fn of_lock(row: &RowKey, setup: &mut Setup) {
-    let lock = row.get("lock").map(ToString::to_string).unwrap_or_default();
+    let lock = row.word("lock");
     let mut form = setup.lock.strip_prefix(MTX).expect("a form of the mutex");
     if lock == "lockmgr"
         && let Some((_, same)) = OF_LOCKMGR.iter().find(|(name, _)| *name == form)
@@ -35,7 +35,7 @@ const MAKE_CHOICES: &str = "machine.same-socket-bypasses, how many pages a build
 const SOURCE: &str =
     "Guzik, \"microoptimize by trying to avoid locking a locked mutex\", freebsd-current, November 2015";
 
-pub(super) const FIND: Table = Table {
+pub(super) static FIND: Table = Table {
     name: "freebsd-find",
     source: SOURCE,
     machine: "ivybridge-ep-2s",
@@ -56,10 +56,10 @@ pub(super) const FIND: Table = Table {
     mean_error_max: 0.1,
     fitted: &[Cells { variant: "hard", rows: statements::OF_MTX }],
     seen: &[SeenCells { variants: &["hard+fast"], rows: statements::OF_MTX, choice: FIND_CHOICES }],
-    text: include_str!("../../../published/freebsd_find.csv"),
+    file: published!("freebsd_find.csv"),
 };
 
-pub(super) const MAKE: Table = Table {
+pub(super) static MAKE: Table = Table {
     name: "freebsd-make",
     source: SOURCE,
     workload: "make-j",
@@ -79,7 +79,7 @@ pub(super) const MAKE: Table = Table {
     mean_error_max: 0.035,
     fitted: &[],
     seen: &[SeenCells { variants: &["hard", "hard+fast", "fcmpset"], rows: Rows::ALL, choice: MAKE_CHOICES }],
-    text: include_str!("../../../published/freebsd_make.csv"),
+    file: published!("freebsd_make.csv"),
     ..FIND
 };
 

@@ -1,51 +1,64 @@
 //! Tables of sleeping locks of Linux, of 2013: AIM7 and exim on Westmere.
 
-use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
+use super::super::{Cells, KeyValue, RowKey, Rows, Scale, SeenCells, Setup, Table, Variant, statements};
 use crate::names;
+use crate::settings::{Assignment, Value};
 
 /// What `i_mmap_mutex` was.
 const MUTEX_OF_3_10: &str = "linux-counter-mutex-queue";
 
+/// Where `i_mmap_mutex` is the mutex, the root's lock is an rwsem all the same.
+fn rwsem_at_the_root(workload: &str) -> Assignment {
+    let of_root = Assignment::of(&format!("{workload}.root-lock"), Value::Word("rwsem-xadd-base"));
+    of_root.expect("a workload of users with jobs")
+}
+
 /// Users of AIM7 where a publication does not give them: ten to each CPU.
 const USERS: usize = 800;
 
-/// Numbers of users, as a range of a table stands for them: in steps of 10 up to 100, and else of 100.
-fn users(range: &str) -> Vec<usize> {
-    let ends = range.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
-    let (from, to): (usize, usize) = ends.expect("a range of users");
-    (from..=to).step_by(if to <= 100 { 10 } else { 100 }).collect()
+/// Numbers of users, as the range of a row stands for them: in steps of 10 up to 100, and else of
+/// 100.
+fn users(row: &RowKey) -> Vec<usize> {
+    match row.get("users") {
+        Some(&KeyValue::Range(from, to)) => (from..=to).step_by(if to <= 100 { 10 } else { 100 }).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The machine, with hyperthreading if the row has it on.
 fn with_hyperthreading(row: &RowKey, setup: &mut Setup) {
     let smt = if row.is("smt", "on") { 2 } else { 1 };
-    setup.settings.push(format!("machine.smt={smt}"));
+    setup.settings.push(Assignment { setting: "machine.smt", value: Value::Integer(smt) });
 }
 
 /// Nodes and hyperthreading, as the publication restricted the machine.
 fn restricted(row: &RowKey, setup: &mut Setup) {
     with_hyperthreading(row, setup);
-    setup.settings.push(format!("machine.nodes={}", row.number("nodes")));
+    let nodes = Value::Integer(row.number("nodes") as u64);
+    setup.settings.push(Assignment { setting: "machine.nodes", value: nodes });
 }
 
 /// Collapses come and go, in tens of milliseconds each: what is counted has several, and begins after the first, in which all
 /// users run or wait for a CPU.
-const COLLAPSES: [&str; 2] = ["simulation.warm-up-ns=60000000", "simulation.window-ns=300000000"];
+const COLLAPSES: [Assignment; 2] = [
+    Assignment { setting: "simulation.warm-up-ns", value: Value::Integer(60_000_000) },
+    Assignment { setting: "simulation.window-ns", value: Value::Integer(300_000_000) },
+];
 
 fn collapses(setup: &mut Setup) {
-    setup.settings.extend(COLLAPSES.map(str::to_owned));
+    setup.settings.extend(COLLAPSES);
 }
 
 fn high_systime(row: &RowKey, setup: &mut Setup) {
     restricted(row, setup);
     collapses(setup);
-    setup.threads = users(&row.get("users").map(ToString::to_string).unwrap_or_default());
+    setup.threads = users(row);
 }
 
 /// The row names the workload: exim with a client for each core of the smaller machine, or a mix of AIM7.
 fn by_workload(row: &RowKey, setup: &mut Setup) {
-    let name = row.get("workload").map(ToString::to_string).unwrap_or_default();
-    setup.workload = match names::workload(&name).expect("a workload").name() {
+    let name = row.word("workload");
+    setup.workload = match names::workload(name).expect("a workload").name() {
         // That one has the mutex of 3.7 at the root alone.
         "aim7-high-systime" => "aim7-high-systime-forks",
         name => name,
@@ -57,7 +70,7 @@ fn by_workload(row: &RowKey, setup: &mut Setup) {
     }
     setup.threads = vec![USERS];
     if setup.lock == MUTEX_OF_3_10 {
-        setup.settings.push(format!("{}.root-lock=rwsem-xadd-base", setup.workload));
+        setup.settings.push(rwsem_at_the_root(setup.workload));
     }
 }
 
@@ -71,7 +84,7 @@ const MUTEX: &[Variant] = &[
     Variant { name: "with", lock: "linux-counter-mutex", column: "with" },
 ];
 
-pub(super) const MUTEX_HIGH_SYSTIME: Table = Table {
+pub(super) static MUTEX_HIGH_SYSTIME: Table = Table {
     name: "mutex-high-systime",
     source: "Long, \"mutex: Make more scalable by doing less atomic operations\", linux-kernel, April 2013",
     machine: "westmere-ex-8s",
@@ -93,7 +106,7 @@ pub(super) const MUTEX_HIGH_SYSTIME: Table = Table {
         ]),
     }],
     seen: &[SeenCells { variants: &["without", "with"], rows: Rows::ALL, choice: HIGH_SYSTIME_CHOICES }],
-    text: include_str!("../../../published/mutex_high_systime.csv"),
+    file: published!("mutex_high_systime.csv"),
 };
 
 /// As above, at 1500 users and without hyperthreading.
@@ -103,7 +116,7 @@ fn at_1500_users(row: &RowKey, setup: &mut Setup) {
     setup.threads = vec![1500];
 }
 
-pub(super) const MUTEX_SLOWPATH_SHARE: Table = Table {
+pub(super) static MUTEX_SLOWPATH_SHARE: Table = Table {
     name: "mutex-slowpath-share",
     metric: "CPU time in the mutex's slow path",
     unit: "% of CPU time",
@@ -112,7 +125,7 @@ pub(super) const MUTEX_SLOWPATH_SHARE: Table = Table {
     adjust: at_1500_users,
     statements: statements::MUTEX_SLOWPATH_SHARE,
     fitted: &[],
-    text: include_str!("../../../published/mutex_slowpath_share.csv"),
+    file: published!("mutex_slowpath_share.csv"),
     ..MUTEX_HIGH_SYSTIME
 };
 
@@ -130,7 +143,7 @@ const MIXES: Rows = Rows::With(&[
 const MIXES_CHOICES: &str = "that whole runs are counted, as AIM7 does, in mixes with forks too, and that a fork \
      has as many sections at the root's lock as in the table of the mutex";
 
-pub(super) const RWSEM_SERIES: Table = Table {
+pub(super) static RWSEM_SERIES: Table = Table {
     name: "rwsem-series",
     source: "Chen, \"rwsem performance optimizations\", patch series v8, cover letter, October 2013",
     machine: "westmere-ex-8s",
@@ -157,7 +170,7 @@ pub(super) const RWSEM_SERIES: Table = Table {
         rows: MIXES,
         choice: MIXES_CHOICES,
     }],
-    text: include_str!("../../../published/rwsem_series.csv"),
+    file: published!("rwsem_series.csv"),
 };
 
 /// The whole machine at 1500 users, with or without hyperthreading. The tested lock is that of the root, as in the
@@ -171,7 +184,7 @@ fn whole_machine(row: &RowKey, setup: &mut Setup) {
 const SINGLE_WAKER_CHOICES: &str =
     "the profile of the mutex' table, changed twice after these cells had been scored";
 
-pub(super) const RWSEM_SINGLE_WAKER: Table = Table {
+pub(super) static RWSEM_SINGLE_WAKER: Table = Table {
     name: "rwsem-single-waker",
     source: "Long and Chen, \"rwsem: reduce spinlock contention in wakeup code path\", patch 9/9 of the series v8",
     machine: "westmere-ex-8s",
@@ -194,10 +207,10 @@ pub(super) const RWSEM_SINGLE_WAKER: Table = Table {
         rows: Rows::ALL,
         choice: SINGLE_WAKER_CHOICES,
     }],
-    text: include_str!("../../../published/rwsem_single_waker.csv"),
+    file: published!("rwsem_single_waker.csv"),
 };
 
-pub(super) const RWSEM_SPIN_FIRST: Table = Table {
+pub(super) static RWSEM_SPIN_FIRST: Table = Table {
     name: "rwsem-spin-first",
     source: "the change log of version 5 in the same letter",
     machine: "westmere-ex-8s",
@@ -212,7 +225,7 @@ pub(super) const RWSEM_SPIN_FIRST: Table = Table {
     mean_error_max: 0.15,
     fitted: &[],
     seen: &[SeenCells { variants: &["spin-first"], rows: MIXES, choice: MIXES_CHOICES }],
-    text: include_str!("../../../published/rwsem_spin_first.csv"),
+    file: published!("rwsem_spin_first.csv"),
 };
 
 #[cfg(test)]
@@ -221,6 +234,7 @@ mod tests {
 
     #[test]
     fn ranges_of_users_are_those_that_aim7_steps_through() {
+        let users = |range| users(&RowKey::new(vec![("users", KeyValue::of(range))]));
         assert_eq!((users("1100-2000").len(), users("200-1000").len(), users("10-100").len()), (10, 9, 10));
         assert_eq!(users("10-100")[..2], [10, 20]);
         assert_eq!(users("1100-2000")[9], 2000);

@@ -1,17 +1,17 @@
 //! The table of LevelDB's readrandom, whose threads contend for a lock of the kernel's futex.
 
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, statements};
-use super::STOCK_AND_CNA;
+use super::{NEAR, STOCK_AND_CNA};
 
 /// Threads over two sockets at 8 and 16, as new ones are spread elsewhere, come to half of what is published there.
 fn near(_row: &RowKey, setup: &mut Setup) {
-    setup.settings.push("simulation.placement=near".to_owned());
+    setup.settings.push(NEAR);
 }
 
 const CHOICE: &str = "simulation.placement, readrandom.search-ns, section-ns and lines: fitted to the fitted cells, with the whole \
     table in view";
 
-pub(super) const READRANDOM: Table = Table {
+pub(super) static READRANDOM: Table = Table {
     name: "cna-readrandom",
     source: "Kogan, \"Add NUMA-awareness to qspinlock\", patch series v13, cover letter, December 2020",
     machine: "haswell-ex-4s",
@@ -30,5 +30,5 @@ pub(super) const READRANDOM: Table = Table {
         SeenCells { variants: &["stock"], rows: Rows::Threads(&[2, 4, 16, 32, 36, 72, 108]), choice: CHOICE },
         SeenCells { variants: &["cna-wo-sro", "cna"], rows: Rows::ALL, choice: CHOICE },
     ],
-    text: include_str!("../../../published/cna_readrandom.csv"),
+    file: published!("cna_readrandom.csv"),
 };

@@ -25,7 +25,7 @@ const LATENCY_MIN_NS: f64 = 0.001;
 /// All of them.
 pub(super) const NUMBERS: &[Number] = &[
     Number {
-        name: "cross-socket-scale",
+        name: "machine.cross-socket-scale",
         file_key: "model.cross_socket_scale",
         unit: "",
         low: 0.01,
@@ -34,7 +34,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.cross_socket_scale,
     },
     Number {
-        name: "same-socket-scale",
+        name: "machine.same-socket-scale",
         file_key: "model.same_socket_scale",
         unit: "",
         low: 0.01,
@@ -43,7 +43,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.same_socket_scale,
     },
     Number {
-        name: "grab-fraction",
+        name: "machine.grab-fraction",
         file_key: "model.grab_fraction",
         unit: "",
         low: 0.0,
@@ -52,7 +52,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.grab_fraction,
     },
     Number {
-        name: "queued-grab-fraction",
+        name: "machine.queued-grab-fraction",
         file_key: "model.queued_grab_fraction",
         unit: "",
         low: 0.0,
@@ -61,7 +61,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.queued_grab_fraction,
     },
     Number {
-        name: "read-occupancy-modified",
+        name: "machine.read-occupancy-modified",
         file_key: "model.read_occupancy_modified",
         unit: "",
         low: 0.0,
@@ -70,7 +70,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.read_occupancy_modified,
     },
     Number {
-        name: "read-occupancy-shared-ns",
+        name: "machine.read-occupancy-shared-ns",
         file_key: "model.read_occupancy_shared_ns",
         unit: "ns",
         low: 0.0,
@@ -79,7 +79,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.read_occupancy_shared_ns,
     },
     Number {
-        name: "jitter",
+        name: "machine.jitter",
         file_key: "model.jitter",
         unit: "",
         low: 0.0,
@@ -88,7 +88,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.jitter,
     },
     Number {
-        name: "home-extra-ns",
+        name: "machine.home-extra-ns",
         file_key: "model.home_extra_ns",
         unit: "ns",
         low: 0.0,
@@ -97,7 +97,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.home_extra_ns,
     },
     Number {
-        name: "sharer-extra-ns",
+        name: "machine.sharer-extra-ns",
         file_key: "model.sharer_extra_ns",
         unit: "ns",
         low: 0.0,
@@ -106,7 +106,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.sharer_extra_ns,
     },
     Number {
-        name: "smt-miss-scale",
+        name: "machine.smt-miss-scale",
         file_key: "model.smt_miss_scale",
         unit: "",
         low: 0.1,
@@ -115,7 +115,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.smt_miss_scale,
     },
     Number {
-        name: "smt-speed",
+        name: "machine.smt-speed",
         file_key: "model.smt_speed",
         unit: "",
         low: 0.1,
@@ -124,7 +124,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.smt_speed,
     },
     Number {
-        name: "spin-exit-ns",
+        name: "machine.spin-exit-ns",
         file_key: "model.spin_exit_ns",
         unit: "ns",
         low: 0.0,
@@ -133,7 +133,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.spin_exit_ns,
     },
     Number {
-        name: "futex-call-ns",
+        name: "machine.futex-call-ns",
         file_key: "model.futex_call_ns",
         unit: "ns",
         low: 0.0,
@@ -142,7 +142,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.futex_call_ns,
     },
     Number {
-        name: "wake-latency-ns",
+        name: "machine.wake-latency-ns",
         file_key: "model.wake_latency_ns",
         unit: "ns",
         low: 0.0,
@@ -151,7 +151,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.wake_latency_ns,
     },
     Number {
-        name: "context-switch-ns",
+        name: "machine.context-switch-ns",
         file_key: "model.context_switch_ns",
         unit: "ns",
         low: 0.0,
@@ -160,7 +160,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.context_switch_ns,
     },
     Number {
-        name: "heavy-fence-ns",
+        name: "machine.heavy-fence-ns",
         file_key: "model.heavy_fence_ns",
         unit: "ns",
         low: 0.0,
@@ -169,7 +169,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.heavy_fence_ns,
     },
     Number {
-        name: "tick-hz",
+        name: "machine.tick-hz",
         file_key: "model.tick_hz",
         unit: "1/s",
         low: 0.0,
@@ -178,7 +178,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.tick_hz,
     },
     Number {
-        name: "tick-ns",
+        name: "machine.tick-ns",
         file_key: "model.tick_ns",
         unit: "ns",
         low: 0.0,
@@ -187,7 +187,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.model.tick_ns,
     },
     Number {
-        name: "l1-ns",
+        name: "machine.l1-ns",
         file_key: "local_ns.l1",
         unit: "ns",
         low: LATENCY_MIN_NS,
@@ -196,7 +196,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.local_ns.l1,
     },
     Number {
-        name: "atomic-owned-ns",
+        name: "machine.atomic-owned-ns",
         file_key: "local_ns.atomic_owned",
         unit: "ns",
         low: LATENCY_MIN_NS,
@@ -205,7 +205,7 @@ pub(super) const NUMBERS: &[Number] = &[
         field: |spec| &mut spec.local_ns.atomic_owned,
     },
     Number {
-        name: "pause-ns",
+        name: "machine.pause-ns",
         file_key: "local_ns.pause",
         unit: "ns",
         low: LATENCY_MIN_NS,

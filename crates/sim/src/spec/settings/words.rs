@@ -22,18 +22,16 @@ impl Word {
         self.words[(self.get)(model)]
     }
 
-    pub(super) fn parse(&self, model: &mut ModelParameters, value: &str) -> Result<(), String> {
-        let [first, second] = self.words;
-        let which = self.words.iter().position(|word| *word == value);
-        (self.set)(model, which.ok_or_else(|| format!("must be {first} or {second}"))?);
-        Ok(())
+    /// Which of the words this is.
+    pub(super) fn place(&self, value: &str) -> Option<usize> {
+        self.words.iter().position(|word| *word == value)
     }
 }
 
 /// All of them.
 pub(super) const WORDS: &[Word] = &[
     Word {
-        name: "ownership-overlap",
+        name: "machine.ownership-overlap",
         file_key: "ownership_overlap",
         summary: "Whether buffered stores ask for their lines ahead of their turn.",
         words: ["none", "prefetch"],
@@ -41,7 +39,7 @@ pub(super) const WORDS: &[Word] = &[
         set: |model, i| model.ownership_overlap = [OwnershipOverlap::None, OwnershipOverlap::Prefetch][i],
     },
     Word {
-        name: "load-of-modified",
+        name: "machine.load-of-modified",
         file_key: "load_of_modified",
         summary: "Whether a load of a line that another core has modified shares it, or takes it over.",
         words: ["share", "take-over"],
@@ -49,7 +47,7 @@ pub(super) const WORDS: &[Word] = &[
         set: |model, i| model.load_of_modified = [LoadOfModified::Share, LoadOfModified::TakeOver][i],
     },
     Word {
-        name: "node-count",
+        name: "machine.node-count",
         file_key: "node_count",
         summary: "Where a CPU counts its queue nodes in use: in its first node, as Linux does, or nowhere.",
         words: ["in-node", "free"],
@@ -57,7 +55,7 @@ pub(super) const WORDS: &[Word] = &[
         set: |model, i| model.node_count = [NodeCount::InNode, NodeCount::Free][i],
     },
     Word {
-        name: "preemption",
+        name: "machine.preemption",
         file_key: "preemption",
         summary: "Where a CPU can be taken from a task: only where it offers it, or anywhere.",
         words: ["voluntary", "anywhere"],
@@ -65,7 +63,7 @@ pub(super) const WORDS: &[Word] = &[
         set: |model, i| model.preemption = [Preemption::Voluntary, Preemption::Anywhere][i],
     },
     Word {
-        name: "wake-placement",
+        name: "machine.wake-placement",
         file_key: "wake_placement",
         summary: "The CPU of a woken task: the previous one, or an idle one that shares its cache.",
         words: ["previous", "idle"],
@@ -73,7 +71,7 @@ pub(super) const WORDS: &[Word] = &[
         set: |model, i| model.wake_placement = [WakePlacement::Previous, WakePlacement::Idle][i],
     },
     Word {
-        name: "balance",
+        name: "machine.balance",
         file_key: "balance",
         summary: "Whether CPUs that are idle take tasks that wait for other CPUs.",
         words: ["off", "idle"],
