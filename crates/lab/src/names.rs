@@ -57,7 +57,7 @@ pub fn peer(name: &str) -> Result<&'static Peer, UnknownName> {
     })
 }
 
-/// The workload of this name, as it is unless set.
+/// The workload of this name, with its defaults.
 ///
 /// # Errors
 ///

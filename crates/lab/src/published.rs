@@ -142,7 +142,7 @@ pub struct Table {
 #[derive(Debug)]
 struct File {
     text: &'static str,
-    /// What it says, once somebody has asked for it.
+    /// Its rows, which are read when they are first used.
     rows: OnceLock<Vec<Row>>,
 }
 

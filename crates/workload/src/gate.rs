@@ -27,7 +27,7 @@ pub unsafe trait Gate: RawLock {
     /// As [`RawRwLock::unlock_shared`](nearlock_core::raw::RawRwLock::unlock_shared).
     #[inline(always)]
     unsafe fn unlock_shared(&self, node: &Self::Node) {
-        // SAFETY: the caller's, who has acquired by `lock`.
+        // SAFETY: the caller's: it has acquired by `lock`.
         unsafe { self.unlock(node) };
     }
 }

@@ -74,7 +74,7 @@ impl Facts {
         thread / self.group % self.spread
     }
 
-    /// What one of the locks is, of which there are so many.
+    /// The name and the class of the lock of this index; `locks` is their number.
     pub fn lock_at(&self, index: usize, locks: usize, tested: &Subject) -> (String, Class) {
         match self.other {
             Some(other) if other.index == index => (other.name.to_owned(), other.class),

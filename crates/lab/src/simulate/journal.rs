@@ -41,7 +41,7 @@ pub(super) struct Noted {
     pub last_progress_ns: u64,
     torn: u64,
     pub wait_ns: Histogram<u64>,
-    /// Of whoever acquired last, by lock.
+    /// NUMA node of the thread that acquired last, by lock.
     last_node: Vec<usize>,
     pub local_handovers: u64,
     pub at_begin: Option<(Counters, Times)>,
@@ -144,7 +144,7 @@ impl Journal {
         }
     }
 
-    /// Readers have seen so many writers.
+    /// Readers have seen this number of writers.
     fn note_torn(&self, times: u64) {
         self.noted.borrow_mut().torn += times;
     }
@@ -199,7 +199,7 @@ impl Scribe {
         Self { journal: Rc::clone(journal), thread, node, lock: 0, since_ns: 0, before: Waited::default() }
     }
 
-    /// Notes so many sections of readers within which a writer wrote.
+    /// Notes this number of sections of readers within which a writer wrote.
     pub fn note_torn(&self, sections: u64) {
         self.journal.note_torn(sections);
     }

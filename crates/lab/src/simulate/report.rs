@@ -75,7 +75,7 @@ impl Simulated {
 /// What came of a run of which this was noted, and after which the machine had counted that.
 pub(super) fn report(simulation: &Simulation, journal: &Journal, after: (Counters, Times)) -> Simulated {
     let (facts, noted) = (simulation.facts(), journal.noted());
-    // At least one, so that a window in which nobody acquired gives zeros.
+    // At least one, so that a window without acquisitions gives zeros.
     let operations = noted.acquired.iter().sum::<u64>() as f64;
     let ratio = |of: f64| if operations == 0.0 { 0.0 } else { of / operations };
     // What ends by itself has made its last progress when the last of its threads ended.

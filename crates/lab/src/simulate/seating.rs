@@ -63,7 +63,7 @@ impl Seating<'_> {
         self.seat_on(&cpus, body);
     }
 
-    /// So many CPUs.
+    /// Draws `n` CPUs.
     pub(super) fn draw_cpus(&mut self, n: usize) -> Vec<usize> {
         self.placement.cpus(self.spec, n, self.seeds.next_u64())
     }

@@ -44,7 +44,7 @@ pub struct Context1 {
 }
 
 impl Context1 {
-    /// As it is unless set.
+    /// The defaults.
     pub const DEFAULT: Self =
         Self { locks: 2, section_ns: 100, lines: 2, think_ns: 4400, partners: Partners::Socket };
 

@@ -40,7 +40,7 @@ pub struct Locktorture {
 }
 
 impl Locktorture {
-    /// As it is unless set.
+    /// The defaults.
     pub const DEFAULT: Self = Self {
         short_holds: ShortHolds::V5_10,
         section_ns: 75,

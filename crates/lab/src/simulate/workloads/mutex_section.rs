@@ -28,7 +28,7 @@ pub struct MutexSection {
 }
 
 impl MutexSection {
-    /// As it is unless set.
+    /// The defaults.
     pub const DEFAULT: Self = Self { section_ns: 200, lines: 2, think_ns: 1000 };
 }
 

@@ -39,7 +39,7 @@ pub struct ReadRandom {
 }
 
 impl ReadRandom {
-    /// As it is unless set.
+    /// The defaults.
     pub const DEFAULT: Self = Self { search_ns: 1660, sections: 2, section_ns: 80, lines: 1, call_ns: 200 };
 }
 
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Only who sleeps in the futex, or wakes somebody there, meets the lock.
+    /// Only a thread that sleeps in the futex, or wakes another there, takes the lock.
     #[test]
     fn the_lock_matters_to_many_threads_only() {
         let ops = |lock, threads| {

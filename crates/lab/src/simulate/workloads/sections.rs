@@ -26,7 +26,7 @@ pub struct Sections {
 }
 
 impl Sections {
-    /// As it is unless set.
+    /// The defaults.
     pub const DEFAULT: Self =
         Self { section_ns: 100, think_ns: 500, section_overhead_ps: 0, think_overhead_ps: 0 };
 }

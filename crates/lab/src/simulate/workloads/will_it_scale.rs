@@ -25,7 +25,7 @@ pub struct WillItScale {
 }
 
 impl WillItScale {
-    /// All of them, as they are unless set.
+    /// All of them, with their defaults.
     pub const ALL: [Self; 2] = [Self::of(Calls::Open1), Self::of(Calls::Lock2)];
 
     const fn of(calls: Calls) -> Self {

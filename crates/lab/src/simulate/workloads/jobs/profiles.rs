@@ -274,7 +274,7 @@ const MMAP: Constants = Constants {
 };
 
 impl Jobs {
-    /// All of them, as they are unless set.
+    /// All of them, with their defaults.
     pub const ALL: [Self; 15] = [
         Self {
             name: "aim7-alltests",
