@@ -193,7 +193,6 @@ fn with_settings(settings: &[Setting], workloads: &[String]) -> Vec<String> {
                 continue;
             }
             "machine" | "simulation" => ("locktorture", FEW),
-            "jobs" => ("aim7-shared", FEW),
             _ => ("locktorture", ALGORITHMS),
         };
         let jobs = few_jobs(workload, settings);
