@@ -17,8 +17,11 @@ const RULES: &[(&str, &[&str])] = &[
     (MODEL, &[COLLECTION]),
     ("nearlock-sim", &[CORE]),
     ("nearlock-workload", &[COLLECTION]),
-    ("nearlock-lab", &["nearlock-workload", "nearlock-sim", "nearlock-os", "nearlock"]),
-    ("nearlock-cli", &["nearlock-lab", "nearlock-os"]),
+    (TOPOLOGY, &["nearlock-os"]),
+    // Simulates, and so knows nothing of this machine.
+    ("nearlock-lab", &["nearlock-workload", "nearlock-sim"]),
+    ("nearlock-bench", &["nearlock-lab", "nearlock", TOPOLOGY]),
+    ("nearlock-cli", &["nearlock-bench"]),
     ("nearlock-twins", &["nearlock"]),
     ("xtask", &[]),
 ];
@@ -27,6 +30,8 @@ const RULES: &[(&str, &[&str])] = &[
 const CORE: &str = "nearlock-core";
 
 const COLLECTION: &str = "nearlock-collection";
+
+const TOPOLOGY: &str = "nearlock-topology";
 
 /// Nobody depends on it, not even a test: loom's types must not come near what is measured.
 const MODEL: &str = "nearlock-model";
@@ -139,12 +144,14 @@ mod tests {
     fn rules_are_closed_under_use() {
         let expected = [
             "nearlock",
-            COLLECTION,
-            CORE,
+            "nearlock-bench",
             "nearlock-lab",
             "nearlock-os",
             "nearlock-sim",
             "nearlock-workload",
+            COLLECTION,
+            CORE,
+            TOPOLOGY,
         ];
         assert_eq!(uses("nearlock-cli"), Some(BTreeSet::from(expected)));
         assert_eq!(uses("nearlock"), Some(BTreeSet::from([COLLECTION, CORE, "nearlock-os"])));

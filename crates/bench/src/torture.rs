@@ -30,8 +30,9 @@ use nearlock_topology::Machine;
 use nearlock_workload::locktorture::Kind;
 use serde::Serialize;
 
-use crate::lockstat::{LockStatistics, Watched};
 use crate::switched::switched;
+use crate::watched::Watched;
+use nearlock_lab::lockstat::LockStatistics;
 
 /// How waiting threads pass the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::bench::statistics::Quartiles;
 use crate::bench::{self, Calibration};
 use crate::measure::MeasureError;
-use crate::simulate;
+use nearlock_lab::simulate;
 
 /// The locks of the grid.
 pub const LOCKS: [&str; 4] = ["ttas", "ticket", "mcs", "qspinlock"];

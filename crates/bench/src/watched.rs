@@ -63,3 +63,6 @@ impl Hooks for Watched {
         r
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,8 @@ use std::mem;
 use std::time::Duration;
 
 use nearlock::classic::McsLock;
+use nearlock_bench::torture::{self, NumaNodes, Plan, Problem, Threads, Tortured, Verdict, Waiting, churn};
 use nearlock_lab::names;
-use nearlock_lab::torture::{self, NumaNodes, Plan, Problem, Threads, Tortured, Verdict, Waiting, churn};
 
 /// With threads that do this beside.
 fn run(lock: &str, duration: Duration, beside: fn()) -> Tortured {

@@ -198,7 +198,7 @@ fn waits_for_a_condition_are_cancelled_so_many_times() {
     }
 }
 
-/// What that has in memory is judged where it has more time: `crates/lab/tests/churn.rs`.
+/// What that has in memory is judged where it has more time: `crates/bench/tests/churn.rs`.
 #[test]
 fn threads_that_come_and_go_are_told_of() {
     let run =

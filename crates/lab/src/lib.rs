@@ -1,4 +1,4 @@
-//! The laboratory: workloads run natively and simulated, tables published and reproduced.
+//! The laboratory: simulated workloads, tables published and reproduced.
 //!
 //! | module | what |
 //! |---|---|
@@ -10,22 +10,16 @@
 //! | [`mechanisms`] | what the model is made of, to be changed one by one |
 //! | [`plot`] | pictures of results |
 //! | [`evidence`] | all reproduced tables on one page |
-//! | [`torture`] | a lock under stress on this machine |
-//! | [`bench`](mod@bench) | locks against each other on this machine |
-//! | [`measure`] | this machine as a machine file of the simulator |
-//! | [`validate`] | native against simulated, on this machine |
 //! | [`lockstat`] | how long locks were waited for and held |
 //! | [`settings`] | `NAME.KEY=VALUE` |
 //! | [`locks`] | `NAME[KEY=VALUE,...]` |
 //! | [`names`] | what can be asked for by name |
 
 pub mod band;
-pub mod bench;
 pub mod cache;
 pub mod evidence;
 pub mod locks;
 pub mod lockstat;
-pub mod measure;
 pub mod mechanisms;
 pub mod names;
 pub mod plot;
@@ -34,11 +28,11 @@ pub mod reproduce;
 pub mod settings;
 pub mod simulate;
 pub mod sweep;
-mod switched;
-pub mod torture;
-pub mod validate;
 
 pub use nearlock_collection::subjects::{ALGORITHMS, Algorithm, Family, PRESETS, SUBJECTS, Subject};
 pub use nearlock_core::events::LockEvent;
 pub use nearlock_core::settings::Setting;
 pub use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
+
+/// The compiler that has built this crate.
+pub const COMPILER: &str = env!("NEARLOCK_RUSTC");

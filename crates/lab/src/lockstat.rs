@@ -14,14 +14,10 @@
 //!
 //! Source: what FreeBSD's probes and its lock profiling record, from descriptions in own words.
 
-mod watched;
-
 use hdrhistogram::Histogram;
 use nearlock_collection::subjects::Subject;
 use nearlock_core::lockstat::Waited;
 use serde::Serialize;
-
-pub use watched::{OsWatched, Watched, waited};
 
 /// Of the histograms: values are exact to 10 %, in little memory, since threads have several each.
 const SIGNIFICANT_DIGITS: u8 = 1;

@@ -1,4 +1,4 @@
-//! What can be asked for by name: locks, peers, machines, workloads, tables.
+//! What can be asked for by name: locks, machines, workloads, tables.
 
 use nearlock_collection::subjects::Subject;
 use nearlock_sim::spec::{Confidence, MachineSpec, SpecError};
@@ -6,7 +6,6 @@ use strsim::osa_distance;
 
 pub use crate::locks::lock;
 
-use crate::bench::{PEERS, Peer};
 use crate::simulate::{AnyWorkload, workloads};
 
 /// A lock that this project had.
@@ -32,6 +31,28 @@ const RETIRED: &[Retired] = &[
     },
 ];
 
+/// The names of the locks of others that `nearlock bench` compares with.
+pub const PEERS: &[&str] = &[
+    "std",
+    "parking-lot-0.12",
+    "parking-lot-0.13",
+    "usync",
+    "spin",
+    "pthread-mutex",
+    "pthread-adaptive",
+    "pthread-spin",
+    "tbb-mutex",
+    "tbb-spin",
+    "ck-fas",
+    "ck-ticket",
+    "ck-mcs",
+    "nsync",
+    "absl",
+    "near-mutex-called",
+    "std-rwlock",
+    "parking-lot-0.12-rwlock",
+];
+
 /// A name that stands for nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no {kind} `{name}`{}; there are: {}", remark(kind, name, known), known.join(", "))]
@@ -42,19 +63,6 @@ pub struct UnknownName {
     pub name: String,
     /// The names that there are.
     pub known: Vec<&'static str>,
-}
-
-/// The peer of this name.
-///
-/// # Errors
-///
-/// If there is none.
-pub fn peer(name: &str) -> Result<&'static Peer, UnknownName> {
-    Peer::named(name).ok_or_else(|| UnknownName {
-        kind: "peer",
-        name: name.to_owned(),
-        known: PEERS.iter().map(|peer| peer.name).collect(),
-    })
 }
 
 /// The workload of this name, with its defaults.
@@ -115,9 +123,7 @@ fn remark(kind: &str, name: &str, known: &[&str]) -> String {
         return format!(" (it was removed, since {reason}; `{replacement}` replaces it)");
     }
     match kind {
-        "lock" if Peer::named(name).is_some() => {
-            " (it is a peer, for `nearlock bench --peers` only)".to_owned()
-        }
+        "lock" if PEERS.contains(&name) => " (it is a peer, for `nearlock bench --peers` only)".to_owned(),
         "peer" if Subject::named(name).is_some() => " (it is a lock: name it with --locks)".to_owned(),
         _ => suggestion(name, known),
     }
@@ -162,18 +168,18 @@ mod tests {
     fn locks_and_peers_are_told_from_each_other() {
         let message = lock("std").unwrap_err().to_string();
         assert!(message.contains("`std` (it is a peer, for `nearlock bench --peers` only)"), "{message}");
-        let message = peer("mcs").unwrap_err().to_string();
+        let unknown = UnknownName { kind: "peer", name: "mcs".to_owned(), known: PEERS.to_vec() };
+        let message = unknown.to_string();
         assert!(
             message.contains("`mcs` (it is a lock: name it with --locks); there are: std, "),
             "{message}"
         );
-        assert!(peer("parking-lot-0.13").is_ok());
     }
 
     #[test]
     fn retired_locks_are_gone_and_what_replaces_them_is_there() {
         for Retired { name, replacement, .. } in RETIRED {
-            assert!(Subject::named(name).is_none() && Peer::named(name).is_none(), "{name} is a lock");
+            assert!(Subject::named(name).is_none() && !PEERS.contains(name), "{name} is a lock");
             assert!(Subject::named(replacement).is_some(), "{replacement} is no lock");
         }
     }

@@ -28,7 +28,7 @@ use plotters::style::{Color, FontStyle, IntoFont, RGBColor, TextStyle, WHITE};
 use crate::names;
 use nearlock_sim::spec::MachineSpec;
 
-pub use measured::measured;
+pub use measured::{Speed, measured};
 pub use overview::{Effects, overview};
 pub use reproduced::{panels, reproduced};
 pub use simulated::simulated;

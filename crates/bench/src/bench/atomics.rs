@@ -9,7 +9,7 @@ use nearlock_core::settings::Setting;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{Machine, Pause, Sim};
 
-use crate::lockstat::Mode;
+use nearlock_lab::lockstat::Mode;
 
 /// The smallest there is: which one does not matter.
 const MACHINE: &str = "cortex-a7-quad";

@@ -13,10 +13,10 @@ use super::peers::{PEERS, Peer};
 use super::wait::SpinWhileMeasured;
 use super::{BenchError, Failure, Mode, Plan, Point, Sample};
 use super::{atomics, calls, handover, throughput, two_cpus, uncontended};
-use crate::locks::{self, LockError};
-use crate::names::UnknownName;
 use crate::switched::switched;
 use crate::torture::Waiting;
+use nearlock_lab::locks::{self, LockError};
+use nearlock_lab::names::UnknownName;
 
 /// A lock of the list, or a peer.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Candidate {
     ///
     /// If there is neither.
     pub fn named(text: &str) -> Result<Self, LockError> {
-        if let Some(peer) = Peer::named(text) {
+        if let Ok(peer) = Peer::named(text) {
             return Ok(Self::Peer(peer));
         }
         locks::lock(text).map(Self::Lock).map_err(|error| match error {

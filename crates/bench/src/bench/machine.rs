@@ -50,7 +50,7 @@ impl Machine {
             cores: cores(&topology),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
                 .map(|text| text.trim().to_owned()),
-            compiler: env!("NEARLOCK_RUSTC"),
+            compiler: nearlock_lab::COMPILER,
             optimised: !cfg!(debug_assertions),
             load: read("/proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse().ok()),
         }

@@ -32,6 +32,7 @@ mod pthread {
 }
 
 use nearlock_core::raw::{RawLock, RawRwLock};
+use nearlock_lab::names::{self, UnknownName};
 use nearlock_os::SpinThenYield;
 
 use super::candidate::{Outcome, Run};
@@ -124,8 +125,16 @@ pub struct MissingPeer {
 
 impl Peer {
     /// The peer of this name.
-    pub fn named(name: &str) -> Option<&'static Peer> {
-        PEERS.iter().find(|peer| peer.name == name)
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn named(name: &str) -> Result<&'static Peer, UnknownName> {
+        PEERS.iter().find(|peer| peer.name == name).ok_or_else(|| UnknownName {
+            kind: "peer",
+            name: name.to_owned(),
+            known: names::PEERS.to_vec(),
+        })
     }
 
     /// Whether readers may hold it together.
@@ -165,6 +174,11 @@ impl Peer {
 mod tests {
     use super::*;
     use nearlock_collection::subjects::SUBJECTS;
+
+    #[test]
+    fn their_names_are_those_that_the_laboratory_knows() {
+        assert!(PEERS.iter().map(|peer| peer.name).eq(names::PEERS.iter().copied()));
+    }
 
     #[test]
     fn no_peer_is_called_like_another_or_like_a_lock() {

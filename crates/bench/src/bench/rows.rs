@@ -1,5 +1,6 @@
 //! Samples of runs, and the figures that they come to.
 
+use nearlock_lab::plot::Speed;
 use serde::Serialize;
 
 use super::statistics::Waits;
@@ -77,6 +78,26 @@ pub struct Row {
 }
 
 impl Row {
+    /// How fast the lock was as a multiple of the baseline, if the row is of a situation with sections.
+    fn speed(&self) -> Option<Speed> {
+        let ratio = self.ratio?;
+        Some(Speed {
+            lock: self.lock,
+            threads: self.threads?,
+            section_ns: self.section_ns?,
+            think_ns: self.think_ns?,
+            ratio,
+            quartiles: (self.ratio_low_quartile.unwrap_or(ratio), self.ratio_high_quartile.unwrap_or(ratio)),
+        })
+    }
+
+    /// The speeds in the situations of these modes, as multiples of a baseline's.
+    pub fn speeds(rows: &[Self], modes: &[Mode], baseline: &str) -> Vec<Speed> {
+        let is_of_modes = |row: &&Self| modes.iter().any(|mode| mode.name() == row.mode);
+        let of_baseline = rows.iter().filter(|row| row.summary.is_none() && row.baseline == baseline);
+        of_baseline.filter(is_of_modes).filter_map(Self::speed).collect()
+    }
+
     /// Whether it is of this situation.
     pub fn is_of(&self, mode: Mode, point: Point) -> bool {
         let Point { threads, section_ns, think_ns, read_percent } = point;

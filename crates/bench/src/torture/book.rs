@@ -17,7 +17,8 @@ use super::pace::Pace;
 use super::storm::Storm;
 use super::thread::Watch;
 use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Totals};
-use crate::lockstat::{Class, LockStatistics, Mode, OsWatched, Record};
+use crate::watched::OsWatched;
+use nearlock_lab::lockstat::{Class, LockStatistics, Mode, Record};
 
 /// A counter that only the holder of the lock writes, and in two steps, a load and a store: if the lock fails
 /// to exclude, an increment between them is lost. Relaxed suffices, as the lock orders its holders; atomic it is

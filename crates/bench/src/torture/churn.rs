@@ -23,7 +23,7 @@ use super::memory::{self, Kind, Look, Memory};
 use super::run::STACK_BYTES;
 use super::ways::{self, ByWays, Ways};
 use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Tortured, Totals};
-use crate::lockstat::OsWatched;
+use crate::watched::OsWatched;
 
 /// How many threads there are at a time unless told otherwise.
 pub const THREADS: usize = 64;

@@ -159,7 +159,7 @@ mod tests {
     use super::super::tests::plan;
     use super::super::{Problem, Storm};
     use super::*;
-    use crate::names;
+    use nearlock_lab::names;
 
     #[test]
     fn a_storm_is_calm_only_while_locks_are_taken() {

@@ -15,7 +15,7 @@ use super::pace::Next;
 use super::thread::{Role, Torturer, Witness};
 use super::ways::{self, ByWays, Ways};
 use super::{NumaNodes, Plan, Problem, TortureError, Tortured, Totals};
-use crate::lockstat::OsWatched;
+use crate::watched::OsWatched;
 
 /// Of a thread: the locks keep nothing large on it.
 pub const STACK_BYTES: usize = 256 * 1024;

@@ -152,7 +152,7 @@ fn one_in<P: Random>(n: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lockstat::OsWatched;
+    use crate::watched::OsWatched;
 
     #[test]
     fn a_round_ends_when_all_have_arrived_and_the_last_when_it_is_over() {

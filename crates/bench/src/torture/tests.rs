@@ -3,7 +3,7 @@
 mod ways;
 
 use super::*;
-use crate::names;
+use nearlock_lab::names;
 
 pub(super) fn plan() -> Plan {
     Plan {

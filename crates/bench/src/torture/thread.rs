@@ -17,7 +17,8 @@ use super::book::{Book, Notifications};
 use super::pace::{Next, SLEEP_ONE_IN, Think};
 use super::storm::UNLIMITED_ONE_IN;
 use super::ways::Ways;
-use crate::lockstat::{Mode, OsWatched, Record, waited};
+use crate::watched::{OsWatched, waited};
+use nearlock_lab::lockstat::{Mode, Record};
 
 /// One acquisition in so many is tried only, where a lock has other ways than to lock it.
 const TRIED_ONE_IN: u64 = 16;

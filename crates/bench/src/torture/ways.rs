@@ -5,7 +5,7 @@ use nearlock_core::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock};
 use nearlock_core::platform::Platform;
 use nearlock_core::raw::{RawRwLock, RawTryLock};
 
-use crate::lockstat::OsWatched;
+use crate::watched::OsWatched;
 
 /// The operations of a lock of type `L`. One that cannot be given up is waited for; one without readers takes them for
 /// writers.

@@ -12,7 +12,7 @@ use nearlock_workload::sections::Overhead;
 
 use super::native::Measured;
 use super::{Cell, SECTION_NS, THINK_NS, simulated};
-use crate::simulate::Failure;
+use nearlock_lab::simulate::Failure;
 
 /// The lock that excludes nobody: two stores.
 const BARE: &str = "lock-busted";

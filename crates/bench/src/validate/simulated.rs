@@ -9,8 +9,8 @@ use nearlock_workload::sections::Overhead;
 use super::overhead::Overheads;
 use super::{Cell, Effort};
 use crate::bench::statistics::median;
-use crate::simulate::{Failure, Limits, Placement, Sections, Simulated, Simulation, Start, simulate};
-use crate::sweep;
+use nearlock_lab::simulate::{Failure, Limits, Placement, Sections, Simulated, Simulation, Start, simulate};
+use nearlock_lab::sweep;
 
 /// What a section takes besides its work, about, in ns: for the length of the window.
 const SECTION_ABOUT_NS: u64 = 50;

@@ -6,10 +6,10 @@ mod situations;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use nearlock_lab::bench::{self, BenchError, Calibration, Machine, Mode, Plan};
+use nearlock_bench::bench::{self, BenchError, Calibration, Machine, Mode, Plan, Row};
+use nearlock_bench::torture::Waiting;
 use nearlock_lab::plot;
 use nearlock_lab::settings::{Configuration, Group};
-use nearlock_lab::torture::Waiting;
 
 use crate::Ending;
 use crate::args::{BenchArgs, Format, WaitPolicy};
@@ -83,7 +83,9 @@ fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
         for baseline in &result.plan.baselines {
             let notes =
                 [report::bench::conditions(result), "Shaded: the middle half of the rounds.".to_owned()];
-            if let Some(svg) = plot::measured(result.rows, modes, baseline.name(), &notes)? {
+            let speeds = Row::speeds(result.rows, modes, baseline.name());
+            let names: Vec<_> = modes.iter().map(|mode| mode.name()).collect();
+            if let Some(svg) = plot::measured(&speeds, &names, baseline.name(), &notes)? {
                 out.write(&format!("bench-{}-{}.svg", modes[0].name(), baseline.name()), svg.as_bytes())?;
                 pictures.push(svg);
             }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
-use nearlock_lab::bench::PEERS;
+use nearlock_bench::bench::PEERS;
 use nearlock_lab::published::TABLES;
 use nearlock_lab::simulate;
 use nearlock_lab::{MachineSpec, SUBJECTS};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use nearlock_lab::bench::PEERS;
+use nearlock_bench::bench::PEERS;
 use nearlock_lab::names;
 use nearlock_lab::published::TABLES;
 use nearlock_lab::simulate::workloads;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use nearlock_lab::measure::{self, Effort, Priority};
+use nearlock_bench::measure::{self, Effort, Priority};
 
 use crate::Ending;
 use crate::args::MeasureArgs;

@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use nearlock_bench::torture::{
+    self, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting,
+};
 use nearlock_lab::locks::entries;
 use nearlock_lab::settings::{Assignment, Configuration, Group};
-use nearlock_lab::torture::{self, NumaNodes, Plan, Storm, THREADS_MAX, Threads, Tortured, Verdict, Waiting};
 use nearlock_lab::{SUBJECTS, Subject, names};
 
 use crate::Ending;

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use nearlock_bench::torture::Verdict;
 use nearlock_lab::names;
 use nearlock_lab::published::TABLES;
 use nearlock_lab::reproduce::{Effort, Reproduction, Vary};
-use nearlock_lab::torture::Verdict;
 
 use super::{reproduce, torture};
 use crate::Ending;

@@ -3,10 +3,10 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use nearlock_lab::bench::Machine;
-use nearlock_lab::measure::{self, MeasureError, Priority};
+use nearlock_bench::bench::Machine;
+use nearlock_bench::measure::{self, MeasureError, Priority};
+use nearlock_bench::validate::{self, Effort, MEAN_ERROR_MAX, Report, Row};
 use nearlock_lab::settings::{Configuration, Group};
-use nearlock_lab::validate::{self, Effort, MEAN_ERROR_MAX, Report, Row};
 use nearlock_lab::{MachineSpec, names};
 
 use crate::Ending;

@@ -5,8 +5,8 @@ mod summary;
 
 use std::io::{self, Write};
 
-use nearlock_lab::bench::{Calibration, Calls, Cell, Machine, Mode, Plan, Row};
-use nearlock_lab::torture::Waiting;
+use nearlock_bench::bench::{Calibration, Calls, Cell, Machine, Mode, Plan, Row};
+use nearlock_bench::torture::Waiting;
 
 use super::text::{figures, paragraph};
 pub use html::html;
@@ -204,7 +204,7 @@ fn legend(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::report::text::WIDTH;
-    use nearlock_lab::bench::{Candidate, Point};
+    use nearlock_bench::bench::{Candidate, Point};
     use std::time::Duration;
 
     #[test]

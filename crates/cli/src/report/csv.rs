@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use nearlock_bench::torture::{Plan, Tortured, Totals, Waiting};
 use nearlock_lab::LockEvent;
 use nearlock_lab::reproduce::Cell;
-use nearlock_lab::torture::{Plan, Tortured, Totals, Waiting};
 use serde::Serialize;
 
 /// Rows without objects in them.

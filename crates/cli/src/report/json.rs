@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use nearlock_bench::torture::churn::Churn;
+use nearlock_bench::torture::{Plan, Tortured};
 use nearlock_lab::LockEvent;
 use nearlock_lab::lockstat::LockStatistics;
 use nearlock_lab::simulate::Simulated;
-use nearlock_lab::torture::churn::Churn;
-use nearlock_lab::torture::{Plan, Tortured};
 use serde::Serialize;
 
 use super::csv::TortureRow;

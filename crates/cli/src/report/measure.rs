@@ -1,6 +1,6 @@
 //! A measured machine, for people.
 
-use nearlock_lab::measure::Measurement;
+use nearlock_bench::measure::Measurement;
 
 use super::say;
 use super::text::{list_table, wrapped};

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 use std::mem;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, presets};
-use nearlock_lab::simulate::Simulated;
-use nearlock_lab::torture::churn::Churn;
-use nearlock_lab::torture::{
+use nearlock_bench::torture::churn::Churn;
+use nearlock_bench::torture::{
     Counts, GivenUp, NumaNodes, Plan, Storm, Threads, Tortured, Totals, Verdict, Waiting,
 };
+use nearlock_lab::simulate::Simulated;
 use nearlock_lab::{LockEvent, Subject};
 
 use super::lockstat::{self, Clock};

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use nearlock_bench::bench::Machine;
+use nearlock_bench::validate::{LOCKS, Report, Row, SECTION_NS, THINK_NS, THREADS, mean_error};
 use nearlock_lab::MachineSpec;
-use nearlock_lab::bench::Machine;
-use nearlock_lab::validate::{LOCKS, Report, Row, SECTION_NS, THINK_NS, THREADS, mean_error};
 
 use super::bench::figure;
 use super::text::{paragraph, wrapped};
@@ -82,14 +82,14 @@ fn summary(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::report::text::WIDTH;
-    use nearlock_lab::validate::grid;
+    use nearlock_bench::validate::grid;
 
     #[test]
     fn the_widest_figures_fit_and_each_cell_has_its_place() {
         let machine = MachineSpec::builtin("epyc-genoa-2s").expect("is built in");
         let row = |measured: f64, simulated: f64| {
             let machine = machine.name.clone();
-            move |cell: &nearlock_lab::validate::Cell| Row {
+            move |cell: &nearlock_bench::validate::Cell| Row {
                 machine: machine.clone(),
                 lock: cell.lock.name,
                 threads: cell.threads,

@@ -6,7 +6,6 @@ use plotters::style::Color;
 use super::marks::{self, Inside, Label, Shape};
 use super::panel::{Axis, Frame, Panel};
 use super::{Area, Head, MARGIN, PlotError, picture, text_width};
-use crate::bench::{Mode, Row};
 
 const PANEL: (u32, u32) = (330, 240);
 /// Doublings between two labels of the axis of threads.
@@ -15,31 +14,45 @@ const TICK_ROOM: f64 = 0.7;
 const LABEL_LEFT: i32 = 22;
 const LABEL_MARK: i32 = 20;
 
-/// Draws the situations of these modes: medians over the rounds, with the quartiles shaded. `notes` stand beneath the title. `None` if
-/// there are none.
+/// How fast a lock was in one situation, as a multiple of the baseline.
+#[derive(Clone, Copy, Debug)]
+pub struct Speed {
+    /// Its name.
+    pub lock: &'static str,
+    /// How many threads there were.
+    pub threads: usize,
+    /// Length of their sections, in ns.
+    pub section_ns: u64,
+    /// What they did in between, in ns.
+    pub think_ns: u64,
+    /// Median over the rounds.
+    pub ratio: f64,
+    /// Its lower and its upper quartile.
+    pub quartiles: (f64, f64),
+}
+
+/// Draws what was measured in these modes: medians over the rounds, with the quartiles shaded. `notes` stand beneath the
+/// title. `None` if there are none.
 ///
 /// # Errors
 ///
 /// If the picture cannot be laid out.
 pub fn measured(
-    rows: &[Row],
-    modes: &[Mode],
+    speeds: &[Speed],
+    modes: &[&str],
     baseline: &str,
     notes: &[String],
 ) -> Result<Option<String>, PlotError> {
-    let shown = |row: &&Row| {
-        row.summary.is_none() && row.baseline == baseline && modes.iter().any(|mode| mode.name() == row.mode)
-    };
-    let rows: Vec<&Row> = rows.iter().filter(shown).collect();
-    if rows.is_empty() {
+    if speeds.is_empty() {
         return Ok(None);
     }
-    let (sections, thinks) = (distinct(&rows, |row| row.section_ns), distinct(&rows, |row| row.think_ns));
-    let locks = distinct(&rows, |row| Some(row.lock));
+    let (sections, thinks) =
+        (distinct(speeds, |speed| speed.section_ns), distinct(speeds, |speed| speed.think_ns));
+    let locks = distinct(speeds, |speed| speed.lock);
     let names = locks.iter().map(|lock| text_width(lock)).max().unwrap_or(0);
     let side = (LABEL_LEFT + LABEL_MARK + names + MARGIN) as u32;
     let width = PANEL.0 * thinks.len() as u32 + side;
-    let title = format!("MEASURED: {}, times as fast as {baseline}", joined(modes));
+    let title = format!("MEASURED: {}, times as fast as {baseline}", modes.join(" and "));
     let instead = format!("{title}: {} locks against the number of threads", locks.len());
     let head = Head::new(title, notes, width);
     let height = head.height() + PANEL.1 * sections.len() as u32 + MARGIN as u32;
@@ -52,15 +65,15 @@ pub fn measured(
             for (index, &think) in thinks.iter().enumerate() {
                 let is_last = index + 1 == thinks.len();
                 let (part, beside) = line.split_horizontally(PANEL.0 + if is_last { side } else { 0 });
-                let of_panel = |row: &&&Row| (row.section_ns, row.think_ns) == (Some(section), Some(think));
-                let rows: Vec<&Row> = rows.iter().filter(of_panel).copied().collect();
+                let of_panel = |speed: &&Speed| (speed.section_ns, speed.think_ns) == (section, think);
+                let shown: Vec<Speed> = speeds.iter().filter(of_panel).copied().collect();
                 let heading = format!("section {section} ns, think {think} ns");
                 let right = if is_last { side as i32 } else { MARGIN };
                 let labelled = panel(
                     area,
                     &part,
                     &Frame { heading: &heading, x_name: "", y_name: "", right },
-                    &rows,
+                    &shown,
                     &locks,
                 )?;
                 if let Some((labels, x, within)) = labelled.filter(|_| is_last) {
@@ -75,14 +88,10 @@ pub fn measured(
     Ok(Some(svg))
 }
 
-fn joined(modes: &[Mode]) -> String {
-    modes.iter().map(|mode| mode.name()).collect::<Vec<_>>().join(" and ")
-}
-
-/// The values, each once, in the order of their rows.
-fn distinct<T: PartialEq>(rows: &[&Row], of: impl Fn(&Row) -> Option<T>) -> Vec<T> {
+/// The values, each once, in their order.
+fn distinct<T: PartialEq>(speeds: &[Speed], of: impl Fn(&Speed) -> T) -> Vec<T> {
     let mut values = Vec::new();
-    for value in rows.iter().filter_map(|row| of(row)) {
+    for value in speeds.iter().map(of) {
         if !values.contains(&value) {
             values.push(value);
         }
@@ -97,29 +106,28 @@ fn panel<'a>(
     whole: &Area,
     part: &Area<'_>,
     frame: &Frame,
-    rows: &[&Row],
+    speeds: &[Speed],
     locks: &[&'a str],
 ) -> Result<Option<Labelled<'a>>, PlotError> {
-    let threads: Vec<usize> = rows.iter().filter_map(|row| row.threads).collect();
+    let threads: Vec<usize> = speeds.iter().map(|speed| speed.threads).collect();
     if threads.is_empty() {
         return Ok(None);
     }
-    let most = rows.iter().filter_map(|row| row.ratio_high_quartile).fold(1.0, f64::max);
+    let most = speeds.iter().map(|speed| speed.quartiles.1).fold(1.0, f64::max);
     let panel = Panel::draw(part, frame, Axis::threads(&threads, TICK_ROOM), Axis::from_zero(most))?;
     let mut labels = Vec::new();
     for (index, &lock) in locks.iter().enumerate() {
-        let mut of_lock: Vec<&Row> = rows.iter().copied().filter(|row| row.lock == lock).collect();
-        of_lock.sort_by_key(|row| row.threads);
-        let at = |of: fn(&Row) -> Option<f64>| -> Vec<(i32, i32)> {
-            let point = |row: &&Row| Some(panel.pixel(row.threads? as f64, of(row)?));
-            of_lock.iter().filter_map(point).collect()
+        let mut of_lock: Vec<&Speed> = speeds.iter().filter(|speed| speed.lock == lock).collect();
+        of_lock.sort_by_key(|speed| speed.threads);
+        let at = |of: fn(&Speed) -> f64| -> Vec<(i32, i32)> {
+            of_lock.iter().map(|speed| panel.pixel(speed.threads as f64, of(speed))).collect()
         };
         let color = marks::color(index);
-        let (low, high) = (at(|row| row.ratio_low_quartile), at(|row| row.ratio_high_quartile));
+        let (low, high) = (at(|speed| speed.quartiles.0), at(|speed| speed.quartiles.1));
         if low != high {
             marks::band(whole, &low, &high, color)?;
         }
-        let middle = at(|row| row.ratio);
+        let middle = at(|speed| speed.ratio);
         marks::line(whole, &middle, color.stroke_width(2))?;
         for &point in &middle {
             marks::marker(whole, point, Shape::of_series(index), Inside::Filled, color)?;

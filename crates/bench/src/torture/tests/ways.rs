@@ -11,7 +11,7 @@ use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use super::super::run::run;
 use super::super::ways::{ByWays, TimedShared, Ways};
 use super::*;
-use crate::lockstat::OsWatched;
+use crate::watched::OsWatched;
 
 const WRITER: u32 = 1;
 const READER: u32 = 2;

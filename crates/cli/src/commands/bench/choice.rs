@@ -1,6 +1,6 @@
 //! Which locks are measured, and where.
 
-use nearlock_lab::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Waiters};
+use nearlock_bench::bench::{Candidate, Cell, MissingPeer, Mode, PEERS, Peer, Point, Waiters};
 use nearlock_lab::locks::entries;
 use nearlock_lab::{SUBJECTS, Subject, names};
 
@@ -73,7 +73,7 @@ impl Choice {
         for name in &args.peers {
             match name.as_str() {
                 "all" => chosen.extend(all_peers(|peer| peer.has_readers() == must_read, Reason::OneOfAll)),
-                name => chosen.push(Chosen::named(Candidate::Peer(names::peer(name)?))),
+                name => chosen.push(Chosen::named(Candidate::Peer(Peer::named(name)?))),
             }
         }
         let mut baselines: Vec<Candidate> = Vec::new();

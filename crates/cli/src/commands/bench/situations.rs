@@ -1,6 +1,6 @@
 //! In which situations locks are measured.
 
-use nearlock_lab::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Machine, Mode, Point};
+use nearlock_bench::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Machine, Mode, Point};
 
 use crate::args::{BenchArgs, BenchMode, ThreadCount};
 

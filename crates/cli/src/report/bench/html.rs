@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nearlock_lab::bench::Row;
+use nearlock_bench::bench::Row;
 
 use super::summary::{self, Table};
 use super::{Measured, conditions, count, figure};

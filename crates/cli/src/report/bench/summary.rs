@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use nearlock_bench::bench::Row;
 use nearlock_lab::Subject;
-use nearlock_lab::bench::Row;
 
 use super::super::text::figures;
 use super::{Measured, figure};
