@@ -10,9 +10,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `plan.rs`, `rows.rs` | what is asked for, and what it comes to |
+//! | `mode.rs`, `plan.rs`, `rows.rs` | situations, what is asked for, and what it comes to |
 //! | `candidate.rs`, `peers.rs` | what can be measured: the locks of the list, and those of others |
-//! | `throughput.rs`, `uncontended.rs`, `handover.rs`, `calls.rs` | one run of one lock, a file for each mode |
+//! | `run.rs`, `sample.rs` | one run of one lock, and what it comes to |
+//! | `throughput.rs`, `uncontended.rs`, `handover.rs`, `calls.rs` | the same in each mode |
 //! | `stepping.rs`, `atomics.rs` | instructions and atomic read-modify-writes, counted: natively, and in the simulator |
 //! | `summary.rs` | means over situations |
 //! | `crew.rs`, `wait.rs` | threads that begin together, and that a run ends in time |
@@ -25,9 +26,12 @@ mod candidate;
 mod crew;
 mod handover;
 mod machine;
+mod mode;
 mod peers;
 mod plan;
 mod rows;
+mod run;
+mod sample;
 pub(crate) mod statistics;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod stepping;
@@ -43,14 +47,14 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub use candidate::Candidate;
-use candidate::Run;
 pub(crate) use machine::pin;
 pub use machine::{Calibration, Machine};
+pub use mode::{Grid, HANDOVER_SECTION_NS, Mode, Point, THREADS_MAX};
 pub use nearlock_workload::will_it_scale::Calls;
 pub use peers::{MissingPeer, PEERS, Peer, Waiters};
-pub use plan::{Cell, Grid, HANDOVER_SECTION_NS, Mode, Plan, Point, THREADS_MAX};
-use rows::Sample;
+pub use plan::{Cell, Plan};
 pub use rows::{Failed, Report, Row, Spread};
+use run::Run;
 pub(crate) use statistics::{Quartiles, median};
 
 /// Something that a working lock does not do.
@@ -143,7 +147,8 @@ pub fn run(
                 if let Some(of_lock) = &mut samples[index] {
                     let lock = cell.locks[index];
                     match lock.measure(Run {
-                        plan,
+                        window: plan.window,
+                        waiting: plan.waiting,
                         machine,
                         calibration,
                         mode: cell.mode,
@@ -191,7 +196,7 @@ impl Order {
 }
 
 /// The two CPUs of a hand-over.
-fn two_cpus(machine: &Machine) -> Result<[u32; handover::THREADS], BenchError> {
+fn two_cpus(machine: &Machine) -> Result<[u32; mode::HANDOVER_THREADS], BenchError> {
     machine.allowed.first_chunk().copied().ok_or(BenchError::OneCpu)
 }
 

@@ -74,7 +74,7 @@ use linux as sys;
 
 pub use fences::{membarriers, register_membarrier};
 pub use nearlock_core::native::Spin;
-pub use numa::{CACHES_MAX, NodeSource, machine_node_source, node_source, set_numa_node};
+pub use numa::{NodeSource, machine_node_source, node_source, set_numa_node};
 pub use os::Os;
 pub use parker::Parker;
 pub use pause::pause_ns;
@@ -85,3 +85,6 @@ pub use sys::{affinity, sched_yield};
 pub use thread::{events, events_of_slot, register_thread, thread_slots};
 pub use time_slice::{TimeSlices, begin_section, end_section, set_time_slices};
 pub use wait::SpinThenYield;
+
+/// Levels of caches are below this, and so are the numbers of a CPU's caches: no machine has so many.
+pub const CACHES_MAX: u32 = 16;

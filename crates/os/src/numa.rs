@@ -23,9 +23,6 @@ use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
 use crate::settings::setting;
 use crate::{sys, thread};
 
-/// Levels of caches are below this, and so are the numbers of a CPU's caches: no machine has so many.
-pub const CACHES_MAX: u32 = 16;
-
 thread_local! {
     /// The claimed node plus one; 0: none claimed. Atomic because signal handlers may look.
     static CLAIMED: AtomicU32 = const { AtomicU32::new(0) };

@@ -10,11 +10,11 @@ use nearlock_workload::will_it_scale::lock2::Lock2;
 use nearlock_workload::will_it_scale::open1::{self, Open1};
 use nearlock_workload::will_it_scale::{Caller, Calls, Params, Testcase};
 
-use super::candidate::Outcome;
 use super::crew::Members;
+use super::sample::Outcome;
 use super::throughput::{Done, Life, with};
 
-const _: () = assert!(super::THREADS_MAX <= open1::THREADS_MAX, "each has a descriptor");
+const _: () = assert!(super::mode::THREADS_MAX <= open1::THREADS_MAX, "each has a descriptor");
 
 /// One run of one lock. `call` is the work of a call outside of its sections, `section` that inside.
 pub fn measure<W: Wait, L: RawLock>(

@@ -1,18 +1,17 @@
-//! What can be measured, and one run of it.
+//! What can be measured.
 
 use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::native::Wait;
-use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
+use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
 use nearlock_os::{Os, SpinThenYield};
-use nearlock_workload::sections::Params;
 
-use super::crew::Members;
-use super::machine::{Calibration, Machine};
+use super::atomics;
+use super::mode::Point;
 use super::peers::{PEERS, Peer};
+use super::run::Run;
+use super::sample::Outcome;
 use super::wait::SpinWhileMeasured;
-use super::{BenchError, Failure, Mode, Plan, Point, Sample};
-use super::{atomics, calls, handover, throughput, two_cpus, uncontended};
 use crate::switched::switched;
 use crate::torture::Waiting;
 use nearlock_lab::locks::{self, LockError};
@@ -82,7 +81,7 @@ impl Candidate {
 
     /// Measures it once, with readers if the situation has any and the lock too.
     pub(super) fn measure(self, run: Run<'_>) -> Outcome {
-        match (self, run.plan.waiting) {
+        match (self, run.waiting) {
             (Self::Lock(lock), Waiting::Spin) => visit::<SpinWhileMeasured>(lock, run),
             (Self::Lock(lock), Waiting::Yield) => visit::<SpinThenYield>(lock, run),
             (Self::Peer(peer), _) => peer.measure(run),
@@ -110,73 +109,5 @@ impl LockVisitor<Os> for Size {
     type Output = usize;
     fn visit<L: RawTryLock>(self) -> usize {
         size_of::<L>()
-    }
-}
-
-/// What one run came to, if it could be made.
-pub(super) type Outcome = Result<Result<Sample, Failure>, BenchError>;
-
-/// One run of one candidate.
-pub(super) struct Run<'a> {
-    pub plan: &'a Plan,
-    pub machine: &'a Machine,
-    pub calibration: &'a Calibration,
-    pub mode: Mode,
-    pub point: Point,
-}
-
-impl<W: Wait> LockVisitor<Os<W>> for Run<'_> {
-    type Output = Outcome;
-    fn visit<L: RawTryLock>(self) -> Outcome {
-        self.of::<W, L>()
-    }
-    fn visit_rw<L: RawRwLock>(self) -> Outcome {
-        match self.point.read_percent {
-            Some(_) => self.of_mixed::<W, L>(),
-            None => self.of::<W, L>(),
-        }
-    }
-}
-
-impl Run<'_> {
-    /// With this lock, whose waiters wait like `W`.
-    pub fn of<W: Wait, L: RawLock>(self) -> Outcome {
-        let Self { plan, machine, calibration, mode, point } = self;
-        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
-        match mode {
-            Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
-                let params = Params { section, think, ..Params::default() };
-                throughput::measure::<W, L>(self.crew(), params, plan.window)
-            }
-            Mode::Calls(calls) => calls::measure::<W, L>(calls, self.crew(), (section, think), plan.window),
-            Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(plan.window))),
-            Mode::Handover => {
-                handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, plan.window)
-            }
-        }
-    }
-
-    /// The same with readers.
-    pub fn of_mixed<W: Wait, L: RawRwLock>(self) -> Outcome {
-        let Self { plan, calibration, mode, point, .. } = self;
-        let read_percent = point.read_percent.unwrap_or(0);
-        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
-        match mode {
-            Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
-                let params = Params { section, think, ..Params::default() };
-                throughput::measure_mixed::<W, L>(self.crew(), params, read_percent, plan.window)
-            }
-            Mode::Uncontended if read_percent == 100 => Ok(Ok(uncontended::measure_shared::<L>(plan.window))),
-            Mode::Uncontended | Mode::Handover | Mode::Calls(_) => self.of::<W, L>(),
-        }
-    }
-
-    /// Its threads, and where they are kept.
-    fn crew(&self) -> Members<'_> {
-        let threads = self.point.threads;
-        match self.mode {
-            Mode::Parallel => Members::On(&self.machine.cores[..threads]),
-            _ => Members::Anywhere(threads),
-        }
     }
 }

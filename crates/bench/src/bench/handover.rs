@@ -23,11 +23,10 @@ use nearlock_workload::locktorture::OwnLine;
 use nearlock_workload::sections::Spell;
 
 use super::crew::{Crew, Members};
+use super::mode::HANDOVER_THREADS;
+use super::sample::Sample;
 use super::statistics::Waits;
-use super::{BenchError, Failure, Sample};
-
-/// How many threads: one that has the lock and one that wants it.
-pub const THREADS: usize = 2;
+use super::{BenchError, Failure};
 
 /// What the holder tells the next in the section. Atomic for the locks that do not exclude.
 #[derive(Default)]
@@ -171,7 +170,7 @@ impl Run {
 /// One run of one lock, by a thread on each of these CPUs, the holder working for `dwell` once the other
 /// waits. A look at the clock, of `clock_ns`, is taken off the median.
 pub fn measure<W: Wait, L: RawLock>(
-    cpus: [u32; THREADS],
+    cpus: [u32; HANDOVER_THREADS],
     dwell: Spell,
     clock_ns: f64,
     window: Duration,

@@ -35,7 +35,8 @@ use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_lab::names::{self, UnknownName};
 use nearlock_os::SpinThenYield;
 
-use super::candidate::{Outcome, Run};
+use super::run::Run;
+use super::sample::Outcome;
 
 /// A lock that others wrote.
 #[derive(Debug)]

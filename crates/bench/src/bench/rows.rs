@@ -1,24 +1,14 @@
-//! Samples of runs, and the figures that they come to.
+//! The figures that the samples of runs come to.
 
 use nearlock_lab::plot::Speed;
 use serde::Serialize;
 
-use super::statistics::Waits;
-use super::{Candidate, Cell, Failure, Mode, Plan, Point, Quartiles, median};
-
-/// What one run of one lock came to. What a mode does not measure is `None`.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sample {
-    /// Infinite if there was no operation; `None` if it is too little to be measured.
-    pub ns_per_op: Option<f64>,
-    pub jain: Option<f64>,
-    pub cpu_ns_per_op: Option<f64>,
-    pub waits: Option<Waits>,
-    pub instructions_per_op: Option<f64>,
-    pub rmw_per_op: Option<f64>,
-    /// Of our own fences; peers' are not known.
-    pub membarriers_per_s: Option<f64>,
-}
+use super::Failure;
+use super::candidate::Candidate;
+use super::mode::{Mode, Point};
+use super::plan::{Cell, Plan};
+use super::sample::Sample;
+use super::statistics::{Quartiles, Waits, median};
 
 /// Figures of one lock in one situation, medians over the rounds; or means of several situations, which say of which in
 /// `summary`. What was not measured is `None`.

@@ -22,8 +22,9 @@ use nearlock_workload::sections::{Mixed, Params, Shared, Worker};
 
 use super::crew::{Crew, Members};
 use super::machine::cpu_time_ns;
+use super::sample::Sample;
 use super::statistics::{Waits, jain};
-use super::{BenchError, Failure, Sample};
+use super::{BenchError, Failure};
 
 /// Shortest warm-up: a thread may first have to be given a processor.
 const WARM_UP_LEAST: Duration = Duration::from_millis(2);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nearlock_core::raw::{RawLock, RawRwLock};
 
-use super::Sample;
+use super::sample::Sample;
 use super::statistics::median;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use super::stepping::executed;

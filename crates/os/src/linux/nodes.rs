@@ -11,7 +11,7 @@ use nearlock_core::platform::NUMA_NODES_MAX;
 
 use super::file::with_file;
 use super::rseq;
-use crate::numa::CACHES_MAX;
+use crate::CACHES_MAX;
 use crate::ranges::ranges;
 
 /// Whether the system tells of NUMA nodes.

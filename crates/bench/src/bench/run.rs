@@ -1,0 +1,84 @@
+//! One run of one lock.
+
+use std::time::Duration;
+
+use nearlock_collection::subjects::LockVisitor;
+use nearlock_core::native::Wait;
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
+use nearlock_os::Os;
+use nearlock_workload::sections::Params;
+
+use super::crew::Members;
+use super::machine::{Calibration, Machine};
+use super::mode::{Mode, Point};
+use super::sample::Outcome;
+use super::{calls, handover, throughput, two_cpus, uncontended};
+use crate::torture::Waiting;
+
+/// One run of one candidate.
+pub(super) struct Run<'a> {
+    /// For how long it counts.
+    pub window: Duration,
+    /// How waiting threads pass the time.
+    pub waiting: Waiting,
+    pub machine: &'a Machine,
+    pub calibration: &'a Calibration,
+    pub mode: Mode,
+    pub point: Point,
+}
+
+impl<W: Wait> LockVisitor<Os<W>> for Run<'_> {
+    type Output = Outcome;
+    fn visit<L: RawTryLock>(self) -> Outcome {
+        self.of::<W, L>()
+    }
+    fn visit_rw<L: RawRwLock>(self) -> Outcome {
+        match self.point.read_percent {
+            Some(_) => self.of_mixed::<W, L>(),
+            None => self.of::<W, L>(),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// With this lock, whose waiters wait like `W`.
+    pub fn of<W: Wait, L: RawLock>(self) -> Outcome {
+        let Self { window, machine, calibration, mode, point, .. } = self;
+        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
+        match mode {
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
+                let params = Params { section, think, ..Params::default() };
+                throughput::measure::<W, L>(self.crew(), params, window)
+            }
+            Mode::Calls(calls) => calls::measure::<W, L>(calls, self.crew(), (section, think), window),
+            Mode::Uncontended => Ok(Ok(uncontended::measure::<L>(window))),
+            Mode::Handover => {
+                handover::measure::<W, L>(two_cpus(machine)?, section, calibration.clock_ns, window)
+            }
+        }
+    }
+
+    /// The same with readers.
+    pub fn of_mixed<W: Wait, L: RawRwLock>(self) -> Outcome {
+        let Self { window, calibration, mode, point, .. } = self;
+        let read_percent = point.read_percent.unwrap_or(0);
+        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
+        match mode {
+            Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
+                let params = Params { section, think, ..Params::default() };
+                throughput::measure_mixed::<W, L>(self.crew(), params, read_percent, window)
+            }
+            Mode::Uncontended if read_percent == 100 => Ok(Ok(uncontended::measure_shared::<L>(window))),
+            Mode::Uncontended | Mode::Handover | Mode::Calls(_) => self.of::<W, L>(),
+        }
+    }
+
+    /// Its threads, and where they are kept.
+    fn crew(&self) -> Members<'_> {
+        let threads = self.point.threads;
+        match self.mode {
+            Mode::Parallel => Members::On(&self.machine.cores[..threads]),
+            _ => Members::Anywhere(threads),
+        }
+    }
+}
