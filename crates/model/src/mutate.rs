@@ -6,32 +6,25 @@
 //! without it. A mutant that no model catches is either an ordering too strong or a model too
 //! weak. No hook stands in the source of a lock.
 
+mod effect;
+
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
-use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, Once, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::{Depth, Model, Run, Search};
 use crate::processes::text_of;
+use effect::{CHECKING, DROPPED, RECORDING, SEEN, STORES};
+pub(crate) use effect::{Check, checking, effective, keeps, stores_are_ordered};
+pub use effect::{Half, Site, Stores};
 
-/// One half of an ordering, and where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Site {
-    /// Source file of the lock.
-    pub file: &'static str,
-    /// Its line.
-    pub line: u32,
-    /// Its column.
-    pub column: u32,
-    /// The operation.
-    pub operation: &'static str,
-    /// The half that is dropped.
-    pub half: Half,
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A [`Site`] as another process has written it.
@@ -63,19 +56,6 @@ fn kept(text: String) -> &'static str {
     text
 }
 
-/// A half of an ordering, or what else can be dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Half {
-    /// What makes others' writes visible.
-    Acquire,
-    /// What makes one's own writes visible.
-    Release,
-    /// What SeqCst has beyond both.
-    TotalOrder,
-    /// All of it: an asymmetric fence.
-    Whole,
-}
-
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, operation, half } = self;
@@ -84,84 +64,6 @@ impl fmt::Display for Site {
             half => write!(f, "{file}:{line}:{column}: {operation} without {half:?}"),
         }
     }
-}
-
-thread_local! {
-    static RECORDING: Cell<bool> = const { Cell::new(false) };
-    static SEEN: RefCell<BTreeSet<Site>> = const { RefCell::new(BTreeSet::new()) };
-    static DROPPED: Cell<Option<Site>> = const { Cell::new(None) };
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-    static STORES: Cell<Stores> = const { Cell::new(Stores::Ordered) };
-    static CHECKING: Cell<Check> = const { Cell::new(Check::Other) };
-}
-
-/// What loom's race detector is looking at, for reports: its own messages do not tell these apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Check {
-    /// Whether two sections overlap.
-    Sections,
-    /// Whether two plain stores to one word are ordered.
-    Stores,
-    /// Something else.
-    Other,
-}
-
-/// Runs `f`, which fails if the check does.
-pub(crate) fn checking<R>(what: Check, f: impl FnOnce() -> R) -> R {
-    CHECKING.set(what);
-    let r = f();
-    CHECKING.set(Check::Other);
-    r
-}
-
-/// What is left of `order` at this place; called by every operation of the loom platform.
-pub(crate) fn effective(
-    order: Ordering,
-    operation: &'static str,
-    at: &'static Location<'static>,
-) -> Ordering {
-    let total = order == SeqCst;
-    let acquire = matches!(order, Acquire | AcqRel) || total && operation != "store";
-    let release =
-        matches!(order, Release | AcqRel) || total && !["load", "failed exchange"].contains(&operation);
-    if !total && !acquire && !release || is_idle() {
-        return order;
-    }
-    let keeps = |half| keeps_half(half, operation, at);
-    if total && operation == "fence" {
-        // If the weaker AcqRel is not enough, neither is anything less.
-        return if keeps(Half::TotalOrder) { SeqCst } else { AcqRel };
-    }
-    let kept = [
-        !acquire || keeps(Half::Acquire),
-        !release || keeps(Half::Release),
-        !total || keeps(Half::TotalOrder),
-    ];
-    match (kept == [true; 3], acquire && kept[0], release && kept[1]) {
-        (true, ..) => order,
-        (_, true, true) => AcqRel,
-        (_, true, false) => Acquire,
-        (_, false, true) => Release,
-        (_, false, false) => Relaxed,
-    }
-}
-
-/// Whether the asymmetric fence at this place is still there.
-pub(crate) fn keeps(operation: &'static str, at: &'static Location<'static>) -> bool {
-    is_idle() || keeps_half(Half::Whole, operation, at)
-}
-
-/// Whether nothing is recorded and nothing dropped.
-fn is_idle() -> bool {
-    !RECORDING.get() && DROPPED.get().is_none()
-}
-
-fn keeps_half(half: Half, operation: &'static str, at: &'static Location<'static>) -> bool {
-    let site = Site { file: at.file(), line: at.line(), column: at.column(), operation, half };
-    if RECORDING.get() {
-        SEEN.with_borrow_mut(|seen| seen.insert(site));
-    }
-    DROPPED.get() != Some(site)
 }
 
 /// Runs `model` as it is, and records the halves of orderings that it exercises.
@@ -183,15 +85,6 @@ pub fn record(model: &Model, depth: Depth) -> (Run, BTreeSet<Site>) {
             resume_unwind(Box::new(format!("{}\n\n{name}", text_of(&*failure))))
         }
     }
-}
-
-/// What the models ask of plain stores to one word; see `words.rs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stores {
-    /// That they happen one after the other: more than the memory model asks.
-    Ordered,
-    /// Nothing. What fails then, fails by its consequences.
-    AsTheyCome,
 }
 
 /// What came of a model with something missing.
@@ -251,11 +144,6 @@ fn failure(payload: &(dyn Any + Send)) -> String {
 
 /// What a mutant fails with under the rule [`Stores::Ordered`] alone.
 pub const STORES_NOT_ORDERED: &str = "two stores to one word that nothing orders";
-
-/// Whether the models ask for plain stores that happen one after the other.
-pub(crate) fn stores_are_ordered() -> bool {
-    STORES.get() == Stores::Ordered
-}
 
 /// What loom says of a word whose making nothing orders before its use.
 const NOT_YET: &str = "Causality violation: Concurrent load and mut accesses";
