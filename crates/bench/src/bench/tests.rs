@@ -1,3 +1,4 @@
+use super::sample::Sample;
 use super::*;
 use crate::torture::Waiting;
 use nearlock_collection::subjects::Subject;
