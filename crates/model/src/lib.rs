@@ -14,6 +14,7 @@
 //! | [`staged`] | models that start in the middle of a queue |
 //! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
 //! | [`mutate`], [`evidence`] | is every ordering needed? |
+//! | `processes`, `stacks` | several processes share the work; stacks that are used again |
 //! | [`source`], [`hash`], [`document`] | the orderings in the sources, and `docs/orderings.md` |
 //!
 //! # What is shown
@@ -142,6 +143,8 @@ pub mod readers;
 pub mod released;
 pub mod shuttle;
 pub mod source;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod stacks;
 pub mod staged;
 pub mod subjects;
 pub mod timed;
