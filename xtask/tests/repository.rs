@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use xtask::files::{self, TextFile};
 use xtask::sources::{self, locks};
-use xtask::{Finding, dependencies, documents, manifests, texts};
+use xtask::{Finding, dependencies, documents, manifests, structure, texts};
 
 /// Fails with all findings, a line each.
 fn none(findings: Vec<Finding>) {
@@ -37,6 +37,18 @@ fn the_workspace_says_what_they_inherit() -> Result<()> {
 #[test]
 fn files_are_short() -> Result<()> {
     none_in(files::sources()?, |file| Ok(Vec::from_iter(sources::long_file(file))))
+}
+
+#[test]
+fn no_crate_is_too_large() -> Result<()> {
+    none(structure::large_crates(&files::tracked()?));
+    Ok(())
+}
+
+#[test]
+fn files_use_each_other_in_no_large_circles() -> Result<()> {
+    none(structure::large_circles(&files::sources()?)?);
+    Ok(())
 }
 
 #[test]
