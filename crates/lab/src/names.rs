@@ -118,7 +118,7 @@ pub fn confidence(confidence: Confidence) -> &'static str {
 /// What the name stands for elsewhere, or else a [`suggestion`].
 fn remark(kind: &str, name: &str, known: &[&str]) -> String {
     if ["lock", "peer", "lock or peer"].contains(&kind)
-        && let Some(Retired { reason, replacement, .. }) = RETIRED.iter().find(|lock| lock.name == name)
+        && let Some(Retired { reason, replacement, .. }) = RETIRED.iter().find(|retired| retired.name == name)
     {
         return format!(" (it was removed, since {reason}; `{replacement}` replaces it)");
     }
