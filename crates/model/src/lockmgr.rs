@@ -21,7 +21,7 @@ use crate::model::Model;
 use crate::readers::{Act, acting, read_at_first, written_at_first};
 use crate::shuttle::Shuttle;
 
-type Shared<E, T> = Guarded<E, LockMgr<E, T>>;
+type LockMgrState<E, T> = Guarded<E, LockMgr<E, T>>;
 
 /// What a thread of a model does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum Deed {
 
 impl Deed {
     /// Does it; how many sections it was that wrote.
-    fn on<E: Engine, T: Tuning>(self, shared: &Arc<Shared<E, T>>) -> u32 {
+    fn on<E: Engine, T: Tuning>(self, shared: &Arc<LockMgrState<E, T>>) -> u32 {
         let options = Options::new().adaptive();
         let does = |operation, options: &Options<'_, E>| {
             // SAFETY: what is taken is released; converted and released is what is held.
@@ -118,7 +118,7 @@ impl Deed {
 }
 
 /// Writes, and has another thread release the lock.
-fn disown<E: Engine, T: Tuning>(shared: &Arc<Shared<E, T>>) -> u32 {
+fn disown<E: Engine, T: Tuning>(shared: &Arc<LockMgrState<E, T>>) -> u32 {
     // SAFETY: released by the other thread, which knows of it from here.
     unsafe { shared.lock.lock(&()) };
     shared.count.add_one();
@@ -167,7 +167,7 @@ fn given_up_at_first<T: Tuning>(name: &str, deeds: &'static [Deed], preemptions:
 fn left_by_two<T: Tuning>(name: &str, preemptions: usize) -> Model {
     let title = format!("{name}: two sharers at first, a waiter gave up; Write");
     Model::new(title, 3, Some(preemptions), move || {
-        let shared = Arc::new(Shared::<Loom, T>::default());
+        let shared = Arc::new(LockMgrState::<Loom, T>::default());
         // SAFETY: both shares are released below, one by a thread that knows of it from here.
         let does = |operation| unsafe { shared.lock.perform(operation, &Options::new(), NoInterlock) };
         assert_eq!([does(Operation::Shared), does(Operation::Shared)], [Ok(()); 2]);
@@ -206,7 +206,7 @@ fn of_deeds<E: Engine, T: Tuning>(
     preemptions: Option<usize>,
 ) -> Model<E> {
     Model::new(title, deeds.len() as u32 + 1, preemptions, move || {
-        let shared = Arc::new(Shared::<E, T>::default());
+        let shared = Arc::new(LockMgrState::<E, T>::default());
         let written = Arc::new(AtomicU32::new(0));
         let does = |operation| {
             // SAFETY: released below.
@@ -237,7 +237,7 @@ fn of_deeds<E: Engine, T: Tuning>(
     })
 }
 
-fn finish<E: Engine, T: Tuning>(shared: &Shared<E, T>, written: u32) {
+fn finish<E: Engine, T: Tuning>(shared: &LockMgrState<E, T>, written: u32) {
     assert_eq!(shared.count.get(), written);
     assert!(!shared.lock.has_waiters(), "nobody waits at last");
     assert!(shared.try_section(), "the lock is free at last");
@@ -263,7 +263,7 @@ const DEEDS: [Deed; 12] = [
 pub fn crowd<T: Tuning>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
     let title = format!("{name}: {threads} threads with all operations, {rounds} rounds each");
     Model::new(title, threads, None, move || {
-        let shared = Arc::new(Shared::<Shuttle, T>::default());
+        let shared = Arc::new(LockMgrState::<Shuttle, T>::default());
         let written = Arc::new(AtomicU32::new(0));
         let work = || {
             let (shared, written) = (shared.clone(), written.clone());

@@ -36,15 +36,15 @@ pub fn models() -> Vec<Model> {
 }
 
 /// Two places, and data that only tokens hand over.
-struct Shared<E: Engine> {
+struct PartState<E: Engine> {
     data: E::Counter,
     first: Parker<E>,
     second: Parker<E>,
 }
 
-fn model<E: Engine>(name: &str, first: fn(&Shared<E>), second: fn(&Shared<E>)) -> Model<E> {
+fn model<E: Engine>(name: &str, first: fn(&PartState<E>), second: fn(&PartState<E>)) -> Model<E> {
     Model::new(name, 2, None, move || {
-        let shared = Arc::new(Shared::<E> {
+        let shared = Arc::new(PartState::<E> {
             data: E::Counter::default(),
             first: Parker::default(),
             second: Parker::default(),
@@ -65,31 +65,31 @@ fn park_shortly<E: Engine>(place: &Parker<E>) -> bool {
 
 /// The parking token: never lost.
 pub fn parker<E: Engine>() -> Vec<Model<E>> {
-    let write_and_unpark = |shared: &Shared<E>| {
+    let write_and_unpark = |shared: &PartState<E>| {
         shared.data.add_one();
         shared.first.unpark();
     };
-    let park_and_write = |shared: &Shared<E>| {
+    let park_and_write = |shared: &PartState<E>| {
         shared.first.park();
         shared.data.add_one();
     };
-    let to = |shared: &Shared<E>| {
+    let to = |shared: &PartState<E>| {
         shared.data.add_one();
         shared.second.unpark();
         shared.first.park();
         shared.data.add_one();
     };
-    let fro = |shared: &Shared<E>| {
+    let fro = |shared: &PartState<E>| {
         shared.second.park();
         shared.data.add_one();
         shared.first.unpark();
     };
-    let perhaps = |shared: &Shared<E>| {
+    let perhaps = |shared: &PartState<E>| {
         if park_shortly(&shared.first) {
             shared.data.add_one();
         }
     };
-    let at_last = |shared: &Shared<E>| {
+    let at_last = |shared: &PartState<E>| {
         if !park_shortly(&shared.first) {
             shared.first.park();
         }

@@ -215,10 +215,10 @@ where
     })
 }
 
-type Shared<E, Q, T> = Arc<Guarded<E, QSpinLock<E, Q, T>>>;
+type StagedState<E, Q, T> = Arc<Guarded<E, QSpinLock<E, Q, T>>>;
 
 /// The lock with its queue, held.
-fn staged<E, Q: Stage<E>, T: QSpinTuning>(queue: &Queue) -> Shared<E, Q, T>
+fn staged<E, Q: Stage<E>, T: QSpinTuning>(queue: &Queue) -> StagedState<E, Q, T>
 where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
@@ -228,7 +228,7 @@ where
 }
 
 /// Starts the waiters and the newcomers.
-fn spawn_others<E, Q: Stage<E>, T: QSpinTuning>(shared: &Shared<E, Q, T>, queue: Queue) -> Vec<E::Handle>
+fn spawn_others<E, Q: Stage<E>, T: QSpinTuning>(shared: &StagedState<E, Q, T>, queue: Queue) -> Vec<E::Handle>
 where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
@@ -252,8 +252,11 @@ where
 }
 
 /// Waits for the others, and sees whether all have had their sections.
-fn finish<E, Q: Stage<E>, T: QSpinTuning>(shared: &Shared<E, Q, T>, others: Vec<E::Handle>, sections: usize)
-where
+fn finish<E, Q: Stage<E>, T: QSpinTuning>(
+    shared: &StagedState<E, Q, T>,
+    others: Vec<E::Handle>,
+    sections: usize,
+) where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     for other in others {
@@ -319,7 +322,7 @@ fn held_against<E, Q: Stage<E>, T: QSpinTuning>(
     name: String,
     preemptions: Option<usize>,
     second: Thread,
-    first: impl Fn(Shared<E, Q, T>) -> E::Handle + Send + Sync + 'static,
+    first: impl Fn(StagedState<E, Q, T>) -> E::Handle + Send + Sync + 'static,
 ) -> Model<E>
 where
     E: Engine + LocalNodes<Node<E, Q::Part>>,

@@ -46,13 +46,13 @@ pub enum Act {
 /// The time of [`Act::InTime`], in ns.
 const TIME_NS: u64 = 1;
 
-struct Shared<E: Engine, L> {
+struct TimedState<E: Engine, L> {
     guarded: Guarded<E, L>,
     cancellation: Cancellation<E>,
     sections: AtomicU32,
 }
 
-impl<E: Engine, L: RawTimedLock<Platform = E>> Shared<E, L> {
+impl<E: Engine, L: RawTimedLock<Platform = E>> TimedState<E, L> {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             guarded: Guarded::default(),
@@ -119,7 +119,7 @@ pub fn held_at_first<E: Engine, L: RawTimedLock<Platform = E>>(
     let lists: Vec<_> = acts.iter().map(|acts| format!("{acts:?}")).collect();
     let title = format!("{name}: held at first; {first:?} {}", lists.join(" "));
     Model::new(title, acts.len() as u32, preemptions, move || {
-        let shared = Shared::<E, L>::new();
+        let shared = TimedState::<E, L>::new();
         let node = L::Node::default();
         // SAFETY: the node is ours and outlives the section.
         unsafe { shared.guarded.lock.lock(&node) };

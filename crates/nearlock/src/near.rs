@@ -17,7 +17,7 @@
 
 mod condvar;
 
-use nearlock_core::near::Host;
+use nearlock_core::near::NearPlatform;
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_os::Os;
 
@@ -32,14 +32,14 @@ pub type RawMutex = Nodeless<NearMutex<Os>>;
 guarded! {
     /// Mutex around data: for sections and waits of any length, and any number of threads.
     ///
-    /// Space: 4 bytes and the data; a waiter's place in line is on its stack.
+    /// Space: 4 bytes and the data; a waiter's place in the queue is on its stack.
     ///
-    /// Waiting: a few looks, some microseconds; then in line, where the first looks now and then for 20 to 50 us and sleeps (for 0.1 ms in
+    /// Waiting: a few looks, some microseconds; then in the queue, where the first looks now and then for 20 to 50 us and sleeps (for 0.1 ms in
     /// between where one thread takes the mutex again and again), and the others sleep at once. If nobody waits, `lock` is one swap, and `unlock` a plain store.
     ///
-    /// Fairness: newcomers overtake the line until its first has looked for 20 to 32 us; then the next release hands the mutex over to it. If
-    /// it sleeps, or has no processor, it is handed over by the first release that looks at the line after 2 ms. Where one thread takes the mutex again and again it is 0.1 ms,
-    /// and 0.25 ms. Releases look every 4 to 16 us, and at the latest after 4096 of them. The line is first come, first served, but waiters of one NUMA node go together, for
+    /// Fairness: newcomers overtake the queue until its first has looked for 20 to 32 us; then the next release hands the mutex over to it. If
+    /// it sleeps, or has no processor, it is handed over by the first release that looks at the queue after 2 ms. Where one thread takes the mutex again and again it is 0.1 ms,
+    /// and 0.25 ms. Releases look every 4 to 16 us, and at the latest after 4096 of them. The queue is first come, first served, but waiters of one NUMA node go together, for
     /// 1 ms and up to 32 that have been moved by then; and but for who was woken to compete with newcomers and
     /// lost: that stands at its end again, once.
     /// [`MutexGuard::unlock_fair`] hands over at once, and [`MutexGuard::bump`] lets those in who wait.
@@ -92,7 +92,7 @@ const _: () = assert!(size_of::<Mutex<()>>() == 4);
 const _: () = assert!(size_of::<MutexGuard<'_, u8>>() == size_of::<usize>());
 
 // SAFETY: it releases; whoever it is handed to has been waiting for it.
-unsafe impl<P: Host> lock_api::RawMutexFair for Nodeless<NearMutex<P>> {
+unsafe impl<P: NearPlatform> lock_api::RawMutexFair for Nodeless<NearMutex<P>> {
     #[inline]
     unsafe fn unlock_fair(&self, _guard: GuardNoSend) {
         // SAFETY: the caller's.
@@ -102,7 +102,7 @@ unsafe impl<P: Host> lock_api::RawMutexFair for Nodeless<NearMutex<P>> {
 
 // SAFETY: as above.
 #[cfg(feature = "lock_api_04")]
-unsafe impl<P: Host> lock_api_04::RawMutexFair for Nodeless<NearMutex<P>> {
+unsafe impl<P: NearPlatform> lock_api_04::RawMutexFair for Nodeless<NearMutex<P>> {
     #[inline]
     unsafe fn unlock_fair(&self) {
         // SAFETY: the caller's.

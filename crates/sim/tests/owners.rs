@@ -31,7 +31,7 @@ fn word(machine: &Machine) -> Rc<Placed<Word>> {
     Rc::new(machine.place(0, Word::ZERO))
 }
 
-/// What a spell of spinning for the first task came to, and when.
+/// What a time of spinning for the first task came to, and when.
 type Ending = Rc<Cell<Option<(Result<u32, Stop>, u64)>>>;
 
 /// Adds a task on `cpu` that spins for the task `owner` from `start_ns` on, until the word is not 0.

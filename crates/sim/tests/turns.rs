@@ -1,7 +1,7 @@
-//! `near-mutex`: how long somebody is first in line, in virtual time, and what a release makes of it, counted.
+//! `near-mutex`: how long somebody is first in the queue, in virtual time, and what a release makes of it, counted.
 //!
-//! Whoever holds the mutex looks, at the end of its section, who is first in line: since when, whether it has asked for its turn, and
-//! whether it sleeps. All of that is in the waiter's record (`crates/core/src/near/mutex/line.rs`).
+//! Whoever holds the mutex looks, at the end of its section, who is first in the queue: since when, whether it has asked for its turn, and
+//! whether it sleeps. All of that is in the waiter's record (`crates/core/src/near/mutex/queue.rs`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ struct Contest {
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     sections: u64,
-    /// For how long somebody has been first in line, at most.
+    /// For how long somebody has been first in the queue, at most.
     first_ns_max: u64,
     /// For how long others have been preferred to somebody who was next, at most.
     preferred_ns_max: u64,
@@ -65,11 +65,11 @@ fn ns_since(note: u32) -> u64 {
 /// the first has asked.
 fn look(mutex: &Mutex, seen: &mut Seen) -> Option<[u64; 2]> {
     // SAFETY: nothing is changed.
-    let line = unsafe { Locked::<Sim, Near>::of(mutex) };
-    let first = line.first(Queue::Exclusive)?;
+    let queue = unsafe { Locked::<Sim, Near>::of(mutex) };
+    let first = queue.first(Queue::Exclusive)?;
     let note = first.note.load(Relaxed);
     seen.first_ns_max = seen.first_ns_max.max(ns_since(note));
-    for waiter in line.waiters(Queue::Exclusive).skip(1) {
+    for waiter in queue.waiters(Queue::Exclusive).skip(1) {
         let note = waiter.note.load(Relaxed);
         if note >> SINCE_SHIFT != 0 {
             seen.preferred_ns_max = seen.preferred_ns_max.max(ns_since(note));
@@ -144,7 +144,7 @@ fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)
     })
 }
 
-/// All that the first in line waits for by itself: its looks and its doze, the looks with which it has asked, and the wake-up by which
+/// All that the first in the queue waits for by itself: its looks and its doze, the looks with which it has asked, and the wake-up by which
 /// it came to be awake, beside a section that it meets and one that has missed it.
 fn awake_ns(contest: Contest) -> u64 {
     constant("PATIENCE_NS").max(constant("TURN_NS"))
@@ -172,7 +172,7 @@ fn who_is_first_in_line_has_its_turn_in_time() {
     }
 }
 
-/// Where it may have no CPU, a release after the time comes to the line when the next one stands in it, and that one may have no CPU either: for as
+/// Where it may have no CPU, a release after the time comes to the queue when the next one stands in it, and that one may have no CPU either: for as
 /// long as some tasks have their turns.
 #[test]
 fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {

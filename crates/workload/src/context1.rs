@@ -27,7 +27,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::lines::LockedLines;
 use crate::locktorture::OwnLine;
-use crate::sections::Spell;
+use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
 /// Where the two of a pair sleep.
@@ -47,12 +47,12 @@ impl<P: Park> Default for Pair<P> {
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// Work inside a section, beside its lines.
-    pub section: Spell,
+    pub section: WorkLength,
     /// Lines that a section reads and writes: 1 to [`LINES_MAX`].
     pub lines: usize,
     /// Work between being woken and locking, on average: each time it is drawn from half to one and a half
     /// of this.
-    pub think: Spell,
+    pub think: WorkLength,
 }
 
 /// Which of the two of a pair. The first begins.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     const SHORT: Params =
-        Params { section: Spell { ns: 0, turns: 10 }, lines: 3, think: Spell { ns: 0, turns: 10 } };
+        Params { section: WorkLength { ns: 0, turns: 10 }, lines: 3, think: WorkLength { ns: 0, turns: 10 } };
 
     #[test]
     fn every_hop_leaves_its_mark_and_who_has_had_enough_ends_both() {
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn sections_that_overlap_lose_updates() {
         // Long sections, so that a thread is taken off its processor within one if there is only one.
-        let params = Params { section: Spell { ns: 0, turns: 200_000 }, ..SHORT };
+        let params = Params { section: WorkLength { ns: 0, turns: 200_000 }, ..SHORT };
         let lost = (0..100).any(|_| hops::<Busted<Os>>(3, [10, 10], params) < 57);
         assert!(lost);
     }

@@ -25,7 +25,7 @@ use nearlock_core::parking::{Signal, WaitList, Waiter, WakeList};
 use nearlock_core::platform::{Atomic, AtomicInt, Park, Platform, Work};
 use nearlock_core::raw::RawLock;
 
-use crate::sections::Spell;
+use crate::sections::WorkLength;
 
 /// See the [module](self).
 #[repr(C, align(64))]
@@ -112,12 +112,12 @@ fn address<W>(word: *const W) -> u64 {
 pub struct Calls<'a, P: Platform, L: RawLock> {
     bucket: &'a Bucket<P, L>,
     node: &'a L::Node,
-    call: Spell,
+    call: WorkLength,
 }
 
 impl<'a, P: Platform, L: RawLock> Calls<'a, P, L> {
     /// Of this bucket, with a node for its lock; each call takes so long beside what it does there: into the kernel and back.
-    pub fn new(bucket: &'a Bucket<P, L>, node: &'a mut L::Node, call: Spell) -> Self {
+    pub fn new(bucket: &'a Bucket<P, L>, node: &'a mut L::Node, call: WorkLength) -> Self {
         Self { bucket, node, call }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
     type Node = <Mcs as RawLock>::Node;
     type Word = <Os as Platform>::U32;
 
-    const AT_ONCE: Spell = Spell { ns: 0, turns: 0 };
+    const AT_ONCE: WorkLength = WorkLength { ns: 0, turns: 0 };
 
     fn waiters(bucket: &Bucket<Os, Mcs>) -> u32 {
         bucket.waiters.load(Relaxed)

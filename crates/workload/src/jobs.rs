@@ -41,7 +41,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::lines::Lines;
 use crate::locktorture::OwnLine;
-use crate::sections::Spell;
+use crate::sections::WorkLength;
 use crate::{Exclusive, Gate, LINES_MAX, Observer};
 
 /// Jobs of a user's list, as many as re-aim gives each unless told otherwise.
@@ -119,7 +119,7 @@ pub struct Params {
     /// Rounds of a locking job.
     pub rounds: u64,
     /// Work of a round outside of its sections.
-    pub round: Spell,
+    pub round: WorkLength,
     /// Sections of a round.
     pub sections: u64,
     /// Sections of a round that take the root's lock, beside these.
@@ -130,18 +130,18 @@ pub struct Params {
     /// way after each.
     pub end_sections: u64,
     /// Work between two of these.
-    pub end_step: Spell,
+    pub end_step: WorkLength,
     /// Jobs after which a user ends, with one more round; 0: it never does. Users that end all begin with their lists, and so
     /// end together; others begin somewhere in theirs, as users do that have been there for a while.
     pub jobs: u64,
     /// Work inside a writer's section, beside its lines.
-    pub section: Spell,
+    pub section: WorkLength,
     /// Of so many writers' sections, one is long; 0: none is.
     pub long_every: u64,
     /// Work inside a long one, in place of the other.
-    pub long_section: Spell,
+    pub long_section: WorkLength,
     /// Work inside a reader's.
-    pub read_section: Spell,
+    pub read_section: WorkLength,
     /// Of 100 writers' sections, how many sleep inside.
     pub sleep_inside_percent: u64,
     /// For how long, in ns.
@@ -153,13 +153,13 @@ pub struct Params {
     /// Steps of a quiet job.
     pub steps: u64,
     /// Work of a step.
-    pub step: Spell,
+    pub step: WorkLength,
     /// Of 100 steps and rounds, how many end asleep.
     pub sleep_percent: u64,
     /// For how long, in ns.
     pub sleep_ns: u64,
     /// Work inside a section of the spinlock; nothing at all: there are none.
-    pub spinlock: Spell,
+    pub spinlock: WorkLength,
     /// Updates of the counter in each step, and on the way to each section, spread evenly over the work.
     pub updates: u64,
 }
@@ -303,7 +303,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
 
     /// What comes after each step and round. Whether to go on.
     fn end_of_turn(&mut self, observer: &mut impl Observer, share_of_job: f64) -> bool {
-        if self.params.spinlock != Spell::default() {
+        if self.params.spinlock != WorkLength::default() {
             self.spinlock();
         }
         observer.progressed(share_of_job);
@@ -363,7 +363,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     }
 
     /// The work of a writer's next section.
-    fn inside(&mut self) -> Spell {
+    fn inside(&mut self) -> WorkLength {
         let Params { section, long_every, long_section, .. } = self.params;
         if long_every == 0 || self.below(long_every) > 0 {
             return section;
@@ -397,7 +397,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     }
 
     /// Work of a step, or on the way to a section.
-    fn compute(&mut self, work: Spell) {
+    fn compute(&mut self, work: WorkLength) {
         let Params { updates, .. } = self.params;
         if updates == 0 {
             return self.pass(work);
@@ -412,12 +412,12 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     /// Perhaps.
     fn sleep(&mut self, percent: u64, ns: u64) {
         if percent > 0 && self.below(100) < percent {
-            P::sleep_ns(Spell::of_ns(ns).vary(self.draw()).ns);
+            P::sleep_ns(WorkLength::of_ns(ns).vary(self.draw()).ns);
         }
     }
 
-    fn pass(&mut self, spell: Spell) {
-        spell.vary(self.draw()).pass::<P>();
+    fn pass(&mut self, work_length: WorkLength) {
+        work_length.vary(self.draw()).pass::<P>();
     }
 
     fn draw(&mut self) -> u32 {

@@ -17,18 +17,18 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::lines::LockedLines;
-use crate::sections::Spell;
+use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
 /// What the threads do.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// Work inside a section.
-    pub section: Spell,
+    pub section: WorkLength,
     /// Lines that it reads and writes, 1 to [`LINES_MAX`].
     pub lines: usize,
     /// Work between two sections, on average.
-    pub think: Spell,
+    pub think: WorkLength,
 }
 
 /// One thread.
@@ -69,11 +69,11 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     }
 
     /// How long to think next.
-    fn think(&mut self) -> Spell {
-        let Spell { ns, turns } = self.params.think;
+    fn think(&mut self) -> WorkLength {
+        let WorkLength { ns, turns } = self.params.think;
         let times = exponential(self.rng.next_u64());
         let times_of = |mean: u64| (mean as f64 * times) as u64;
-        Spell { ns: times_of(ns), turns: times_of(turns) }
+        WorkLength { ns: times_of(ns), turns: times_of(turns) }
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     const SHORT: Params =
-        Params { section: Spell { ns: 0, turns: 10 }, lines: 2, think: Spell { ns: 0, turns: 20 } };
+        Params { section: WorkLength { ns: 0, turns: 10 }, lines: 2, think: WorkLength { ns: 0, turns: 20 } };
 
     #[test]
     fn every_section_leaves_its_mark() {

@@ -23,7 +23,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::futex::{Bucket, Calls};
 use crate::lines::Lines;
 use crate::locktorture::OwnLine;
-use crate::sections::Spell;
+use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
 /// The database's mutex, what it protects, and the bucket where its waiters sleep, each on cache lines of its own.
@@ -51,15 +51,15 @@ impl<P: Platform, L> Shared<P, L> {
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// Work outside of the sections, on average: each part of it is drawn from half to one and a half of itself.
-    pub search: Spell,
+    pub search: WorkLength,
     /// Sections.
     pub sections: u64,
     /// Work inside a section, beside its lines.
-    pub section: Spell,
+    pub section: WorkLength,
     /// Lines that a section reads and writes: 1 to [`LINES_MAX`].
     pub lines: usize,
     /// What a call of the kernel takes, beside what it does in the bucket and what sleeping and waking take.
-    pub call: Spell,
+    pub call: WorkLength,
 }
 
 /// A thread that looks up keys.
@@ -136,11 +136,11 @@ mod tests {
     }
 
     const SHORT: Params = Params {
-        search: Spell { ns: 0, turns: 20 },
+        search: WorkLength { ns: 0, turns: 20 },
         sections: 2,
-        section: Spell { ns: 0, turns: 10 },
+        section: WorkLength { ns: 0, turns: 10 },
         lines: 3,
-        call: Spell { ns: 0, turns: 0 },
+        call: WorkLength { ns: 0, turns: 0 },
     };
 
     #[test]

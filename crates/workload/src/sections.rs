@@ -25,14 +25,14 @@ use crate::locktorture::OwnLine;
 
 /// Work that takes the processor and no shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spell {
+pub struct WorkLength {
     /// How long it counts as where instructions cost no time of their own (the simulator), in ns.
     pub ns: u64,
     /// How many [turns] are executed.
     pub turns: u64,
 }
 
-impl Spell {
+impl WorkLength {
     /// Work that takes time in the simulator only.
     pub const fn of_ns(ns: u64) -> Self {
         Self { ns, turns: 0 }
@@ -102,10 +102,10 @@ impl<P: Platform, L> Shared<P, L> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Params {
     /// Inside a section.
-    pub section: Spell,
+    pub section: WorkLength,
     /// Between two sections, on average: each time it is drawn from half to one and a half of this, so
     /// that the threads do not fall into step.
-    pub think: Spell,
+    pub think: WorkLength,
     /// Besides this work.
     pub overhead: Overhead,
 }
@@ -149,7 +149,7 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     #[inline(always)]
     fn think(&mut self) {
         P::compute_ps(self.params.overhead.think_ps);
-        if self.params.think != Spell::default() {
+        if self.params.think != WorkLength::default() {
             self.params.think.vary(self.draw()).pass::<P>();
         }
     }
@@ -273,8 +273,10 @@ mod tests {
 
     #[test]
     fn every_section_leaves_its_mark() {
-        let spell = Spell { ns: 10, turns: 10 };
-        for params in [Params::default(), Params { section: spell, think: spell, ..Params::default() }] {
+        let work_length = WorkLength { ns: 10, turns: 10 };
+        for params in
+            [Params::default(), Params { section: work_length, think: work_length, ..Params::default() }]
+        {
             assert_eq!(sections::<McsLock<Os>>(3, 1000, params), 3000);
         }
     }
@@ -282,7 +284,7 @@ mod tests {
     #[test]
     fn sections_that_overlap_lose_updates() {
         // Long sections, so that a thread is taken off its processor within one if there is only one.
-        let params = Params { section: Spell { ns: 0, turns: 200_000 }, ..Params::default() };
+        let params = Params { section: WorkLength { ns: 0, turns: 200_000 }, ..Params::default() };
         let lost = (0..100).any(|_| sections::<Busted<Os>>(3, 20, params) < 60);
         assert!(lost);
     }
@@ -316,25 +318,25 @@ mod tests {
 
     #[test]
     fn readers_beside_a_writer_see_changes() {
-        let params = Params { section: Spell { ns: 0, turns: 200_000 }, ..Params::default() };
+        let params = Params { section: WorkLength { ns: 0, turns: 200_000 }, ..Params::default() };
         let torn = (0..100).any(|_| mixed::<BustedRw<Os>>(20, 50, params).0.torn > 0);
         assert!(torn);
     }
 
     #[test]
     fn spells_vary_about_their_length() {
-        let whole = Spell { ns: 1000, turns: u64::MAX / 2 };
+        let whole = WorkLength { ns: 1000, turns: u64::MAX / 2 };
         let (shortest, longest) = (whole.vary(0), whole.vary(u32::MAX));
         assert_eq!((shortest.ns, longest.ns), (500, 1499));
         assert_eq!(shortest.turns, u64::MAX / 4);
         assert!(longest.turns > u64::MAX / 4 * 2);
-        assert_eq!(Spell::default().vary(u32::MAX), Spell::default());
+        assert_eq!(WorkLength::default().vary(u32::MAX), WorkLength::default());
     }
 
     #[test]
     fn work_passes_its_value_on() {
         for turns in [0, 1, 1000] {
-            assert_eq!(Spell { ns: 1, turns }.pass_on::<Os>(u64::MAX), u64::MAX);
+            assert_eq!(WorkLength { ns: 1, turns }.pass_on::<Os>(u64::MAX), u64::MAX);
         }
     }
 

@@ -24,7 +24,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::lines::Lines;
-use crate::sections::Spell;
+use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
 /// Which test case.
@@ -70,9 +70,9 @@ impl Calls {
 pub struct Params {
     /// Work of a call outside of its sections, on average: each time it is drawn from half to one and a half
     /// of this.
-    pub call: Spell,
+    pub call: WorkLength,
     /// Work inside a section.
-    pub section: Spell,
+    pub section: WorkLength,
     /// Further shared lines that a section reads and writes, up to [`LINES_MAX`].
     pub lines: usize,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nearlock_core::native::Wait;
 use nearlock_core::raw::RawLock;
 use nearlock_os::Os;
-use nearlock_workload::sections::Spell;
+use nearlock_workload::sections::WorkLength;
 use nearlock_workload::will_it_scale::lock2::Lock2;
 use nearlock_workload::will_it_scale::open1::{self, Open1};
 use nearlock_workload::will_it_scale::{Caller, Calls, Params, Testcase};
@@ -20,7 +20,7 @@ const _: () = assert!(super::mode::THREADS_MAX <= open1::THREADS_MAX, "each has 
 pub fn measure<W: Wait, L: RawLock>(
     calls: Calls,
     members: Members,
-    (section, call): (Spell, Spell),
+    (section, call): (WorkLength, WorkLength),
     window: Duration,
 ) -> Outcome {
     let params = Params { call, section, lines: calls.constants().lines as usize };

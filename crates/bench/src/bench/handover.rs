@@ -20,7 +20,7 @@ use nearlock_core::platform::{Clock, Platform};
 use nearlock_core::raw::RawLock;
 use nearlock_os::{Os, SpinThenYield};
 use nearlock_workload::locktorture::OwnLine;
-use nearlock_workload::sections::Spell;
+use nearlock_workload::sections::WorkLength;
 
 use super::crew::{Crew, Members};
 use super::mode::HANDOVER_THREADS;
@@ -39,7 +39,7 @@ struct Message {
 
 /// What the two share, but for the lock.
 #[derive(Default)]
-struct Run {
+struct HandoverRun {
     message: OwnLine<Message>,
     /// The last hand-over that somebody is about to wait for.
     expected: OwnLine<AtomicU64>,
@@ -48,7 +48,7 @@ struct Run {
     /// Set when the run is over.
     over: OwnLine<AtomicBool>,
     outcome: Mutex<Outcome>,
-    dwell: Spell,
+    dwell: WorkLength,
 }
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ fn until(word: &AtomicU64, value: u64) {
     <Os<SpinThenYield>>::wait_until(word, Relaxed, |seen| seen >= value);
 }
 
-impl Run {
+impl HandoverRun {
     /// Holds the lock with this node, hands over number `n`, and returns whether it was the last.
     ///
     /// Safety: the caller holds the lock with this node.
@@ -171,11 +171,11 @@ impl Run {
 /// waits. A look at the clock, of `clock_ns`, is taken off the median.
 pub fn measure<W: Wait, L: RawLock>(
     cpus: [u32; HANDOVER_THREADS],
-    dwell: Spell,
+    dwell: WorkLength,
     clock_ns: f64,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    let run = Arc::new(Run { dwell, ..Run::default() });
+    let run = Arc::new(HandoverRun { dwell, ..HandoverRun::default() });
     let (worked, lock) = (Arc::clone(&run), OwnLine(L::default()));
     let crew = Crew::gather(Members::On(&cpus), move |thread| worked.work::<W, L>(&lock.0, thread))?;
     Ok(run.end(crew, clock_ns, window))

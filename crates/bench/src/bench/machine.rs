@@ -8,7 +8,7 @@ use std::time::Instant;
 use nearlock_core::platform::Clock;
 use nearlock_os::Os;
 use nearlock_topology as topology;
-use nearlock_workload::sections::{Spell, turns};
+use nearlock_workload::sections::{WorkLength, turns};
 
 use super::statistics::median;
 
@@ -126,8 +126,8 @@ impl Calibration {
     }
 
     /// Work of so many ns, if nobody takes the processor away.
-    pub fn spell(&self, ns: u64) -> Spell {
-        Spell { ns, turns: (ns as f64 / self.turn_ns).round() as u64 }
+    pub fn work_length(&self, ns: u64) -> WorkLength {
+        WorkLength { ns, turns: (ns as f64 / self.turn_ns).round() as u64 }
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     fn longer_work_has_more_turns() {
         let calibration = Calibration::measure();
         assert!(calibration.clock_ns > 0.0);
-        let turns = [0, 100, 10_000, 1_000_000].map(|ns| calibration.spell(ns).turns);
+        let turns = [0, 100, 10_000, 1_000_000].map(|ns| calibration.work_length(ns).turns);
         assert!(turns[0] == 0 && turns.is_sorted() && turns[3] > turns[2], "{turns:?}");
     }
 

@@ -44,7 +44,8 @@ impl Run<'_> {
     /// With this lock, whose waiters wait like `W`.
     pub fn of<W: Wait, L: RawLock>(self) -> Outcome {
         let Self { window, machine, calibration, mode, point, .. } = self;
-        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
+        let (section, think) =
+            (calibration.work_length(point.section_ns), calibration.work_length(point.think_ns));
         match mode {
             Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
                 let params = Params { section, think, ..Params::default() };
@@ -62,7 +63,8 @@ impl Run<'_> {
     pub fn of_mixed<W: Wait, L: RawRwLock>(self) -> Outcome {
         let Self { window, calibration, mode, point, .. } = self;
         let read_percent = point.read_percent.unwrap_or(0);
-        let (section, think) = (calibration.spell(point.section_ns), calibration.spell(point.think_ns));
+        let (section, think) =
+            (calibration.work_length(point.section_ns), calibration.work_length(point.think_ns));
         match mode {
             Mode::Parallel | Mode::Free | Mode::Oversubscribed => {
                 let params = Params { section, think, ..Params::default() };

@@ -51,10 +51,10 @@ const TIMED: u32 = 1;
 const OVER: u32 = 2;
 
 /// What a thread of a run does, who is told its number: the one part that knows the type of the lock.
-pub(super) type Life<W> = Box<dyn Fn(&Run<W>, usize) + Send + Sync>;
+pub(super) type Life<W> = Box<dyn Fn(&ThroughputRun<W>, usize) + Send + Sync>;
 
 /// What the threads share, but for the lock.
-pub(super) struct Run<W> {
+pub(super) struct ThroughputRun<W> {
     waiting: PhantomData<fn() -> W>,
     /// Read by all after each section, hardly ever written.
     phase: OwnLine<AtomicU32>,
@@ -85,7 +85,7 @@ struct Outcome {
 /// Watches one thread from within. In the counted window it writes the count and nothing else: stores between two
 /// sections are waited for by the next lock's atomic instruction.
 pub(super) struct Witness<'a, W> {
-    run: &'a Run<W>,
+    run: &'a ThroughputRun<W>,
     /// How many sections this thread has done; nobody else writes it.
     sections: &'a AtomicU64,
     /// The phase in which the present wait began, and when.
@@ -136,7 +136,7 @@ impl<W> Witness<'_, W> {
     }
 }
 
-impl<W: Wait> Run<W> {
+impl<W: Wait> ThroughputRun<W> {
     #[inline(always)]
     fn phase(&self) -> u32 {
         self.phase.0.load(Relaxed)
@@ -281,7 +281,7 @@ pub(super) fn with<W: Wait>(
     life: Life<W>,
     counter: &dyn Fn() -> u64,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    let run = Arc::new(Run::<W> {
+    let run = Arc::new(ThroughputRun::<W> {
         waiting: PhantomData,
         phase: OwnLine(AtomicU32::new(RUNNING)),
         timed_since_ns: AtomicU64::new(0),

@@ -141,15 +141,15 @@ impl LockVisitor<Platform> for Burst<'_> {
 
     fn visit<L: RawTryLock>(self) -> Self::Output {
         let Self { cell, cpus, calibration, length, seed } = self;
-        let spell = |ns| calibration.spell(ns);
+        let work_length = |ns| calibration.work_length(ns);
         let stage = Stage::<L> {
             shared: Shared::default(),
             ready: OwnLine(AtomicUsize::new(0)),
             over: OwnLine(AtomicBool::new(false)),
             word: OwnLine(AtomicU64::new(0)),
             params: Params {
-                section: spell(cell.section_ns),
-                think: spell(cell.think_ns),
+                section: work_length(cell.section_ns),
+                think: work_length(cell.think_ns),
                 ..Params::default()
             },
             threads: cpus.len(),

@@ -141,9 +141,9 @@ impl<P: Platform> Default for Bucket<P> {
 }
 
 /// What the mutex asks of its platform.
-pub trait Host: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random {}
+pub trait ParkingLotPlatform: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random {}
 
-impl<P: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random> Host for P {}
+impl<P: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random> ParkingLotPlatform for P {}
 
 /// With what a waiter leaves the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl<P: Platform, T: ParkingLotTuning> Default for ParkingLotMutex<P, T> {
     }
 }
 
-impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
+impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
@@ -334,7 +334,7 @@ impl<P: Host, T: ParkingLotTuning> ParkingLotMutex<P, T> {
 }
 
 // SAFETY: invariant 1; Release and Acquire on the word, or the grant, order the sections.
-unsafe impl<P: Host, T: ParkingLotTuning> RawLock for ParkingLotMutex<P, T> {
+unsafe impl<P: ParkingLotPlatform, T: ParkingLotTuning> RawLock for ParkingLotMutex<P, T> {
     type Node = ();
 
     #[inline]
@@ -360,7 +360,7 @@ unsafe impl<P: Host, T: ParkingLotTuning> RawLock for ParkingLotMutex<P, T> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: ParkingLotTuning> RawTryLock for ParkingLotMutex<P, T> {
+unsafe impl<P: ParkingLotPlatform, T: ParkingLotTuning> RawTryLock for ParkingLotMutex<P, T> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let mut word = self.word.load(Relaxed);

@@ -1,6 +1,6 @@
 //! A waiter that was notified, gives up, and keeps the notification.
 
-use crate::near::Host;
+use crate::near::NearPlatform;
 use crate::near::condvar::monitor::Condition;
 use crate::near::condvar::{NearCondvar, Unnotified};
 use crate::near::mutex::NearMutex;
@@ -20,7 +20,7 @@ impl<P: Platform> Default for LostNotification<P> {
 }
 
 // SAFETY: waits as `NearCondvar`; what it gets wrong is what it says of a wait.
-unsafe impl<P: Host> Condition<P> for LostNotification<P> {
+unsafe impl<P: NearPlatform> Condition<P> for LostNotification<P> {
     unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
         // SAFETY: the caller's.
         unsafe { self.0.wait(mutex, limit) }?;

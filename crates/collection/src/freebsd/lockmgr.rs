@@ -86,7 +86,7 @@ use super::mtx::InUse;
 use super::recursion::Depth;
 use super::spinning::Spinning;
 use super::tuning::{SleepFailers, Tuning};
-use super::{Abandoned, Host, Locked};
+use super::{Abandoned, FreeBsdPlatform, Locked};
 use crate::parking::chain::Queue;
 use crate::parking::{Limit, WakeList};
 use crate::platform::{Atomic, Platform};
@@ -220,7 +220,7 @@ impl<P: Platform, T: Tuning> Default for LockMgr<P, T> {
     }
 }
 
-impl<P: Host, T: Tuning> LockMgr<P, T> {
+impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     /// Does what is asked for: `lockmgr`.
     ///
     /// # Errors
@@ -430,9 +430,9 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 }
 
 /// What has been acquired: dropped, it is released.
-struct Acquired<'a, P: Host, T: Tuning>(&'a LockMgr<P, T>);
+struct Acquired<'a, P: FreeBsdPlatform, T: Tuning>(&'a LockMgr<P, T>);
 
-impl<P: Host, T: Tuning> Drop for Acquired<'_, P, T> {
+impl<P: FreeBsdPlatform, T: Tuning> Drop for Acquired<'_, P, T> {
     fn drop(&mut self) {
         self.0.release();
     }

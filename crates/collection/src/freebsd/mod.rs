@@ -64,9 +64,12 @@ fn lock_chain<P: Chains<FreeBsd>, L>(lock: &L) -> Locked<'_, P> {
 }
 
 /// What these locks ask of a platform.
-pub trait Host:
+pub trait FreeBsdPlatform:
     Chains<FreeBsd> + SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random
 {
 }
 
-impl<P: Chains<FreeBsd> + SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random> Host for P {}
+impl<P: Chains<FreeBsd> + SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random> FreeBsdPlatform
+    for P
+{
+}

@@ -43,7 +43,7 @@ use super::exchange::Exchange;
 use super::recursion::{Depth, Recursion};
 use super::spinning::Spinning;
 use super::tuning::{CasValue, ReleaseOrder, Tuning, WaiterCasFail};
-use super::{Host, lock_chain};
+use super::{FreeBsdPlatform, lock_chain};
 use crate::events::LockEvent;
 use crate::parking::WakeList;
 use crate::parking::chain::Queue;
@@ -177,7 +177,7 @@ impl<P: Platform, T: Tuning> Default for Mtx<P, T> {
     }
 }
 
-impl<P: Host, T: Tuning> Mtx<P, T> {
+impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, me: ThreadId, found: u32, recursion: Recursion) {
@@ -384,7 +384,7 @@ impl<P: Host, T: Tuning> Mtx<P, T> {
 }
 
 // SAFETY: invariant 1; Release and Acquire on the word order the sections.
-unsafe impl<P: Host, T: Tuning> RawLock for Mtx<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawLock for Mtx<P, T> {
     type Node = ();
 
     #[inline]
@@ -411,7 +411,7 @@ unsafe impl<P: Host, T: Tuning> RawLock for Mtx<P, T> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: Tuning> RawTryLock for Mtx<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTryLock for Mtx<P, T> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let me = P::thread_id();

@@ -76,7 +76,7 @@ use super::lock_delay;
 use super::recursion::{Depth, Recursion};
 use super::spinning::Spinning;
 use super::tuning::{Precedence, ReaderWait, StaleBits, Tuning};
-use super::{Host, Locked};
+use super::{FreeBsdPlatform, Locked};
 use crate::parking::Limit;
 use crate::parking::chain::Queue;
 use crate::platform::{Atomic, Platform};
@@ -248,7 +248,7 @@ impl<P: Platform, T: Tuning, K: Kind> Default for RwSx<P, T, K> {
     }
 }
 
-impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
+impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// Whether it has reason to wait awake: somebody writes, and runs.
     fn is_written_by_runner(seen: u64) -> bool {
         writer_of(seen).is_some_and(|writer| P::owner_state(writer) != OwnerState::Asleep)
@@ -304,7 +304,7 @@ impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
 }
 
 // SAFETY: invariant 1; Release and Acquire on the word order the sections.
-unsafe impl<P: Host, T: Tuning, K: Kind> RawLock for RwSx<P, T, K> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RawLock for RwSx<P, T, K> {
     type Node = ();
 
     #[inline]
@@ -329,7 +329,7 @@ unsafe impl<P: Host, T: Tuning, K: Kind> RawLock for RwSx<P, T, K> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: Tuning, K: Kind> RawTryLock for RwSx<P, T, K> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RawTryLock for RwSx<P, T, K> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let me = P::thread_id();
@@ -351,7 +351,7 @@ unsafe impl<P: Host, T: Tuning, K: Kind> RawTryLock for RwSx<P, T, K> {
 }
 
 // SAFETY: a reader is in the word while it reads, and nobody writes then (invariant 1).
-unsafe impl<P: Host, T: Tuning, K: Kind> RawRwLock for RwSx<P, T, K> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RawRwLock for RwSx<P, T, K> {
     #[inline]
     unsafe fn lock_shared(&self, _node: &()) {
         let acquired = self.lock_shared_with(&Limit::NONE);

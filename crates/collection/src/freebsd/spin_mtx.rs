@@ -27,7 +27,7 @@
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Host;
+use super::FreeBsdPlatform;
 use super::exchange::Exchange;
 use super::lock_delay::{Backoff, LockDelay};
 use super::recursion::Depth;
@@ -145,7 +145,7 @@ pub(super) struct Wait {
 
 impl Wait {
     /// Waits for a while, or until `done` holds of the word. The value seen last.
-    fn step<P: Host, T: Tuning>(&mut self, word: &P::U32, done: impl Fn(u32) -> bool) -> u32 {
+    fn step<P: FreeBsdPlatform, T: Tuning>(&mut self, word: &P::U32, done: impl Fn(u32) -> bool) -> u32 {
         if T::backoff() != Backoff::None {
             self.delay.wait::<P>(T::backoff());
             self.pauses = self.delay.total();
@@ -161,7 +161,7 @@ impl Wait {
     }
 
     /// Reports it once, if it has taken too long.
-    fn report<P: Host, D: LongSpin>(&mut self, lock: *const (), owner: u32, waiter: ThreadId) {
+    fn report<P: FreeBsdPlatform, D: LongSpin>(&mut self, lock: *const (), owner: u32, waiter: ThreadId) {
         if self.is_reported || self.pauses < P::setting(Setting::FreebsdSpinLimit) {
             return;
         }
@@ -171,7 +171,7 @@ impl Wait {
     }
 }
 
-impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
+impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
     /// In the section of this acquisition before and after, and not while it waits.
     #[cold]
     #[inline(never)]
@@ -248,7 +248,7 @@ impl<P: Host, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
 }
 
 // SAFETY: invariant 1, and only its owner makes it free; Release and Acquire on the word order the sections.
-unsafe impl<P: Host, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T, D> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T, D> {
     type Node = ();
 
     #[inline]
@@ -272,7 +272,7 @@ unsafe impl<P: Host, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T, D> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: Tuning, D: LongSpin> RawTryLock for SpinMtx<P, T, D> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawTryLock for SpinMtx<P, T, D> {
     /// Reads the word first, whatever the switches say: as in the kernel. Fails if the caller holds it.
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {

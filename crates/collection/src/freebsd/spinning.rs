@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::Host;
+use super::FreeBsdPlatform;
 use super::lock_delay::{Backoff, LockDelay};
 use super::tuning::{FollowOwner, Tuning};
 use crate::platform::Atomic;
@@ -17,17 +17,17 @@ pub(super) struct Spinning {
 
 impl Spinning {
     /// Whether the caller's processor is wanted, or it has spun for long enough. To be asked at each turn.
-    pub fn is_over<P: Host>(&mut self) -> bool {
+    pub fn is_over<P: FreeBsdPlatform>(&mut self) -> bool {
         P::should_give_way(&mut self.spin)
     }
 
     /// One delay, longer than the last one.
-    pub fn delay<P: Host, T: Tuning>(&mut self) {
+    pub fn delay<P: FreeBsdPlatform, T: Tuning>(&mut self) {
         self.spin.paused(self.delay.wait::<P>(T::backoff()));
     }
 
     /// A delay of so many pauses.
-    pub fn pause<P: Host>(&mut self, pauses: u32) {
+    pub fn pause<P: FreeBsdPlatform>(&mut self, pauses: u32) {
         self.delay.pause::<P>(pauses);
         self.spin.paused(pauses);
     }
@@ -38,7 +38,7 @@ impl Spinning {
     /// # Errors
     ///
     /// Why it has stopped before.
-    pub fn follow<P: Host, T: Tuning, V: Copy>(
+    pub fn follow<P: FreeBsdPlatform, T: Tuning, V: Copy>(
         &mut self,
         word: &impl Atomic<V>,
         mut owner: ThreadId,

@@ -14,7 +14,7 @@
 //! The kernel's reader never counts its rounds of spinning for readers, and so has no limit of them; ours counts.
 //! Source: FreeBSD's `kern_sx.c` (Evans; Rao; Guzik), from a description in own words.
 
-use super::Host;
+use super::FreeBsdPlatform;
 use super::recursion::Recursion;
 use super::rwsx::{Kind, RwSx};
 use super::tuning::{Precedence, StaleBits, Tuning};
@@ -44,7 +44,7 @@ impl Kind for SxKind {
 }
 
 // SAFETY: whoever gives up is in no queue any more, and does not have the lock.
-unsafe impl<P: Host, T: Tuning> RawTimedLock for Sx<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTimedLock for Sx<P, T> {
     type Platform = P;
 
     #[inline]
@@ -54,7 +54,7 @@ unsafe impl<P: Host, T: Tuning> RawTimedLock for Sx<P, T> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: Tuning> RawTimedRwLock for Sx<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTimedRwLock for Sx<P, T> {
     #[inline]
     unsafe fn lock_shared_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         self.lock_shared_with(limit)

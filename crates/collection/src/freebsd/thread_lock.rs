@@ -24,7 +24,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Host;
+use super::FreeBsdPlatform;
 use super::spin_mtx::{Counted, LongSpin, SpinMtx, Wait};
 use super::tuning::Tuning;
 use crate::events::LockEvent;
@@ -65,7 +65,7 @@ impl<P: Platform, T: Tuning, D: LongSpin> Default for ThreadLock<P, T, D> {
     }
 }
 
-impl<P: Host, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
+impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
     /// What `current` is.
     #[inline(always)]
     fn look(&self) -> *mut SpinMtx<P, T, D> {
@@ -178,7 +178,7 @@ impl<P: Host, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
 }
 
 // SAFETY: invariants 1 and 2; the orderings are those of the mutexes, and of `look`.
-unsafe impl<P: Host, T: Tuning, D: LongSpin> RawLock for ThreadLock<P, T, D> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawLock for ThreadLock<P, T, D> {
     type Node = ();
 
     #[inline]
@@ -198,7 +198,7 @@ unsafe impl<P: Host, T: Tuning, D: LongSpin> RawLock for ThreadLock<P, T, D> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: Tuning, D: LongSpin> RawTryLock for ThreadLock<P, T, D> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawTryLock for ThreadLock<P, T, D> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let me = P::thread_id();

@@ -1,5 +1,5 @@
 //! Condition variable of the [mutex](super::mutex): a broadcast moves waiters from its queue to the
-//! mutex's line.
+//! mutex's queue.
 //!
 //! ```text
 //! word    null  no thread waits
@@ -12,7 +12,7 @@
 //!  m -> m      `wait`: the others, which must have the same mutex
 //!  m -> null   a notification that takes the last one out, or a last one that gives up
 //!
-//! a waiter    waits --- notified with all others ---> in the mutex's line ---> has the mutex
+//! a waiter    waits --- notified with all others ---> in the mutex's queue ---> has the mutex
 //!               |                                                              ^
 //!               +------ notified alone, or gave up ---> locks the mutex -------+
 //! ```
@@ -26,7 +26,7 @@
 //!    itself out. The first of the two decides: a waiter that was taken out does not give up any
 //!    more, and one that has given up is not taken out.
 //! 3. A waiter that was taken out stays where it is until it is granted its notification, and locks
-//!    the mutex then; or until it has the mutex, into whose line it is put.
+//!    the mutex then; or until it has the mutex, into whose queue it is put.
 //!
 //! **No notification is lost.** A waiter queues while it holds the mutex. So a thread that locks
 //! the mutex later, changes what is waited for, and notifies, finds it in the queue. By 2 that
@@ -34,13 +34,13 @@
 //! comes later is not in the queue by then. And nothing of a notification is kept: there is no
 //! count that a newcomer could use up.
 //!
-//! **No wake-up is lost in the line.** If a waiter becomes first in the mutex's line by being put
+//! **No wake-up is lost in the queue.** If a waiter becomes first in the mutex's queue by being put
 //! there, then it is woken, and looks for itself: the mutex may be free, so that no release comes.
-//! If it stands behind others, then these leave the line some day, and see to the next one, as they
+//! If it stands behind others, then these leave the queue some day, and see to the next one, as they
 //! do for any (invariant 2 of the mutex). So a broadcast wakes one thread at most, however many it
-//! takes out, and none if there is a line; the others wake one by one as they have their turns. A
+//! takes out, and none if there is a queue; the others wake one by one as they have their turns. A
 //! single waiter that is notified wakes at once, and comes to the mutex as any other thread. In
-//! line, it would begin to wake up when it has its turn, and where the mutex is free for most of
+//! queue, it would begin to wake up when it has its turn, and where the mutex is free for most of
 //! the time, threads that wait for each other would wake one after the other.
 //!
 //! **Chains are locked one at a time**: a waiter that has been taken out of the one belongs to the
@@ -68,7 +68,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::mutex::NearMutex;
-use super::{Host, Near};
+use super::{Near, NearPlatform};
 use crate::events::LockEvent;
 use crate::parking::chain::{self, Queue, TAKEN_OUT};
 use crate::parking::{GaveUp, Limit, Signal, Waiter, WakeList};
@@ -105,7 +105,7 @@ impl<P: Platform> Default for NearCondvar<P> {
     }
 }
 
-impl<P: Host> NearCondvar<P> {
+impl<P: NearPlatform> NearCondvar<P> {
     /// Notifies the thread that has waited longest, and says whether there was one. The caller need
     /// not hold the mutex, but what is waited for must have changed under it.
     #[inline]
@@ -164,7 +164,7 @@ impl<P: Host> NearCondvar<P> {
             // The last waiter may have given up just now. Then there is no mutex.
             if count != 0 {
                 // SAFETY: they see that they were taken out, and go where they are put.
-                unsafe { NearMutex::put_in_line(mutex, waiters) };
+                unsafe { NearMutex::requeue(mutex, waiters) };
             }
             count
         })
@@ -243,9 +243,9 @@ impl<P: Host> NearCondvar<P> {
             }
         }
         if signal != Signal::Granted {
-            mutex.lock_when_put_in_line(waiter);
+            mutex.lock_when_requeued(waiter);
         }
-        // In the mutex's line it would have the mark of that.
+        // In the mutex's queue it would have the mark of that.
         if waiter.mark.load(Relaxed) == TAKEN_OUT {
             // SAFETY: as above.
             unsafe { mutex.lock(&()) };

@@ -21,6 +21,9 @@ unsafe impl Family for Near {
 }
 
 /// What these locks ask of a platform.
-pub trait Host: Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology {}
+pub trait NearPlatform:
+    Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology
+{
+}
 
-impl<P: Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology> Host for P {}
+impl<P: Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology> NearPlatform for P {}

@@ -3,7 +3,7 @@
 //! ```text
 //! word      0 free | 1 held                                        the whole lock
 //! count     of this mutex' waiters, and of their wake requests     in the chain's filter
-//! line      the mutex' waiters in the chain, in the order of their coming; records on their stacks
+//! queue     the mutex' waiters in the chain, in the order of their coming; records on their stacks
 //!
 //!  0 -> 1   `take`: the thread that swaps 0 out holds the mutex
 //!  1 -> 0   `free`: its holder
@@ -13,20 +13,20 @@
 //! address. A *wake request* tells the next release that it has to go to the chain.
 //!
 //! **A waiter.** A newcomer looks at the word for some pauses, yields its processor a few times,
-//! and then joins the line. *The first in line* looks at the word, ever less often, for
+//! and then joins the queue. *The first in the queue* looks at the word, ever less often, for
 //! `PATIENCE_NS`. If the mutex was released meanwhile, by the same thread again and again, the
 //! first looks closely for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap. If it
 //! does not, the mutex is *monopolised*: looking does not help, and the first parks until `TURN_NS`
 //! after it became first. A thread that becomes first of a monopolised mutex looks closely at once.
 //! After that, or else at once, the first makes a wake request, looks for `PATIENCE_NS` again, and
-//! parks. *All others* park at once. The first leaves the line when it gets the mutex, and makes
+//! parks. *All others* park at once. The first leaves the queue when it gets the mutex, and makes
 //! the next waiter first.
 //!
-//! Newcomers to a monopolised mutex look too, but do not yield. Waiters in line never yield: a
+//! Newcomers to a monopolised mutex look too, but do not yield. Waiters in the queue never yield: a
 //! thread that yields counts as awake, and would be handed the mutex although another program has
 //! its processor. A thread that finds the mutex free, while one thread may take it again at once,
 //! looks whether it stays free before it takes it. When the first gets the mutex, or is dequeued,
-//! the next waiter of the NUMA node from which it came to the line is preferred to those before it,
+//! the next waiter of the NUMA node from which it came to the queue is preferred to those before it,
 //! for `NODE_TURN_NS`. So the few threads that are awake and exchange the mutex come to be on one
 //! node. Nodes do not matter while the mutex is monopolised.
 //!
@@ -34,21 +34,21 @@
 //! stores 0 to the word, does the light side of the asymmetric fence, and reads the count again:
 //! there is no read-modify-write. If there are waiters it does the same, and every 8 us or so
 //! (`hints`) it looks at the chain. If there are wake requests it looks at the chain at once. There
-//! it hands the mutex to the first in line, if that has made a request and is awake, or is due. It
+//! it hands the mutex to the first in the queue, if that has made a request and is awake, or is due. It
 //! wakes a first that is parked, and dequeues it, so that the next release wakes the next waiter;
 //! those that were woken compete with newcomers. It does not dequeue the first if the mutex is
 //! monopolised, where competing does not help, or if it has done so before. The first is *due* when
 //! it has been first for `DUE_NS`, or `MONOPOLISED_DUE_NS`, and may have no processor.
 //!
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
-//! 2. The first in line is in one of these states. It is awake, or is parked until some moment, and
+//! 2. The first in the queue is in one of these states. It is awake, or is parked until some moment, and
 //!    will look at the word before it parks without a limit. Or it holds the mutex, and will leave
-//!    the line. Or it has made a wake request. Only the first needs any of this: the others need no
-//!    fence, and a release need not know of them. So they may be put into the line while they are
+//!    the queue. Or it has made a wake request. Only the first needs any of this: the others need no
+//!    fence, and a release need not know of them. So they may be put into the queue while they are
 //!    parked, as a condition variable does.
 //! 3. A wake request is raised and lowered under the chain's lock, and noted on its waiter.
 //!
-//! **Why no wake-up is lost.** Let the first in line be parked. It was awake when it became first,
+//! **Why no wake-up is lost.** Let the first in the queue be parked. It was awake when it became first,
 //! or it was not.
 //!
 //! *It was awake.* It has made a wake request, passed the heavy side of the fence, and then found
@@ -78,11 +78,11 @@
 //! docs/benchmark.md has it of the mutexes with two.) So a thread that finds the mutex free may
 //! free its memory, also where no borrow keeps the mutex alive. A late release may come to waiters
 //! of a new lock at the same address. It wakes a waiter for no reason then, which that waiter
-//! tolerates: it may have to join the line again. The price is that requests of one lock make
+//! tolerates: it may have to join the queue again. The price is that requests of one lock make
 //! releases of others with the same count look there, too.
 //!
 //! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier each time that the
-//! first in line is about to park, not for each waiter that parks, and as a rule fewer than 1000 a
+//! first in the queue is about to park, not for each waiter that parks, and as a rule fewer than 1000 a
 //! second for a chain, since it interrupts all threads of the process that run. While the first
 //! looks, which is most of the time, releases stay plain stores. Where the platform has no
 //! membarrier its light fence is an ordinary one, and a release costs as much as an atomic one.
@@ -92,21 +92,21 @@
 //! newcomers, which look for a microsecond. With two threads that is faster than to exchange the
 //! mutex at each release, and with many each has a turn, in the order of their coming. With
 //! `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms, because the operating system lets timers be
-//! 0.05 ms late, and an idle processor takes its time to wake up; then the first in line is due.
+//! 0.05 ms late, and an idle processor takes its time to wake up; then the first in the queue is due.
 //!
-//! Fairness: newcomers take the mutex as long as the first in line has made no request; those that
+//! Fairness: newcomers take the mutex as long as the first in the queue has made no request; those that
 //! come to a monopolised mutex take it only if it stays free. A first that is awake is given the
 //! mutex at the first release that sees its request, `PATIENCE_NS` and up to twice
-//! `GAP_PATIENCE_NS` after it began to look (it begins again when it is woken in line), or
+//! `GAP_PATIENCE_NS` after it began to look (it begins again when it is woken in the queue), or
 //! `TURN_NS` after it became first of a monopolised mutex. At most one section of another thread is
 //! in between, that of a release that has missed the request. A first that has no processor, or is
 //! parked, is given the mutex by the first release that looks at the chain after `DUE_NS`, or
-//! `MONOPOLISED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The line
+//! `MONOPOLISED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The queue
 //! is first come, first served, with two exceptions. Waiters of the NUMA node of the last first are
 //! preferred to the one that is next for `NODE_TURN_NS`, and after that those of up to 32 that were
 //! moved before it together and are still there; this may happen again to the one behind it, when
-//! the node changes. And a waiter that was dequeued, and competed without success, joins the line
-//! again at its end, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in line
+//! the node changes. And a waiter that was dequeued, and competed without success, joins the queue
+//! again at its end, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in the queue
 //! at once.
 //!
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound
@@ -119,7 +119,7 @@
 pub(super) mod beside;
 mod filter;
 mod hints;
-mod line;
+mod queue;
 mod waiting;
 
 use core::ptr;
@@ -128,8 +128,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use self::beside::Beside;
 use self::filter::Count;
 use self::hints::{Hints, Holders};
-use self::line::Line;
-use super::{Host, Near};
+use self::queue::WaitQueue;
+use super::{Near, NearPlatform};
 use crate::parking::chain::Chains;
 use crate::parking::{GaveUp, Limit, RawTimedLock, Waiter, WakeList};
 use crate::platform::{Atomic, Platform};
@@ -138,7 +138,7 @@ use crate::raw::{RawLock, RawTryLock};
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// How long a waiter is first in line for a monopolised mutex until a release hands the mutex over
+/// How long a waiter is first in the queue for a monopolised mutex until a release hands the mutex over
 /// although the waiter is parked or has no processor, in ns: longer than most take to wake up when
 /// their turn has come. The processor that it waits for is the holder's, who gives it up at the
 /// next lock. At 0 the mutex is handed from one parked waiter to the next; at a second a thread
@@ -149,12 +149,12 @@ const MONOPOLISED_DUE_NS: u64 = 250_000;
 /// slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the
 /// work.
 const DUE_NS: u64 = 2_000_000;
-/// For how long waiters of the NUMA node from which the last first in line came are preferred to
-/// the one that is next, in ns. At 0 the line is first come, first served; at a second a node may
+/// For how long waiters of the NUMA node from which the last first in the queue came are preferred to
+/// the one that is next, in ns. At 0 the queue is first come, first served; at a second a node may
 /// wait so long.
 const NODE_TURN_NS: u64 = 1_000_000;
 
-/// Whether a release hands the mutex over to the first in line, whatever that is doing.
+/// Whether a release hands the mutex over to the first in the queue, whatever that is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
     /// Only if it is its turn.
@@ -203,7 +203,7 @@ impl<P: Platform> Default for NearMutex<P> {
     }
 }
 
-impl<P: Host> NearMutex<P> {
+impl<P: NearPlatform> NearMutex<P> {
     /// What the chain of the mutex at this address has beside its queues.
     #[inline(always)]
     fn beside<'a>(lock: *const Self) -> &'a Beside<P> {
@@ -224,19 +224,19 @@ impl<P: Host> NearMutex<P> {
         Self::beside(lock).filter.at(P::place_in_chain(lock.cast()))
     }
 
-    /// Notes on a fresh waiter where its thread is, for [`put_in_line`](Self::put_in_line).
+    /// Notes on a fresh waiter where its thread is, for [`requeue`](Self::requeue).
     pub(super) fn note_node(waiter: &Waiter<P>) {
-        Line::note_node(waiter, P::numa_node());
+        WaitQueue::note_node(waiter, P::numa_node());
     }
 
-    /// Puts waiters at the end of the line, in their order. Wakes the one that becomes first by
+    /// Puts waiters at the end of the queue, in their order. Wakes the one that becomes first by
     /// that, if one does. Only the address of the mutex is used.
     ///
     /// Safety: they are in no queue, and go to
-    /// [`lock_when_put_in_line`](Self::lock_when_put_in_line).
-    pub(super) unsafe fn put_in_line(lock: *const Self, waiters: WakeList<P>) {
+    /// [`lock_when_requeued`](Self::lock_when_requeued).
+    pub(super) unsafe fn requeue(lock: *const Self, waiters: WakeList<P>) {
         // SAFETY: the caller's.
-        unsafe { Line::of(lock).adopt(waiters) };
+        unsafe { WaitQueue::of(lock).adopt(waiters) };
     }
 
     /// A release that the chain must hear of.
@@ -244,27 +244,27 @@ impl<P: Host> NearMutex<P> {
     #[inline(never)]
     fn unlock_at_chain(&self, to: To) {
         P::in_slow_path(|| {
-            let line = Line::of(self);
+            let queue = WaitQueue::of(self);
             if to == To::Anybody {
-                line.looked();
+                queue.looked();
             }
-            let holders = line.holders();
-            match line.first() {
-                Some(first) if to == To::First || Line::is_its_turn(first, holders) => {
+            let holders = queue.holders();
+            match queue.first() {
+                Some(first) if to == To::First || WaitQueue::is_its_turn(first, holders) => {
                     let first = ptr::from_ref(first);
-                    // SAFETY: the first in line; the caller holds the mutex.
-                    unsafe { line.hand_over(first, holders) };
+                    // SAFETY: the first in the queue; the caller holds the mutex.
+                    unsafe { queue.hand_over(first, holders) };
                 }
                 Some(_) if holders == Holders::One => {
                     // While the mutex is held: free for so long, it would not seem monopolised. The
                     // waiter that is woken has no turn yet.
-                    line.wake_first(holders);
+                    queue.wake_first(holders);
                     self.unlock_beside_chain(Self::count(self));
                 }
                 // Under the chain's lock: a thread that makes a request later sees that it is free.
                 Some(_) => {
                     self.free();
-                    line.wake_first(holders);
+                    queue.wake_first(holders);
                 }
                 None => self.free(),
             }
@@ -277,9 +277,9 @@ impl<P: Host> NearMutex<P> {
     #[inline(never)]
     fn answer_request(lock: *const Self) {
         P::in_slow_path(|| {
-            let line = Line::of(lock);
-            let holders = line.holders();
-            line.wake_first(holders);
+            let queue = WaitQueue::of(lock);
+            let holders = queue.holders();
+            queue.wake_first(holders);
         });
     }
 
@@ -296,7 +296,7 @@ impl<P: Host> NearMutex<P> {
         }
     }
 
-    /// Releases the mutex, and hands it to the first in line if there is one.
+    /// Releases the mutex, and hands it to the first in the queue if there is one.
     ///
     /// With a multiple of 1024 waiters the count in the chain's filter may be 0 until the first of
     /// them makes a wake request, 20 us after it became first. Until then this releases as `unlock`
@@ -318,7 +318,7 @@ impl<P: Host> NearMutex<P> {
 }
 
 // SAFETY: invariant 1; Release and Acquire on the word order the sections, or the grant does.
-unsafe impl<P: Host> RawLock for NearMutex<P> {
+unsafe impl<P: NearPlatform> RawLock for NearMutex<P> {
     type Node = ();
 
     #[inline]
@@ -343,7 +343,7 @@ unsafe impl<P: Host> RawLock for NearMutex<P> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host> RawTryLock for NearMutex<P> {
+unsafe impl<P: NearPlatform> RawTryLock for NearMutex<P> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         self.take_if_free()
@@ -355,8 +355,8 @@ unsafe impl<P: Host> RawTryLock for NearMutex<P> {
     }
 }
 
-// SAFETY: a waiter that gives up is in no line any more, and does not have the mutex.
-unsafe impl<P: Host> RawTimedLock for NearMutex<P> {
+// SAFETY: a waiter that gives up is in no queue any more, and does not have the mutex.
+unsafe impl<P: NearPlatform> RawTimedLock for NearMutex<P> {
     type Platform = P;
 
     #[inline]

@@ -38,6 +38,7 @@ macro_rules! switches {
         ///
         /// Each function returns the same value whenever it is called, as long as there is a lock with this tuning.
         /// (A type that [`tuning!`](crate::tuning!) declares does.)
+        #[allow(clippy::missing_safety_doc)] // clippy does not see what a macro of another crate documents
         pub unsafe trait $trait: Send + Sync + 'static {
             $(
                 $(#[doc = $doc])+

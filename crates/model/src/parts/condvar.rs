@@ -43,7 +43,7 @@ pub enum Act {
 /// The time of [`Act::BorrowInTime`], in ns.
 const TIME_NS: u64 = 1;
 
-struct Shared<E: Engine> {
+struct CondvarState<E: Engine> {
     mutex: NearMutex<E>,
     condvar: NearCondvar<E>,
     cancellation: Cancellation<E>,
@@ -53,7 +53,7 @@ struct Shared<E: Engine> {
     written: E::Counter,
 }
 
-impl<E: Engine> Shared<E> {
+impl<E: Engine> CondvarState<E> {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             mutex: NearMutex::default(),
@@ -156,7 +156,7 @@ fn acting<E: Engine>(
     let lists: Vec<_> = acts.iter().map(|acts| format!("{acts:?}")).collect();
     let title = format!("condvar: {}", lists.join(" "));
     let model = Model::new(title, acts.len() as u32, Some(preemptions), move || {
-        let shared = Shared::<E>::new();
+        let shared = CondvarState::<E>::new();
         let others: Vec<_> = (1..)
             .zip(&acts[1..])
             .map(|(slot, acts)| {
@@ -195,7 +195,7 @@ const LIMITS_NS: [Option<u64>; 5] = [Some(0), Some(500), Some(5_000), None, None
 const CANCELLABLE: u32 = 3;
 
 struct Crowd {
-    shared: Arc<Shared<Shuttle>>,
+    shared: Arc<CondvarState<Shuttle>>,
     /// By taker.
     cancellations: Mutex<Vec<Option<Arc<Cancellation<Shuttle>>>>>,
 }
@@ -239,7 +239,7 @@ pub fn crowd(takers: usize, each: u32) -> Model<Shuttle> {
     let title = format!("condvar: {takers} threads that take {each} tokens each");
     Model::new(title, takers as u32 + 1, None, move || {
         let cancellations = Mutex::new(vec![None; takers]);
-        let crowd = Arc::new(Crowd { shared: Shared::new(), cancellations });
+        let crowd = Arc::new(Crowd { shared: CondvarState::new(), cancellations });
         let others: Vec<_> = (0..takers)
             .map(|taker| {
                 let crowd = crowd.clone();

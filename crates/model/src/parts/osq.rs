@@ -30,13 +30,13 @@ enum Does {
 use Does::{Comes, Leaves, Returns, Stays, Visits};
 
 /// A queue, what happens in its turns, and how many there have been.
-struct Shared<E: Engine> {
+struct OsqState<E: Engine> {
     queue: Osq<E>,
     count: E::Counter,
     turns: AtomicU32,
 }
 
-impl<E: Engine> Default for Shared<E> {
+impl<E: Engine> Default for OsqState<E> {
     fn default() -> Self {
         Self { queue: Osq::default(), count: E::Counter::default(), turns: AtomicU32::new(0) }
     }
@@ -51,7 +51,7 @@ fn thread(slot: u32, does: Does) -> Thread {
     Thread { is_patient: !matches!(does, Visits), ..in_slot(slot) }
 }
 
-impl<E: Engine> Shared<E> {
+impl<E: Engine> OsqState<E> {
     fn turn(&self) {
         self.count.add_one();
         self.turns.fetch_add(1, Relaxed);
@@ -108,7 +108,7 @@ fn staged<E: Engine>(
 ) -> Model<E> {
     let slots = others.len() as u32 + 1;
     Model::new(format!("osq: {situation}"), slots, preemptions, move || {
-        let shared = Arc::new(Shared::<E>::default());
+        let shared = Arc::new(OsqState::<E>::default());
         let has_entered = |does: &Does| matches!(does, Leaves | Stays | Returns);
         let enter = |slot| {
             E::become_thread(thread(slot, Stays));
@@ -141,8 +141,8 @@ fn staged<E: Engine>(
 /// Threads that come so many times each, and wait for as long as they like.
 pub fn crowd<E: Engine>(threads: u32, rounds: u32, preemptions: Option<usize>) -> Model<E> {
     Model::new(format!("osq: {threads} threads, {rounds} visits each"), threads, preemptions, move || {
-        let shared = Arc::new(Shared::<E>::default());
-        let work = move |shared: &Shared<E>| (0..rounds).for_each(|_| _ = shared.visit());
+        let shared = Arc::new(OsqState::<E>::default());
+        let work = move |shared: &OsqState<E>| (0..rounds).for_each(|_| _ = shared.visit());
         let handles: Vec<_> = (1..threads)
             .map(|slot| {
                 let shared = shared.clone();

@@ -9,13 +9,13 @@ use crate::engine::{Counter, Engine, Handle, Thread};
 use crate::model::Model;
 
 /// A waiter, what ends its wait, and data that signals hand over.
-struct Shared<E: Engine> {
+struct WaitersState<E: Engine> {
     data: E::Counter,
     waiter: Waiter<E>,
     cancellation: Cancellation<E>,
 }
 
-impl<E: Engine> Shared<E> {
+impl<E: Engine> WaitersState<E> {
     fn wake(&self) {
         if let Some(call) = self.waiter.wake() {
             call.make();
@@ -73,11 +73,11 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-type Part<E> = fn(&Shared<E>);
+type Part<E> = fn(&WaitersState<E>);
 
 fn model<E: Engine>(name: &str, waiter: Part<E>, others: &'static [Part<E>]) -> Model<E> {
     Model::new(name, others.len() as u32 + 1, Some(if others.len() > 1 { 2 } else { 4 }), move || {
-        let shared = Arc::new(Shared::<E> {
+        let shared = Arc::new(WaitersState::<E> {
             data: E::Counter::default(),
             waiter: Waiter::default(),
             cancellation: Cancellation::default(),
@@ -99,19 +99,23 @@ fn model<E: Engine>(name: &str, waiter: Part<E>, others: &'static [Part<E>]) -> 
 /// All of them.
 pub fn waiters<E: Engine>() -> Vec<Model<E>> {
     vec![
-        model("waiter: woken", Shared::write_when_woken, &[Shared::write_and_wake]),
-        model("waiter: woken after its time", Shared::write_when_woken_late, &[Shared::write_and_wake]),
-        model("waiter: granted", Shared::write_when_granted, &[Shared::write_and_grant]),
+        model("waiter: woken", WaitersState::write_when_woken, &[WaitersState::write_and_wake]),
+        model(
+            "waiter: woken after its time",
+            WaitersState::write_when_woken_late,
+            &[WaitersState::write_and_wake],
+        ),
+        model("waiter: granted", WaitersState::write_when_granted, &[WaitersState::write_and_grant]),
         model(
             "waiter: woken by one, granted by another",
-            Shared::write_when_granted,
-            &[Shared::wake, Shared::write_and_grant],
+            WaitersState::write_when_granted,
+            &[WaitersState::wake, WaitersState::write_and_grant],
         ),
-        model("waiter: cancelled", Shared::write_when_cancelled, &[Shared::write_and_cancel]),
+        model("waiter: cancelled", WaitersState::write_when_cancelled, &[WaitersState::write_and_cancel]),
         model(
             "waiter: woken by one, cancelled by another",
-            Shared::write_when_cancelled,
-            &[Shared::wake, Shared::write_and_cancel],
+            WaitersState::write_when_cancelled,
+            &[WaitersState::wake, WaitersState::write_and_cancel],
         ),
     ]
 }

@@ -17,7 +17,7 @@ use crate::readers::{Act, Patience, acting, impatient_writer, read_at_first, wri
 
 /// A lock that is switched as the model says.
 type Lock<K> = RwSx<Loom, Switched<Loom>, K>;
-type Shared<K> = Guarded<Loom, Lock<K>>;
+type RwSxState<K> = Guarded<Loom, Lock<K>>;
 
 /// The first thread does one thing, and then the other threads have ended each a section of theirs, by `Act`.
 fn against<K: Kind>(
@@ -25,11 +25,11 @@ fn against<K: Kind>(
     what: &str,
     acts: &'static [Act],
     preemptions: usize,
-    first: fn(&Shared<K>) -> u32,
+    first: fn(&RwSxState<K>) -> u32,
 ) -> Model {
     let title = format!("{name}: {what} | {acts:?}");
     Model::new(title, acts.len() as u32 + 1, Some(preemptions), move || {
-        let shared = Arc::new(Shared::<K>::default());
+        let shared = Arc::new(RwSxState::<K>::default());
         let others = (1..).zip(acts).map(|(slot, act)| {
             let shared = shared.clone();
             Loom::spawn(in_slot(slot), move || match act {
@@ -47,7 +47,7 @@ fn against<K: Kind>(
 }
 
 /// Reads, and writes if nobody else reads.
-fn upgrade<K: Kind>(shared: &Shared<K>) -> u32 {
+fn upgrade<K: Kind>(shared: &RwSxState<K>) -> u32 {
     let lock = &shared.lock;
     // SAFETY: what is taken is released; so below.
     unsafe { lock.lock_shared(&()) };
@@ -67,7 +67,7 @@ fn upgrade<K: Kind>(shared: &Shared<K>) -> u32 {
 }
 
 /// Reads twice: a writer that waits in between does not keep it out.
-fn read_twice<K: Kind>(shared: &Shared<K>) -> u32 {
+fn read_twice<K: Kind>(shared: &RwSxState<K>) -> u32 {
     // SAFETY: what is taken is released; so below.
     unsafe { shared.lock.lock_shared(&()) };
     let count = shared.count.look();
@@ -78,7 +78,7 @@ fn read_twice<K: Kind>(shared: &Shared<K>) -> u32 {
 }
 
 /// Writes in a section of its own.
-fn write_twice<K: Kind>(shared: &Shared<K>) -> u32 {
+fn write_twice<K: Kind>(shared: &RwSxState<K>) -> u32 {
     // SAFETY: as many unlocks as locks.
     unsafe {
         shared.lock.lock(&());

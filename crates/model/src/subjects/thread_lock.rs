@@ -13,12 +13,12 @@ use crate::model::Model;
 
 /// A lock, what it protects, and a mutex that nobody knows before the lock is moved there.
 #[derive(Default)]
-struct Shared {
+struct ThreadLockState {
     guarded: Guarded<Loom, ThreadLock<Loom>>,
     other: OnceLock<SpinMtx<Loom>>,
 }
 
-impl Shared {
+impl ThreadLockState {
     fn other(&self) -> &SpinMtx<Loom> {
         self.other.get_or_init(SpinMtx::default)
     }
@@ -26,10 +26,10 @@ impl Shared {
 
 /// The first thread holds the lock when another comes, which tries first or not; it has a section of its own, moves the lock
 /// and releases it, all of this in some order.
-fn moved(name: &str, how: &str, tries: bool, act: fn(&Shared)) -> Model {
+fn moved(name: &str, how: &str, tries: bool, act: fn(&ThreadLockState)) -> Model {
     let way = if tries { "tries" } else { "waits" };
     Model::new(format!("{name}: {how} while another {way}"), 2, Some(4), move || {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ThreadLockState::default());
         // SAFETY: `act` releases it.
         unsafe { shared.guarded.lock.lock(&()) };
         let other = {
@@ -49,7 +49,7 @@ fn moved(name: &str, how: &str, tries: bool, act: fn(&Shared)) -> Model {
 
 /// Those of its moves.
 pub fn moves(name: &str) -> Vec<Model> {
-    let to_another: fn(&Shared) = |shared| {
+    let to_another: fn(&ThreadLockState) = |shared| {
         // SAFETY: the caller holds the lock, and locks the mutex, which lives as long.
         unsafe {
             shared.other().lock(&());
@@ -58,7 +58,7 @@ pub fn moves(name: &str) -> Vec<Model> {
             shared.guarded.lock.unlock(&());
         }
     };
-    let in_two_steps: fn(&Shared) = |shared| {
+    let in_two_steps: fn(&ThreadLockState) = |shared| {
         // SAFETY: as above, and unlocks what it gets.
         unsafe {
             shared.guarded.lock.begin_move().unlock(&());
@@ -66,7 +66,7 @@ pub fn moves(name: &str) -> Vec<Model> {
             shared.guarded.lock.finish_move(Some(shared.other()));
         }
     };
-    let and_back: fn(&Shared) = |shared| {
+    let and_back: fn(&ThreadLockState) = |shared| {
         // SAFETY: as above.
         unsafe {
             shared.guarded.lock.begin_move().unlock(&());

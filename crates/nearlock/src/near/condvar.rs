@@ -29,7 +29,7 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// system's time moves none of them.
 ///
 /// Notifying: [`notify_all`](lock_api::Condvar::notify_all) does not wake them all, to compete for a mutex that one of them can have. It puts them into the
-/// mutex's line, asleep, and wakes at most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes whoever has waited longest. Both return
+/// mutex's queue, asleep, and wakes at most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes whoever has waited longest. Both return
 /// whom they have notified: how many there were, and whether there was one. They may be called with the mutex or without. If nobody waits they are a look at a word.
 ///
 /// Fairness: first come, first served, among those who wait; then as for whoever comes to the mutex.

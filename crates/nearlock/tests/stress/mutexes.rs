@@ -80,7 +80,7 @@ impl Round {
         }
     }
 
-    /// A spell with one mutex, as a thread that uses the same data for a while.
+    /// Some time with one mutex, as a thread that uses the same data for a while.
     fn spell(&self, random: &mut Random) {
         let at = random.below(MUTEXES as u64) as usize;
         for _ in 0..random.below(6) {

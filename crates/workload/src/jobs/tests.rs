@@ -36,33 +36,33 @@ impl Observer for Turns {
     }
 }
 
-fn spell(turns: u64) -> Spell {
-    Spell { ns: 0, turns }
+fn work_length(turns: u64) -> WorkLength {
+    WorkLength { ns: 0, turns }
 }
 
 const SHORT: Params = Params {
     locking_percent: 50,
     rounds: 3,
-    round: Spell { ns: 0, turns: 100 },
+    round: WorkLength { ns: 0, turns: 100 },
     sections: 5,
     root_sections: 0,
     root: Root::Last,
     end_sections: 0,
-    end_step: Spell { ns: 0, turns: 1 },
+    end_step: WorkLength { ns: 0, turns: 1 },
     jobs: 0,
-    section: Spell { ns: 0, turns: 20 },
+    section: WorkLength { ns: 0, turns: 20 },
     long_every: 0,
-    long_section: Spell { ns: 0, turns: 2000 },
-    read_section: Spell { ns: 0, turns: 20 },
+    long_section: WorkLength { ns: 0, turns: 2000 },
+    read_section: WorkLength { ns: 0, turns: 20 },
     sleep_inside_percent: 0,
     sleep_inside_ns: 0,
     lines: 3,
     read_percent: 20,
     steps: 4,
-    step: Spell { ns: 0, turns: 100 },
+    step: WorkLength { ns: 0, turns: 100 },
     sleep_percent: 0,
     sleep_ns: 0,
-    spinlock: Spell { ns: 0, turns: 10 },
+    spinlock: WorkLength { ns: 0, turns: 10 },
     updates: 0,
 };
 
@@ -143,7 +143,7 @@ fn users_begin_in_the_midst_of_their_jobs_unless_they_end() {
 #[test]
 fn the_counter_is_updated_in_each_step_and_before_each_section() {
     for (locking_percent, updates) in [(0, 3), (100, 2)] {
-        let params = Params { locking_percent, updates, spinlock: Spell::default(), ..SHORT };
+        let params = Params { locking_percent, updates, spinlock: WorkLength::default(), ..SHORT };
         let found = users::<Exclusive<McsLock<Os>>>(3, 50, 1, params);
         let stretches = if locking_percent == 0 { 150 } else { found.tally.writes + found.tally.reads };
         assert_eq!((found.updates, found.tally.updates), (stretches * updates, stretches * updates));
@@ -157,7 +157,7 @@ fn users_sleep_within_sections_and_between_them() {
         sleep_inside_ns: 1_000,
         sleep_percent: 20,
         sleep_ns: 1_000,
-        spinlock: Spell::default(),
+        spinlock: WorkLength::default(),
         ..SHORT
     };
     let Found { tally, written, spins, .. } = users::<Exclusive<McsLock<Os>>>(3, 50, 1, params);
@@ -188,7 +188,7 @@ fn users_that_end_do_so_after_their_jobs_and_with_a_round() {
 #[test]
 fn sections_that_overlap_lose_updates() {
     // Long sections, so that a thread is taken off its processor within one if there is only one.
-    let params = Params { locking_percent: 100, section: spell(200_000), read_percent: 0, ..SHORT };
+    let params = Params { locking_percent: 100, section: work_length(200_000), read_percent: 0, ..SHORT };
     let lost = (0..100).any(|_| {
         let Found { tally, written, .. } = users::<Exclusive<Busted<Os>>>(3, 4, 1, params);
         written[0] < tally.writes
@@ -224,8 +224,8 @@ fn readers_that_overlap_writers_see_it() {
     let params = Params {
         locking_percent: 100,
         read_percent: 50,
-        read_section: spell(200_000),
-        section: spell(1_000),
+        read_section: work_length(200_000),
+        section: work_length(1_000),
         ..SHORT
     };
     let torn = (0..100).any(|_| users::<Torn>(3, 4, 1, params).tally.torn > 0);

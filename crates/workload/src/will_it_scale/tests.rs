@@ -47,12 +47,12 @@ fn run<L: RawLock, T: Testcase<Os, L>>(operations: u64, params: Params) -> (u64,
     ((sum(|a| a.0)), [sum(|a| a.1[0]), sum(|a| a.1[1])], test)
 }
 
-fn spell(turns: u64) -> Spell {
-    Spell { ns: 0, turns }
+fn work_length(turns: u64) -> WorkLength {
+    WorkLength { ns: 0, turns }
 }
 
 const SHORT: Params =
-    Params { call: Spell { ns: 0, turns: 10 }, section: Spell { ns: 0, turns: 10 }, lines: 2 };
+    Params { call: WorkLength { ns: 0, turns: 10 }, section: WorkLength { ns: 0, turns: 10 }, lines: 2 };
 
 #[test]
 fn files_are_opened_and_closed() {
@@ -70,7 +70,7 @@ fn records_are_locked_and_unlocked() {
 }
 
 /// Long sections, so that a thread is taken off its processor within one if there is only one.
-const LONG: Params = Params { section: Spell { ns: 0, turns: 200_000 }, ..SHORT };
+const LONG: Params = Params { section: WorkLength { ns: 0, turns: 200_000 }, ..SHORT };
 
 #[test]
 fn who_is_let_in_beside_another_sees_it() {
@@ -83,6 +83,6 @@ fn who_is_let_in_beside_another_sees_it() {
 #[test]
 #[should_panic(expected = "17 lines")]
 fn more_lines_than_there_are_are_refused() {
-    let params = Params { lines: 17, section: spell(0), call: spell(0) };
+    let params = Params { lines: 17, section: work_length(0), call: work_length(0) };
     Caller::<McsLock<Os>>::new(0, &mut Default::default(), params, 1);
 }

@@ -8,11 +8,11 @@ use crate::events::LockEvent;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
-use crate::freebsd::{Host, Locked, lock_chain};
+use crate::freebsd::{FreeBsdPlatform, Locked, lock_chain};
 use crate::parking::chain::Queue;
 use crate::platform::Atomic;
 
-impl<P: Host, T: Tuning> LockMgr<P, T> {
+impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     /// Acquires it exclusively when nobody holds it and nobody waits.
     pub(super) fn drain<I: Interlock>(
         &self,

@@ -11,7 +11,7 @@ use crate::freebsd::exchange::Exchange;
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{CasValue, Tuning, WaiterCasFail};
-use crate::freebsd::{Host, lock_chain};
+use crate::freebsd::{FreeBsdPlatform, lock_chain};
 use crate::parking::Limit;
 use crate::parking::chain::Queue;
 use crate::platform::{Atomic, AtomicInt, Platform};
@@ -58,7 +58,7 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     }
 }
 
-impl<P: Host, T: Tuning> LockMgr<P, T> {
+impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     #[inline(always)]
     pub(super) fn own<I: Interlock>(
         &self,

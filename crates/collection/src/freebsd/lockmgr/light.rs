@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::options::{Failure, Held, NoInterlock, Options, Sharing, Timeout};
 use super::{EXCLUSIVE, FREE, LockMgr, is_free};
-use crate::freebsd::Host;
+use crate::freebsd::FreeBsdPlatform;
 use crate::freebsd::tuning::Tuning;
 use crate::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock};
 use crate::platform::{Atomic, Platform};
@@ -19,7 +19,7 @@ fn refused() -> ! {
     panic!("acquires a lock that it holds already")
 }
 
-impl<P: Host, T: Tuning> LockMgr<P, T> {
+impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     /// [`own_slow`](Self::own_slow) of those who have no interlock, so that the fast path need not say so.
     #[cold]
     #[inline(never)]
@@ -31,7 +31,7 @@ impl<P: Host, T: Tuning> LockMgr<P, T> {
 }
 
 // SAFETY: invariant 1; Release and Acquire on the word order the sections.
-unsafe impl<P: Host, T: Tuning> RawLock for LockMgr<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawLock for LockMgr<P, T> {
     type Node = ();
 
     /// `lockmgr_xlock`, which spins.
@@ -51,7 +51,7 @@ unsafe impl<P: Host, T: Tuning> RawLock for LockMgr<P, T> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: Tuning> RawTryLock for LockMgr<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTryLock for LockMgr<P, T> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let me = P::thread_id();
@@ -72,7 +72,7 @@ unsafe impl<P: Host, T: Tuning> RawTryLock for LockMgr<P, T> {
 }
 
 // SAFETY: a sharer is in the word while it shares, and nobody holds it exclusively then (invariant 1).
-unsafe impl<P: Host, T: Tuning> RawRwLock for LockMgr<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawRwLock for LockMgr<P, T> {
     /// `lockmgr_slock`, which spins. Not for locks that cannot be shared.
     #[inline]
     unsafe fn lock_shared(&self, _node: &()) {
@@ -123,7 +123,7 @@ fn gave_up(why: Failure) -> GaveUp {
 }
 
 // SAFETY: whoever gives up is in no queue any more, and does not have the lock.
-unsafe impl<P: Host, T: Tuning> RawTimedLock for LockMgr<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTimedLock for LockMgr<P, T> {
     type Platform = P;
 
     #[inline]
@@ -133,7 +133,7 @@ unsafe impl<P: Host, T: Tuning> RawTimedLock for LockMgr<P, T> {
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: Tuning> RawTimedRwLock for LockMgr<P, T> {
+unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTimedRwLock for LockMgr<P, T> {
     #[inline]
     unsafe fn lock_shared_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         self.share(&light(limit), &mut Held::new(NoInterlock)).map_err(gave_up)

@@ -10,7 +10,7 @@ use crate::events::LockEvent;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::spinning::Spinning;
 use crate::freebsd::tuning::{SleepFailers, Tuning, WaiterCasFail};
-use crate::freebsd::{Host, lock_chain};
+use crate::freebsd::{FreeBsdPlatform, lock_chain};
 use crate::parking::Limit;
 use crate::parking::chain::Queue;
 use crate::platform::{Atomic, Platform};
@@ -64,7 +64,7 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     }
 }
 
-impl<P: Host, T: Tuning> LockMgr<P, T> {
+impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     #[inline(always)]
     pub(super) fn share<I: Interlock>(
         &self,

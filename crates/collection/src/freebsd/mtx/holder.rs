@@ -3,12 +3,12 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::{Mtx, RECURSED, owner_of};
-use crate::freebsd::Host;
+use crate::freebsd::FreeBsdPlatform;
 use crate::freebsd::tuning::Tuning;
 use crate::platform::Atomic;
 use crate::schedule::ThreadId;
 
-impl<P: Host, T: Tuning> Mtx<P, T> {
+impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
     /// Who holds it. Stale by the time it is known, unless that is the caller.
     pub fn owner(&self) -> Option<ThreadId> {
         owner_of(self.word.load(Relaxed))

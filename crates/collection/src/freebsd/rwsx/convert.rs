@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::{DESTROYED, FREE, Kind, RECURSED, RwSx, WAITERS, is_free, owned_by, readers_of, writer_of};
-use crate::freebsd::Host;
+use crate::freebsd::FreeBsdPlatform;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::mtx::InUse;
 use crate::freebsd::recursion::Recursion;
@@ -14,7 +14,7 @@ use crate::raw::RawTryLock;
 use crate::schedule::ThreadId;
 use crate::shared_holds as holds;
 
-impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
+impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// As [`lock`](crate::raw::RawLock::lock); or, if the caller writes it, counts: as many unlocks are needed. At most
     /// 2^32 - 1 times.
     ///

@@ -9,7 +9,7 @@ use super::{
 use crate::events::LockEvent;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::tuning::{SpinnerBit, StaleBits, Tuning, WaiterCasFail};
-use crate::freebsd::{Abandoned, Host, lock_chain, lock_delay};
+use crate::freebsd::{Abandoned, FreeBsdPlatform, lock_chain, lock_delay};
 use crate::parking::chain::Queue;
 use crate::parking::{GaveUp, Limit};
 use crate::platform::{Atomic, Platform};
@@ -48,7 +48,7 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
     }
 }
 
-impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
+impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
     #[inline(always)]
     pub(in crate::freebsd) fn lock_shared_with(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         if let Err(seen) = self.add_reader(self.word.load(Relaxed), |seen| Self::admits(seen, false)) {

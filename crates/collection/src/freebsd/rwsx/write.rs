@@ -11,7 +11,7 @@ use crate::events::LockEvent;
 use crate::freebsd::exchange::Exchange;
 use crate::freebsd::recursion::Recursion;
 use crate::freebsd::tuning::{CasValue, Precedence, ReleaseOrder, Tuning, WaiterCasFail};
-use crate::freebsd::{Abandoned, Host, lock_chain, lock_delay};
+use crate::freebsd::{Abandoned, FreeBsdPlatform, lock_chain, lock_delay};
 use crate::parking::chain::Queue;
 use crate::parking::{GaveUp, Limit, WakeList};
 use crate::platform::{Atomic, AtomicInt};
@@ -49,7 +49,7 @@ struct Wait<P: Sections> {
     section: Option<Section<P>>,
 }
 
-impl<P: Host, T: Tuning, K: Kind> RwSx<P, T, K> {
+impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
     #[inline(always)]
     pub(in crate::freebsd) fn lock_with(
         &self,

@@ -27,7 +27,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{NearCondvar, Unnotified};
 use crate::events::LockEvent;
-use crate::near::Host;
+use crate::near::NearPlatform;
 use crate::near::mutex::NearMutex;
 use crate::parking::{GaveUp, Limit, RawTimedLock};
 use crate::platform::{Atomic, Platform};
@@ -61,7 +61,7 @@ switches! {
 /// it. None of its functions releases the mutex otherwise.
 ///
 /// ```compile_fail,E0200
-/// use nearlock_core::near::Host;
+/// use nearlock_core::near::NearPlatform;
 /// use nearlock_core::near::condvar::{Unnotified, monitor::Condition};
 /// use nearlock_core::near::mutex::NearMutex;
 /// use nearlock_core::raw::RawLock;
@@ -70,7 +70,7 @@ switches! {
 /// #[derive(Default)]
 /// struct Releases;
 ///
-/// impl<P: Host> Condition<P> for Releases {
+/// impl<P: NearPlatform> Condition<P> for Releases {
 ///     unsafe fn wait(&self, mutex: &NearMutex<P>, _limit: &Limit<'_, P>) -> Result<(), Unnotified> {
 ///         unsafe { mutex.unlock(&()) };
 ///         Ok(())
@@ -101,7 +101,7 @@ pub unsafe trait Condition<P: Platform>: Default + Send + Sync + 'static {
 }
 
 // SAFETY: a wait ends by locking the mutex again.
-unsafe impl<P: Host> Condition<P> for NearCondvar<P> {
+unsafe impl<P: NearPlatform> Condition<P> for NearCondvar<P> {
     unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
         // SAFETY: the caller's.
         unsafe { self.wait(mutex, limit) }
@@ -128,7 +128,7 @@ impl<P: Platform, T, C: Default> Default for Monitor<P, T, C> {
     }
 }
 
-impl<P: Host, T: MonitorTuning, C: Condition<P>> Monitor<P, T, C> {
+impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> Monitor<P, T, C> {
     /// Does it under the mutex.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: the node is (), and unlock follows lock.
@@ -143,7 +143,7 @@ impl<P: Host, T: MonitorTuning, C: Condition<P>> Monitor<P, T, C> {
 
 // SAFETY: `held` is 1 from `lock` to `unlock`, and is looked at and changed under the mutex, which
 // orders it all.
-unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawLock for Monitor<P, T, C> {
+unsafe impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> RawLock for Monitor<P, T, C> {
     type Node = ();
 
     unsafe fn lock(&self, _node: &()) {
@@ -165,7 +165,7 @@ unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawLock for Monitor<P, T
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawTryLock for Monitor<P, T, C> {
+unsafe impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> RawTryLock for Monitor<P, T, C> {
     /// False also while somebody is about to lock or unlock it.
     unsafe fn try_lock(&self, _node: &()) -> bool {
         // SAFETY: the node is (), and unlock follows lock.
@@ -186,7 +186,7 @@ unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawTryLock for Monitor<P
 }
 
 // SAFETY: as above.
-unsafe impl<P: Host, T: MonitorTuning, C: Condition<P>> RawTimedLock for Monitor<P, T, C> {
+unsafe impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> RawTimedLock for Monitor<P, T, C> {
     type Platform = P;
 
     unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {

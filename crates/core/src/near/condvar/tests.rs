@@ -31,8 +31,8 @@ fn unlock(mutex: &Mutex) {
     unsafe { mutex.unlock(&()) };
 }
 
-/// The chain of the mutex, to look at its line.
-fn line_of(mutex: &Mutex) -> Locked<'_, OneThread> {
+/// The chain of the mutex, to look at its queue.
+fn queue_of(mutex: &Mutex) -> Locked<'_, OneThread> {
     // SAFETY: nothing is changed.
     unsafe { Locked::of(mutex) }
 }
@@ -43,7 +43,7 @@ fn wait(condvar: &Condvar, mutex: &Mutex, limit: &Limit<'_, OneThread>) -> Resul
     let result = unsafe { condvar.wait(mutex, limit) };
     assert!(mutex.is_locked(), "whatever has ended the wait");
     unlock(mutex);
-    assert!(!mutex.is_locked(), "no thread is in line");
+    assert!(!mutex.is_locked(), "no thread is in the queue");
     assert!(!condvar.has_waiters());
     result
 }
@@ -109,7 +109,7 @@ fn after(chances: u32, what: impl FnOnce() + 'static) {
     meanwhile(what);
 }
 
-/// In the mutex's line those are preferred who waited on the node that has the mutex.
+/// In the mutex's queue those are preferred who waited on the node that has the mutex.
 #[test]
 fn a_broadcast_brings_along_where_its_waiters_were() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
@@ -129,7 +129,7 @@ fn a_broadcast_brings_along_where_its_waiters_were() {
     unlock(mutex);
 }
 
-/// A waiter that stands first in the mutex's line by its notification is woken.
+/// A waiter that stands first in the mutex's queue by its notification is woken.
 #[test]
 fn a_notified_waiter_has_the_mutex() {
     type Notify = fn(&Condvar) -> usize;
@@ -195,7 +195,7 @@ fn who_has_been_notified_does_not_give_up() {
     assert!(others_are_done());
 }
 
-/// It wakes for no reason while it is in neither queue: it waits until it is put in line.
+/// It wakes for no reason while it is in neither queue: it waits until it is put in the queue.
 #[test]
 fn who_is_on_the_way_to_the_line_has_not_given_up() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
@@ -216,7 +216,7 @@ fn who_is_on_the_way_to_the_line_has_not_given_up() {
             // SAFETY: as above; it is in no queue.
             unsafe {
                 waiters.push(waiter);
-                NearMutex::put_in_line(mutex, waiters);
+                NearMutex::requeue(mutex, waiters);
             }
         });
     });
@@ -258,7 +258,7 @@ enum Happening {
     GivesUp,
     NotifyOne,
     NotifyAll,
-    /// The first in the mutex's line has it, and releases it.
+    /// The first in the mutex's queue has it, and releases it.
     Runs,
 }
 
@@ -269,7 +269,7 @@ const HAPPENINGS: [Happening; 5] =
 #[derive(Default)]
 struct Reference {
     waiting: VecDeque<usize>,
-    in_line: VecDeque<usize>,
+    queued: VecDeque<usize>,
     /// Notified one by one.
     woken: Vec<usize>,
 }
@@ -283,13 +283,13 @@ impl Reference {
 
     fn notify_all(&mut self) -> usize {
         let count = self.waiting.len();
-        self.in_line.append(&mut self.waiting);
+        self.queued.append(&mut self.waiting);
         count
     }
 }
 
 impl Crowd {
-    /// Whether these are the first: of those that wait, and in the mutex's line; and whether the
+    /// Whether these are the first: of those that wait, and in the mutex's queue; and whether the
     /// latter is awake.
     fn check(&self, reference: &Reference) {
         let number = |waiter: Option<&Waiter<OneThread>>| {
@@ -302,13 +302,13 @@ impl Crowd {
         );
         assert_eq!(self.condvar.lock_queue().count(Queue::Shared), reference.waiting.len());
         assert_eq!(self.condvar.has_waiters(), !reference.waiting.is_empty());
-        assert_eq!(number(line_of(&self.mutex).first(Queue::Exclusive)), reference.in_line.front().copied());
-        assert_eq!(line_of(&self.mutex).count(Queue::Exclusive), reference.in_line.len());
+        assert_eq!(number(queue_of(&self.mutex).first(Queue::Exclusive)), reference.queued.front().copied());
+        assert_eq!(queue_of(&self.mutex).count(Queue::Exclusive), reference.queued.len());
         for waiter in &reference.woken {
             let waiter = &self.waiters[*waiter];
             assert_eq!((waiter.park(), waiter.mark.load(Relaxed)), (Signal::Granted, TAKEN_OUT));
         }
-        for (place, waiter) in reference.in_line.iter().enumerate() {
+        for (place, waiter) in reference.queued.iter().enumerate() {
             assert_eq!(self.waiters[*waiter].is_signalled(), place == 0, "one wakes at a time");
         }
     }
@@ -325,18 +325,18 @@ impl Crowd {
             Happening::GivesUp => {
                 if let Some(last) = reference.waiting.pop_back() {
                     assert!(self.condvar.gives_up(&self.waiters[last]));
-                } else if let Some(first) = reference.in_line.front() {
+                } else if let Some(first) = reference.queued.front() {
                     assert!(!self.condvar.gives_up(&self.waiters[*first]), "it has been notified");
                 }
             }
             Happening::NotifyOne => assert_eq!(self.condvar.notify_one(), reference.notify_one()),
             Happening::NotifyAll => assert_eq!(self.condvar.notify_all(), reference.notify_all()),
             Happening::Runs => {
-                if let Some(first) = reference.in_line.pop_front() {
-                    // The next one in line is told to look by then.
-                    self.mutex.lock_when_put_in_line(&self.waiters[first]);
+                if let Some(first) = reference.queued.pop_front() {
+                    // The next one in the queue is told to look by then.
+                    self.mutex.lock_when_requeued(&self.waiters[first]);
                     unlock(&self.mutex);
-                    if let Some(next) = reference.in_line.front() {
+                    if let Some(next) = reference.queued.front() {
                         assert!(self.waiters[*next].is_signalled());
                     }
                 }
@@ -359,7 +359,7 @@ fn every_short_sequence_is_as_in_the_reference() {
             crowd.check(&reference);
         }
         crowd.happens(Happening::NotifyAll, &mut reference, &mut next);
-        while !reference.in_line.is_empty() {
+        while !reference.queued.is_empty() {
             crowd.happens(Happening::Runs, &mut reference, &mut next);
         }
         crowd.check(&reference);

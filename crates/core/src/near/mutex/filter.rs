@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! filter   13 counts; the platform selects that of a mutex, by its address
-//! count    bits 22-31 waiters in line, modulo 1024: a hint | 0-21 wake requests
+//! count    bits 22-31 waiters in the queue, modulo 1024: a hint | 0-21 wake requests
 //! ```
 //! A count is written under the chain's lock, and read without. Mutexes of one chain share a count
 //! where the platform selects the same one. A release of one of them then looks at the chain
@@ -46,7 +46,7 @@ impl Counted {
         self.0 & REQUESTS != 0
     }
 
-    /// Whether threads seem to be in line.
+    /// Whether threads seem to be in the queue.
     #[inline(always)]
     pub(super) fn has_waiters(self) -> bool {
         self.0 >> WAITER_SHIFT != 0
@@ -61,13 +61,13 @@ impl<P: Platform> Count<P> {
         Counted(self.0.load(Relaxed))
     }
 
-    /// One more thread is in line. Relaxed, as all changes of a count: under the chain's lock.
+    /// One more thread is in the queue. Relaxed, as all changes of a count: under the chain's lock.
     // A load and a store would do. But loom follows no release that reads between the two.
     pub(super) fn add_waiter(&self) {
         self.0.fetch_add(1 << WAITER_SHIFT, Relaxed);
     }
 
-    /// One thread less is in line.
+    /// One thread less is in the queue.
     pub(super) fn remove_waiter(&self) {
         self.0.fetch_sub(1 << WAITER_SHIFT, Relaxed);
     }

@@ -10,7 +10,7 @@ use crate::events::LockEvent::{
     MutexAfterSleep, MutexAtOnce, MutexHandOver, MutexOptLock, MutexSleep, MutexWake,
 };
 use crate::near::condvar::NearCondvar;
-use crate::near::mutex::line::Place;
+use crate::near::mutex::queue::Place;
 use crate::parking::GaveUp::{Cancelled, TimedOut};
 use crate::parking::{Cancellation, Signal, Waiter};
 use crate::platform::Clock;
@@ -48,9 +48,9 @@ fn release(mutex: &Mutex) {
     unsafe { mutex.unlock(&()) };
 }
 
-/// No waiter is in line, and there is no wake request.
+/// No waiter is in the queue, and there is no wake request.
 fn is_quiet(mutex: &Mutex) -> bool {
-    Line::of(mutex).first().is_none() && !Mutex::count(mutex).read().is_requested()
+    WaitQueue::of(mutex).first().is_none() && !Mutex::count(mutex).read().is_requested()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_release_is_noticed_at_each_step_of_a_wait() {
     }
 }
 
-/// What the first in line sees when another does this at its second pause.
+/// What the first in the queue sees when another does this at its second pause.
 fn seen_by_the_first(
     holders: Holders,
     what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>) + 'static,
@@ -235,39 +235,39 @@ fn who_gives_up_leaves_nothing_behind() {
     assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Ok(()));
 }
 
-/// Waiters that are made up, in line behind each other.
+/// Waiters that are made up, in the queue behind each other.
 #[test]
 fn the_line_is_first_come_first_served() {
     let mutex = held();
     let [first, second]: [Waiter<OneThread>; 2] = std::array::from_fn(|_| Waiter::default());
-    // SAFETY: they stay until they are out of the line.
+    // SAFETY: they stay until they are out of the queue.
     unsafe {
-        assert_eq!(Line::of(mutex).join(&first, 0), Place::First);
-        assert_eq!(Line::of(mutex).join(&second, 0), Place::Behind);
+        assert_eq!(WaitQueue::of(mutex).join(&first, 0), Place::First);
+        assert_eq!(WaitQueue::of(mutex).join(&second, 0), Place::Behind);
     }
     // The first has made no request: a release frees the mutex, and wakes no waiter.
     release(mutex);
     assert!(!mutex.is_locked() && !first.is_signalled());
     // SAFETY: free.
     assert!(unsafe { mutex.try_lock(&()) });
-    Line::of(mutex).request(&first);
+    WaitQueue::of(mutex).request(&first);
     release(mutex);
     assert!(mutex.is_locked() && first.park() == Signal::Granted);
     // The second is first now, and told so.
-    assert_eq!(Line::of(mutex).place_of(&second), Place::First);
+    assert_eq!(WaitQueue::of(mutex).place_of(&second), Place::First);
     assert_eq!(second.park(), Signal::Woken);
-    // SAFETY: in the line.
-    assert_eq!(unsafe { Line::of(mutex).give_up(&second) }, Ok(()));
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(&second) }, Ok(()));
     assert!(is_quiet(mutex));
 }
 
-/// A mutex that another thread holds, whose first in line has made a wake request.
+/// A mutex that another thread holds, whose first in the queue has made a wake request.
 fn requested() -> (&'static Mutex, &'static Waiter<OneThread>) {
     let mutex = held();
     let waiter: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     // SAFETY: it stays for ever.
-    assert_eq!(unsafe { Line::of(mutex).join(waiter, 0) }, Place::First);
-    Line::of(mutex).request(waiter);
+    assert_eq!(unsafe { WaitQueue::of(mutex).join(waiter, 0) }, Place::First);
+    WaitQueue::of(mutex).request(waiter);
     (mutex, waiter)
 }
 
@@ -316,12 +316,12 @@ fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
 #[test]
 fn a_fair_release_does_not_lock_a_chain_where_none_waits_with_its_count() {
     let (mutex, (other, waiter)) = (held(), requested());
-    let line = Line::of(other);
+    let queue = WaitQueue::of(other);
     LAST_IN_CHAIN.set(ptr::from_ref(mutex).cast());
     // SAFETY: held; another holds the lock of the chain.
     unsafe { mutex.unlock_fair() };
     LAST_IN_CHAIN.set(ptr::null());
-    drop(line);
+    drop(queue);
     assert!(!mutex.is_locked());
     release(other);
     assert!(other.is_locked() && waiter.park() == Signal::Granted);
@@ -333,8 +333,8 @@ fn a_fair_release_hands_over_beside_as_many_waiters_as_a_count_holds() {
     let (mutex, first) = requested();
     let waiters: Vec<_> = (1..1024).map(|_| Waiter::<OneThread>::default()).collect();
     for waiter in &waiters {
-        // SAFETY: it stays until it is out of the line.
-        assert_eq!(unsafe { Line::of(mutex).join(waiter, 0) }, Place::Behind);
+        // SAFETY: it stays until it is out of the queue.
+        assert_eq!(unsafe { WaitQueue::of(mutex).join(waiter, 0) }, Place::Behind);
     }
     assert!(!Mutex::count(mutex).read().has_waiters(), "it has wrapped around");
     // SAFETY: held.
@@ -342,8 +342,8 @@ fn a_fair_release_hands_over_beside_as_many_waiters_as_a_count_holds() {
     assert!(mutex.is_locked() && first.park() == Signal::Granted);
     assert!(Mutex::count(mutex).read().has_waiters(), "1023");
     for waiter in &waiters {
-        // SAFETY: in the line.
-        assert_eq!(unsafe { Line::of(mutex).give_up(waiter) }, Ok(()));
+        // SAFETY: in the queue.
+        assert_eq!(unsafe { WaitQueue::of(mutex).give_up(waiter) }, Ok(()));
     }
     assert!(is_quiet(mutex) && !Mutex::count(mutex).read().has_waiters());
 }
@@ -374,8 +374,8 @@ fn a_dequeued_waiter_takes_a_free_mutex_though_it_seems_monopolised() {
     let mutex = held();
     let behind: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     after(SLEEPS_AT, || {
-        // SAFETY: it stays until it is out of the line.
-        assert_eq!(unsafe { Line::of(mutex).join(behind, 0) }, Place::Behind);
+        // SAFETY: it stays until it is out of the queue.
+        assert_eq!(unsafe { WaitQueue::of(mutex).join(behind, 0) }, Place::Behind);
         assert!(behind.falls_asleep());
         release(mutex);
         Mutex::hints(mutex).note_retaken();
@@ -384,8 +384,8 @@ fn a_dequeued_waiter_takes_a_free_mutex_though_it_seems_monopolised() {
     // SAFETY: another has released it by then.
     unsafe { mutex.lock(&()) };
     assert!(others_are_done() && mutex.is_locked());
-    // SAFETY: in the line.
-    assert_eq!(unsafe { Line::of(mutex).give_up(behind) }, Ok(()));
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(behind) }, Ok(()));
     assert!(is_quiet(mutex));
 }
 
@@ -393,14 +393,14 @@ fn two_sleepers() -> [Waiter<OneThread>; 2] {
     std::array::from_fn(|_| Waiter::default())
 }
 
-/// They stand in line, and park; the first has made a wake request.
+/// They stand in the queue, and park; the first has made a wake request.
 fn fall_asleep(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
-    // SAFETY: they stay until they are out of the line.
+    // SAFETY: they stay until they are out of the queue.
     unsafe {
-        assert_eq!(Line::of(mutex).join(first, 0), Place::First);
-        assert_eq!(Line::of(mutex).join(second, 0), Place::Behind);
+        assert_eq!(WaitQueue::of(mutex).join(first, 0), Place::First);
+        assert_eq!(WaitQueue::of(mutex).join(second, 0), Place::Behind);
     }
-    Line::of(mutex).request(first);
+    WaitQueue::of(mutex).request(first);
     assert!(first.falls_asleep() && second.falls_asleep());
 }
 
@@ -412,27 +412,27 @@ fn a_release_dequeues_a_sleeper_and_the_next_release_the_next_one() {
     fall_asleep(mutex, &waiters);
     release(mutex);
     assert!(!mutex.is_locked() && first.is_signalled() && !second.is_signalled());
-    assert_eq!(Line::of(mutex).place_of(first), Place::Dequeued);
-    assert_eq!(Line::of(mutex).place_of(second), Place::First);
+    assert_eq!(WaitQueue::of(mutex).place_of(first), Place::Dequeued);
+    assert_eq!(WaitQueue::of(mutex).place_of(second), Place::First);
     assert!(Mutex::count(mutex).read().is_requested(), "by the second");
     // SAFETY: free.
     assert!(unsafe { mutex.try_lock(&()) });
     release(mutex);
     assert!(!mutex.is_locked() && second.is_signalled() && is_quiet(mutex));
-    // A waiter that has been dequeued once is woken in line.
+    // A waiter that has been dequeued once is woken in the queue.
     assert_eq!((first.park(), second.park()), (Signal::Woken, Signal::Woken));
     // SAFETY: free; and as above.
     unsafe {
         assert!(mutex.try_lock(&()));
-        assert_eq!(Line::of(mutex).join(second, 0), Place::First);
+        assert_eq!(WaitQueue::of(mutex).join(second, 0), Place::First);
     }
-    Line::of(mutex).request(second);
+    WaitQueue::of(mutex).request(second);
     assert!(second.falls_asleep());
     release(mutex);
     assert!(!mutex.is_locked() && second.park() == Signal::Woken);
-    assert_eq!(Line::of(mutex).place_of(second), Place::First);
-    // SAFETY: in the line.
-    assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
+    assert_eq!(WaitQueue::of(mutex).place_of(second), Place::First);
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
     assert!(is_quiet(mutex));
 }
 
@@ -446,19 +446,19 @@ fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() 
     assert_eq!(Mutex::hints(mutex).fence(), Ok(()), "so that there is none for a while");
     // It looks, and parks until some moment: others have no chance at the fence.
     after(FENCES_AT, || {
-        // SAFETY: it stays until it is out of the line.
-        assert_eq!(unsafe { Line::of(mutex).join(second, 0) }, Place::Behind);
+        // SAFETY: it stays until it is out of the queue.
+        assert_eq!(unsafe { WaitQueue::of(mutex).join(second, 0) }, Place::Behind);
         assert!(second.falls_asleep());
         release(mutex);
-        assert_eq!(Line::of(mutex).place_of(second), Place::First);
+        assert_eq!(WaitQueue::of(mutex).place_of(second), Place::First);
         assert!(second.is_signalled() && !Mutex::count(mutex).read().is_requested(), "it is awake");
     });
     let before = HEAVIES.get();
     // SAFETY: another has released it by then.
     unsafe { mutex.lock(&()) };
     assert!(others_are_done() && mutex.is_locked() && HEAVIES.get() == before);
-    // SAFETY: in the line.
-    assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
     assert!(is_quiet(mutex));
 }
 
@@ -471,14 +471,14 @@ fn who_sleeps_by_the_clock_has_found_the_mutex_held() {
     assert_eq!(hints.fence(), Ok(()), "so that there is none for a while");
     SPINS_MAX.set(0);
     let waiter = Waiter::<OneThread>::default();
-    // SAFETY: it stays until it is out of the line.
-    assert_eq!(unsafe { Line::of(mutex).join(&waiter, 0) }, Place::First);
+    // SAFETY: it stays until it is out of the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
     mutex.free();
     let begin_ns = NOW_NS.get();
     assert!(mutex.take_as_first(&waiter, &mut Spin::default(), &Limit::NONE));
     assert_eq!(NOW_NS.get(), begin_ns);
     // SAFETY: it holds the mutex.
-    unsafe { Line::of(mutex).leave_with_mutex(&waiter) };
+    unsafe { WaitQueue::of(mutex).leave_with_mutex(&waiter) };
     assert!(is_quiet(mutex));
 }
 
@@ -490,6 +490,6 @@ fn a_dequeued_waiter_that_gives_up_wakes_the_next_one() {
     fall_asleep(mutex, &waiters);
     release(mutex);
     // SAFETY: it has been dequeued.
-    assert_eq!(unsafe { Line::of(mutex).give_up(first) }, Ok(()));
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(first) }, Ok(()));
     assert!(second.is_signalled() && is_quiet(mutex));
 }

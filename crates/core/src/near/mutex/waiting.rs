@@ -1,17 +1,17 @@
-//! Threads that wait for the mutex: newcomers, and those in line.
+//! Threads that wait for the mutex: newcomers, and those in the queue.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::hints::{Holders, UNIT_SHIFT};
-use super::line::{Line, Place};
+use super::queue::{Place, WaitQueue};
 use super::{FREE, NearMutex};
 use crate::events::LockEvent;
-use crate::near::Host;
+use crate::near::NearPlatform;
 use crate::parking::{GaveUp, Limit, Signal, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
 
-/// How often a newcomer looks before it yields its processor, or joins the line of a monopolised
+/// How often a newcomer looks before it yields its processor, or joins the queue of a monopolised
 /// mutex, with delays of 10, 20, 40 and then 80 ns between: some 0.5 us. With 16, threads that wait
 /// for processors wait for the scheduler's slices, as no thread yields; with delays three times as
 /// long it is noticed late that a mutex is free.
@@ -20,17 +20,17 @@ const NEWCOMER_LOOKS: u32 = 8;
 const NEWCOMER_STRIDE_NS: u32 = 80;
 /// The shortest delay, in ns. Where a pause takes longer it is one pause.
 const LEAST_STRIDE_NS: u32 = 10;
-/// How often a newcomer yields its processor before it joins the line of a mutex that is not
+/// How often a newcomer yields its processor before it joins the queue of a mutex that is not
 /// monopolised. parking_lot does so as often.
 const NEWCOMER_YIELDS: u32 = 7;
-/// While no thread is in line, one of so many newcomers looks whether the mutex is monopolised
+/// While no thread is in the queue, one of so many newcomers looks whether the mutex is monopolised
 /// before it takes it: 60 ns and more.
 const NEWCOMERS_PER_PROBE: u32 = 16;
 /// For how many looks, with the shortest delay before each, a mutex must be free not to be
 /// monopolised: 60 ns, or six pauses. One that is taken again at once and held for no time is free
 /// at every other look.
 const PROBE_LOOKS: u32 = 6;
-/// The delay between two looks of the first in line, at most, in ns. With less it takes the cache
+/// The delay between two looks of the first in the queue, at most, in ns. With less it takes the cache
 /// line of the word from a holder that locks again and again; with more it notices late that the
 /// mutex is free.
 const FIRST_STRIDE_NS: u32 = 2560;
@@ -38,18 +38,18 @@ const FIRST_STRIDE_NS: u32 = 2560;
 const REQUESTED_STRIDE_NS: u32 = 40;
 /// The delay between two looks for a gap between two sections of one thread, at most, in ns.
 const GAP_STRIDE_NS: u32 = 160;
-/// How long the first in line looks for such a gap before a mutex counts as monopolised, or while
+/// How long the first in the queue looks for such a gap before a mutex counts as monopolised, or while
 /// it does, in ns. With 2.5 us a thread that thinks for 0.5 us between sections of 1 us is taken
 /// for one that does not think; with more it is in the way of one that does not: 20 us on the
 /// holder's processor are an eighth of its turn.
 const GAP_PATIENCE_NS: u64 = 6000;
-/// How long the first in line looks before it parks for a turn or makes a wake request, and once
+/// How long the first in the queue looks before it parks for a turn or makes a wake request, and once
 /// more before it parks without a limit, in ns. At 0 the mutex is handed over at each release; at a
-/// second the first in line may wait so long.
+/// second the first in the queue may wait so long.
 const PATIENCE_NS: u64 = 20_000;
-/// How long a waiter is first in line for a monopolised mutex before it makes a wake request, in
-/// ns: how long a thread may lock again and again before the next in line has its turn. Each turn
-/// costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in line never parks for a
+/// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request, in
+/// ns: how long a thread may lock again and again before the next in the queue has its turn. Each turn
+/// costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in the queue never parks for a
 /// turn; at a second it may wait so long.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
@@ -98,7 +98,7 @@ impl Taking {
     }
 }
 
-impl<P: Host> NearMutex<P> {
+impl<P: NearPlatform> NearMutex<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
@@ -114,12 +114,12 @@ impl<P: Host> NearMutex<P> {
             }
             P::assert_may_sleep();
             P::with_record(|waiter: &Waiter<P>| {
-                limit.watch(waiter, || self.join_line(waiter, &mut spin, limit))
+                limit.watch(waiter, || self.join_queue(waiter, &mut spin, limit))
             })
         })
     }
 
-    /// The looks of a thread that is not in line, some of them after it has yielded its processor.
+    /// The looks of a thread that is not in the queue, some of them after it has yielded its processor.
     fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let hints = Self::hints(self);
         let mut stride_ns = LEAST_STRIDE_NS;
@@ -164,18 +164,18 @@ impl<P: Host> NearMutex<P> {
         }
     }
 
-    /// From coming to the line to leaving it.
-    fn join_line(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
+    /// From coming to the queue to leaving it.
+    fn join_queue(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // Before the chain is locked: it may be a system call.
         let node = P::numa_node();
-        // SAFETY: fresh; it leaves the line below, or is dequeued, or is granted the mutex, which
+        // SAFETY: fresh; it leaves the queue below, or is dequeued, or is granted the mutex, which
         // is the last that is done to it.
-        let place = unsafe { Line::of(self).join(waiter, node) };
-        self.wait_in_line(waiter, place, spin, limit)
+        let place = unsafe { WaitQueue::of(self).join(waiter, node) };
+        self.wait_in_queue(waiter, place, spin, limit)
     }
 
-    /// From a place in the line to leaving it.
-    fn wait_in_line(
+    /// From a place in the queue to leaving it.
+    fn wait_in_queue(
         &self,
         waiter: &Waiter<P>,
         mut place: Place,
@@ -186,9 +186,9 @@ impl<P: Host> NearMutex<P> {
         loop {
             match place {
                 Place::First if self.take_as_first(waiter, spin, limit) => {
-                    // SAFETY: in the line, since only we could hand over a mutex that we
+                    // SAFETY: in the queue, since only we could hand over a mutex that we
                     // hold.
-                    unsafe { Line::of(self).leave_with_mutex(waiter) };
+                    unsafe { WaitQueue::of(self).leave_with_mutex(waiter) };
                     P::count(how);
                     return Ok(());
                 }
@@ -203,7 +203,7 @@ impl<P: Host> NearMutex<P> {
                     }
                     let node = P::numa_node();
                     // SAFETY: it has been dequeued, and as when it came first.
-                    place = unsafe { Line::of(self).join(waiter, node) };
+                    place = unsafe { WaitQueue::of(self).join(waiter, node) };
                     continue;
                 }
                 Place::First | Place::Behind => {}
@@ -217,10 +217,10 @@ impl<P: Host> NearMutex<P> {
                     P::count(how);
                     return Ok(());
                 }
-                Ok(Signal::Woken) => place = Line::of(self).place_of(waiter),
+                Ok(Signal::Woken) => place = WaitQueue::of(self).place_of(waiter),
                 Err(why) => {
-                    // SAFETY: it has been in the line.
-                    return match unsafe { Line::of(self).give_up(waiter) } {
+                    // SAFETY: it has been in the queue.
+                    return match unsafe { WaitQueue::of(self).give_up(waiter) } {
                         Ok(()) => Err(why),
                         Err(_granted) => {
                             // On its way, and the last that is done to the waiter.
@@ -233,23 +233,23 @@ impl<P: Host> NearMutex<P> {
         }
     }
 
-    /// Locks the mutex for a waiter that others put into the line, now or soon; or returns when
+    /// Locks the mutex for a waiter that others put into the queue, now or soon; or returns when
     /// they grant it something else.
-    pub(in crate::near) fn lock_when_put_in_line(&self, waiter: &Waiter<P>) {
-        let place = Line::of(self).place_of(waiter);
+    pub(in crate::near) fn lock_when_requeued(&self, waiter: &Waiter<P>) {
+        let place = WaitQueue::of(self).place_of(waiter);
         // It does not end without the mutex.
-        _ = self.wait_in_line(waiter, place, &mut Spin::default(), &Limit::NONE);
+        _ = self.wait_in_queue(waiter, place, &mut Spin::default(), &Limit::NONE);
     }
 
-    /// What the first in line does before it parks without a limit.
+    /// What the first in the queue does before it parks without a limit.
     pub(super) fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
-        let end = match Line::has_requested(waiter) {
+        let end = match WaitQueue::has_requested(waiter) {
             true => SpinEnd::Over,
             false => self.look_before_request(waiter, spin, limit),
         };
         let end = match end {
             SpinEnd::Over if limit.is_reached().is_none() => {
-                Line::of(self).request(waiter);
+                WaitQueue::of(self).request(waiter);
                 self.look(waiter, Taking::Free, spin, limit)
             }
             end => end,
@@ -261,7 +261,7 @@ impl<P: Host> NearMutex<P> {
         }
     }
 
-    /// The first in line looks, and does not take a monopolised mutex until it is its turn. At one
+    /// The first in the queue looks, and does not take a monopolised mutex until it is its turn. At one
     /// that is known to be monopolised it looks for a moment: a thread that has just been woken may
     /// have the processor of the holder.
     pub(super) fn look_before_request(
@@ -296,10 +296,10 @@ impl<P: Host> NearMutex<P> {
         end
     }
 
-    /// The first in line for a monopolised mutex parks until its turn.
+    /// The first in the queue for a monopolised mutex parks until its turn.
     fn park_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> SpinEnd {
         Self::hints(self).note_retaken();
-        let left_units = TURN_UNITS.saturating_sub(Line::first_for_units(waiter));
+        let left_units = TURN_UNITS.saturating_sub(WaitQueue::first_for_units(waiter));
         let turn_ns = P::now_ns().saturating_add(u64::from(left_units) << UNIT_SHIFT);
         waiter.park_until(limit.until_ns.map_or(turn_ns, |limit_ns| limit_ns.min(turn_ns)));
         if waiter.is_signalled() { SpinEnd::Signalled } else { SpinEnd::Over }

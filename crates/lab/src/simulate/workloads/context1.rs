@@ -6,7 +6,7 @@ use nearlock_sim::Sim;
 use nearlock_sim::placement::shuffle;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::context1::{Pair, Params, Partner, Side};
-use nearlock_workload::sections::Spell;
+use nearlock_workload::sections::WorkLength;
 use nearlock_workload::{Gate, LINES_MAX, LockedLines};
 
 use crate::settings::fields::{Field, Words};
@@ -125,9 +125,9 @@ impl Workload for Context1 {
         let (facts, machine, spec) = (seating.facts, seating.machine, seating.spec);
         let cpus = self.cpus(seating);
         let params = Params {
-            section: Spell::of_ns(self.section_ns),
+            section: WorkLength::of_ns(self.section_ns),
             lines: self.lines as usize,
-            think: Spell::of_ns(self.think_ns),
+            think: WorkLength::of_ns(self.think_ns),
         };
         let shared: Vec<_> = (0..self.locks as usize)
             .map(|lock| Rc::new(machine.place(lock % spec.sockets, LockedLines::<Sim, L>::default())))

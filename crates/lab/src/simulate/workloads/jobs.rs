@@ -9,7 +9,7 @@ use std::rc::Rc;
 use nearlock_sim::Sim;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::jobs::{Guarded, Params, Rest, Root, User};
-use nearlock_workload::sections::Spell;
+use nearlock_workload::sections::WorkLength;
 use nearlock_workload::{Gate, LINES_MAX};
 
 use crate::lockstat::Class;
@@ -241,26 +241,26 @@ impl Constants {
         Params {
             locking_percent: self.locking_percent,
             rounds: self.rounds,
-            round: Spell::of_ns(self.round_ns),
+            round: WorkLength::of_ns(self.round_ns),
             sections: self.sections,
             root_sections: self.root_sections,
             root: self.root,
             end_sections: self.end_sections,
-            end_step: Spell::of_ns(self.end_step_ns),
+            end_step: WorkLength::of_ns(self.end_step_ns),
             jobs: self.jobs,
-            section: Spell::of_ns(self.section_ns),
+            section: WorkLength::of_ns(self.section_ns),
             long_every: self.long_every,
-            long_section: Spell::of_ns(self.long_section_ns),
-            read_section: Spell::of_ns(self.read_section_ns),
+            long_section: WorkLength::of_ns(self.long_section_ns),
+            read_section: WorkLength::of_ns(self.read_section_ns),
             sleep_inside_percent: self.sleep_inside_percent,
             sleep_inside_ns: self.sleep_inside_ns,
             lines: self.lines as usize,
             read_percent: self.read_percent,
             steps: self.steps,
-            step: Spell::of_ns(self.step_ns),
+            step: WorkLength::of_ns(self.step_ns),
             sleep_percent: self.sleep_percent,
             sleep_ns: self.sleep_ns,
-            spinlock: Spell::of_ns(self.spinlock_ns),
+            spinlock: WorkLength::of_ns(self.spinlock_ns),
             updates: self.updates_among(users as u64),
         }
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nearlock_sim::Sim;
 use nearlock_sim::spec::{MachineSpec, Preemption};
 use nearlock_workload::mutex_section::{Params, Worker};
-use nearlock_workload::sections::Spell;
+use nearlock_workload::sections::WorkLength;
 use nearlock_workload::{Gate, LINES_MAX, LockedLines};
 
 use crate::settings::fields::Field;
@@ -76,9 +76,9 @@ impl Workload for MutexSection {
     /// The CPUs may be fewer than the tasks.
     fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
         let params = Params {
-            section: Spell::of_ns(self.section_ns),
+            section: WorkLength::of_ns(self.section_ns),
             lines: self.lines as usize,
-            think: Spell::of_ns(self.think_ns),
+            think: WorkLength::of_ns(self.think_ns),
         };
         let shared = Rc::new(seating.machine.place(0, LockedLines::<Sim, L>::default()));
         seating.seat(|Seat { seed, mut node, mut scribe, .. }| {

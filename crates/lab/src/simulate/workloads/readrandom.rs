@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nearlock_sim::Sim;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::readrandom::{Params, Reader, Shared};
-use nearlock_workload::sections::Spell;
+use nearlock_workload::sections::WorkLength;
 use nearlock_workload::{Gate, LINES_MAX};
 
 use crate::lockstat::Class;
@@ -94,11 +94,11 @@ impl Workload for ReadRandom {
 
     fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
         let params = Params {
-            search: Spell::of_ns(self.search_ns),
+            search: WorkLength::of_ns(self.search_ns),
             sections: self.sections,
-            section: Spell::of_ns(self.section_ns),
+            section: WorkLength::of_ns(self.section_ns),
             lines: self.lines as usize,
-            call: Spell::of_ns(self.call_ns),
+            call: WorkLength::of_ns(self.call_ns),
         };
         let shared = Rc::new(seating.machine.place(0, Shared::<Sim, L>::default()));
         seating.seat(|Seat { seed, mut node, mut scribe, .. }| {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nearlock_sim::Sim;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::Gate;
-use nearlock_workload::sections::{Overhead, Params, Shared, Spell, Worker};
+use nearlock_workload::sections::{Overhead, Params, Shared, WorkLength, Worker};
 
 use crate::settings::fields::{Field, MILLISECOND_NS};
 use crate::simulate::facts::Facts;
@@ -69,8 +69,8 @@ impl Workload for Sections {
 
     fn start<L: Gate>(&self, seating: &mut Seating<'_>) {
         let params = Params {
-            section: Spell::of_ns(self.section_ns),
-            think: Spell::of_ns(self.think_ns),
+            section: WorkLength::of_ns(self.section_ns),
+            think: WorkLength::of_ns(self.think_ns),
             overhead: Overhead { section_ps: self.section_overhead_ps, think_ps: self.think_overhead_ps },
         };
         let shared = Rc::new(seating.machine.place(0, Shared::<Sim, L>::default()));

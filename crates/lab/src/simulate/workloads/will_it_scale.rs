@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nearlock_sim::Sim;
 use nearlock_sim::spec::MachineSpec;
-use nearlock_workload::sections::Spell;
+use nearlock_workload::sections::WorkLength;
 use nearlock_workload::will_it_scale::lock2::Lock2;
 use nearlock_workload::will_it_scale::open1::Open1;
 use nearlock_workload::will_it_scale::{CallConstants, Caller, Calls, Params, Testcase};
@@ -101,8 +101,8 @@ impl Workload for WillItScale {
 impl WillItScale {
     fn start_callers<L: Gate, T: Testcase<Sim, L>>(&self, seating: &mut Seating<'_>) {
         let params = Params {
-            call: Spell::of_ns(self.constants.call_ns),
-            section: Spell::of_ns(self.constants.section_ns),
+            call: WorkLength::of_ns(self.constants.call_ns),
+            section: WorkLength::of_ns(self.constants.section_ns),
             lines: self.constants.lines as usize,
         };
         let each = seating.machine.place_slice(0, seating.threads, T::Each::default);

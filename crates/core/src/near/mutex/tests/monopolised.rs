@@ -34,16 +34,16 @@ fn is_taken_again(mutex: &'static Mutex, looks: u32, then: impl FnOnce() + 'stat
     });
 }
 
-/// As the first in line, until it makes a wake request: what it sees, and for how long, in ns.
+/// As the first in the queue, until it makes a wake request: what it sees, and for how long, in ns.
 fn waits_as_first(mutex: &'static Mutex) -> (SpinEnd, u64) {
     let (waiter, begin_ns) = (Waiter::<OneThread>::default(), NOW_NS.get());
     SPINS_MAX.set(1000);
     PAUSES.take();
-    // SAFETY: it stays until it is out of the line.
-    assert_eq!(unsafe { Line::of(mutex).join(&waiter, 0) }, Place::First);
+    // SAFETY: it stays until it is out of the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).join(&waiter, 0) }, Place::First);
     let end = mutex.look_before_request(&waiter, &mut Spin::default(), &Limit::NONE);
-    // SAFETY: in the line.
-    assert_eq!(unsafe { Line::of(mutex).give_up(&waiter) }, Ok(()));
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(&waiter) }, Ok(()));
     (end, NOW_NS.get() - begin_ns)
 }
 
@@ -88,7 +88,7 @@ fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     assert!(pauses[..closely].contains(&128) && pauses[closely + 1..].len() > 6, "{pauses:?}");
 }
 
-/// Else it would be in line behind a waiter that waits for a processor, while the mutex is free
+/// Else it would be in the queue behind a waiter that waits for a processor, while the mutex is free
 /// most of the time.
 #[test]
 fn a_newcomer_takes_a_monopolised_mutex_that_stays_free() {
@@ -115,7 +115,7 @@ fn a_newcomer_leaves_a_monopolised_mutex_alone_that_is_taken_again_and_waits_for
         // SAFETY: free.
         meanwhile(|| assert!(unsafe { mutex.try_lock(&()) }));
         after(6, || {
-            assert!(Line::of(mutex).first().is_some(), "it stands in line after its last look");
+            assert!(WaitQueue::of(mutex).first().is_some(), "it stands in the queue after its last look");
             release(mutex);
         });
     });
@@ -125,7 +125,7 @@ fn a_newcomer_leaves_a_monopolised_mutex_alone_that_is_taken_again_and_waits_for
     assert_eq!(
         PAUSES.take()[..10],
         [1, 2, 1, 4, 8, 8, 8, 8, 8, 1],
-        "eight looks, one of them twice; and the first in line's"
+        "eight looks, one of them twice; and the first in the queue's"
     );
 }
 
@@ -138,7 +138,7 @@ fn a_sleeper_of_a_monopolised_mutex_is_woken_in_line_and_has_its_turn_when_it_is
     fall_asleep(mutex, &waiters);
     release(mutex);
     assert!(!mutex.is_locked() && first.is_signalled());
-    assert_eq!(Line::of(mutex).place_of(first), Place::First);
+    assert_eq!(WaitQueue::of(mutex).place_of(first), Place::First);
     assert!(!Mutex::count(mutex).read().is_requested(), "it is awake");
     NOW_NS.set(NOW_NS.get() + MONOPOLISED_DUE_NS + 2048);
     // A release looks at the chain now and then without requests.
@@ -152,9 +152,9 @@ fn a_sleeper_of_a_monopolised_mutex_is_woken_in_line_and_has_its_turn_when_it_is
         }
     }
     assert_eq!((first.park(), second.park()), (Signal::Granted, Signal::Woken));
-    assert_eq!(Line::of(mutex).place_of(second), Place::First);
+    assert_eq!(WaitQueue::of(mutex).place_of(second), Place::First);
     assert!(!Mutex::count(mutex).read().is_requested(), "it is awake");
-    // SAFETY: in the line.
-    assert_eq!(unsafe { Line::of(mutex).give_up(second) }, Ok(()));
+    // SAFETY: in the queue.
+    assert_eq!(unsafe { WaitQueue::of(mutex).give_up(second) }, Ok(()));
     assert!(is_quiet(mutex));
 }

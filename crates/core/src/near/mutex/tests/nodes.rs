@@ -3,14 +3,14 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::near::mutex::line::{PREFERRED, PREFERRED_AMONG};
+use crate::near::mutex::queue::{PREFERRED, PREFERRED_AMONG};
 
-/// Waiters on these nodes, in line in this order. They ask for nothing.
-fn in_line(mutex: &Mutex, nodes: &[u32]) -> Vec<Waiter<OneThread>> {
+/// Waiters on these nodes, in the queue in this order. They ask for nothing.
+fn queued(mutex: &Mutex, nodes: &[u32]) -> Vec<Waiter<OneThread>> {
     let waiters: Vec<Waiter<OneThread>> = nodes.iter().map(|_| Waiter::default()).collect();
     for (waiter, node) in waiters.iter().zip(nodes) {
-        // SAFETY: they stay until they are out of the line.
-        unsafe { Line::of(mutex).join(waiter, *node) };
+        // SAFETY: they stay until they are out of the queue.
+        unsafe { WaitQueue::of(mutex).join(waiter, *node) };
     }
     waiters
 }
@@ -18,7 +18,7 @@ fn in_line(mutex: &Mutex, nodes: &[u32]) -> Vec<Waiter<OneThread>> {
 /// In which order they are handed the mutex, each this long after the one before.
 fn served(mutex: &Mutex, waiters: &[Waiter<OneThread>], each_ns: u64) -> Vec<usize> {
     let hand_over = |_| {
-        let first = Line::of(mutex).first().map(ptr::from_ref).expect("a line");
+        let first = WaitQueue::of(mutex).first().map(ptr::from_ref).expect("a queue");
         NOW_NS.set(NOW_NS.get() + each_ns);
         // SAFETY: for the thread that holds it.
         unsafe { mutex.unlock_fair() };
@@ -33,7 +33,7 @@ fn served(mutex: &Mutex, waiters: &[Waiter<OneThread>], each_ns: u64) -> Vec<usi
 /// In which order waiters on these nodes are handed the mutex.
 fn order_of(nodes: &[u32], each_ns: u64) -> Vec<usize> {
     let mutex = held();
-    let waiters = in_line(mutex, nodes);
+    let waiters = queued(mutex, nodes);
     served(mutex, &waiters, each_ns)
 }
 
@@ -47,17 +47,17 @@ fn waiters_of_the_node_that_has_the_mutex_go_first_in_the_order_of_their_coming(
 #[test]
 fn who_comes_later_on_the_node_that_has_the_mutex_is_preferred_too() {
     let mutex = held();
-    let waiters = in_line(mutex, &[0, 1, 0]);
+    let waiters = queued(mutex, &[0, 1, 0]);
     // SAFETY: for the thread that holds it.
     unsafe { mutex.unlock_fair() };
-    let late = in_line(mutex, &[0]);
+    let late = queued(mutex, &[0]);
     // SAFETY: as above.
     unsafe { mutex.unlock_fair() };
-    assert!(Line::of(mutex).first().is_some_and(|first| ptr::eq(first, &late[0])));
+    assert!(WaitQueue::of(mutex).first().is_some_and(|first| ptr::eq(first, &late[0])));
     for left in (0..2).rev() {
         // SAFETY: as above.
         unsafe { mutex.unlock_fair() };
-        assert_eq!(Line::of(mutex).first().is_some(), left > 0);
+        assert_eq!(WaitQueue::of(mutex).first().is_some(), left > 0);
     }
     assert!(waiters[1].is_signalled() && is_quiet(mutex));
 }
@@ -81,13 +81,13 @@ fn waiters_of_another_lock_are_left_where_they_are() {
     let (mutex, other) = (held(), held());
     let waiters: [Waiter<OneThread>; 6] = std::array::from_fn(|_| Waiter::default());
     for (n, node) in [0, 0, 1, 1, 0, 0].into_iter().enumerate() {
-        let line = Line::of([mutex, other][n % 2]);
-        // SAFETY: they stay until they are out of the line.
-        unsafe { line.join(&waiters[n], node) };
+        let queue = WaitQueue::of([mutex, other][n % 2]);
+        // SAFETY: they stay until they are out of the queue.
+        unsafe { queue.join(&waiters[n], node) };
     }
     let order = |mutex: &Mutex| {
         let of_mutex = |_| {
-            let first = Line::of(mutex).first().map(ptr::from_ref).expect("a line");
+            let first = WaitQueue::of(mutex).first().map(ptr::from_ref).expect("a queue");
             // SAFETY: for the thread that holds it.
             unsafe { mutex.unlock_fair() };
             waiters.iter().position(|waiter| ptr::eq(waiter, first)).unwrap()
@@ -102,12 +102,12 @@ fn waiters_of_another_lock_are_left_where_they_are() {
 #[test]
 fn a_sleeper_that_is_preferred_is_woken_next() {
     let mutex = held();
-    let waiters = in_line(mutex, &[0, 1, 0]);
+    let waiters = queued(mutex, &[0, 1, 0]);
     assert!(waiters.iter().all(Waiter::falls_asleep));
-    Line::of(mutex).request(&waiters[0]);
+    WaitQueue::of(mutex).request(&waiters[0]);
     release(mutex);
     assert!(!mutex.is_locked() && waiters[0].is_signalled());
-    assert!(Line::of(mutex).first().is_some_and(|first| ptr::eq(first, &waiters[2])));
+    assert!(WaitQueue::of(mutex).first().is_some_and(|first| ptr::eq(first, &waiters[2])));
     for next in [2, 1] {
         assert!(Mutex::count(mutex).read().is_requested() && !waiters[next].is_signalled());
         // SAFETY: free.
@@ -118,21 +118,21 @@ fn a_sleeper_that_is_preferred_is_woken_next() {
     assert!(is_quiet(mutex));
 }
 
-/// Who takes it leaves the line, as others do.
+/// Who takes it leaves the queue, as others do.
 #[test]
 fn who_leaves_with_the_mutex_prefers_its_node() {
     let mutex = held();
-    let waiters = in_line(mutex, &[2, 1, 2]);
+    let waiters = queued(mutex, &[2, 1, 2]);
     // SAFETY: it is first, and the mutex is held for it.
-    unsafe { Line::of(mutex).leave_with_mutex(&waiters[0]) };
-    assert!(Line::of(mutex).first().is_some_and(|first| ptr::eq(first, &waiters[2])));
+    unsafe { WaitQueue::of(mutex).leave_with_mutex(&waiters[0]) };
+    assert!(WaitQueue::of(mutex).first().is_some_and(|first| ptr::eq(first, &waiters[2])));
     assert_eq!(served(mutex, &waiters[1..], 1000), [1, 0]);
 }
 
 #[test]
 fn turns_of_a_monopolised_mutex_are_in_the_order_of_coming() {
     let mutex = held();
-    let waiters = in_line(mutex, &[0, 1, 0, 1]);
+    let waiters = queued(mutex, &[0, 1, 0, 1]);
     Mutex::hints(mutex).note_retaken();
     assert_eq!(served(mutex, &waiters, 1000), [0, 1, 2, 3]);
 }

@@ -1,21 +1,21 @@
-//! The line: those of the waiters in a chain that wait for one mutex.
+//! The queue: those of the waiters in a chain that wait for one mutex.
 //!
 //! ```text
 //! note of a waiter   bits 12-31 since when it is first, in units of 1024 ns | 4-11 its NUMA node
 //!                    3 AGAIN | 2 DEQUEUED | 1 REQUEST | 0 GRANTED
 //!
-//!  0 -> n               it joins the line, on node n, behind others
+//!  0 -> n               it joins the queue, on node n, behind others
 //!  n -> passed|n        another has been preferred to it, which was next
 //!  * -> since|n         it is first: it has come so, or the one before it has left
 //!  s -> s|REQUEST       `raise`; the wake requests of the mutex' count grow by one, only here
 //!  s|REQUEST -> s       `lower`: it has been woken, or leaves
-//!  * -> GRANTED         a hand-over has taken it out of the line
-//!  s -> DEQUEUED        a release has taken it out of the line, to compete; unless AGAIN, or the
+//!  * -> GRANTED         a hand-over has taken it out of the queue
+//!  s -> DEQUEUED        a release has taken it out of the queue, to compete; unless AGAIN, or the
 //!                       mutex is monopolised
-//!  DEQUEUED -> n|AGAIN  it joins the line again
+//!  DEQUEUED -> n|AGAIN  it joins the queue again
 //! ```
 //! AGAIN stays until the waiter leaves for good. The time when it was passed over is where the
-//! other time will be. Everything here is done under the chain's lock, which a [`Line`] holds.
+//! other time will be. Everything here is done under the chain's lock, which a [`WaitQueue`] holds.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -24,7 +24,7 @@ use super::filter::Count;
 use super::hints::{Hints, Holders, UNIT_SHIFT};
 use super::{DUE_NS, MONOPOLISED_DUE_NS, NODE_TURN_NS, NearMutex};
 use crate::events::LockEvent;
-use crate::near::{Host, Near};
+use crate::near::{Near, NearPlatform};
 use crate::parking::chain::{Locked, Queue};
 use crate::parking::{Call, Waiter, WakeList};
 use crate::platform::Atomic;
@@ -55,11 +55,11 @@ const MONOPOLISED_DUE_UNITS: u32 = (MONOPOLISED_DUE_NS >> UNIT_SHIFT) as u32;
 /// Where a waiter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// First in line.
+    /// First in the queue.
     First,
-    /// Behind others, or not in line.
+    /// Behind others, or not in the queue.
     Behind,
-    /// Taken out of the line by a release, to compete with newcomers.
+    /// Taken out of the queue by a release, to compete with newcomers.
     Dequeued,
 }
 
@@ -69,10 +69,10 @@ pub(super) struct Granted;
 
 /// See the [module](self). Dropping it unlocks the chain.
 #[must_use = "the chain is locked only as long as this lives"]
-pub(super) struct Line<'a, P: Host>(Locked<'a, P, Near>);
+pub(super) struct WaitQueue<'a, P: NearPlatform>(Locked<'a, P, Near>);
 
-impl<P: Host> Line<'_, P> {
-    /// The line of the mutex at this address, which is not followed.
+impl<P: NearPlatform> WaitQueue<'_, P> {
+    /// The queue of the mutex at this address, which is not followed.
     pub(super) fn of(lock: *const NearMutex<P>) -> Self {
         // SAFETY: this is the mutex' own algorithm.
         Self(unsafe { Locked::of(lock) })
@@ -201,7 +201,7 @@ impl<P: Host> Line<'_, P> {
         }
     }
 
-    /// Makes a wake request for the first in line.
+    /// Makes a wake request for the first in the queue.
     pub(super) fn request(self, first: &Waiter<P>) {
         if first.note.load(Relaxed) & GRANTED == 0 {
             self.raise(first);
@@ -210,7 +210,7 @@ impl<P: Host> Line<'_, P> {
 
     /// Puts the waiter at its end.
     ///
-    /// Safety: the waiter is in no line, and stays where it is until it is in none again.
+    /// Safety: the waiter is in no queue, and stays where it is until it is in none again.
     unsafe fn push(&self, waiter: &Waiter<P>) -> Place {
         let place = match self.first() {
             Some(_) => Place::Behind,
@@ -274,7 +274,7 @@ impl<P: Host> Line<'_, P> {
         }
         while let Some(waiter) = waiters.pop() {
             P::count(LockEvent::CondvarMove);
-            // SAFETY: as above; the line is not empty.
+            // SAFETY: as above; the queue is not empty.
             unsafe { self.enqueue(&*waiter) };
         }
         self.make(call);
@@ -294,13 +294,13 @@ impl<P: Host> Line<'_, P> {
 
     /// Takes the first out, makes the next one first, and tells it.
     ///
-    /// Safety: the waiter is the first in line.
+    /// Safety: the waiter is the first in the queue.
     unsafe fn advance(
         &self,
         first: *const Waiter<P>,
         tell: impl FnOnce(&Waiter<P>) -> Option<Call<P>>,
     ) -> Option<Call<P>> {
-        // SAFETY: in line, so alive, and in the queue.
+        // SAFETY: in the queue, so alive, and in the queue.
         let first = unsafe {
             self.dequeue(first);
             &*first
@@ -314,24 +314,24 @@ impl<P: Host> Line<'_, P> {
         call
     }
 
-    /// The first in line has taken the mutex.
+    /// The first in the queue has taken the mutex.
     ///
-    /// Safety: it is in line, and holds the mutex.
+    /// Safety: it is in the queue, and holds the mutex.
     pub(super) unsafe fn leave_with_mutex(self, first: &Waiter<P>) {
         // SAFETY: the caller's: a waiter that holds the mutex was first, and is so until it leaves.
         let call = unsafe { self.advance(first, |next| self.tell_or_raise(next)) };
         self.make(call);
     }
 
-    /// Hands the mutex over to the first in line. While it is monopolised, the next one is woken
+    /// Hands the mutex over to the first in the queue. While it is monopolised, the next one is woken
     /// now, by a thread that has nothing to do until it has the mutex again. Else the next holder
     /// would do that, which takes 10 us and more, while it holds the mutex.
     ///
-    /// Safety: it is the first in line; the caller holds the mutex, and gives it away.
+    /// Safety: it is the first in the queue; the caller holds the mutex, and gives it away.
     pub(super) unsafe fn hand_over(self, first: *const Waiter<P>, holders: Holders) {
         P::count(LockEvent::MutexHandOver);
         // SAFETY: the caller's; the waiter stays until it is granted the mutex, since one that is
-        // not in line any more does not leave by itself.
+        // not in the queue any more does not leave by itself.
         let (next, call) = unsafe {
             let next = self.advance(first, |next| match holders {
                 Holders::Several => self.tell_or_raise(next),
@@ -344,9 +344,9 @@ impl<P: Host> Line<'_, P> {
         [call, next].into_iter().flatten().for_each(Call::make);
     }
 
-    /// Wakes the first in line, if it has made a request, when the mutex has become free, or is
-    /// about to. The first is taken out of the line to compete with newcomers, so that the next
-    /// release wakes the next waiter. It stays in line where competing does not help, and if it has
+    /// Wakes the first in the queue, if it has made a request, when the mutex has become free, or is
+    /// about to. The first is taken out of the queue to compete with newcomers, so that the next
+    /// release wakes the next waiter. It stays in the queue where competing does not help, and if it has
     /// been taken out before. A first that was awake keeps its request: it has missed this release.
     /// One that is parked until some moment has not passed the fence: releases may have missed its
     /// request, and would miss that of the next one. So the next one is woken too, and looks for
@@ -360,7 +360,7 @@ impl<P: Host> Line<'_, P> {
             self.lower(first);
         } else {
             let first = ptr::from_ref(first);
-            // SAFETY: the first in line; it stays, as it is parked until it is called, or gets the
+            // SAFETY: the first in the queue; it stays, as it is parked until it is called, or gets the
             // chain's lock.
             unsafe {
                 next_call = self.advance(first, |next| match call.is_by_clock() {
@@ -375,15 +375,15 @@ impl<P: Host> Line<'_, P> {
         next_call.into_iter().for_each(Call::make);
     }
 
-    /// Leaves the line without the mutex. A waiter that becomes first by that looks for itself. A
+    /// Leaves the queue without the mutex. A waiter that becomes first by that looks for itself. A
     /// dequeued waiter passes on what it was woken for, as the mutex may be free; but it competes
-    /// first, and gives up from the line.
+    /// first, and gives up from the queue.
     ///
     /// # Errors
     ///
     /// If it has been handed the mutex by now.
     ///
-    /// Safety: the waiter is in the line, or has been taken out of it by others.
+    /// Safety: the waiter is in the queue, or has been taken out of it by others.
     pub(super) unsafe fn give_up(self, waiter: &Waiter<P>) -> Result<(), Granted> {
         match waiter.note.load(Relaxed) {
             GRANTED => return Err(Granted),
@@ -396,7 +396,7 @@ impl<P: Host> Line<'_, P> {
         }
         let was_first = self.is_first(waiter);
         self.lower(waiter);
-        // SAFETY: in the line.
+        // SAFETY: in the queue.
         unsafe { self.dequeue(waiter) };
         let next = self.first().filter(|_| was_first);
         let call = next.and_then(|next| {
