@@ -48,7 +48,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub use candidate::Candidate;
 pub(crate) use machine::pin;
-pub use machine::{Calibration, Machine};
+pub use machine::{Calibration, TestBed};
 pub use mode::{Grid, HANDOVER_SECTION_NS, Mode, Point, THREADS_MAX};
 pub use nearlock_workload::will_it_scale::Calls;
 pub use peers::{MissingPeer, PEERS, Peer, Waiters};
@@ -130,7 +130,7 @@ pub enum BenchError {
 /// If threads cannot be started or kept on their CPUs, or a setting is out of its limits.
 pub fn run(
     plan: &Plan,
-    machine: &Machine,
+    machine: &TestBed,
     calibration: &Calibration,
     mut done: impl FnMut(),
 ) -> Result<Report, BenchError> {
@@ -196,7 +196,7 @@ impl Order {
 }
 
 /// The two CPUs of a hand-over.
-fn two_cpus(machine: &Machine) -> Result<[u32; mode::HANDOVER_THREADS], BenchError> {
+fn two_cpus(machine: &TestBed) -> Result<[u32; mode::HANDOVER_THREADS], BenchError> {
     machine.allowed.first_chunk().copied().ok_or(BenchError::OneCpu)
 }
 

@@ -33,7 +33,7 @@ use nearlock_topology as topology;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::bench::{Calibration, Machine};
+use crate::bench::{Calibration, TestBed};
 use book::Book;
 use layout::{Core, Layout};
 pub use threads::Priority;
@@ -154,8 +154,8 @@ impl Amounts {
 /// it, and says so in its notes.
 pub fn run(name: &str, effort: Effort, mut progress: impl FnMut(&str)) -> Result<Measurement, MeasureError> {
     let amounts = Amounts::of(effort);
-    let topology = topology::Machine::of_this_process();
-    let machine = Machine::this();
+    let topology = topology::HostTopology::of_this_process();
+    let machine = TestBed::this();
     let layout = Layout::of(&topology);
     let clock_ns = Calibration::measure().clock_ns;
     let mut book = Book::new(&layout, topology.quota.map(|quota| quota.cpus()));
@@ -276,7 +276,7 @@ mod tests {
             cpus: cpus(2 * number, 2 * number + 2),
             distances: if number == 0 { vec![10, 20] } else { vec![20, 10] },
         };
-        Layout::of(&topology::Machine {
+        Layout::of(&topology::HostTopology {
             possible: cpus(0, 4),
             online: cpus(0, 4),
             allowed: cpus(0, 4),

@@ -26,7 +26,7 @@ use std::time::Duration;
 use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
 use nearlock_core::settings::{NumaLocality, NumaMode, Setting};
-use nearlock_topology::Machine;
+use nearlock_topology::HostTopology;
 use nearlock_workload::locktorture::Kind;
 use serde::Serialize;
 
@@ -62,12 +62,12 @@ impl NumaNodes {
             return NumaNodes::Real(1);
         }
         match NumaLocality::of(settings[Setting::NumaLocality as usize]) {
-            NumaLocality::Node => match Machine::of_this_process().allowed_nodes().count() {
+            NumaLocality::Node => match HostTopology::of_this_process().allowed_nodes().count() {
                 0 | 1 => NumaNodes::Synthetic(2),
                 several => NumaNodes::Real(several as u32),
             },
             NumaLocality::LastLevelCache => {
-                NumaNodes::Real(Machine::of_this_process().last_level_caches.len() as u32)
+                NumaNodes::Real(HostTopology::of_this_process().last_level_caches.len() as u32)
             }
             NumaLocality::Synthetic => {
                 NumaNodes::Slots(settings[Setting::NumaSyntheticNodes as usize] as u32)

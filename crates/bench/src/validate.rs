@@ -158,7 +158,7 @@ pub enum ValidateError {
 
 /// Two CPUs on which the threads run, or one if there are no more: such as share a cache but no core, if there
 /// are any. So are the first two cores of the simulated machine.
-fn cpus(machine: &topology::Machine) -> Vec<u32> {
+fn cpus(machine: &topology::HostTopology) -> Vec<u32> {
     let first_of_core = |cpu: &u32| {
         let siblings = machine.cores.iter().find(|core| core.contains(*cpu));
         let first = siblings.and_then(|core| core.iter().find(|&sibling| machine.allowed.contains(sibling)));
@@ -192,7 +192,7 @@ pub fn run(
     effort: Effort,
     mut done: impl FnMut() + Send,
 ) -> Result<Report, ValidateError> {
-    let cpus = cpus(&topology::Machine::of_this_process());
+    let cpus = cpus(&topology::HostTopology::of_this_process());
     let grid = grid(cpus.len().min(machine.cores()));
     let calibration = Calibration::measure();
     let bare = overhead::cells();
@@ -208,7 +208,7 @@ pub fn run(
 
 /// How often [`run`] calls back. (Bursts that do not count are repeated, without a call.)
 pub fn steps(machine: &MachineSpec, effort: Effort) -> usize {
-    let cells = grid(cpus(&topology::Machine::of_this_process()).len().min(machine.cores())).len();
+    let cells = grid(cpus(&topology::HostTopology::of_this_process()).len().min(machine.cores())).len();
     (cells + overhead::cells().len()) * effort.bursts + cells * effort.seeds as usize
 }
 
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn threads_share_a_cache_and_no_core_if_they_can() {
-        let machine = |allowed: &str, cores: &[&str], caches: &[&str]| topology::Machine {
+        let machine = |allowed: &str, cores: &[&str], caches: &[&str]| topology::HostTopology {
             possible: list("0-7"),
             online: list("0-7"),
             allowed: list(allowed),

@@ -11,7 +11,7 @@ use std::{io, mem};
 
 use nearlock_core::schedule::{Schedule, Spin};
 use nearlock_os::Os;
-use nearlock_topology::Machine;
+use nearlock_topology::HostTopology;
 
 use emulator::this_program;
 
@@ -39,7 +39,7 @@ fn a_process_with_one_processor_does_not_spin() {
         assert!(!spins(), "it spins on its only processor");
         return;
     }
-    let cpu = Machine::of_this_process().allowed.iter().next().expect("a processor");
+    let cpu = HostTopology::of_this_process().allowed.iter().next().expect("a processor");
     let mut confined = this_program();
     confined.args(["--exact", "a_process_with_one_processor_does_not_spin"]).env(CONFINED, "1");
     // SAFETY: a system call, which is safe between fork and exec.
@@ -50,7 +50,7 @@ fn a_process_with_one_processor_does_not_spin() {
 /// Its thread alone is bound: those that it waits for run elsewhere.
 #[test]
 fn a_thread_that_is_bound_spins() {
-    let machine = Machine::of_this_process();
+    let machine = HostTopology::of_this_process();
     if env::var_os(CONFINED).is_some() || machine.parallelism() == 1 {
         return;
     }

@@ -21,8 +21,14 @@ mod switched;
 
 use switched::switched;
 
-/// Length of a run.
-const RUN: Duration = Duration::from_millis(150);
+/// Length of a run, unless `NEARLOCK_EXCLUSION_MS` says another one.
+const RUN: Duration = Duration::from_millis(50);
+
+fn run_length() -> Duration {
+    let chosen = std::env::var("NEARLOCK_EXCLUSION_MS").ok();
+    let chosen = chosen.map(|text| text.parse().expect("NEARLOCK_EXCLUSION_MS is a number of milliseconds"));
+    chosen.map_or(RUN, Duration::from_millis)
+}
 
 /// What must happen sooner or later has happened long before this, however loaded the machine is.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -142,7 +148,7 @@ impl<W: Wait> LockVisitor<Os<W>> for Excludes {
 fn every_lock_excludes<W: Wait>(threads: u32, numa_nodes: u32) {
     for subject in Subject::working() {
         println!("{} with {threads} threads", subject.name);
-        let excludes = Excludes { threads, numa_nodes, run: RUN };
+        let excludes = Excludes { threads, numa_nodes, run: run_length() };
         switched(subject, || subject.visit::<Os<W>, _>(excludes));
     }
 }

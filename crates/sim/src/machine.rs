@@ -38,6 +38,8 @@ pub(crate) struct Inner {
     switches: Cell<[u64; SWITCHES_MAX]>,
     /// Where each table of chains begins, once a lock has asked for one of its chains.
     chains: [Cell<Option<usize>>; TABLES],
+    /// Time does not pass any more: what is left of its tasks is dropped.
+    has_ended: Cell<bool>,
 }
 
 /// Chains of a table. FreeBSD has 128 of one kind and 256 of the other.
@@ -87,6 +89,7 @@ impl Machine {
                 settings: Cell::new(Setting::DEFAULTS),
                 switches: Cell::new([0; SWITCHES_MAX]),
                 chains: Default::default(),
+                has_ended: Cell::new(false),
             }),
             bodies: RefCell::default(),
         }
@@ -219,8 +222,10 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Suspended tasks unwind, and what they drop may look for the machine.
+        // Suspended tasks unwind, and what they drop may look for the machine, and access its words: at once, since no task
+        // can be suspended any more.
         let _restore = Restore(RUNNING.replace(Rc::as_ptr(&self.inner)));
+        self.inner.has_ended.set(true);
         self.bodies.borrow_mut().clear();
     }
 }
@@ -242,14 +247,19 @@ pub(crate) fn with<R>(f: impl FnOnce(&Inner) -> R) -> R {
     f(unsafe { &*inner })
 }
 
+/// Whether the machine on this thread has ended, and drops its tasks.
+fn has_ended() -> bool {
+    with(|inner| inner.has_ended.get())
+}
+
 /// Does an access to the word at `address`: simulated if a machine runs on this thread, else at once
-/// (before and after a run).
+/// (before and after a run, and for what the end of the machine drops).
 ///
 /// # Safety
 ///
 /// The address is that of a live word of the access's width.
 pub(crate) unsafe fn perform(address: *mut u8, access: Access) -> u64 {
-    if RUNNING.get().is_null() {
+    if RUNNING.get().is_null() || has_ended() {
         // SAFETY: the caller's.
         return unsafe { access.apply(address) };
     }
@@ -321,6 +331,9 @@ pub(crate) fn park(address: *const u8, until_ps: u64, is_expected: impl FnOnce()
 
 /// Wakes at most `n` tasks that sleep on the word at `address`.
 pub(crate) fn unpark(address: *const u8, n: u32) {
+    if has_ended() {
+        return;
+    }
     spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
     with(|inner| {
         let offset = inner.offset_of(address);
@@ -332,7 +345,7 @@ pub(crate) fn unpark(address: *const u8, n: u32) {
 pub(crate) fn spend_ps(ps: u64) {
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
-        !engine.spend(ps) && !engine.comes_back()
+        !inner.has_ended.get() && !engine.spend(ps) && !engine.comes_back()
     });
     if must_wait {
         let_others_run();
@@ -343,7 +356,7 @@ pub(crate) fn spend_ps(ps: u64) {
 pub(crate) fn leave_if(leaves: impl FnOnce(&mut Engine) -> bool) {
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
-        leaves(engine) && !engine.comes_back()
+        !inner.has_ended.get() && leaves(engine) && !engine.comes_back()
     });
     if must_wait {
         let_others_run();

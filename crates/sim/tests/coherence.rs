@@ -472,3 +472,26 @@ fn who_leaves_the_queue_owns_its_node_again_if_that_holds_the_count() {
     };
     assert_ne!(transfers(NodeCount::InNode), transfers(NodeCount::Free));
 }
+
+/// As a guard of a chain's lock does, whose task is suspended when the run ends.
+#[test]
+fn what_the_end_of_a_machine_drops_may_write_words() {
+    struct Releases(Rc<Placed<U32>>);
+    impl Drop for Releases {
+        fn drop(&mut self) {
+            self.0.swap(0, Release);
+        }
+    }
+    let machine = Machine::new(&haswell(), 1);
+    let word = own_word(&machine);
+    let held = Rc::clone(&word);
+    machine.spawn(0, 0, move || {
+        held.store(1, Relaxed);
+        let _guard = Releases(held);
+        Sim::busy_ns(10 * END_NS);
+    });
+    assert_ne!(machine.run_until(END_NS), Pause::Finished);
+    assert_eq!(word.load(Relaxed), 1, "its section goes on");
+    drop(machine);
+    assert_eq!(word.load(Relaxed), 0);
+}

@@ -26,7 +26,7 @@ const DISTANCE_REMOTE: u32 = 20;
 
 /// A machine as the process sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
+pub struct HostTopology {
     /// CPUs that there are or could be plugged in.
     pub possible: NumberList,
     /// CPUs that run.
@@ -51,7 +51,7 @@ pub struct NumaNode {
     pub number: u32,
     /// Its CPUs that run.
     pub cpus: NumberList,
-    /// Distance to each node of [`Machine::nodes`], in their order: 10 is local, 20 twice as far.
+    /// Distance to each node of [`HostTopology::nodes`], in their order: 10 is local, 20 twice as far.
     pub distances: Vec<u32>,
 }
 
@@ -64,7 +64,7 @@ pub struct LastLevelCache {
     pub cpus: NumberList,
 }
 
-impl Machine {
+impl HostTopology {
     /// This machine, as the calling thread may use it.
     pub fn of_this_process() -> Self {
         Self::read(Path::new("/"), affinity().map(NumberList::from_iter))

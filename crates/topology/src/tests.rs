@@ -41,12 +41,12 @@ impl Fixture {
             .cpu(&format!("{cache}/shared_cpu_list"), shared)
     }
 
-    fn read(&self) -> Machine {
-        Machine::read(&self.0, None)
+    fn read(&self) -> HostTopology {
+        HostTopology::read(&self.0, None)
     }
 
-    fn read_with(&self, affinity: &str) -> Machine {
-        Machine::read(&self.0, NumberList::parse(affinity))
+    fn read_with(&self, affinity: &str) -> HostTopology {
+        HostTopology::read(&self.0, NumberList::parse(affinity))
     }
 }
 
@@ -57,25 +57,25 @@ impl Drop for Fixture {
 }
 
 /// `number: CPUs (distances)` of each node.
-fn nodes(machine: &Machine) -> Vec<String> {
+fn nodes(machine: &HostTopology) -> Vec<String> {
     machine.nodes.iter().map(|node| format!("{}: {} {:?}", node.number, node.cpus, node.distances)).collect()
 }
 
-fn cores(machine: &Machine) -> Vec<String> {
+fn cores(machine: &HostTopology) -> Vec<String> {
     machine.cores.iter().map(ToString::to_string).collect()
 }
 
-fn caches(machine: &Machine) -> Vec<String> {
+fn caches(machine: &HostTopology) -> Vec<String> {
     machine.last_level_caches.iter().map(|cache| format!("L{}: {}", cache.level, cache.cpus)).collect()
 }
 
 #[test]
 #[cfg_attr(miri, ignore)] // makes files
 fn nothing_at_all_is_one_node() {
-    let nowhere = Machine::read(Path::new("/nowhere/at/all"), None);
+    let nowhere = HostTopology::read(Path::new("/nowhere/at/all"), None);
     assert_eq!((nodes(&nowhere), cores(&nowhere)), (vec!["0: 0 [10]".into()], vec!["0".into()]));
     assert_eq!((nowhere.parallelism(), nowhere.quota), (1, None));
-    let bound = Machine::read(Path::new("/nowhere/at/all"), NumberList::parse("2-3"));
+    let bound = HostTopology::read(Path::new("/nowhere/at/all"), NumberList::parse("2-3"));
     assert_eq!((nodes(&bound), bound.parallelism()), (vec!["0: 2-3 [10]".into()], 2));
 }
 
@@ -270,7 +270,7 @@ fn as_many_threads_run_as_affinity_and_quota_allow() {
 #[test]
 #[cfg_attr(miri, ignore)] // asks the kernel
 fn this_machine_makes_sense() {
-    let machine = Machine::of_this_process();
+    let machine = HostTopology::of_this_process();
     assert!(!machine.allowed.is_empty() && machine.allowed_nodes().count() > 0);
     for groups in [machine.cores.clone(), machine.nodes.iter().map(|node| node.cpus.clone()).collect()] {
         let cpus: NumberList = groups.iter().flat_map(NumberList::iter).collect();

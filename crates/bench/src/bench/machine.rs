@@ -14,7 +14,7 @@ use super::statistics::median;
 
 /// What stands beside every figure.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct TestBed {
     /// The processor's name, if the system tells.
     pub model: Option<String>,
     /// Whether the processor says that a hypervisor runs it, if the system tells (x86-64).
@@ -35,11 +35,11 @@ pub struct Machine {
     pub load: Option<f64>,
 }
 
-impl Machine {
+impl TestBed {
     /// This one, now.
     pub fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok();
-        let topology = topology::Machine::of_this_process();
+        let topology = topology::HostTopology::of_this_process();
         Self {
             model: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
             is_virtual: read("/proc/cpuinfo")
@@ -57,8 +57,8 @@ impl Machine {
     }
 }
 
-/// See [`Machine::cores`].
-fn cores(machine: &topology::Machine) -> Vec<u32> {
+/// See [`TestBed::cores`].
+fn cores(machine: &topology::HostTopology) -> Vec<u32> {
     let first = |core: &topology::NumberList| core.iter().find(|&cpu| machine.allowed.contains(cpu));
     machine.cores.iter().filter_map(first).take(machine.parallelism()).collect()
 }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_processor_and_a_compiler() {
-        let machine = Machine::this();
+        let machine = TestBed::this();
         assert!(machine.cpus >= 1 && machine.allowed.len() >= machine.cpus, "{machine:?}");
         assert!((1..=machine.cpus).contains(&machine.cores.len()), "{machine:?}");
         assert!(machine.compiler.starts_with("rustc 1."), "{machine:?}");
@@ -175,10 +175,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_thread_can_be_pinned_to_each_cpu_and_its_time_passes() {
         let before = cpu_time_ns().expect("Linux tells");
-        for cpu in Machine::this().allowed {
+        for cpu in TestBed::this().allowed {
             std::thread::spawn(move || {
                 pin(cpu).expect("it is allowed");
-                assert_eq!(Machine::this().allowed, [cpu]);
+                assert_eq!(TestBed::this().allowed, [cpu]);
                 turns(100_000, 1);
             })
             .join()

@@ -4,7 +4,7 @@ use std::fmt;
 
 use nearlock_workload::will_it_scale::Calls;
 
-use super::machine::Machine;
+use super::machine::TestBed;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Mode {
     }
 
     /// Which numbers of threads make sense on this machine, from the first to the second.
-    pub fn threads(self, machine: &Machine) -> (usize, usize) {
+    pub fn threads(self, machine: &TestBed) -> (usize, usize) {
         match self {
             Mode::Uncontended => (1, 1),
             Mode::Handover => (HANDOVER_THREADS, HANDOVER_THREADS),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nearlock_core::settings::Setting;
 
 use super::candidate::Candidate;
-use super::machine::Machine;
+use super::machine::TestBed;
 use super::mode::{Mode, Point};
 use super::{BenchError, two_cpus};
 use crate::torture::Waiting;
@@ -75,7 +75,7 @@ impl Plan {
     /// # Errors
     ///
     /// If it has too few CPUs for a mode.
-    pub fn suits(&self, machine: &Machine) -> Result<(), BenchError> {
+    pub fn suits(&self, machine: &TestBed) -> Result<(), BenchError> {
         let hands_over = self.cells.iter().any(|cell| cell.mode == Mode::Handover);
         if hands_over { two_cpus(machine).map(drop) } else { Ok(()) }
     }

@@ -9,7 +9,7 @@ use nearlock_os::Os;
 use nearlock_workload::sections::Params;
 
 use super::crew::Members;
-use super::machine::{Calibration, Machine};
+use super::machine::{Calibration, TestBed};
 use super::mode::{Mode, Point};
 use super::sample::Outcome;
 use super::{calls, handover, throughput, two_cpus, uncontended};
@@ -21,7 +21,7 @@ pub(super) struct Run<'a> {
     pub window: Duration,
     /// How waiting threads pass the time.
     pub waiting: Waiting,
-    pub machine: &'a Machine,
+    pub machine: &'a TestBed,
     pub calibration: &'a Calibration,
     pub mode: Mode,
     pub point: Point,

@@ -20,6 +20,11 @@ fn plan(mode: Mode, locks: &[&str]) -> Plan {
     }
 }
 
+/// The same for many locks, with shorter runs.
+fn plan_of_many(mode: Mode, locks: &[&str]) -> Plan {
+    Plan { window: Duration::from_millis(5), ..plan(mode, locks) }
+}
+
 /// The locks that mean to work, and the peers that are here.
 fn everything() -> Vec<&'static str> {
     Subject::working()
@@ -30,7 +35,7 @@ fn everything() -> Vec<&'static str> {
 
 fn report(plan: &Plan) -> Report {
     let mut runs = 0;
-    let report = run(plan, &Machine::this(), &Calibration::measure(), || runs += 1).expect("can be measured");
+    let report = run(plan, &TestBed::this(), &Calibration::measure(), || runs += 1).expect("can be measured");
     assert!(runs == plan.runs() || !report.failed.is_empty());
     report
 }
@@ -39,7 +44,7 @@ fn report(plan: &Plan) -> Report {
 fn every_working_lock_keeps_its_counter() {
     let all = everything();
     for waiting in [Waiting::Yield, Waiting::Spin] {
-        let report = report(&Plan { waiting, ..plan(Mode::Free, &all) });
+        let report = report(&Plan { waiting, ..plan_of_many(Mode::Free, &all) });
         assert!(report.failed.is_empty(), "{:?}", report.failed);
         assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), all);
         for row in &report.rows {
@@ -53,7 +58,7 @@ fn every_working_lock_keeps_its_counter() {
 
 #[test]
 fn each_thread_has_a_core_in_parallel() {
-    let machine = Machine::this();
+    let machine = TestBed::this();
     let mut plan = plan(Mode::Parallel, &["ttas", "std"]);
     plan.cells[0].point.threads = machine.cores.len();
     let report = report(&plan);
@@ -131,7 +136,7 @@ fn a_reader_alone_is_measured_as_one() {
 fn threads_in_a_queue_end_although_they_only_spin() {
     let mut plan = plan(Mode::Free, &["mcs"]);
     plan.waiting = Waiting::Spin;
-    plan.cells[0].point.threads = 32 * Machine::this().cpus;
+    plan.cells[0].point.threads = 32 * TestBed::this().cpus;
     assert!(report(&plan).failed.is_empty());
 }
 
@@ -153,6 +158,7 @@ fn one_thread_alone_has_no_waits() {
 fn what_is_counted_natively_is_what_is_counted_in_the_simulator() {
     let mut plan = plan(Mode::Uncontended, &Subject::working().map(|lock| lock.name).collect::<Vec<_>>());
     plan.window = Duration::from_micros(1);
+    plan.rounds = 1;
     for row in report(&plan).rows {
         let lock = Subject::named(row.lock).expect("is in the list");
         let simulated = atomics::per_pair(lock, Setting::DEFAULTS);
@@ -197,11 +203,11 @@ fn situations_have_means() {
 
 #[test]
 fn hand_overs_are_timed() {
-    if Machine::this().allowed.len() < 2 {
+    if TestBed::this().allowed.len() < 2 {
         return;
     }
     let all = everything();
-    let report = report(&plan(Mode::Handover, &all));
+    let report = report(&plan_of_many(Mode::Handover, &all));
     assert!(report.failed.is_empty(), "{:?}", report.failed);
     assert_eq!(report.rows.len(), all.len());
     for row in &report.rows {
@@ -226,7 +232,7 @@ fn a_lock_that_excludes_nobody_is_found_out() {
 fn calls_are_made_over_every_working_lock() {
     let all = everything();
     for mode in [Mode::Calls(Calls::Open1), Mode::Calls(Calls::Lock2)] {
-        let report = report(&plan(mode, &all));
+        let report = report(&plan_of_many(mode, &all));
         assert!(report.failed.is_empty(), "{:?}", report.failed);
         for (row, lock) in report.rows.iter().zip(all.iter()) {
             assert_eq!((row.lock, row.mode, row.threads), (*lock, mode.name(), Some(3)));
@@ -248,7 +254,7 @@ fn calls_over_a_lock_that_excludes_nobody_are_found_out() {
 
 #[test]
 fn a_lock_that_does_not_wait_is_found_out() {
-    if Machine::this().allowed.len() < 2 {
+    if TestBed::this().allowed.len() < 2 {
         return;
     }
     let report = report(&plan(Mode::Handover, &["lock-busted"]));

@@ -14,7 +14,7 @@ use super::threads::Priority;
 use super::tick::Tick;
 use super::transfers::Samples;
 use super::{MeasureError, Measurement, Row};
-use crate::bench::Machine;
+use crate::bench::TestBed;
 
 /// Samples as they come in, all in ns.
 pub struct Book<'a> {
@@ -100,7 +100,7 @@ impl<'a> Book<'a> {
     pub fn close(
         self,
         name: &str,
-        machine: &Machine,
+        machine: &TestBed,
         priority: Priority,
     ) -> Result<Measurement, MeasureError> {
         let mut page = Page::default();
@@ -146,7 +146,7 @@ impl<'a> Book<'a> {
     }
 
     /// What of the machine the description leaves out.
-    fn note_machine(&self, machine: &Machine, page: &mut Page) {
+    fn note_machine(&self, machine: &TestBed, page: &mut Page) {
         let layout = self.layout;
         if machine.is_virtual {
             page.note(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nearlock_sim::spec::{CORES_MAX, DOMAINS_MAX};
-use nearlock_topology::{Machine, NumberList};
+use nearlock_topology::{HostTopology, NumberList};
 
 /// Hardware threads per core that a machine file can have.
 const SMT_MAX: usize = 8;
@@ -46,7 +46,7 @@ struct Shape {
 
 impl Layout {
     /// Of the CPUs that the process may use.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn of(machine: &HostTopology) -> Self {
         let by_cache = tree(machine, true);
         let merged_caches = by_cache.iter().map(Vec::len).sum::<usize>() > DOMAINS_MAX;
         let tree = if merged_caches { tree(machine, false) } else { by_cache };
@@ -119,7 +119,7 @@ impl Layout {
 }
 
 /// The CPUs that the process may use, by node, last-level cache (or not) and core.
-fn tree(machine: &Machine, by_cache: bool) -> Tree {
+fn tree(machine: &HostTopology, by_cache: bool) -> Tree {
     let cores_of = |cpus: &NumberList| -> Vec<Vec<u32>> {
         let cores = machine.cores.iter().map(|core| core.and(cpus).iter().collect::<Vec<_>>());
         cores.filter(|core| !core.is_empty()).collect()
@@ -170,7 +170,7 @@ fn largest(tree: &Tree) -> Shape {
 }
 
 /// Hops between these nodes: their distances as the system tells them, ranked.
-fn hops(machine: &Machine, numbers: &[usize]) -> Vec<Vec<usize>> {
+fn hops(machine: &HostTopology, numbers: &[usize]) -> Vec<Vec<usize>> {
     let far = |a: usize, b: usize| machine.nodes[a].distances[b].max(machine.nodes[b].distances[a]);
     let pairs = || numbers.iter().flat_map(|&a| numbers.iter().map(move |&b| (a, b)));
     let ranks: BTreeSet<u32> = pairs().filter(|(a, b)| a != b).map(|(a, b)| far(a, b)).collect();
@@ -190,10 +190,10 @@ mod tests {
     }
 
     /// Nodes, caches and cores by their CPUs.
-    fn machine(nodes: &[(&str, &[u32])], caches: &[&str], cores: &[&str], allowed: &str) -> Machine {
+    fn machine(nodes: &[(&str, &[u32])], caches: &[&str], cores: &[&str], allowed: &str) -> HostTopology {
         let online: NumberList =
             nodes.iter().flat_map(|(cpus, _)| list(cpus).iter().collect::<Vec<_>>()).collect();
-        Machine {
+        HostTopology {
             possible: online.clone(),
             online,
             allowed: list(allowed),

@@ -79,12 +79,12 @@ fn add(word: &AtomicUsize, n: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Machine;
+    use crate::bench::TestBed;
 
     #[test]
     #[cfg(target_os = "linux")]
     fn a_core_takes_time_for_everything() {
-        let local = measure(Machine::this().allowed[0], 3, 0.0).expect("allowed");
+        let local = measure(TestBed::this().allowed[0], 3, 0.0).expect("allowed");
         for samples in [&local.l1, &local.atomic_owned, &local.pause, &local.cycle] {
             assert!(samples.len() == 3 && samples.iter().all(|&ns| ns > 0.0), "{local:?}");
         }

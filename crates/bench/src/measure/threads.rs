@@ -130,12 +130,12 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
 
     use super::*;
-    use crate::bench::Machine;
+    use crate::bench::TestBed;
 
     #[test]
     fn work_is_done_on_each_cpu_in_order() {
-        let cpus = Machine::this().allowed;
-        let found = on_cpus(&cpus, Rank::Batch, &|place| (place, Machine::this().allowed)).expect("allowed");
+        let cpus = TestBed::this().allowed;
+        let found = on_cpus(&cpus, Rank::Batch, &|place| (place, TestBed::this().allowed)).expect("allowed");
         let expected: Vec<_> = cpus.iter().enumerate().map(|(place, &cpu)| (place, vec![cpu])).collect();
         assert_eq!(found, expected);
         assert_eq!(on_cpu(cpus[0], Rank::Foremost, || 7).expect("allowed"), 7);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn two_programs_that_measure_at_once_both_end() {
-        let cpus = Machine::this().allowed;
+        let cpus = TestBed::this().allowed;
         let Some(two) = cpus.get(..2) else { return };
         thread::scope(|scope| {
             for _ in 0..2 {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error_and_no_hang() {
-        let error = on_cpus(&[Machine::this().allowed[0], 1_000_000], Rank::Batch, &|_| ());
+        let error = on_cpus(&[TestBed::this().allowed[0], 1_000_000], Rank::Batch, &|_| ());
         assert!(matches!(error, Err(MeasureError::Pin { cpu: 1_000_000, .. })), "{error:?}");
     }
 }

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn gaps_of_a_watch_are_in_order() {
-        let cpu = crate::bench::Machine::this().allowed[0];
+        let cpu = crate::bench::TestBed::this().allowed[0];
         let gaps = watch(cpu, Duration::from_millis(20)).expect("allowed");
         assert!(gaps.is_sorted_by_key(|gap| gap.at_ns) && gaps.iter().all(|gap| gap.ns > 0));
     }

@@ -6,7 +6,7 @@ mod situations;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use nearlock_bench::bench::{self, BenchError, Calibration, Machine, Mode, Plan, Row};
+use nearlock_bench::bench::{self, BenchError, Calibration, Mode, Plan, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 use nearlock_lab::plot;
 use nearlock_lab::settings::{Configuration, Group};
@@ -33,7 +33,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// Measures what was asked for.
 pub fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
-    let machine = Machine::this();
+    let machine = TestBed::this();
     let plan = plan(args, &machine)?;
     plan.suits(&machine)?;
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
@@ -96,7 +96,7 @@ fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn warn_before(machine: &Machine, plan: &Plan) {
+fn warn_before(machine: &TestBed, plan: &Plan) {
     let takes = plan.takes();
     if takes > LONG {
         report::say(format_args!("this takes about {:.0} minutes", (takes.as_secs_f64() / 60.0).ceil()));
@@ -119,7 +119,7 @@ fn warn_before(machine: &Machine, plan: &Plan) {
     }
 }
 
-fn plan(args: &BenchArgs, machine: &Machine) -> anyhow::Result<Plan> {
+fn plan(args: &BenchArgs, machine: &TestBed) -> anyhow::Result<Plan> {
     let mut configuration = Configuration::new(&[Group::Lock]);
     for setting in &args.set {
         configuration.set(setting)?;

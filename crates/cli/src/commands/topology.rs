@@ -1,7 +1,7 @@
 //! `nearlock list topology`: what the locks see of this machine.
 
 use nearlock_os::{NodeSource, machine_node_source, node_source, pause_ns, register_membarrier, setting};
-use nearlock_topology::{Machine, NumberList};
+use nearlock_topology::{HostTopology, NumberList};
 
 use nearlock_lab::Setting;
 
@@ -9,7 +9,7 @@ use crate::report::text::{list_table, wrapped};
 
 /// The list.
 pub fn list() -> String {
-    let machine = Machine::of_this_process();
+    let machine = HostTopology::of_this_process();
     let mut lines = vec![nodes(&machine), String::new(), caches(&machine), String::new()];
     lines.extend(facts(&machine).into_iter().map(|(name, fact)| fact_lines(name, &fact)));
     lines.join("\n")
@@ -23,7 +23,7 @@ fn fact_lines(name: &str, fact: &str) -> String {
     format!("{name:NAME_WIDTH$}{}", lines.trim_start())
 }
 
-fn nodes(machine: &Machine) -> String {
+fn nodes(machine: &HostTopology) -> String {
     let rows = machine.nodes.iter().map(|node| {
         let distances: Vec<_> = node.distances.iter().map(u32::to_string).collect();
         let allowed = node.cpus.and(&machine.allowed);
@@ -32,7 +32,7 @@ fn nodes(machine: &Machine) -> String {
     list_table(&["NUMA node", "CPUs", "of which allowed", "distances"], 3, rows)
 }
 
-fn caches(machine: &Machine) -> String {
+fn caches(machine: &HostTopology) -> String {
     let rows = machine.last_level_caches.iter().enumerate().map(|(index, cache)| {
         let level = match cache.level {
             0 => "not told".to_owned(),
@@ -45,7 +45,7 @@ fn caches(machine: &Machine) -> String {
     list_table(&["last-level cache", "level", "CPUs", "NUMA node"], 2, rows)
 }
 
-fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
+fn facts(machine: &HostTopology) -> Vec<(&'static str, String)> {
     // With spaces, where a line may end: a restricted set may be long.
     let cpus = |cpus: &NumberList| format!("{} ({})", cpus.len(), or_none(cpus).replace(',', ", "));
     let threads: Vec<_> =
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn sockets_whose_cpus_are_numbered_by_turns_fit_into_the_lines() {
-        let mut machine = Machine::of_this_process();
+        let mut machine = HostTopology::of_this_process();
         let by_turns = |first| (first..128).step_by(2).collect::<NumberList>();
         machine.allowed = by_turns(0);
         let node = |number| NumaNode { number, cpus: by_turns(number), distances: vec![10, 21] };

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use nearlock_bench::bench::Machine;
+use nearlock_bench::bench::TestBed;
 use nearlock_bench::measure::{self, MeasureError, Priority};
 use nearlock_bench::validate::{self, Effort, MEAN_ERROR_MAX, Report, Row};
 use nearlock_lab::settings::{Configuration, Group};
@@ -29,7 +29,7 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Ending> {
         configuration.configure_machine(&mut machine)?;
     }
     let out = args.out.as_deref().map(OutDir::make).transpose()?;
-    let this = Machine::this();
+    let this = TestBed::this();
     warn_before(file.as_ref(), &this);
     report::say(format_args!("priority: {}", Priority::available()));
     let mut machine = match file.map_or_else(|| measured(args), Ok) {
@@ -79,7 +79,7 @@ fn failed(error: &dyn Display) -> Ending {
     Ending::CheckFailed
 }
 
-fn warn_before(machine: Option<&MachineSpec>, this: &Machine) {
+fn warn_before(machine: Option<&MachineSpec>, this: &TestBed) {
     if !this.optimised {
         report::say("warning: built without optimisation: these figures say nothing; build with --release");
     }
@@ -96,7 +96,7 @@ fn warn_before(machine: Option<&MachineSpec>, this: &Machine) {
 fn write(
     out: &mut impl Write,
     machine: &MachineSpec,
-    this: &Machine,
+    this: &TestBed,
     found: &Report,
     format: Format,
 ) -> io::Result<()> {

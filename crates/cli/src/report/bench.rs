@@ -5,7 +5,7 @@ mod summary;
 
 use std::io::{self, Write};
 
-use nearlock_bench::bench::{Calibration, Calls, Cell, Machine, Mode, Plan, Row};
+use nearlock_bench::bench::{Calibration, Calls, Cell, Mode, Plan, Row, TestBed};
 use nearlock_bench::torture::Waiting;
 
 use super::text::{figures, paragraph};
@@ -13,7 +13,7 @@ pub use html::html;
 
 /// What was measured where and how.
 pub struct Measured<'a> {
-    pub machine: &'a Machine,
+    pub machine: &'a TestBed,
     pub calibration: &'a Calibration,
     pub plan: &'a Plan,
     pub rows: &'a [Row],
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn the_widest_figures_fit() {
         let lock = Candidate::named("qspinlock-whole-word").expect("is in the list");
-        let machine = Machine {
+        let machine = TestBed {
             model: Some("Some Very Long Name of a Processor(R) With Many Cores @ 2.00GHz".to_owned()),
             is_virtual: true,
             cpus: 2,

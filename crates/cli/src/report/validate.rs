@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use nearlock_bench::bench::Machine;
+use nearlock_bench::bench::TestBed;
 use nearlock_bench::validate::{LOCKS, Report, Row, SECTION_NS, THINK_NS, THREADS, mean_error};
 use nearlock_lab::MachineSpec;
 
@@ -10,7 +10,7 @@ use super::bench::figure;
 use super::text::{paragraph, wrapped};
 
 /// What was compared, the cells whose threads think, those whose threads do not, and the means.
-pub fn text(out: &mut impl Write, machine: &MachineSpec, this: &Machine, found: &Report) -> io::Result<()> {
+pub fn text(out: &mut impl Write, machine: &MachineSpec, this: &TestBed, found: &Report) -> io::Result<()> {
     let model = this.model.as_deref().unwrap_or("an unknown processor");
     let head = format!(
         "MEASURED on {model}, and SIMULATED on {}: sections per microsecond by all threads, and the error of \
@@ -107,7 +107,7 @@ mod tests {
             let rows: Vec<Row> = grid(cpus).iter().map(row(measured, simulated)).collect();
             let found = Report { rows, cpus: vec![0, 1] };
             let mut shown = Vec::new();
-            text(&mut shown, &machine, &Machine::this(), &found).expect("memory can be written");
+            text(&mut shown, &machine, &TestBed::this(), &found).expect("memory can be written");
             let shown = String::from_utf8(shown).expect("text");
             for line in shown.lines() {
                 assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());

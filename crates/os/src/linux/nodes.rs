@@ -178,7 +178,7 @@ pub fn affinity() -> Option<impl Iterator<Item = u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_topology::Machine;
+    use nearlock_topology::HostTopology;
 
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
     fn what_is_read_into_the_stack_is_what_the_machine_is() {
-        let machine = Machine::of_this_process();
+        let machine = HostTopology::of_this_process();
         let with_cpus = machine.nodes.iter().filter(|node| !node.cpus.is_empty()).count();
         assert_eq!(numa_nodes() as usize, with_cpus.max(1));
         let known = machine.last_level_caches.iter().all(|cache| cache.level > 0);
@@ -211,7 +211,7 @@ mod tests {
             let result =
                 unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask), mask.as_ptr()) };
             assert_eq!(result, 0);
-            let machine = Machine::of_this_process();
+            let machine = HostTopology::of_this_process();
             assert_eq!(machine.allowed.iter().collect::<Vec<_>>(), [cpu]);
             assert_eq!(machine.parallelism(), 1);
             let node = machine.node_of_cpu(cpu).unwrap();

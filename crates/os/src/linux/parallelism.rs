@@ -29,12 +29,12 @@ fn cpus_of_quotas(groups: &str, cpu_max: &dyn Fn(Arguments<'_>) -> Option<CpuQuo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearlock_topology::Machine;
+    use nearlock_topology::HostTopology;
 
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
     fn it_is_what_the_machine_is_said_to_have() {
-        let machine = Machine::of_this_process();
+        let machine = HostTopology::of_this_process();
         // Quotas of version 1 are read there only.
         let cpus = machine.parallelism()..=machine.allowed.len();
         let told = processors_of_process().unwrap().min(processors_of_quota()) as usize;

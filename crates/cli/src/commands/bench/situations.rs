@@ -1,6 +1,6 @@
 //! In which situations locks are measured.
 
-use nearlock_bench::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Machine, Mode, Point};
+use nearlock_bench::bench::{self, Calls, Grid, HANDOVER_SECTION_NS, Mode, Point, TestBed};
 
 use crate::args::{BenchArgs, BenchMode, ThreadCount};
 
@@ -49,7 +49,7 @@ fn mode(mode: BenchMode) -> Mode {
 /// # Errors
 ///
 /// If a flag has nothing to say about any of the modes, or they cannot obey it.
-pub fn of(args: &BenchArgs, machine: &Machine) -> Result<Vec<(Mode, Point)>, UnfitFlag> {
+pub fn of(args: &BenchArgs, machine: &TestBed) -> Result<Vec<(Mode, Point)>, UnfitFlag> {
     let mut modes: Vec<Mode> = args.mode.iter().copied().map(mode).collect();
     if modes.is_empty() {
         modes.extend(MODES);
@@ -77,7 +77,7 @@ pub fn of(args: &BenchArgs, machine: &Machine) -> Result<Vec<(Mode, Point)>, Unf
 /// What the flags ask for.
 struct Asked<'a> {
     args: &'a BenchArgs,
-    machine: &'a Machine,
+    machine: &'a TestBed,
     modes: &'a [Mode],
 }
 
