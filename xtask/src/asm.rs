@@ -1,7 +1,8 @@
 //! The machine code of the locks' fast paths against that of hand-written twins.
 //!
-//! `crates/twins` has both, function by function. It is compiled for each of [`TARGETS`], its listing is read
-//! ([`listing`]), and the fast paths are compared. A lock of ours may not be an instruction longer, nor order less.
+//! `crates/twins` has both, function by function. It is compiled for each of [`TARGETS`], its
+//! listing is read ([`listing`]), and the fast paths are compared. A lock of ours may not be an
+//! instruction longer, nor order less.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -79,14 +80,15 @@ impl Pair {
         }
     }
 
-    /// Whether a load or store of ours is an ordinary one where the twin's is an acquire or a release: on x86-64
-    /// both look alike, on aarch64 they are other instructions.
+    /// Whether a load or store of ours is an ordinary one where the twin's is an acquire or a
+    /// release: on x86-64 both look alike, on aarch64 they are other instructions.
     pub fn is_weaker(&self) -> bool {
         let count = |path: &FastPath| path.instructions.iter().filter(|text| is_ordered(text)).count();
         matches!((&self.ours, &self.hand), (Some(ours), Some(hand)) if count(ours) < count(hand))
     }
 
-    /// How many instructions: said once if the code is the same, with a `~` if only their number is.
+    /// How many instructions: said once if the code is the same, with a `~` if only their number
+    /// is.
     fn verdict(&self) -> String {
         let count = |path: &Option<FastPath>| path.as_ref().map_or("a call".to_owned(), FastPath::to_string);
         let (ours, hand) = (count(&self.ours), count(&self.hand));
@@ -196,8 +198,8 @@ fn part(text: &str) -> Option<(&str, &str)> {
     text[digits..].split_at_checked(length)
 }
 
-/// Compiles for each target, compares, and returns the report and what is wrong. A target that rustup cannot
-/// provide is left out, which the report says.
+/// Compiles for each target, compares, and returns the report and what is wrong. A target that
+/// rustup cannot provide is left out, which the report says.
 ///
 /// # Errors
 ///

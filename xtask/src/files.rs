@@ -29,8 +29,8 @@ impl TextFile {
     }
 }
 
-/// The root of the repository whose tests cargo runs. With a target directory for several checkouts that need
-/// not be the one that this was built in.
+/// The root of the repository whose tests cargo runs. With a target directory for several checkouts
+/// that need not be the one that this was built in.
 pub fn root() -> PathBuf {
     let own = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let mut path = PathBuf::from(own);
@@ -59,8 +59,8 @@ pub fn tracked() -> Result<Vec<TextFile>> {
     list(&["--cached"])
 }
 
-/// The Rust sources of all crates without their integration tests, also those that are not yet under
-/// version control.
+/// The Rust sources of all crates without their integration tests, also those that are not yet
+/// under version control.
 ///
 /// # Errors
 ///

@@ -1,6 +1,7 @@
 //! Documents that a reader follows step by step, and a test as well.
 //!
-//! A step is a fenced block of code; what is to be done with it stands in the paragraph above it, or in the fence:
+//! A step is a fenced block of code; what is to be done with it stands in the paragraph above it,
+//! or in the fence:
 //!
 //! | paragraph | the block |
 //! |---|---|
@@ -14,8 +15,8 @@
 //! | `sh` | is commands, a line each; with `# must fail` behind it, a command must end with another status than 0 |
 //! | `text`, after `sh` | is lines of their output, in any order; numbers may differ, and `...` at an end is anything |
 //!
-//! The paragraph is a sentence to its end; other sentences may stand before it. Spaces before a line are
-//! not part of what it begins with, and one line only may begin so.
+//! The paragraph is a sentence to its end; other sentences may stand before it. Spaces before a
+//! line are not part of what it begins with, and one line only may begin so.
 
 use std::fs;
 use std::mem;
@@ -226,7 +227,8 @@ impl Edit {
     }
 }
 
-/// The first of the lines that the output does not have. Numbers are equal, and so are spaces of any length.
+/// The first of the lines that the output does not have. Numbers are equal, and so are spaces of
+/// any length.
 pub fn missing<'a>(expected: &'a [String], output: &str) -> Option<&'a str> {
     let printed: Vec<_> = output.lines().map(shape).collect();
     let prints = |line: &str| match line.strip_suffix("...") {

@@ -1,12 +1,13 @@
-//! Checks of the repository itself: what the compiler and clippy do not see. Each check is a function from
-//! what was read to what is wrong; `tests/repository.rs` applies them all to this repository:
+//! Checks of the repository itself: what the compiler and clippy do not see. Each check is a
+//! function from what was read to what is wrong; `tests/repository.rs` applies them all to this
+//! repository:
 //!
 //! ```text
 //! cargo test -p xtask --test repository
 //! ```
 //!
-//! `tests/add_a_lock.rs` follows `docs/add-a-lock.md` in a copy of the repository: minutes, most of them building, so that only
-//! `.ci/deep` runs it.
+//! `tests/add_a_lock.rs` follows `docs/add-a-lock.md` in a copy of the repository: minutes, most of
+//! them building, so that only `.ci/deep` runs it.
 //!
 //! | file | rules |
 //! |---|---|

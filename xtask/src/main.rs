@@ -1,4 +1,5 @@
-//! `cargo xtask`: checks of the repository that `cargo test -p xtask` does not make, as they take longer.
+//! `cargo xtask`: checks of the repository that `cargo test -p xtask` does not make, as they take
+//! longer.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,11 +18,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Compares the machine code of the locks' fast paths with that of hand-written twins (crates/twins).
+    /// Compares the machine code of the locks' fast paths with that of hand-written twins
+    /// (crates/twins).
     ///
     /// Exit status 1 if one of ours has more instructions, or a lock of Linux' is not 4 bytes.
     Asm,
-    /// Runs the models of every lock, drops each ordering in turn, and writes docs/orderings.md: some minutes.
+    /// Runs the models of every lock, drops each ordering in turn, and writes docs/orderings.md:
+    /// some minutes.
     ///
     /// Exit status 1 if a model fails, or an ordering is not needed.
     Orderings {
@@ -32,14 +35,15 @@ enum Task {
         #[arg(long, value_name = "LOCK,...")]
         locks: Option<String>,
     },
-    /// Weakens orderings of crates/core chosen at random, one at a time, in a copy, and looks whether a test fails.
+    /// Weakens orderings of crates/core chosen at random, one at a time, in a copy, and looks
+    /// whether a test fails.
     ///
     /// Exit status 1 if one is noticed by no test. Takes one to ten minutes for each.
     Mutants(Mutants),
     /// Runs a fixed set of simulations and compares digests of what they print with xtask/same.txt.
     ///
-    /// Exit status 1 if one prints something else. The command is built, unless another is given. Takes a
-    /// minute or two.
+    /// Exit status 1 if one prints something else. The command is built, unless another is given.
+    /// Takes a minute or two.
     Same(Same),
 }
 
@@ -71,7 +75,8 @@ impl Same {
 
 #[derive(Debug, clap::Args)]
 struct Mutants {
-    /// Draws the orderings; the same again with the same sources. Drawn itself if not given, and printed.
+    /// Draws the orderings; the same again with the same sources. Drawn itself if not given, and
+    /// printed.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// How many orderings.

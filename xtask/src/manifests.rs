@@ -13,7 +13,8 @@ const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 const WORKSPACE: &[(&str, &str)] =
     &[("edition", "2024"), ("rust-version", "1.95"), ("license", "MIT OR Apache-2.0")];
 
-/// What the manifest of the workspace says differently. Files other than this manifest are passed over.
+/// What the manifest of the workspace says differently. Files other than this manifest are passed
+/// over.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
-//! Are the tests worth anything? Weakens orderings of `core` chosen at random, one at a time, in a copy of the
-//! repository, and looks whether a test fails.
+//! Are the tests worth anything? Weakens orderings of `core` chosen at random, one at a time, in a
+//! copy of the repository, and looks whether a test fails.
 //!
-//! The models weaken orderings too, each of them, but by a switch in the model's words. This does it as a
-//! programmer would, by an edit of the source, and so asks all the tests there are.
+//! The models weaken orderings too, each of them, but by a switch in the model's words. This does
+//! it as a programmer would, by an edit of the source, and so asks all the tests there are.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! `docs/orderings.md`: the evidence for every ordering, made by the models.
 //!
-//! The models are run by a program of their own crate (`crates/model/src/bin/orderings`), on which nothing here
-//! depends.
+//! The models are run by a program of their own crate (`crates/model/src/bin/orderings`), on which
+//! nothing here depends.
 
 use std::fs;
 use std::process::{Command, Stdio};

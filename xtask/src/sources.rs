@@ -1,5 +1,5 @@
-//! Rules of style for Rust sources: the length of files and `bool` parameters here, the locks' own in
-//! [`locks`].
+//! Rules of style for Rust sources: the length of files and `bool` parameters here, the locks' own
+//! in [`locks`].
 //!
 //! Functions that a macro writes are not seen.
 

@@ -1,9 +1,9 @@
 //! `docs/add-a-lock.md`, followed step by step in a copy of the repository.
 //!
-//! The copy lies under the target directory, and is built in that very target directory, so that only our own
-//! crates are built again, under a version of their own. In the end the copy goes away, and the command `nearlock`
-//! of the repository comes back to its place. What cargo has built of the copy stays with the rest that cargo has
-//! built; the next run writes over it.
+//! The copy lies under the target directory, and is built in that very target directory, so that
+//! only our own crates are built again, under a version of their own. In the end the copy goes
+//! away, and the command `nearlock` of the repository comes back to its place. What cargo has built
+//! of the copy stays with the rest that cargo has built; the next run writes over it.
 
 use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
@@ -113,8 +113,8 @@ impl Copy {
     }
 }
 
-/// The manifest with a version that no other build has. Else cargo would take the copy's crates for the
-/// repository's: to it a crate is its name, its version, and its place within the workspace.
+/// The manifest with a version that no other build has. Else cargo would take the copy's crates for
+/// the repository's: to it a crate is its name, its version, and its place within the workspace.
 fn as_other_version(manifest: &str) -> Result<String> {
     let (before, after) = manifest.split_once("\nversion = \"").context("the workspace has a version")?;
     let (version, after) = after.split_once('"').context("a quotation mark")?;

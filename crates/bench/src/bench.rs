@@ -1,12 +1,12 @@
 //! The native benchmark: locks against each other on this machine.
 //!
-//! Three questions, kept apart ([`Mode`]): what a lock costs when nobody else wants it, how long it takes from
-//! one thread to another, and how many sections, or calls, many threads get through: with a processor each, wherever
-//! the scheduler puts them, and with more threads than processors. Locks are compared within a
-//! *round*, in which each runs once, in an order that is drawn anew; a lock's *ratio* is how many times as
-//! fast it is as the baseline in the same round. What disturbs a machine for longer than a round
-//! disturbs all locks alike, so that ratios are worth more than nanoseconds. Reported are medians over
-//! rounds, and quartiles of the ratio.
+//! Three questions, kept apart ([`Mode`]): what a lock costs when nobody else wants it, how long it
+//! takes from one thread to another, and how many sections, or calls, many threads get through:
+//! with a processor each, wherever the scheduler puts them, and with more threads than processors.
+//! Locks are compared within a *round*, in which each runs once, in an order that is drawn anew; a
+//! lock's *ratio* is how many times as fast it is as the baseline in the same round. What disturbs
+//! a machine for longer than a round disturbs all locks alike, so that ratios are worth more than
+//! nanoseconds. Reported are medians over rounds, and quartiles of the ratio.
 //!
 //! | file | what |
 //! |---|---|
@@ -123,7 +123,8 @@ pub enum BenchError {
     Setting(#[from] nearlock_os::OutOfRange),
 }
 
-/// Measures what is planned on this machine; `done` is called after each run of a lock. Sets the process' lock settings.
+/// Measures what is planned on this machine; `done` is called after each run of a lock. Sets the
+/// process' lock settings.
 ///
 /// # Errors
 ///

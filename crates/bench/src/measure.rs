@@ -11,7 +11,8 @@
 //! | `figure` | what stands for many samples |
 //! | `book` | all figures, and the machine that they make |
 //!
-//! Everything is measured in many short pieces, so that whatever interrupts a piece spoils that one alone.
+//! Everything is measured in many short pieces, so that whatever interrupts a piece spoils that one
+//! alone.
 
 mod book;
 mod figure;
@@ -145,13 +146,13 @@ impl Amounts {
     }
 }
 
-/// Measures the part of the machine that the process may use, and calls it `name`. What is done next is told to
-/// `progress`.
+/// Measures the part of the machine that the process may use, and calls it `name`. What is done
+/// next is told to `progress`.
 ///
 /// # Errors
 ///
-/// See [`MeasureError`]. What a machine cannot tell (no second core, no membarrier) is no error: the file does without
-/// it, and says so in its notes.
+/// See [`MeasureError`]. What a machine cannot tell (no second core, no membarrier) is no error:
+/// the file does without it, and says so in its notes.
 pub fn run(name: &str, effort: Effort, mut progress: impl FnMut(&str)) -> Result<Measurement, MeasureError> {
     let amounts = Amounts::of(effort);
     let topology = topology::HostTopology::of_this_process();

@@ -1,12 +1,13 @@
 //! The torture test: locktorture on this machine, over any lock.
 //!
-//! Each writer and reader runs [`locktorture`](nearlock_workload::locktorture) with today's holds for [its kind](kind) of
-//! lock. Added to the original are a counter that is not atomic, must not lose an update, and must not change while
-//! readers look at it; a watch for standstill; other ways to acquire, where a lock has any (trying, within a short limit,
-//! downgrading); a [storm](Storm) of cancellations; and *phases*. A lock has paths that only a full queue reaches and paths that only a queue
-//! that runs empty reaches, so how many threads take part, and how long they think between
-//! acquisitions, changes several times a second at random. Totals are therefore no benchmark.
-//! How many there are unless told otherwise: see [`Plan::crew`].
+//! Each writer and reader runs [`locktorture`](nearlock_workload::locktorture) with today's holds
+//! for [its kind](kind) of lock. Added to the original are a counter that is not atomic, must not
+//! lose an update, and must not change while readers look at it; a watch for standstill; other ways
+//! to acquire, where a lock has any (trying, within a short limit, downgrading); a [storm](Storm)
+//! of cancellations; and *phases*. A lock has paths that only a full queue reaches and paths that
+//! only a queue that runs empty reaches, so how many threads take part, and how long they think
+//! between acquisitions, changes several times a second at random. Totals are therefore no
+//! benchmark. How many there are unless told otherwise: see [`Plan::crew`].
 //!
 //! Judged are exclusion and progress. Fairness is not: look at Max/Min and at the longest wait.
 
@@ -55,8 +56,8 @@ pub enum NumaNodes {
 }
 
 impl NumaNodes {
-    /// What the settings `numa.*` make of this machine. If that is its own nodes, and the process can run on
-    /// one only: two that are made up.
+    /// What the settings `numa.*` make of this machine. If that is its own nodes, and the process
+    /// can run on one only: two that are made up.
     pub fn by(settings: &[u64; Setting::COUNT]) -> Self {
         if NumaMode::of(settings[Setting::NumaMode as usize]) == NumaMode::Off {
             return NumaNodes::Real(1);
@@ -82,13 +83,13 @@ impl NumaNodes {
     }
 }
 
-/// Most writers and readers. A thread takes four mappings (two stacks, each with a guard page), Linux allows a process
-/// 65530 of them unless told otherwise (`vm.max_map_count`), and a thread that cannot have its own aborts the
-/// process.
+/// Most writers and readers. A thread takes four mappings (two stacks, each with a guard page),
+/// Linux allows a process 65530 of them unless told otherwise (`vm.max_map_count`), and a thread
+/// that cannot have its own aborts the process.
 pub const THREADS_MAX: usize = 8192;
 
-/// Fewest writers if nobody says how many, so that every path of CNA is taken also on one CPU: one who holds
-/// the lock, and for CNA to sort a head, a waiter to be moved, and one behind it.
+/// Fewest writers if nobody says how many, so that every path of CNA is taken also on one CPU: one
+/// who holds the lock, and for CNA to sort a head, a waiter to be moved, and one behind it.
 pub const WRITERS_LEAST: usize = 4;
 
 /// Writers and readers.
@@ -132,9 +133,9 @@ pub enum Threads {
     ComeAndGo,
 }
 
-/// The values of lock settings that the torture test begins with: the defaults, but CNA sorts one queue in
-/// four instead of one in 128, and cna-v13 too flushes a secondary queue after 1 ms. Every path is taken
-/// with the defaults too, some of them a few times a minute only.
+/// The values of lock settings that the torture test begins with: the defaults, but CNA sorts one
+/// queue in four instead of one in 128, and cna-v13 too flushes a secondary queue after 1 ms. Every
+/// path is taken with the defaults too, some of them a few times a minute only.
 pub fn settings() -> [u64; Setting::COUNT] {
     let mut settings = Setting::DEFAULTS;
     settings[Setting::CnaV13ThresholdNs as usize] = 1_000_000;
@@ -150,8 +151,9 @@ pub struct Plan {
     pub writers: Option<usize>,
     /// Number of readers of a lock that has them, if that is said.
     pub readers: Option<usize>,
-    /// Whether waiters that can give up are cancelled all the time, each by a cancellation of its own. All threads then
-    /// come in rounds, at the end of which everybody has had the lock or given up.
+    /// Whether waiters that can give up are cancelled all the time, each by a cancellation of its
+    /// own. All threads then come in rounds, at the end of which everybody has had the lock or
+    /// given up.
     pub storm: Option<Storm>,
     /// How long they live.
     pub threads: Threads,
@@ -178,9 +180,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// How many threads there are for this lock. If nobody says: twice as many writers as CPUs, but at least
-    /// [`WRITERS_LEAST`]; of a lock with readers as many of both as CPUs, but at least two, or as many readers as
-    /// writers if their number is said.
+    /// How many threads there are for this lock. If nobody says: twice as many writers as CPUs, but
+    /// at least [`WRITERS_LEAST`]; of a lock with readers as many of both as CPUs, but at least
+    /// two, or as many readers as writers if their number is said.
     pub fn crew(&self, lock: &Subject) -> Crew {
         let cpus = available_parallelism().map_or(1, usize::from);
         let alone = WRITERS_LEAST.max(2 * cpus).min(THREADS_MAX / 2);
@@ -349,7 +351,8 @@ pub struct Tortured {
     pub wait_ns_max: u64,
     /// What the slow paths counted meanwhile, indexed by [`LockEvent`].
     pub events: [u64; LockEvent::COUNT],
-    /// How long it was waited for and held, if that was to be recorded; without threads that are left behind.
+    /// How long it was waited for and held, if that was to be recorded; without threads that are
+    /// left behind.
     pub lockstat: Option<Vec<LockStatistics>>,
     /// What came and went, if the threads did.
     pub churn: Option<churn::Churn>,
@@ -369,7 +372,8 @@ impl Tortured {
         all.filter(|(_, count)| *count > 0)
     }
 
-    /// For a CNA lock, those of its events that did not happen: paths that the run says nothing about.
+    /// For a CNA lock, those of its events that did not happen: paths that the run says nothing
+    /// about.
     pub fn paths_not_taken(&self) -> impl Iterator<Item = LockEvent> + '_ {
         let is_cna = self.lock.name.starts_with("cna");
         let of_cna =
@@ -396,8 +400,8 @@ pub enum TortureError {
     Setting(#[from] nearlock_os::OutOfRange),
 }
 
-/// Tortures one lock; `interim` is told what was counted so far, as often as the plan says. Sets the
-/// process' lock settings. After a hang, threads may be left behind that wait for ever.
+/// Tortures one lock; `interim` is told what was counted so far, as often as the plan says. Sets
+/// the process' lock settings. After a hang, threads may be left behind that wait for ever.
 ///
 /// # Errors
 ///

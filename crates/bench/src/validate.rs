@@ -1,4 +1,5 @@
-//! Validation: a fixed grid of cells, measured natively on this machine and simulated on its description.
+//! Validation: a fixed grid of cells, measured natively on this machine and simulated on its
+//! description.
 //!
 //! | file | what |
 //! |---|---|
@@ -99,8 +100,8 @@ pub struct Row {
     pub measured_low: f64,
     /// A quarter is above.
     pub measured_high: f64,
-    /// How many bursts count: those in which no thread was taken off its CPU, and the CPUs were as far apart as
-    /// the machine file says. If none does, the figures are of all.
+    /// How many bursts count: those in which no thread was taken off its CPU, and the CPUs were as
+    /// far apart as the machine file says. If none does, the figures are of all.
     pub bursts: usize,
     /// Sections per microsecond, simulated: the median over the seeds.
     pub simulated_ops_per_us: f64,
@@ -109,7 +110,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether the threads think between sections. Without, who gets the lock next hangs on nanoseconds.
+    /// Whether the threads think between sections. Without, who gets the lock next hangs on
+    /// nanoseconds.
     pub fn thinks(&self) -> bool {
         self.think_ns > 0
     }
@@ -156,8 +158,8 @@ pub enum ValidateError {
     Simulated(#[from] simulate::Failure),
 }
 
-/// Two CPUs on which the threads run, or one if there are no more: such as share a cache but no core, if there
-/// are any. So are the first two cores of the simulated machine.
+/// Two CPUs on which the threads run, or one if there are no more: such as share a cache but no
+/// core, if there are any. So are the first two cores of the simulated machine.
 fn cpus(machine: &topology::HostTopology) -> Vec<u32> {
     let first_of_core = |cpu: &u32| {
         let siblings = machine.cores.iter().find(|core| core.contains(*cpu));
@@ -175,14 +177,15 @@ fn cpus(machine: &topology::HostTopology) -> Vec<u32> {
         .collect()
 }
 
-/// What half of a round trip of a word between the first two cores takes, in ns, if the machine was measured.
+/// What half of a round trip of a word between the first two cores takes, in ns, if the machine was
+/// measured.
 fn passage_ns(machine: &MachineSpec) -> Option<f64> {
     let key = format!("ping_pong_ns.{}", machine.distances.first()?);
     Some(machine.measured.as_ref()?.figures.get(&key)?.median)
 }
 
-/// Measures the grid on this machine and simulates it on `machine`. `done` is called after each burst and
-/// each simulated run: [`steps`] times.
+/// Measures the grid on this machine and simulates it on `machine`. `done` is called after each
+/// burst and each simulated run: [`steps`] times.
 ///
 /// # Errors
 ///

@@ -26,8 +26,8 @@ static SPINS: AtomicBool = AtomicBool::new(false);
 /// The platform of threads that are watched, and wait as they are told.
 pub type OsWatched = Os<Watched>;
 
-/// Waits as one of the other policies, and is watched. Which one is asked at each turn, so that one form of every lock is
-/// enough.
+/// Waits as one of the other policies, and is watched. Which one is asked at each turn, so that one
+/// form of every lock is enough.
 #[derive(Debug)]
 pub struct Watched;
 

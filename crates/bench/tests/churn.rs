@@ -1,4 +1,5 @@
-//! Threads and locks that come and go, in a process of their own: what that has in memory is what is judged.
+//! Threads and locks that come and go, in a process of their own: what that has in memory is what
+//! is judged.
 
 use std::hint::black_box;
 use std::mem;
@@ -39,7 +40,8 @@ fn has_looked(tortured: &Tortured) -> bool {
     tortured.churn.is_some_and(|churn| churn.memory.is_some())
 }
 
-/// A busy machine takes longer to warm up: so they are given more time if need be. What leaks does so in any time.
+/// A busy machine takes longer to warm up: so they are given more time if need be. What leaks does
+/// so in any time.
 #[test]
 fn what_is_left_behind_is_found_and_nothing_else() {
     for lock in ["near-mutex", "near-condvar", "near-condvar-all", "rwsem"] {

@@ -32,7 +32,8 @@ Results go to standard output; progress and everything else to standard error.";
 
 /// Locks for big machines: tortured on this one, simulated on others.
 ///
-/// Without a command: a tour of a minute, with this machine measured and a published table reproduced.
+/// Without a command: a tour of a minute, with this machine measured and a published table
+/// reproduced.
 #[derive(Debug, Parser)]
 #[command(name = "nearlock", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
 pub struct Cli {

@@ -20,8 +20,8 @@ pub struct OutError {
 pub struct OutDir(PathBuf);
 
 impl OutDir {
-    /// The directory of this path, which is made if it is not there. Whether it can be written to is tried,
-    /// so that nothing is simulated in vain.
+    /// The directory of this path, which is made if it is not there. Whether it can be written to
+    /// is tried, so that nothing is simulated in vain.
     ///
     /// # Errors
     ///
@@ -35,8 +35,8 @@ impl OutDir {
         Ok(Self(path.to_owned()))
     }
 
-    /// Writes the picture, if there is one, and what `write` makes of the results in JSON and in CSV: files of
-    /// the name `stem`, each with its extension.
+    /// Writes the picture, if there is one, and what `write` makes of the results in JSON and in
+    /// CSV: files of the name `stem`, each with its extension.
     ///
     /// # Errors
     ///
@@ -84,12 +84,14 @@ pub struct OutFileError {
 #[derive(Debug)]
 pub struct OutFile {
     path: PathBuf,
-    /// Beside it, so that it can be renamed to it. None for a device or a pipe, which stays what it is.
+    /// Beside it, so that it can be renamed to it. None for a device or a pipe, which stays what it
+    /// is.
     unfinished: Option<PathBuf>,
 }
 
 impl OutFile {
-    /// The file of this path. Whether it can be written is tried, so that nothing is measured in vain.
+    /// The file of this path. Whether it can be written is tried, so that nothing is measured in
+    /// vain.
     ///
     /// # Errors
     ///
@@ -128,8 +130,8 @@ impl OutFile {
     }
 }
 
-/// The name without what leads out of a directory, or means something to a shell: machines of files have any
-/// names.
+/// The name without what leads out of a directory, or means something to a shell: machines of files
+/// have any names.
 fn file_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
     name.chars().map(|c| if plain(c) { c } else { '-' }).collect()

@@ -1,4 +1,5 @@
-//! Results of `reproduce`. One seed and a short window: what is tested here is the report, not the simulator.
+//! Results of `reproduce`. One seed and a short window: what is tested here is the report, not the
+//! simulator.
 
 mod support;
 

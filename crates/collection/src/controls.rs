@@ -1,5 +1,5 @@
-//! Negative controls: locks that are broken on purpose, so that every test and checker can be seen to
-//! fail. Never use them.
+//! Negative controls: locks that are broken on purpose, so that every test and checker can be seen
+//! to fail. Never use them.
 
 mod cancel;
 mod notification;
@@ -150,8 +150,8 @@ impl<P: Platform> Lifo<P> {
     const LOCKED: *mut LifoNode<P> = ptr::without_provenance_mut(1);
 }
 
-// SAFETY: only the exchange that finds null, or the grant of the one holder before, acquires; only the
-// holder takes nodes from the stack, so none can return to it meanwhile (no ABA).
+// SAFETY: only the exchange that finds null, or the grant of the one holder before, acquires; only
+// the holder takes nodes from the stack, so none can return to it meanwhile (no ABA).
 unsafe impl<P: Platform> RawLock for Lifo<P> {
     type Node = LifoNode<P>;
 

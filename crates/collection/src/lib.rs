@@ -1,4 +1,5 @@
-//! Locks of the literature, of Linux and of FreeBSD, written once, generic over a [`Platform`](platform::Platform).
+//! Locks of the literature, of Linux and of FreeBSD, written once, generic over a
+//! [`Platform`](platform::Platform).
 //!
 //! | module | what |
 //! |---|---|
@@ -8,8 +9,8 @@
 //! | [`controls`] | locks that are broken on purpose, to test the tests |
 //! | [`subjects`] | the one list of all locks, with those of [`near`](nearlock_core::near) |
 //!
-//! What they are made of is in [`nearlock_core`]. This crate is for readers and authors of algorithms; programs use `nearlock`
-//! with its feature `collection`.
+//! What they are made of is in [`nearlock_core`]. This crate is for readers and authors of
+//! algorithms; programs use `nearlock` with its feature `collection`.
 #![no_std]
 
 // Its macros declare switches.

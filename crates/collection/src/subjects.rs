@@ -1,9 +1,10 @@
 //! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
 //! benchmark: a lock that is listed here is in all of them.
 //!
-//! A lock of the list is an algorithm (`algorithms.rs`) with its switches in some position: all in the recommended one,
-//! or as a preset says (`presets.rs`), or as a user asks for. The type of an algorithm has its
-//! tuning from the platform instance ([`Switched`](crate::tuning::Switched)), so that it is compiled once.
+//! A lock of the list is an algorithm (`algorithms.rs`) with its switches in some position: all in
+//! the recommended one, or as a preset says (`presets.rs`), or as a user asks for. The type of an
+//! algorithm has its tuning from the platform instance ([`Switched`](crate::tuning::Switched)), so
+//! that it is compiled once.
 
 mod algorithms;
 mod capability;
@@ -41,10 +42,11 @@ pub enum Fairness {
     Unbounded,
     /// First come, first served.
     Fifo,
-    /// Overtaken only for a threshold in ns at a time (0: for ever), by waiters of one NUMA node; a few times where
-    /// there are several others.
+    /// Overtaken only for a threshold in ns at a time (0: for ever), by waiters of one NUMA node; a
+    /// few times where there are several others.
     Threshold(Setting),
-    /// Overtaken only for so many hand-overs at a time, within one NUMA node: as many times as there are others.
+    /// Overtaken only for so many hand-overs at a time, within one NUMA node: as many times as
+    /// there are others.
     PassLimit(Setting),
 }
 
@@ -63,7 +65,8 @@ impl Fairness {
 /// An algorithm of the list.
 #[derive(Debug)]
 pub struct Algorithm {
-    /// Its name on the command line: that of the lock with all switches in the recommended position.
+    /// Its name on the command line: that of the lock with all switches in the recommended
+    /// position.
     pub name: &'static str,
     /// Its family.
     pub family: Family,
@@ -98,8 +101,8 @@ pub struct Subject {
     pub set: &'static [(Setting, u64)],
 }
 
-/// Something to be done with a lock whose type is chosen by name. Of the four functions the one is called that says
-/// the most of what the lock can do.
+/// Something to be done with a lock whose type is chosen by name. Of the four functions the one is
+/// called that says the most of what the lock can do.
 pub trait LockVisitor<P: Platform>: Sized {
     /// What it comes to.
     type Output;
@@ -119,7 +122,8 @@ pub trait LockVisitor<P: Platform>: Sized {
     }
 }
 
-/// All locks: each algorithm, then its presets; those that mean to work first, in the order of the documentation.
+/// All locks: each algorithm, then its presets; those that mean to work first, in the order of the
+/// documentation.
 pub const SUBJECTS: &[Subject] = &{
     let mut all = [Subject::of(&ALGORITHMS[0]); ALGORITHMS.len() + PRESETS.len()];
     let (mut filled, mut algorithm) = (0, 0);

@@ -15,8 +15,8 @@
 //! | [`near`] | this project's own locks |
 //! | [`shared_holds`] | how many locks of a kind a thread holds shared |
 //!
-//! This crate is for readers and authors of algorithms; programs use `nearlock`. Other locks, and the list of all, are in
-//! `nearlock-collection`.
+//! This crate is for readers and authors of algorithms; programs use `nearlock`. Other locks, and
+//! the list of all, are in `nearlock-collection`.
 #![no_std]
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Statistics of locks: how long each acquisition waited, and how.
 //!
-//! Who uses a lock sees when it asks and when it has it. What comes between is seen by the platform, which does the waiting: it
-//! calls [`Hooks`], which are empty unless somebody implements them. So statistics work for every lock, no lock has an instruction
-//! for them, and a platform that names [`Unwatched`] has none either.
+//! Who uses a lock sees when it asks and when it has it. What comes between is seen by the
+//! platform, which does the waiting: it calls [`Hooks`], which are empty unless somebody implements
+//! them. So statistics work for every lock, no lock has an instruction for them, and a platform
+//! that names [`Unwatched`] has none either.
 
 /// What a thread does while it waits for a lock. Every method is empty unless implemented. One that
 /// panics ends the process, and none may use a lock, as the functions of a

@@ -38,9 +38,9 @@ pub trait Wait: Send + Sync + 'static {
     /// Who watches: [`Unwatched`], unless statistics are made.
     type Hooks: Hooks;
 
-    /// Whether, in an unbounded wait for one word, the processor may sleep until the word's line is written
-    /// (aarch64: `wfe`) in place of all turns. Such a sleep may last some 100 us though nothing comes, so a
-    /// policy that must give the processor away sooner says no.
+    /// Whether, in an unbounded wait for one word, the processor may sleep until the word's line is
+    /// written (aarch64: `wfe`) in place of all turns. Such a sleep may last some 100 us though
+    /// nothing comes, so a policy that must give the processor away sooner says no.
     const SLEEPS_UNTIL_WRITTEN: bool = false;
 
     /// Called after the look number `turn` (from 0) at what is waited for.
@@ -52,7 +52,8 @@ pub trait Wait: Send + Sync + 'static {
 }
 
 /// Waits by the processor's pause instruction alone. For threads that have a processor each: a
-/// FIFO lock whose next waiter is off the processor stands still until the scheduler brings it back.
+/// FIFO lock whose next waiter is off the processor stands still until the scheduler brings it
+/// back.
 #[derive(Debug)]
 pub struct Spin;
 
@@ -157,10 +158,10 @@ impl SplitWord for AtomicU32 {
 /// size; but each of these does to the word just what the read-modify-write named in [`SplitWord`]
 /// would do, in one indivisible step of a coherent memory, which is all that the program may see.
 ///
-/// Tools that watch a program's accesses see nothing of assembly: Miri refuses it, ThreadSanitizer takes it for
-/// no access at all and would report races that are none. So under Miri, and with
-/// `RUSTFLAGS="--cfg nearlock_visible_words"` (for ThreadSanitizer, see `.ci/deep`), all narrow accesses are the
-/// read-modify-writes that they stand for.
+/// Tools that watch a program's accesses see nothing of assembly: Miri refuses it, ThreadSanitizer
+/// takes it for no access at all and would report races that are none. So under Miri, and with
+/// `RUSTFLAGS="--cfg nearlock_visible_words"` (for ThreadSanitizer, see `.ci/deep`), all narrow
+/// accesses are the read-modify-writes that they stand for.
 #[cfg(all(target_arch = "x86_64", not(any(miri, nearlock_visible_words))))]
 mod narrow {
     use core::arch::asm;
@@ -168,13 +169,13 @@ mod narrow {
 
     #[inline(always)]
     pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {
-        // Ordering: a plain x86 store is a release, and `asm!` without `nomem` keeps the compiler from moving
-        // memory accesses across.
+        // Ordering: a plain x86 store is a release, and `asm!` without `nomem` keeps the compiler from
+        // moving memory accesses across.
         debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
         // SAFETY:
         // * the address is that of a live word, of which bits 0 to 7 are the first byte (little endian);
-        // * by the condition of `SplitWord::store_low_byte` nobody else changes them, so that the store
-        //   is the whole-word read-modify-write it stands for.
+        // * by the condition of `SplitWord::store_low_byte` nobody else changes them, so that the store is
+        //   the whole-word read-modify-write it stands for.
         unsafe {
             if v == 0 {
                 // A release writes 0, which is known where it is inlined and needs no register.
@@ -377,8 +378,8 @@ unsafe impl<W: Wait> Platform for Native<W> {
     }
 }
 
-/// Without an operating system nobody can sleep: a sleeper spends a turn of the waiting policy, and wakes for no
-/// reason.
+/// Without an operating system nobody can sleep: a sleeper spends a turn of the waiting policy, and
+/// wakes for no reason.
 impl<W: Wait> Park for Native<W> {
     fn park(_word: &AtomicU32, _expected: u32) {
         without_unwinding(|| W::turn(0));
@@ -421,7 +422,8 @@ mod tests {
         });
     }
 
-    /// Dekker's pattern. One run says little; Miri makes the loads old on purpose, and does so with many seeds.
+    /// Dekker's pattern. One run says little; Miri makes the loads old on purpose, and does so with
+    /// many seeds.
     #[test]
     fn of_two_sides_of_a_fence_one_sees_the_other() {
         for _ in 0..50 {

@@ -29,7 +29,8 @@ pub trait Atomic<V: Copy>: Send + Sync + Sized {
     fn load_hint(&self) -> V {
         self.load(Ordering::Relaxed)
     }
-    /// Stores a hint, Relaxed: others may store to the word at the same time, and whichever comes last stays.
+    /// Stores a hint, Relaxed: others may store to the word at the same time, and whichever comes
+    /// last stays.
     #[inline(always)]
     fn store_hint(&self, v: V) {
         self.store(v, Ordering::Relaxed);
@@ -110,8 +111,8 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// written. The load that satisfies `done` has ordering `order`.
     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V;
 
-    /// As [`wait_until`](Self::wait_until), but gives up after `turns` unsuccessful looks: the value
-    /// returned may not satisfy `done`.
+    /// As [`wait_until`](Self::wait_until), but gives up after `turns` unsuccessful looks: the
+    /// value returned may not satisfy `done`.
     fn wait_until_bounded<V: Copy>(
         word: &impl Atomic<V>,
         order: Ordering,
@@ -123,8 +124,8 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// turns from 0, so that a waiting policy can grow more patient.
     fn cpu_relax(turn: u32);
 
-    /// Passes the time of so many pause instructions, without a look at anything. `turn` counts the delays of a loop as in
-    /// [`cpu_relax`](Self::cpu_relax).
+    /// Passes the time of so many pause instructions, without a look at anything. `turn` counts the
+    /// delays of a loop as in [`cpu_relax`](Self::cpu_relax).
     #[inline]
     fn pause(pauses: u32, turn: u32) {
         for _ in 1..pauses {
@@ -150,7 +151,8 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     #[inline(always)]
     fn count(_event: LockEvent) {}
 
-    /// Does `f`, a slow path: a mark for profilers, nothing else. The simulator accounts the processor time in it.
+    /// Does `f`, a slow path: a mark for profilers, nothing else. The simulator accounts the
+    /// processor time in it.
     #[inline(always)]
     fn in_slow_path<R>(f: impl FnOnce() -> R) -> R {
         f()
@@ -159,18 +161,19 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
 
 /// Sleeping until a word changes: a futex.
 ///
-/// A wait that ends by [`unpark`](Self::unpark) orders nothing by itself: the sleeper reads the word again, with
-/// the ordering that it needs.
+/// A wait that ends by [`unpark`](Self::unpark) orders nothing by itself: the sleeper reads the
+/// word again, with the ordering that it needs.
 pub trait Park: Platform {
-    /// Sleeps while `word` has the value `expected`, until [`unpark`](Self::unpark) wakes it. Comparing and
-    /// falling asleep are one step for `unpark`: whoever changes the word first and then calls `unpark` wakes
-    /// this sleeper, or the sleeper has seen the change. May return at any time for no reason.
+    /// Sleeps while `word` has the value `expected`, until [`unpark`](Self::unpark) wakes it.
+    /// Comparing and falling asleep are one step for `unpark`: whoever changes the word first
+    /// and then calls `unpark` wakes this sleeper, or the sleeper has seen the change. May
+    /// return at any time for no reason.
     fn park(word: &Self::U32, expected: u32);
 
     /// Wakes at most `n` of those that sleep on `word`.
     ///
-    /// Only the address counts. The word may be gone, or have another use by now: then a sleeper there
-    /// wakes for no reason.
+    /// Only the address counts. The word may be gone, or have another use by now: then a sleeper
+    /// there wakes for no reason.
     fn unpark(word: *const Self::U32, n: u32);
 }
 
@@ -182,10 +185,10 @@ pub trait ParkTimeout: Park + Clock {
 
 /// Dekker's pattern with a cheap side, for what one side does often and the other hardly ever.
 ///
-/// If one thread writes `x`, calls [`light`](Self::light) and reads `y`, and another writes `y`, calls
-/// [`heavy`](Self::heavy) and reads `x`, then at least one of them sees what the other wrote, as between two
-/// `SeqCst` fences; what came before the one is visible after the other. Two lights order nothing between each
-/// other; two heavies do.
+/// If one thread writes `x`, calls [`light`](Self::light) and reads `y`, and another writes `y`,
+/// calls [`heavy`](Self::heavy) and reads `x`, then at least one of them sees what the other wrote,
+/// as between two `SeqCst` fences; what came before the one is visible after the other. Two lights
+/// order nothing between each other; two heavies do.
 ///
 /// # Safety
 ///
@@ -268,8 +271,8 @@ pub trait Random: Platform {
 pub trait Work: Clock {
     /// Keeps the processor busy for this long.
     fn busy_ns(ns: u64);
-    /// Stands for instructions that the workload's original executes: takes so long in the simulator,
-    /// and nothing natively, where the workload executes its own.
+    /// Stands for instructions that the workload's original executes: takes so long in the
+    /// simulator, and nothing natively, where the workload executes its own.
     #[inline(always)]
     fn compute_ns(ns: u64) {
         Self::compute_ps(ns.saturating_mul(1000));
@@ -280,8 +283,8 @@ pub trait Work: Clock {
     fn sleep_ns(ns: u64);
     /// Leaves the processor to whoever else is ready, if anybody is.
     fn preempt();
-    /// Leaves the processor to others if they should have it by now: what a kernel does when it returns to user mode.
-    /// Natively the operating system does so anywhere.
+    /// Leaves the processor to others if they should have it by now: what a kernel does when it
+    /// returns to user mode. Natively the operating system does so anywhere.
     #[inline(always)]
     fn may_give_way() {}
 }
@@ -296,19 +299,21 @@ pub trait Settings: Platform {
 /// How many switches a platform instance has room for.
 pub const SWITCHES_MAX: usize = 96;
 
-/// Switches of the locks whose tuning is [`Switched`](crate::tuning::Switched). They belong to the platform instance, as
-/// settings do.
+/// Switches of the locks whose tuning is [`Switched`](crate::tuning::Switched). They belong to the
+/// platform instance, as settings do.
 ///
 /// # Safety
 ///
 /// A switch does not change as long as there is a lock with that tuning on the instance.
 pub unsafe trait Switches: Platform {
-    /// What is stored for the switch at this index, below [`SWITCHES_MAX`]. 0 stands for its default
-    /// ([`SwitchInfo::stored`](crate::tuning::SwitchInfo::stored)), so that an instance knows no defaults.
+    /// What is stored for the switch at this index, below [`SWITCHES_MAX`]. 0 stands for its
+    /// default ([`SwitchInfo::stored`](crate::tuning::SwitchInfo::stored)), so that an instance
+    /// knows no defaults.
     fn switch(index: usize) -> u64;
 }
 
-/// Names a queue node: whose, and of which nesting level. Stands in lock words instead of a pointer.
+/// Names a queue node: whose, and of which nesting level. Stands in lock words instead of a
+/// pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeId {
     /// The thread's slot, below [`NodeId::SLOTS`]. Slots are recycled between threads, never freed.
@@ -340,9 +345,9 @@ pub struct LentNode<N> {
 ///
 /// # Safety
 ///
-/// A lent node is not lent again before its closure has returned; [`node`](Self::node) finds it by its name,
-/// wherever it is called; and both stay valid as long as the platform instance. A lent node holds zero bytes,
-/// or a former value of `N`.
+/// A lent node is not lent again before its closure has returned; [`node`](Self::node) finds it by
+/// its name, wherever it is called; and both stay valid as long as the platform instance. A lent
+/// node holds zero bytes, or a former value of `N`.
 pub unsafe trait LocalNodes<N>: Platform {
     /// Runs `f` with a node of the calling thread that no other acquisition uses, or with `None` if
     /// the thread has no slot or all its [`NodeId::NESTING`] nodes are in use.

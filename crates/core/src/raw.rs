@@ -18,8 +18,8 @@ pub unsafe trait RawLock: Default + Send + Sync + 'static {
     ///
     /// # Safety
     ///
-    /// `node` is not in use by any other acquisition. Neither it nor the lock moves or dies before the matching
-    /// [`unlock`](Self::unlock) returns.
+    /// `node` is not in use by any other acquisition. Neither it nor the lock moves or dies before
+    /// the matching [`unlock`](Self::unlock) returns.
     unsafe fn lock(&self, node: &Self::Node);
 
     /// Releases the lock.
@@ -45,7 +45,8 @@ pub unsafe trait RawTryLock: RawLock {
 
     /// Whether somebody holds the lock. Stale by the time it is known, and orders nothing.
     ///
-    /// Locks that can tell from a look at their word do so; this default takes the lock for a moment.
+    /// Locks that can tell from a look at their word do so; this default takes the lock for a
+    /// moment.
     fn is_locked(&self) -> bool {
         let node = Self::Node::default();
         // SAFETY: the node is fresh, and lives until the lock is released.
@@ -63,9 +64,9 @@ pub unsafe trait RawTryLock: RawLock {
 ///
 /// # Safety
 ///
-/// While a shared acquisition is under way there is no exclusive one; what happened before the `unlock` of an exclusive
-/// one happens before what follows the next shared ones, and what happened before the `unlock_shared` of those
-/// happens before what follows the next exclusive one.
+/// While a shared acquisition is under way there is no exclusive one; what happened before the
+/// `unlock` of an exclusive one happens before what follows the next shared ones, and what happened
+/// before the `unlock_shared` of those happens before what follows the next exclusive one.
 pub unsafe trait RawRwLock: RawTryLock {
     /// Acquires the lock together with other readers.
     ///
@@ -90,8 +91,8 @@ pub unsafe trait RawRwLock: RawTryLock {
 
     /// Whether a writer holds the lock. Stale by the time it is known, and orders nothing.
     ///
-    /// Locks that can tell from a look at their word do so; this default takes the lock shared for a moment, so that it
-    /// may take writers that wait for one that holds.
+    /// Locks that can tell from a look at their word do so; this default takes the lock shared for
+    /// a moment, so that it may take writers that wait for one that holds.
     fn is_locked_exclusive(&self) -> bool {
         let node = Self::Node::default();
         // SAFETY: the node is fresh, and lives until the lock is released.

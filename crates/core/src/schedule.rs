@@ -1,14 +1,17 @@
-//! Who runs: what waiters go by that spin as long as the owner of a lock runs, and sleep when it does not.
+//! Who runs: what waiters go by that spin as long as the owner of a lock runs, and sleep when it
+//! does not.
 //!
-//! A kernel knows which thread runs on which processor. Here a platform says what it can: the simulator exactly; the
-//! operating system that a thread sleeps in a lock, and else nothing, so that a budget of time bounds the spinning.
+//! A kernel knows which thread runs on which processor. Here a platform says what it can: the
+//! simulator exactly; the operating system that a thread sleeps in a lock, and else nothing, so
+//! that a budget of time bounds the spinning.
 
 use core::num::NonZeroU32;
 use core::sync::atomic::Ordering;
 
 use crate::platform::{Atomic, Platform};
 
-/// Names a thread in lock words. Unique among the threads that are alive; may name another one later.
+/// Names a thread in lock words. Unique among the threads that are alive; may name another one
+/// later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(NonZeroU32);
 
@@ -69,8 +72,8 @@ impl Spin {
     }
 }
 
-/// Sections in which a thread must not sleep: in a kernel those of its spin locks, with interrupts off. They may lie in each
-/// other.
+/// Sections in which a thread must not sleep: in a kernel those of its spin locks, with interrupts
+/// off. They may lie in each other.
 ///
 /// Where every section that is entered is left (models, the simulator, the unit tests), a lock in
 /// which a thread sleeps within one is a fault that [`assert_may_sleep`](Self::assert_may_sleep)
@@ -162,17 +165,18 @@ pub unsafe trait Schedule: Platform {
     /// How many processors the machine has, at least 1: what back-off is tuned by. Does not change.
     fn processors() -> u32;
 
-    /// Whether the caller should stop spinning. To be asked at each turn of a loop of its own; what it pauses beside the turns
-    /// it says by [`Spin::paused`].
+    /// Whether the caller should stop spinning. To be asked at each turn of a loop of its own; what
+    /// it pauses beside the turns it says by [`Spin::paused`].
     fn should_give_way(spin: &mut Spin) -> bool;
 
-    /// How many pauses take so long, and at least one: for delays that do not depend on the processor. Where nobody has measured it, a pause
-    /// takes 10 ns.
+    /// How many pauses take so long, and at least one: for delays that do not depend on the
+    /// processor. Where nobody has measured it, a pause takes 10 ns.
     fn pauses_in(ns: u32) -> u32 {
         (ns / 10).max(1)
     }
 
-    /// Leaves the processor to others that are ready, once: the last that a spinner can do for one whose processor it may have.
+    /// Leaves the processor to others that are ready, once: the last that a spinner can do for one
+    /// whose processor it may have.
     fn give_way() {
         Self::cpu_relax(u32::MAX);
     }
@@ -182,8 +186,8 @@ pub unsafe trait Schedule: Platform {
         Self::give_way();
     }
 
-    /// Spins until `done` holds of the word, and returns the value seen; or until there is reason to stop. The
-    /// load that satisfies `done` has ordering `order`.
+    /// Spins until `done` holds of the word, and returns the value seen; or until there is reason
+    /// to stop. The load that satisfies `done` has ordering `order`.
     #[track_caller]
     fn spin_on_owner<V: Copy>(
         spin: &mut Spin,

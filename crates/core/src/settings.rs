@@ -1,7 +1,7 @@
 //! Settings of locks that may change while the locks are in use.
 //!
-//! Their values belong to the platform instance ([`Settings`](crate::platform::Settings)); here stand
-//! their names, defaults and limits.
+//! Their values belong to the platform instance ([`Settings`](crate::platform::Settings)); here
+//! stand their names, defaults and limits.
 
 macro_rules! settings {
     ($($variant:ident $name:literal $unit:literal default $default:literal, $min:literal to $max:expr, $doc:literal)*) => {

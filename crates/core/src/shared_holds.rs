@@ -1,8 +1,9 @@
 //! How many locks of a kind the calling thread holds shared.
 //!
-//! Readers are not named in a lock's word. So a lock cannot know whether a reader that comes holds it already, and would wait
-//! for a writer who waits for it. The locks of this family go by the next best: a thread that holds any lock of the kind
-//! shared does not wait for waiting writers. The count is the thread's, and costs two accesses to its own memory.
+//! Readers are not named in a lock's word. So a lock cannot know whether a reader that comes holds
+//! it already, and would wait for a writer who waits for it. The locks of this family go by the
+//! next best: a thread that holds any lock of the kind shared does not wait for waiting writers.
+//! The count is the thread's, and costs two accesses to its own memory.
 //!
 //! A read guard that is forgotten stays counted: from then on its thread passes the waiting writers
 //! of all locks of that kind. This changes who comes first, and excludes as ever.

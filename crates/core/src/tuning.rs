@@ -1,6 +1,7 @@
 //! Switches: what can be chosen of an algorithm before a lock of it exists.
 //!
-//! An algorithm asks for its switches by the functions of a tuning trait. What implements such a trait is a type:
+//! An algorithm asks for its switches by the functions of a tuning trait. What implements such a
+//! trait is a type:
 //!
 //! | type | what its functions return |
 //! |---|---|
@@ -8,9 +9,9 @@
 //! | a type that [`tuning!`](crate::tuning!) declares | other constants |
 //! | [`Switched`] | what the platform instance says, so that one form of the code has all positions |
 //!
-//! Programs use types, so that the compiler removes what is switched off. A laboratory compiles each algorithm once,
-//! with [`Switched`], and sets its switches by name ([`SwitchInfo`]). Numbers that may change while a lock is in use are
-//! [`settings`](crate::settings) instead.
+//! Programs use types, so that the compiler removes what is switched off. A laboratory compiles
+//! each algorithm once, with [`Switched`], and sets its switches by name ([`SwitchInfo`]). Numbers
+//! that may change while a lock is in use are [`settings`](crate::settings) instead.
 
 #[macro_use]
 mod macros;
@@ -136,7 +137,8 @@ impl SwitchInfo {
         P::switch(self.index) ^ self.default
     }
 
-    /// What the platform instance stores for a value: 0 for the default, so that an instance need not know it.
+    /// What the platform instance stores for a value: 0 for the default, so that an instance need
+    /// not know it.
     pub const fn stored(&self, value: u64) -> u64 {
         value ^ self.default
     }

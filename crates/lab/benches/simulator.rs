@@ -1,8 +1,8 @@
 //! How fast the simulator is: `cargo bench -p nearlock-lab --bench simulator [-- LOCK...]`.
 //!
-//! Each point is a lock under locktorture on one of this machine's processors; its time is that of the fastest of
-//! some runs, machine and tasks made and dropped included. The points take turns, so that a busy moment
-//! of the machine does not hit one of them alone.
+//! Each point is a lock under locktorture on one of this machine's processors; its time is that of
+//! the fastest of some runs, machine and tasks made and dropped included. The points take turns, so
+//! that a busy moment of the machine does not hit one of them alone.
 
 use std::cell::Cell;
 use std::rc::Rc;

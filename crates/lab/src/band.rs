@@ -1,8 +1,9 @@
-//! What the band of a reproduced cell is made of: the parameters of the simulator that are uncertain and
-//! matter, and how far each is moved, alone.
+//! What the band of a reproduced cell is made of: the parameters of the simulator that are
+//! uncertain and matter, and how far each is moved, alone.
 //!
-//! `machine.queued-grab-fraction` is not among them: between 0.15 and 0.2 some locks fall off a cliff that no
-//! real machine has, so that a band across it would say something about the model only.
+//! `machine.queued-grab-fraction` is not among them: between 0.15 and 0.2 some locks fall off a
+//! cliff that no real machine has, so that a band across it would say something about the model
+//! only.
 
 use std::fmt;
 

@@ -1,10 +1,11 @@
-//! What has been simulated before, in a file: a run that was ended early goes on where it was, and one that is made
-//! again is read.
+//! What has been simulated before, in a file: a run that was ended early goes on where it was, and
+//! one that is made again is read.
 //!
-//! A figure is found by a digest of everything that it depends on: the machine with all its parameters, the workload
-//! with its constants, the lock and its settings, the number of threads, the seed, the window, and the sources of the
-//! simulator and of the locks, with their compiler. Whoever changes one of these simulates anew. Lines that cannot be
-//! read, such as the last one of a run that was killed, are as if they were not there. Of the same key the last line
+//! A figure is found by a digest of everything that it depends on: the machine with all its
+//! parameters, the workload with its constants, the lock and its settings, the number of threads,
+//! the seed, the window, and the sources of the simulator and of the locks, with their compiler.
+//! Whoever changes one of these simulates anew. Lines that cannot be read, such as the last one of
+//! a run that was killed, are as if they were not there. Of the same key the last line
 //! counts. Nothing is ever taken out: the file may be deleted at any time.
 
 use std::collections::HashMap;
@@ -82,7 +83,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache in this file, which is made, with its directory, if it is not there. Several processes may use it at once.
+    /// The cache in this file, which is made, with its directory, if it is not there. Several
+    /// processes may use it at once.
     ///
     /// # Errors
     ///
@@ -117,8 +119,8 @@ impl Cache {
         self.known.get(&key(simulation)).copied()
     }
 
-    /// Adds those of a simulation to the file, or to none if that has failed once: then what is simulated is still right, and
-    /// will be simulated again. See [`failure`](Self::failure).
+    /// Adds those of a simulation to the file, or to none if that has failed once: then what is
+    /// simulated is still right, and will be simulated again. See [`failure`](Self::failure).
     pub fn add(&self, simulation: &Simulation, figures: &Figures) {
         let line = figures.line(&key(simulation));
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,9 @@
-//! All reproduced tables on one page: what each document claims, published beside simulated, which cells were used to choose the
-//! model, what does not fit, and which conclusion hangs on which parameter.
+//! All reproduced tables on one page: what each document claims, published beside simulated, which
+//! cells were used to choose the model, what does not fit, and which conclusion hangs on which
+//! parameter.
 //!
-//! The page comes as HTML, which needs no network and can be read without script, and as Markdown. Both are made from
-//! [`Page`], by the templates in `templates/`.
+//! The page comes as HTML, which needs no network and can be read without script, and as Markdown.
+//! Both are made from [`Page`], by the templates in `templates/`.
 
 mod view;
 
@@ -85,7 +86,8 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The picture at the head, as SVG. `None` if no table of the run has a figure that stands for it.
+    /// The picture at the head, as SVG. `None` if no table of the run has a figure that stands for
+    /// it.
     pub fn overview(&self) -> Option<&str> {
         self.overview.as_deref()
     }

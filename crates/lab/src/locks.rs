@@ -1,8 +1,8 @@
 //! Locks as they are written on the command line: `NAME` or `NAME[KEY=VALUE,...]`.
 //!
-//! A key is a switch of the lock's algorithm, or the last part of the name of a setting that the lock obeys: so
-//! `cna[threshold-ns=100000]` is `cna` with `cna.threshold-ns=100000` for itself alone, and stands beside another `cna` in
-//! one run.
+//! A key is a switch of the lock's algorithm, or the last part of the name of a setting that the
+//! lock obeys: so `cna[threshold-ns=100000]` is `cna` with `cna.threshold-ns=100000` for itself
+//! alone, and stands beside another `cna` in one run.
 
 use nearlock_collection::subjects::{SUBJECTS, Subject};
 use nearlock_core::settings::Setting;
@@ -88,8 +88,8 @@ pub fn entries(lists: &[String]) -> Vec<&str> {
     entries
 }
 
-/// The lock of this name, switched and set as it says in brackets. A lock with brackets is made for the rest of the
-/// process.
+/// The lock of this name, switched and set as it says in brackets. A lock with brackets is made for
+/// the rest of the process.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Lockstat: how long locks were waited for and held, as lockstat(1) and LOCK_PROFILING(9) of FreeBSD show it.
+//! Lockstat: how long locks were waited for and held, as lockstat(1) and LOCK_PROFILING(9) of
+//! FreeBSD show it.
 //!
 //! ```text
 //!     asks            has it        releases
@@ -6,11 +7,12 @@
 //!       |     wait      |     hold      |
 //!       | block   spin  |
 //! ```
-//! *block*: the sleeps within the wait, together; *spin*: what is left of the wait of an acquisition that looked in vain.
-//! Both are recorded once for each acquisition that had any. Natively in ns of the clock, in the simulator in virtual ns.
+//! *block*: the sleeps within the wait, together; *spin*: what is left of the wait of an
+//! acquisition that looked in vain. Both are recorded once for each acquisition that had any.
+//! Natively in ns of the clock, in the simulator in virtual ns.
 //!
-//! Two looks at the clock for each acquisition are what it costs, and here only: a lock has no instruction for it
-//! ([`nearlock_core::lockstat`]).
+//! Two looks at the clock for each acquisition are what it costs, and here only: a lock has no
+//! instruction for it ([`nearlock_core::lockstat`]).
 //!
 //! Source: what FreeBSD's probes and its lock profiling record, from descriptions in own words.
 
@@ -116,7 +118,8 @@ impl Spans {
         self.ns.add(&other.ns).expect("it grows");
     }
 
-    /// How often it lasted for 2^n to 2^(n+1)-1 ns; 0 counts to the first. From the shortest to the longest.
+    /// How often it lasted for 2^n to 2^(n+1)-1 ns; 0 counts to the first. From the shortest to the
+    /// longest.
     fn distribution(&self) -> Vec<Bucket> {
         let mut buckets: Vec<Bucket> = Vec::new();
         for step in self.ns.iter_recorded() {

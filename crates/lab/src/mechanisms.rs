@@ -1,11 +1,12 @@
-//! What the model is made of, mechanism by mechanism: what each adds is seen by taking it out, or by putting in
-//! what is left out, alone.
+//! What the model is made of, mechanism by mechanism: what each adds is seen by taking it out, or
+//! by putting in what is left out, alone.
 
 use crate::band::{Change, Parameter};
 use crate::settings::Value;
 
-/// All mechanisms of the model that can be switched or moved, of machines, workloads and the simulation. Those of
-/// other workloads than the table's are left out, and so is a change to what is so already.
+/// All mechanisms of the model that can be switched or moved, of machines, workloads and the
+/// simulation. Those of other workloads than the table's are left out, and so is a change to what
+/// is so already.
 pub const MECHANISMS: &[Parameter] = &[
     Parameter {
         setting: "simulation.placement",

@@ -61,7 +61,8 @@ impl Hints {
 /// Around a point that has a hint, in pixels.
 const HINT_RADIUS: i32 = 9;
 
-/// Draws a picture of this width and height, in pixels. `instead` is said to those who cannot see it.
+/// Draws a picture of this width and height, in pixels. `instead` is said to those who cannot see
+/// it.
 fn picture(
     size: (u32, u32),
     instead: &str,

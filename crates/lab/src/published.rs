@@ -1,10 +1,10 @@
 //! Tables that others have published: measurements on machines that one does not own.
 //!
 //! A table is a file of comma-separated values in `published/`, compiled in, and a description in
-//! `catalogue.rs`: what names its rows, which simulations a row and a column stand for, how their figures become
-//! the table's, and which of its cells were used to choose the simulator's parameters. The class of a cell is
-//! decided there and nowhere else. Cells that the publication does not have are left empty in the file: they are
-//! simulated, and held against nothing.
+//! `catalogue.rs`: what names its rows, which simulations a row and a column stand for, how their
+//! figures become the table's, and which of its cells were used to choose the simulator's
+//! parameters. The class of a cell is decided there and nowhere else. Cells that the publication
+//! does not have are left empty in the file: they are simulated, and held against nothing.
 
 mod catalogue;
 mod documents;
@@ -93,12 +93,13 @@ pub enum Scale {
     Times(f64),
     /// Divided by that of the first variant, which is 1 by definition and counts in no mean error.
     RelativeToFirst,
-    /// How long it takes, in seconds, if the first variant takes so long: as many times shorter as it does more. That of the first
-    /// is so by definition.
+    /// How long it takes, in seconds, if the first variant takes so long: as many times shorter as
+    /// it does more. That of the first is so by definition.
     SecondsOfFirst(f64),
     /// As it is: jobs per minute.
     JobsPerMinute,
-    /// The share of CPU time in slow paths, in per cent. Errors are differences of shares: 3 % instead of 1 % is 0.02.
+    /// The share of CPU time in slow paths, in per cent. Errors are differences of shares: 3 %
+    /// instead of 1 % is 0.02.
     SlowPathPercent,
     /// In per cent more than the lock that this gives for the row, alone in its place.
     PercentOver(fn(&RowKey) -> &'static str),
@@ -111,7 +112,8 @@ pub struct Table {
     pub name: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// Machine description that stands for the machine it was measured on, unless a row names another.
+    /// Machine description that stands for the machine it was measured on, unless a row names
+    /// another.
     pub machine: &'static str,
     /// The workload, unless a row names another.
     pub workload: &'static str,
@@ -125,7 +127,8 @@ pub struct Table {
     pub variants: &'static [Variant],
     /// What the publication says of its figures.
     pub statements: &'static [Statement],
-    /// Greatest mean of the cells' absolute errors with which the table counts as reproduced; 0.1 is 10 %.
+    /// Greatest mean of the cells' absolute errors with which the table counts as reproduced; 0.1
+    /// is 10 %.
     pub mean_error_max: f64,
     /// The columns of the file that name a row.
     pub keys: &'static [&'static str],
@@ -184,13 +187,15 @@ impl Table {
         })
     }
 
-    /// Whether the figures of this variant are what they are by definition, since the others are measured by them.
+    /// Whether the figures of this variant are what they are by definition, since the others are
+    /// measured by them.
     pub fn is_by_definition(&self, variant: &str) -> bool {
         matches!(self.scale, Scale::RelativeToFirst | Scale::SecondsOfFirst(_))
             && self.variants[0].name == variant
     }
 
-    /// The class of the cell in this row and column. One that is so by definition could not but fit.
+    /// The class of the cell in this row and column. One that is so by definition could not but
+    /// fit.
     pub fn class(&self, variant: &str, row: &RowKey) -> Class {
         let is = |name: &str, rows: Rows| name == variant && rows.contain(row);
         if self.is_by_definition(variant) || self.fitted.iter().any(|cells| is(cells.variant, cells.rows)) {
@@ -252,8 +257,8 @@ impl Table {
         names.join(", ")
     }
 
-    /// How many times the one figure the other stands for: their ratio, that of what they are per cent more
-    /// than, or where they are times, how many times faster the one is.
+    /// How many times the one figure the other stands for: their ratio, that of what they are per
+    /// cent more than, or where they are times, how many times faster the one is.
     pub fn ratio(&self, of: f64, to: f64) -> f64 {
         match self.scale {
             Scale::Times(_) | Scale::JobsPerMinute | Scale::SlowPathPercent | Scale::RelativeToFirst => {
@@ -264,8 +269,8 @@ impl Table {
         }
     }
 
-    /// By how much a simulated figure is off what was published: by which part of it, or where figures are per cent
-    /// more than something, of what they are more.
+    /// By how much a simulated figure is off what was published: by which part of it, or where
+    /// figures are per cent more than something, of what they are more.
     pub fn error(&self, simulated: f64, published: f64) -> f64 {
         let whole = match self.scale {
             Scale::Times(_) | Scale::JobsPerMinute | Scale::RelativeToFirst | Scale::SecondsOfFirst(_) => {
@@ -277,7 +282,8 @@ impl Table {
         (simulated - published) / whole
     }
 
-    /// The unit of a hundred times an error: per cent of the figure, or where figures are shares, points.
+    /// The unit of a hundred times an error: per cent of the figure, or where figures are shares,
+    /// points.
     pub fn error_unit(&self) -> &'static str {
         match self.scale {
             Scale::SlowPathPercent => "points",

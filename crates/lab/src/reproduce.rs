@@ -35,8 +35,8 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// How many seeds a cell gets; the cell is their mean. The fewer the threads, the more of a lottery is
-    /// their placement, and the less a seed costs.
+    /// How many seeds a cell gets; the cell is their mean. The fewer the threads, the more of a
+    /// lottery is their placement, and the less a seed costs.
     pub fn seeds(self, threads: usize) -> usize {
         match (self, threads) {
             (Effort::Quick, ..=8) => 8,
@@ -48,7 +48,8 @@ impl Effort {
         }
     }
 
-    /// The same where a whole run of a workload is simulated: it is long, and differs little from the next.
+    /// The same where a whole run of a workload is simulated: it is long, and differs little from
+    /// the next.
     fn seeds_of_whole_runs(self) -> usize {
         match self {
             Effort::Quick => 1,
@@ -176,8 +177,8 @@ impl Reproduction<'_> {
     ///
     /// # Errors
     ///
-    /// If a setting is refused, or leaves the machine too few CPUs. (The other errors are faults of the table's
-    /// description.)
+    /// If a setting is refused, or leaves the machine too few CPUs. (The other errors are faults of
+    /// the table's description.)
     pub fn check(&self) -> Result<(), ReproduceError> {
         self.plan(self.table.rows()).map(drop)
     }
@@ -194,8 +195,9 @@ impl Reproduction<'_> {
     }
 }
 
-/// The arithmetic mean, as publications give it over their runs. Where the figures come in two kinds, as with
-/// few threads that share a socket or do not, a median would be an accident. In whichever order they come, it is the same.
+/// The arithmetic mean, as publications give it over their runs. Where the figures come in two
+/// kinds, as with few threads that share a socket or do not, a median would be an accident. In
+/// whichever order they come, it is the same.
 pub(crate) fn mean(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -12,8 +12,8 @@ use crate::simulate::{Failure, Simulated, Simulation, simulate};
 pub type Outcome = Result<Simulated, Failure>;
 
 /// Simulates all cells, beginning with the first, and returns what they came to, in their order.
-/// `done` is told of each that has finished: its index and outcome; by one thread at a time. If it breaks,
-/// cells that have not been begun are left out, and nothing more is told.
+/// `done` is told of each that has finished: its index and outcome; by one thread at a time. If it
+/// breaks, cells that have not been begun are left out, and nothing more is told.
 pub fn run(
     simulations: &[Simulation],
     done: impl FnMut(usize, &Outcome) -> ControlFlow<()> + Send,

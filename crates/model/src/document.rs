@@ -14,7 +14,8 @@ use crate::source::{self, Place};
 /// What the document calls the hash of the sources.
 const HASH: &str = "Hash of the sources: ";
 
-/// The places with an ordering stronger than AcqRel, what they pair with, and the pattern that needs it.
+/// The places with an ordering stronger than AcqRel, what they pair with, and the pattern that
+/// needs it.
 const TOTAL: &[(&str, &str, &str, &str)] = &[
     ("strong_fences.rs", "light", "`heavy`", "Dekker: x = 1, fence, read y, against y = 1, fence, read x"),
     ("strong_fences.rs", "heavy", "`light`, `heavy`", "the same"),
@@ -24,7 +25,8 @@ const TOTAL: &[(&str, &str, &str, &str)] = &[
 ///
 /// # Errors
 ///
-/// If the evidence is not complete: an ordering that no model exercises, or one that stands there for no reason.
+/// If the evidence is not complete: an ordering that no model exercises, or one that stands there
+/// for no reason.
 pub fn render(evidence: &Evidence, depth: Depth) -> Result<String> {
     let (places, strays) = source::places()?;
     let findings = findings(evidence, &places, &strays);
@@ -55,8 +57,9 @@ pub fn hash_in(document: &str) -> Option<&str> {
     document.lines().find_map(|line| line.strip_prefix(HASH)?.strip_prefix('`')?.strip_suffix('`'))
 }
 
-/// Where a document lacks a line of what this evidence makes, or has one too many: the first such place. By which
-/// model each half is caught, and how, and how far models were followed, depends on the depth, and is not compared.
+/// Where a document lacks a line of what this evidence makes, or has one too many: the first such
+/// place. By which model each half is caught, and how, and how far models were followed, depends on
+/// the depth, and is not compared.
 ///
 /// # Errors
 ///

@@ -14,8 +14,9 @@ use nearlock_core::shared_holds::SharedLock;
 
 use crate::instance::Instance;
 
-/// A platform on which models run. What belongs to an execution is kept per thread of the machine: an engine runs all
-/// threads of a model as coroutines on the thread that called it, and several models can run at the same time.
+/// A platform on which models run. What belongs to an execution is kept per thread of the machine:
+/// an engine runs all threads of a model as coroutines on the thread that called it, and several
+/// models can run at the same time.
 pub trait Engine: EveryCapability + AsymFence {
     /// What the sections of a lock write to.
     type Counter: Counter;
@@ -35,8 +36,8 @@ pub trait Engine: EveryCapability + AsymFence {
     /// Whether a thread that has spun for so many turns for another gives up.
     fn has_spun(turns: u32) -> bool;
 
-    /// Begins an execution: fresh nodes for threads in slots below `slots`, everything else at its default. To be
-    /// called by the model's first thread before it makes others.
+    /// Begins an execution: fresh nodes for threads in slots below `slots`, everything else at its
+    /// default. To be called by the model's first thread before it makes others.
     fn begin(slots: u32);
     /// Says what the calling thread is.
     fn become_thread(thread: Thread);
@@ -46,12 +47,13 @@ pub trait Engine: EveryCapability + AsymFence {
     fn set(which: Setting, value: u64) {
         Self::with_instance(|i| i.set(which, value));
     }
-    /// Has locks that are made on this thread of the machine from now on switched so. Outside of executions.
+    /// Has locks that are made on this thread of the machine from now on switched so. Outside of
+    /// executions.
     fn set_switches(stored: [u64; SWITCHES_MAX]) {
         Self::with_instance(|i| i.set_switches(stored));
     }
-    /// How often each event has been counted on this thread of the machine, by all models so far, in the order of
-    /// [`LockEvent::ALL`].
+    /// How often each event has been counted on this thread of the machine, by all models so far,
+    /// in the order of [`LockEvent::ALL`].
     fn events() -> [u64; LockEvent::COUNT] {
         Self::with_instance(Instance::events)
     }
@@ -64,7 +66,8 @@ pub trait Engine: EveryCapability + AsymFence {
 /// No object lies below.
 const FIRST_PAGE: usize = 4096;
 
-/// A broken lock may follow a null pointer to a word: best effort to say so instead of ending the process.
+/// A broken lock may follow a null pointer to a word: best effort to say so instead of ending the
+/// process.
 pub(crate) fn assert_no_null<T>(word: &T) {
     let address = black_box(std::ptr::from_ref(word).addr());
     assert!(address >= FIRST_PAGE, "an access through a null pointer");
@@ -74,7 +77,8 @@ pub(crate) fn assert_no_null<T>(word: &T) {
 pub trait Counter: Default + Send + Sync + 'static {
     /// What the threads do in their sections.
     fn add_one(&self);
-    /// What readers do in theirs: how many of the other sections there have been. Reports one that goes on.
+    /// What readers do in theirs: how many of the other sections there have been. Reports one that
+    /// goes on.
     fn look(&self) -> u32;
     /// How many sections there have been. For the first thread, after it has joined the others.
     fn get(&self) -> u32;
@@ -97,8 +101,8 @@ pub struct Thread {
     pub slot: Option<u32>,
     /// The NUMA node that it runs on at first.
     pub numa_node: u32,
-    /// Whether it moves to another NUMA node between one question where it is and the next: to the neighbour under
-    /// loom (node 0 and 1, 2 and 3, ...), to any under Shuttle.
+    /// Whether it moves to another NUMA node between one question where it is and the next: to the
+    /// neighbour under loom (node 0 and 1, 2 and 3, ...), to any under Shuttle.
     pub migrates: bool,
     /// Whether it spins on for as long as it takes.
     pub is_patient: bool,
@@ -108,7 +112,7 @@ pub struct Thread {
     pub shared_holds: [u32; SharedLock::COUNT],
     /// How many sections it is in, at first.
     pub sections: u32,
-    /// Whether it is urgent at first; [`Priority::set_priority`](nearlock_core::platform::Priority::set_priority)
-    /// changes it.
+    /// Whether it is urgent at first;
+    /// [`Priority::set_priority`](nearlock_core::platform::Priority::set_priority) changes it.
     pub urgent: bool,
 }

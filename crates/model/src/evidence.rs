@@ -1,5 +1,5 @@
-//! The evidence for a set of models: each holds as it is, and fails without any ordering that it exercises, or
-//! another of them does.
+//! The evidence for a set of models: each holds as it is, and fails without any ordering that it
+//! exercises, or another of them does.
 
 use std::collections::BTreeSet;
 
@@ -62,13 +62,15 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Runs the models as they are, to this depth, and within their own bounds where it is not reached; then drops each
-    /// half of an ordering that they exercise, and runs those that do until one fails. First come the models that exercise
-    /// fewest places: those of the lock in whose source the place is, before those of locks that are made of it. That at
-    /// the models' own bounds: what fails there fails deeper down too. `tell` is told of each step as it is done.
+    /// Runs the models as they are, to this depth, and within their own bounds where it is not
+    /// reached; then drops each half of an ordering that they exercise, and runs those that do
+    /// until one fails. First come the models that exercise fewest places: those of the lock in
+    /// whose source the place is, before those of locks that are made of it. That at
+    /// the models' own bounds: what fails there fails deeper down too. `tell` is told of each step
+    /// as it is done.
     ///
-    /// What is found does not depend on how fast the machine is: a search is bounded by its executions. Several processes share the work of
-    /// many models.
+    /// What is found does not depend on how fast the machine is: a search is bounded by its
+    /// executions. Several processes share the work of many models.
     ///
     /// # Panics
     ///
@@ -120,12 +122,12 @@ impl Evidence {
     }
 }
 
-/// Executions of one model that are tried on a mutant, at most. Those of most models are a hundredth of that; without an
-/// ordering they may be many times as many.
+/// Executions of one model that are tried on a mutant, at most. Those of most models are a
+/// hundredth of that; without an ordering they may be many times as many.
 const EXECUTIONS_MAX: usize = 100_000;
 
-/// A mutant is tried on all its models for so many executions; then, on those that would have gone on, for more; and so on.
-/// Most fail at once in one of them, and are without end in another.
+/// A mutant is tried on all its models for so many executions; then, on those that would have gone
+/// on, for more; and so on. Most fail at once in one of them, and are without end in another.
 const ROUNDS: [usize; 4] = [100, 1_000, 10_000, EXECUTIONS_MAX];
 
 /// What becomes of these models without this half, in so many executions of each at most.

@@ -125,8 +125,8 @@ pub fn trying<E: Engine, L: RawTryLock>(name: &str, preemptions: Option<usize>) 
     })
 }
 
-/// Two threads that take one lock and then another, each with one node: it is theirs again when `unlock`
-/// returns.
+/// Two threads that take one lock and then another, each with one node: it is theirs again when
+/// `unlock` returns.
 pub fn one_node_for_two_locks<E: Engine, L: RawLock>(name: &str, preemptions: Option<usize>) -> Model<E> {
     Model::new(format!("{name}: one node for two locks"), 2, preemptions, move || {
         let shared = Arc::new([Guarded::<E, L>::default(), Guarded::<E, L>::default()]);
@@ -144,7 +144,8 @@ pub fn one_node_for_two_locks<E: Engine, L: RawLock>(name: &str, preemptions: Op
     })
 }
 
-/// Threads on these NUMA nodes that take the lock once each. `set` is called before, to change a setting.
+/// Threads on these NUMA nodes that take the lock once each. `set` is called before, to change a
+/// setting.
 pub fn on_numa_nodes<E: Engine, L: RawLock>(
     name: &str,
     situation: &str,

@@ -8,8 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::source::{files, is_of_tests, root, sources};
 
-/// A hash of what the evidence depends on: the code of the locks and of the models, and the version of loom. Comments,
-/// layout and unit tests are not part of it, nor is what runs under Shuttle, which says nothing about orderings.
+/// A hash of what the evidence depends on: the code of the locks and of the models, and the version
+/// of loom. Comments, layout and unit tests are not part of it, nor is what runs under Shuttle,
+/// which says nothing about orderings.
 ///
 /// # Errors
 ///

@@ -1,5 +1,6 @@
-//! Models of nearlock's locks: the very source of each lock, on a platform whose words are those of the model checker
-//! loom, which tries all executions of a few threads; and on one for Shuttle, which tries some of many.
+//! Models of nearlock's locks: the very source of each lock, on a platform whose words are those of
+//! the model checker loom, which tries all executions of a few threads; and on one for Shuttle,
+//! which tries some of many.
 //!
 //! | module | what |
 //! |---|---|
@@ -19,22 +20,24 @@
 //!
 //! # What is shown
 //!
-//! Of each working lock of core's list, and of the parts that are no locks, the parking token, waiters, strong fences,
-//! the optimistic spin queue and the condition variable (`cargo test -p nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
+//! Of each working lock of core's list, and of the parts that are no locks, the parking token,
+//! waiters, strong fences, the optimistic spin queue and the condition variable (`cargo test -p
+//! nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
 //!
-//! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's writes
-//!    unseen by the next: each section writes to a cell that nothing else protects.
-//! 2. **Progress.** Every execution comes to its end, with every section done, and the lock free where a model
-//!    can try it. (A waiter that nobody will ever wake shows as an execution without end.)
-//! 3. **No ordering is too strong.** Each half of an ordering in the sources, of operations and fences, is dropped in
-//!    turn, and a model fails each time. Exceptions would need a reason of a short list
-//!    ([`evidence::Reason`]); [`evidence::SURVIVORS`] names them.
+//! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's
+//!    writes unseen by the next: each section writes to a cell that nothing else protects.
+//! 2. **Progress.** Every execution comes to its end, with every section done, and the lock free
+//!    where a model can try it. (A waiter that nobody will ever wake shows as an execution without
+//!    end.)
+//! 3. **No ordering is too strong.** Each half of an ordering in the sources, of operations and
+//!    fences, is dropped in turn, and a model fails each time. Exceptions would need a reason of a
+//!    short list ([`evidence::Reason`]); [`evidence::SURVIVORS`] names them.
 //! 4. **No ordering is left out.** Each that stands in the sources is exercised by some model.
-//! 5. **The models are about something.** A model names the events (a splice, a failed tail update, ...) that
-//!    some execution of it must have reached.
+//! 5. **The models are about something.** A model names the events (a splice, a failed tail update,
+//!    ...) that some execution of it must have reached.
 //!
-//! A lock has the first of the models below by being on the list. What locks rely on in asymmetric fences is in
-//! `tests/fences.rs`, bugs of the past in `tests/history`.
+//! A lock has the first of the models below by being on the list. What locks rely on in asymmetric
+//! fences is in `tests/fences.rs`, bugs of the past in `tests/history`.
 //!
 //! # Within which bounds
 //!
@@ -66,14 +69,15 @@
 //! | the same, staged: some leave, and others stay, come or return | 2; 3; 4 | any number; 2 or 3; 1 |
 //! | the condition variable: tokens that are waited for, for a time or for ever, and given to one or to all | 2; 3 | 2 or 3; 1 |
 //!
-//! A preemption takes the processor from a thread that could go on; a thread that waits gives it up by
-//! itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere, in 20,000 executions of a model at
-//! most. Locks that differ from another by a switch have fewer models of waiters that give up. Without an ordering a model
-//! may have any number of executions: it is tried for 100 of them, and then for more, up to 100,000; an ordering that is
-//! neither shown to be needed by then, nor not, counts as a failure ([`mutate::Fate`]).
+//! A preemption takes the processor from a thread that could go on; a thread that waits gives it up
+//! by itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere, in
+//! 20,000 executions of a model at most. Locks that differ from another by a switch have fewer
+//! models of waiters that give up. Without an ordering a model may have any number of executions:
+//! it is tried for 100 of them, and then for more, up to 100,000; an ordering that is neither shown
+//! to be needed by then, nor not, counts as a failure ([`mutate::Fate`]).
 //!
-//! Under Shuttle (`tests/shuttle.rs`), of each working lock, in so many schedules at random, and as many of few changes
-//! of priority (PCT):
+//! Under Shuttle (`tests/shuttle.rs`), of each working lock, in so many schedules at random, and as
+//! many of few changes of priority (PCT):
 //!
 //! | models | threads | sections each | schedules, twice |
 //! |---|---|---|---|
@@ -97,11 +101,12 @@
 //! | a waiter whom the scheduler is against (locks that are first come, first served) | 4 | 60 | 10, at random only |
 //! | the same, and four times as long (owner mutexes that are handed over) | 4 | 60, 240 | 10, at random only |
 //!
-//! No execution lets two sections overlap, leaves a sleeper asleep, or does not end; and the schedules of a lock have
-//! reached what it can come to (`must_reach` in `tests/shuttle.rs`): queue nodes of all four levels, none left, steals,
-//! sleeping waiters and heads, splices, flushes, failed tail updates. The seed is fixed. The environment variable
-//! [`NEARLOCK_MODEL_SCHEDULES`](shuttle::check::SCHEDULES) says how many times as many are tried, 8 in `.ci/deep`, and
-//! [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again:
+//! No execution lets two sections overlap, leaves a sleeper asleep, or does not end; and the
+//! schedules of a lock have reached what it can come to (`must_reach` in `tests/shuttle.rs`): queue
+//! nodes of all four levels, none left, steals, sleeping waiters and heads, splices, flushes,
+//! failed tail updates. The seed is fixed. The environment variable
+//! [`NEARLOCK_MODEL_SCHEDULES`](shuttle::check::SCHEDULES) says how many times as many are tried, 8
+//! in `.ci/deep`, and [`NEARLOCK_MODEL_REPLAY`](shuttle::check::REPLAY) shows a failure again:
 //!
 //! ```text
 //! NEARLOCK_MODEL_SCHEDULES=8 cargo test -p nearlock-model --test shuttle
@@ -110,18 +115,20 @@
 //!
 //! # What is not shown
 //!
-//! * Shuttle is sequentially consistent: it does not see that an ordering or a fence is missing. A test shows that.
-//! * loom takes `SeqCst` for AcqRel, never lets a load see a store that comes later in program order (no load
-//!   buffering), and remembers seven stores of a word.
-//! * A store is a swap here, and a narrow store a read-modify-write of the whole word. Both prolong the
-//!   release sequence of an older store; a machine's plain store does not. An ordering that only that would
-//!   show to be too weak is not found.
-//! * In exchange, plain stores to one word must be ordered by happens-before: more than the memory model
-//!   asks, but in any other order the last of them would be the machine's choice, and the model would show
-//!   one only.
+//! * Shuttle is sequentially consistent: it does not see that an ordering or a fence is missing. A
+//!   test shows that.
+//! * loom takes `SeqCst` for AcqRel, never lets a load see a store that comes later in program
+//!   order (no load buffering), and remembers seven stores of a word.
+//! * A store is a swap here, and a narrow store a read-modify-write of the whole word. Both prolong
+//!   the release sequence of an older store; a machine's plain store does not. An ordering that
+//!   only that would show to be too weak is not found.
+//! * In exchange, plain stores to one word must be ordered by happens-before: more than the memory
+//!   model asks, but in any other order the last of them would be the machine's choice, and the
+//!   model would show one only.
 //! * Of a wait, two failed looks are explored; see [`mod@loom`].
-//! * In the staged models of version 13 of CNA one thread is holder and then head, so that a head which sorts its
-//!   queue while another thread holds the lock is met only in the models of newcomers.
+//! * In the staged models of version 13 of CNA one thread is holder and then head, so that a head
+//!   which sorts its queue while another thread holds the lock is met only in the models of
+//!   newcomers.
 //! * Fairness, but for [`shuttle::adversary`]: see the unit tests of the locks, and the simulator.
 //! * Nested slow paths (signal handlers) under loom: each thread has one queue node there.
 

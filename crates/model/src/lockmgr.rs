@@ -1,4 +1,5 @@
-//! Models of FreeBSD's lockmgr: its operations against each other, and waiters that get to the chain.
+//! Models of FreeBSD's lockmgr: its operations against each other, and waiters that get to the
+//! chain.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -162,8 +163,9 @@ fn given_up_at_first<T: Tuning>(name: &str, deeds: &'static [Deed], preemptions:
     of_deeds::<Loom, T>(title, Some(Operation::Shared), SHARED_WAITERS, deeds, Some(preemptions))
 }
 
-/// Two threads share the lock, and another reader has waited and given up: one leaves, and then the other, while a writer comes. What the
-/// first has read happens before the writer's section, though only the second comes to the chain.
+/// Two threads share the lock, and another reader has waited and given up: one leaves, and then the
+/// other, while a writer comes. What the first has read happens before the writer's section, though
+/// only the second comes to the chain.
 fn left_by_two<T: Tuning>(name: &str, preemptions: usize) -> Model {
     let title = format!("{name}: two sharers at first, a waiter gave up; Write");
     Model::new(title, 3, Some(preemptions), move || {

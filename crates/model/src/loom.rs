@@ -1,17 +1,19 @@
-//! The platform of the model checker loom, which tries the interleavings of a few threads, and the values
-//! that a load may return under the C11 memory model.
+//! The platform of the model checker loom, which tries the interleavings of a few threads, and the
+//! values that a load may return under the C11 memory model.
 //!
 //! Differences from the machine:
-//! * a plain store is a swap, and plain stores to one word must be ordered by happens-before (`words.rs`);
-//! * a wait explores [`TURNS_EXPLORED`] failed looks. Further ones would only stutter: they leave the state
-//!   in which the same thread looks later, and that interleaving is explored too (within the bound on
-//!   preemptions). The rest of such an execution runs to its end in one way only, to see it end;
+//! * a plain store is a swap, and plain stores to one word must be ordered by happens-before
+//!   (`words.rs`);
+//! * a wait explores [`TURNS_EXPLORED`] failed looks. Further ones would only stutter: they leave
+//!   the state in which the same thread looks later, and that interleaving is explored too (within
+//!   the bound on preemptions). The rest of such an execution runs to its end in one way only, to
+//!   see it end;
 //! * a bounded wait gives up after [`BOUNDED_TURNS`] failed looks, whatever its bound;
 //! * clock, random bits and settings stand still unless the model moves them;
 //! * each thread has one queue node.
 //!
-//! loom runs all threads of a model as coroutines on the thread that called it. What belongs to a model is
-//! therefore kept in thread-locals, and several models can run at the same time.
+//! loom runs all threads of a model as coroutines on the thread that called it. What belongs to a
+//! model is therefore kept in thread-locals, and several models can run at the same time.
 
 mod words;
 
@@ -33,8 +35,8 @@ use crate::mutate::{Check, checking, effective, keeps};
 
 pub use words::{LoomPtr, LoomU32, LoomU64};
 
-/// Failed looks of one wait that are explored in full. Twice as many showed nothing more, in three times the
-/// time.
+/// Failed looks of one wait that are explored in full. Twice as many showed nothing more, in three
+/// times the time.
 pub const TURNS_EXPLORED: u32 = 2;
 /// Failed looks after which a bounded wait gives up.
 pub const BOUNDED_TURNS: u32 = 1;
@@ -205,8 +207,8 @@ unsafe impl Platform for Loom {
         relax(turn);
     }
 
-    /// The first delays of a loop take no time: that others run meanwhile is explored at the next look anyway, and that they
-    /// do not is explored so as well.
+    /// The first delays of a loop take no time: that others run meanwhile is explored at the next
+    /// look anyway, and that they do not is explored so as well.
     fn pause(_pauses: u32, turn: u32) {
         if turn >= TURNS_EXPLORED {
             relax(turn);
@@ -226,9 +228,10 @@ unsafe impl Platform for Loom {
     }
 }
 
-/// A sleeper lets the others run until it has been woken: one that nobody wakes shows as an execution without
-/// end. It never wakes for no reason, since that would hide a lost wake-up. Sleeping and waking order nothing
-/// (loom's own `park` and `unpark` would, and so hide a missing Release).
+/// A sleeper lets the others run until it has been woken: one that nobody wakes shows as an
+/// execution without end. It never wakes for no reason, since that would hide a lost wake-up.
+/// Sleeping and waking order nothing (loom's own `park` and `unpark` would, and so hide a missing
+/// Release).
 impl Park for Loom {
     #[track_caller]
     fn park(word: &LoomU32, expected: u32) {
@@ -264,8 +267,9 @@ impl Park for Loom {
     }
 }
 
-/// The time passes while others have their turn once, unless the sleeper has been woken by then: and then it is over for
-/// everybody. So a wait with a limit hides a lost wake-up; models of lost ones have none.
+/// The time passes while others have their turn once, unless the sleeper has been woken by then:
+/// and then it is over for everybody. So a wait with a limit hides a lost wake-up; models of lost
+/// ones have none.
 impl ParkTimeout for Loom {
     #[track_caller]
     fn park_until(word: &LoomU32, expected: u32, until_ns: u64) {
@@ -289,8 +293,9 @@ impl ParkTimeout for Loom {
     }
 }
 
-/// A word for each thread. A light fence is a read-modify-write of one's own, a heavy one of everybody's: so a
-/// heavy one is ordered against each light one, and light ones are not against each other.
+/// A word for each thread. A light fence is a read-modify-write of one's own, a heavy one of
+/// everybody's: so a heavy one is ordered against each light one, and light ones are not against
+/// each other.
 // SAFETY: of a light and a heavy fence one comes first on the word that both change.
 unsafe impl AsymFence for Loom {
     #[track_caller]
@@ -311,8 +316,8 @@ unsafe impl AsymFence for Loom {
 }
 
 fn fence_word(word: &AtomicU32) {
-    // Ordering: AcqRel. Release: what the thread did before is visible to whoever fences on the word later.
-    // Acquire: what whoever fenced on it earlier did before is visible to this thread.
+    // Ordering: AcqRel. Release: what the thread did before is visible to whoever fences on the word
+    // later. Acquire: what whoever fenced on it earlier did before is visible to this thread.
     word.fetch_add(1, Ordering::AcqRel);
 }
 

@@ -1,4 +1,5 @@
-//! A model: a small program around a lock, and the bounds within which every execution of it is tried.
+//! A model: a small program around a lock, and the bounds within which every execution of it is
+//! tried.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,12 +18,13 @@ use crate::loom::Loom;
 pub struct Model<E: Engine = Loom> {
     /// What it is called in reports: `lock: situation`.
     pub name: String,
-    /// Under loom the scheduler takes the processor at most this many times from a thread that could go on.
-    /// `None`: any number of times.
+    /// Under loom the scheduler takes the processor at most this many times from a thread that
+    /// could go on. `None`: any number of times.
     pub preemptions: Option<usize>,
     /// What must have happened in some execution, so that the model shows what it is meant to show.
     pub reaches: &'static [LockEvent],
-    /// How the locks are switched, where their tuning is [`Switched`](nearlock_core::tuning::Switched).
+    /// How the locks are switched, where their tuning is
+    /// [`Switched`](nearlock_core::tuning::Switched).
     pub switches: [u64; SWITCHES_MAX],
     /// The program. Its first act is [`Engine::begin`].
     pub(crate) body: Arc<dyn Fn() + Send + Sync>,
@@ -42,7 +44,8 @@ const BRANCHES_MAX: usize = 3_000;
 const LOOKS: usize = 20_000;
 
 impl<E: Engine> Model<E> {
-    /// A model of `body` with nodes for `slots` threads. The caller of `body` is the thread in slot 0.
+    /// A model of `body` with nodes for `slots` threads. The caller of `body` is the thread in slot
+    /// 0.
     pub fn new(
         name: impl Into<String>,
         slots: u32,
@@ -85,7 +88,8 @@ impl<E: Engine> Model<E> {
     ///
     /// # Panics
     ///
-    /// As [`of_lock`](Self::of_lock), and if the lock has no such switch, or the switch no such position.
+    /// As [`of_lock`](Self::of_lock), and if the lock has no such switch, or the switch no such
+    /// position.
     pub fn of_lock_with(self, name: &str, key: &str, to: &str) -> Self {
         let mut model = self.of_lock(name);
         let switch =
@@ -127,8 +131,8 @@ impl Model {
     ///
     /// # Panics
     ///
-    /// As [`check`](Self::check), and if something that the model should reach has not happened, unless the search was
-    /// stopped.
+    /// As [`check`](Self::check), and if something that the model should reach has not happened,
+    /// unless the search was stopped.
     pub fn run(&self, depth: Depth) -> Run {
         let (begin, events) = (Instant::now(), Loom::events());
         let Search { executions, is_cut } = self.search(depth);
@@ -161,8 +165,9 @@ pub struct Depth {
     pub more_preemptions: usize,
     /// Stop after so many executions; looked at every 20,000.
     pub executions_max: Option<usize>,
-    /// Models of up to so many executions are tried on a mutant, for as many, without the rule that plain stores to one
-    /// word are ordered ([`Stores`](crate::mutate::Stores)), before any is tried with it.
+    /// Models of up to so many executions are tried on a mutant, for as many, without the rule that
+    /// plain stores to one word are ordered ([`Stores`](crate::mutate::Stores)), before any is
+    /// tried with it.
     pub consequences_max: u64,
 }
 

@@ -1,10 +1,10 @@
 //! Ordering mutation: is every ordering in the source of a lock needed?
 //!
-//! The operations of the loom platform are `#[track_caller]`, so each knows the line of the lock that calls
-//! it. A lock's models are run once per half of an ordering (an Acquire, a Release, each half of an AcqRel, what
-//! SeqCst is beyond that), of operations and fences alike, with that half dropped; and once per asymmetric fence,
-//! without it. A mutant that no model catches is either an ordering too strong or a model too
-//! weak. No hook stands in the source of a lock.
+//! The operations of the loom platform are `#[track_caller]`, so each knows the line of the lock
+//! that calls it. A lock's models are run once per half of an ordering (an Acquire, a Release, each
+//! half of an AcqRel, what SeqCst is beyond that), of operations and fences alike, with that half
+//! dropped; and once per asymmetric fence, without it. A mutant that no model catches is either an
+//! ordering too strong or a model too weak. No hook stands in the source of a lock.
 
 mod effect;
 
@@ -98,7 +98,8 @@ pub enum Outcome {
     Unsettled,
 }
 
-/// Runs `model` with `dropped` missing (`None`: as it is), silently. What it failed with, if it did.
+/// Runs `model` with `dropped` missing (`None`: as it is), silently. What it failed with, if it
+/// did.
 pub fn failure_of(model: &Model, dropped: Option<Site>) -> Option<String> {
     match outcome_of(model, dropped, Stores::Ordered, None) {
         Outcome::Fails(how) => Some(how),

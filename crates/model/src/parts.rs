@@ -1,5 +1,5 @@
-//! Models of the parts of core that are no locks: the parking token, waiters, fences, the optimistic spin queue, and the condition
-//! variable.
+//! Models of the parts of core that are no locks: the parking token, waiters, fences, the
+//! optimistic spin queue, and the condition variable.
 
 pub mod condvar;
 pub mod osq;
@@ -103,8 +103,8 @@ pub fn parker<E: Engine>() -> Vec<Model<E>> {
     ]
 }
 
-/// Fences of which both sides are ordinary ones. (loom takes SeqCst operations for AcqRel, but fences for what they
-/// are.)
+/// Fences of which both sides are ordinary ones. (loom takes SeqCst operations for AcqRel, but
+/// fences for what they are.)
 fn fences() -> Vec<Model> {
     const LIGHT: fn() = strong_fences::light::<Loom>;
     const HEAVY: fn() = strong_fences::heavy::<Loom>;
@@ -114,8 +114,8 @@ fn fences() -> Vec<Model> {
     ]
 }
 
-/// Dekker's pattern between the first thread and each of the others: write one's own word, fence, read the
-/// other's. Of each pair one must see the other.
+/// Dekker's pattern between the first thread and each of the others: write one's own word, fence,
+/// read the other's. Of each pair one must see the other.
 pub fn dekker<E: Engine>(name: &str, first: fn(), others: &'static [fn()]) -> Model<E> {
     let threads = others.len() as u32 + 1;
     Model::<E>::new(name, threads, Some(3), move || {

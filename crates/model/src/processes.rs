@@ -1,7 +1,8 @@
 //! Work that processes share.
 //!
-//! loom maps and unmaps the stacks of its threads in each execution, and threads of one process wait for each other to change its memory map:
-//! two do less than one. So it is processes that share, each a copy of the caller's.
+//! loom maps and unmaps the stacks of its threads in each execution, and threads of one process
+//! wait for each other to change its memory map: two do less than one. So it is processes that
+//! share, each a copy of the caller's.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,9 +13,11 @@ use serde::de::DeserializeOwned;
 /// So many items for each process, at least: of fewer the caller takes care alone.
 const ITEMS_LEAST: usize = 16;
 
-/// What `work` says of the numbers below `items`, in their order, in as many processes as there are processors. The greatest numbers come first.
+/// What `work` says of the numbers below `items`, in their order, in as many processes as there are
+/// processors. The greatest numbers come first.
 ///
-/// Only the calling thread is copied: meanwhile no other one may be in what `work` waits for, as a panic's hook.
+/// Only the calling thread is copied: meanwhile no other one may be in what `work` waits for, as a
+/// panic's hook.
 ///
 /// # Panics
 ///
@@ -68,8 +71,9 @@ mod system {
         let mut children = Vec::new();
         for _ in 0..processes {
             let (answers, answers_to) = io::pipe().expect("a pipe");
-            // SAFETY: the copy has its own of all that this thread has, and other threads are in nothing that it waits for, by
-            // the rule for callers; glibc sees to the heap. It does not come back from here.
+            // SAFETY: the copy has its own of all that this thread has, and other threads are in nothing that
+            // it waits for, by the rule for callers; glibc sees to the heap. It does not come
+            // back from here.
             match unsafe { libc::fork() } {
                 -1 => panic!("no process: {}", io::Error::last_os_error()),
                 0 => {
@@ -95,7 +99,8 @@ mod system {
         _ = (0..items as u64).rev().try_for_each(|item| todo_to.write_all(&item.to_ne_bytes()));
     }
 
-    /// A number that is left to do. What is written at once is read at once, so that nobody reads a half.
+    /// A number that is left to do. What is written at once is read at once, so that nobody reads a
+    /// half.
     fn next(todo: &mut PipeReader) -> Option<usize> {
         let mut item = [0; 8];
         todo.read_exact(&mut item).ok().map(|()| u64::from_ne_bytes(item) as usize)

@@ -1,4 +1,5 @@
-//! Models that every lock with readers can have. Writers count; readers look at the count, and report a writer.
+//! Models that every lock with readers can have. Writers count; readers look at the count, and
+//! report a writer.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -96,7 +97,8 @@ impl Act {
     }
 }
 
-/// A thread for each of these lists, which does what it says, the first thread of the model the first of them.
+/// A thread for each of these lists, which does what it says, the first thread of the model the
+/// first of them.
 pub fn acting<E: Engine, L: RawRwLock>(
     name: &str,
     acts: &'static [&'static [Act]],
@@ -173,7 +175,8 @@ pub enum Patience {
     Cancellation,
 }
 
-/// The first thread writes already when a reader comes that may give up, and others, who do what these lists say.
+/// The first thread writes already when a reader comes that may give up, and others, who do what
+/// these lists say.
 pub fn impatient_reader<E: Engine, L: RawTimedRwLock<Platform = E>>(
     name: &str,
     patience: Patience,
@@ -184,7 +187,8 @@ pub fn impatient_reader<E: Engine, L: RawTimedRwLock<Platform = E>>(
     impatient::<E, L>(title, Act::Write, Act::Read, patience, acts, preemptions)
 }
 
-/// The first thread reads already when a writer comes that may give up, and others, who do what these lists say.
+/// The first thread reads already when a writer comes that may give up, and others, who do what
+/// these lists say.
 pub fn impatient_writer<E: Engine, L: RawTimedRwLock<Platform = E>>(
     name: &str,
     patience: Patience,
@@ -195,7 +199,8 @@ pub fn impatient_writer<E: Engine, L: RawTimedRwLock<Platform = E>>(
     impatient::<E, L>(title, Act::Read, Act::Write, patience, acts, preemptions)
 }
 
-/// What the first thread does, `first`, is `Read` or `Write`; so is what the one does that may give up.
+/// What the first thread does, `first`, is `Read` or `Write`; so is what the one does that may give
+/// up.
 fn impatient<E: Engine, L: RawTimedRwLock<Platform = E>>(
     title: String,
     first: Act,
@@ -254,7 +259,8 @@ fn take<E: Engine, L: RawRwLock>(shared: &Guarded<E, L>, first: Act, node: &L::N
     }
 }
 
-/// It does what it has taken the lock for, then `last`, and releases it; how many sections that wrote it was.
+/// It does what it has taken the lock for, then `last`, and releases it; how many sections that
+/// wrote it was.
 fn give_back<E: Engine, L: RawRwLock>(
     shared: &Guarded<E, L>,
     first: Act,
@@ -326,8 +332,8 @@ where
     })
 }
 
-/// Each round is one `turn`, which says how many sections wrote; by the given cancellation nobody else waits, and somebody may
-/// cancel it at any time.
+/// Each round is one `turn`, which says how many sections wrote; by the given cancellation nobody
+/// else waits, and somebody may cancel it at any time.
 fn crowd_of<L: RawRwLock>(
     title: String,
     threads: u32,

@@ -1,8 +1,9 @@
 //! The platform of Shuttle, which runs many threads on schedules drawn at random.
 //!
-//! It finds what needs more threads than [`mod@crate::loom`] can follow, and shows sleepers that nobody wakes,
-//! nested slow paths and starvation. It shows nothing about orderings: an operation is a place where the scheduler may
-//! choose another thread, and then one indivisible step, as if all were `SeqCst` (fences are therefore nothing).
+//! It finds what needs more threads than [`mod@crate::loom`] can follow, and shows sleepers that
+//! nobody wakes, nested slow paths and starvation. It shows nothing about orderings: an operation
+//! is a place where the scheduler may choose another thread, and then one indivisible step, as if
+//! all were `SeqCst` (fences are therefore nothing).
 //!
 //! | asked for | here |
 //! |---|---|
@@ -16,8 +17,8 @@
 //! | queue nodes | [`NodeId::NESTING`] per slot, as everywhere |
 //! | interrupts | a handler of the model may run while a thread waits ([`Shuttle::interrupt`]) |
 //!
-//! All threads of a model are coroutines on the thread of the machine that runs it. What belongs to an execution is
-//! kept in thread-locals, and several models can run at the same time.
+//! All threads of a model are coroutines on the thread of the machine that runs it. What belongs to
+//! an execution is kept in thread-locals, and several models can run at the same time.
 
 pub mod adversary;
 pub mod check;
@@ -111,9 +112,10 @@ impl Shuttle {
         Self::below(n) == 0
     }
 
-    /// From now on a thread that waits may be interrupted, once in `once_in` turns, and `times` times in all. It then
-    /// runs `handler` with how many interrupts it is in, 1 to [`NodeId::NESTING`] - 1. The handler may take locks that
-    /// are only taken at this level: whoever waits for a lock of some level then holds none, so that the model itself
+    /// From now on a thread that waits may be interrupted, once in `once_in` turns, and `times`
+    /// times in all. It then runs `handler` with how many interrupts it is in, 1 to
+    /// [`NodeId::NESTING`] - 1. The handler may take locks that are only taken at this level:
+    /// whoever waits for a lock of some level then holds none, so that the model itself
     /// cannot deadlock.
     pub fn interrupt(once_in: u32, times: u32, handler: impl Fn(u32) + 'static) {
         let interrupts = Interrupts { once_in, left: times, handler: Arc::new(handler) };
@@ -249,7 +251,8 @@ impl Counter for ShuttleCounter {
     }
 }
 
-// SAFETY: each operation of a word is one step of one thread, and none happens at the same time (`words.rs`).
+// SAFETY: each operation of a word is one step of one thread, and none happens at the same time
+// (`words.rs`).
 unsafe impl Platform for Shuttle {
     type U32 = ShuttleU32;
     type U64 = ShuttleU64;

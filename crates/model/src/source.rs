@@ -1,4 +1,5 @@
-//! The orderings as they stand in the sources of the locks, to be compared with those that the models exercise.
+//! The orderings as they stand in the sources of the locks, to be compared with those that the
+//! models exercise.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,8 @@ impl Place {
 /// Where the sources of the locks are.
 pub(crate) const LOCKS: [&str; 2] = ["crates/collection/src", "crates/core/src"];
 
-/// Files of these without orderings that models exercise, and folders of such, by their paths below.
+/// Files of these without orderings that models exercise, and folders of such, by their paths
+/// below.
 const OTHER: &[(&str, &str)] = &[
     ("native", "the words of the machine: they do with an ordering what they are told; assembly"),
     ("controls", "locks that are broken on purpose"),
@@ -88,8 +90,9 @@ pub(crate) fn sources() -> Result<Vec<(String, String)>> {
     Ok(all?.into_iter().flatten().collect())
 }
 
-/// The operations with orderings in the sources of the locks, and all other orderings there, as `file:line`: these are
-/// out of the models' sight. The files that have other business are left out.
+/// The operations with orderings in the sources of the locks, and all other orderings there, as
+/// `file:line`: these are out of the models' sight. The files that have other business are left
+/// out.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Stacks that are used again.
 //!
-//! Loom runs each thread of each execution on a new stack, and unmaps it at the end: three system calls and the faults of
-//! three pages, two fifths of the time of the models. Here these calls are answered for stacks that the calling thread has
-//! had before. All others go to the kernel.
+//! Loom runs each thread of each execution on a new stack, and unmaps it at the end: three system
+//! calls and the faults of three pages, two fifths of the time of the models. Here these calls are
+//! answered for stacks that the calling thread has had before. All others go to the kernel.
 //!
 //! ```text
 //!            mmap                mprotect
@@ -11,7 +11,8 @@
 //!                      | mmap of the same size    | munmap
 //!                      +-------- kept <-----------+
 //! ```
-//! A kept stack has its guard, so that `mprotect` has nothing to do. What its former thread has written is still there.
+//! A kept stack has its guard, so that `mprotect` has nothing to do. What its former thread has
+//! written is still there.
 
 use core::cell::Cell;
 use core::ptr;

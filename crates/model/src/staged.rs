@@ -1,10 +1,10 @@
-//! Models that start in the middle of a queue, for situations that would take more threads than loom can
-//! follow from the start.
+//! Models that start in the middle of a queue, for situations that would take more threads than
+//! loom can follow from the start.
 //!
-//! The queue is built before the other threads start: by hand, as the lock itself would have left it. The
-//! first thread is the holder, which releases the lock; either it is then the head of the queue too, or the head is a
-//! thread of its own. The waiters that it has built are live threads, each waiting for its grant; newcomers
-//! call `lock`.
+//! The queue is built before the other threads start: by hand, as the lock itself would have left
+//! it. The first thread is the holder, which releases the lock; either it is then the head of the
+//! queue too, or the head is a thread of its own. The waiters that it has built are live threads,
+//! each waiting for its grant; newcomers call `lock`.
 //!
 //! Threads in even slots run on the head's NUMA node, threads in odd slots on another.
 
@@ -171,8 +171,8 @@ where
     }
 }
 
-/// A queue at work, whose head is the thread that has just released the lock. `set` is called before it is built,
-/// to move the clock and the like.
+/// A queue at work, whose head is the thread that has just released the lock. `set` is called
+/// before it is built, to move the clock and the like.
 pub fn queue_at_work<E, Q: Stage<E>, T: QSpinTuning>(
     name: &str,
     situation: &str,
@@ -266,7 +266,8 @@ fn finish<E, Q: Stage<E>, T: QSpinTuning>(
     assert!(shared.try_section(), "the lock is free at last");
 }
 
-/// The lock is held; a waiter queues, and so is alone in the queue, while another may still become pending.
+/// The lock is held; a waiter queues, and so is alone in the queue, while another may still become
+/// pending.
 pub fn queued_against_pending<E, Q: Stage<E>, T: QSpinTuning>(
     name: &str,
     preemptions: Option<usize>,
@@ -280,7 +281,8 @@ where
     })
 }
 
-/// The same, but that the late one has no queue node: it marks itself pending over the tail, and never queues.
+/// The same, but that the late one has no queue node: it marks itself pending over the tail, and
+/// never queues.
 pub fn queued_against_nameless<E, Q: Stage<E>, T: QSpinTuning>(
     name: &str,
     preemptions: Option<usize>,

@@ -86,7 +86,8 @@ impl Bounds {
     /// What some seconds allow.
     fn of(subject: &Subject) -> Self {
         if subject.algorithm.name == "near-mutex" {
-            // The chain's lock is taken without a look, and nobody else is told of a sleeper: there is less to try.
+            // The chain's lock is taken without a look, and nobody else is told of a sleeper: there is less
+            // to try.
             return Self {
                 one_section_each: Some(6),
                 trying: Some(2),
@@ -298,7 +299,8 @@ where
     ]
 }
 
-/// With the switches for preempted waiters, under which these events must be met; the largest model with so many preemptions.
+/// With the switches for preempted waiters, under which these events must be met; the largest model
+/// with so many preemptions.
 fn competing<Q: Stage<Loom>, T: QSpinTuning>(
     name: &str,
     preemptions: usize,

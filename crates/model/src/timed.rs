@@ -1,5 +1,6 @@
-//! Models that every lock whose waiters may give up can have. Nobody who stays is forgotten, whoever gives up meanwhile;
-//! what is handed over to one that gives up is not lost; and the lock is free at last.
+//! Models that every lock whose waiters may give up can have. Nobody who stays is forgotten,
+//! whoever gives up meanwhile; what is handed over to one that gives up is not lost; and the lock
+//! is free at last.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -108,8 +109,8 @@ pub enum First {
     CancelsAndReleases,
 }
 
-/// The first thread holds the lock when the others come. It releases it, and does what the first list says; the others what
-/// theirs say.
+/// The first thread holds the lock when the others come. It releases it, and does what the first
+/// list says; the others what theirs say.
 pub fn held_at_first<E: Engine, L: RawTimedLock<Platform = E>>(
     name: &str,
     first: First,
@@ -145,7 +146,8 @@ pub fn held_at_first<E: Engine, L: RawTimedLock<Platform = E>>(
 
 /// How long a waiter of a crowd waits at most, in ns: from no time to some sleeps.
 const LIMITS_NS: [u64; 4] = [0, 500, 5_000, 50_000];
-/// One in so many turns at the lock is a plain acquisition; of the others, one in so many has a cancellation.
+/// One in so many turns at the lock is a plain acquisition; of the others, one in so many has a
+/// cancellation.
 const PLAIN: u32 = 3;
 const CANCELLABLE: u32 = 2;
 /// One in so many turns cancels another's.
@@ -195,7 +197,8 @@ impl<L: RawTimedLock<Platform = Shuttle>> Crowd<L> {
     }
 }
 
-/// `threads` threads that go `rounds` times to the lock, within all kinds of limits, or cancel what others wait by.
+/// `threads` threads that go `rounds` times to the lock, within all kinds of limits, or cancel what
+/// others wait by.
 pub fn crowd<L: RawTimedLock<Platform = Shuttle>>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
     let title = format!("{name}: {threads} threads that may give up, {rounds} rounds each");
     Model::new(title, threads, None, move || {
@@ -225,7 +228,8 @@ pub fn crowd<L: RawTimedLock<Platform = Shuttle>>(name: &str, threads: u32, roun
     })
 }
 
-/// Those that a checker which tries everything can do: each with a waiter that gives up, or is about to.
+/// Those that a checker which tries everything can do: each with a waiter that gives up, or is
+/// about to.
 pub fn models<E: Engine, L: RawTimedLock<Platform = E>>(name: &str) -> Vec<Model<E>> {
     use Act::{AtOnce, Cancel, InTime, Lock, TryLock, UnlessCancelled};
     use First::{CancelsAndReleases, Releases};

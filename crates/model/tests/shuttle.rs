@@ -35,8 +35,8 @@ use nearlock_model::timed;
 /// Threads, how often each of them goes to the lock, and how many schedules there are of each kind.
 const CROWDS: [(u32, u32, usize); 3] = [(4, 5, 1_200), (8, 4, 400), (16, 3, 120)];
 
-/// What must have happened in the schedules of a lock. Locks that are not named have nothing to come to but their
-/// sections.
+/// What must have happened in the schedules of a lock. Locks that are not named have nothing to
+/// come to but their sections.
 fn must_reach(name: &str) -> Vec<LockEvent> {
     use LockEvent::*;
     const NESTED: [LockEvent; 5] = [Slowpath, UseNode2, UseNode3, UseNode4, NoNode];
@@ -278,7 +278,8 @@ fn staged_queues_of_version_13_hold() {
     staged::<CnaV13, Standard>("cna-v13");
 }
 
-/// The pending waiter of qspinlock and the queue behind it, with which every contest begins and most do not stay.
+/// The pending waiter of qspinlock and the queue behind it, with which every contest begins and
+/// most do not stay.
 fn pending_path<Q: Stage<Shuttle>, T: QSpinTuning>(name: &str, events: &[LockEvent])
 where
     Shuttle: LocalNodes<nearlock_collection::linux::qspinlock::Node<Shuttle, Q::Part>>,

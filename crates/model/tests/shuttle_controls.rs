@@ -1,5 +1,5 @@
-//! Negative controls of Shuttle: what is broken is found out, what a failure says can be seen again, and what cannot be
-//! seen here is not.
+//! Negative controls of Shuttle: what is broken is found out, what a failure says can be seen
+//! again, and what cannot be seen here is not.
 
 #![cfg(target_pointer_width = "64")]
 
@@ -54,7 +54,8 @@ fn waiters_that_spin_for_ever_are_reported() {
     assert!(how.contains("exceeded max_steps"), "{how}");
 }
 
-/// That a crowd, some of whom give up, ends in a deadlock: of the rarer of the two, one of 150 schedules finds it.
+/// That a crowd, some of whom give up, ends in a deadlock: of the rarer of the two, one of 150
+/// schedules finds it.
 fn deadlocks<L: RawTimedLock<Platform = Shuttle>>(name: &str) {
     let pct = PctScheduler::new_from_seed(1, 3, 20 * SCHEDULES);
     let failure = timed::crowd::<L>(name, 8, 2).failure(pct).expect("some schedule loses it");

@@ -4,15 +4,16 @@
 //! cargo run --release -p nearlock --example cache
 //! ```
 //!
-//! A look changes the order of use, so that readers write, too: that is why it is a mutex and not a reader-writer lock. A value is made
-//! without the lock. If several threads miss the same key at once, then the first to come back with a value has it kept.
+//! A look changes the order of use, so that readers write, too: that is why it is a mutex and not a
+//! reader-writer lock. A value is made without the lock. If several threads miss the same key at
+//! once, then the first to come back with a value has it kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::thread::available_parallelism;
 
-/// The lock. As well `nearlock::linux::SpinLock`, `nearlock::linux::CnaLock`, `nearlock::freebsd::Mtx`,
-/// `nearlock::classic::McsLock`, or `parking_lot::Mutex`.
+/// The lock. As well `nearlock::linux::SpinLock`, `nearlock::linux::CnaLock`,
+/// `nearlock::freebsd::Mtx`, `nearlock::classic::McsLock`, or `parking_lot::Mutex`.
 use nearlock::Mutex as Lock;
 
 /// What the lock protects.

@@ -4,8 +4,8 @@
 //! cargo run --release -p nearlock --example numa_claims
 //! ```
 //!
-//! On a machine with one node, too, the claims show the order in which a lock serves its waiters. What that order is
-//! worth they cannot show: there, a hand-over costs the same wherever it goes.
+//! On a machine with one node, too, the claims show the order in which a lock serves its waiters.
+//! What that order is worth they cannot show: there, a hand-over costs the same wherever it goes.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -60,7 +60,8 @@ fn contend<R: RawMutex + Sync>() -> Travels {
 }
 
 fn main() {
-    // Sort the waiters at every acquisition. By default, a lock that is little contended hardly ever does.
+    // Sort the waiters at every acquisition. By default, a lock that is little contended hardly ever
+    // does.
     set_setting(Setting::CnaV13ShuffleReduction, 0).expect("0 is its least value");
     println!("{THREADS} threads on two claimed NUMA nodes, {RUN:?} for each lock");
     for (name, travels) in [("SpinLock", contend::<RawSpinLock>()), ("CnaLock", contend::<RawCnaLock>())] {

@@ -4,8 +4,8 @@
 //! cargo run --release -p nearlock --example shard_counters
 //! ```
 //!
-//! Sections are short: find the counter, add to it. A few words are far more frequent than the others, so that
-//! their shards are contended however many shards there are.
+//! Sections are short: find the counter, add to it. A few words are far more frequent than the
+//! others, so that their shards are contended however many shards there are.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -71,7 +71,8 @@ fn count(counters: &Counters, thread: u64, stop: &AtomicBool) -> u64 {
 }
 
 fn main() {
-    // Not more than processors: a lock that is first come, first served would wait for those that are off.
+    // Not more than processors: a lock that is first come, first served would wait for those that are
+    // off.
     let threads = available_parallelism().map_or(1, |processors| processors.get().min(8)) as u64;
     let (counters, stop) = (Counters::default(), AtomicBool::new(false));
     let waits = || events()[LockEvent::Slowpath as usize];

@@ -4,8 +4,9 @@
 //! cargo run --release -p nearlock --example work_queue
 //! ```
 //!
-//! The lock is held to take a job and to put jobs back, never while one is done. The sections are closures, so that
-//! the lock's queue node is on the worker's stack. A worker that finds no job lets others run, without the lock.
+//! The lock is held to take a job and to put jobs back, never while one is done. The sections are
+//! closures, so that the lock's queue node is on the worker's stack. A worker that finds no job
+//! lets others run, without the lock.
 
 use std::ops::Range;
 use std::thread::available_parallelism;
@@ -80,7 +81,8 @@ fn work(queue: &McsLock<Queue>) -> usize {
 }
 
 fn main() {
-    // Not more than processors: a lock that is first come, first served would wait for those that are off.
+    // Not more than processors: a lock that is first come, first served would wait for those that are
+    // off.
     let workers = available_parallelism().map_or(1, |processors| processors.get().min(8));
     let queue = McsLock::new(Queue::default());
     queue.lock().add([Range { start: 0, end: LIMIT }]);

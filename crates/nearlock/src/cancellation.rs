@@ -12,8 +12,8 @@ use crate::raw::{Nodeless, Unlocked};
 /// Ends waits for locks from another thread: what a signal is to the kernel's interruptible locks.
 ///
 /// Any number of threads may wait by one, for any locks, by the methods of [`LockCancellable`] and
-/// [`RwLockCancellable`]. Once cancelled it stays so: whoever waits by it gives up, now or later, when it would sleep. What
-/// the canceller did before is visible to whoever gives up.
+/// [`RwLockCancellable`]. Once cancelled it stays so: whoever waits by it gives up, now or later,
+/// when it would sleep. What the canceller did before is visible to whoever gives up.
 ///
 /// It allocates nothing, can be a `static`, and can be cancelled from a signal handler, whatever
 /// that interrupts.
@@ -120,7 +120,6 @@ impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> LockCancel
 }
 
 /// Locking a reader-writer lock until somebody cancels.
-///
 #[cfg_attr(feature = "collection", doc = "```")]
 #[cfg_attr(not(feature = "collection"), doc = "```ignore")]
 /// use nearlock::linux::RwSem;
@@ -141,7 +140,8 @@ pub trait RwLockCancellable {
     where
         Self: 'a;
 
-    /// Waits until it may read, or until `by` is cancelled. If nobody has to be waited for it may even then.
+    /// Waits until it may read, or until `by` is cancelled. If nobody has to be waited for it may
+    /// even then.
     ///
     /// # Errors
     ///

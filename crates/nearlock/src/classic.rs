@@ -1,8 +1,8 @@
 //! Locks from the literature, and that of the C library.
 //!
 //! Each `XLock<T>` guards data; the `RawXLock` in it has none, and its caller keeps the promises of
-//! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition. Their guards take
-//! it from a pool of the thread; [`LockWith`] has it on the stack instead.
+//! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition.
+//! Their guards take it from a pool of the thread; [`LockWith`] has it on the stack instead.
 
 use nearlock_collection::classic::{clh, cohort, glibc_mutex, hmcs, mcs, tas, ticket, ttas};
 use nearlock_os::Os;
@@ -10,23 +10,23 @@ use nearlock_os::Os;
 pub use crate::pool::LockWith;
 use crate::raw::{Nodeless, Pooled};
 
-/// Queue lock whose nodes the callers bring, and keep in place until they have unlocked. Without that
-/// burden, and half as big: [`RawQSpinLock`](crate::linux::RawQSpinLock).
+/// Queue lock whose nodes the callers bring, and keep in place until they have unlocked. Without
+/// that burden, and half as big: [`RawQSpinLock`](crate::linux::RawQSpinLock).
 pub type RawMcsLock = mcs::McsLock<Os>;
 
 /// The node that an acquisition of [`RawMcsLock`] brings.
 pub type RawMcsNode = mcs::Node<Os>;
 
-/// Queue lock with nodes of 4 bytes that the callers bring; otherwise as [`RawMcsLock`]. Its `unlock` waits until
-/// the next waiter has seen that the lock is free.
+/// Queue lock with nodes of 4 bytes that the callers bring; otherwise as [`RawMcsLock`]. Its
+/// `unlock` waits until the next waiter has seen that the lock is free.
 pub type RawClhLock = clh::ClhLock<Os>;
 
 /// The node that an acquisition of [`RawClhLock`] brings.
 pub type RawClhNode = clh::Node<Os>;
 
-/// An MCS queue for each NUMA node, and an MCS lock that they compete for. For locks contended by threads of
-/// several NUMA nodes, where a wait must not last a threshold of milliseconds, and a lock may have 1152 bytes. Has no
-/// guards: it must stay where it is while it is held.
+/// An MCS queue for each NUMA node, and an MCS lock that they compete for. For locks contended by
+/// threads of several NUMA nodes, where a wait must not last a threshold of milliseconds, and a
+/// lock may have 1152 bytes. Has no guards: it must stay where it is while it is held.
 pub type RawHmcsLock = hmcs::HmcsLock<Os>;
 
 /// The node that an acquisition of [`RawHmcsLock`] brings.
@@ -38,8 +38,8 @@ pub type RawCohortLock = cohort::CohortLock<Os>;
 /// The node that an acquisition of [`RawCohortLock`] brings.
 pub type RawCohortNode = cohort::Node<Os, RawMcsNode>;
 
-/// Two counters in one word that everybody spins on: first come, first served, for locks with few waiters. Has no
-/// guards: it excludes only as long as at most 2^16 threads hold and wait for it.
+/// Two counters in one word that everybody spins on: first come, first served, for locks with few
+/// waiters. Has no guards: it excludes only as long as at most 2^16 threads hold and wait for it.
 pub type RawTicketLock = ticket::TicketLock<Os>;
 
 /// One word, and waiters that sleep at once: the C library's mutex. For comparison with

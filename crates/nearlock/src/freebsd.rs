@@ -8,9 +8,10 @@
 //! | [`Sx`] | 16 | `sx` | the same, and may give up | the same |
 //! | [`LockMgr`] | 32 | `lockmgr` | spins while an exclusive holder runs and nobody waits, or sleeps, and may give up | exclusive before shared |
 //!
-//! They know who holds them. So they can be asked ([`Ownership`]), find mistakes ([`Checked`], [`RwChecked`]), and be locked
-//! again by their holder ([`RecursiveMtx`], [`RecursiveRw`] and the like). Those who wait asleep are in a table of the process
-//! and not in the lock, of which nothing is touched once it is free.
+//! They know who holds them. So they can be asked ([`Ownership`]), find mistakes ([`Checked`],
+//! [`RwChecked`]), and be locked again by their holder ([`RecursiveMtx`], [`RecursiveRw`] and the
+//! like). Those who wait asleep are in a table of the process and not in the lock, of which nothing
+//! is touched once it is free.
 //!
 //! | in the kernel | here |
 //! |---|---|
@@ -28,8 +29,8 @@
 //!
 //! # Other times of the kernel
 //!
-//! The types above are the present kernel's. How it was before, and the pre-reads of 2015 above all, are the presets of [`tuning`]:
-//! parameters of the raw locks.
+//! The types above are the present kernel's. How it was before, and the pre-reads of 2015 above
+//! all, are the presets of [`tuning`]: parameters of the raw locks.
 //!
 //! ```
 //! use nearlock::freebsd::{RawMtx, tuning};
@@ -45,10 +46,11 @@
 //!
 //! # Mistakes
 //!
-//! Where the kernel stops the machine, debug assertions panic: at a lock that the caller holds already and that is not recursive, at a
-//! release by another thread (which needs `unsafe`), and at the end of a lock that is held. Without debug assertions the first never
-//! returns; of a [`LockMgr`] it is [`LockError::Deadlock`], or a panic where there is no error to return. What the kernel returns as an error
-//! is one with and without them.
+//! Where the kernel stops the machine, debug assertions panic: at a lock that the caller holds
+//! already and that is not recursive, at a release by another thread (which needs `unsafe`), and at
+//! the end of a lock that is held. Without debug assertions the first never returns; of a
+//! [`LockMgr`] it is [`LockError::Deadlock`], or a panic where there is no error to return. What
+//! the kernel returns as an error is one with and without them.
 //!
 //! A thread may keep a guard in its thread-local data, and lock while these are destroyed: it has
 //! the same name to its end.
@@ -86,18 +88,20 @@ pub use recursive::{
 pub use upgrade::TryUpgrade;
 pub use wait_unlocked::WaitUnlocked;
 
-/// The raw lock of [`Mtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a preset of [`tuning`].
+/// The raw lock of [`Mtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a preset
+/// of [`tuning`].
 pub type RawMtx<K = Standard> = Nodeless<mtx::Mtx<Os, K>>;
 
-/// The raw lock of [`SpinMtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a preset of [`tuning`], `D` is
-/// told of waits that are too long.
+/// The raw lock of [`SpinMtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a
+/// preset of [`tuning`], `D` is told of waits that are too long.
 pub type RawSpinMtx<K = Standard, D = Counted> = Nodeless<spin_mtx::SpinMtx<Os, K, D>>;
 
-/// The raw lock of [`Rw`], for code that is generic over `lock_api`'s `RawRwLock`. `K` is a preset of [`tuning`].
+/// The raw lock of [`Rw`], for code that is generic over `lock_api`'s `RawRwLock`. `K` is a preset
+/// of [`tuning`].
 pub type RawRw<K = Standard> = Nodeless<rw::Rw<Os, K>>;
 
-/// The raw lock of [`Sx`], for code that is generic over `lock_api`'s `RawRwLock` or `RawRwLockTimed`. `K` is a preset of
-/// [`tuning`].
+/// The raw lock of [`Sx`], for code that is generic over `lock_api`'s `RawRwLock` or
+/// `RawRwLockTimed`. `K` is a preset of [`tuning`].
 pub type RawSx<K = Standard> = Nodeless<sx::Sx<Os, K>>;
 
 guarded! {
@@ -294,7 +298,8 @@ unsafe impl<K: tuning::Tuning, S: rwsx::Kind> lock_api_04::RawRwLockRecursive
 /// A [`Mtx`] that its holder may lock again, as by `MTX_RECURSE`. See [`RecursiveMutex`].
 pub type RecursiveMtx<T> = RecursiveMutex<mtx::Mtx<Os>, T>;
 
-/// A [`SpinMtx`] that its holder may lock again. `try_lock` does not: as in the kernel. See [`RecursiveMutex`].
+/// A [`SpinMtx`] that its holder may lock again. `try_lock` does not: as in the kernel. See
+/// [`RecursiveMutex`].
 pub type RecursiveSpinMtx<T> = RecursiveMutex<spin_mtx::SpinMtx<Os>, T>;
 
 /// An [`Rw`] whose writer may write again, as by `RW_RECURSE`. See [`RecursiveRwLock`].

@@ -15,8 +15,8 @@
 //! assert_eq!(HITS.lock().len(), 4);
 //! ```
 //!
-//! [`Mutex`] and [`Condvar`] are the product, and need no feature. The locks of the literature, of Linux and of FreeBSD
-//! (`classic`, `linux`, `freebsd`) are there with the feature `collection`.
+//! [`Mutex`] and [`Condvar`] are the product, and need no feature. The locks of the literature, of
+//! Linux and of FreeBSD (`classic`, `linux`, `freebsd`) are there with the feature `collection`.
 //!
 //! # Which lock
 //!
@@ -28,8 +28,9 @@
 //! | longer, or they wait for something, or you do not know | any | [`Mutex`] |
 //! | the same, and mostly read | any | [`linux::RwSem`] |
 //!
-//! To wait for what another thread does there is a [`Condvar`], which goes with [`Mutex`]. Both have the methods of `parking_lot`'s: a program
-//! for these takes them by one line, `use nearlock as parking_lot`.
+//! To wait for what another thread does there is a [`Condvar`], which goes with [`Mutex`]. Both
+//! have the methods of `parking_lot`'s: a program for these takes them by one line, `use nearlock
+//! as parking_lot`.
 //!
 //! The others are for comparison, and for special needs:
 //!
@@ -49,9 +50,9 @@
 //! | [`classic::ClhLock`] | a pointer | the same | the same |
 //! | [`classic::TtasLock`] | 4 | watches the word, with all the others | none: a wait has no bound |
 //!
-//! What ruins a contended lock on a big machine is that threads hammer its word with writes that cannot succeed:
-//! so they read first, and queue. And that the lock travels between NUMA nodes at every hand-over: so it goes
-//! to a waiter near by, without starving the others.
+//! What ruins a contended lock on a big machine is that threads hammer its word with writes that
+//! cannot succeed: so they read first, and queue. And that the lock travels between NUMA nodes at
+//! every hand-over: so it goes to a waiter near by, without starving the others.
 //!
 //! # What spinning means
 //!
@@ -62,8 +63,9 @@
 //! it never sleeps, but offers its processor to other threads at every further turn
 //! ([`SpinThenYield`](nearlock_os::SpinThenYield)).
 //!
-//! * **Sections are short**: no I/O, no allocation if it can be helped, no sleep, nothing that waits for another
-//!   thread. Those who wait spend a processor, or a sleep and a wake-up, on every section.
+//! * **Sections are short**: no I/O, no allocation if it can be helped, no sleep, nothing that
+//!   waits for another thread. Those who wait spend a processor, or a sleep and a wake-up, on every
+//!   section.
 //! * **More runnable threads than processors** is what [`linux::SpinLock`] and [`linux::CnaLock`]
 //!   are made for. With a lock that is first come, first served a program is correct, but slow. The
 //!   lock goes to the next in line even if that thread is off its processor. All others wait until
@@ -71,19 +73,21 @@
 //! * **Priorities**: none is inherited, and **a wait for a spin lock has no bound** where the
 //!   waiter has preempted the holder. A real-time thread (`SCHED_FIFO`) that spins for an ordinary
 //!   one on the same processor keeps it from running, because its yields go to threads of its own
-//!   priority only. The sleeping locks that are named above have no such wait inside: a thread
-//!   that finds a queue of theirs locked looks for a bounded time, below 1 ms, and then sleeps.
-//!   ([`raw`] has others, for comparison, that queue under spin locks.)
-//! * **Locking twice** from one thread never returns. Nothing detects it, but that FreeBSD's locks know their holder
-//!   ([`freebsd::Checked`]), and have forms that can be locked again ([`freebsd::RecursiveMtx`]).
-//! * **Panics** release the lock. The data stays as the panicking section left it: there is no poisoning, but in [`poison`].
-//! * **Async**: a guard is not `Send`, so that a task which holds one across an `.await` cannot be spawned on an
-//!   executor with several threads. On one with a single thread it compiles, and the next task that wants the lock
-//!   hangs them all. Drop guards before `.await`.
-//! * **Signal handlers** may lock what the code they interrupt neither holds nor waits for: elsewhere, block the signal
-//!   around such a lock. A thread with such handlers calls [`process::register_thread`] first. Guards of
-//!   [`classic::McsLock`] and [`classic::ClhLock`] may allocate; in a handler, use
-//!   [`lock_with`](classic::LockWith).
+//!   priority only. The sleeping locks that are named above have no such wait inside: a thread that
+//!   finds a queue of theirs locked looks for a bounded time, below 1 ms, and then sleeps. ([`raw`]
+//!   has others, for comparison, that queue under spin locks.)
+//! * **Locking twice** from one thread never returns. Nothing detects it, but that FreeBSD's locks
+//!   know their holder ([`freebsd::Checked`]), and have forms that can be locked again
+//!   ([`freebsd::RecursiveMtx`]).
+//! * **Panics** release the lock. The data stays as the panicking section left it: there is no
+//!   poisoning, but in [`poison`].
+//! * **Async**: a guard is not `Send`, so that a task which holds one across an `.await` cannot be
+//!   spawned on an executor with several threads. On one with a single thread it compiles, and the
+//!   next task that wants the lock hangs them all. Drop guards before `.await`.
+//! * **Signal handlers** may lock what the code they interrupt neither holds nor waits for:
+//!   elsewhere, block the signal around such a lock. A thread with such handlers calls
+//!   [`process::register_thread`] first. Guards of [`classic::McsLock`] and [`classic::ClhLock`]
+//!   may allocate; in a handler, use [`lock_with`](classic::LockWith).
 //! * **`fork`**: the child may use each lock that no other thread of the parent held, waited for or
 //!   was about to release. Others may stay locked in the child. The same holds of a
 //!   [`Cancellation`] that another thread was using. A signal handler that interrupts a lock must
@@ -96,10 +100,12 @@
 //!
 //! # Generic code
 //!
-//! All are mutexes or reader-writer locks of [`lock_api`] 0.5 (re-exported) over the raw locks of [`raw`]. With the feature `lock_api_04`,
-//! raw locks whose guards hold nothing are those of `lock_api` 0.4 too. [`MutexGuard::map`] narrows a guard to a
-//! part of the data; see [`MappedMutexGuard`]. Waiters of the sleeping locks can leave the queue: they are timed (`try_lock_for`,
-//! `try_read_until`, ...), and can be cancelled ([`Cancellation`]). Those of spin locks cannot.
+//! All are mutexes or reader-writer locks of [`lock_api`] 0.5 (re-exported) over the raw locks of
+//! [`raw`]. With the feature `lock_api_04`, raw locks whose guards hold nothing are those of
+//! `lock_api` 0.4 too. [`MutexGuard::map`] narrows a guard to a part of the data; see
+//! [`MappedMutexGuard`]. Waiters of the sleeping locks can leave the queue: they are timed
+//! (`try_lock_for`, `try_read_until`, ...), and can be cancelled ([`Cancellation`]). Those of spin
+//! locks cannot.
 //!
 //! | feature | what it adds |
 //! |---|---|
@@ -108,8 +114,8 @@
 //! | `arc_lock` | `lock_arc` and guards that keep the lock alive |
 //! | `serde` | locks are serialized as what they protect |
 //!
-//! None is on by default, and none changes a lock. [`process`] has what belongs to the process and its threads:
-//! settings, counters, and the NUMA node that a thread claims.
+//! None is on by default, and none changes a lock. [`process`] has what belongs to the process and
+//! its threads: settings, counters, and the NUMA node that a thread claims.
 
 // The locks of the collection are named throughout.
 #![cfg_attr(not(feature = "collection"), allow(rustdoc::broken_intra_doc_links))]

@@ -1,19 +1,21 @@
 //! The locks of the Linux kernel.
 //!
-//! Their queue nodes belong to the threads. In a process with more than 16383 threads that have waited for
-//! such a lock, further ones wait without a place in the queue, and can starve.
+//! Their queue nodes belong to the threads. In a process with more than 16383 threads that have
+//! waited for such a lock, further ones wait without a place in the queue, and can starve.
 //!
-//! [`SpinLock`] and [`CnaLock`] are the forms for programs, whose threads may lose their processors:
-//! newcomers may take the lock ahead of a queue that is not ready for it, and waiters sleep. [`FifoSpinLock`] and
-//! the raw spin locks named after nothing else are the kernel's forms for threads that have a processor each.
+//! [`SpinLock`] and [`CnaLock`] are the forms for programs, whose threads may lose their
+//! processors: newcomers may take the lock ahead of a queue that is not ready for it, and waiters
+//! sleep. [`FifoSpinLock`] and the raw spin locks named after nothing else are the kernel's forms
+//! for threads that have a processor each.
 //!
-//! [`Mutex`] and [`RwSem`] are for sections that last: waiters spin only while it is worth it, and sleep in a queue.
-//! They can be waited for within a time, or until somebody cancels.
+//! [`Mutex`] and [`RwSem`] are for sections that last: waiters spin only while it is worth it, and
+//! sleep in a queue. They can be waited for within a time, or until somebody cancels.
 //!
 //! # Freeing a sleeping lock
 //!
-//! A guard's drop looks at its lock after others may have it. Borrows and `Arc` see to it that the lock is alive by then;
-//! unsafe code that frees one must know that every guard's drop has returned, not just that it has locked last.
+//! A guard's drop looks at its lock after others may have it. Borrows and `Arc` see to it that the
+//! lock is alive by then; unsafe code that frees one must know that every guard's drop has
+//! returned, not just that it has locked last.
 
 use nearlock_collection::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem};
 use nearlock_core::parking::QueueLock;
@@ -34,7 +36,8 @@ pub type RawCnaV15Lock = cna::CnaLock<Os>;
 /// The same for threads that may lose their processors, without data.
 pub type RawPreemptibleCnaLock = qspinlock::QSpinLock<Os, cna::Cna, qspinlock::Preemptible>;
 
-/// CNA as version 13 of its patch series had it, the one of the published tables, without data. Its threshold is 10 ms.
+/// CNA as version 13 of its patch series had it, the one of the published tables, without data. Its
+/// threshold is 10 ms.
 pub type RawCnaV13Lock = cna_v13::CnaV13Lock<Os>;
 
 /// The raw lock of [`SpinLock`], for code that is generic over `lock_api`'s `RawMutex`.
@@ -49,21 +52,26 @@ pub type RawCnaLock = Nodeless<RawPreemptibleCnaLock>;
 /// Linux' mutex since 4.9, without data.
 pub type RawLinuxMutex = mutex::LinuxMutex<Os>;
 
-/// Linux' mutex of version 3.7, with the patch that reads before it writes, without data. In place of the kernel's ticket
-/// lock, which excludes at most 2^16 threads, its queue has a [`QueueLock`], whose waiters sleep.
+/// Linux' mutex of version 3.7, with the patch that reads before it writes, without data. In place
+/// of the kernel's ticket lock, which excludes at most 2^16 threads, its queue has a [`QueueLock`],
+/// whose waiters sleep.
 pub type RawLinuxCounterMutex =
     counter_mutex::CounterMutex<Os, counter_mutex::Crowd, Standard, QueueLock<Os>>;
 
-/// Linux' reader-writer semaphore since 5.11, without data. Its queue has the lock of that of [`RawLinuxMutex`].
+/// Linux' reader-writer semaphore since 5.11, without data. Its queue has the lock of that of
+/// [`RawLinuxMutex`].
 pub type RawLinuxRwsem = rwsem::Rwsem<Os, Standard, QueueLock<Os>>;
 
-/// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex` or `RawMutexTimed`.
+/// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex` or
+/// `RawMutexTimed`.
 pub type RawMutex = Nodeless<RawLinuxMutex>;
 
-/// The raw lock of [`CounterMutex`], for code that is generic over `lock_api`'s `RawMutex` or `RawMutexTimed`.
+/// The raw lock of [`CounterMutex`], for code that is generic over `lock_api`'s `RawMutex` or
+/// `RawMutexTimed`.
 pub type RawCounterMutex = Nodeless<RawLinuxCounterMutex>;
 
-/// The raw lock of [`RwSem`], for code that is generic over `lock_api`'s `RawRwLock` or `RawRwLockTimed`.
+/// The raw lock of [`RwSem`], for code that is generic over `lock_api`'s `RawRwLock` or
+/// `RawRwLockTimed`.
 pub type RawRwSem = Nodeless<RawLinuxRwsem>;
 
 guarded! {
@@ -286,7 +294,8 @@ const _: () = assert!(size_of::<FifoSpinLock<()>>() == 4);
 const _: () = assert!(size_of::<CnaLock<()>>() == 4);
 const _: () = assert!(size_of::<SpinLockGuard<'_, u8>>() == size_of::<usize>());
 const _: () = assert!(size_of::<CnaLockGuard<'_, u8>>() == size_of::<usize>());
-/// Bytes of the sleeping mutexes: three words of four, and the two pointers of a queue. 32, or 20 where pointers have four.
+/// Bytes of the sleeping mutexes: three words of four, and the two pointers of a queue. 32, or 20
+/// where pointers have four.
 const MUTEX_SIZE: usize = (12 + 2 * size_of::<usize>()).next_multiple_of(size_of::<usize>());
 const _: () = assert!(size_of::<Mutex<()>>() == MUTEX_SIZE);
 const _: () = assert!(size_of::<CounterMutex<()>>() == MUTEX_SIZE);

@@ -2,8 +2,9 @@
 //!
 //! # Freeing a lock
 //!
-//! Nothing of a lock is read or written once it can be had by somebody else. So the thread that has locked it last may free
-//! it when it has unlocked, though the `drop` of an earlier guard has not returned.
+//! Nothing of a lock is read or written once it can be had by somebody else. So the thread that has
+//! locked it last may free it when it has unlocked, though the `drop` of an earlier guard has not
+//! returned.
 //!
 //! # Cheap releases
 //!
@@ -26,7 +27,8 @@ use crate::raw::Nodeless;
 
 pub use condvar::{Condvar, RawCondvar, WaitCancellable, WaitTimeoutResult};
 
-/// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex`, `RawMutexFair` or `RawMutexTimed`.
+/// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex`, `RawMutexFair`
+/// or `RawMutexTimed`.
 pub type RawMutex = Nodeless<NearMutex<Os>>;
 
 guarded! {

@@ -1,7 +1,9 @@
 //! Mutexes that a panic poisons, with the signatures of `std::sync`: [`Mutex`] and [`Condvar`].
 //!
-//! The locks of this crate are released by a panic, and whoever comes next finds the data as the section has left them. These here
-//! say so: once a guard has been dropped by a panic, `lock` returns an error, which has the guard. The results are `std`'s own types, but for `WaitTimeoutResult`.
+//! The locks of this crate are released by a panic, and whoever comes next finds the data as the
+//! section has left them. These here say so: once a guard has been dropped by a panic, `lock`
+//! returns an error, which has the guard. The results are `std`'s own types, but for
+//! `WaitTimeoutResult`.
 //!
 //! ```
 //! use nearlock::poison::{Condvar, Mutex};
@@ -56,8 +58,8 @@ pub struct Mutex<T: ?Sized> {
 impl<T: ?Sized> UnwindSafe for Mutex<T> {}
 impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
 
-/// Access to what a [`Mutex`] protects. Unlocks when it is dropped, and poisons the mutex if a panic drops it that began while it
-/// lived.
+/// Access to what a [`Mutex`] protects. Unlocks when it is dropped, and poisons the mutex if a
+/// panic drops it that began while it lived.
 #[must_use = "if unused the Mutex will immediately unlock"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mark: Mark<'a>,
@@ -74,7 +76,8 @@ impl<T: ?Sized> RefUnwindSafe for MutexGuard<'_, T> {}
 // mutex can be had from it.
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
-/// Poisons when it is dropped by a panic. A part of a guard that is dropped before the mutex is released.
+/// Poisons when it is dropped by a panic. A part of a guard that is dropped before the mutex is
+/// released.
 struct Mark<'a> {
     is_poisoned: &'a AtomicBool,
     was_panicking: bool,
@@ -136,7 +139,8 @@ impl<T: ?Sized> Mutex<T> {
         Ok(self.guard(guard)?)
     }
 
-    /// Whether somebody has panicked while holding it. Stale by the time it is known, unless the caller holds it.
+    /// Whether somebody has panicked while holding it. Stale by the time it is known, unless the
+    /// caller holds it.
     pub fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Relaxed)
     }

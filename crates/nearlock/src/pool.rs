@@ -8,10 +8,12 @@
 //!                            block, holding the node of one acquisition
 //! ```
 //! 1. A block is in the list of one thread, or belongs to one acquisition of that thread.
-//! 2. A block never moves, whatever becomes of the guard that names it, and is freed only from the list. A
-//!    guard that is forgotten leaks its block: the lock stays locked for ever, and its word may name the node.
+//! 2. A block never moves, whatever becomes of the guard that names it, and is freed only from the
+//!    list. A guard that is forgotten leaks its block: the lock stays locked for ever, and its word
+//!    may name the node.
 //!
-//! So a thread has as many blocks as it has ever held such locks at the same time. They are freed when it ends.
+//! So a thread has as many blocks as it has ever held such locks at the same time. They are freed
+//! when it ends.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -24,8 +26,8 @@ use nearlock_core::raw::{RawLock, RawTryLock};
 use crate::lock_api::{Mutex, RawMutex};
 use crate::raw::Unlocked;
 
-/// Bytes for a node: two lines of 64, because processors fetch lines in pairs. Fewer would let waiters disturb
-/// each other; a lock with greater nodes does not compile.
+/// Bytes for a node: two lines of 64, because processors fetch lines in pairs. Fewer would let
+/// waiters disturb each other; a lock with greater nodes does not compile.
 const BLOCK_BYTES: usize = 128;
 
 /// Memory for a node of any lock.
@@ -76,8 +78,9 @@ impl Drop for FreeList {
 /// How many blocks there are. Relaxed: a figure, which orders nothing.
 static BLOCKS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many queue nodes of guards the process has in memory at present, of 128 bytes each: for each thread as many as it has ever held
-/// such locks ([`Pooled`]) at the same time, until it ends. A guard that is forgotten keeps its node for ever.
+/// How many queue nodes of guards the process has in memory at present, of 128 bytes each: for each
+/// thread as many as it has ever held such locks ([`Pooled`]) at the same time, until it ends. A
+/// guard that is forgotten keeps its node for ever.
 pub fn queue_nodes() -> usize {
     BLOCKS.load(Relaxed)
 }
@@ -115,7 +118,8 @@ unsafe fn give_back_block(block: NonNull<Block>) {
 
 /// What a guard of a [`Pooled`] lock holds: the queue node of its acquisition.
 ///
-/// It cannot be made or used by other code. Forgetting it leaks the node and leaves the lock locked.
+/// It cannot be made or used by other code. Forgetting it leaks the node and leaves the lock
+/// locked.
 #[must_use = "the acquisition is lost without it"]
 pub struct PooledNode<L: RawLock>(NonNull<L::Node>);
 
@@ -150,18 +154,19 @@ impl<L: RawLock> PooledNode<L> {
 
 /// Makes a lock whose acquisitions bring a node a mutex of [`lock_api`], of the same size.
 ///
-/// A guard holds a node from a pool of the calling thread, so that it may be moved, forgotten and dropped in any
-/// order like any other guard. Taking the node and giving it back costs a few instructions; a thread allocates
-/// when it holds more such locks at once than ever before, so this is nothing for signal handlers.
-/// [`LockWith`] does without the pool.
+/// A guard holds a node from a pool of the calling thread, so that it may be moved, forgotten and
+/// dropped in any order like any other guard. Taking the node and giving it back costs a few
+/// instructions; a thread allocates when it holds more such locks at once than ever before, so this
+/// is nothing for signal handlers. [`LockWith`] does without the pool.
 #[derive(Default)]
 #[repr(transparent)]
 pub struct Pooled<L>(L);
 
-// SAFETY: exclusion and orderings are the lock's (`RawLock`), which has each acquisition's node for itself and
-// in place until `unlock` returns (invariants 1 and 2). The guard state cannot unlock; forgetting it leaks the
-// node, to which the word of a lock that is moved or dropped while it is locked may go on pointing, which is all
-// that points anywhere (`Unlocked`). The lock's operations do not unwind.
+// SAFETY: exclusion and orderings are the lock's (`RawLock`), which has each acquisition's node for
+// itself and in place until `unlock` returns (invariants 1 and 2). The guard state cannot unlock;
+// forgetting it leaks the node, to which the word of a lock that is moved or dropped while it is
+// locked may go on pointing, which is all that points anywhere (`Unlocked`). The lock's operations
+// do not unwind.
 unsafe impl<L: RawTryLock + Unlocked> RawMutex for Pooled<L> {
     const INIT: Self = Self(L::UNLOCKED);
     type Guard = PooledNode<L>;
@@ -202,8 +207,8 @@ unsafe impl<L: RawTryLock + Unlocked> RawMutex for Pooled<L> {
     }
 }
 
-/// Locking with the queue node on the caller's stack: no pool and no allocation, and the section is a closure, so
-/// that the node cannot move or die too early.
+/// Locking with the queue node on the caller's stack: no pool and no allocation, and the section is
+/// a closure, so that the node cannot move or die too early.
 ///
 /// ```
 /// use nearlock::classic::{LockWith, McsLock};
@@ -245,7 +250,8 @@ impl<L: RawTryLock + Unlocked, T: ?Sized> LockWith<T> for Mutex<Pooled<L>, T> {
         let node = L::Node::default();
         // SAFETY: only to lock and unlock, in this order.
         let lock = unsafe { &self.raw().0 };
-        // SAFETY: the node is fresh and stays on this stack frame until `_held`, declared after it, has unlocked.
+        // SAFETY: the node is fresh and stays on this stack frame until `_held`, declared after it, has
+        // unlocked.
         unsafe { lock.lock(&node) };
         let _held = Held { lock, node: &node };
         // SAFETY: the holder of the lock has the data for itself.

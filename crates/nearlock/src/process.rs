@@ -38,7 +38,8 @@ pub use crate::pool::queue_nodes;
 use nearlock_core::schedule::Schedule;
 use nearlock_os::Os;
 
-/// What locks that know their owner call the calling thread. Unique among the threads that are alive; the next one may get it.
+/// What locks that know their owner call the calling thread. Unique among the threads that are
+/// alive; the next one may get it.
 pub fn thread_id() -> ThreadId {
     <Os>::thread_id()
 }

@@ -7,7 +7,8 @@
 //!
 //! Around either, [`Unpreempted`] makes a mutex whose holder asks for a longer time slice.
 //!
-//! Code that is generic over the raw lock takes these types; so does a mutex with guards over another lock:
+//! Code that is generic over the raw lock takes these types; so does a mutex with guards over
+//! another lock:
 //!
 //! ```
 //! use nearlock::lock_api::{Mutex, RawMutex};
@@ -50,7 +51,8 @@ use crate::lock_api::{GuardNoSend, RawMutex};
 pub use crate::pool::{Pooled, PooledNode};
 pub use unpreempted::Unpreempted;
 
-/// A lock that a `static` can hold, and that guards may be made for. The [`Default`] of [`RawLock`] is not `const`.
+/// A lock that a `static` can hold, and that guards may be made for. The [`Default`] of [`RawLock`]
+/// is not `const`.
 ///
 /// # Safety
 ///
@@ -84,8 +86,8 @@ unlocked! {
 #[cfg(feature = "collection")]
 mod collection;
 
-/// Makes a lock whose acquisitions need no node a mutex of [`lock_api`], of the same size; and a reader-writer lock of it,
-/// if there are readers.
+/// Makes a lock whose acquisitions need no node a mutex of [`lock_api`], of the same size; and a
+/// reader-writer lock of it, if there are readers.
 ///
 /// See the [module](self) for an example.
 ///
@@ -101,9 +103,9 @@ mod collection;
 #[repr(transparent)]
 pub struct Nodeless<L>(pub(crate) L);
 
-// SAFETY: exclusion and orderings are the lock's (`RawLock`). The guard state owns nothing and cannot unlock,
-// so forgetting it is safe; and nothing points to the lock, so it may be moved or dropped while it is locked
-// and nobody waits. The lock's operations do not unwind.
+// SAFETY: exclusion and orderings are the lock's (`RawLock`). The guard state owns nothing and
+// cannot unlock, so forgetting it is safe; and nothing points to the lock, so it may be moved or
+// dropped while it is locked and nobody waits. The lock's operations do not unwind.
 unsafe impl<L: RawTryLock<Node = ()> + Unlocked> RawMutex for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);
     type Guard = GuardNoSend;

@@ -83,7 +83,8 @@ assert_not_impl_any!(RecursiveWriteGuard<'static, Current, RwKind, u32>: Send, S
 
 assert_impl_all!(RawSpinLock: Send, Sync, Default);
 assert_impl_all!(nearlock::classic::RawMcsLock: Unlocked);
-// Guards can be forgotten, and then locks be moved while they are held: nodes in the lock would be left behind.
+// Guards can be forgotten, and then locks be moved while they are held: nodes in the lock would be
+// left behind.
 assert_not_impl_any!(nearlock::classic::RawHmcsLock: Unlocked);
 // With a ticket lock for its queue a mutex would exclude 2^16 threads at most.
 assert_not_impl_any!(nearlock_collection::linux::counter_mutex::CounterMutex<nearlock_os::Os>: Unlocked);

@@ -1,4 +1,5 @@
-//! The condition variable for programs: what its waits and notifications return, and that no notification is lost.
+//! The condition variable for programs: what its waits and notifications return, and that no
+//! notification is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
@@ -124,7 +125,8 @@ fn waiting_with_two_mutexes_panics_and_keeps_the_mutex() {
     assert!(opened.wait_for(&mut other.lock(), SHORT).timed_out(), "nobody else waits now");
 }
 
-/// Threads hand a token round, each to the next: one notification that is lost, and they all wait for ever.
+/// Threads hand a token round, each to the next: one notification that is lost, and they all wait
+/// for ever.
 #[test]
 fn a_token_goes_round() {
     const THREADS: usize = 4;
@@ -148,8 +150,8 @@ fn a_token_goes_round() {
     assert_eq!(turn.into_inner(), THREADS * ROUNDS);
 }
 
-/// Some wait for ever, some give up and come back; each token is announced once. Who would give up with a notification would leave
-/// somebody beside a token.
+/// Some wait for ever, some give up and come back; each token is announced once. Who would give up
+/// with a notification would leave somebody beside a token.
 #[test]
 fn no_notification_is_lost_among_those_that_give_up() {
     const TAKERS: usize = 6;

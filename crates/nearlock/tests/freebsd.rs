@@ -370,7 +370,8 @@ fn bits_of_those_who_gave_up_do_not_hide_that_a_lock_is_held() {
 fn a_release_by_another_thread_is_found() {
     let (mtx, spin, rw, sx) = (Mtx::new(()), SpinMtx::new(()), Rw::new(()), Sx::new(()));
     let held = (mtx.lock(), spin.lock(), rw.write(), sx.write());
-    // SAFETY: nothing is released, as these are mistakes; without debug assertions they are not made. So below.
+    // SAFETY: nothing is released, as these are mistakes; without debug assertions they are not made.
+    // So below.
     elsewhere(|| unsafe {
         mistake("unlocks a mutex that it does not hold", || {
             mtx.force_unlock(lock_api::GuardNoSend::new());

@@ -1,6 +1,7 @@
 //! What guards promise, for every lock that has them.
 //!
-//! Runs are bounded by time, so that a lock which hands over once per scheduling quantum passes too.
+//! Runs are bounded by time, so that a lock which hands over once per scheduling quantum passes
+//! too.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -211,8 +212,8 @@ fn works_while_a_thread_is_being_destroyed<R: RawMutex + Sync>(lock: &Lock<R>) {
     let count = || lock.lock().left += 1;
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // Whichever the order of destruction, one of the two comes after what the lock keeps for the thread.
-            // SAFETY: the thread is joined below, local data and all.
+            // Whichever the order of destruction, one of the two comes after what the lock keeps for the
+            // thread. SAFETY: the thread is joined below, local data and all.
             EARLY.with(|end| end.0.set(Some(unsafe { for_ever(Box::new(count)) })));
             count();
             // SAFETY: as above.

@@ -1,5 +1,5 @@
-//! Bugs that other libraries of locks have had, as their threads tell of them: each as a test here that would fail, or why it
-//! cannot happen.
+//! Bugs that other libraries of locks have had, as their threads tell of them: each as a test here
+//! that would fail, or why it cannot happen.
 //!
 //! | bug | whose | here |
 //! |---|---|---|

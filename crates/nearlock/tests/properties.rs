@@ -1,4 +1,5 @@
-//! Any sequence of operations by two threads on a few locks does what a reference of a few lines says.
+//! Any sequence of operations by two threads on a few locks does what a reference of a few lines
+//! says.
 //!
 //! One operation at a time: what happens at the same time is for the models of `nearlock-model`.
 
@@ -85,8 +86,8 @@ fn add(data: &mut u32, amount: u32) -> u32 {
     *data
 }
 
-/// A thread: does what it is told, and says what it sees. Guards live until they are dropped on purpose, or all
-/// at the end.
+/// A thread: does what it is told, and says what it sees. Guards live until they are dropped on
+/// purpose, or all at the end.
 fn work<R: RawMutex>(
     locks: &[Mutex<R, u32>; LOCKS],
     section: Section<R>,
@@ -130,7 +131,8 @@ fn check<R: RawMutex + Sync>(steps: &[(Index, Index, Action)], section: Section<
         });
         for (thread, lock, action) in steps {
             let (thread, lock) = (thread.index(THREADS), lock.index(LOCKS));
-            // To wait for a lock that is held would be to wait for ever: nobody else is told anything meanwhile.
+            // To wait for a lock that is held would be to wait for ever: nobody else is told anything
+            // meanwhile.
             let action = match action {
                 Action::Lock if reference.holders[lock].is_some() => Action::Try,
                 action => *action,

@@ -1,4 +1,5 @@
-//! What guards of locks with readers promise; and that any sequence of operations does what a reference says.
+//! What guards of locks with readers promise; and that any sequence of operations does what a
+//! reference says.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,5 +1,5 @@
-//! What safe code tries, to have a lock that another thread holds: policies and hooks that panic, and
-//! waits that panic after the lock was released.
+//! What safe code tries, to have a lock that another thread holds: policies and hooks that panic,
+//! and waits that panic after the lock was released.
 //!
 //! What no program can do any more because it does not compile is shown beside the traits, by
 //! `compile_fail`.

@@ -1,6 +1,7 @@
 //! Waits that end without the lock: because their time has passed, or because somebody cancels.
 //!
-//! What would be too late is never measured: only that nothing ends too early, and that everything ends.
+//! What would be too late is never measured: only that nothing ends too early, and that everything
+//! ends.
 
 use std::time::{Duration, Instant};
 

@@ -76,8 +76,8 @@ pub unsafe fn forget_all() {
     }
 }
 
-/// Fibonacci hashing: neighbours, and locks at the same place of equal objects, have different chains. FreeBSD shifts the
-/// address by 8 bits, so that the locks of a small object share one.
+/// Fibonacci hashing: neighbours, and locks at the same place of equal objects, have different
+/// chains. FreeBSD shifts the address by 8 bits, so that the locks of a small object share one.
 /// Source: Knuth, "The Art of Computer Programming", volume 3, section 6.4.
 #[inline]
 fn hash(lock: *const ()) -> u64 {

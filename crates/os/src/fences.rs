@@ -1,20 +1,23 @@
-//! Asymmetric fences: `light` holds back the compiler only, `heavy` interrupts every processor that runs a
-//! thread of ours (membarrier). Where the kernel does not offer that, both are ordinary strong fences.
+//! Asymmetric fences: `light` holds back the compiler only, `heavy` interrupts every processor that
+//! runs a thread of ours (membarrier). Where the kernel does not offer that, both are ordinary
+//! strong fences.
 //!
 //! ```text
 //! word  0 not decided | 1 strong | 2 membarrier
 //!
 //!   0 -> 2   the process is registered         0 -> 1   the kernel has refused
 //! ```
-//! The word changes once at most, and that is what makes it sound to look at it without any ordering:
-//! 1. A heavy side never fences before the word is decided; it decides it if need be. If its own attempt to
-//!    register was refused while another's was not (filters of system calls belong to threads), it still does what
-//!    the word says.
-//! 2. A light side that sees 2 leaves the fence to the heavy sides. The word is 2 for ever, so by 1 every heavy
-//!    side, of whatever time, interrupts.
-//! 3. A light side that sees 0 or 1 fences by itself, which is enough for either kind of heavy side.
-//! 4. A heavy side fences by itself only if the word is 1. Then it has never been 2 nor ever will be, so by 3 every
-//!    light side fences by itself.
+//! The word changes once at most, and that is what makes it sound to look at it without any
+//! ordering:
+//! 1. A heavy side never fences before the word is decided; it decides it if need be. If its own
+//!    attempt to register was refused while another's was not (filters of system calls belong to
+//!    threads), it still does what the word says.
+//! 2. A light side that sees 2 leaves the fence to the heavy sides. The word is 2 for ever, so by 1
+//!    every heavy side, of whatever time, interrupts.
+//! 3. A light side that sees 0 or 1 fences by itself, which is enough for either kind of heavy
+//!    side.
+//! 4. A heavy side fences by itself only if the word is 1. Then it has never been 2 nor ever will
+//!    be, so by 3 every light side fences by itself.
 //!
 //! So a heavy side cannot do without membarrier once the word is 2, and the kernel may still fail.
 //! It may lack memory for the call. A filter of system calls that a thread has installed since may
@@ -47,8 +50,9 @@ static MEMBARRIERS: AtomicU64 = AtomicU64::new(0);
 #[inline(always)]
 pub fn light() {
     if KIND.load(Relaxed) == MEMBARRIER {
-        // Ordering: SeqCst, for the compiler alone: our store before it, our load after it, in this order in the
-        // program that runs. `heavy` puts a full fence between the two instructions, or before, or after both.
+        // Ordering: SeqCst, for the compiler alone: our store before it, our load after it, in this order
+        // in the program that runs. `heavy` puts a full fence between the two instructions, or
+        // before, or after both.
         compiler_fence(SeqCst);
     } else {
         light_by_itself();
@@ -161,9 +165,10 @@ mod tests {
         assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}");
     }
 
-    /// Dekker's pattern, again and again: the light side writes 1, 2, 3, ... to `x` without a stop, and reads `y`
-    /// each time; the heavy side writes rounds to `y`, and reads `x`. If it sees `i` there, the light side's write
-    /// of `i + 1` was missed, so the read after that write must have seen the round.
+    /// Dekker's pattern, again and again: the light side writes 1, 2, 3, ... to `x` without a stop,
+    /// and reads `y` each time; the heavy side writes rounds to `y`, and reads `x`. If it sees
+    /// `i` there, the light side's write of `i + 1` was missed, so the read after that write
+    /// must have seen the round.
     struct Litmus {
         x: AtomicU32,
         y: AtomicU32,

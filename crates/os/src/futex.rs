@@ -10,7 +10,8 @@ use crate::sys;
 /// Why [`wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitResult {
-    /// A wake-up, meant for this waiter or, as the word's memory may have had another use before, not.
+    /// A wake-up, meant for this waiter or, as the word's memory may have had another use before,
+    /// not.
     Woken,
     /// The word did not have the expected value.
     Mismatch,
@@ -20,8 +21,8 @@ pub enum WaitResult {
     Interrupted,
 }
 
-/// Sleeps while `word` has the value `expected`, until woken, at most for `timeout` (by the monotonic
-/// clock; `None`: for ever). The comparison and falling asleep are one step for [`wake`].
+/// Sleeps while `word` has the value `expected`, until woken, at most for `timeout` (by the
+/// monotonic clock; `None`: for ever). The comparison and falling asleep are one step for [`wake`].
 ///
 /// Any result may come for no reason: look at the word and, if need be, wait again.
 #[inline]
@@ -29,8 +30,8 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitR
     sys::futex_wait(word, expected, timeout)
 }
 
-/// Wakes at most `n` of those that sleep on `word`, in no promised order. Returns how many; where the
-/// system cannot tell, 0.
+/// Wakes at most `n` of those that sleep on `word`, in no promised order. Returns how many; where
+/// the system cannot tell, 0.
 #[inline]
 pub fn wake(word: &AtomicU32, n: u32) -> u32 {
     sys::futex_wake(word, n)

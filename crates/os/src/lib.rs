@@ -21,8 +21,8 @@
 //! Everything belongs to the process: all locks of all types share one table of queue nodes, one of
 //! settings and one of counters.
 //!
-//! Supported is Linux with 64-bit pointers, and on 32-bit Arm. Elsewhere everything works, but there is one NUMA node, a futex
-//! waits by yielding, and asymmetric fences are ordinary ones.
+//! Supported is Linux with 64-bit pointers, and on 32-bit Arm. Elsewhere everything works, but
+//! there is one NUMA node, a futex waits by yielding, and asymmetric fences are ordinary ones.
 //!
 //! # Signals and fork
 //!
@@ -86,5 +86,6 @@ pub use thread::{events, events_of_slot, register_thread, thread_slots};
 pub use time_slice::{TimeSlices, begin_section, end_section, set_time_slices};
 pub use wait::SpinThenYield;
 
-/// Levels of caches are below this, and so are the numbers of a CPU's caches: no machine has so many.
+/// Levels of caches are below this, and so are the numbers of a CPU's caches: no machine has so
+/// many.
 pub const CACHES_MAX: u32 = 16;

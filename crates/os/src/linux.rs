@@ -77,8 +77,8 @@ pub fn sched_yield() {
 
 /// See [`futex::wait`](crate::futex::wait).
 pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
-    /// What this call takes: two longs. `libc::timespec` is what the C library takes, whose seconds may be longer on a
-    /// processor of 32 bits. As the time is relative, 31 bits of them do.
+    /// What this call takes: two longs. `libc::timespec` is what the C library takes, whose seconds
+    /// may be longer on a processor of 32 bits. As the time is relative, 31 bits of them do.
     #[repr(C)]
     struct KernelTime {
         s: c_long,
@@ -138,8 +138,8 @@ pub fn processors() -> u32 {
     u32::try_from(count).unwrap_or(1).max(1)
 }
 
-/// Zeroed memory that may be used for ever, or null. Straight from the kernel: the program's allocator may
-/// use our locks.
+/// Zeroed memory that may be used for ever, or null. Straight from the kernel: the program's
+/// allocator may use our locks.
 pub fn zeroed(layout: Layout) -> *mut u8 {
     assert!(layout.align() <= 4096, "pages are not aligned any better");
     // SAFETY: a new anonymous mapping touches no memory in use.

@@ -1,7 +1,7 @@
 //! The NUMA node of the calling thread, or the one that it claims.
 //!
-//! How the node of a thread that claims none is found is decided at the first question, and again after one
-//! of the settings `numa.*` has changed:
+//! How the node of a thread that claims none is found is decided at the first question, and again
+//! after one of the settings `numa.*` has changed:
 //!
 //! ```text
 //! bits 0-7 how (0: not decided) | 8-31 changes of settings | 32-63 the one number that it needs
@@ -9,8 +9,8 @@
 //!    0 -> how   decided, if the settings have not changed meanwhile
 //!  how -> 0     a setting changed; counts
 //! ```
-//! Neither the decision nor the question allocates, locks or asks the loader: both may come from a signal
-//! handler, or from within a lock that the allocator uses.
+//! Neither the decision nor the question allocates, locks or asks the loader: both may come from a
+//! signal handler, or from within a lock that the allocator uses.
 
 use core::fmt;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -28,9 +28,9 @@ thread_local! {
     static CLAIMED: AtomicU32 = const { AtomicU32::new(0) };
 }
 
-/// Makes the calling thread claim to run on this NUMA node, whichever it runs on and whatever the settings
-/// `numa.*` are, or takes that back (`None`). For tests of NUMA-aware locks on machines with one node, and for
-/// threads that know better.
+/// Makes the calling thread claim to run on this NUMA node, whichever it runs on and whatever the
+/// settings `numa.*` are, or takes that back (`None`). For tests of NUMA-aware locks on machines
+/// with one node, and for threads that know better.
 ///
 /// # Panics
 ///
@@ -142,8 +142,8 @@ pub fn settings_changed() {
     let mut word = HOW.load(Relaxed);
     loop {
         let undecided = word.wrapping_add(CHANGE) & CHANGES_MASK;
-        // Ordering: Release, pairs with the Acquire in `decide`: the setting is there before the count that makes
-        // others decide again. Relaxed on failure: the value is only tried again.
+        // Ordering: Release, pairs with the Acquire in `decide`: the setting is there before the count that
+        // makes others decide again. Relaxed on failure: the value is only tried again.
         match HOW.compare_exchange(word, undecided, Release, Relaxed) {
             Ok(_) => return,
             Err(seen) => word = seen,
@@ -154,7 +154,8 @@ pub fn settings_changed() {
 /// How the NUMA node of a thread is found that claims none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeSource {
-    /// Every thread counts as on node 0: `numa.mode` is off, or it is auto and there are not two nodes.
+    /// Every thread counts as on node 0: `numa.mode` is off, or it is auto and there are not two
+    /// nodes.
     OneNode,
     /// The kernel keeps it in the thread's restartable-sequences area.
     Rseq,

@@ -6,8 +6,8 @@ use nearlock_core::native::Wait;
 
 use crate::SpinThenYield;
 
-/// The operating system: the words of [`Native`](nearlock_core::native::Native), waiting policy `W`, and
-/// every capability.
+/// The operating system: the words of [`Native`](nearlock_core::native::Native), waiting policy
+/// `W`, and every capability.
 ///
 /// All `Os<W>` share the process' nodes, settings and counters, whatever their `W`.
 #[derive(Debug)]

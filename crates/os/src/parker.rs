@@ -6,10 +6,11 @@ use nearlock_core::parking::parker;
 
 use crate::{Os, futex, sys};
 
-/// The parking place of one thread, whose token is never lost: see [`nearlock_core::parking::parker`]. Four bytes.
+/// The parking place of one thread, whose token is never lost: see
+/// [`nearlock_core::parking::parker`]. Four bytes.
 ///
-/// One thread at a time may park here, its owner; any may unpark it. On systems without a futex the owner yields
-/// in place of sleeping.
+/// One thread at a time may park here, its owner; any may unpark it. On systems without a futex the
+/// owner yields in place of sleeping.
 ///
 /// ```
 /// let place = nearlock_os::Parker::new();
@@ -29,14 +30,15 @@ impl Parker {
         Self(parker::Parker::new())
     }
 
-    /// Takes the token, and sleeps until there is one. What happened before it was set is visible afterwards.
+    /// Takes the token, and sleeps until there is one. What happened before it was set is visible
+    /// afterwards.
     #[inline]
     pub fn park(&self) {
         self.0.park();
     }
 
-    /// As [`park`](Self::park), at most for so long by the monotonic clock. Returns whether a token was taken: one
-    /// that is there is taken even if there is no time.
+    /// As [`park`](Self::park), at most for so long by the monotonic clock. Returns whether a token
+    /// was taken: one that is there is taken even if there is no time.
     pub fn park_timeout(&self, timeout: Duration) -> bool {
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = sys::now_ns().saturating_add(timeout_ns);
@@ -55,7 +57,8 @@ impl Parker {
         self.0.unpark();
     }
 
-    /// As [`unpark`](Self::unpark), for a parker that its owner may take away as soon as it has the token.
+    /// As [`unpark`](Self::unpark), for a parker that its owner may take away as soon as it has the
+    /// token.
     ///
     /// # Safety
     ///

@@ -12,9 +12,10 @@ const PAUSES: u64 = 128;
 /// Tries. The least counts: whatever comes between only adds.
 const TRIES: u32 = 4;
 
-/// How long one [`spin_loop`] takes on this processor, in nanoseconds, measured once (at the first call, which
-/// takes some 5 to 25 us: for a [`Mutex`](nearlock_core::near::mutex::NearMutex), the first that waits): 1 to 60, depending on the processor. On a processor that changes its clock it is
-/// what it was then.
+/// How long one [`spin_loop`] takes on this processor, in nanoseconds, measured once (at the first
+/// call, which takes some 5 to 25 us: for a [`Mutex`](nearlock_core::near::mutex::NearMutex), the
+/// first that waits): 1 to 60, depending on the processor. On a processor that changes its clock it
+/// is what it was then.
 pub fn pause_ns() -> f64 {
     /// The bits of the result; 0: not measured.
     static MEASURED: AtomicU64 = AtomicU64::new(0);

@@ -20,8 +20,8 @@ use nearlock_core::unwinding::without_unwinding;
 use crate::pause::pause_ns;
 use crate::{Os, chains, fences, numa, random, settings, switches, sys, thread};
 
-/// Looks at a word, or pauses, between two looks at the clock, which costs as much as several of them. With more a spinner
-/// would overrun its budget by longer.
+/// Looks at a word, or pauses, between two looks at the clock, which costs as much as several of
+/// them. With more a spinner would overrun its budget by longer.
 const LOOKS_PER_CLOCK: u32 = 32;
 
 /// The number that was told when it was asked for first; 0: not yet.
@@ -34,8 +34,9 @@ fn asked_once(known: &AtomicU32, ask: fn() -> u32) -> u32 {
     number
 }
 
-/// Whether one thread of the process can run at a time, by its quota when that was asked for first, and by the affinity of the caller and the
-/// process' first thread. As long as that is so they are asked again, since it may be those two alone that are bound to the same processor.
+/// Whether one thread of the process can run at a time, by its quota when that was asked for first,
+/// and by the affinity of the caller and the process' first thread. As long as that is so they are
+/// asked again, since it may be those two alone that are bound to the same processor.
 fn runs_one_at_a_time() -> bool {
     static QUOTA: AtomicU32 = AtomicU32::new(0);
     /// More than one, or 0.
@@ -121,8 +122,8 @@ impl<W: Wait> ParkTimeout for Os<W> {
     }
 }
 
-/// A thread is known to sleep while it is in [`Park::park`]; of others nothing is known, and spinning has a budget:
-/// `spin.budget-ns`.
+/// A thread is known to sleep while it is in [`Park::park`]; of others nothing is known, and
+/// spinning has a budget: `spin.budget-ns`.
 // SAFETY: a slot is one thread's at a time, and those without one have numbers of their own
 // (`thread`).
 unsafe impl<W: Wait> Schedule for Os<W> {

@@ -1,8 +1,8 @@
 //! Cheap random bits, from one generator per thread.
 //!
-//! Source: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", ACM TOMS
-//! 42(4), 2016 (xorshift64*, shifts 12, 25, 27); Steele, Lea and Flood, "Fast splittable pseudorandom number
-//! generators", OOPSLA 2014 (the mixing of seeds).
+//! Source: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", ACM
+//! TOMS 42(4), 2016 (xorshift64*, shifts 12, 25, 27); Steele, Lea and Flood, "Fast splittable
+//! pseudorandom number generators", OOPSLA 2014 (the mixing of seeds).
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;

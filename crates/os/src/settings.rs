@@ -37,8 +37,8 @@ impl fmt::Display for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// Changes a setting for all locks of the process, in the unit that [`Setting::info`] names. Locks in use
-/// take it up at their next look.
+/// Changes a setting for all locks of the process, in the unit that [`Setting::info`] names. Locks
+/// in use take it up at their next look.
 ///
 /// # Errors
 ///

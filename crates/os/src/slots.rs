@@ -16,13 +16,14 @@
 //!  (n, t|x) -> (n, 0)           `give_back`: by that thread, or by another that has found that t
 //!                               has ended
 //! ```
-//! 1. Memory of slots is never freed nor moved: a number once given out names the same lines for ever.
+//! 1. Memory of slots is never freed nor moved: a number once given out names the same lines for
+//!    ever.
 //! 2. A slot is leased to at most one thread, and only that thread writes to it, except that other
 //!    threads write to nodes of acquisitions that are under way.
-//! 3. A slot is leased again only after its thread has left all its acquisitions. The locks promise that
-//!    nobody writes to a node after its acquisition has given it back, and that whoever did so before happens
-//!    before that. The free list passes this on to the next lessee. A waiter may still look at a word of 4 bytes
-//!    of such a node, and take what it reads for a hint.
+//! 3. A slot is leased again only after its thread has left all its acquisitions. The locks promise
+//!    that nobody writes to a node after its acquisition has given it back, and that whoever did so
+//!    before happens before that. The free list passes this on to the next lessee. A waiter may
+//!    still look at a word of 4 bytes of such a node, and take what it reads for a hint.
 //!
 //! 4. A thread gives its slot back at its end. Where it cannot be told of its end, the slot is
 //!    UNWATCHED, and counted. A thread that needs a slot then, and finds none that is free, looks
@@ -48,10 +49,12 @@ use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 
 use crate::sys;
 
-/// Bytes of a cache line, and of a node: a waiter spins on its own line. (x86-64 and the servers of aarch64.)
+/// Bytes of a cache line, and of a node: a waiter spins on its own line. (x86-64 and the servers of
+/// aarch64.)
 pub const LINE: usize = 64;
 
-/// Slots per chunk, a few pages. More would waste memory in small programs, fewer make the table longer.
+/// Slots per chunk, a few pages. More would waste memory in small programs, fewer make the table
+/// longer.
 const CHUNK_SLOTS: usize = 64;
 const CHUNKS: usize = (NodeId::SLOTS as usize).div_ceil(CHUNK_SLOTS);
 
@@ -67,7 +70,8 @@ struct NodeLine(UnsafeCell<[MaybeUninit<u8>; LINE]>);
 
 const _: () = assert!(size_of::<NodeLine>() == LINE && align_of::<NodeLine>() == LINE);
 
-// SAFETY: the bytes are reached only through raw pointers, and whoever follows one argues for itself.
+// SAFETY: the bytes are reached only through raw pointers, and whoever follows one argues for
+// itself.
 unsafe impl Sync for NodeLine {}
 
 /// What is kept for one thread. Zeroed memory, but for its `id`, is a free slot.
@@ -107,14 +111,16 @@ impl Slot {
             return None;
         }
         self.depth.store(level + 1, Relaxed);
-        // Ordering: SeqCst, for the compiler alone. This thread: depth, then the node. A signal handler that
-        // interrupts it: depth, then its node. No access to the node may come before the new depth is there.
+        // Ordering: SeqCst, for the compiler alone. This thread: depth, then the node. A signal handler
+        // that interrupts it: depth, then its node. No access to the node may come before the new
+        // depth is there.
         compiler_fence(SeqCst);
         Some(Level { slot: self, level, own_thread: PhantomData })
     }
 
-    /// Counts an event. To be called by the thread that has the slot: the count is no read-modify-write.
-    /// (If a signal handler counts the same event in between, that one is lost.)
+    /// Counts an event. To be called by the thread that has the slot: the count is no
+    /// read-modify-write. (If a signal handler counts the same event in between, that one is
+    /// lost.)
     #[inline]
     pub fn count(&self, event: LockEvent) {
         let counter = &self.events[event as usize];
@@ -143,8 +149,8 @@ impl Level<'_> {
         let node = node_of::<N>(self.slot, id.level).cast_mut();
         // An earlier acquisition may have left bytes here that are no value of `N`.
         for word in 0..size_of::<N>() / size_of::<AtomicU32>() {
-            // Atomic, because a waiter of that acquisition may still look (invariant 3). Relaxed: it reads nothing
-            // through what it sees.
+            // Atomic, because a waiter of that acquisition may still look (invariant 3). Relaxed: it reads
+            // nothing through what it sees.
             // SAFETY: the line is as long and as aligned as the node (`node_of`), the level is ours, and by
             // invariant 3 nobody else writes to it, nor reads words of another size.
             unsafe { AtomicU32::from_ptr(node.cast::<u32>().add(word)) }.store(0, Relaxed);
@@ -178,7 +184,8 @@ pub struct Registry {
     unwatched: AtomicU32,
     /// Slots that have been leased at least once.
     fresh: AtomicU32,
-    /// Upper half: count of pushes. Lower half: number plus one of the first free slot; 0 if there is none.
+    /// Upper half: count of pushes. Lower half: number plus one of the first free slot; 0 if there
+    /// is none.
     free: AtomicU64,
     chunks: [AtomicPtr<Slot>; CHUNKS],
 }
@@ -297,7 +304,8 @@ impl Registry {
         }
     }
 
-    /// The node with this name. Follow the pointer only if the name came from [`Level::lend`] of this table.
+    /// The node with this name. Follow the pointer only if the name came from [`Level::lend`] of
+    /// this table.
     #[inline]
     pub fn node<N: ZeroNode>(&self, id: NodeId) -> *const N {
         node_of(self.locate(id.slot), id.level)

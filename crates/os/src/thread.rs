@@ -112,7 +112,8 @@ fn register() -> Option<&'static Slot> {
     if BARRED.with(|barred| barred.swap(true, Relaxed)) {
         return None;
     }
-    // Ordering: SeqCst, for the compiler alone: signal handlers must find the bar before anything half done.
+    // Ordering: SeqCst, for the compiler alone: signal handlers must find the bar before anything half
+    // done.
     compiler_fence(SeqCst);
     start::begin();
     let slot = REGISTRY.lease(sys::thread_id(), sys::has_ended).filter(|slot| watch(slot));
@@ -150,8 +151,8 @@ pub fn register_thread() -> bool {
     mine().is_some()
 }
 
-/// The number of the caller's slot, below [`NodeId::SLOTS`]; registers the caller if need be. `None` if it
-/// can have none.
+/// The number of the caller's slot, below [`NodeId::SLOTS`]; registers the caller if need be.
+/// `None` if it can have none.
 pub fn slot() -> Option<u32> {
     mine().map(Slot::id)
 }
@@ -224,8 +225,8 @@ pub fn count(event: LockEvent) {
     }
 }
 
-/// What the slow paths of all locks of the process have counted since it began, threads that have ended
-/// included; indexed by discriminant. Counts of running threads may be a moment old.
+/// What the slow paths of all locks of the process have counted since it began, threads that have
+/// ended included; indexed by discriminant. Counts of running threads may be a moment old.
 pub fn events() -> [u64; LockEvent::COUNT] {
     let mut sums = [0_u64; LockEvent::COUNT];
     for counters in &SLOTLESS_EVENTS {

@@ -1,4 +1,5 @@
-//! Time-slice extensions: a thread that holds a lock asks the kernel for some more microseconds, should its time be up just then.
+//! Time-slice extensions: a thread that holds a lock asks the kernel for some more microseconds,
+//! should its time be up just then.
 //!
 //! ```text
 //! slice_ctrl of the thread's restartable-sequences area      byte 28 request | 29 granted
@@ -6,15 +7,18 @@
 //!  request  0 -> 1   `begin`, of the outermost section          1 -> 0   `end`; or the kernel, which grants
 //!  granted  0 -> 1   the kernel: the thread goes on             1 -> 0   the kernel: it has had to leave all the same
 //! ```
-//! A thread whose `end` finds `granted` gives the processor back (`rseq_slice_yield`). Off at first, and only for locks that ask
-//! (`nearlock::raw::Unpreempted`). It is a wish: the kernel may refuse, and ends an extension after 5 to 50 us, or at a system call.
+//! A thread whose `end` finds `granted` gives the processor back (`rseq_slice_yield`). Off at
+//! first, and only for locks that ask (`nearlock::raw::Unpreempted`). It is a wish: the kernel may
+//! refuse, and ends an extension after 5 to 50 us, or at a system call.
 //!
-//! It needs Linux 7.0, and a C library that registers an area of the kernel's feature size (glibc 2.41). **What has been run**: the
-//! unit tests, with areas made up; on the kernels that were at hand, older ones, only that they refuse.
+//! It needs Linux 7.0, and a C library that registers an area of the kernel's feature size (glibc
+//! 2.41). **What has been run**: the unit tests, with areas made up; on the kernels that were at
+//! hand, older ones, only that they refuse.
 //!
-//! Source: the kernel's documentation, "Restartable Sequences", section "Scheduler time slice extensions"; of the numbers, T. Gleixner,
-//! "rseq: Implement time slice extension mechanism", version 6, December 2025; of the offset, M. Desnoyers,
-//! "rseq: slice ext: Ensure rseq feature size differs from original rseq size", February 2026: with the control word the fields
+//! Source: the kernel's documentation, "Restartable Sequences", section "Scheduler time slice
+//! extensions"; of the numbers, T. Gleixner, "rseq: Implement time slice extension mechanism",
+//! version 6, December 2025; of the offset, M. Desnoyers, "rseq: slice ext: Ensure rseq feature
+//! size differs from original rseq size", February 2026: with the control word the fields
 //! fill 32 bytes, and a feature size of 33 says that it is there.
 
 use core::cell::Cell;
@@ -59,8 +63,9 @@ thread_local! {
     static DEPTH: Depth = const { Depth(Cell::new(0)) };
 }
 
-/// Says what threads are to do from now on. Returns whether the kernel offers extensions to the calling thread; if not, nothing changes.
-/// Sections that are under way keep what they have asked for.
+/// Says what threads are to do from now on. Returns whether the kernel offers extensions to the
+/// calling thread; if not, nothing changes. Sections that are under way keep what they have asked
+/// for.
 pub fn set_time_slices(to: TimeSlices) -> bool {
     let offered = control().is_some();
     if offered {
@@ -77,7 +82,8 @@ fn control() -> Option<&'static Control> {
         known => known,
     };
     match asks {
-        // SAFETY: the thread's own area, which is there as long as the thread; the callers here do not keep it.
+        // SAFETY: the thread's own area, which is there as long as the thread; the callers here do not keep
+        // it.
         Asks::At(control) => Some(unsafe { &*control }),
         _ => None,
     }
@@ -104,8 +110,8 @@ pub fn end_section() {
     DEPTH.with(|depth| depth.end(control, sys::rseq_slice_yield));
 }
 
-/// How many sections a thread is in that have asked, or would have if it could. Fewer than it is in, if they have been told to
-/// only since.
+/// How many sections a thread is in that have asked, or would have if it could. Fewer than it is
+/// in, if they have been told to only since.
 struct Depth(Cell<u32>);
 
 impl Depth {
@@ -115,8 +121,8 @@ impl Depth {
         self.0.set(depth + 1);
         if let Some(control) = control.filter(|_| depth == 0) {
             control.request.store(1, Relaxed);
-            // Ordering: SeqCst, for the compiler alone: the request before the section. The kernel looks at it when it interrupts this
-            // very thread.
+            // Ordering: SeqCst, for the compiler alone: the request before the section. The kernel looks at
+            // it when it interrupts this very thread.
             compiler_fence(SeqCst);
         }
     }
@@ -126,7 +132,8 @@ impl Depth {
         let Some(depth) = self.0.get().checked_sub(1) else { return };
         self.0.set(depth);
         if let Some(control) = Some(depth).filter(|depth| *depth == 0).and_then(|_| control()) {
-            // Ordering: SeqCst, for the compiler alone, as in `begin`: the section before the end of the request.
+            // Ordering: SeqCst, for the compiler alone, as in `begin`: the section before the end of the
+            // request.
             compiler_fence(SeqCst);
             control.request.store(0, Relaxed);
             // It may be revoked right now: then the call has nothing to do, and does nothing.
@@ -141,8 +148,8 @@ impl Depth {
 mod tests {
     use super::*;
 
-    /// A thread with an area, in so many sections, one in the other; what the kernel does meanwhile; and how often the thread has
-    /// given the processor back.
+    /// A thread with an area, in so many sections, one in the other; what the kernel does
+    /// meanwhile; and how often the thread has given the processor back.
     fn yields(sections: u32, meanwhile: impl FnOnce(&Control)) -> u32 {
         let (depth, control, yields) = (Depth(Cell::new(0)), Control::default(), Cell::new(0));
         let requested = || control.request.load(Relaxed) == 1;

@@ -1,6 +1,8 @@
-//! Every lock that means to work excludes, with every waiting policy, and however it is switched, on this machine.
+//! Every lock that means to work excludes, with every waiting policy, and however it is switched,
+//! on this machine.
 //!
-//! Runs are bounded by time, so that a lock which hands over once per scheduling quantum passes too.
+//! Runs are bounded by time, so that a lock which hands over once per scheduling quantum passes
+//! too.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,8 +47,8 @@ struct Guarded<L> {
     lock: L,
     count: UnsafeCell<u64>,
     inside: AtomicU32,
-    /// How often somebody came in while another was inside. Judged at the end: who panics inside leaves the
-    /// others waiting.
+    /// How often somebody came in while another was inside. Judged at the end: who panics inside
+    /// leaves the others waiting.
     overlaps: AtomicU32,
 }
 
@@ -87,8 +89,8 @@ struct Excludes {
 }
 
 impl Excludes {
-    /// Each of the threads does `act` over and over with a node of its own, and is told how often it has. It says how
-    /// many sections that was.
+    /// Each of the threads does `act` over and over with a node of its own, and is told how often
+    /// it has. It says how many sections that was.
     fn over_and_over<L: RawLock>(self, act: impl Fn(&Guarded<L>, &L::Node, u64) -> u64 + Sync) {
         let guarded = Guarded::<L>::default();
         let total = AtomicU64::new(0);
@@ -159,7 +161,8 @@ const COMBINATIONS: u64 = 40;
 /// For how long each is tried.
 const TRIED_FOR: Duration = Duration::from_millis(20);
 
-/// The value number `choice` of a switch: of a number one of its limits, a small one, or its default.
+/// The value number `choice` of a switch: of a number one of its limits, a small one, or its
+/// default.
 fn value(switch: &SwitchInfo, choice: u64) -> u64 {
     let numbers = |min: u64, max: u64| [min, max, max.min(4), switch.default];
     match switch.values {
@@ -169,8 +172,8 @@ fn value(switch: &SwitchInfo, choice: u64) -> u64 {
     }
 }
 
-/// What was a hole: whether the head of a qspinlock competes was a switch of its own, and could be set against the
-/// others.
+/// What was a hole: whether the head of a qspinlock competes was a switch of its own, and could be
+/// set against the others.
 #[test]
 #[cfg_attr(miri, ignore = "by the clock")]
 fn all_combinations_of_switches_exclude() {
@@ -213,8 +216,8 @@ fn with_two_threads_and_spinning() {
     every_lock_excludes::<Spin>(2, 1);
 }
 
-/// The lock is held until all have come, so that there is a queue to be sorted. One round need not do: the
-/// order of the queue is the scheduler's.
+/// The lock is held until all have come, so that there is a queue to be sorted. One round need not
+/// do: the order of the queue is the scheduler's.
 fn sorts_waiters_of_two_numa_nodes<L: RawLock<Node = ()>>() {
     const WAITERS: u32 = 6;
     let spliced = || events()[LockEvent::CnaSplice as usize];

@@ -1,4 +1,5 @@
-//! How long a lock must live. Miri runs these (`.ci/deep miri`), and must find the faults of the ignored ones.
+//! How long a lock must live. Miri runs these (`.ci/deep miri`), and must find the faults of the
+//! ignored ones.
 
 use std::cell::Cell;
 use std::ptr;
@@ -75,7 +76,8 @@ struct Counted<L> {
     left: AtomicUsize,
 }
 
-/// Threads go through these sections. Whichever is the last to return frees the lock at once, while the others are still there.
+/// Threads go through these sections. Whichever is the last to return frees the lock at once, while
+/// the others are still there.
 fn is_freed_when_all_have_returned<L: RawLock<Node = ()>>(sections: [fn(&L); 3]) {
     for _ in 0..ROUNDS {
         let counted = Box::into_raw(Box::new(Counted {
@@ -115,7 +117,8 @@ fn a_mutex_may_go_when_every_unlock_has_returned() {
     is_freed_when_all_have_returned::<CounterMutex<Os>>([long_section, section, section]);
 }
 
-/// Two of the readers are mostly let in together: who grants may not look at the first any more when it grants the second.
+/// Two of the readers are mostly let in together: who grants may not look at the first any more
+/// when it grants the second.
 #[test]
 fn a_semaphore_may_go_when_every_unlock_has_returned() {
     fn of<L: RawRwLock<Node = ()>>() {
@@ -208,7 +211,8 @@ thread_local! {
 /// Whether the mutex is gone.
 static IS_FREED: AtomicBool = AtomicBool::new(false);
 
-/// A lock for the queue to which a thread that dawdles comes when the mutex is gone: the scheduler could have it so.
+/// A lock for the queue to which a thread that dawdles comes when the mutex is gone: the scheduler
+/// could have it so.
 #[derive(Default)]
 struct Late(TtasLock<Os>);
 
@@ -262,8 +266,8 @@ impl<L> Shared<L> {
     }
 }
 
-/// Three threads have a lock one after the other, and the third frees it, knowing to be the last. But the first has not come
-/// to the end of its `unlock`.
+/// Three threads have a lock one after the other, and the third frees it, knowing to be the last.
+/// But the first has not come to the end of its `unlock`.
 fn is_freed_too_early<L: RawTryLock<Node = ()>>(is_waited_for: fn(&L) -> bool) {
     static ONE_AT_A_TIME: Mutex = Mutex::new();
     // SAFETY: unlocked at the end.

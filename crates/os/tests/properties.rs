@@ -1,9 +1,9 @@
-//! Any sequence of operations by a few threads on a few locks does what a reference of a few lines says, with every
-//! lock of the list.
+//! Any sequence of operations by a few threads on a few locks does what a reference of a few lines
+//! says, with every lock of the list.
 //!
-//! One operation at a time: the next is begun when the last one is done, or its thread waits. Nothing is judged by
-//! time, since a thread that begins to wait says so: by its waiting policy. What happens at the same time is for the
-//! models of `nearlock-model`.
+//! One operation at a time: the next is begun when the last one is done, or its thread waits.
+//! Nothing is judged by time, since a thread that begins to wait says so: by its waiting policy.
+//! What happens at the same time is for the models of `nearlock-model`.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -72,7 +72,8 @@ impl Reference {
         self.waiters.iter().position(|waiters| waiters.contains(&thread))
     }
 
-    /// Whether a thread that waits for the lock waits for itself, by way of the holder, of whom that waits for, ...
+    /// Whether a thread that waits for the lock waits for itself, by way of the holder, of whom
+    /// that waits for, ...
     fn would_deadlock(&self, thread: usize, lock: usize) -> bool {
         let holder = self.holders[lock];
         let next = holder.and_then(|holder| self.awaited_by(holder));
@@ -110,8 +111,8 @@ thread_local! {
     static WAITS: RefCell<Option<(usize, Sender<Said>)>> = const { RefCell::new(None) };
 }
 
-/// Says that the thread waits, at its first look in vain, or before it sleeps. By then it is in the queue of a lock that
-/// is first come, first served.
+/// Says that the thread waits, at its first look in vain, or before it sleeps. By then it is in the
+/// queue of a lock that is first come, first served.
 struct SaySo;
 
 impl SaySo {
@@ -145,7 +146,8 @@ fn work<L: RawTryLock>(thread: usize, locks: &[L; LOCKS], orders: &Receiver<Orde
     let mut held = [false; LOCKS];
     for (number, action) in orders {
         let (lock, node, held) = (&locks[number], &nodes[number], &mut held[number]);
-        // SAFETY: the node is for this lock, unlocked only if held; and if it is held, another is tried with.
+        // SAFETY: the node is for this lock, unlocked only if held; and if it is held, another is tried
+        // with.
         let seen = unsafe {
             match action {
                 Action::Lock => {

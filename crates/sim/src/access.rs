@@ -82,7 +82,8 @@ impl Access {
     }
 }
 
-/// The real accesses are atomic, so that not even a word that strayed to another thread is a data race.
+/// The real accesses are atomic, so that not even a word that strayed to another thread is a data
+/// race.
 #[inline]
 unsafe fn read(address: *mut u8, width: u8) -> u64 {
     // SAFETY: the caller of `apply` vouches for width and alignment.

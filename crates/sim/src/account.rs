@@ -1,8 +1,10 @@
-//! Where the time goes: CPU time, waiting for a CPU, sleep, and CPU time in regions that a task marks.
+//! Where the time goes: CPU time, waiting for a CPU, sleep, and CPU time in regions that a task
+//! marks.
 //!
-//! A region is what a profiler would show as the share of a function with all that it calls, spinning included:
-//! time on a CPU, none of it idle. Only slow paths that locks mark are without the spinning that kernels do in
-//! functions of their own: [`SPINNING`]. Marking takes no virtual time.
+//! A region is what a profiler would show as the share of a function with all that it calls,
+//! spinning included: time on a CPU, none of it idle. Only slow paths that locks mark are without
+//! the spinning that kernels do in functions of their own: [`SPINNING`]. Marking takes no virtual
+//! time.
 
 mod marks;
 
@@ -14,11 +16,13 @@ pub(crate) use marks::{slept_since, spin, turn};
 /// Regions that can be told from one another. Region 0 is whatever no task has marked.
 pub const REGIONS: usize = 8;
 
-/// The region of what locks mark as their slow paths ([`Platform::in_slow_path`](nearlock_core::platform::Platform::in_slow_path)).
+/// The region of what locks mark as their slow paths
+/// ([`Platform::in_slow_path`](nearlock_core::platform::Platform::in_slow_path)).
 pub const SLOW_PATH: usize = REGIONS - 1;
 
-/// The region of spinning inside a slow path: for the owner of the lock, for a spin lock, or in a queue of spinners. In a
-/// kernel these are functions of their own, which a profiler shows apart from the slow path's own time.
+/// The region of spinning inside a slow path: for the owner of the lock, for a spin lock, or in a
+/// queue of spinners. In a kernel these are functions of their own, which a profiler shows apart
+/// from the slow path's own time.
 pub const SPINNING: usize = REGIONS - 2;
 
 /// Times in ns and counts of a task, or of all tasks together.

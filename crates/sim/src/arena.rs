@@ -1,7 +1,7 @@
 //! Simulated memory.
 //!
-//! One block of real memory in which everything shared lies, so that the real layout of types decides
-//! which words share a line, and offsets, not addresses, name the lines.
+//! One block of real memory in which everything shared lies, so that the real layout of types
+//! decides which words share a line, and offsets, not addresses, name the lines.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::Cell;

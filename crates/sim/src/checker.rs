@@ -1,5 +1,6 @@
-//! Judges of a run, beside the machine: exclusion and starvation as they happen, livelock and deadlock
-//! by whoever drives the run; and the statistics of acquisitions. None of it costs virtual time.
+//! Judges of a run, beside the machine: exclusion and starvation as they happen, livelock and
+//! deadlock by whoever drives the run; and the statistics of acquisitions. None of it costs virtual
+//! time.
 
 use std::cell::RefCell;
 
@@ -42,8 +43,8 @@ struct CheckerState {
 }
 
 impl Checker {
-    /// A checker of the locks that threads use: `lock_of` says of each thread which one. None may wait for
-    /// `starvation_ns`.
+    /// A checker of the locks that threads use: `lock_of` says of each thread which one. None may
+    /// wait for `starvation_ns`.
     pub fn new(lock_of: Vec<usize>, starvation_ns: u64) -> Self {
         let locks = lock_of.iter().max().map_or(0, |last| last + 1);
         Self {
@@ -68,7 +69,8 @@ impl Checker {
         self.state.borrow_mut().waiting_since_ns[thread] = Some(now_ns);
     }
 
-    /// A thread has acquired. Returns for how long it waited, in ns; halts the machine at a violation.
+    /// A thread has acquired. Returns for how long it waited, in ns; halts the machine at a
+    /// violation.
     pub fn acquired(&self, thread: usize, now_ns: u64) -> u64 {
         let state = &mut *self.state.borrow_mut();
         let since = state.waiting_since_ns[thread].take().unwrap_or(now_ns);

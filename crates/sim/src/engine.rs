@@ -32,8 +32,8 @@ pub struct Counters {
     pub line_transfers: u64,
     /// Those that crossed sockets.
     pub remote_transfers: u64,
-    /// Atomic read-modify-writes, failed compare-exchanges among them. A sequentially consistent store is one, as on
-    /// x86-64.
+    /// Atomic read-modify-writes, failed compare-exchanges among them. A sequentially consistent
+    /// store is one, as on x86-64.
     pub atomics: u64,
     /// Events of the loop.
     pub events: u64,
@@ -70,7 +70,8 @@ pub struct Engine {
     /// Events after this moment are left for later.
     horizon_ps: u64,
     halted: bool,
-    /// Virtual time as it is seen between two runs: that of the horizon, if nothing has happened up to it.
+    /// Virtual time as it is seen between two runs: that of the horizon, if nothing has happened up
+    /// to it.
     pub paused_ps: u64,
     /// The task that runs, or ran last.
     pub current: u32,
@@ -126,7 +127,8 @@ impl Engine {
         }
     }
 
-    /// Makes directory entries, with memory in socket `home`, for all lines given out since the last call.
+    /// Makes directory entries, with memory in socket `home`, for all lines given out since the
+    /// last call.
     pub fn cover_new_lines(&mut self, home: u8) {
         let lines = self.arena.used() / crate::arena::LINE;
         assert!(lines < EventQueue::IDS, "more lines than the simulator can name");
@@ -203,7 +205,8 @@ impl Engine {
         Some(id)
     }
 
-    /// Whether a task that has waited has to wait for the end of an interrupt too; `then` comes next if so.
+    /// Whether a task that has waited has to wait for the end of an interrupt too; `then` comes
+    /// next if so.
     #[inline(always)]
     pub fn is_interrupted(&mut self, id: u32, then: Event) -> bool {
         let task = &mut self.tasks[id as usize];
@@ -233,15 +236,16 @@ impl Engine {
         false
     }
 
-    /// Runs the event loop for the current task, which waits. Whether it is the next to run; else it has to
-    /// let others run.
+    /// Runs the event loop for the current task, which waits. Whether it is the next to run; else
+    /// it has to let others run.
     pub fn comes_back(&mut self) -> bool {
         self.waiting = self.current;
         self.step = self.run();
         self.step == Step::Resume(self.waiting)
     }
 
-    /// The way to the stack of [`Machine::run_until`](crate::Machine::run_until) for the task that waits.
+    /// The way to the stack of [`Machine::run_until`](crate::Machine::run_until) for the task that
+    /// waits.
     pub fn yielder(&self) -> *const Yielder<(), ()> {
         self.tasks[self.waiting as usize].yielder()
     }

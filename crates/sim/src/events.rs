@@ -20,7 +20,8 @@ pub enum Event {
     Free(u32),
     /// A task has been switched to.
     Arrive(u32),
-    /// The timer interrupts a CPU for which tasks wait; or the task that has the CPU is to be taken off it.
+    /// The timer interrupts a CPU for which tasks wait; or the task that has the CPU is to be taken
+    /// off it.
     Tick(u32),
 }
 
@@ -29,7 +30,8 @@ pub enum Event {
 /// An event is one number: 64 bits of time, 40 of sequence, 3 of kind, 21 of task, line or CPU.
 ///
 /// Most threads wait for a line and have no event, and what is scheduled is due soon: so those that
-/// come first are kept sorted, in an array that is short enough for a linear search. The others, if any, are in a heap.
+/// come first are kept sorted, in an array that is short enough for a linear search. The others, if
+/// any, are in a heap.
 #[derive(Debug)]
 pub struct EventQueue {
     /// The first `len` are events, the next one last. All of them come before those of `far`.

@@ -1,9 +1,11 @@
-//! Fences, ordinary and asymmetric: what they, and membarrier, do to the store buffers of a machine.
+//! Fences, ordinary and asymmetric: what they, and membarrier, do to the store buffers of a
+//! machine.
 //!
-//! An ordinary full fence ends when the stores that its task had buffered are visible. A light fence is nothing. A
-//! heavy one ends when every store that any task had buffered by then is visible: by
-//! then its own task's stores already were, so a task whose load has missed them had buffered its own store
-//! before. The interrupts cost the caller its time, and the interrupted tasks nothing.
+//! An ordinary full fence ends when the stores that its task had buffered are visible. A light
+//! fence is nothing. A heavy one ends when every store that any task had buffered by then is
+//! visible: by then its own task's stores already were, so a task whose load has missed them had
+//! buffered its own store before. The interrupts cost the caller its time, and the interrupted
+//! tasks nothing.
 
 use crate::engine::Engine;
 use crate::machine::{spend_ps, with};

@@ -16,8 +16,8 @@ pub enum Issued {
     Done(u64),
     /// It will be done when the task is resumed.
     Later,
-    /// When the task is resumed, it is to be issued again: it has to wait for the store buffer, or take its time
-    /// first.
+    /// When the task is resumed, it is to be issued again: it has to wait for the store buffer, or
+    /// take its time first.
     Again,
 }
 
@@ -33,8 +33,8 @@ pub enum Performed {
 }
 
 impl Engine {
-    /// Does an access of the current task, and whatever else happens meanwhile, until another task is to
-    /// run.
+    /// Does an access of the current task, and whatever else happens meanwhile, until another task
+    /// is to run.
     pub fn perform(&mut self, access: Access) -> Performed {
         let task = self.current_task();
         if std::mem::take(&mut task.has_looked) {
@@ -141,7 +141,8 @@ impl Engine {
         }
     }
 
-    /// Makes buffered stores visible, as far as their lines are here; asks for the first that is not.
+    /// Makes buffered stores visible, as far as their lines are here; asks for the first that is
+    /// not.
     pub fn drain(&mut self, task: u32) {
         while !self.tasks[task as usize].draining {
             let Task { core, buffer, .. } = &self.tasks[task as usize];
@@ -176,7 +177,8 @@ impl Engine {
         Issued::Again
     }
 
-    /// Drains a buffer to which a line has come, and lets its task go on if that is what it waits for.
+    /// Drains a buffer to which a line has come, and lets its task go on if that is what it waits
+    /// for.
     pub fn drain_on(&mut self, id: u32) -> Option<u32> {
         self.drain(id);
         let Task { cpu, state, ref buffer, .. } = self.tasks[id as usize];

@@ -41,8 +41,8 @@ impl Jitter {
         }
     }
 
-    /// How much longer or shorter a transfer takes. Real ones vary, and take longer while the core's other thread
-    /// is busy.
+    /// How much longer or shorter a transfer takes. Real ones vary, and take longer while the
+    /// core's other thread is busy.
     pub fn of_transfer(&mut self, sibling: Sibling) -> Option<Factor> {
         if !self.varies {
             return None;

@@ -21,10 +21,11 @@
 //! placement   which CPUs the threads run on
 //! checker     exclusion, deadlock, livelock, starvation, and the statistics of acquisitions
 //! ```
-//! Each thread is a coroutine; all run on the caller's thread, one at a time, in the order of virtual
-//! time. What is modelled: a request for a line waits its turn at the line, takes the line from its
-//! holder at the *grab*, and has it at the *done*; stores drain in order from a buffer; atomics wait for
-//! the buffer (total store order). Not modelled: capacity misses, prefetchers, bandwidth of links.
+//! Each thread is a coroutine; all run on the caller's thread, one at a time, in the order of
+//! virtual time. What is modelled: a request for a line waits its turn at the line, takes the line
+//! from its holder at the *grab*, and has it at the *done*; stores drain in order from a buffer;
+//! atomics wait for the buffer (total store order). Not modelled: capacity misses, prefetchers,
+//! bandwidth of links.
 //!
 //! The same seed gives the same run, in every process.
 

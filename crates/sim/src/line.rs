@@ -52,8 +52,8 @@ pub enum Phase {
     Begun,
     /// The line is on its way to its new owner, and nobody has it.
     Moving,
-    /// A reader has been answered, but the line is not free for the next yet. An event says when it is, if
-    /// there is a next.
+    /// A reader has been answered, but the line is not free for the next yet. An event says when it
+    /// is, if there is a next.
     Reading,
 }
 

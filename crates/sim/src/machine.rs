@@ -100,7 +100,8 @@ impl Machine {
         self.inner.settings.set(values);
     }
 
-    /// Gives the locks whose tuning is [`Switched`](nearlock_core::tuning::Switched) these switches, as they are stored.
+    /// Gives the locks whose tuning is [`Switched`](nearlock_core::tuning::Switched) these
+    /// switches, as they are stored.
     ///
     /// # Panics
     ///
@@ -110,7 +111,8 @@ impl Machine {
         self.inner.switches.set(stored);
     }
 
-    /// Puts a value on lines of its own, in the memory of socket `home`. No CPU has them in its cache.
+    /// Puts a value on lines of its own, in the memory of socket `home`. No CPU has them in its
+    /// cache.
     pub fn place<T>(&self, home: usize, value: T) -> Placed<T> {
         let placed = Placed::new(&self.inner.arena, value);
         self.inner.engine.borrow_mut().cover_new_lines(home as u8);
@@ -124,8 +126,8 @@ impl Machine {
         placed
     }
 
-    /// Adds a task that begins at `start_ns` on `cpu`, or waits there for its turn if others have the CPU by then.
-    /// Returns its number: tasks are counted from 0.
+    /// Adds a task that begins at `start_ns` on `cpu`, or waits there for its turn if others have
+    /// the CPU by then. Returns its number: tasks are counted from 0.
     ///
     /// # Panics
     ///
@@ -209,7 +211,8 @@ impl Machine {
         })
     }
 
-    /// Ends the present call of [`Machine::run_until`] as soon as the calling task waits for anything.
+    /// Ends the present call of [`Machine::run_until`] as soon as the calling task waits for
+    /// anything.
     pub fn halt() {
         with(|inner| inner.engine.borrow_mut().halt());
     }
@@ -222,8 +225,8 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Suspended tasks unwind, and what they drop may look for the machine, and access its words: at once, since no task
-        // can be suspended any more.
+        // Suspended tasks unwind, and what they drop may look for the machine, and access its words: at
+        // once, since no task can be suspended any more.
         let _restore = Restore(RUNNING.replace(Rc::as_ptr(&self.inner)));
         self.inner.has_ended.set(true);
         self.bodies.borrow_mut().clear();
@@ -252,8 +255,8 @@ fn has_ended() -> bool {
     with(|inner| inner.has_ended.get())
 }
 
-/// Does an access to the word at `address`: simulated if a machine runs on this thread, else at once
-/// (before and after a run, and for what the end of the machine drops).
+/// Does an access to the word at `address`: simulated if a machine runs on this thread, else at
+/// once (before and after a run, and for what the end of the machine drops).
 ///
 /// # Safety
 ///
@@ -290,7 +293,8 @@ pub(crate) fn wait_for_change(address: *const u8, turns: Option<u32>) {
     }
 }
 
-/// As [`wait_for_change`], also until task `owner` leaves its CPU or the running task's CPU is wanted by others.
+/// As [`wait_for_change`], also until task `owner` leaves its CPU or the running task's CPU is
+/// wanted by others.
 pub(crate) fn wait_for_owner(address: *const u8, owner: u32) {
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
@@ -302,8 +306,8 @@ pub(crate) fn wait_for_owner(address: *const u8, owner: u32) {
     with(|inner| inner.engine.borrow_mut().stop_watching());
 }
 
-/// Puts the running task to sleep on the word at `address`, at most until the moment given, unless `is_expected`
-/// finds by then that the word has changed.
+/// Puts the running task to sleep on the word at `address`, at most until the moment given, unless
+/// `is_expected` finds by then that the word has changed.
 pub(crate) fn park(address: *const u8, until_ps: u64, is_expected: impl FnOnce() -> bool) {
     let began_ps = with(Inner::now_ps);
     spend_ps(with(|inner| inner.engine.borrow().parking.call_ps));
@@ -407,8 +411,8 @@ impl Inner {
         self.offset_of(address) as usize / LINE
     }
 
-    /// The memory of the chain of the lock at this address in a table, zero at first. All tables lie
-    /// in the memory of the first socket.
+    /// The memory of the chain of the lock at this address in a table, zero at first. All tables
+    /// lie in the memory of the first socket.
     pub fn chain(&self, table: usize, lock: *const u8) -> *mut u8 {
         let line = self.line_of(lock);
         let begin = self.chains[table].get().unwrap_or_else(|| {

@@ -1,7 +1,8 @@
 //! The queue nodes of the CPUs.
 //!
-//! A CPU has a set of nodes, which the task that runs on it uses, as in Linux. A task that leaves its CPU while it has nodes
-//! in use keeps the set; whoever else queues there meanwhile has a spare one.
+//! A CPU has a set of nodes, which the task that runs on it uses, as in Linux. A task that leaves
+//! its CPU while it has nodes in use keeps the set; whoever else queues there meanwhile has a spare
+//! one.
 
 use std::alloc::Layout;
 

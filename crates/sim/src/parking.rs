@@ -1,7 +1,7 @@
 //! Sleeping on a word: the futex of the simulated machine.
 //!
-//! A task that is about to sleep announces itself, then compares the word (which takes its time), then sleeps. A
-//! wake-up in between finds it announced, so that none is lost.
+//! A task that is about to sleep announces itself, then compares the word (which takes its time),
+//! then sleeps. A wake-up in between finds it announced, so that none is lost.
 
 use std::collections::BTreeMap;
 
@@ -31,15 +31,16 @@ impl Engine {
         self.parking.sleepers.entry(offset).or_default().push(task);
     }
 
-    /// A task does not sleep on a word after all, or no longer: the word has changed, or the time is over.
+    /// A task does not sleep on a word after all, or no longer: the word has changed, or the time
+    /// is over.
     pub fn withdraw_park(&mut self, offset: u32, task: u32) {
         if let Some(sleepers) = self.parking.sleepers.get_mut(&offset) {
             sleepers.retain(|sleeper| *sleeper != task);
         }
     }
 
-    /// The current task sleeps from now on, at most until the moment given: suspend it. False if it has been woken
-    /// since it announced itself.
+    /// The current task sleeps from now on, at most until the moment given: suspend it. False if it
+    /// has been woken since it announced itself.
     pub fn park(&mut self, offset: u32, until_ps: u64) -> bool {
         let task = self.current;
         let sleeps = self.parking.sleepers.get(&offset).is_some_and(|sleepers| sleepers.contains(&task));

@@ -5,13 +5,14 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::spec::MachineSpec;
 
-/// How threads are spread over the machine. Sockets and cores are drawn at random, but for `Near`; and cores
-/// get a second thread only when all that may be used have one.
+/// How threads are spread over the machine. Sockets and cores are drawn at random, but for `Near`;
+/// and cores get a second thread only when all that may be used have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// On as few sockets as have a hardware thread for each, and on one more, socket after socket: neighbours in
-    /// number are neighbours in place. So does a scheduler that puts new threads where they are made for as long as
-    /// a CPU is idle there, and later sends some of them to an idle socket.
+    /// On as few sockets as have a hardware thread for each, and on one more, socket after socket:
+    /// neighbours in number are neighbours in place. So does a scheduler that puts new threads
+    /// where they are made for as long as a CPU is idle there, and later sends some of them to
+    /// an idle socket.
     #[default]
     Filled,
     /// On as few sockets as give each thread a core of its own, but two at least.
@@ -23,8 +24,9 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// CPUs for `threads` threads, drawn by `seed`. More threads than CPUs come in rounds: each CPU has the same number of
-    /// them, but for one more on some, which are anywhere; on the first with [`Near`](Self::Near).
+    /// CPUs for `threads` threads, drawn by `seed`. More threads than CPUs come in rounds: each CPU
+    /// has the same number of them, but for one more on some, which are anywhere; on the first
+    /// with [`Near`](Self::Near).
     pub fn cpus(self, spec: &MachineSpec, threads: usize, seed: u64) -> Vec<usize> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         if threads <= spec.cpus() {

@@ -28,8 +28,8 @@ use crate::words::Word;
 
 /// The simulated machine that runs on the calling thread.
 ///
-/// Words must lie in its memory (see [`Machine::place`](crate::Machine::place)); while no machine runs, they
-/// are plain memory.
+/// Words must lie in its memory (see [`Machine::place`](crate::Machine::place)); while no machine
+/// runs, they are plain memory.
 #[derive(Debug)]
 pub struct Sim;
 
@@ -150,7 +150,8 @@ impl ParkTimeout for Sim {
     }
 }
 
-/// Exact. A task that is being switched to does not run yet, and a CPU is wanted as soon as its `need_resched` is set.
+/// Exact. A task that is being switched to does not run yet, and a CPU is wanted as soon as its
+/// `need_resched` is set.
 // SAFETY: each task has its own number; a value is returned if it was loaded and `done` holds.
 unsafe impl Schedule for Sim {
     fn thread_id() -> ThreadId {
@@ -179,7 +180,8 @@ unsafe impl Schedule for Sim {
         with(|inner| inner.engine.borrow().is_wanted())
     }
 
-    /// The waiter is set aside until the line changes, the owner leaves its CPU, or its own CPU is wanted.
+    /// The waiter is set aside until the line changes, the owner leaves its CPU, or its own CPU is
+    /// wanted.
     fn spin_on_owner<V: Copy>(
         spin: &mut Spin,
         word: &impl Atomic<V>,
@@ -224,8 +226,8 @@ impl Clock for Sim {
     }
 }
 
-/// By the settings `numa.*`; `auto` is `on`, since with one node all threads are on it anyway. A socket is a
-/// node. Costs no time.
+/// By the settings `numa.*`; `auto` is `on`, since with one node all threads are on it anyway. A
+/// socket is a node. Costs no time.
 impl Topology for Sim {
     fn numa_node() -> u32 {
         with(|inner| {
@@ -336,8 +338,8 @@ unsafe impl<F: Family> Chains<F> for Sim {
     }
 }
 
-/// Notes how many nodes of the CPU are lent; unless that is free, in the last word of the line of its first node, by a
-/// load and a store, as the kernel does ([`NodeCount`]).
+/// Notes how many nodes of the CPU are lent; unless that is free, in the last word of the line of
+/// its first node, by a load and a store, as the kernel does ([`NodeCount`]).
 fn count_nodes(slot: u32, lent: u32) {
     with(|inner| inner.task(|task| task.depth = lent));
     let (first, is_free) =

@@ -5,8 +5,8 @@
 //!      \_____________ its CPU is idle ____________/             |
 //!                    [queue of a CPU] <---------- leaving ------+
 //! ```
-//! A task has its CPU until its stores are visible. Where each task has a CPU of its own, all this does is to note who
-//! sleeps.
+//! A task has its CPU until its stores are visible. Where each task has a CPU of its own, all this
+//! does is to note who sleeps.
 
 mod balance;
 mod cpus;
@@ -68,7 +68,8 @@ impl Engine {
 
     /// Tells the tasks of a core whether its other hardware threads are busy.
     ///
-    /// As long as each task has a CPU of its own, a CPU counts as busy from the beginning to the end of the run.
+    /// As long as each task has a CPU of its own, a CPU counts as busy from the beginning to the
+    /// end of the run.
     fn see_siblings(&mut self, cpu: u32) {
         let others_are_busy = *self.cpus.busy_threads_of(cpu) > 1;
         for thread in self.cpus.of_core(cpu) {
@@ -83,7 +84,8 @@ impl Engine {
         }
     }
 
-    /// A task sleeps no longer, or begins. Whether it has a CPU: then the caller has to say when it arrives there.
+    /// A task sleeps no longer, or begins. Whether it has a CPU: then the caller has to say when it
+    /// arrives there.
     pub fn wake(&mut self, id: u32) -> bool {
         let now_ps = self.now_ps;
         let task = &mut self.tasks[id as usize];
@@ -244,8 +246,8 @@ impl Engine {
         self.leave(id, Phase::Away);
     }
 
-    /// The task that runs on a CPU, whose state says what becomes of it, runs no longer. The CPU is free as soon as
-    /// its stores are visible.
+    /// The task that runs on a CPU, whose state says what becomes of it, runs no longer. The CPU is
+    /// free as soon as its stores are visible.
     fn leave(&mut self, id: u32, phase: Phase) {
         let now_ps = self.now_ps;
         let cpu = self.tasks[id as usize].cpu;

@@ -42,8 +42,8 @@ impl Engine {
         }
     }
 
-    /// Which request is next: the oldest from the socket that was served last, if not too many of them have gone ahead
-    /// of others by now; else the oldest.
+    /// Which request is next: the oldest from the socket that was served last, if not too many of
+    /// them have gone ahead of others by now; else the oldest.
     fn arbitrate(&mut self, index: u32) -> usize {
         let line = &mut self.lines[index as usize];
         let socket = self.costs.socket_of_core(line.served.core);

@@ -1,7 +1,8 @@
-//! Machine descriptions: how many CPUs, which of them are near each other, and what a line transfer costs.
+//! Machine descriptions: how many CPUs, which of them are near each other, and what a line transfer
+//! costs.
 //!
-//! A machine is one TOML file. [`MachineSpec`] is its resolved form: every default filled in, every latency
-//! that the file leaves out derived, everything checked. All times are nanoseconds.
+//! A machine is one TOML file. [`MachineSpec`] is its resolved form: every default filled in, every
+//! latency that the file leaves out derived, everything checked. All times are nanoseconds.
 //!
 //! ```text
 //! socket   0                    1               a socket is a NUMA node
@@ -10,19 +11,22 @@
 //! cpu      0 1  2 3  4 5  6 7   8 9  ...        cpu = core * smt + thread
 //! ```
 //!
-//! A *distance* is an index into [`MachineSpec::distances`] and into each latency array. Distance 0 is
-//! another core of the same domain. Where a socket holds several domains, distance 1 is another domain of the
-//! socket. The distances after these belong to other sockets: sockets `h` hops apart have the `h`-th of them.
-//! Memory belongs to a socket, not to a domain: that of the own socket is at the last distance inside it.
+//! A *distance* is an index into [`MachineSpec::distances`] and into each latency array. Distance 0
+//! is another core of the same domain. Where a socket holds several domains, distance 1 is another
+//! domain of the socket. The distances after these belong to other sockets: sockets `h` hops apart
+//! have the `h`-th of them. Memory belongs to a socket, not to a domain: that of the own socket is
+//! at the last distance inside it.
 //!
-//! The hardware threads of a core share its caches, so a line that moves between them moves no distance.
+//! The hardware threads of a core share its caches, so a line that moves between them moves no
+//! distance.
 //!
 //! # Latencies that a file does not give
 //!
-//! Published core-to-core figures mostly are one number per distance: a compare-and-swap that pulls a
-//! modified line. From `latency_ns.cas` the table is derived with the ratios of the Xeon columns of David,
-//! Guerraoui and Trigonakis, "Everything You Always Wanted to Know about Synchronization but Were Afraid to
-//! Ask", SOSP 2013, table 2; the values for the own cache and for DRAM are round figures of today's machines:
+//! Published core-to-core figures mostly are one number per distance: a compare-and-swap that pulls
+//! a modified line. From `latency_ns.cas` the table is derived with the ratios of the Xeon columns
+//! of David, Guerraoui and Trigonakis, "Everything You Always Wanted to Know about Synchronization
+//! but Were Afraid to Ask", SOSP 2013, table 2; the values for the own cache and for DRAM are round
+//! figures of today's machines:
 //!
 //! | value | rule |
 //! |---|---|
@@ -61,8 +65,8 @@ pub use model::{
 pub use resolve::{CORES_MAX, DOMAINS_MAX, LATENCY_MAX_NS};
 pub use settings::{MachineSetting, Value};
 
-/// Bytes of a machine file: a hundred times what ours have. Whoever names something else, which may have no end, is
-/// told.
+/// Bytes of a machine file: a hundred times what ours have. Whoever names something else, which may
+/// have no end, is told.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How far the latencies of a machine can be trusted.
@@ -95,10 +99,11 @@ impl std::fmt::Display for Confidence {
 pub enum Provenance {
     /// All seven rows stand in the file.
     Given,
-    /// The file has `latency_ns.cas` only; the rows follow from the ratios in the head of this module.
+    /// The file has `latency_ns.cas` only; the rows follow from the ratios in the head of this
+    /// module.
     Derived,
-    /// The file has `latency_ns.load_memory` only, and the machine one core: no line moves between caches. The other
-    /// rows hold what memory takes.
+    /// The file has `latency_ns.load_memory` only, and the machine one core: no line moves between
+    /// caches. The other rows hold what memory takes.
     MemoryOnly,
 }
 
@@ -121,7 +126,8 @@ pub enum Access {
     AtomicShared,
 }
 
-/// Latencies of accesses that leave the core, in unscaled nanoseconds: one value per distance, nearest first.
+/// Latencies of accesses that leave the core, in unscaled nanoseconds: one value per distance,
+/// nearest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyNs {
     /// Load of a line modified in another core, by distance of that core.
@@ -136,7 +142,8 @@ pub struct LatencyNs {
     pub store_shared: Vec<f64>,
     /// Atomic read-modify-write of a line modified in another core.
     pub atomic_modified: Vec<f64>,
-    /// Atomic read-modify-write of a line held unmodified, by distance of the farthest cache that holds it.
+    /// Atomic read-modify-write of a line held unmodified, by distance of the farthest cache that
+    /// holds it.
     pub atomic_shared: Vec<f64>,
     /// Whether the rows above were given or derived.
     pub provenance: Provenance,
@@ -277,7 +284,8 @@ impl MachineSpec {
         self.socket_of_core(domain * self.cores_per_domain)
     }
 
-    /// Distance between two domains: index into the latency arrays; 0 if and only if they are the same.
+    /// Distance between two domains: index into the latency arrays; 0 if and only if they are the
+    /// same.
     pub fn distance(&self, domain_a: usize, domain_b: usize) -> usize {
         if domain_a == domain_b {
             return 0;

@@ -11,7 +11,8 @@ use crate::access::Access;
 use crate::account::Account;
 use crate::stores::StoreBuffer;
 
-/// Bytes of stack of a task. Locks and workloads are shallow; a page fault behind it ends the process.
+/// Bytes of stack of a task. Locks and workloads are shallow; a page fault behind it ends the
+/// process.
 const STACK: usize = 64 * 1024;
 
 /// What a task is doing.
@@ -108,7 +109,8 @@ pub struct Task {
     /// The moment of the event by which it goes on, in ps, and whether it looks then.
     pub due_ps: u64,
     pub looks_when_due: bool,
-    /// Events by which it would have gone on if it had not been taken off its CPU; they mean nothing.
+    /// Events by which it would have gone on if it had not been taken off its CPU; they mean
+    /// nothing.
     pub stale_events: u32,
     /// Whether it is to be taken off its CPU as soon as its access is done.
     pub must_leave: bool,
@@ -117,8 +119,8 @@ pub struct Task {
     pub runtime_ps: u64,
     /// The word on which it is parked.
     pub parked_on: u32,
-    /// The task that it watches, and gives up waiting for a line when that task leaves its CPU or when others need its
-    /// own CPU.
+    /// The task that it watches, and gives up waiting for a line when that task leaves its CPU or
+    /// when others need its own CPU.
     pub watches: Option<u32>,
     /// How many watch it.
     pub watchers: u32,

@@ -1,11 +1,12 @@
-//! Timer ticks: each CPU is interrupted at a fixed rate, whatever its thread does, and each at moments of its own.
+//! Timer ticks: each CPU is interrupted at a fixed rate, whatever its thread does, and each at
+//! moments of its own.
 //!
-//! A thread that computes goes on later by the length of the interrupt. One that waits for memory, for its stores or
-//! for a line to change loses nothing by an interrupt that is over when its wait is; else it goes on at the end of
-//! the interrupt. Lines are served meanwhile.
+//! A thread that computes goes on later by the length of the interrupt. One that waits for memory,
+//! for its stores or for a line to change loses nothing by an interrupt that is over when its wait
+//! is; else it goes on at the end of the interrupt. Lines are served meanwhile.
 //!
-//! Few as they are, ticks decide how threads follow one another: without any, small numbers of threads keep for ever
-//! to the order in which they began.
+//! Few as they are, ticks decide how threads follow one another: without any, small numbers of
+//! threads keep for ever to the order in which they began.
 
 use crate::spec::ModelParameters;
 
@@ -31,7 +32,8 @@ impl Ticks {
         if self.period_ps == NEVER { NEVER } else { drawn % self.period_ps }
     }
 
-    /// When a thread that computes has computed until `then_ps`, the next tick of its CPU being `next_ps`.
+    /// When a thread that computes has computed until `then_ps`, the next tick of its CPU being
+    /// `next_ps`.
     pub fn computed_ps(&self, next_ps: &mut u64, mut then_ps: u64) -> u64 {
         while *next_ps <= then_ps {
             then_ps += self.length_ps;
@@ -40,7 +42,8 @@ impl Ticks {
         then_ps
     }
 
-    /// When a thread goes on whose wait is over at `now_ps`: `None` if at once, as its CPU is not interrupted.
+    /// When a thread goes on whose wait is over at `now_ps`: `None` if at once, as its CPU is not
+    /// interrupted.
     pub fn interrupted_until_ps(&self, next_ps: &mut u64, now_ps: u64) -> Option<u64> {
         if *next_ps > now_ps {
             return None;
@@ -65,15 +68,16 @@ impl Ticks {
         if last_ps > now_ps { last_ps } else { last_ps.saturating_add(self.period_ps) }
     }
 
-    /// The end of the interrupt of a CPU whose first tick is `first_ps`, if it is interrupted at `now_ps`.
+    /// The end of the interrupt of a CPU whose first tick is `first_ps`, if it is interrupted at
+    /// `now_ps`.
     pub fn end_of_interrupt_ps(&self, first_ps: u64, now_ps: u64) -> Option<u64> {
         let last_ps = self.last_ps(first_ps, now_ps);
         let is_within = last_ps <= now_ps && now_ps - last_ps < self.length_ps;
         is_within.then(|| last_ps + self.length_ps)
     }
 
-    /// What is left to compute at `now_ps` of what would end at `then_ps`, the next tick of the CPU behind that being
-    /// `next_ps`.
+    /// What is left to compute at `now_ps` of what would end at `then_ps`, the next tick of the CPU
+    /// behind that being `next_ps`.
     pub fn left_ps(&self, first_ps: u64, next_ps: u64, now_ps: u64, then_ps: u64) -> u64 {
         let interrupts = next_ps.saturating_sub(self.after_ps(first_ps, now_ps)) / self.period_ps;
         (then_ps - now_ps).saturating_sub(interrupts * self.length_ps)

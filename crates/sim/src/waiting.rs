@@ -29,8 +29,9 @@ impl Engine {
         line.waiters = waiters;
     }
 
-    /// Makes the current task wait until the line of `offset` changes, at most for `turns` of a spin
-    /// loop. False if it has changed since the task looked, or is not here any more: look again.
+    /// Makes the current task wait until the line of `offset` changes, at most for `turns` of a
+    /// spin loop. False if it has changed since the task looked, or is not here any more: look
+    /// again.
     pub fn wait_for_change(&mut self, offset: u32, turns: Option<u32>) -> bool {
         let Task { core, last_load: look, seen_version: seen, .. } = *self.current_task();
         debug_assert_eq!(look.offset, offset, "a task waits for the word that it has loaded last");
@@ -48,8 +49,8 @@ impl Engine {
         true
     }
 
-    /// A moment has come until which a task wanted to wait: not if it was woken before, and waits for something
-    /// else by now.
+    /// A moment has come until which a task wanted to wait: not if it was woken before, and waits
+    /// for something else by now.
     pub fn time_out(&mut self, task: u32) -> Option<u32> {
         let state = self.tasks[task as usize].state;
         match state {
@@ -72,8 +73,8 @@ impl Engine {
         if self.wake(task) { self.arrive(task) } else { None }
     }
 
-    /// Issues the load once more that has found nothing yet, as the task would do. It need not run for that, and
-    /// finds the answer when it loads.
+    /// Issues the load once more that has found nothing yet, as the task would do. It need not run
+    /// for that, and finds the answer when it loads.
     pub fn look(&mut self, id: u32) -> Option<u32> {
         if self.is_interrupted(id, Event::Look(id)) {
             return None;

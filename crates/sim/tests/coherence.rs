@@ -107,8 +107,9 @@ fn stores_may_be_overtaken_by_later_loads_but_not_past_a_sequentially_consistent
     }
 }
 
-/// Dekker's pattern between two sockets, the second task `delay_ns` later than the first. `slow` tasks have a
-/// store in front of their own that takes long, and only the oldest buffered store asks for its line.
+/// Dekker's pattern between two sockets, the second task `delay_ns` later than the first. `slow`
+/// tasks have a store in front of their own that takes long, and only the oldest buffered store
+/// asks for its line.
 fn dekker(delay_ns: u64, slow: [bool; 2], fences: [fn(); 2]) -> [u32; 2] {
     let mut spec = haswell();
     spec.model.ownership_overlap = OwnershipOverlap::None;
@@ -448,7 +449,8 @@ fn a_load_may_take_over_what_another_core_has_modified() {
 #[test]
 fn who_leaves_the_queue_owns_its_node_again_if_that_holds_the_count() {
     use nearlock_collection::linux::qspinlock::QSpinLock;
-    // A holder and three waiters, so that two queue; then the last of them queues again, behind another holder.
+    // A holder and three waiters, so that two queue; then the last of them queues again, behind another
+    // holder.
     let transfers = |count| {
         let mut spec = haswell();
         spec.model.node_count = count;

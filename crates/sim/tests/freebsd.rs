@@ -1,4 +1,5 @@
-//! What FreeBSD's locks ask of the simulated machine: sections that keep the CPU, and chains to sleep in.
+//! What FreeBSD's locks ask of the simulated machine: sections that keep the CPU, and chains to
+//! sleep in.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,8 +21,8 @@ fn machine(settings: &[(&str, &str)]) -> Machine {
     Machine::new(&spec, 1)
 }
 
-/// Two tasks share a CPU where tasks can be taken off it anywhere. How often the first is, which is in a section or not for most
-/// of its work.
+/// Two tasks share a CPU where tasks can be taken off it anywhere. How often the first is, which is
+/// in a section or not for most of its work.
 fn switches(is_in_section: bool) -> u64 {
     let machine = machine(&[("preemption", "anywhere"), ("balance", "off"), ("wake-placement", "previous")]);
     machine.spawn(0, 0, move || {

@@ -34,7 +34,8 @@ fn word(machine: &Machine) -> Rc<Placed<Word>> {
 /// What a time of spinning for the first task came to, and when.
 type Ending = Rc<Cell<Option<(Result<u32, Stop>, u64)>>>;
 
-/// Adds a task on `cpu` that spins for the task `owner` from `start_ns` on, until the word is not 0.
+/// Adds a task on `cpu` that spins for the task `owner` from `start_ns` on, until the word is not
+/// 0.
 fn spinner(machine: &Machine, cpu: usize, start_ns: u64, word: &Rc<Placed<Word>>, owner: usize) -> Ending {
     let (ending, word) = (Ending::default(), word.clone());
     let ended = ending.clone();
@@ -115,7 +116,8 @@ fn spinning_ends_when_others_want_the_cpu() {
     let machine = machine();
     let word = word(&machine);
     machine.spawn(0, 0, || Sim::busy_ns(100 * MS));
-    // The spinner has its CPU for itself until 20 ms; whoever is woken then has run less by more than 4 ms.
+    // The spinner has its CPU for itself until 20 ms; whoever is woken then has run less by more than 4
+    // ms.
     machine.spawn(2, 0, || {
         Sim::sleep_ns(20 * MS);
         Sim::busy_ns(US);

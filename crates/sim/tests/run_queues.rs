@@ -14,8 +14,8 @@ type Word = <Sim as Platform>::U32;
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Two sockets of two cores: turns are 3 times those of one CPU, so that the least is 2.25 ms. Nothing is random but the
-/// ticks, and a tick takes no time.
+/// Two sockets of two cores: turns are 3 times those of one CPU, so that the least is 2.25 ms.
+/// Nothing is random but the ticks, and a tick takes no time.
 fn spec(settings: &[(&str, &str)]) -> MachineSpec {
     let mut spec = MachineSpec::builtin("ivybridge-ep-2s").unwrap();
     let mut set = |key: &str, value: &str| spec.set(key, value).unwrap();
@@ -159,8 +159,8 @@ fn who_offers_the_cpu_loses_it_at_the_end_of_its_turn_only() {
         });
     });
     let [first, second] = times;
-    // Of two tasks on a machine of four CPUs each has 9 ms, and loses the CPU at the next tick; unless it has run less
-    // than the other by then, and has another turn.
+    // Of two tasks on a machine of four CPUs each has 9 ms, and loses the CPU at the next tick; unless
+    // it has run less than the other by then, and has another turn.
     assert!(first.on_cpu_ns.abs_diff(second.on_cpu_ns) <= 20 * MS, "{first:?} {second:?}");
     let switches = first.involuntary_switches + second.involuntary_switches;
     assert!((4..=6).contains(&switches), "{switches}");
@@ -226,8 +226,8 @@ fn who_yields_lets_the_others_run_first() {
     assert_eq!(machine.now_ns(), 0, "alone, it costs nothing");
 }
 
-/// A task that has slept while another computed is woken: how long the other, which computes in steps of `step_ns`, kept the
-/// CPU after that, in ns.
+/// A task that has slept while another computed is woken: how long the other, which computes in
+/// steps of `step_ns`, kept the CPU after that, in ns.
 fn kept_after_wake_up(settings: &[(&str, &str)], ran_ns: u64, offers: bool) -> u64 {
     let machine = machine(settings);
     let (log, word) = (Log::default(), word(&machine));
@@ -266,8 +266,8 @@ fn a_wake_up_takes_the_cpu_from_one_that_has_run_for_long() {
 
 #[test]
 fn a_wake_up_does_not_take_the_cpu_from_one_that_has_run_for_a_moment() {
-    // The one that runs is ahead by 2.75 ms, its debit of 2.25 ms included: less than the 3 ms that four CPUs ask for. It is
-    // ahead by a turn of 9 ms when it has run for 6.75.
+    // The one that runs is ahead by 2.75 ms, its debit of 2.25 ms included: less than the 3 ms that
+    // four CPUs ask for. It is ahead by a turn of 9 ms when it has run for 6.75.
     let kept_ns = kept_after_wake_up(&[ANYWHERE], 500 * US, false);
     assert!((6 * MS..=8 * MS).contains(&kept_ns), "{kept_ns}");
 }
@@ -312,7 +312,8 @@ fn a_waiting_task_goes_to_a_cpu_that_becomes_idle() {
         for cpu in [0, 0, 1, 2, 3] {
             let nodes = nodes.clone();
             machine.spawn(cpu, 0, move || {
-                // CPU 3, on the other socket, is the first that has nothing to do; the second task of CPU 0 waits.
+                // CPU 3, on the other socket, is the first that has nothing to do; the second task of CPU 0
+                // waits.
                 Sim::busy_ns(if cpu == 3 { MS } else { 20 * MS });
                 nodes.borrow_mut().push(Sim::numa_node());
             });

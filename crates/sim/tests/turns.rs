@@ -1,7 +1,9 @@
-//! `near-mutex`: how long somebody is first in the queue, in virtual time, and what a release makes of it, counted.
+//! `near-mutex`: how long somebody is first in the queue, in virtual time, and what a release makes
+//! of it, counted.
 //!
-//! Whoever holds the mutex looks, at the end of its section, who is first in the queue: since when, whether it has asked for its turn, and
-//! whether it sleeps. All of that is in the waiter's record (`crates/core/src/near/mutex/queue.rs`).
+//! Whoever holds the mutex looks, at the end of its section, who is first in the queue: since when,
+//! whether it has asked for its turn, and whether it sleeps. All of that is in the waiter's record
+//! (`crates/core/src/near/mutex/queue.rs`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +24,8 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const RUN_NS: u64 = 20 * MS;
 
-/// Of a waiter's note: whether it has asked, and from where on since when it is first, or has been passed over, in units of 2^10 ns.
+/// Of a waiter's note: whether it has asked, and from where on since when it is first, or has been
+/// passed over, in units of 2^10 ns.
 const REQUEST: u32 = 1 << 1;
 const SINCE_SHIFT: u32 = 12;
 const UNIT_SHIFT: u32 = 10;
@@ -61,8 +64,8 @@ fn ns_since(note: u32) -> u64 {
     u64::from(now.wrapping_sub(note >> SINCE_SHIFT) << SINCE_SHIFT >> SINCE_SHIFT) << UNIT_SHIFT
 }
 
-/// The look of one that holds the mutex. What has to be seen by its next holder: how many hand-overs and wake-ups there were before, if
-/// the first has asked.
+/// The look of one that holds the mutex. What has to be seen by its next holder: how many
+/// hand-overs and wake-ups there were before, if the first has asked.
 fn look(mutex: &Mutex, seen: &mut Seen) -> Option<[u64; 2]> {
     // SAFETY: nothing is changed.
     let queue = unsafe { Locked::<Sim, Near>::of(mutex) };
@@ -144,8 +147,9 @@ fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)
     })
 }
 
-/// All that the first in the queue waits for by itself: its looks and its doze, the looks with which it has asked, and the wake-up by which
-/// it came to be awake, beside a section that it meets and one that has missed it.
+/// All that the first in the queue waits for by itself: its looks and its doze, the looks with
+/// which it has asked, and the wake-up by which it came to be awake, beside a section that it meets
+/// and one that has missed it.
 fn awake_ns(contest: Contest) -> u64 {
     constant("PATIENCE_NS").max(constant("TURN_NS"))
         + constant("PATIENCE_NS")
@@ -172,8 +176,8 @@ fn who_is_first_in_line_has_its_turn_in_time() {
     }
 }
 
-/// Where it may have no CPU, a release after the time comes to the queue when the next one stands in it, and that one may have no CPU either: for as
-/// long as some tasks have their turns.
+/// Where it may have no CPU, a release after the time comes to the queue when the next one stands
+/// in it, and that one may have no CPU either: for as long as some tasks have their turns.
 #[test]
 fn who_is_first_in_line_without_a_cpu_has_its_turn_before_that_has_its_own() {
     /// How long each of two tasks has a CPU before the other does.

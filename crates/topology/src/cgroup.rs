@@ -1,7 +1,7 @@
 //! How much processor time the process may use: the quotas of its control groups.
 //!
-//! Source: the kernel's administrator's guide, "Control Group v2" (`cpu.max`), and "CFS Bandwidth Control"
-//! (`cpu.cfs_quota_us`).
+//! Source: the kernel's administrator's guide, "Control Group v2" (`cpu.max`), and "CFS Bandwidth
+//! Control" (`cpu.cfs_quota_us`).
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,8 +9,9 @@ use nearlock_os::CpuQuota;
 
 use super::text;
 
-/// The least quota of the process' control groups and all their ancestors; `None` if none has one, or the
-/// system does not tell. Looked for where systems mount control groups: below `/sys/fs/cgroup`.
+/// The least quota of the process' control groups and all their ancestors; `None` if none has one,
+/// or the system does not tell. Looked for where systems mount control groups: below
+/// `/sys/fs/cgroup`.
 pub fn quota(root: &Path) -> Option<CpuQuota> {
     let groups = text(&root.join("proc/self/cgroup"))?;
     let mounts = root.join("sys/fs/cgroup");
@@ -32,8 +33,8 @@ pub fn quota(root: &Path) -> Option<CpuQuota> {
     quotas.into_iter().min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
 }
 
-/// The least quota of the group and its ancestors up to the mount. Ancestors that cannot be seen, as from
-/// within a container, have none.
+/// The least quota of the group and its ancestors up to the mount. Ancestors that cannot be seen,
+/// as from within a container, have none.
 fn least_along(mount: &Path, path: &str, of_group: fn(&Path) -> Option<CpuQuota>) -> Option<CpuQuota> {
     let names = Path::new(path).components().filter_map(|component| match component {
         Component::Normal(name) => Some(name),

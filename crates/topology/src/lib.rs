@@ -1,11 +1,12 @@
 //! What the process runs on: CPUs, NUMA nodes, caches, and how much of it it may use.
 //!
-//! Read from the files that the kernel offers, without any library. A file that is missing, or that says
-//! nothing of sense, never is an error: CPUs of which nobody knows a node are on one node, a CPU of which
-//! nobody knows siblings has none, and where no cache is known the CPUs of a node share one.
+//! Read from the files that the kernel offers, without any library. A file that is missing, or that
+//! says nothing of sense, never is an error: CPUs of which nobody knows a node are on one node, a
+//! CPU of which nobody knows siblings has none, and where no cache is known the CPUs of a node
+//! share one.
 //!
-//! Source: the kernel's documents "ABI/stable/sysfs-devices-node", "ABI/testing/sysfs-devices-system-cpu" and
-//! "admin-guide/cputopology".
+//! Source: the kernel's documents "ABI/stable/sysfs-devices-node",
+//! "ABI/testing/sysfs-devices-system-cpu" and "admin-guide/cputopology".
 
 mod cgroup;
 mod list;
@@ -20,7 +21,8 @@ pub use list::NumberList;
 pub use nearlock_os::CpuQuota;
 use nearlock_os::{CACHES_MAX, affinity};
 
-/// Distance of a NUMA node from itself, and from the others, where the system does not tell: as ACPI.
+/// Distance of a NUMA node from itself, and from the others, where the system does not tell: as
+/// ACPI.
 const DISTANCE_LOCAL: u32 = 10;
 const DISTANCE_REMOTE: u32 = 20;
 
@@ -33,8 +35,8 @@ pub struct HostTopology {
     pub online: NumberList,
     /// CPUs that run and that the process may use: its affinity.
     pub allowed: NumberList,
-    /// NUMA nodes, at least one, in ascending order. A node may have no CPU (memory only), and numbers may be
-    /// left out.
+    /// NUMA nodes, at least one, in ascending order. A node may have no CPU (memory only), and
+    /// numbers may be left out.
     pub nodes: Vec<NumaNode>,
     /// The CPUs of each core that run, in ascending order of their first.
     pub cores: Vec<NumberList>,
@@ -51,7 +53,8 @@ pub struct NumaNode {
     pub number: u32,
     /// Its CPUs that run.
     pub cpus: NumberList,
-    /// Distance to each node of [`HostTopology::nodes`], in their order: 10 is local, 20 twice as far.
+    /// Distance to each node of [`HostTopology::nodes`], in their order: 10 is local, 20 twice as
+    /// far.
     pub distances: Vec<u32>,
 }
 
@@ -96,8 +99,8 @@ impl HostTopology {
         self.nodes.iter().filter(|node| node.cpus.iter().any(|cpu| self.allowed.contains(cpu)))
     }
 
-    /// How many threads of the process can run at the same time: as many as it may use CPUs, but no more than
-    /// the whole CPUs of its quota; at least one.
+    /// How many threads of the process can run at the same time: as many as it may use CPUs, but no
+    /// more than the whole CPUs of its quota; at least one.
     pub fn parallelism(&self) -> usize {
         let quota = self.quota.map_or(usize::MAX, |quota| quota.whole_cpus());
         self.allowed.len().min(quota).max(1)
@@ -157,7 +160,8 @@ fn cores(cpu: &Path, online: &NumberList) -> Vec<NumberList> {
     groups(online.iter().map(|cpu| (cpu, siblings(cpu).unwrap_or_else(|| NumberList::from_iter([cpu])))))
 }
 
-/// One of each group that CPUs say they belong to. A CPU that is in an earlier one's group belongs there.
+/// One of each group that CPUs say they belong to. A CPU that is in an earlier one's group belongs
+/// there.
 fn groups(of_cpus: impl Iterator<Item = (u32, NumberList)>) -> Vec<NumberList> {
     let mut groups: Vec<NumberList> = Vec::new();
     for (cpu, group) in of_cpus {

@@ -4,14 +4,14 @@ use std::fmt;
 
 use nearlock_os::ranges;
 
-/// A sorted set of numbers: of CPUs, or of NUMA nodes. Written as the kernel does, `0-3,8`; the empty set is
-/// empty text.
+/// A sorted set of numbers: of CPUs, or of NUMA nodes. Written as the kernel does, `0-3,8`; the
+/// empty set is empty text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumberList(Vec<u32>);
 
 impl NumberList {
-    /// The numbers of a list as the kernel writes it. `None` if it is none, or a number is beyond all sense
-    /// (65536 or more).
+    /// The numbers of a list as the kernel writes it. `None` if it is none, or a number is beyond
+    /// all sense (65536 or more).
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = Vec::new();
         for range in ranges(text) {

@@ -162,8 +162,8 @@ fn a_restricted_process_can_run_on_some_nodes_only() {
 #[cfg_attr(miri, ignore)] // makes files
 fn cores_of_different_kinds_have_different_caches() {
     let fixture = Fixture::new("0-5");
-    // Two large cores below a third level, two small ones with a second level of their own, one without a
-    // word, and one whose word leaves itself out.
+    // Two large cores below a third level, two small ones with a second level of their own, one without
+    // a word, and one whose word leaves itself out.
     for cpu in 0..2 {
         fixture.cache(cpu, 0, "2", "Unified", &cpu.to_string());
         fixture.cache(cpu, 1, "3", "Unified", "0-1");

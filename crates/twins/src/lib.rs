@@ -1,11 +1,12 @@
-//! The fast paths of the locks, and beside each its twin: the same written by hand on `core::sync::atomic`, for
-//! one lock and without a platform. `cargo xtask asm` compiles both into one unit and compares the machine
-//! code: a lock that is generic over its platform must cost no instruction more.
+//! The fast paths of the locks, and beside each its twin: the same written by hand on
+//! `core::sync::atomic`, for one lock and without a platform. `cargo xtask asm` compiles both into
+//! one unit and compares the machine code: a lock that is generic over its platform must cost no
+//! instruction more.
 //!
-//! [`ours`] and [`hand`] have the same functions. None is inlined, so that each has code of its own in this
-//! unit; where the code of two is the same, the compiler may keep it once, under both names. [`sizes`] has
-//! what the locks take in memory. Names that begin with `control_` are the negative control: there ours is
-//! longer on purpose, and must be found out.
+//! [`ours`] and [`hand`] have the same functions. None is inlined, so that each has code of its own
+//! in this unit; where the code of two is the same, the compiler may keep it once, under both
+//! names. [`sizes`] has what the locks take in memory. Names that begin with `control_` are the
+//! negative control: there ours is longer on purpose, and must be found out.
 //!
 //! To compare another lock: write its twin in `locks.rs`, and add a line below.
 

@@ -1,5 +1,5 @@
-//! The twins. Their fast paths are what one would write for one lock only. Their slow paths need only be right,
-//! not good: nobody runs them.
+//! The twins. Their fast paths are what one would write for one lock only. Their slow paths need
+//! only be right, not good: nobody runs them.
 
 mod owners;
 mod plain;
@@ -109,8 +109,8 @@ impl Ticket {
     #[inline]
     fn serving(&self) -> &AtomicU16 {
         let place = usize::from(cfg!(target_endian = "big"));
-        // SAFETY: a half of a live word, as aligned as it must be. That accesses of both sizes meet in it is
-        // what the real lock does in assembly.
+        // SAFETY: a half of a live word, as aligned as it must be. That accesses of both sizes meet in it
+        // is what the real lock does in assembly.
         unsafe { AtomicU16::from_ptr(self.0.as_ptr().cast::<u16>().add(place)) }
     }
 }
@@ -128,8 +128,8 @@ unsafe impl RawLock for Ticket {
     }
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // The load is of the whole word, as no platform has one of a half. (With one, x86-64 could do both in
-        // one instruction that is not locked.)
+        // The load is of the whole word, as no platform has one of a half. (With one, x86-64 could do both
+        // in one instruction that is not locked.)
         let serving = self.0.load(Relaxed) as u16;
         self.serving().store(serving.wrapping_add(1), Release);
     }
@@ -145,7 +145,8 @@ unsafe impl RawTryLock for Ticket {
     }
 }
 
-/// A word that is taken from 0, and whose low byte is cleared by the release: qspinlock without its queue.
+/// A word that is taken from 0, and whose low byte is cleared by the release: qspinlock without its
+/// queue.
 #[derive(Default)]
 pub struct ByteRelease(AtomicU32);
 
@@ -159,8 +160,8 @@ impl ByteRelease {
         }
     }
 
-    /// Clears the low byte, which only the holder writes. In assembly, as in the real lock: for Rust, a store
-    /// that meets accesses of another size has no meaning.
+    /// Clears the low byte, which only the holder writes. In assembly, as in the real lock: for
+    /// Rust, a store that meets accesses of another size has no meaning.
     #[inline]
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn release(&self) {

@@ -1,4 +1,5 @@
-//! context1: two threads send each other to and fro, as UnixBench's pipe-based context switching does.
+//! context1: two threads send each other to and fro, as UnixBench's pipe-based context switching
+//! does.
 //!
 //! ```text
 //! loop {  think
@@ -8,13 +9,13 @@
 //!         wake the partner
 //!         sleep until woken  }        (one of the two is awake at a time)
 //! ```
-//! The original is two processes and two pipes: a number goes to and fro, and round trips are counted. Each
-//! hop goes through locks of the kernel for a moment (wait queue, sleeper, run queue), wakes the other and
-//! sleeps; here that is one acquisition. The lines stand for the heads and neighbours of the lists that such an
-//! insertion writes.
+//! The original is two processes and two pipes: a number goes to and fro, and round trips are
+//! counted. Each hop goes through locks of the kernel for a moment (wait queue, sleeper, run
+//! queue), wakes the other and sleeps; here that is one acquisition. The lines stand for the heads
+//! and neighbours of the lists that such an insertion writes.
 //!
-//! The first line is read at the beginning of a section and written at its end, in two steps, so that any two
-//! sections that overlap lose an update: at the end it must be the number of hops.
+//! The first line is read at the beginning of a section and written at its end, in two steps, so
+//! that any two sections that overlap lose an update: at the end it must be the number of hops.
 //! Source: UnixBench's `context1`, from the description in its manual.
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -50,8 +51,8 @@ pub struct Params {
     pub section: WorkLength,
     /// Lines that a section reads and writes: 1 to [`LINES_MAX`].
     pub lines: usize,
-    /// Work between being woken and locking, on average: each time it is drawn from half to one and a half
-    /// of this.
+    /// Work between being woken and locking, on average: each time it is drawn from half to one and
+    /// a half of this.
     pub think: WorkLength,
 }
 
@@ -75,8 +76,8 @@ pub struct Partner<'a, P: Park, L: RawLock> {
 }
 
 impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
-    /// A thread whose draws follow from `seed`. The node is exclusively its own, and so is its side of the
-    /// pair.
+    /// A thread whose draws follow from `seed`. The node is exclusively its own, and so is its side
+    /// of the pair.
     ///
     /// # Panics
     ///
@@ -166,7 +167,8 @@ mod tests {
 
     #[test]
     fn every_hop_leaves_its_mark_and_who_has_had_enough_ends_both() {
-        // In turns: when the one that has had enough makes its last hop, the other has made as many, or one less.
+        // In turns: when the one that has had enough makes its last hop, the other has made as many, or one
+        // less.
         assert_eq!(hops::<McsLock<Os>>(3, [100, 1000], SHORT), 3 * (100 + 99));
         assert_eq!(hops::<McsLock<Os>>(3, [1000, 100], SHORT), 3 * (100 + 100));
     }

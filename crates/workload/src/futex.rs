@@ -6,17 +6,20 @@
 //! wait:  count oneself; lock; the word is as expected: queue, unlock, sleep until taken out; if not: unlock, uncount oneself
 //! wake:  nobody is counted: done; lock; take the first out, and uncount them; unlock; then call them
 //! ```
-//! A kernel finds the bucket of a word by a hash. Words that share a bucket wait for each other's sections of its lock, though
-//! theirs are locks that nobody else takes. Here whoever makes a bucket says which words share it.
+//! A kernel finds the bucket of a word by a hash. Words that share a bucket wait for each other's
+//! sections of its lock, though theirs are locks that nobody else takes. Here whoever makes a
+//! bucket says which words share it.
 //!
 //! 1. The queue, and who is in it, change under the lock.
-//! 2. A waiter counts itself before it looks at the word, and a waker has changed the word before it looks at the count, with a
-//!    full barrier between the two on each side. So either the waker sees the waiter, or the waiter sees the new word.
-//! 3. Who has counted itself looks at the word under the lock. So a waker that takes the lock finds it in the queue, or
-//!    it will not sleep.
+//! 2. A waiter counts itself before it looks at the word, and a waker has changed the word before
+//!    it looks at the count, with a full barrier between the two on each side. So either the waker
+//!    sees the waiter, or the waiter sees the new word.
+//! 3. Who has counted itself looks at the word under the lock. So a waker that takes the lock finds
+//!    it in the queue, or it will not sleep.
 //!
-//! The lock is any: that of Linux is its spinlock, which is why a contended mutex of a program is a contended spinlock of the kernel.
-//! Source: the futex of Linux since 3.14 (Bueso, January 2014), from descriptions in own words; "Futexes Are Tricky".
+//! The lock is any: that of Linux is its spinlock, which is why a contended mutex of a program is a
+//! contended spinlock of the kernel. Source: the futex of Linux since 3.14 (Bueso, January 2014),
+//! from descriptions in own words; "Futexes Are Tricky".
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -63,7 +66,8 @@ impl<P: Park, L: RawLock> Bucket<P, L> {
                 let sleeps = word.load(Relaxed) == expected;
                 if sleeps {
                     waiter.mark.store(address(word), Relaxed);
-                    // SAFETY: we hold the lock; the record is fresh, and stays until the grant, after which it is in no queue.
+                    // SAFETY: we hold the lock; the record is fresh, and stays until the grant, after which
+                    // it is in no queue.
                     unsafe { self.queue.push(waiter) };
                 }
                 sleeps
@@ -116,7 +120,8 @@ pub struct Calls<'a, P: Platform, L: RawLock> {
 }
 
 impl<'a, P: Platform, L: RawLock> Calls<'a, P, L> {
-    /// Of this bucket, with a node for its lock; each call takes so long beside what it does there: into the kernel and back.
+    /// Of this bucket, with a node for its lock; each call takes so long beside what it does there:
+    /// into the kernel and back.
     pub fn new(bucket: &'a Bucket<P, L>, node: &'a mut L::Node, call: WorkLength) -> Self {
         Self { bucket, node, call }
     }

@@ -1,5 +1,5 @@
-//! Jobs: users that run one job after another, some of which take kernel locks. The frame of AIM7, exim and the
-//! page-fault and mapping benchmarks, whose constants are the laboratory's.
+//! Jobs: users that run one job after another, some of which take kernel locks. The frame of AIM7,
+//! exim and the page-fault and mapping benchmarks, whose constants are the laboratory's.
 //!
 //! ```text
 //! user:  loop {  list of 100 jobs, shuffled; each is one of two kinds  }
@@ -16,18 +16,22 @@
 //! both:         once in each step or round, a short section of one spinlock that everybody shares; and updates of a
 //!               counter that everybody shares, spread over what is computed
 //! ```
-//! The population is closed: a user begins its next job when it has finished one. A locking job's round stands for a
-//! system call or a few, such as a fork with the child's exit: the child's part is done by the same user, since its
-//! parent waits for it. The spinlock and the counter stand for what else does not scale in a kernel. The spinlock is a ticket
-//! lock, as those of Linux were until 2015, and lets the users through one by one. The counter is for what is shared without a lock
-//! (counts of references, of pages, of files): all users get on, each the slower the more there are.
+//! The population is closed: a user begins its next job when it has finished one. A locking job's
+//! round stands for a system call or a few, such as a fork with the child's exit: the child's part
+//! is done by the same user, since its parent waits for it. The spinlock and the counter stand for
+//! what else does not scale in a kernel. The spinlock is a ticket lock, as those of Linux were
+//! until 2015, and lets the users through one by one. The counter is for what is shared without a
+//! lock (counts of references, of pages, of files): all users get on, each the slower the more
+//! there are.
 //!
-//! The root's lock is a lock of another kind that the same rounds take, always as writers: a kernel that changes one lock's
-//! type has others beside it. It is one more of the locks, or stays a reader-writer semaphore of 2013 ([`Root`]).
+//! The root's lock is a lock of another kind that the same rounds take, always as writers: a kernel
+//! that changes one lock's type has others beside it. It is one more of the locks, or stays a
+//! reader-writer semaphore of 2013 ([`Root`]).
 //!
-//! A writer reads the first line when it enters and writes it, one more, when it leaves, so that any two that overlap
-//! lose an update: at the end it must be the number of writers' sections. A reader must find it unchanged.
-//! Source: what AIM7 does, from `README.aim7` and the workfiles of the re-aim sources.
+//! A writer reads the first line when it enters and writes it, one more, when it leaves, so that
+//! any two that overlap lose an update: at the end it must be the number of writers' sections. A
+//! reader must find it unchanged. Source: what AIM7 does, from `README.aim7` and the workfiles of
+//! the re-aim sources.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -77,7 +81,8 @@ pub enum Root {
     Rwsem,
 }
 
-/// What else all users share: a spinlock and the line that it protects, a counter, and a lock that may be the root's.
+/// What else all users share: a spinlock and the line that it protects, a counter, and a lock that
+/// may be the root's.
 #[repr(C)]
 pub struct Rest<P: Platform> {
     spinlock: OwnLine<TicketLock<P>>,
@@ -104,14 +109,15 @@ impl<P: Platform> Rest<P> {
         self.counter.0.load(Relaxed)
     }
 
-    /// How many sections of the root's lock, if that is not one of the users' locks, left their mark. Exact likewise.
+    /// How many sections of the root's lock, if that is not one of the users' locks, left their
+    /// mark. Exact likewise.
     pub fn written(&self) -> u64 {
         self.root.written()
     }
 }
 
-/// What jobs consist of. Every length is drawn anew each time, from half to one and a half of it, but those of sections, of
-/// which only the long ones are.
+/// What jobs consist of. Every length is drawn anew each time, from half to one and a half of it,
+/// but those of sections, of which only the long ones are.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// Of 100 jobs, how many take the locks.
@@ -126,13 +132,14 @@ pub struct Params {
     pub root_sections: u64,
     /// Which lock that is.
     pub root: Root,
-    /// Sections at the end of a locking job, one after the other, as when a process ends and gives back what it has. It may give
-    /// way after each.
+    /// Sections at the end of a locking job, one after the other, as when a process ends and gives
+    /// back what it has. It may give way after each.
     pub end_sections: u64,
     /// Work between two of these.
     pub end_step: WorkLength,
-    /// Jobs after which a user ends, with one more round; 0: it never does. Users that end all begin with their lists, and so
-    /// end together; others begin somewhere in theirs, as users do that have been there for a while.
+    /// Jobs after which a user ends, with one more round; 0: it never does. Users that end all
+    /// begin with their lists, and so end together; others begin somewhere in theirs, as users
+    /// do that have been there for a while.
     pub jobs: u64,
     /// Work inside a writer's section, beside its lines.
     pub section: WorkLength,
@@ -160,7 +167,8 @@ pub struct Params {
     pub sleep_ns: u64,
     /// Work inside a section of the spinlock; nothing at all: there are none.
     pub spinlock: WorkLength,
-    /// Updates of the counter in each step, and on the way to each section, spread evenly over the work.
+    /// Updates of the counter in each step, and on the way to each section, spread evenly over the
+    /// work.
     pub updates: u64,
 }
 
@@ -202,8 +210,8 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     ///
     /// # Panics
     ///
-    /// If there are no locks, not even for sections beside the root's, no lines or more than [`LINES_MAX`], jobs without
-    /// steps or rounds, or rounds without sections.
+    /// If there are no locks, not even for sections beside the root's, no lines or more than
+    /// [`LINES_MAX`], jobs without steps or rounds, or rounds without sections.
     pub fn new(
         guarded: &'a [Guarded<P, G>],
         rest: &'a Rest<P>,
@@ -219,7 +227,8 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         Self { guarded, rest, node, params, list, tally: Tally::default(), rng }
     }
 
-    /// Runs jobs until the observer has had enough, which is asked after each step and round, or until the user ends.
+    /// Runs jobs until the observer has had enough, which is asked after each step and round, or
+    /// until the user ends.
     pub fn run(&mut self, observer: &mut impl Observer) -> Tally {
         self.shuffle();
         let Params { jobs, end_sections, rounds, .. } = self.params;
@@ -278,7 +287,8 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         })
     }
 
-    /// The sections at the end of a locking job. All of them, even if the observer has had enough meanwhile.
+    /// The sections at the end of a locking job. All of them, even if the observer has had enough
+    /// meanwhile.
     fn take_apart(&mut self, observer: &mut impl Observer) {
         for _ in 0..self.params.end_sections {
             self.pass(self.params.end_step);

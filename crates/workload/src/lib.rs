@@ -1,5 +1,5 @@
-//! Workloads over any lock: what a thread does between and inside its acquisitions, and nothing about
-//! how threads are made, timed or reported. The same source runs natively and simulated.
+//! Workloads over any lock: what a thread does between and inside its acquisitions, and nothing
+//! about how threads are made, timed or reported. The same source runs natively and simulated.
 
 pub mod context1;
 pub mod futex;

@@ -1,4 +1,5 @@
-//! What sections read and write beside their lock: a few lines, each of which moves to whoever is inside.
+//! What sections read and write beside their lock: a few lines, each of which moves to whoever is
+//! inside.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -11,7 +12,8 @@ use crate::locktorture::OwnLine;
 /// More lines than any section touches.
 pub const LINES_MAX: usize = 16;
 
-/// So many lines, of which a section touches the first ones. All accesses are relaxed: the lock orders its holders.
+/// So many lines, of which a section touches the first ones. All accesses are relaxed: the lock
+/// orders its holders.
 #[repr(C)]
 pub(crate) struct Lines<P: Platform>([OwnLine<P::U64>; LINES_MAX]);
 
@@ -27,8 +29,9 @@ impl<P: Platform> Lines<P> {
         touch::<P>(&self.0[..lines]);
     }
 
-    /// A writer's section of so many lines, 1 or more, that does `work`. It reads the first line when it enters and writes it, one
-    /// more, when it leaves, so that any two that overlap lose an update: see [`written`](Self::written).
+    /// A writer's section of so many lines, 1 or more, that does `work`. It reads the first line
+    /// when it enters and writes it, one more, when it leaves, so that any two that overlap
+    /// lose an update: see [`written`](Self::written).
     pub(crate) fn write(&self, lines: usize, work: impl FnOnce()) {
         let n = self.0[0].0.load(Relaxed);
         touch::<P>(&self.0[1..lines]);
@@ -36,7 +39,8 @@ impl<P: Platform> Lines<P> {
         self.0[0].0.store(n + 1, Relaxed);
     }
 
-    /// A reader's section of so many lines, 1 or more, that does `work`. Whether no writer has been there meanwhile.
+    /// A reader's section of so many lines, 1 or more, that does `work`. Whether no writer has been
+    /// there meanwhile.
     pub(crate) fn read(&self, lines: usize, work: impl FnOnce()) -> bool {
         let n = self.0[0].0.load(Relaxed);
         for line in &self.0[1..lines] {

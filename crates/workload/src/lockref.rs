@@ -1,4 +1,5 @@
-//! Lockref: a count of references with a lock, which is taken only where the count cannot be changed without.
+//! Lockref: a count of references with a lock, which is taken only where the count cannot be
+//! changed without.
 //!
 //! ```text
 //!  word   31..1  unused     0  held     63..32  references
@@ -7,13 +8,15 @@
 //!  0, n -> 1, n      whoever has the lock: nobody changes the count by compare-exchange from here on
 //!  1, n -> 0, n+1    get    1, n -> 0, n-1    put        one store, before the lock is released
 //! ```
-//! 1. `held` is set only by whoever has the lock, and only then is the word written by a plain store.
+//! 1. `held` is set only by whoever has the lock, and only then is the word written by a plain
+//!    store.
 //!
-//! The kernel's lock is one half of the word, so that taking it is what keeps compare-exchanges away.
-//! Accesses to parts of a word are not for any lock here, so the lock lies beside the word, on the same line:
-//! to take it costs one more atomic on a line that is there.
+//! The kernel's lock is one half of the word, so that taking it is what keeps compare-exchanges
+//! away. Accesses to parts of a word are not for any lock here, so the lock lies beside the word,
+//! on the same line: to take it costs one more atomic on a line that is there.
 //!
-//! A count orders nothing: the counts of these workloads never come to 0, where something would be freed.
+//! A count orders nothing: the counts of these workloads never come to 0, where something would be
+//! freed.
 //!
 //! Source: Corbet, "Introducing lockrefs", LWN, September 2013.
 
@@ -25,9 +28,10 @@ use nearlock_core::raw::RawLock;
 const HELD: u64 = 1;
 const ONE: u64 = 1 << 32;
 
-/// Compare-exchanges before the lock is taken. Linux makes 100 since 2019, as recalled, for machines on which hardly any
-/// succeeds among many. So it is where requests for a line are served in turn, as in the simulator: one in as many
-/// succeeds as there are threads, and 16 that have met here stay for long. With fewer they go by the lock, and part.
+/// Compare-exchanges before the lock is taken. Linux makes 100 since 2019, as recalled, for
+/// machines on which hardly any succeeds among many. So it is where requests for a line are served
+/// in turn, as in the simulator: one in as many succeeds as there are threads, and 16 that have met
+/// here stay for long. With fewer they go by the lock, and part.
 const TRIES: u32 = 8;
 
 /// See the [module](self). All bits zero is no reference.

@@ -12,8 +12,8 @@
 //!         write_held = 0
 //!         unlock  }                             (W: number of writers)
 //! ```
-//! These are the writers of a spin lock. Those of a sleeping lock hold it for [longer](Kind), and never for 2 us. A
-//! lock with readers has R of them too:
+//! These are the writers of a spin lock. Those of a sleeping lock hold it for [longer](Kind), and
+//! never for 2 us. A lock with readers has R of them too:
 //!
 //! ```text
 //! loop {  1 in 2^20: sleep a tick
@@ -27,12 +27,13 @@
 //!         read_held -= 1
 //!         unlock shared  }
 //! ```
-//! The kernel's readers hold an rwsem for half of `long_hold` whenever they do not hold it for longer. With its 100 ms a
-//! lock would change hands a few times a second; here such holds are as rare as their length demands.
+//! The kernel's readers hold an rwsem for half of `long_hold` whenever they do not hold it for
+//! longer. With its 100 ms a lock would change hands a few times a second; here such holds are as
+//! rare as their length demands.
 //!
 //! Source: the draws, the order of the accesses and the layout of the statistics follow Linux'
-//! `kernel/locking/locktorture.c`, from a description in own words; the constants of two eras differ
-//! ([`ShortHolds`]).
+//! `kernel/locking/locktorture.c`, from a description in own words; the constants of two eras
+//! differ ([`ShortHolds`]).
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -74,14 +75,14 @@ pub enum LongHolds {
         /// How many times as long a hold is.
         times: u64,
     },
-    /// They are left out. Where only their mean counts, [`LongHolds::MEAN_NS`] divided by the number of
-    /// writers is to be added to each operation: 100 ms once in 200,000 W sections.
+    /// They are left out. Where only their mean counts, [`LongHolds::MEAN_NS`] divided by the
+    /// number of writers is to be added to each operation: 100 ms once in 200,000 W sections.
     LeftOut,
 }
 
 impl LongHolds {
-    /// What long holds take on average from each section, times the number of writers. Independent of
-    /// their length, by the way they are drawn.
+    /// What long holds take on average from each section, times the number of writers. Independent
+    /// of their length, by the way they are drawn.
     pub const MEAN_NS: f64 = 500.0;
 }
 
@@ -207,7 +208,8 @@ impl<P: Platform, L> Shared<P, L> {
 
 /// A thread's hand on the lock: by which operations it acquires and releases. It watches, too.
 pub trait Hand<L: RawLock>: Observer {
-    /// Acquires the lock: shared, if the thread is a reader. False if it gave up; then the section is left out.
+    /// Acquires the lock: shared, if the thread is a reader. False if it gave up; then the section
+    /// is left out.
     ///
     /// # Safety
     ///
@@ -309,8 +311,8 @@ pub struct Reader<'a, P: Platform, L: RawLock> {
 }
 
 impl<'a, P: Work + Priority, L: RawLock> Reader<'a, P, L> {
-    /// A reader whose draws follow from `seed`. The node is exclusively its own, the statistics are written by it
-    /// alone; the parameters say how many readers there are.
+    /// A reader whose draws follow from `seed`. The node is exclusively its own, the statistics are
+    /// written by it alone; the parameters say how many readers there are.
     pub fn new(
         shared: &'a Shared<P, L>,
         read_held: &'a ReadHeld<P>,

@@ -1,4 +1,5 @@
-//! One mutex of a program: threads think, lock it, touch the lines that it protects, work, and release it.
+//! One mutex of a program: threads think, lock it, touch the lines that it protects, work, and
+//! release it.
 //!
 //! ```text
 //! loop {  think                     (for an exponential time)
@@ -7,9 +8,10 @@
 //!         work of the section
 //!         unlock  }
 //! ```
-//! Thinking is memoryless, so that who asks when says nothing about the lock: with `n` threads, a mean of `t` and sections of
-//! `s` in all, the lock is asked for all the time from about `n = 1 + t/s` on. There may be more threads than processors. A section
-//! reads the first line when it enters and writes it, one more, when it leaves, so that any two that overlap lose an update.
+//! Thinking is memoryless, so that who asks when says nothing about the lock: with `n` threads, a
+//! mean of `t` and sections of `s` in all, the lock is asked for all the time from about `n = 1 +
+//! t/s` on. There may be more threads than processors. A section reads the first line when it
+//! enters and writes it, one more, when it leaves, so that any two that overlap lose an update.
 
 use nearlock_core::platform::{Platform, Work};
 use nearlock_core::raw::RawLock;

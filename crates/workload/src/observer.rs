@@ -9,7 +9,8 @@ pub trait Observer {
     /// The thread is about to release the lock.
     #[inline(always)]
     fn releasing(&mut self) {}
-    /// From here on the thread is at this one of the workload's locks. Workloads with one lock do not say.
+    /// From here on the thread is at this one of the workload's locks. Workloads with one lock do
+    /// not say.
     #[inline(always)]
     fn turns_to(&mut self, _lock: usize) {}
     /// The thread has just acquired the lock together with other readers.

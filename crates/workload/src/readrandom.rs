@@ -1,4 +1,5 @@
-//! readrandom: threads that look up keys of a database with one mutex, as LevelDB's benchmark of that name does.
+//! readrandom: threads that look up keys of a database with one mutex, as LevelDB's benchmark of
+//! that name does.
 //!
 //! ```text
 //! get:  sections {  search, a part of it
@@ -6,12 +7,13 @@
 //!                   references: read and write a few lines, the first last
 //!                   unlock  }
 //! ```
-//! A get locks the mutex to take references to what it will read, searches, and locks it again to give them back. What contends
-//! is the mutex first, and then the lock of the futex' bucket ([`futex`](crate::futex)), through which go all who sleep and all
-//! who wake them: that is the lock under test, and the mutex is not.
+//! A get locks the mutex to take references to what it will read, searches, and locks it again to
+//! give them back. What contends is the mutex first, and then the lock of the futex' bucket
+//! ([`futex`](crate::futex)), through which go all who sleep and all who wake them: that is the
+//! lock under test, and the mutex is not.
 //!
-//! The first line is read at the beginning of a section and written at its end, in two steps, so that any two sections that
-//! overlap lose an update: at the end it must be the number of sections.
+//! The first line is read at the beginning of a section and written at its end, in two steps, so
+//! that any two sections that overlap lose an update: at the end it must be the number of sections.
 //! Source: `db_bench` and `DBImpl::Get` of LevelDB.
 
 use nearlock_collection::classic::glibc_mutex::GlibcMutex;
@@ -26,7 +28,8 @@ use crate::locktorture::OwnLine;
 use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
-/// The database's mutex, what it protects, and the bucket where its waiters sleep, each on cache lines of its own.
+/// The database's mutex, what it protects, and the bucket where its waiters sleep, each on cache
+/// lines of its own.
 #[repr(C)]
 pub struct Shared<P: Platform, L> {
     mutex: OwnLine<GlibcMutex<P>>,
@@ -50,7 +53,8 @@ impl<P: Platform, L> Shared<P, L> {
 /// What a get consists of.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// Work outside of the sections, on average: each part of it is drawn from half to one and a half of itself.
+    /// Work outside of the sections, on average: each part of it is drawn from half to one and a
+    /// half of itself.
     pub search: WorkLength,
     /// Sections.
     pub sections: u64,
@@ -58,7 +62,8 @@ pub struct Params {
     pub section: WorkLength,
     /// Lines that a section reads and writes: 1 to [`LINES_MAX`].
     pub lines: usize,
-    /// What a call of the kernel takes, beside what it does in the bucket and what sleeping and waking take.
+    /// What a call of the kernel takes, beside what it does in the bucket and what sleeping and
+    /// waking take.
     pub call: WorkLength,
 }
 
@@ -83,7 +88,8 @@ impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
         Self { shared, futex, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// Looks up keys until the observer has had enough. Each section is an acquisition of it, each get a job.
+    /// Looks up keys until the observer has had enough. Each section is an acquisition of it, each
+    /// get a job.
     pub fn run(&mut self, observer: &mut impl Observer) {
         loop {
             for _ in 0..self.params.sections {

@@ -8,9 +8,10 @@
 //!         counter = n + 1
 //!         unlock  }
 //! ```
-//! The counter is read at the beginning of a section and written at its end, in two steps, so that any two
-//! sections that overlap lose an update: at the end it must be the number of sections. A section that only reads
-//! holds the lock shared, and reads the counter at its beginning and at its end: it must not have changed.
+//! The counter is read at the beginning of a section and written at its end, in two steps, so that
+//! any two sections that overlap lose an update: at the end it must be the number of sections. A
+//! section that only reads holds the lock shared, and reads the counter at its beginning and at its
+//! end: it must not have changed.
 
 use core::hint::black_box;
 use core::sync::atomic::Ordering::Relaxed;
@@ -44,8 +45,8 @@ impl WorkLength {
         self.pass_on::<P>(0);
     }
 
-    /// Does the work, which begins when `value` is known and ends before the returned value is: the same. So a
-    /// processor that executes ahead of what it waits for has to wait for the work.
+    /// Does the work, which begins when `value` is known and ends before the returned value is: the
+    /// same. So a processor that executes ahead of what it waits for has to wait for the work.
     #[inline]
     fn pass_on<P: Work>(self, value: u64) -> u64 {
         P::compute_ns(self.ns);
@@ -68,8 +69,9 @@ impl WorkLength {
     }
 }
 
-/// Executes so many turns of a chain of a multiplication and an addition, each of which needs the one before.
-/// It begins with `x` and returns what comes of it. Never inlined, so that all locks have the same work.
+/// Executes so many turns of a chain of a multiplication and an addition, each of which needs the
+/// one before. It begins with `x` and returns what comes of it. Never inlined, so that all locks
+/// have the same work.
 #[inline(never)]
 pub fn turns(n: u64, mut x: u64) -> u64 {
     for _ in 0..n {
@@ -103,15 +105,15 @@ impl<P: Platform, L> Shared<P, L> {
 pub struct Params {
     /// Inside a section.
     pub section: WorkLength,
-    /// Between two sections, on average: each time it is drawn from half to one and a half of this, so
-    /// that the threads do not fall into step.
+    /// Between two sections, on average: each time it is drawn from half to one and a half of this,
+    /// so that the threads do not fall into step.
     pub think: WorkLength,
     /// Besides this work.
     pub overhead: Overhead,
 }
 
-/// What the instructions of the loop itself take where instructions cost no time of their own (the simulator), in
-/// ps. Nothing natively, where they are executed.
+/// What the instructions of the loop itself take where instructions cost no time of their own (the
+/// simulator), in ps. Nothing natively, where they are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// Inside a section.

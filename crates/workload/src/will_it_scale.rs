@@ -1,17 +1,18 @@
-//! will-it-scale: threads of one process, each in a loop of system calls that meet at something in the
-//! kernel.
+//! will-it-scale: threads of one process, each in a loop of system calls that meet at something in
+//! the kernel.
 //!
-//! Here a call is the work that it does for itself, which is a stated time, and the words, lines and locks at
-//! which it meets the others. What it does with them under a lock fails visibly if somebody else is let in:
-//! such *faults* are counted.
+//! Here a call is the work that it does for itself, which is a stated time, and the words, lines
+//! and locks at which it meets the others. What it does with them under a lock fails visibly if
+//! somebody else is let in: such *faults* are counted.
 //!
 //! | test case | calls of a turn | operations that the suite counts |
 //! |---|---|---|
 //! | [`open1`] | open, close | 1 |
 //! | [`lock2`] | lock and unlock a record | 2 |
 //!
-//! Source: Blanchard, will-it-scale, from a description in own words. What the threads contend for in the
-//! kernel: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600), Table 1.
+//! Source: Blanchard, will-it-scale, from a description in own words. What the threads contend for
+//! in the kernel: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600),
+//! Table 1.
 
 pub mod lock2;
 pub mod open1;
@@ -68,8 +69,8 @@ impl Calls {
 /// What a call consists of beside what its test case says.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// Work of a call outside of its sections, on average: each time it is drawn from half to one and a half
-    /// of this.
+    /// Work of a call outside of its sections, on average: each time it is drawn from half to one
+    /// and a half of this.
     pub call: WorkLength,
     /// Work inside a section.
     pub section: WorkLength,
@@ -82,8 +83,8 @@ pub trait Testcase<P: Work, L: RawLock>: Default + Send + Sync + 'static {
     /// What each thread adds to that.
     type Each: Default + Send + Sync + 'static;
 
-    /// One turn of the loop of a thread. `each` has an item for each thread. Whether the observer wants
-    /// another.
+    /// One turn of the loop of a thread. `each` has an item for each thread. Whether the observer
+    /// wants another.
     fn turn(&self, each: &[Self::Each], caller: &mut Caller<'_, L>, observer: &mut impl Observer) -> bool;
 }
 
@@ -97,7 +98,8 @@ pub struct Caller<'a, L: RawLock> {
 }
 
 impl<'a, L: RawLock> Caller<'a, L> {
-    /// The thread of this number, from 0, whose draws follow from `seed`. The node is exclusively its own.
+    /// The thread of this number, from 0, whose draws follow from `seed`. The node is exclusively
+    /// its own.
     ///
     /// # Panics
     ///
@@ -143,7 +145,8 @@ impl<'a, L: RawLock> Caller<'a, L> {
         result
     }
 
-    /// What a section does beside what its test case says. Whoever is let in meanwhile may change this word.
+    /// What a section does beside what its test case says. Whoever is let in meanwhile may change
+    /// this word.
     fn work_inside<P: Work>(&mut self, lines: &Lines<P>, word: &P::U64) {
         // Relaxed: the lock orders its holders.
         let before = word.load(Relaxed);

@@ -1,9 +1,10 @@
 //! A compiler's listing: the functions in it, and their fast paths.
 //!
-//! The *fast path* of a function is whatever can be executed on a way from its beginning to a return without
-//! waiting and without a call. A way through a slow path that is out of line does not count, nor one through a
-//! loop that pauses; both outcomes of an attempt do. Three calls count as instructions: an atomic one of processors that may not
-//! have it; the question who the caller is, for locks that name their owner (`WHO`); and that where the caller's own data is
+//! The *fast path* of a function is whatever can be executed on a way from its beginning to a
+//! return without waiting and without a call. A way through a slow path that is out of line does
+//! not count, nor one through a loop that pauses; both outcomes of an attempt do. Three calls count
+//! as instructions: an atomic one of processors that may not have it; the question who the caller
+//! is, for locks that name their owner (`WHO`); and that where the caller's own data is
 //! (`OWN`), for locks whose holder is in a section.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,8 +112,8 @@ impl Listing {
         self.functions.keys().chain(self.aliases.keys()).map(String::as_str)
     }
 
-    /// The symbol that has the code: that of the function whose second name this may be, or that this function
-    /// does nothing but go to.
+    /// The symbol that has the code: that of the function whose second name this may be, or that
+    /// this function does nothing but go to.
     pub fn resolve<'a>(&'a self, symbol: &'a str) -> &'a str {
         let mut symbol = symbol;
         loop {
@@ -169,7 +170,8 @@ impl Function {
         forward.intersection(&backward).copied().filter(stays).collect()
     }
 
-    /// Adds the lengths of all ways from this instruction to a return, after those that were `done`.
+    /// Adds the lengths of all ways from this instruction to a return, after those that were
+    /// `done`.
     fn walk(&self, at: usize, path: &BTreeSet<usize>, done: &mut BTreeSet<usize>, lengths: &mut Vec<usize>) {
         if !path.contains(&at) || !done.insert(at) {
             return;

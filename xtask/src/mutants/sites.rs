@@ -8,7 +8,8 @@ use proc_macro2::{Delimiter, Ident, Literal, TokenStream, TokenTree};
 use crate::files::TextFile;
 use crate::sources::locks::{ORDERINGS, ends_item, is_cfg_test, is_sign, tokens, within};
 
-/// Files and folders of `core` that are no algorithm: locks that are broken on purpose, and unit tests.
+/// Files and folders of `core` that are no algorithm: locks that are broken on purpose, and unit
+/// tests.
 const LEFT_OUT: &[&str] = &["controls", "testing", "tests"];
 
 /// Macros whose orderings order nothing.

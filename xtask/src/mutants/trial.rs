@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use cargo_metadata::Message;
 
-/// Tests that look at the sources too, and so may fail though no lock misbehaves, or that run all models, which is
-/// done before.
+/// Tests that look at the sources too, and so may fail though no lock misbehaves, or that run all
+/// models, which is done before.
 const LEFT_OUT: &[&str] = &[
     "the_document_is_up_to_date",
     "a_page_of_orderings_that_was_edited_is_found_out",
@@ -70,8 +70,8 @@ impl Workshop {
         cargo
     }
 
-    /// Runs the models of these locks as they are, of all and of the parts that are no locks if there is none, until
-    /// one fails.
+    /// Runs the models of these locks as they are, of all and of the parts that are no locks if
+    /// there is none, until one fails.
     ///
     /// # Errors
     ///
@@ -136,7 +136,8 @@ impl Workshop {
         Ok(Some(programs))
     }
 
-    /// Runs a command of cargo's that fails if something is wrong; `sign` begins the line that says what.
+    /// Runs a command of cargo's that fails if something is wrong; `sign` begins the line that says
+    /// what.
     ///
     /// # Errors
     ///

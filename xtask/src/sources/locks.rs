@@ -1,6 +1,8 @@
-//! Rules for the source of the locks: orderings in all of it, conditions in all but the root of `crates/core/src`.
+//! Rules for the source of the locks: orderings in all of it, conditions in all but the root of
+//! `crates/core/src`.
 //!
-//! These rules are about tokens and lines and not about syntax, so that they hold inside macros too.
+//! These rules are about tokens and lines and not about syntax, so that they hold inside macros
+//! too.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +26,8 @@ pub(crate) const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"
 /// How far above an ordering its explanation may stand.
 const LINES_ABOVE: usize = 8;
 
-/// Lines with an ordering that no comment `Ordering: ` above explains. Imports and test code need none.
+/// Lines with an ordering that no comment `Ordering: ` above explains. Imports and test code need
+/// none.
 ///
 /// # Errors
 ///
@@ -41,7 +44,8 @@ pub fn unexplained_orderings(file: &TextFile) -> Result<Vec<Finding>> {
     Ok(found.into_iter().filter(|&n| !explained(n)).map(|n| file.finding_at(n, &*what)).collect())
 }
 
-/// Conditional compilation in a lock, other than `#[cfg(test)]`: what is checked must be what ships.
+/// Conditional compilation in a lock, other than `#[cfg(test)]`: what is checked must be what
+/// ships.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! How many atomic read-modify-writes an uncontended lock and unlock make.
 //!
-//! Natively nothing counts them. So one task of a simulated machine, where each access is seen, runs the same source.
-//! What it costs there is of no concern.
+//! Natively nothing counts them. So one task of a simulated machine, where each access is seen,
+//! runs the same source. What it costs there is of no concern.
 
 use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::raw::{RawRwLock, RawTryLock};
@@ -52,8 +52,8 @@ impl LockVisitor<Sim> for Place<'_> {
     }
 }
 
-/// Read-modify-writes for each lock and unlock by a thread that has the lock for itself; `None` if it does not come to
-/// an end.
+/// Read-modify-writes for each lock and unlock by a thread that has the lock for itself; `None` if
+/// it does not come to an end.
 pub fn per_pair(lock: &Subject, settings: [u64; Setting::COUNT]) -> Option<f64> {
     count(lock, settings, Mode::Writer)
 }

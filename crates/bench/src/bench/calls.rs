@@ -1,4 +1,5 @@
-//! Calls: threads in loops of system calls, as will-it-scale makes them, whose kernel is the workload.
+//! Calls: threads in loops of system calls, as will-it-scale makes them, whose kernel is the
+//! workload.
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use super::throughput::{Done, Life, with};
 
 const _: () = assert!(super::mode::THREADS_MAX <= open1::THREADS_MAX, "each has a descriptor");
 
-/// One run of one lock. `call` is the work of a call outside of its sections, `section` that inside.
+/// One run of one lock. `call` is the work of a call outside of its sections, `section` that
+/// inside.
 pub fn measure<W: Wait, L: RawLock>(
     calls: Calls,
     members: Members,

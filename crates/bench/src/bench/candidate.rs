@@ -89,7 +89,8 @@ impl Candidate {
     }
 }
 
-/// Measures a lock of the list with the settings that it has for itself, and leaves those of all locks as they were.
+/// Measures a lock of the list with the settings that it has for itself, and leaves those of all
+/// locks as they were.
 fn visit<W: Wait>(lock: &Subject, run: Run<'_>) -> Outcome {
     let of_all: Vec<_> =
         lock.set.iter().map(|&(setting, _)| (setting, nearlock_os::setting(setting))).collect();

@@ -13,8 +13,8 @@ use super::{BenchError, Failure, machine};
 const STACK_BYTES: usize = 256 * 1024;
 /// How often threads that begin or end are looked at.
 const LOOK: Duration = Duration::from_micros(200);
-/// Threads of which none gets the lock for so long are hung: far more than a busy machine keeps all of them
-/// off its processors.
+/// Threads of which none gets the lock for so long are hung: far more than a busy machine keeps all
+/// of them off its processors.
 const HANG: Duration = Duration::from_secs(20);
 
 /// How many threads, and where they run.
@@ -71,8 +71,8 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Makes the threads, and returns when all of them wait for the start. Each then does `life`, which
-    /// is told its number.
+    /// Makes the threads, and returns when all of them wait for the start. Each then does `life`,
+    /// which is told its number.
     pub fn gather(
         members: Members,
         life: impl Fn(usize) + Send + Sync + 'static,
@@ -120,8 +120,8 @@ impl Crew {
         let _ = self.gate.open.set(true);
     }
 
-    /// Waits until all have ended, after they were told to. `progress` changes while they still get the lock.
-    /// After a hang they are left behind.
+    /// Waits until all have ended, after they were told to. `progress` changes while they still get
+    /// the lock. After a hang they are left behind.
     pub fn end(self, progress: &dyn Fn() -> u64) -> Result<(), Failure> {
         let _ending = Ending::begin();
         let (mut seen, mut since) = (None, Instant::now());

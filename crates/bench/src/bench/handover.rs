@@ -7,8 +7,8 @@
 //! notes the time, unlock            ---->   lock returns; notes the time
 //! until the other has it            <----   says that it has it
 //! ```
-//! Then they change places. So every hand-over is to a waiter that is known to wait, and a lock that lets its
-//! last holder take it again has no chance to.
+//! Then they change places. So every hand-over is to a waiter that is known to wait, and a lock
+//! that lets its last holder take it again has no chance to.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -58,8 +58,8 @@ struct Outcome {
     overlaps: u64,
 }
 
-/// Waits for a word that another thread is about to write. It has a CPU of its own, unless somebody else
-/// takes it.
+/// Waits for a word that another thread is about to write. It has a CPU of its own, unless somebody
+/// else takes it.
 fn until(word: &AtomicU64, value: u64) {
     // Relaxed: what follows from it is ordered by the lock.
     <Os<SpinThenYield>>::wait_until(word, Relaxed, |seen| seen >= value);
@@ -82,8 +82,8 @@ impl HandoverRun {
         is_last
     }
 
-    /// Takes over number `n`, and returns whether it was the last. Safety: the node is the caller's own, and
-    /// not in use.
+    /// Takes over number `n`, and returns whether it was the last. Safety: the node is the caller's
+    /// own, and not in use.
     unsafe fn take_over<W: Wait, L: RawLock>(
         &self,
         lock: &L,
@@ -167,8 +167,8 @@ impl HandoverRun {
     }
 }
 
-/// One run of one lock, by a thread on each of these CPUs, the holder working for `dwell` once the other
-/// waits. A look at the clock, of `clock_ns`, is taken off the median.
+/// One run of one lock, by a thread on each of these CPUs, the holder working for `dwell` once the
+/// other waits. A look at the clock, of `clock_ns`, is taken off the median.
 pub fn measure<W: Wait, L: RawLock>(
     cpus: [u32; HANDOVER_THREADS],
     dwell: WorkLength,

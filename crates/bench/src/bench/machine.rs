@@ -19,11 +19,13 @@ pub struct TestBed {
     pub model: Option<String>,
     /// Whether the processor says that a hypervisor runs it, if the system tells (x86-64).
     pub is_virtual: bool,
-    /// How many threads can run at the same time: the CPUs that the process may use, and its quota of them.
+    /// How many threads can run at the same time: the CPUs that the process may use, and its quota
+    /// of them.
     pub cpus: usize,
     /// The numbers of the CPUs that it may use, in ascending order.
     pub allowed: Vec<u32>,
-    /// Of each core that it may use, one of these CPUs, likewise; as many as can run at the same time.
+    /// Of each core that it may use, one of these CPUs, likewise; as many as can run at the same
+    /// time.
     pub cores: Vec<u32>,
     /// How the frequency is governed, if the system tells.
     pub governor: Option<String>,

@@ -11,7 +11,8 @@ use super::machine::TestBed;
 pub enum Mode {
     /// One thread that has the lock for itself: lock and unlock.
     Uncontended,
-    /// Threads in sections, each kept on a core of its own: sections per time, shares, waits, CPU time.
+    /// Threads in sections, each kept on a core of its own: sections per time, shares, waits, CPU
+    /// time.
     Parallel,
     /// Threads in sections, wherever the scheduler puts them.
     Free,
@@ -53,7 +54,8 @@ impl Mode {
     }
 }
 
-/// The situations of many threads in which locks are held against each other: all combinations of these.
+/// The situations of many threads in which locks are held against each other: all combinations of
+/// these.
 pub struct Grid;
 
 impl Grid {
@@ -71,8 +73,8 @@ pub const THREADS_MAX: usize = crate::torture::THREADS_MAX;
 /// Threads of a hand-over: one that has the lock and one that wants it.
 pub(super) const HANDOVER_THREADS: usize = 2;
 
-/// How long the holder works once the other waits, unless something else is asked for, in ns. Longer than a
-/// waiter needs to be in the queue, and shorter than it pauses before it yields.
+/// How long the holder works once the other waits, unless something else is asked for, in ns.
+/// Longer than a waiter needs to be in the queue, and shorter than it pauses before it yields.
 pub const HANDOVER_SECTION_NS: u64 = 500;
 
 /// One situation in which all locks are measured.
@@ -84,8 +86,9 @@ pub struct Point {
     pub section_ns: u64,
     /// Work between sections, or of a call outside of its sections, in ns.
     pub think_ns: u64,
-    /// Of 100 sections, how many only read; `None` if there is no talk of readers. Locks without readers have none.
-    /// In [`Mode::Uncontended`] 0 or 100, in [`Mode::Handover`] and [`Mode::Calls`] `None`.
+    /// Of 100 sections, how many only read; `None` if there is no talk of readers. Locks without
+    /// readers have none. In [`Mode::Uncontended`] 0 or 100, in [`Mode::Handover`] and
+    /// [`Mode::Calls`] `None`.
     pub read_percent: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Peers: locks that others wrote, to hold ours against. Native only, since their source is not written over a
-//! platform; how they wait is their own affair.
+//! Peers: locks that others wrote, to hold ours against. Native only, since their source is not
+//! written over a platform; how they wait is their own affair.
 
 mod called;
 #[cfg(target_os = "linux")]
@@ -56,8 +56,8 @@ pub struct Peer {
 pub enum Waiters {
     /// They sleep, or give the processor away.
     Leave,
-    /// They keep the processor: with more threads than processors the lock stands still until the scheduler has
-    /// found the one thread that can go on.
+    /// They keep the processor: with more threads than processors the lock stands still until the
+    /// scheduler has found the one thread that can go on.
     Stay,
 }
 

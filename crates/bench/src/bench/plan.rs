@@ -26,7 +26,8 @@ pub struct Cell {
 pub struct Plan {
     /// The situations, one after the other.
     pub cells: Vec<Cell>,
-    /// Locks that all are compared with, with one after the other, in the situations in which they are measured.
+    /// Locks that all are compared with, with one after the other, in the situations in which they
+    /// are measured.
     pub baselines: Vec<Candidate>,
     /// How often, 1 or more.
     pub rounds: usize,
@@ -60,8 +61,8 @@ impl Plan {
         }
     }
 
-    /// The same with a window such that it takes no longer than this, about: the longest of those from `least` to
-    /// `most`, in whole ms; the least if none is short enough.
+    /// The same with a window such that it takes no longer than this, about: the longest of those
+    /// from `least` to `most`, in whole ms; the least if none is short enough.
     pub fn within(mut self, limit: Duration, least: Duration, most: Duration) -> Self {
         self.window = most;
         while self.takes() > limit && self.window > least {

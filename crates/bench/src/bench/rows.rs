@@ -10,11 +10,12 @@ use super::plan::{Cell, Plan};
 use super::sample::Sample;
 use super::statistics::{Quartiles, Waits, median};
 
-/// Figures of one lock in one situation, medians over the rounds; or means of several situations, which say of which in
-/// `summary`. What was not measured is `None`.
+/// Figures of one lock in one situation, medians over the rounds; or means of several situations,
+/// which say of which in `summary`. What was not measured is `None`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// `None` for a situation. Else of which situations of the mode this is a mean: those without think time, or with.
+    /// `None` for a situation. Else of which situations of the mode this is a mean: those without
+    /// think time, or with.
     pub summary: Option<&'static str>,
     /// Of how many situations.
     pub situations: usize,
@@ -32,8 +33,8 @@ pub struct Row {
     pub think_ns: Option<u64>,
     /// See [`Point`].
     pub read_percent: Option<u64>,
-    /// Wall time per operation (a section, a lock and unlock, a hand-over, as the suite counts its calls), all threads
-    /// together, in ns.
+    /// Wall time per operation (a section, a lock and unlock, a hand-over, as the suite counts its
+    /// calls), all threads together, in ns.
     pub ns_per_op: Option<f64>,
     /// Operations per microsecond, all threads together.
     pub ops_per_us: Option<f64>,
@@ -53,22 +54,24 @@ pub struct Row {
     pub wait_ns_max: Option<u64>,
     /// CPU time of all threads per operation, in ns.
     pub cpu_ns_per_op: Option<f64>,
-    /// CPU time per operation, as a multiple of the baseline's in the same round: the median, or the geometric mean of
-    /// situations.
+    /// CPU time per operation, as a multiple of the baseline's in the same round: the median, or
+    /// the geometric mean of situations.
     pub cpu_ratio: Option<f64>,
     /// Instructions of a lock and unlock, counted, in [`Mode::Uncontended`] on x86-64 with Linux.
     pub instructions_per_op: Option<f64>,
-    /// Atomic read-modify-writes among them. Elsewhere, those of our locks are counted by running the same source on a simulated
-    /// machine.
+    /// Atomic read-modify-writes among them. Elsewhere, those of our locks are counted by running
+    /// the same source on a simulated machine.
     pub rmw_per_op: Option<f64>,
-    /// Calls of membarrier in a second by our fences; the greatest of situations. Those of peers are not known.
+    /// Calls of membarrier in a second by our fences; the greatest of situations. Those of peers
+    /// are not known.
     pub membarriers_per_s: Option<f64>,
     /// Size of the lock itself.
     pub size_bytes: usize,
 }
 
 impl Row {
-    /// How fast the lock was as a multiple of the baseline, if the row is of a situation with sections.
+    /// How fast the lock was as a multiple of the baseline, if the row is of a situation with
+    /// sections.
     fn speed(&self) -> Option<Speed> {
         let ratio = self.ratio?;
         Some(Speed {
@@ -112,11 +115,14 @@ pub struct Failed {
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// A row for each situation, baseline and lock, in this order, without locks that failed; then the means.
+    /// A row for each situation, baseline and lock, in this order, without locks that failed; then
+    /// the means.
     pub rows: Vec<Row>,
-    /// The locks that failed. After a hang nothing else is measured: the threads left behind disturb.
+    /// The locks that failed. After a hang nothing else is measured: the threads left behind
+    /// disturb.
     pub failed: Vec<Failed>,
-    /// The widest middle half of a baseline's speeds over the rounds of a situation. `None` if nothing was measured.
+    /// The widest middle half of a baseline's speeds over the rounds of a situation. `None` if
+    /// nothing was measured.
     pub spread: Option<Spread>,
 }
 
@@ -130,7 +136,8 @@ pub struct Spread {
 }
 
 impl Report {
-    /// The rows of one situation: for each baseline that is measured in it, one of each lock without failure.
+    /// The rows of one situation: for each baseline that is measured in it, one of each lock
+    /// without failure.
     pub(super) fn add(&mut self, plan: &Plan, cell: &Cell, samples: &[Option<Vec<Sample>>]) {
         let measured = || cell.locks.iter().copied().zip(samples.iter().map(Option::as_deref));
         for &baseline in &plan.baselines {

@@ -7,7 +7,8 @@ const SIGNIFICANT_DIGITS: u8 = 2;
 /// Waits from here up count as this long in a histogram: 1000 s.
 const HIGHEST_NS: u64 = 1_000_000_000_000;
 
-/// The value at the share `at` (0 to 1) of sorted figures, interpolated between neighbours; `None` of none.
+/// The value at the share `at` (0 to 1) of sorted figures, interpolated between neighbours; `None`
+/// of none.
 fn quantile(sorted: &[f64], at: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = at * last as f64;
@@ -47,8 +48,8 @@ pub fn median(figures: impl IntoIterator<Item = f64>) -> Option<f64> {
     Quartiles::of(figures).map(|quartiles| quartiles.median)
 }
 
-/// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything; `None` if nobody has
-/// anything.
+/// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything; `None` if
+/// nobody has anything.
 ///
 /// Source: Jain, Chiu and Hawe, DEC TR-301, 1984.
 pub fn jain(shares: &[u64]) -> Option<f64> {

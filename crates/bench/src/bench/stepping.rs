@@ -1,8 +1,9 @@
-//! How many instructions something executes, and how many of them are atomic read-modify-writes: the processor is
-//! told to stop after each instruction (the trap flag), and a signal handler looks at the next one.
+//! How many instructions something executes, and how many of them are atomic read-modify-writes:
+//! the processor is told to stop after each instruction (the trap flag), and a signal handler looks
+//! at the next one.
 //!
-//! It counts what runs, in the peers' machine code as in ours, libraries included. What it costs, some microseconds for
-//! each instruction, is of no concern. For x86-64 with Linux.
+//! It counts what runs, in the peers' machine code as in ours, libraries included. What it costs,
+//! some microseconds for each instruction, is of no concern. For x86-64 with Linux.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicU64;
@@ -28,8 +29,8 @@ pub struct Executed {
     pub atomics: u64,
 }
 
-/// What the calling thread executes in `work`, and a few instructions around it, always the same; `None` if the system does not let
-/// itself be stopped.
+/// What the calling thread executes in `work`, and a few instructions around it, always the same;
+/// `None` if the system does not let itself be stopped.
 pub fn executed(work: &mut dyn FnMut()) -> Option<Executed> {
     let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     let seen = || Executed { instructions: INSTRUCTIONS.load(Relaxed), atomics: ATOMICS.load(Relaxed) };
@@ -57,7 +58,8 @@ pub fn executed(work: &mut dyn FnMut()) -> Option<Executed> {
 
 #[inline(always)]
 fn set_trap_flag() {
-    // SAFETY: traps have a handler, which the processor enters with the flag off. The stack is as before.
+    // SAFETY: traps have a handler, which the processor enters with the flag off. The stack is as
+    // before.
     unsafe { std::arch::asm!("pushfq", "or dword ptr [rsp], {trap}", "popfq", trap = const TRAP) };
 }
 
@@ -69,8 +71,8 @@ fn clear_trap_flag() {
 
 /// Called with the next instruction about to be executed.
 extern "C" fn on_trap(_signal: c_int, _info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes the interrupted thread's context, whose next instruction can be read: it is about to
-    // be executed.
+    // SAFETY: the kernel passes the interrupted thread's context, whose next instruction can be read:
+    // it is about to be executed.
     let is_atomic = unsafe {
         let context = &*context.cast::<ucontext_t>();
         is_atomic(context.uc_mcontext.gregs[REG_RIP as usize] as *const u8)
@@ -79,7 +81,8 @@ extern "C" fn on_trap(_signal: c_int, _info: *mut siginfo_t, context: *mut c_voi
     ATOMICS.fetch_add(u64::from(is_atomic), Relaxed);
 }
 
-/// Whether an instruction is an atomic read-modify-write: it has a lock prefix, or exchanges memory, which is locked without.
+/// Whether an instruction is an atomic read-modify-write: it has a lock prefix, or exchanges
+/// memory, which is locked without.
 ///
 /// Source: Intel's Software Developer's Manual, volume 2, 2.1 and "XCHG".
 ///
@@ -90,7 +93,8 @@ unsafe fn is_atomic(mut code: *const u8) -> bool {
     const LOCK: u8 = 0xf0;
     const EXCHANGE: [u8; 2] = [0x86, 0x87];
     const REGISTER_OPERAND: u8 = 0b11;
-    // SAFETY: an instruction is as long as it says: after a prefix there is more of it, and an exchange has a byte of operands.
+    // SAFETY: an instruction is as long as it says: after a prefix there is more of it, and an exchange
+    // has a byte of operands.
     unsafe {
         loop {
             match *code {

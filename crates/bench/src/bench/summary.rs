@@ -19,8 +19,8 @@ const BY_THINK: [Group; 2] = [
 /// Where both are measured.
 const ALL: Group = Group { name: "all", has: |_| true };
 
-/// Of the rows of situations with two threads or more: for each mode, and for all of them, each baseline, group and lock with
-/// more than one situation.
+/// Of the rows of situations with two threads or more: for each mode, and for all of them, each
+/// baseline, group and lock with more than one situation.
 pub(super) fn of(rows: &[Row], plan: &Plan) -> Vec<Row> {
     let mut summary = Vec::new();
     let has_some =

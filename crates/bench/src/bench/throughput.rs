@@ -3,8 +3,8 @@
 //! ```text
 //! | warm-up | counted: nobody looks at a clock | timed: every wait is measured | end |
 //! ```
-//! The windows are apart because a look at the clock costs as much as an uncontended lock, and half of it
-//! would lie in the section.
+//! The windows are apart because a look at the clock costs as much as an uncontended lock, and half
+//! of it would lie in the section.
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -50,7 +50,8 @@ const TIMED: u32 = 1;
 /// The run is over.
 const OVER: u32 = 2;
 
-/// What a thread of a run does, who is told its number: the one part that knows the type of the lock.
+/// What a thread of a run does, who is told its number: the one part that knows the type of the
+/// lock.
 pub(super) type Life<W> = Box<dyn Fn(&ThroughputRun<W>, usize) + Send + Sync>;
 
 /// What the threads share, but for the lock.
@@ -82,8 +83,8 @@ struct Outcome {
     done: Done,
 }
 
-/// Watches one thread from within. In the counted window it writes the count and nothing else: stores between two
-/// sections are waited for by the next lock's atomic instruction.
+/// Watches one thread from within. In the counted window it writes the count and nothing else:
+/// stores between two sections are waited for by the next lock's atomic instruction.
 pub(super) struct Witness<'a, W> {
     run: &'a ThroughputRun<W>,
     /// How many sections this thread has done; nobody else writes it.
@@ -145,7 +146,8 @@ impl<W: Wait> ThroughputRun<W> {
     /// A wait that began before the timed window counts from the beginning of that.
     #[cold]
     fn waited_since_timed(&self) -> u64 {
-        // Ordering: Acquire, pairs with the Release store of the phase in `measure`, which the caller has read.
+        // Ordering: Acquire, pairs with the Release store of the phase in `measure`, which the caller has
+        // read.
         fence(Acquire);
         <Os<W>>::now_ns().saturating_sub(self.timed_since_ns.load(Relaxed))
     }
@@ -274,7 +276,8 @@ pub fn measure_mixed<W: Wait, L: RawRwLock>(
     with(members, window, life, &|| shared.counter())
 }
 
-/// One run of threads with such a life. `counter` is what they have counted under the lock, at the end.
+/// One run of threads with such a life. `counter` is what they have counted under the lock, at the
+/// end.
 pub(super) fn with<W: Wait>(
     members: Members,
     window: Duration,

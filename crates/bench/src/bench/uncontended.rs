@@ -10,8 +10,8 @@ use super::statistics::median;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use super::stepping::executed;
 
-/// Operations between two looks at the clock: some microseconds, so that the look does not count, and so that
-/// most batches are not interrupted.
+/// Operations between two looks at the clock: some microseconds, so that the look does not count,
+/// and so that most batches are not interrupted.
 const BATCH: u32 = 1_000;
 
 #[inline(never)]
@@ -94,12 +94,15 @@ fn on_thread_of_its_own(window: Duration, loops: &(dyn Fn() -> Loops + Sync)) ->
     sample.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Instructions of an operation, and atomic read-modify-writes among them, without those of the loop.
+/// Instructions of an operation, and atomic read-modify-writes among them, without those of the
+/// loop.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn counts(loops: &Loops) -> Option<(f64, f64)> {
-    /// More of them are in the second count than in the first, so that what is around the loop falls out.
+    /// More of them are in the second count than in the first, so that what is around the loop
+    /// falls out.
     const PAIRS: u32 = 4;
-    /// The least of several counts: a thread that is moved meanwhile asks again where it is, for one.
+    /// The least of several counts: a thread that is moved meanwhile asks again where it is, for
+    /// one.
     const COUNTS: usize = 3;
     let least = |batch, pairs| {
         let counts = (0..COUNTS).map_while(|_| executed(&mut || loops(batch, pairs)));

@@ -10,9 +10,10 @@ use nearlock_core::native::Wait;
 /// How many runs of this process are ending.
 static ENDING: AtomicU32 = AtomicU32::new(0);
 
-/// Pauses while it is measured; yields once a run is ending. A lock that is handed to waiters in turn goes
-/// through all of them before the last can leave, and with more threads than processors each hand-over
-/// to one that is off its processor takes a slice of the scheduler's: seconds to minutes in all.
+/// Pauses while it is measured; yields once a run is ending. A lock that is handed to waiters in
+/// turn goes through all of them before the last can leave, and with more threads than processors
+/// each hand-over to one that is off its processor takes a slice of the scheduler's: seconds to
+/// minutes in all.
 ///
 /// The look at the flag is a load from a line that nobody writes, beside a pause.
 #[derive(Debug)]

@@ -62,7 +62,8 @@ impl Page {
         self.rows.push(Row { key: key.to_owned(), unit, figure, meaning });
     }
 
-    /// Gives the parameter of the model the figure; without one it keeps its default, which is noted. Returns it.
+    /// Gives the parameter of the model the figure; without one it keeps its default, which is
+    /// noted. Returns it.
     fn or_default(&mut self, key: &str, figure: Option<f64>, parameter: &mut f64) -> f64 {
         match figure {
             Some(figure) => *parameter = figure,

@@ -9,7 +9,8 @@ use crate::bench::Quartiles;
 pub enum Nature {
     /// A time that varies by itself: all samples count.
     Typical,
-    /// A time that the processor takes exactly, so that all interference only adds: the fastest quarter counts.
+    /// A time that the processor takes exactly, so that all interference only adds: the fastest
+    /// quarter counts.
     Floor,
 }
 

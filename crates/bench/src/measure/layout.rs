@@ -1,4 +1,5 @@
-//! This machine as a machine file describes one: every socket alike, every cache domain alike, every core alike.
+//! This machine as a machine file describes one: every socket alike, every cache domain alike,
+//! every core alike.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,8 @@ pub struct Layout {
     pub hops: Vec<Vec<usize>>,
     /// CPUs that the process may use, and that the description has no place for.
     pub left_out: NumberList,
-    /// Whether the last-level caches are more than a machine file can have, so that each node counts as one.
+    /// Whether the last-level caches are more than a machine file can have, so that each node
+    /// counts as one.
     pub merged_caches: bool,
 }
 

@@ -5,8 +5,8 @@
 //! page 1   . . . X . . . . . . . w . . . . . . . X ...       so that each set of a cache holds equally many
 //!  ...                                                   w  a line that is only touched, for the page's translation
 //! ```
-//! Each line holds the offset of the next one, in an order drawn at random over all pages: an access cannot begin
-//! before the one before has ended, and no prefetcher finds the pattern.
+//! Each line holds the offset of the next one, in an order drawn at random over all pages: an
+//! access cannot begin before the one before has ended, and no prefetcher finds the pattern.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicUsize;
@@ -100,16 +100,17 @@ impl Lines {
 
     /// Drops each line from all caches, if this processor can.
     pub fn flush(&self) {
-        // Ordering: SeqCst, a full fence: what others have stored to the lines is in the caches before they are
-        // flushed. Pairs with nothing: it is for the time that the accesses take.
+        // Ordering: SeqCst, a full fence: what others have stored to the lines is in the caches before they
+        // are flushed. Pairs with nothing: it is for the time that the accesses take.
         fence(SeqCst);
         self.order.iter().for_each(|&offset| self.memory.flush(offset));
-        // Ordering: SeqCst, a full fence: the flushes have ended before the caller goes on. Pairs with nothing.
+        // Ordering: SeqCst, a full fence: the flushes have ended before the caller goes on. Pairs with
+        // nothing.
         fence(SeqCst);
     }
 
-    /// Accesses each line once, in the order of the chain, and returns the time that one takes, in ns, with the
-    /// look at the clock, of `clock_ns`, taken off.
+    /// Accesses each line once, in the order of the chain, and returns the time that one takes, in
+    /// ns, with the look at the clock, of `clock_ns`, taken off.
     pub fn time(&self, timed: Timed, clock_ns: f64) -> f64 {
         self.touched.iter().for_each(|&offset| _ = black_box(self.memory.word(offset).load(Relaxed)));
         let first = self.order[0];

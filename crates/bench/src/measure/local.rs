@@ -24,7 +24,8 @@ pub struct Local {
     pub cycle: Vec<f64>,
 }
 
-/// Operations of a sample: some microseconds, far more than a look at the clock and far less than a time slice.
+/// Operations of a sample: some microseconds, far more than a look at the clock and far less than a
+/// time slice.
 const OPERATIONS: usize = 4096;
 const PAUSES: usize = 256;
 /// Words of the chain of loads: 2 KiB.
@@ -53,7 +54,8 @@ fn time(clock_ns: f64, n: usize, operations: impl Fn(usize)) -> f64 {
     ((<Os>::now_ns() - began) as f64 - clock_ns) / n as f64
 }
 
-/// Takes `n` cycles: each turn is an exclusive or and a rotation, each of one cycle, that need one another.
+/// Takes `n` cycles: each turn is an exclusive or and a rotation, each of one cycle, that need one
+/// another.
 fn cycles(n: usize) {
     let other = black_box(0x9e37_79b9_7f4a_7c15_u64);
     let end = (0..n / 2).fold(other, |value, _| (value ^ other).rotate_left(7));

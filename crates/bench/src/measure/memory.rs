@@ -11,8 +11,8 @@ const LARGE_PAGE: usize = 2 << 20;
 /// Whether this processor lets programs drop a line from all caches.
 pub const CAN_FLUSH: bool = cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
 
-/// Returns when the stores before are visible to all, and lets nothing begin before that. A fence alone is not
-/// enough: past it a processor may already ask for the lines of later stores.
+/// Returns when the stores before are visible to all, and lets nothing begin before that. A fence
+/// alone is not enough: past it a processor may already ask for the lines of later stores.
 #[inline(always)]
 pub fn wait_for_stores() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -76,8 +76,8 @@ impl Memory {
         unsafe { AtomicUsize::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
-    /// Drops the line at this offset from all caches of the machine, writing it back before, if [`CAN_FLUSH`]. The
-    /// flush may still be under way: fence.
+    /// Drops the line at this offset from all caches of the machine, writing it back before, if
+    /// [`CAN_FLUSH`]. The flush may still be under way: fence.
     pub fn flush(&self, offset: usize) {
         let word = self.word(offset).as_ptr();
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -87,7 +87,8 @@ impl Memory {
         }
         #[cfg(all(target_arch = "aarch64", not(miri)))]
         {
-            // SAFETY: the line is mapped; cleaning and dropping it changes no value. Linux lets programs do it.
+            // SAFETY: the line is mapped; cleaning and dropping it changes no value. Linux lets programs do
+            // it.
             unsafe { core::arch::asm!("dc civac, {}", in(reg) word, options(nostack, preserves_flags)) };
         }
         #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]

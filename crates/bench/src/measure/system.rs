@@ -39,7 +39,8 @@ struct Alarm {
     up_ns: OwnLine<AtomicU64>,
 }
 
-/// From before the call that wakes a sleeper on another CPU to the moment at which it runs there, in ns.
+/// From before the call that wakes a sleeper on another CPU to the moment at which it runs there,
+/// in ns.
 ///
 /// Only those count that the call found asleep.
 pub fn wake(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
@@ -82,8 +83,8 @@ impl Alarm {
     }
 }
 
-/// From a thread that wakes another and goes to sleep to the other one, in ns: half of a round trip between two
-/// threads on these CPUs, which may be the same.
+/// From a thread that wakes another and goes to sleep to the other one, in ns: half of a round trip
+/// between two threads on these CPUs, which may be the same.
 pub fn futex_hand_over(
     cpus: [u32; 2],
     rank: Rank,

@@ -1,7 +1,8 @@
 //! Threads that are kept on CPUs, ahead of others where that is permitted.
 //!
-//! Never in a real-time class: two programs whose threads wait for each other on the same two CPUs would then wait for
-//! ever, each with one thread that runs and one that the other keeps from running.
+//! Never in a real-time class: two programs whose threads wait for each other on the same two CPUs
+//! would then wait for ever, each with one thread that runs and one that the other keeps from
+//! running.
 
 use std::fmt;
 use std::io;
@@ -11,10 +12,12 @@ use std::thread;
 use super::MeasureError;
 use crate::bench::pin;
 
-/// How a thread that measures is scheduled: ahead of ordinary ones in any case, as far as that is permitted.
+/// How a thread that measures is scheduled: ahead of ordinary ones in any case, as far as that is
+/// permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// Takes the CPU at once when it is woken, also from another that measures: for what happens inside processors.
+    /// Takes the CPU at once when it is woken, also from another that measures: for what happens
+    /// inside processors.
     Foremost,
     /// Lets another that measures run on when it is woken: for what the scheduler has a part in.
     Batch,
@@ -45,8 +48,8 @@ impl fmt::Display for Priority {
     }
 }
 
-/// Does `work` at the same time in a thread on each of these CPUs, which is told its place in the list, and returns
-/// the results in its order.
+/// Does `work` at the same time in a thread on each of these CPUs, which is told its place in the
+/// list, and returns the results in its order.
 pub fn on_cpus<T: Send>(
     cpus: &[u32],
     rank: Rank,

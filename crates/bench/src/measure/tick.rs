@@ -1,8 +1,9 @@
 //! The timer tick: how often it interrupts a busy CPU, and for how long.
 //!
-//! A thread looks at the clock over and over. What takes far longer than a look is a gap: the CPU was doing
-//! something else. Gaps that come at a fixed moment of one of the periods that systems are built with are the tick;
-//! the others (other interrupts, a hypervisor, other threads) are at any moment.
+//! A thread looks at the clock over and over. What takes far longer than a look is a gap: the CPU
+//! was doing something else. Gaps that come at a fixed moment of one of the periods that systems
+//! are built with are the tick; the others (other interrupts, a hypervisor, other threads) are at
+//! any moment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +15,8 @@ use nearlock_sim::spec::LATENCY_MAX_NS;
 use super::MeasureError;
 use super::threads::{Rank, on_cpu};
 
-/// Rates that systems are built with, in 1/s; the highest first, as the gaps of one are those of its divisors too.
+/// Rates that systems are built with, in 1/s; the highest first, as the gaps of one are those of
+/// its divisors too.
 const RATES_HZ: [u64; 6] = [1000, 500, 300, 250, 200, 100];
 /// No interrupt is shorter: entering and leaving the kernel alone take half of it.
 const GAP_MIN_NS: u64 = 500;
@@ -24,7 +26,8 @@ const GAP_LOOKS: u64 = 8;
 const GAP_MAX_NS: u64 = LATENCY_MAX_NS as u64;
 /// Parts of a period. Ticks are late by less than two of them.
 const PARTS: u64 = 16;
-/// Of all ticks that there should be so many must be there: some come late, some are hidden in longer gaps.
+/// Of all ticks that there should be so many must be there: some come late, some are hidden in
+/// longer gaps.
 const PRESENT_MIN: f64 = 0.75;
 
 /// A time that the CPU did something else.
@@ -88,7 +91,8 @@ fn of_rate(gaps: &[Gap], window_ns: u64, hz: u64) -> Option<Tick> {
     let part = |gap: &Gap| gap.at_ns % period_ns * PARTS / period_ns;
     // Ticks near the border of a part fall into both.
     let near = |gap: &&Gap, first: u64| part(gap) == first || part(gap) == (first + 1) % PARTS;
-    // In each period, which begins with the first part, the longest gap: a tick is longer than what else comes.
+    // In each period, which begins with the first part, the longest gap: a tick is longer than what
+    // else comes.
     let longest = |first: u64| {
         let mut longest = BTreeMap::<u64, u64>::new();
         for gap in gaps.iter().filter(|gap| gap.ns <= GAP_MAX_NS && near(gap, first)) {

@@ -9,12 +9,13 @@
 //!                  `load_modified`  `load_     `store_shared`,
 //!                  ...               shared`   ...
 //! ```
-//! A line is shared only once the holder has read it again: some processors hand a line that was just modified to its
-//! first reader together with the right to write it, since whoever reads such a line mostly writes it next.
+//! A line is shared only once the holder has read it again: some processors hand a line that was
+//! just modified to its first reader together with the right to write it, since whoever reads such
+//! a line mostly writes it next.
 //!
-//! All of it is done by turns on a few hundred lines: what a core does to them, it does to all of them before the
-//! next core begins. Each sample is the mean of two such turns: one with lines whose home is the measurer's NUMA
-//! node, one with lines from the holder's.
+//! All of it is done by turns on a few hundred lines: what a core does to them, it does to all of
+//! them before the next core begins. Each sample is the mean of two such turns: one with lines
+//! whose home is the measurer's NUMA node, one with lines from the holder's.
 
 use std::collections::BTreeMap;
 use std::hint::{black_box, spin_loop};
@@ -37,12 +38,13 @@ use super::threads::{Rank, on_cpu, on_cpus};
 pub enum Kind {
     /// Load of a line that the holder has modified.
     LoadModified,
-    /// Load of a line that holder and reader have; without a reader, of one that the measurer had too, and that its
-    /// own caches have lost.
+    /// Load of a line that holder and reader have; without a reader, of one that the measurer had
+    /// too, and that its own caches have lost.
     LoadShared,
     /// Load of a line that no cache has, from the memory of the holder's node.
     LoadMemory,
-    /// Store to a line that the measurer has modified itself, until it is visible: what waiting for it costs.
+    /// Store to a line that the measurer has modified itself, until it is visible: what waiting for
+    /// it costs.
     StoreOwned,
     /// Store to a line that the holder has modified, until it is visible.
     StoreModified,
@@ -52,8 +54,8 @@ pub enum Kind {
     AtomicModified,
     /// Atomic on a line that holder and measurer have.
     AtomicShared,
-    /// Atomic on a line that the holder has modified and that the measurer then has loaded. Where such a load takes
-    /// the right to write along, the atomic is as quick as on an own line.
+    /// Atomic on a line that the holder has modified and that the measurer then has loaded. Where
+    /// such a load takes the right to write along, the atomic is as quick as on an own line.
     AtomicLoaded,
     /// Half of a round trip of a word that measurer and holder change in turn by compare-and-swap.
     PingPong,
@@ -81,8 +83,9 @@ pub struct Cast {
     pub holder: u32,
     /// Near the holder, on a core of its own.
     pub reader: Option<u32>,
-    /// Bytes to load until the measurer's own caches have lost everything else, where there is no reader; `None` if
-    /// that says nothing, as the measurer's cache domain would still have the lines.
+    /// Bytes to load until the measurer's own caches have lost everything else, where there is no
+    /// reader; `None` if that says nothing, as the measurer's cache domain would still have the
+    /// lines.
     pub displace: Option<usize>,
 }
 
@@ -132,8 +135,8 @@ fn script(kind: Kind, cast: &Cast) -> Option<Vec<(usize, Act)>> {
 /// Turns of waiting without giving the CPU away: some 100 us.
 const PATIENCE: u32 = 5_000;
 
-/// Pauses for a long time, then yields: the thread that is waited for may have lost its CPU to others. Another
-/// process that measures may even keep it from that one until we yield.
+/// Pauses for a long time, then yields: the thread that is waited for may have lost its CPU to
+/// others. Another process that measures may even keep it from that one until we yield.
 #[derive(Debug)]
 pub struct LongSpin;
 
@@ -198,8 +201,9 @@ impl Stage<'_> {
                         if actor == who {
                             self.wait_for_turn(turn);
                             times.extend(perform(act, lines, &scratch, self.clock_ns));
-                            // Ordering: Release, pairs with the Acquire of `wait_for_turn`: what this turn did to
-                            // the lines has happened before the next begins.
+                            // Ordering: Release, pairs with the Acquire of `wait_for_turn`: what this turn
+                            // did to the lines has happened before the next
+                            // begins.
                             self.ended.0.store(turn, Release);
                         }
                     }
@@ -219,8 +223,8 @@ impl Stage<'_> {
     }
 
     fn wait_for_turn(&self, turn: u64) {
-        // Ordering: Acquire, pairs with the Release at the end of a turn: all that was done to the lines until then
-        // has happened before.
+        // Ordering: Acquire, pairs with the Release at the end of a turn: all that was done to the lines
+        // until then has happened before.
         <Os<LongSpin>>::wait_until(&self.ended.0, Acquire, |ended| ended + 1 == turn);
     }
 

@@ -20,18 +20,19 @@ use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Totals};
 use crate::watched::OsWatched;
 use nearlock_lab::lockstat::{Class, LockStatistics, Mode, Record};
 
-/// A counter that only the holder of the lock writes, and in two steps, a load and a store: if the lock fails
-/// to exclude, an increment between them is lost. Relaxed suffices, as the lock orders its holders; atomic it is
-/// for the locks that fail to. Built for ThreadSanitizer (`nearlock_visible_words`) the accesses are plain, so that
-/// it also sees a lock that excludes, but does not order its holders.
+/// A counter that only the holder of the lock writes, and in two steps, a load and a store: if the
+/// lock fails to exclude, an increment between them is lost. Relaxed suffices, as the lock orders
+/// its holders; atomic it is for the locks that fail to. Built for ThreadSanitizer
+/// (`nearlock_visible_words`) the accesses are plain, so that it also sees a lock that excludes,
+/// but does not order its holders.
 #[derive(Default)]
 pub struct Canary(AtomicU64);
 
 impl Canary {
     /// # Safety
     ///
-    /// The caller holds the lock, shared or not, or nobody does nor will. (What a lock that excludes nobody makes of this is for
-    /// ThreadSanitizer to report.)
+    /// The caller holds the lock, shared or not, or nobody does nor will. (What a lock that
+    /// excludes nobody makes of this is for ThreadSanitizer to report.)
     pub unsafe fn read(&self) -> u64 {
         if cfg!(nearlock_visible_words) {
             // SAFETY: the word is alive, and by our own condition nobody writes to it.
@@ -207,7 +208,8 @@ impl Book {
         (lost > 0).then_some(Problem::LostUpdates { lost, total })
     }
 
-    /// Whether notifications have come to nothing, or waits have ended without one. For when all threads have ended.
+    /// Whether notifications have come to nothing, or waits have ended without one. For when all
+    /// threads have ended.
     pub fn lost_notifications(&self) -> Option<Problem> {
         let Notifications { sent, returned } =
             *self.notifications.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,9 @@
 //! Threads that come and go, with locks that come and go: what each of them leaves behind adds up.
 //!
-//! So many threads at a time live for some ms to some 100 ms. They use locks that they share, and now and then put a new one in the place of
-//! one of these; the last that uses a lock frees it. They also have locks of their own, and those with guards of a pool. The process's memory and
-//! the library's pools are looked at all the time, and must be [flat](super::memory).
+//! So many threads at a time live for some ms to some 100 ms. They use locks that they share, and
+//! now and then put a new one in the place of one of these; the last that uses a lock frees it.
+//! They also have locks of their own, and those with guards of a pool. The process's memory and the
+//! library's pools are looked at all the time, and must be [flat](super::memory).
 
 use std::mem;
 use std::sync::atomic::AtomicU64;
@@ -39,7 +40,8 @@ const LIFE_SHIFTS: std::ops::Range<u32> = 20..29;
 const RENEWED_ONE_IN: u32 = 8;
 /// One in so many uses a lock of its own, and one with guards.
 const OWN_ONE_IN: u32 = 8;
-/// One acquisition in so many is tried only, one shared, and one limited, where the lock has such ways.
+/// One acquisition in so many is tried only, one shared, and one limited, where the lock has such
+/// ways.
 const OTHER_WAY_ONE_IN: u32 = 4;
 /// A limit is at most so many ns away: some sleeps.
 const LIMIT_NS_MAX: u32 = 1 << 20;
@@ -47,7 +49,8 @@ const LIMIT_NS_MAX: u32 = 1 << 20;
 const SLEEPING_ONE_IN: u32 = 8;
 /// See above.
 const SLEEP_NS_MAX: u32 = 1 << 18;
-/// A turn is followed by a pause of at most so many ns: so that 64 threads take a part of a processor, and not all of them.
+/// A turn is followed by a pause of at most so many ns: so that 64 threads take a part of a
+/// processor, and not all of them.
 const PAUSE_NS_MAX: u32 = 1 << 22;
 
 fn below(n: u32) -> u32 {
@@ -76,7 +79,8 @@ impl Tally {
     }
 }
 
-/// A lock, and what it protects: a count that is not atomic in effect, and whether somebody is inside.
+/// A lock, and what it protects: a count that is not atomic in effect, and whether somebody is
+/// inside.
 struct Thing<L> {
     lock: L,
     is_held: AtomicU64,
@@ -324,7 +328,8 @@ impl Watcher<'_> {
     }
 }
 
-/// Runs the plan over locks of this kind. `beside` is what each thread does beside, at its end: nothing, but in a control.
+/// Runs the plan over locks of this kind. `beside` is what each thread does beside, at its end:
+/// nothing, but in a control.
 pub fn run(
     lock: &'static Subject,
     plan: &Plan,

@@ -1,8 +1,8 @@
 //! What the process has in memory, and whether that stays as it is.
 //!
-//! What is in memory goes up and down: stacks and heaps are kept for the next thread, threads end in batches. So the middle of
-//! many looks is compared, those of the second quarter of a run with those of the last, and some growth is allowed. The first
-//! quarter is for warming up.
+//! What is in memory goes up and down: stacks and heaps are kept for the next thread, threads end
+//! in batches. So the middle of many looks is compared, those of the second quarter of a run with
+//! those of the last, and some growth is allowed. The first quarter is for warming up.
 
 use std::fmt;
 use std::fs;
@@ -37,9 +37,11 @@ impl Kind {
         }
     }
 
-    /// By how much two middles may differ though nothing leaks. Memory, in bytes: the allocator's own, whose heaps of 64 MiB each a
-    /// process gets one by one, while few of their pages are used. Pools: who is just coming or going, of 64 threads, which other load on the machine
-    /// changes (41 to 45 slots has been seen in 20 s, with 40,000 threads: a leak would be of hundreds).
+    /// By how much two middles may differ though nothing leaks. Memory, in bytes: the allocator's
+    /// own, whose heaps of 64 MiB each a process gets one by one, while few of their pages are
+    /// used. Pools: who is just coming or going, of 64 threads, which other load on the machine
+    /// changes (41 to 45 slots has been seen in 20 s, with 40,000 threads: a leak would be of
+    /// hundreds).
     fn allowance(self) -> u64 {
         match self {
             Kind::Resident => 1 << 20,
@@ -122,7 +124,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Looks at something that begins like this, and grows with each by so much; every third look there is more.
+    /// Looks at something that begins like this, and grows with each by so much; every third look
+    /// there is more.
     fn looks(from: Look, growth: Look) -> Vec<Look> {
         let look = |n: u64| {
             std::array::from_fn(|kind| from[kind] + growth[kind] * n + 50 * u64::from(n.is_multiple_of(3)))

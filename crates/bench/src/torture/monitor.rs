@@ -13,7 +13,8 @@ use super::{Plan, Problem, Totals};
 
 /// How often the run is looked at.
 const LOOK: Duration = Duration::from_millis(10);
-/// In a storm waiters spin in one phase of so many, and sleep at once in the others: it is sleepers that can be cancelled.
+/// In a storm waiters spin in one phase of so many, and sleep at once in the others: it is sleepers
+/// that can be cancelled.
 const SPINNING_ONE_IN: u64 = 4;
 /// Changes phases, reports, and notices a standstill.
 pub struct Monitor<'a> {
@@ -139,8 +140,8 @@ impl<'a> Monitor<'a> {
         (idle >= self.patience()).then_some(Problem::Hang { idle, waiting, threads })
     }
 
-    /// Whether a storm that is to cancel so many cancels nobody any more, while locks are taken: else it hangs, which is for
-    /// [`Monitor::hang`] to say, if a moment later.
+    /// Whether a storm that is to cancel so many cancels nobody any more, while locks are taken:
+    /// else it hangs, which is for [`Monitor::hang`] to say, if a moment later.
     fn calm(&mut self) -> Option<Problem> {
         let wanted = self.cancellations_wanted()?;
         let cancelled = self.book.given_up().cancelled;

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Length of a phase that is not scant. Short enough for a dozen in the shortest run, and long enough for
-/// a writer that has to wait for a processor to take part.
+/// Length of a phase that is not scant. Short enough for a dozen in the shortest run, and long
+/// enough for a writer that has to wait for a processor to take part.
 pub const PHASE: Duration = Duration::from_millis(50);
 
 /// What a writer does between two acquisitions.
@@ -20,8 +20,9 @@ pub enum Think {
         /// See above.
         shift: u8,
     },
-    /// It sleeps once in [`SLEEP_ONE_IN`] times, for a random time of at most 2^`shift` ns. So queues run
-    /// empty where processors are few or taken by others, and waking preempts others at any place.
+    /// It sleeps once in [`SLEEP_ONE_IN`] times, for a random time of at most 2^`shift` ns. So
+    /// queues run empty where processors are few or taken by others, and waking preempts others
+    /// at any place.
     Sleep {
         /// See above.
         shift: u8,
@@ -33,16 +34,17 @@ pub const SLEEP_ONE_IN: u32 = 4;
 
 /// How many take part in a scant phase, if there are so many.
 ///
-/// The fewest that a lock can sort: a head, a waiter to be moved, and one behind it. Two of them thinking for
-/// a section's length or less, the queue runs empty again and again while the moved one is left, and whoever
-/// comes next races with the head for the tail. With four, or longer thinking, that is rarer by an order
-/// where other programs take the processors.
+/// The fewest that a lock can sort: a head, a waiter to be moved, and one behind it. Two of them
+/// thinking for a section's length or less, the queue runs empty again and again while the moved
+/// one is left, and whoever comes next races with the head for the tail. With four, or longer
+/// thinking, that is rarer by an order where other programs take the processors.
 const SCANT: u16 = 3;
 /// Limits of `shift` in a scant phase.
 const SCANT_SHIFTS: Range<u32> = 0..9;
 /// One phase in so many is scant.
 const SCANT_ONE_IN: u32 = 4;
-/// Length of a scant phase. Longer, as all who wait from the phase before must have had their turn first.
+/// Length of a scant phase. Longer, as all who wait from the phase before must have had their turn
+/// first.
 const SCANT_PHASE: Duration = Duration::from_millis(150);
 /// Limits of `shift`: from a section's length to that of many hand-overs.
 const BUSY_SHIFTS: Range<u32> = 7..15;

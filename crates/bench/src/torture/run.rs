@@ -20,7 +20,8 @@ use crate::watched::OsWatched;
 /// Of a thread: the locks keep nothing large on it.
 pub const STACK_BYTES: usize = 256 * 1024;
 
-/// What a thread does, who is told its number and its role: the one part of a run that knows the type of the lock.
+/// What a thread does, who is told its number and its role: the one part of a run that knows the
+/// type of the lock.
 pub type Life = Arc<dyn Fn(usize, Role) + Send + Sync>;
 
 /// Makes lives with a lock of the type that it is given.

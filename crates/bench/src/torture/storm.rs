@@ -1,8 +1,8 @@
 //! A storm of cancellations: rounds in which everybody comes, and one who cancels those who wait.
 //!
-//! A lock that loses the wake-up of a waiter that gave up can go unnoticed for long, because whoever comes next makes good
-//! for it. So nobody comes again in a round that has finished his share of it, and at the end of each round every waiter
-//! must have had the lock, or have given up.
+//! A lock that loses the wake-up of a waiter that gave up can go unnoticed for long, because
+//! whoever comes next makes good for it. So nobody comes again in a round that has finished his
+//! share of it, and at the end of each round every waiter must have had the lock, or have given up.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -51,29 +51,33 @@ impl Rounds {
 /// See the [module](self).
 pub struct Storm<P: Park> {
     rounds: Rounds,
-    /// By which each thread waits at present. A cancelled one stays so: its thread then takes another.
+    /// By which each thread waits at present. A cancelled one stays so: its thread then takes
+    /// another.
     cancellations: Vec<OwnLine<Mutex<Arc<Cancellation<P>>>>>,
     over: AtomicBool,
 }
 
-/// Of two waiters, how many wait for ever. Those who sleep on after a wake-up was lost are among them.
+/// Of two waiters, how many wait for ever. Those who sleep on after a wake-up was lost are among
+/// them.
 pub const UNLIMITED_ONE_IN: u64 = 2;
 /// After how many acquisitions a thread has done its share of a round, on average.
 const ACQUISITIONS_A_ROUND: u32 = 2;
-/// One section in so many is left for another thread, so that waiters come together also on few processors.
+/// One section in so many is left for another thread, so that waiters come together also on few
+/// processors.
 const YIELDING_ONE_IN: u32 = 2;
 /// One section in so many sleeps, at most for [`SLEEP_NS_MAX`]: waiters fall asleep, too.
 const SLEEPING_ONE_IN: u32 = 8;
 /// See above: some wake-ups long.
 const SLEEP_NS_MAX: u32 = 1 << 16;
-/// The canceller pauses after one look in so many, for at most [`PAUSE_NS_MAX`]. Else hardly anybody who waits by a
-/// cancellation would get the lock.
+/// The canceller pauses after one look in so many, for at most [`PAUSE_NS_MAX`]. Else hardly
+/// anybody who waits by a cancellation would get the lock.
 const PAUSE_ONE_IN: u32 = 4;
 /// See above: a few hand-overs.
 const PAUSE_NS_MAX: u32 = 1 << 14;
-/// A thread that has the lock cancels those who wait, each with a chance of one in so many; so does one that has just released it, when
-/// whoever is woken has not run yet. So there are cancellations as long as anybody runs: the canceller, too, waits for a processor where
-/// they are few, and would have its turn a hundred times a second.
+/// A thread that has the lock cancels those who wait, each with a chance of one in so many; so does
+/// one that has just released it, when whoever is woken has not run yet. So there are cancellations
+/// as long as anybody runs: the canceller, too, waits for a processor where they are few, and would
+/// have its turn a hundred times a second.
 const CANCELLED_ONE_IN: u32 = 2;
 
 impl<P: Work + Random + Park> Storm<P> {
@@ -115,8 +119,8 @@ impl<P: Work + Random + Park> Storm<P> {
         }
     }
 
-    /// To be called after each acquisition, or after it was given up: at random, the thread has then done its share of
-    /// the round. Whether the storm goes on.
+    /// To be called after each acquisition, or after it was given up: at random, the thread has
+    /// then done its share of the round. Whether the storm goes on.
     pub fn goes_on(&self, waits: impl Fn(usize) -> bool) -> bool {
         self.gust(waits);
         !one_in::<P>(ACQUISITIONS_A_ROUND) || self.rounds.arrive()

@@ -24,7 +24,8 @@ use nearlock_lab::lockstat::{Mode, Record};
 const TRIED_ONE_IN: u64 = 16;
 /// One acquisition in so many has a limit, where waiters can give up.
 const LIMITED_ONE_IN: u64 = 8;
-/// A limit is at most 2^n ns away, where n is one of these, each as often: from less than a section to many sleeps.
+/// A limit is at most 2^n ns away, where n is one of these, each as often: from less than a section
+/// to many sleeps.
 const LIMIT_SHIFTS: std::ops::Range<u64> = 8..21;
 /// One exclusive section in so many goes on as a shared one.
 const DOWNGRADED_ONE_IN: u64 = 8;

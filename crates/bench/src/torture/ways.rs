@@ -7,11 +7,11 @@ use nearlock_core::raw::{RawRwLock, RawTryLock};
 
 use crate::watched::OsWatched;
 
-/// The operations of a lock of type `L`. One that cannot be given up is waited for; one without readers takes them for
-/// writers.
+/// The operations of a lock of type `L`. One that cannot be given up is waited for; one without
+/// readers takes them for writers.
 ///
-/// Safety: each operation has the conditions, and keeps the promises, of the one of `nearlock_core::raw` whose name it
-/// has.
+/// Safety: each operation has the conditions, and keeps the promises, of the one of
+/// `nearlock_core::raw` whose name it has.
 pub trait Ways<P: Platform, L: RawTryLock>: Send + Sync + 'static {
     /// Whether waiters can give up.
     const TIMED: bool;

@@ -1,12 +1,14 @@
 //! Cells measured natively.
 //!
-//! A cell is measured in many short bursts, of all cells in an order drawn anew for each round: whatever slows the
-//! machine for a while slows all of them. In a burst the threads have CPUs of their own and come before
-//! ordinary programs, if the system permits; they wait by pausing alone, as in the simulator.
+//! A cell is measured in many short bursts, of all cells in an order drawn anew for each round:
+//! whatever slows the machine for a while slows all of them. In a burst the threads have CPUs of
+//! their own and come before ordinary programs, if the system permits; they wait by pausing alone,
+//! as in the simulator.
 //!
-//! A virtual machine's CPUs may be moved to other cores, nearer or farther than before. So two threads pass a word to
-//! and fro before and after their burst, and the burst counts only if that takes as long as the machine's description
-//! says: whatever the lock did meanwhile has no say in it.
+//! A virtual machine's CPUs may be moved to other cores, nearer or farther than before. So two
+//! threads pass a word to and fro before and after their burst, and the burst counts only if that
+//! takes as long as the machine's description says: whatever the lock did meanwhile has no say in
+//! it.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -28,12 +30,13 @@ use crate::switched::switched;
 
 type Platform = Os<Spin>;
 
-/// How long a thread works between two looks at the clock, about, in ns: so long that a look, at some 30 ns, is
-/// nothing, and much shorter than a burst.
+/// How long a thread works between two looks at the clock, about, in ns: so long that a look, at
+/// some 30 ns, is nothing, and much shorter than a burst.
 const BETWEEN_LOOKS_NS: u64 = 16_000;
 /// What a section takes besides its work, at least, in ns.
 const SECTION_LEAST_NS: u64 = 8;
-/// How long the threads sleep after a burst, as a share of its length: others, who have to wait during a burst, run then.
+/// How long the threads sleep after a burst, as a share of its length: others, who have to wait
+/// during a burst, run then.
 const PAUSE_SHARE: f64 = 0.25;
 
 /// Round trips of the word before it is timed, and timed.
@@ -63,20 +66,23 @@ struct Share {
     elapsed_ns: u64,
     /// Whether it was taken off its CPU meanwhile; unknown counts as no.
     preempted: bool,
-    /// How long the word took from one thread to the other before and after, in ns; `None` of one thread.
+    /// How long the word took from one thread to the other before and after, in ns; `None` of one
+    /// thread.
     passage_ns: Option<[f64; 2]>,
 }
 
 impl Share {
-    /// Whether it says something about a machine on which a passage takes so long, if that is known.
+    /// Whether it says something about a machine on which a passage takes so long, if that is
+    /// known.
     fn counts(&self, passage_ns: Option<f64>) -> bool {
         let near = |ns: f64| passage_ns.is_none_or(|right| (ns / right - 1.0).abs() <= PASSAGE_TOLERANCE);
         !self.preempted && self.passage_ns.is_none_or(|[before, after]| near(before) && near(after))
     }
 }
 
-/// Measures cells on these CPUs until so many bursts of each count. `passage_ns` is what a passage of a word between
-/// the CPUs takes on the described machine, if that is known. `done` is called after each burst of the first rounds.
+/// Measures cells on these CPUs until so many bursts of each count. `passage_ns` is what a passage
+/// of a word between the CPUs takes on the described machine, if that is known. `done` is called
+/// after each burst of the first rounds.
 pub fn measure(
     cells: &[Cell],
     cpus: &[u32],
@@ -217,7 +223,8 @@ impl<L: RawLock> Stage<L> {
         }
     }
 
-    /// Half of a round trip of a word that two threads change in turn by compare-and-swap, as `measure` does it.
+    /// Half of a round trip of a word that two threads change in turn by compare-and-swap, as
+    /// `measure` does it.
     fn passage_ns(&self, thread: u64, time: u64) -> Option<f64> {
         if self.threads != 2 {
             return None;
@@ -244,8 +251,8 @@ struct Watch<'a> {
     sections: u64,
     /// The number of sections at which the clock is looked at next.
     look_at: u64,
-    /// Number and moment from which on it counts: those of the first look, when all is warm, unless that is
-    /// the last.
+    /// Number and moment from which on it counts: those of the first look, when all is warm, unless
+    /// that is the last.
     began: (u64, u64),
     now_ns: u64,
     end_ns: u64,

@@ -1,8 +1,8 @@
 //! What the workload's own instructions cost.
 //!
-//! Natively they take time; in the simulator instructions take none, and only work of a stated length does. So one
-//! thread runs the workload with a lock that does next to nothing, measured and simulated, in each situation of the
-//! grid: the difference is what the simulation has to be told.
+//! Natively they take time; in the simulator instructions take none, and only work of a stated
+//! length does. So one thread runs the workload with a lock that does next to nothing, measured and
+//! simulated, in each situation of the grid: the difference is what the simulation has to be told.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,8 @@ fn simulation(
 ) -> Simulation {
     let window_ns = sections * (cell.section_ns + cell.think_ns + SECTION_ABOUT_NS);
     let mut machine = machine.clone();
-    // As natively: there a thread's count has a line of its own (`nearlock-os`), which nobody else writes.
+    // As natively: there a thread's count has a line of its own (`nearlock-os`), which nobody else
+    // writes.
     machine.model.node_count = NodeCount::Free;
     Simulation {
         machine,

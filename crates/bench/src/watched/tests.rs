@@ -33,7 +33,8 @@ impl Hooks for Seen {
     }
 }
 
-/// Holds a lock until somebody is seen to wait for it. How often that was seen with nobody there, and whether then.
+/// Holds a lock until somebody is seen to wait for it. How often that was seen with nobody there,
+/// and whether then.
 struct Contend;
 
 impl LockVisitor<Os<Seen>> for Contend {

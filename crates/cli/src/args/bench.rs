@@ -30,36 +30,38 @@ pub struct BenchArgs {
     /// What to measure; uncontended,parallel,free,oversubscribed unless given.
     #[arg(long, value_enum, value_name = "MODE,...", value_delimiter = ',')]
     pub mode: Vec<BenchMode>,
-    /// Locks (`nearlock list locks`), or `all`: those that mean to work; near-mutex unless given, or, with
-    /// --read-percent, all with readers.
+    /// Locks (`nearlock list locks`), or `all`: those that mean to work; near-mutex unless given,
+    /// or, with --read-percent, all with readers.
     #[arg(long, value_name = "L,L,...")]
     pub locks: Vec<String>,
     /// Peers, locks that others wrote (`nearlock list peers`), or `all`, besides the locks.
     #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
     pub peers: Vec<String>,
-    /// Numbers of threads, or multiples of the CPUs that this process may use, such as 4x; unless given
-    /// 1,2,4,8,16,32,64, for calls 1,1x,4x.
+    /// Numbers of threads, or multiples of the CPUs that this process may use, such as 4x; unless
+    /// given 1,2,4,8,16,32,64, for calls 1,1x,4x.
     #[arg(long, value_name = "N|Nx,...", value_delimiter = ',')]
     pub threads: Vec<ThreadCount>,
     /// Lengths of the work in a section, in ns; unless given 0,100,1000, for hand-overs 500,
     /// for calls as simulated.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     pub section_ns: Vec<u64>,
-    /// Lengths of the work between sections, in ns; unless given 0,500,5000, for calls as simulated.
+    /// Lengths of the work between sections, in ns; unless given 0,500,5000, for calls as
+    /// simulated.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     pub think_ns: Vec<u64>,
-    /// Of 100 sections, how many only read; for locks with readers. With --mode uncontended 0 or 100.
+    /// Of 100 sections, how many only read; for locks with readers. With --mode uncontended 0 or
+    /// 100.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(..=100))]
     pub read_percent: Vec<u64>,
     /// How often each lock is measured in each situation.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = rounds)]
     pub rounds: usize,
-    /// Locks or peers that all are compared with, with one after the other; the first unless given, and
-    /// parking-lot-0.13 if nothing is said of locks and peers.
+    /// Locks or peers that all are compared with, with one after the other; the first unless given,
+    /// and parking-lot-0.13 if nothing is said of locks and peers.
     #[arg(long, value_name = "L,L,...")]
     pub baseline: Vec<String>,
-    /// For how long a lock is counted in a round, in ms; unless given 50, or less down to 10, so that it all
-    /// takes less than 10 minutes.
+    /// For how long a lock is counted in a round, in ms; unless given 50, or less down to 10, so
+    /// that it all takes less than 10 minutes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub duration_ms: Option<u64>,
     /// How waiting threads pass the time.
@@ -68,7 +70,8 @@ pub struct BenchArgs {
     /// Set something of a lock (`nearlock list settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
-    /// Also write files into this directory: JSON, CSV, pictures as SVG, and a page of it all as HTML.
+    /// Also write files into this directory: JSON, CSV, pictures as SVG, and a page of it all as
+    /// HTML.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// How to write the results.
@@ -81,15 +84,18 @@ pub struct BenchArgs {
 pub enum BenchMode {
     /// One thread that has the lock for itself: lock and unlock
     Uncontended,
-    /// Threads that take the lock, each kept on a core of its own: sections per time, shares, waits, CPU time
+    /// Threads that take the lock, each kept on a core of its own: sections per time, shares,
+    /// waits, CPU time
     Parallel,
-    /// The same, wherever the scheduler puts them; with --mode oversubscribed, no more threads than CPUs
+    /// The same, wherever the scheduler puts them; with --mode oversubscribed, no more threads than
+    /// CPUs
     Free,
     /// The same, more threads than CPUs
     Oversubscribed,
     /// From the release to the return of a waiter on another CPU
     Handover,
-    /// Threads that open and close a file each, over the locks and counts that they share in the kernel
+    /// Threads that open and close a file each, over the locks and counts that they share in the
+    /// kernel
     Open1,
     /// Threads that lock and unlock the same record of a file, likewise
     Lock2,

@@ -21,8 +21,9 @@ docs/measure.md says what each figure is.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MeasureArgs {
-    /// Write the machine file here, in place of standard output. A file that is there is replaced, at once and
-    /// only when all is measured. The machine gets the name of the file; else it is called `this-machine`.
+    /// Write the machine file here, in place of standard output. A file that is there is replaced,
+    /// at once and only when all is measured. The machine gets the name of the file; else it is
+    /// called `this-machine`.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Take a second in place of ten: the figures are rough.

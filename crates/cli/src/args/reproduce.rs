@@ -78,16 +78,16 @@ pub struct ReproduceArgs {
     /// Number of seeds for each cell.
     #[arg(long, value_name = "N", value_parser = seeds)]
     pub seeds: Option<usize>,
-    /// Set something of a lock, the machine, the workload or the simulation, in all cells (`nearlock list
-    /// settings`).
+    /// Set something of a lock, the machine, the workload or the simulation, in all cells
+    /// (`nearlock list settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
-    /// Give each cell a band, low to high, over the simulator's sensitive parameters (see below). Takes
-    /// twice as long; all tables three quarters of an hour on two processors.
+    /// Give each cell a band, low to high, over the simulator's sensitive parameters (see below).
+    /// Takes twice as long; all tables three quarters of an hour on two processors.
     #[arg(long, conflicts_with = "mechanisms")]
     pub band: bool,
-    /// Show what each mechanism of the model does: all errors with it out, in or moved, alone (see below). Takes
-    /// about twenty times as long.
+    /// Show what each mechanism of the model does: all errors with it out, in or moved, alone (see
+    /// below). Takes about twenty times as long.
     #[arg(long)]
     pub mechanisms: bool,
     /// How to write the results.
@@ -99,9 +99,9 @@ pub struct ReproduceArgs {
     /// Simulate everything anew, whatever the cache has; it gets the new figures.
     #[arg(long)]
     pub fresh: bool,
-    /// Write the results into this directory too: of each table a picture (SVG), JSON and CSV, and all of them as one
-    /// page, report.html, which needs no network, and evidence.md (but with --mechanisms). It is made if it is not there; files of the same name are
-    /// replaced.
+    /// Write the results into this directory too: of each table a picture (SVG), JSON and CSV, and
+    /// all of them as one page, report.html, which needs no network, and evidence.md (but with
+    /// --mechanisms). It is made if it is not there; files of the same name are replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

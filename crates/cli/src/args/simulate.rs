@@ -29,8 +29,8 @@ pub struct SimulateArgs {
     /// Workload (`nearlock list workloads`).
     #[arg(long, value_name = "W", default_value = "locktorture")]
     pub workload: String,
-    /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings for itself, as in
-    /// 'linux-mutex[handoff=off]'.
+    /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings
+    /// for itself, as in 'linux-mutex[handoff=off]'.
     #[arg(long, value_name = "L,L,...", required = true)]
     pub lock: Vec<String>,
     /// Numbers of threads, each at most the machine's number of CPUs; some workloads can have more.
@@ -42,18 +42,20 @@ pub struct SimulateArgs {
     /// The first seed; the others follow it.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Set something of a lock, the machine, the workload or the simulation (`nearlock list settings`).
+    /// Set something of a lock, the machine, the workload or the simulation (`nearlock list
+    /// settings`).
     #[arg(long, value_name = "NAME.KEY=VALUE")]
     pub set: Vec<String>,
-    /// Record how long each of the workload's locks is waited for and held, in virtual time, and show it in the columns
-    /// of LOCK_PROFILING(9) and the events of lockstat(1) of FreeBSD. Not with --format csv.
+    /// Record how long each of the workload's locks is waited for and held, in virtual time, and
+    /// show it in the columns of LOCK_PROFILING(9) and the events of lockstat(1) of FreeBSD.
+    /// Not with --format csv.
     #[arg(long)]
     pub lockstat: bool,
     /// How to write the results.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
-    /// Write the results into this directory too, as a picture (SVG), JSON and CSV. It is made if it is not
-    /// there; files of the same name are replaced.
+    /// Write the results into this directory too, as a picture (SVG), JSON and CSV. It is made if
+    /// it is not there; files of the same name are replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

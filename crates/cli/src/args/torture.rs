@@ -28,26 +28,28 @@ about it.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TortureArgs {
-    /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings for itself, as in
-    /// 'linux-mutex[handoff=off]'; or `all`: those that mean to work.
+    /// Locks (`nearlock list locks`), each NAME or NAME[KEY=VALUE,...]: with switches and settings
+    /// for itself, as in 'linux-mutex[handoff=off]'; or `all`: those that mean to work.
     #[arg(value_name = "LOCK,...|all", required = true)]
     pub locks: Vec<String>,
-    /// Number of writers, up to 8192 with the readers; unless given twice the CPUs, but at least 4, so that
-    /// every path of CNA can be taken, and half as many if neither is given and the lock has readers.
+    /// Number of writers, up to 8192 with the readers; unless given twice the CPUs, but at least 4,
+    /// so that every path of CNA can be taken, and half as many if neither is given and the
+    /// lock has readers.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub nwriters: Option<usize>,
     /// Number of readers of locks that have them; unless given as many as writers.
     #[arg(long, value_name = "N")]
     pub nreaders: Option<usize>,
-    /// Cancel those who wait all the time, where waiters can give up. In three of four phases waiters then
-    /// sleep without spinning, whatever spin.budget-ns is.
+    /// Cancel those who wait all the time, where waiters can give up. In three of four phases
+    /// waiters then sleep without spinning, whatever spin.budget-ns is.
     #[arg(long)]
     pub cancel_storm: bool,
     /// The same, until so many waits were cancelled; --shutdown-secs counts for other locks only.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cancellations: Option<u64>,
-    /// Threads come and go, --nwriters at a time (64 unless given), each for some ms to some 100 ms, and so do the locks that
-    /// they use; what the process has in memory is looked at, and a lock whose threads leave something behind fails.
+    /// Threads come and go, --nwriters at a time (64 unless given), each for some ms to some 100
+    /// ms, and so do the locks that they use; what the process has in memory is looked at, and
+    /// a lock whose threads leave something behind fails.
     #[arg(long, conflicts_with_all = ["cancel_storm", "cancellations", "nreaders", "lockstat", "stutter", "numa_nodes"])]
     pub churn: bool,
     /// How long to torture each lock, in s.
@@ -56,7 +58,8 @@ pub struct TortureArgs {
     /// Report to standard error every so many s; 0: never.
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub stat_interval: u64,
-    /// All threads run for so many s, then pause as long, and so on; 0: they never pause (the kernel: 5).
+    /// All threads run for so many s, then pause as long, and so on; 0: they never pause (the
+    /// kernel: 5).
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub stutter: u64,
     /// Length of the rare long holds, in ms; 0: none.
@@ -65,8 +68,8 @@ pub struct TortureArgs {
     /// How waiting threads pass the time.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub wait: WaitPolicy,
-    /// Number of made-up NUMA nodes, to which the threads belong in turn; unless given those that the settings
-    /// `numa.*` say: the machine's own, or two made-up ones if it has only one.
+    /// Number of made-up NUMA nodes, to which the threads belong in turn; unless given those that
+    /// the settings `numa.*` say: the machine's own, or two made-up ones if it has only one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub numa_nodes: Option<u32>,
     /// Of 100 acquisitions, how many are urgent.
@@ -75,8 +78,8 @@ pub struct TortureArgs {
     /// A lock that nobody acquires for so many s is hung, and fails.
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub hang_secs: u64,
-    /// Record how long each lock is waited for and held, and show it in the columns of LOCK_PROFILING(9) and the
-    /// events of lockstat(1) of FreeBSD. Not with --format csv.
+    /// Record how long each lock is waited for and held, and show it in the columns of
+    /// LOCK_PROFILING(9) and the events of lockstat(1) of FreeBSD. Not with --format csv.
     #[arg(long)]
     pub lockstat: bool,
     /// Set something of a lock (`nearlock list settings`).

@@ -22,8 +22,8 @@ is (simulated - measured) / measured. Takes about half a minute. docs/validate.m
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ValidateArgs {
-    /// File that describes this machine (`nearlock measure`), or the name of a machine (`nearlock list machines`).
-    /// Without it the machine is measured first.
+    /// File that describes this machine (`nearlock measure`), or the name of a machine (`nearlock
+    /// list machines`). Without it the machine is measured first.
     #[arg(long, value_name = "FILE|M")]
     pub machine: Option<String>,
     /// Set something of the simulated machine (`nearlock list settings`).
@@ -38,8 +38,8 @@ pub struct ValidateArgs {
     /// How to write the results.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
-    /// Write the results into this directory too, as JSON and CSV. It is made if it is not there; files of the
-    /// same name are replaced.
+    /// Write the results into this directory too, as JSON and CSV. It is made if it is not there;
+    /// files of the same name are replaced.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -20,7 +20,8 @@ use choice::Choice;
 
 /// A machine with so many runnable threads per CPU before the start is noisy.
 const LOAD_PER_CPU_MAX: f64 = 0.25;
-/// So is one on which the middle half of the baseline's rounds is wider than this share of the median.
+/// So is one on which the middle half of the baseline's rounds is wider than this share of the
+/// median.
 const SPREAD_MAX: f64 = 0.1;
 
 /// A run is to take no longer, unless its window is given.
@@ -76,7 +77,8 @@ fn write(out: &mut impl Write, result: &Measured, format: Format) -> io::Result<
     }
 }
 
-/// The results as files: a picture of what threads have that keep their processors, and one of what the scheduler moves.
+/// The results as files: a picture of what threads have that keep their processors, and one of what
+/// the scheduler moves.
 fn write_files(out: &OutDir, result: &Measured) -> anyhow::Result<()> {
     let mut pictures = Vec::new();
     for modes in [&[Mode::Parallel][..], &[Mode::Free, Mode::Oversubscribed]] {

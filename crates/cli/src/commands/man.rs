@@ -65,7 +65,8 @@ fn page(command: &Command, root: &Command) -> io::Result<String> {
     Ok(format!("{title}\n{definitions}{sections}{closing}"))
 }
 
-/// The end of `--help` in sections; in each page the exit status, which is at the end of the root's.
+/// The end of `--help` in sections; in each page the exit status, which is at the end of the
+/// root's.
 fn closing(command: &Command, root: &Command) -> Roff {
     let help = |command: &Command| command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (own, general) = (help(command), help(root));

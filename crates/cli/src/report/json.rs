@@ -53,7 +53,8 @@ pub fn simulated(out: &mut impl Write, cells: &[Simulated]) -> io::Result<()> {
     array(out, &rows)
 }
 
-/// One object per lock, with all events; with lockstat, if that was recorded, and with what came and went, if threads did.
+/// One object per lock, with all events; with lockstat, if that was recorded, and with what came
+/// and went, if threads did.
 pub fn tortured(out: &mut impl Write, plan: &Plan, all: &[Tortured]) -> io::Result<()> {
     let problems: Vec<Vec<String>> =
         all.iter().map(|tortured| tortured.problems.iter().map(ToString::to_string).collect()).collect();

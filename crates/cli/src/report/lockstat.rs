@@ -40,7 +40,8 @@ fn us(ns: u64) -> String {
     }
 }
 
-/// The columns of LOCK_PROFILING, the name at the end; or at the beginning, in a line of its own, if there is no room.
+/// The columns of LOCK_PROFILING, the name at the end; or at the beginning, in a line of its own,
+/// if there is no room.
 fn profiling(rows: &[LockStatistics]) -> String {
     let heads = [
         "max",

@@ -18,7 +18,8 @@ use nearlock_lab::reproduce::{Cell, mean_error};
 use nearlock_lab::settings::Assignment;
 use nearlock_lab::simulate::Failure;
 
-/// Says something to standard error. If nobody can hear it, so be it: the exit status tells as well.
+/// Says something to standard error. If nobody can hear it, so be it: the exit status tells as
+/// well.
 pub fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "{message}");
 }

@@ -107,8 +107,8 @@ fn row_name(table: &Table, row: &RowKey) -> String {
     named.collect::<Vec<_>>().join("  ")
 }
 
-/// One row of it: published beside simulated, then how much faster than the first variant. Cells with a
-/// band have a line each, and so have those of many variants.
+/// One row of it: published beside simulated, then how much faster than the first variant. Cells
+/// with a band have a line each, and so have those of many variants.
 pub fn table_row(out: &mut impl Write, table: &Table, cells: &[Cell]) -> io::Result<()> {
     let Some(base) = cells.first() else { return Ok(()) };
     let name = row_name(table, &base.row);

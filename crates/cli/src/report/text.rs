@@ -57,7 +57,8 @@ pub(super) fn render(grid: &Grid) -> String {
     lines.join("\n")
 }
 
-/// A table of names. The column `broken` is broken into lines as the width demands, the others are not.
+/// A table of names. The column `broken` is broken into lines as the width demands, the others are
+/// not.
 pub fn list_table<const COLUMNS: usize>(
     headers: &[&str; COLUMNS],
     broken: usize,
@@ -73,8 +74,8 @@ pub fn list_table<const COLUMNS: usize>(
     render(&grid)
 }
 
-/// Figures of what is named in the first column. No cell is broken into lines: a name for which there is no room has
-/// a line of its own.
+/// Figures of what is named in the first column. No cell is broken into lines: a name for which
+/// there is no room has a line of its own.
 pub(super) fn figures(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -98,7 +99,8 @@ pub(super) fn figures(headers: &[&str], mut rows: Vec<Vec<String>>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Digits of a seed too long for its column that are shown: they tell apart as many seeds as a run can have.
+/// Digits of a seed too long for its column that are shown: they tell apart as many seeds as a run
+/// can have.
 const SEED_DIGITS: usize = 5;
 
 /// Simulated cells. No cell is broken into lines.

@@ -25,7 +25,8 @@ pub fn text(out: &mut impl Write, machine: &MachineSpec, this: &TestBed, found: 
     summary(out, &found.rows)
 }
 
-/// A line for each lock, number of threads and section, a column for each of these lengths of thinking.
+/// A line for each lock, number of threads and section, a column for each of these lengths of
+/// thinking.
 fn table(out: &mut impl Write, rows: &[Row], thinks_ns: &[u64]) -> io::Result<()> {
     let heads: String = thinks_ns.iter().map(|ns| format!("  {:>31}", format!("think {ns} ns"))).collect();
     writeln!(out, "\n{:26}{heads}", "")?;

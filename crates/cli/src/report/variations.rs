@@ -28,7 +28,8 @@ const ERROR_WIDTH: usize = 6;
 /// The first line of each table of mechanisms.
 const AS_IT_IS: &str = "as it is";
 
-/// A table for each variant: the errors of its cells as they are, and with each mechanism changed alone.
+/// A table for each variant: the errors of its cells as they are, and with each mechanism changed
+/// alone.
 pub fn mechanisms(out: &mut impl Write, reproduced: &Reproduced) -> io::Result<()> {
     let Reproduced { table, cells, varied } = reproduced;
     writeln!(

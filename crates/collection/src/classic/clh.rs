@@ -16,24 +16,25 @@
 //! 1. A node whose owner neither holds nor waits has granted=0: it need not be initialised.
 //! 2. A node is looked at by the one behind it, from its swap of `tail` until its store of 0.
 //!
-//! The original begins with a dummy node, and a thread that has unlocked leaves its node to its successor
-//! and takes that of its predecessor instead. Neither fits here: all bits zero must be an unlocked lock, and
-//! the caller takes its node away when `unlock` returns. So null stands for the dummy, and `unlock`
-//! waits until the successor has seen the grant. That wait is no part of the hand-over: the successor is in
-//! its section already. It costs the releaser a line transfer, and where the successor is off the processor
-//! the releaser stands still too. Nodes kept by the platform would avoid it, but they are lent for the length of
-//! `lock`, while a CLH node is in use until the successor has its turn.
-//! The null costs more: a release has to ask the tail whether somebody is behind, and the tail's line is with
-//! whoever came last. An MCS waiter has the answer in its own node. (To grant first and ask later would be
-//! quicker; but then `unlock` would touch a lock that the successor may have freed.)
+//! The original begins with a dummy node, and a thread that has unlocked leaves its node to its
+//! successor and takes that of its predecessor instead. Neither fits here: all bits zero must be an
+//! unlocked lock, and the caller takes its node away when `unlock` returns. So null stands for the
+//! dummy, and `unlock` waits until the successor has seen the grant. That wait is no part of the
+//! hand-over: the successor is in its section already. It costs the releaser a line transfer, and
+//! where the successor is off the processor the releaser stands still too. Nodes kept by the
+//! platform would avoid it, but they are lent for the length of `lock`, while a CLH node is in use
+//! until the successor has its turn. The null costs more: a release has to ask the tail whether
+//! somebody is behind, and the tail's line is with whoever came last. An MCS waiter has the answer
+//! in its own node. (To grant first and ask later would be quicker; but then `unlock` would touch a
+//! lock that the successor may have freed.)
 //!
-//! Fairness: first come, first served, from the swap of `tail` on. A waiter that is off the processor holds up
-//! all behind it, and the one before it until it has come back.
+//! Fairness: first come, first served, from the swap of `tail` on. A waiter that is off the
+//! processor holds up all behind it, and the one before it until it has come back.
 //! Source: Craig, "Building FIFO and priority-queuing spin locks from atomic swap", University of
 //! Washington TR 93-02-02, 1993; Magnusson, Landin and Hagersten, "Queue locks on cache coherent
-//! multiprocessors", IPPS 1994. The null tail and the wait in `unlock`: Dice and Kogan, "Hemlock: compact and
-//! scalable mutual exclusion", SPAA 2021 (arXiv 2102.03863), which has a node per thread; ours are per
-//! acquisition, so that `granted` need not name the lock.
+//! multiprocessors", IPPS 1994. The null tail and the wait in `unlock`: Dice and Kogan, "Hemlock:
+//! compact and scalable mutual exclusion", SPAA 2021 (arXiv 2102.03863), which has a node per
+//! thread; ours are per acquisition, so that `granted` need not name the lock.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -92,7 +93,8 @@ impl<P: Platform> ClhLock<P> {
     fn unlock_slow(node: &Node<P>) {
         // Ordering: Release, pairs with the Acquire wait in `lock_slow`: our section happens before theirs.
         node.granted.store(1, Release);
-        // Ordering: Acquire, pairs with the Release store of 0 in `lock_slow`: the node is the caller's again.
+        // Ordering: Acquire, pairs with the Release store of 0 in `lock_slow`: the node is the caller's
+        // again.
         P::wait_until(&node.granted, Acquire, |granted| granted == 0);
     }
 }
@@ -103,8 +105,8 @@ impl<P: Platform> Default for ClhLock<P> {
     }
 }
 
-// SAFETY: a node acquires if it found `tail` null or was granted by the one holder before it, which is behind
-// nobody else; the orderings are argued at each access.
+// SAFETY: a node acquires if it found `tail` null or was granted by the one holder before it, which
+// is behind nobody else; the orderings are argued at each access.
 unsafe impl<P: Platform> RawLock for ClhLock<P> {
     type Node = Node<P>;
 

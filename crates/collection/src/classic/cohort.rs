@@ -17,24 +17,26 @@
 //!  release G, then L with 0    else
 //! ```
 //! What the two have to be:
-//! * The global lock may be released by another thread than the one that acquired it ([`ThreadOblivious`]).
+//! * The global lock may be released by another thread than the one that acquired it
+//!   ([`ThreadOblivious`]).
 //! * The holder of the local lock can tell whether somebody waits for it, and leave word
 //!   ([`CohortDetecting`]): the global lock may only be left to somebody who will come.
 //!
 //! An acquisition remembers its part in its node: the thread may run elsewhere when it unlocks.
 //!
-//! 1. Who has found a word other than 0 in its local lock, or has taken the global lock since, holds the lock.
-//! 2. `try_lock` goes past the parts, to the global lock alone: with a place in a part it would have to give
-//!    that up again, and could be taken for a waiter meanwhile.
+//! 1. Who has found a word other than 0 in its local lock, or has taken the global lock since,
+//!    holds the lock.
+//! 2. `try_lock` goes past the parts, to the global lock alone: with a place in a part it would
+//!    have to give that up again, and could be taken for a waiter meanwhile.
 //!
-//! `unlock` looks at its part after others may hold the lock: whoever frees a lock must know that every `unlock`
-//! has returned.
+//! `unlock` looks at its part after others may hold the lock: whoever frees a lock must know that
+//! every `unlock` has returned.
 //!
-//! Fairness: that of the local lock within a NUMA node, that of the global one between them. A NUMA node lets go
-//! after the pass limit and one sections; first come, first served in both ([`CohortLock`]) bounds a wait as in
-//! [`hmcs`](super::hmcs).
-//! Source: Dice, Marathe and Shavit, "Lock cohorting: a general technique for designing NUMA locks", PPoPP 2012
-//! and ACM TOPC 1(2), 2015. `try_lock` is ours.
+//! Fairness: that of the local lock within a NUMA node, that of the global one between them. A NUMA
+//! node lets go after the pass limit and one sections; first come, first served in both
+//! ([`CohortLock`]) bounds a wait as in [`hmcs`](super::hmcs).
+//! Source: Dice, Marathe and Shavit, "Lock cohorting: a general technique for designing NUMA
+//! locks", PPoPP 2012 and ACM TOPC 1(2), 2015. `try_lock` is ours.
 
 use core::array;
 use core::marker::PhantomData;
@@ -55,16 +57,19 @@ const _: () = assert!(Setting::CohortLocalPassLimit.info().max + 2 < u32::MAX as
 /// The greatest word that a holder may leave: a part is not counted beyond, should its limit be.
 const WORD_MAX: u32 = u32::MAX - 1;
 
-/// Ticket lock above, MCS below: first come, first served on both levels. C-TKT-MCS in the literature.
+/// Ticket lock above, MCS below: first come, first served on both levels. C-TKT-MCS in the
+/// literature.
 ///
-/// (At most nine tickets are drawn at a time, one for each part and one by `try_lock`: the limit of the ticket lock is out of reach.)
+/// (At most nine tickets are drawn at a time, one for each part and one by `try_lock`: the limit of
+/// the ticket lock is out of reach.)
 pub type CohortLock<P> = Cohort<P, TicketLock<P>, McsLock<P>>;
 
 /// A lock that any thread may release, not only the one that acquired it.
 ///
 /// # Safety
 ///
-/// [`unlock`](RawLock::unlock) is right from any thread, provided that the acquisition happens before.
+/// [`unlock`](RawLock::unlock) is right from any thread, provided that the acquisition happens
+/// before.
 pub unsafe trait ThreadOblivious: RawTryLock<Node = ()> {}
 
 // SAFETY: these locks consist of words, and their `unlock` asks the words only.
@@ -78,8 +83,9 @@ unsafe impl<P: Platform> ThreadOblivious for TicketLock<P> {}
 ///
 /// # Safety
 ///
-/// If [`is_alone`](Self::is_alone) is false, there is a waiter that gets the lock next, whatever else happens. Who
-/// gets it finds the word that was left by the holder before, or 0 if that used [`unlock`](RawLock::unlock).
+/// If [`is_alone`](Self::is_alone) is false, there is a waiter that gets the lock next, whatever
+/// else happens. Who gets it finds the word that was left by the holder before, or 0 if that used
+/// [`unlock`](RawLock::unlock).
 pub unsafe trait CohortDetecting: RawLock {
     /// Acquires the lock, and returns the word.
     ///
@@ -150,8 +156,9 @@ impl<P: Platform, G: Default, L: Default> Default for Cohort<P, G, L> {
     }
 }
 
-// SAFETY: by invariant 1 one thread at a time holds it: the global lock belongs to one part, and the part's local
-// lock to one thread. Sections are ordered by the local lock within a part, by the global one between them.
+// SAFETY: by invariant 1 one thread at a time holds it: the global lock belongs to one part, and
+// the part's local lock to one thread. Sections are ordered by the local lock within a part, by the
+// global one between them.
 unsafe impl<P, G, L> RawLock for Cohort<P, G, L>
 where
     P: Topology + Settings,
@@ -192,8 +199,8 @@ where
             }
             P::count(LockEvent::PassLimit);
         }
-        // SAFETY: the part holds the global lock, and its acquisition happens before by way of the local lock,
-        // which we hold.
+        // SAFETY: the part holds the global lock, and its acquisition happens before by way of the local
+        // lock, which we hold.
         unsafe {
             self.global.0.unlock(&());
             local.unlock(&node.local);
@@ -285,7 +292,8 @@ mod tests {
         }
     }
 
-    /// Of six sections in a row, with waiters for the first five: after which was the global lock released?
+    /// Of six sections in a row, with waiters for the first five: after which was the global lock
+    /// released?
     fn released<G: ThreadOblivious>(limit: u64) -> [bool; 6] {
         set(Setting::CohortLocalPassLimit, limit);
         let (lock, node) = (Cohort::<OneThread, G, Local>::default(), Node::default());

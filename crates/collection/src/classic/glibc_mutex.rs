@@ -8,20 +8,24 @@
 //!  1, 2 -> 0    unlock; from 2 it wakes one
 //! ```
 //! 1. The word leaves 0 by whoever acquires the mutex, and comes back to 0 by that thread only.
-//! 2. Whoever sleeps has stored 2, and the word has been 2 when it fell asleep: comparing and falling asleep are one step. Whoever
-//!    acquires the mutex after a sleep stores 2 as well, for it cannot know whether others still sleep. So the release after which
-//!    a sleeper could sleep on finds 2, and wakes one.
-//! 3. Storing 0 is the last that a release does to the word. What follows uses its address only, which may be somebody else's
-//!    by then: a call that nobody waits for wakes a thread for no reason, and all waiters look again.
+//! 2. Whoever sleeps has stored 2, and the word has been 2 when it fell asleep: comparing and
+//!    falling asleep are one step. Whoever acquires the mutex after a sleep stores 2 as well, for
+//!    it cannot know whether others still sleep. So the release after which a sleeper could sleep
+//!    on finds 2, and wakes one.
+//! 3. Storing 0 is the last that a release does to the word. What follows uses its address only,
+//!    which may be somebody else's by then: a call that nobody waits for wakes a thread for no
+//!    reason, and all waiters look again.
 //!
-//! Fairness: none. A newcomer takes a free mutex at once, while the thread that was woken for it is still on its way.
+//! Fairness: none. A newcomer takes a free mutex at once, while the thread that was woken for it is
+//! still on its way.
 //!
-//! Waiters sleep in a [`Futex`]: the platform's own, unless a caller brings another ([`GlibcMutex::lock_in`]), such as one whose
-//! queues stand in simulated memory.
+//! Waiters sleep in a [`Futex`]: the platform's own, unless a caller brings another
+//! ([`GlibcMutex::lock_in`]), such as one whose queues stand in simulated memory.
 //!
-//! Differences from the C library: nothing but the default kind (`PTHREAD_MUTEX_NORMAL`, private to the process) is here; and a
-//! process with one thread only locks as any other.
-//! Source: Drepper, "Futexes Are Tricky", 2011, section 6 (the mutex with three states), which is the C library's `lll_lock`.
+//! Differences from the C library: nothing but the default kind (`PTHREAD_MUTEX_NORMAL`, private to
+//! the process) is here; and a process with one thread only locks as any other.
+//! Source: Drepper, "Futexes Are Tricky", 2011, section 6 (the mutex with three states), which is
+//! the C library's `lll_lock`.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -69,8 +73,8 @@ impl<P: Platform> GlibcMutex<P> {
 
     #[inline(always)]
     fn take(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock_in`: the last section happens before ours. Relaxed on failure:
-        // nothing is acquired.
+        // Ordering: Acquire, pairs with the Release in `unlock_in`: the last section happens before ours.
+        // Relaxed on failure: nothing is acquired.
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
@@ -107,7 +111,8 @@ impl<P: Platform> GlibcMutex<P> {
     #[inline]
     pub unsafe fn unlock_in(&self, futex: &impl Futex<P>) {
         let word = &raw const self.word;
-        // Ordering: Release, pairs with the Acquires in `take` and `lock_slow`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquires in `take` and `lock_slow`: our section happens before
+        // the next.
         if self.word.swap(FREE, Release) == CONTENDED {
             futex.wake(word, 1);
         }

@@ -20,20 +20,20 @@
 //! ```
 //! An acquisition remembers its part in its node: the thread may run elsewhere when it unlocks.
 //!
-//! 1. Of each part, only the first of the queue uses `global_node`. It passes with the Release of `status`, or of
-//!    `tail`.
+//! 1. Of each part, only the first of the queue uses `global_node`. It passes with the Release of
+//!    `status`, or of `tail`.
 //! 2. The lock is held by whom the holder of the global lock has passed it to, part by part.
-//! 3. `try_lock` goes past the parts, with a global node of its own: taking a place in a part and giving it up
-//!    again could mean to wait for a successor's link.
+//! 3. `try_lock` goes past the parts, with a global node of its own: taking a place in a part and
+//!    giving it up again could mean to wait for a successor's link.
 //!
-//! `unlock` looks at its part after others may hold the lock: whoever frees a lock must know that every `unlock`
-//! has returned.
+//! `unlock` looks at its part after others may hold the lock: whoever frees a lock must know that
+//! every `unlock` has returned.
 //!
-//! Fairness: within a NUMA node first come, first served. A NUMA node with waiters gets the lock after each
-//! other has had it for at most the pass limit and one sections; whoever has w waiters of its own NUMA node
-//! before it waits for 1 + w / (limit + 1) such rounds.
-//! Source: Chabbi, Fagan and Mellor-Crummey, "High performance locks for multi-level NUMA systems", PPoPP
-//! 2015, with two levels. `try_lock` is ours.
+//! Fairness: within a NUMA node first come, first served. A NUMA node with waiters gets the lock
+//! after each other has had it for at most the pass limit and one sections; whoever has w waiters
+//! of its own NUMA node before it waits for 1 + w / (limit + 1) such rounds.
+//! Source: Chabbi, Fagan and Mellor-Crummey, "High performance locks for multi-level NUMA systems",
+//! PPoPP 2015, with two levels. `try_lock` is ours.
 
 use core::array;
 use core::ptr;
@@ -75,16 +75,16 @@ impl<P: Platform> Node<P> {
     /// The waiter linked behind this one, or null.
     #[inline(always)]
     fn successor(&self) -> *mut Self {
-        // Ordering: Acquire, pairs with the Release store of `next` in `lock_behind`: the successor's node is
-        // initialised before we write into it.
+        // Ordering: Acquire, pairs with the Release store of `next` in `lock_behind`: the successor's node
+        // is initialised before we write into it.
         self.next.load(Acquire)
     }
 
     /// Ends the wait of a linked waiter.
     #[inline(always)]
     fn grant(waiter: *mut Self, status: u32) {
-        // Ordering: Release, pairs with the Acquire wait in `lock_behind`: our section happens before theirs, and
-        // what we did with `global_node`.
+        // Ordering: Release, pairs with the Acquire wait in `lock_behind`: our section happens before
+        // theirs, and what we did with `global_node`.
         // SAFETY: the waiter waits for its status, so its node is alive until this store. We borrow the one
         // field, not the node.
         unsafe { &(*waiter).status }.store(status, Release);
@@ -114,8 +114,8 @@ impl<P: Platform> Part<P> {
         Self { tail: Atomic::ZERO, global_node: mcs::Node::new() }
     }
 
-    /// Makes the first of the queue somebody else, who will take the global lock, or nobody. `node` is the
-    /// first, and `next` its successor if it is linked.
+    /// Makes the first of the queue somebody else, who will take the global lock, or nobody. `node`
+    /// is the first, and `next` its successor if it is linked.
     fn leave(&self, node: &Node<P>, mut next: *mut Node<P>) {
         if next.is_null() {
             let me = ptr::from_ref(node).cast_mut();
@@ -153,11 +153,12 @@ impl<P: Platform> HmcsLock<P> {
     #[cold]
     #[inline(never)]
     fn lock_behind(predecessor: *mut Node<P>, node: &Node<P>) -> u32 {
-        // Ordering: Release, pairs with the Acquire loads of `next`: our node's initialisation happens before the
-        // predecessor writes `status`.
+        // Ordering: Release, pairs with the Acquire loads of `next`: our node's initialisation happens
+        // before the predecessor writes `status`.
         // SAFETY: the predecessor cannot leave `unlock` before it has seen us in its `next`.
         unsafe { &(*predecessor).next }.store(ptr::from_ref(node).cast_mut(), Release);
-        // Ordering: Acquire, pairs with the Release in `Node::grant`: the previous section happens before ours.
+        // Ordering: Acquire, pairs with the Release in `Node::grant`: the previous section happens before
+        // ours.
         P::wait_until(&node.status, Acquire, |status| status != WAIT)
     }
 }
@@ -169,8 +170,8 @@ impl<P: Platform> Default for HmcsLock<P> {
     }
 }
 
-// SAFETY: the first of a part acquires with the global lock, anybody else by the one grant of the holder before
-// it (invariant 2); the orderings are argued at each access.
+// SAFETY: the first of a part acquires with the global lock, anybody else by the one grant of the
+// holder before it (invariant 2); the orderings are argued at each access.
 unsafe impl<P: Topology + Settings> RawLock for HmcsLock<P> {
     type Node = Node<P>;
 
@@ -181,9 +182,9 @@ unsafe impl<P: Topology + Settings> RawLock for HmcsLock<P> {
         node.next.store(ptr::null_mut(), Relaxed);
         node.status.store(WAIT, Relaxed);
         node.part.store(index, Relaxed);
-        // Ordering: AcqRel. Release publishes the stores above to the successor that will find us in `tail`;
-        // Acquire pairs with that of our predecessor, into whose node we write, or with the Release of the
-        // exchange in `Part::leave`.
+        // Ordering: AcqRel. Release publishes the stores above to the successor that will find us in
+        // `tail`; Acquire pairs with that of our predecessor, into whose node we write, or with the
+        // Release of the exchange in `Part::leave`.
         let predecessor = part.tail.swap(ptr::from_ref(node).cast_mut(), AcqRel);
         if !predecessor.is_null() && Self::lock_behind(predecessor, node) != ACQUIRE_GLOBAL {
             return;

@@ -9,11 +9,11 @@
 //!  tail == null   unlocked
 //!  tail == n      locked; n is the last in the queue, and the holder if nobody waits
 //! ```
-//! (The first holder of a queue has granted=0: nobody granted it anything, unless it does so itself by
-//! [`McsTuning::grants_itself`].)
+//! (The first holder of a queue has granted=0: nobody granted it anything, unless it does so itself
+//! by [`McsTuning::grants_itself`].)
 //!
-//! Fairness: first come, first served, from the swap of `tail` on; a wait is at most the holds of those
-//! in front. A waiter that is off the processor holds up all behind it.
+//! Fairness: first come, first served, from the swap of `tail` on; a wait is at most the holds of
+//! those in front. A waiter that is off the processor holds up all behind it.
 //! Source: Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
 //! multiprocessors", ACM TOCS 9(1), 1991, Figure 5.
 
@@ -47,8 +47,8 @@ crate::tuning! {
 pub struct Node<P: Platform> {
     /// The waiter behind this one; null until that waiter has linked itself in.
     next: P::Ptr<Node<P>>,
-    /// 0 while the owner must wait; 1 once the predecessor has passed the lock on, and more if it has left
-    /// word by [`CohortDetecting`].
+    /// 0 while the owner must wait; 1 once the predecessor has passed the lock on, and more if it
+    /// has left word by [`CohortDetecting`].
     granted: P::U32,
 }
 
@@ -105,16 +105,18 @@ impl<P: Platform, T: McsTuning> McsLock<P, T> {
     #[cold]
     #[inline(never)]
     fn lock_slow(me: &Node<P>, predecessor: *mut Node<P>) -> u32 {
-        // Ordering: Release, pairs with the Acquires of `next` in `unlock`, `unlock_slow` and `unlock_leaving`: our node's
-        // initialisation happens before the predecessor writes `granted`.
-        // SAFETY: the predecessor cannot leave `unlock` before it has seen us in its `next`.
+        // Ordering: Release, pairs with the Acquires of `next` in `unlock`, `unlock_slow` and
+        // `unlock_leaving`: our node's initialisation happens before the predecessor writes
+        // `granted`. SAFETY: the predecessor cannot leave `unlock` before it has seen us in its
+        // `next`.
         unsafe { &(*predecessor).next }.store(ptr::from_ref(me).cast_mut(), Release);
         // Ordering: Acquire, pairs with the Release store of `granted` in `grant`: the previous
         // section happens before ours.
         P::wait_until(&me.granted, Acquire, |granted| granted != 0)
     }
 
-    /// Passes the lock on to whoever has swapped itself in behind us, and may not have linked itself in yet.
+    /// Passes the lock on to whoever has swapped itself in behind us, and may not have linked
+    /// itself in yet.
     #[cold]
     #[inline(never)]
     fn unlock_slow(node: &Node<P>) {
@@ -161,8 +163,9 @@ unsafe impl<P: Platform, T: McsTuning> RawLock for McsLock<P, T> {
             return unsafe { Self::grant(next, 1) };
         }
         let me = ptr::from_ref(node).cast_mut();
-        // Ordering: Release on success, pairs with the Acquire half of `lock_granted`'s swap: our section happens
-        // before that of whoever finds `tail` null. Relaxed on failure: nothing is read through the value.
+        // Ordering: Release on success, pairs with the Acquire half of `lock_granted`'s swap: our section
+        // happens before that of whoever finds `tail` null. Relaxed on failure: nothing is read
+        // through the value.
         if self.tail.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_err() {
             Self::unlock_slow(node);
         }
@@ -179,7 +182,8 @@ unsafe impl<P: Platform, T: McsTuning> RawTryLock for McsLock<P, T> {
         node.next.store(ptr::null_mut(), Relaxed);
         node.granted.store(0, Relaxed);
         let me = ptr::from_ref(node).cast_mut();
-        // Ordering: AcqRel as in `lock_granted`; Relaxed on failure, where nothing is read through the value.
+        // Ordering: AcqRel as in `lock_granted`; Relaxed on failure, where nothing is read through the
+        // value.
         let is_first = self.tail.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok();
         if is_first {
             Self::note_first(node);
@@ -193,7 +197,8 @@ unsafe impl<P: Platform, T: McsTuning> RawTryLock for McsLock<P, T> {
     }
 }
 
-// SAFETY: who has linked itself in waits for its grant, and cannot leave before; it finds 1 and the word.
+// SAFETY: who has linked itself in waits for its grant, and cannot leave before; it finds 1 and the
+// word.
 unsafe impl<P: Platform, T: McsTuning> CohortDetecting for McsLock<P, T> {
     #[inline]
     unsafe fn lock_receiving(&self, node: &Node<P>) -> u32 {

@@ -15,29 +15,37 @@
 //!      -> PARKED            unlock frees the mutex first
 //!      PARKED -> 0          and then locks the bucket, takes out whoever is first there, and clears PARKED if no more sleep
 //! ```
-//! A bucket is a [`chain`] here. A waiter that finds the mutex held and nobody asleep has ten rounds before it
-//! parks: three of pauses, twice as many each time, and seven that yield its processor. After a sleep it has them again. It
-//! looks at the word once more under the bucket's lock, and sleeps only if that is LOCKED|PARKED.
+//! A bucket is a [`chain`] here. A waiter that finds the mutex held and nobody asleep has ten
+//! rounds before it parks: three of pauses, twice as many each time, and seven that yield its
+//! processor. After a sleep it has them again. It looks at the word once more under the bucket's
+//! lock, and sleeps only if that is LOCKED|PARKED.
 //!
-//! 1. Only whoever sets LOCKED, or is handed the mutex, holds it. LOCKED is cleared by the holder only.
-//! 2. PARKED is cleared under the bucket's lock, when nobody sleeps there any more for this mutex; who comes to sleep then finds
-//!    it cleared, and sets it anew. (0.12: while it is set, LOCKED is cleared there, too.)
-//! 3. So who sleeps has seen LOCKED|PARKED under that lock, and the release of whoever held the mutex then comes to the bucket
-//!    later: in 0.12 it had not cleared LOCKED, and in 0.13 it clears LOCKED while PARKED is set, which says that it must come.
+//! 1. Only whoever sets LOCKED, or is handed the mutex, holds it. LOCKED is cleared by the holder
+//!    only.
+//! 2. PARKED is cleared under the bucket's lock, when nobody sleeps there any more for this mutex;
+//!    who comes to sleep then finds it cleared, and sets it anew. (0.12: while it is set, LOCKED is
+//!    cleared there, too.)
+//! 3. So who sleeps has seen LOCKED|PARKED under that lock, and the release of whoever held the
+//!    mutex then comes to the bucket later: in 0.12 it had not cleared LOCKED, and in 0.13 it
+//!    clears LOCKED while PARKED is set, which says that it must come.
 //!
-//! Fairness: 0.12 hands over at the first release that comes to a bucket with sleepers a random time after this bucket's last
-//! hand-over, 0 to 1 ms. Sleepers are first come, first served; newcomers overtake them in between. 0.13: none.
+//! Fairness: 0.12 hands over at the first release that comes to a bucket with sleepers a random
+//! time after this bucket's last hand-over, 0 to 1 ms. Sleepers are first come, first served;
+//! newcomers overtake them in between. 0.13: none.
 //!
-//! **After the release** 0.13 writes the word: a mutex must not die before its `unlock` returns, as [`RawLock`] asks anyway.
+//! **After the release** 0.13 writes the word: a mutex must not die before its `unlock` returns, as
+//! [`RawLock`] asks anyway.
 //!
-//! **A model of the protocol**, for the simulator and side by side with other protocols; the crates' own code is what
-//! `nearlock bench` calls `parking-lot-0.12` and `parking-lot-0.13`. Differences: the lock of a bucket is the chain's gate, a mutex
-//! of this protocol ([`OfBucket`]) that is passed before the chain's lock, for which nobody else contends then. The crate's own
-//! keeps its sleepers in its word, and looks, barges, sleeps and wakes as the mutex of 0.13 does. The table does not grow. Who
-//! is taken out of a bucket before it sleeps costs no call. Bits are random by the thread, not by the bucket. The word has four
-//! bytes, not one. No attempt fails for no reason. There are no timeouts, no fair release by request, no deadlock detection.
-//! Source: parking_lot 0.12.5 with parking_lot_core 0.9.12, and 0.13.0 with 0.10.0 (Amanieu d'Antras), in own words; the idea:
-//! WebKit's `WTF::ParkingLot`.
+//! **A model of the protocol**, for the simulator and side by side with other protocols; the
+//! crates' own code is what `nearlock bench` calls `parking-lot-0.12` and `parking-lot-0.13`.
+//! Differences: the lock of a bucket is the chain's gate, a mutex of this protocol ([`OfBucket`])
+//! that is passed before the chain's lock, for which nobody else contends then. The crate's own
+//! keeps its sleepers in its word, and looks, barges, sleeps and wakes as the mutex of 0.13 does.
+//! The table does not grow. Who is taken out of a bucket before it sleeps costs no call. Bits are
+//! random by the thread, not by the bucket. The word has four bytes, not one. No attempt fails for
+//! no reason. There are no timeouts, no fair release by request, no deadlock detection.
+//! Source: parking_lot 0.12.5 with parking_lot_core 0.9.12, and 0.13.0 with 0.10.0 (Amanieu
+//! d'Antras), in own words; the idea: WebKit's `WTF::ParkingLot`.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -174,8 +182,8 @@ impl<P: Platform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
     /// What the word was instead.
     #[inline(always)]
     fn take(&self, seen: u32) -> Result<u32, u32> {
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `leave`: the last section happens before
-        // ours. Relaxed on failure: nothing is acquired.
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `leave`: the last section happens
+        // before ours. Relaxed on failure: nothing is acquired.
         self.word.compare_exchange(seen, seen | LOCKED, Acquire, Relaxed)
     }
 }
@@ -286,7 +294,8 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         });
     }
 
-    /// Takes out whoever is first in the bucket, and makes the word say what is so then. Who is to be called.
+    /// Takes out whoever is first in the bucket, and makes the word say what is so then. Who is to
+    /// be called.
     fn release_in(&self, bucket: &Locked<'_, P>) -> Option<Call<P>> {
         let Some(first) = bucket.first(Queue::Exclusive).map(ptr::from_ref) else {
             // Whoever has set PARKED is still on its way here, and will find it cleared.
@@ -309,11 +318,12 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         unsafe { Waiter::grant(first) }
     }
 
-    /// Frees the mutex, if it is not free yet, and clears these bits. The caller holds the bucket's lock.
+    /// Frees the mutex, if it is not free yet, and clears these bits. The caller holds the bucket's
+    /// lock.
     fn leave(&self, cleared: u32) {
         match T::unlock() {
-            // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next. With PARKED nobody but
-            // its holder writes a word that is held, so a store will do.
+            // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next. With
+            // PARKED nobody but its holder writes a word that is held, so a store will do.
             Unlock::AtBucket => self.word.store(PARKED & !cleared, Release),
             Unlock::First if cleared == 0 => {}
             // Relaxed: the mutex was free before. Others may have it by now.
@@ -347,8 +357,8 @@ unsafe impl<P: ParkingLotPlatform, T: ParkingLotTuning> RawLock for ParkingLotMu
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let is_over = match T::unlock() {
-            // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next. Relaxed on failure: it is
-            // not released yet.
+            // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next.
+            // Relaxed on failure: it is not released yet.
             Unlock::AtBucket => self.word.compare_exchange(LOCKED, FREE, Release, Relaxed).is_ok(),
             // Ordering: Release, as above.
             Unlock::First => self.word.fetch_sub(LOCKED, Release) & PARKED == 0,

@@ -2,9 +2,9 @@
 
 use crate::platform::{NUMA_NODES_MAX, Topology};
 
-/// How many parts a lock has. NUMA nodes whose numbers are equal modulo this share one: correct, but the
-/// lock then travels between them without noticing. 8 is what the biggest machines with few nodes have; each part
-/// costs 128 or 256 bytes.
+/// How many parts a lock has. NUMA nodes whose numbers are equal modulo this share one: correct,
+/// but the lock then travels between them without noticing. 8 is what the biggest machines with few
+/// nodes have; each part costs 128 or 256 bytes.
 pub const PARTS: usize = 8;
 
 /// In place of a part's index: the acquisition went past the parts.

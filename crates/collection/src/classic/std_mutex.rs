@@ -1,4 +1,5 @@
-//! The protocol of the mutex of Rust's standard library on Linux: one word, and waiters that look for a while before they sleep.
+//! The protocol of the mutex of Rust's standard library on Linux: one word, and waiters that look
+//! for a while before they sleep.
 //!
 //! ```text
 //!  word   0 free   1 held, nobody sleeps   2 held, somebody may sleep
@@ -7,20 +8,26 @@
 //!  * -> 2       a waiter that has looked in vain, or slept: from 0 it has acquired the mutex; else it sleeps, as long as the word is 2
 //!  1, 2 -> 0    unlock; from 2 it wakes one
 //! ```
-//! A waiter looks up to 100 times ([`LOOKS`](StdMutexTuning::looks)) with a pause between, as long as the word is 1: whoever sees others asleep goes to sleep
-//! as well. It does so again after each sleep.
+//! A waiter looks up to 100 times ([`LOOKS`](StdMutexTuning::looks)) with a pause between, as long
+//! as the word is 1: whoever sees others asleep goes to sleep as well. It does so again after each
+//! sleep.
 //!
 //! 1. The word leaves 0 by whoever acquires the mutex, and comes back to 0 by that thread only.
-//! 2. Whoever sleeps has seen 2 or stored it, and the word has been 2 when it fell asleep: comparing and falling asleep are one
-//!    step. Whoever acquires the mutex after a sleep stores 2, for it cannot know whether others still sleep. So the release after
-//!    which a sleeper could sleep on finds 2, and wakes one.
-//! 3. Storing 0 is the last that a release does to the word; the call that follows uses its address only.
+//! 2. Whoever sleeps has seen 2 or stored it, and the word has been 2 when it fell asleep:
+//!    comparing and falling asleep are one step. Whoever acquires the mutex after a sleep stores 2,
+//!    for it cannot know whether others still sleep. So the release after which a sleeper could
+//!    sleep on finds 2, and wakes one.
+//! 3. Storing 0 is the last that a release does to the word; the call that follows uses its address
+//!    only.
 //!
-//! Fairness: none. A newcomer takes a free mutex at once, and a waiter that looks takes it while one that was woken is on its way.
+//! Fairness: none. A newcomer takes a free mutex at once, and a waiter that looks takes it while
+//! one that was woken is on its way.
 //!
-//! **A model of the protocol**, for the simulator and side by side with other protocols; the library's own code is what
-//! `nearlock bench` calls `std`. Differences: the sleep is the platform's, and has no interrupted calls; panics poison nothing.
-//! Source: Rust 1.95, `library/std/src/sys/sync/mutex/futex.rs`, in own words; after Drepper, "Futexes Are Tricky", 2011.
+//! **A model of the protocol**, for the simulator and side by side with other protocols; the
+//! library's own code is what `nearlock bench` calls `std`. Differences: the sleep is the
+//! platform's, and has no interrupted calls; panics poison nothing. Source: Rust 1.95,
+//! `library/std/src/sys/sync/mutex/futex.rs`, in own words; after Drepper, "Futexes Are Tricky",
+//! 2011.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -65,8 +72,8 @@ impl<P: Platform, T: StdMutexTuning> StdMutex<P, T> {
     /// What the word was instead.
     #[inline(always)]
     fn take(&self) -> Result<u32, u32> {
-        // Ordering: Acquire, pairs with the Release in `unlock`: the last section happens before ours. Relaxed on failure:
-        // nothing is acquired.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the last section happens before ours.
+        // Relaxed on failure: nothing is acquired.
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed)
     }
 
@@ -125,7 +132,8 @@ unsafe impl<P: Park, T: StdMutexTuning> RawLock for StdMutex<P, T> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let word = &raw const self.word;
-        // Ordering: Release, pairs with the Acquires in `take` and `lock_slow`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquires in `take` and `lock_slow`: our section happens before
+        // the next.
         if self.word.swap(FREE, Release) == CONTENDED {
             P::count(LockEvent::MutexWake);
             P::unpark(word, 1);

@@ -7,14 +7,14 @@
 //!  1 -> 1   an attempt that failed
 //!  1 -> 0   unlock
 //! ```
-//! The baseline that everything else improves on: no pre-read, no back-off. A waiter takes the word's line
-//! for itself at every attempt, so that waiters slow down each other, and the release, which has to wait for
-//! its turn among them. [`ttas`](super::ttas) reads while it waits; [`NoPreRead`](super::ttas::NoPreRead) there
-//! differs from it in the first attempt only.
+//! The baseline that everything else improves on: no pre-read, no back-off. A waiter takes the
+//! word's line for itself at every attempt, so that waiters slow down each other, and the release,
+//! which has to wait for its turn among them. [`ttas`](super::ttas) reads while it waits;
+//! [`NoPreRead`](super::ttas::NoPreRead) there differs from it in the first attempt only.
 //!
-//! Fairness: none. After a release any waiter or newcomer may win, and the loser's wait has no bound.
-//! Source: as old as the instruction; measured by Anderson, "The performance of spin lock alternatives for
-//! shared-memory multiprocessors", IEEE TPDS 1(1), 1990 (spin on test-and-set).
+//! Fairness: none. After a release any waiter or newcomer may win, and the loser's wait has no
+//! bound. Source: as old as the instruction; measured by Anderson, "The performance of spin lock
+//! alternatives for shared-memory multiprocessors", IEEE TPDS 1(1), 1990 (spin on test-and-set).
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -60,8 +60,8 @@ impl<P: Platform> Default for TasLock<P> {
     }
 }
 
-// SAFETY: only the swap that finds 0 acquires, and the word leaves 1 only by its `unlock`; Release and
-// Acquire on the word order the sections.
+// SAFETY: only the swap that finds 0 acquires, and the word leaves 1 only by its `unlock`; Release
+// and Acquire on the word order the sections.
 unsafe impl<P: Platform> RawLock for TasLock<P> {
     type Node = ();
 

@@ -12,18 +12,19 @@
 //! next: the ticket that the next thread will draw. Equal to serving: unlocked.
 //! Both count modulo 2^16.
 //!
-//! 1. Those who hold or wait have the tickets from serving up to next - 1, each one of its own, as long as
-//!    there are at most 2^16 of them. One more would draw the holder's ticket: **a process may not have
-//!    more threads than that at one such lock.**
+//! 1. Those who hold or wait have the tickets from serving up to next - 1, each one of its own, as
+//!    long as there are at most 2^16 of them. One more would draw the holder's ticket: **a process
+//!    may not have more threads than that at one such lock.**
 //!
-//! Waiters look at the word without back-off, so that each release costs a transfer of its line to each of
-//! them. (Mellor-Crummey and Scott propose a pause proportional to the distance from one's turn; how
-//! long a turn takes is known to no lock.)
+//! Waiters look at the word without back-off, so that each release costs a transfer of its line to
+//! each of them. (Mellor-Crummey and Scott propose a pause proportional to the distance from one's
+//! turn; how long a turn takes is known to no lock.)
 //!
-//! Fairness: first come, first served, from the drawing on. A waiter that is off the processor holds up all
-//! behind it.
+//! Fairness: first come, first served, from the drawing on. A waiter that is off the processor
+//! holds up all behind it.
 //! Source: Reed and Kanodia, "Synchronization with eventcounts and sequencers", CACM 22(2), 1979;
-//! Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, Figure 2. The narrow release is that of Linux 2.6.25.
+//! Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, Figure 2. The narrow release is that of Linux
+//! 2.6.25.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -69,8 +70,8 @@ impl<P: Platform> Default for TicketLock<P> {
     }
 }
 
-// SAFETY: the lock belongs to the ticket that serving names, which by invariant 1 one thread has, and only
-// its `unlock` moves serving on; Release and Acquire on the word order the sections.
+// SAFETY: the lock belongs to the ticket that serving names, which by invariant 1 one thread has,
+// and only its `unlock` moves serving on; Release and Acquire on the word order the sections.
 unsafe impl<P: Platform> RawLock for TicketLock<P> {
     type Node = ();
 

@@ -7,9 +7,9 @@
 //!  1 -> 0   unlock
 //!  1 -> 1   an attempt that failed; with the pre-read only by losing a race
 //! ```
-//! Fairness: none. After a release any waiter or newcomer may win, and the loser's wait has no bound.
-//! Source: Rudolph and Segall, "Dynamic decentralized cache schemes for MIMD parallel processors",
-//! ISCA 1984 (test-and-test-and-set).
+//! Fairness: none. After a release any waiter or newcomer may win, and the loser's wait has no
+//! bound. Source: Rudolph and Segall, "Dynamic decentralized cache schemes for MIMD parallel
+//! processors", ISCA 1984 (test-and-test-and-set).
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -77,8 +77,8 @@ impl<P: Platform, T: TtasTuning> Default for TtasLock<P, T> {
     }
 }
 
-// SAFETY: only the swap that finds 0 acquires, and the word leaves 1 only by its `unlock`; Release and
-// Acquire on the word order the sections.
+// SAFETY: only the swap that finds 0 acquires, and the word leaves 1 only by its `unlock`; Release
+// and Acquire on the word order the sections.
 unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
     type Node = ();
 

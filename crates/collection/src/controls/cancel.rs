@@ -7,8 +7,9 @@ use crate::parking::{GaveUp, Limit, RawTimedLock, WaitList, Waiter, locked};
 use crate::platform::{Atomic, ParkTimeout, Platform};
 use crate::raw::{RawLock, RawTryLock};
 
-/// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one finds its time over, it
-/// gives up without a look at the lock, and those behind it sleep on although that is free.
+/// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one
+/// finds its time over, it gives up without a look at the lock, and those behind it sleep on
+/// although that is free.
 ///
 /// ```text
 /// word   0 unlocked   1 locked
@@ -56,7 +57,8 @@ impl<P: ParkTimeout> LostCancel<P> {
                 // SAFETY: under `wait_lock`, and the note says that it is in the queue.
                 unsafe { self.waiters.remove(waiter) };
             }
-            // Else it has been woken, and ought to wake the next: that is what the control leaves out.
+            // Else it has been woken, and ought to wake the next: that is what the control leaves
+            // out.
         });
     }
 }
@@ -117,7 +119,8 @@ unsafe impl<P: ParkTimeout> RawTimedLock for LostCancel<P> {
         P::with_record(|waiter: &Waiter<P>| {
             limit.watch(waiter, || {
                 while !self.try_or_queue(waiter) {
-                    // The limit is looked at before the lock, even by a waiter that was woken because that is free.
+                    // The limit is looked at before the lock, even by a waiter that was woken because that is
+                    // free.
                     let rested = waiter.park_within(limit);
                     if let Some(gave_up) = rested.err().or_else(|| limit.is_reached()) {
                         self.leave(waiter);

@@ -7,10 +7,12 @@ use crate::near::mutex::NearMutex;
 use crate::parking::Limit;
 use crate::platform::Platform;
 
-/// Loses a notification: a wait that was notified looks at its limit once more when it has the mutex again, and says that it has given
-/// up if that is reached. The notification has gone to nobody then.
+/// Loses a notification: a wait that was notified looks at its limit once more when it has the
+/// mutex again, and says that it has given up if that is reached. The notification has gone to
+/// nobody then.
 ///
-/// Later notifications make good for it: so it shows where none comes, or where somebody counts them.
+/// Later notifications make good for it: so it shows where none comes, or where somebody counts
+/// them.
 pub struct LostNotification<P: Platform>(NearCondvar<P>);
 
 impl<P: Platform> Default for LostNotification<P> {
@@ -53,8 +55,8 @@ mod tests {
         }
     }
 
-    /// What comes of a waiter that is cancelled and notified at once: how its wait ends, and how many more notifications were sent than
-    /// waits ended by one.
+    /// What comes of a waiter that is cancelled and notified at once: how its wait ends, and how
+    /// many more notifications were sent than waits ended by one.
     fn notified_and_cancelled<T: MonitorTuning, C: Condition<OneThread>>() -> (Result<(), GaveUp>, u64) {
         let monitor: &Monitor<OneThread, T, C> = Box::leak(Box::default());
         let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());

@@ -8,7 +8,8 @@ use crate::raw::{RawLock, RawRwLock, RawTryLock};
 const WRITER: u32 = 1;
 const READER: u32 = 2;
 
-/// Excludes writers, from each other and while readers are there; but readers come in beside a writer.
+/// Excludes writers, from each other and while readers are there; but readers come in beside a
+/// writer.
 ///
 /// ```text
 /// word   bit 0 a writer | the others: number of readers
@@ -21,7 +22,8 @@ impl<P: Platform> Default for BustedRw<P> {
     }
 }
 
-// SAFETY: a writer comes in only from 0, so writers exclude each other; it is readers that the lock lets in wrongly.
+// SAFETY: a writer comes in only from 0, so writers exclude each other; it is readers that the lock
+// lets in wrongly.
 unsafe impl<P: Platform> RawLock for BustedRw<P> {
     type Node = ();
     unsafe fn lock(&self, node: &()) {
@@ -39,7 +41,8 @@ unsafe impl<P: Platform> RawLock for BustedRw<P> {
 // SAFETY: as above.
 unsafe impl<P: Platform> RawTryLock for BustedRw<P> {
     unsafe fn try_lock(&self, _node: &()) -> bool {
-        // Ordering: Acquire, pairs with the Releases of those who leave. Relaxed on failure, where nothing is read.
+        // Ordering: Acquire, pairs with the Releases of those who leave. Relaxed on failure, where nothing
+        // is read.
         self.0.compare_exchange(0, WRITER, Acquire, Relaxed).is_ok()
     }
 

@@ -1,10 +1,10 @@
 //! How long a waiter that spins pauses between two looks at the lock.
 //!
-//! The pauses belong to one acquisition: a [`LockDelay`] begins with it, grows with every look that was in vain, and ends
-//! with it. They bound one delay and not the whole wait.
+//! The pauses belong to one acquisition: a [`LockDelay`] begins with it, grows with every look that
+//! was in vain, and ends with it. They bound one delay and not the whole wait.
 //!
-//! Source: FreeBSD's `lock_delay`: linear with a random factor in August 2016, exponential since 2017, from 1 pause since
-//! April 2018; from a description in own words.
+//! Source: FreeBSD's `lock_delay`: linear with a random factor in August 2016, exponential since
+//! 2017, from 1 pause since April 2018; from a description in own words.
 
 use crate::platform::{Platform, Random, Settings};
 use crate::schedule::Schedule;
@@ -25,10 +25,11 @@ words! {
 /// No delay is longer, in pauses.
 pub const DELAY_MAX: u32 = 32_767;
 
-/// The greatest delay where `freebsd.delay-max` leaves it open: 256 pauses for each processor, whose number is rounded up
-/// to the next greater power of two.
+/// The greatest delay where `freebsd.delay-max` leaves it open: 256 pauses for each processor,
+/// whose number is rounded up to the next greater power of two.
 pub const fn auto_max(processors: u32) -> u32 {
-    /// Pauses a processor. More would let a lock stand free for longer, fewer have more of them look at it.
+    /// Pauses a processor. More would let a lock stand free for longer, fewer have more of them
+    /// look at it.
     const PER_PROCESSOR: u32 = 256;
     // From here on it is the maximum anyway, and cannot overflow.
     const PROCESSORS_MAX: u32 = DELAY_MAX / PER_PROCESSOR;
@@ -60,7 +61,8 @@ fn greatest<P: Settings + Schedule>() -> u32 {
     }
 }
 
-/// Numbers of [`Backoff::Linear`], in pauses: for one processor, times two as one of them is not whole.
+/// Numbers of [`Backoff::Linear`], in pauses: for one processor, times two as one of them is not
+/// whole.
 mod linear {
     /// Before the first step.
     pub const BEGIN_X2: u32 = 50;

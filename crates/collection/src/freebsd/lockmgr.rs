@@ -1,6 +1,7 @@
-//! Lock of files and buffers, FreeBSD's `lockmgr`: shared or exclusive, for long sections, with an [`Operation`] and an
-//! [option](Options) for each wish that file systems have had. Waiters sleep in a [chain](crate::parking::chain); those that would hold it
-//! may spin before, while a holder runs.
+//! Lock of files and buffers, FreeBSD's `lockmgr`: shared or exclusive, for long sections, with an
+//! [`Operation`] and an [option](Options) for each wish that file systems have had. Waiters sleep
+//! in a [chain](crate::parking::chain); those that would hold it may spin before, while a holder
+//! runs.
 //!
 //! ```text
 //! word   bits 5-63 sharers; or the exclusive holder: a thread's id, all ones if disowned
@@ -30,45 +31,53 @@
 //! ```
 //! RECURSED: beside a thread's id only, exactly while depth is not 0.
 //!
-//! 1. EXCLUSIVE is set from a word without sharers (but the one that upgrades), and cleared by whom the word names, or by
-//!    anybody if it is disowned. Nobody becomes a sharer while it is set.
-//! 2. Waiter bits are set and cleared under the chain's lock, and whoever clears one wakes its queue. So a release that finds no
-//!    bit leaves nobody asleep.
-//! 3. The bit of a queue whose waiters have all given up stays. So a release counts the exclusive queue before it leaves sharers
-//!    asleep: one of those that it wakes instead must be about to take the lock, or to find it taken. Those that fail after
-//!    their sleep are not: a release which finds no others wakes both queues.
-//! 4. sleep_failers is exact: who joins the queue adds itself, who gives up takes itself off, a release that takes the queue out sets
-//!    it to 0 ([`SleepFailers`]).
-//! 5. After the step that makes the lock free nothing in it is touched: what remains is in the chain and the waiters. So
-//!    whoever finds it free may free its memory.
-//! 6. A woken waiter has been given nothing: it looks at the word as a newcomer does. So an upgrade may go past those that sleep.
+//! 1. EXCLUSIVE is set from a word without sharers (but the one that upgrades), and cleared by whom
+//!    the word names, or by anybody if it is disowned. Nobody becomes a sharer while it is set.
+//! 2. Waiter bits are set and cleared under the chain's lock, and whoever clears one wakes its
+//!    queue. So a release that finds no bit leaves nobody asleep.
+//! 3. The bit of a queue whose waiters have all given up stays. So a release counts the exclusive
+//!    queue before it leaves sharers asleep: one of those that it wakes instead must be about to
+//!    take the lock, or to find it taken. Those that fail after their sleep are not: a release
+//!    which finds no others wakes both queues.
+//! 4. sleep_failers is exact: who joins the queue adds itself, who gives up takes itself off, a
+//!    release that takes the queue out sets it to 0 ([`SleepFailers`]).
+//! 5. After the step that makes the lock free nothing in it is touched: what remains is in the
+//!    chain and the waiters. So whoever finds it free may free its memory.
+//! 6. A woken waiter has been given nothing: it looks at the word as a newcomer does. So an upgrade
+//!    may go past those that sleep.
 //!
-//! Fairness: none. A release makes all waiters of one queue runnable, or of both, and they compete with newcomers. Exclusive
-//! ones go before sharers, who can starve. A downgrade wakes nobody.
+//! Fairness: none. A release makes all waiters of one queue runnable, or of both, and they compete
+//! with newcomers. Exclusive ones go before sharers, who can starve. A downgrade wakes nobody.
 //!
-//! A thread may share again what it shares, since its shares let it go past those that wait ([`Bypass`]). To acquire exclusively
-//! what one shares is a deadlock that nobody finds.
+//! A thread may share again what it shares, since its shares let it go past those that wait
+//! ([`Bypass`]). To acquire exclusively what one shares is a deadlock that nobody finds.
 //!
-//! Where the kernel panics, debug assertions do: an exclusive acquisition again that is not permitted, a drain by the holder, a
-//! release or a downgrade of what one does not hold, a downgrade or disowning of what is held more than once. Without them such
-//! acquisitions are an error.
+//! Where the kernel panics, debug assertions do: an exclusive acquisition again that is not
+//! permitted, a drain by the holder, a release or a downgrade of what one does not hold, a
+//! downgrade or disowning of what is held more than once. Without them such acquisitions are an
+//! error.
 //!
 //! Differences from the kernel:
 //! - a time limit is a moment, and counts for the whole wait; there it counts anew for each sleep;
-//! - an interlock is released before the chain is locked, as chains are those of all locks here, and may be what it needs;
-//! - sleep_failers is exact. There it is an upper bound, and forgotten too early by a sharer that turns out not to be the last:
-//!   [`SleepFailers::Forgotten`];
-//! - a drain that has let waiters in starts anew. There it goes on as though it still held the chain; and spins without bound
-//!   for one of the sharers to take the lock, which none does if all of them fail after a sleep;
-//! - an upgrade is an Acquire, since others have released their shares to it; there it orders nothing. And disowning orders
-//!   nothing, since whoever releases the lock instead must have been told;
+//! - an interlock is released before the chain is locked, as chains are those of all locks here,
+//!   and may be what it needs;
+//! - sleep_failers is exact. There it is an upper bound, and forgotten too early by a sharer that
+//!   turns out not to be the last: [`SleepFailers::Forgotten`];
+//! - a drain that has let waiters in starts anew. There it goes on as though it still held the
+//!   chain; and spins without bound for one of the sharers to take the lock, which none does if all
+//!   of them fail after a sleep;
+//! - an upgrade is an Acquire, since others have released their shares to it; there it orders
+//!   nothing. And disowning orders nothing, since whoever releases the lock instead must have been
+//!   told;
 //! - spinners whose budget of time is spent sleep, as those of [`mtx`](super::mtx).
 //!
-//! Switches: [`Tuning::cas_value`] (`Kept` is `Reread`), [`Tuning::hard_pre_read`], [`Tuning::adaptive`] and
-//! [`Tuning::lockmgr_adaptive`], [`Tuning::backoff`], [`Tuning::waiter_cas_fail`], [`Tuning::lockmgr_sleep_failers`]. It had no fast
-//! path until 2017: an exclusive acquisition looked whether the caller holds it, and went into the loop of the waiters, whose
-//! write the patch of November 2015 puts behind a look. So of the pre-reads that of the hard path is all there is.
-//! Source: FreeBSD's `kern_lock.c` (Rao; Roberson, Guzik), from a description in own words.
+//! Switches: [`Tuning::cas_value`] (`Kept` is `Reread`), [`Tuning::hard_pre_read`],
+//! [`Tuning::adaptive`] and [`Tuning::lockmgr_adaptive`], [`Tuning::backoff`],
+//! [`Tuning::waiter_cas_fail`], [`Tuning::lockmgr_sleep_failers`]. It had no fast path until 2017:
+//! an exclusive acquisition looked whether the caller holds it, and went into the loop of the
+//! waiters, whose write the patch of November 2015 puts behind a look. So of the pre-reads that of
+//! the hard path is all there is. Source: FreeBSD's `kern_lock.c` (Rao; Roberson, Guzik), from a
+//! description in own words.
 
 mod drain;
 mod exclusive;
@@ -111,7 +120,8 @@ pub const RECURSED: u64 = 1 << 4;
 /// One sharer.
 const SHARER: u64 = 1 << 5;
 const WAITERS: u64 = SHARED_WAITERS | EXCLUSIVE_WAITERS;
-/// Where the kernel has `LK_KERNPROC`: whose lock nobody's is, and anybody may release. No thread's id.
+/// Where the kernel has `LK_KERNPROC`: whose lock nobody's is, and anybody may release. No thread's
+/// id.
 const DISOWNED: u64 = !(SHARER - 1) | EXCLUSIVE;
 /// Must not be used any more.
 const DESTROYED: u64 = EXCLUSIVE;
@@ -225,18 +235,21 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     ///
     /// # Errors
     ///
-    /// Why it was not done. The caller holds what it held before, but for [`Operation::Upgrade`], after which it holds nothing.
+    /// Why it was not done. The caller holds what it held before, but for [`Operation::Upgrade`],
+    /// after which it holds nothing.
     ///
     /// # Panics
     ///
-    /// If the release of the interlock does. An acquisition or [`Operation::Upgrade`] has failed then, as with an error; any other
-    /// operation has come to what it would have without.
+    /// If the release of the interlock does. An acquisition or [`Operation::Upgrade`] has failed
+    /// then, as with an error; any other operation has come to what it would have without.
     ///
     /// # Safety
     ///
-    /// For an acquisition as [`lock`](crate::raw::RawLock::lock) and [`lock_shared`](crate::raw::RawRwLock::lock_shared), if it succeeds; the sections of one thread may lie
-    /// in each other. For the others, the caller holds the lock: shared, to upgrade it; exclusively, to downgrade it; in any way, to
-    /// release it. Who releases what another thread has disowned knows of it from there, so that it happens before.
+    /// For an acquisition as [`lock`](crate::raw::RawLock::lock) and
+    /// [`lock_shared`](crate::raw::RawRwLock::lock_shared), if it succeeds; the sections of one
+    /// thread may lie in each other. For the others, the caller holds the lock: shared, to
+    /// upgrade it; exclusively, to downgrade it; in any way, to release it. Who releases what
+    /// another thread has disowned knows of it from there, so that it happens before.
     pub unsafe fn perform(
         &self,
         operation: Operation,
@@ -251,7 +264,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         done
     }
 
-    /// Releases the interlock after the operation. If that panics, the lock is not left to somebody who does not know of it.
+    /// Releases the interlock after the operation. If that panics, the lock is not left to somebody
+    /// who does not know of it.
     fn release_interlock<I: Interlock>(&self, operation: Operation, mut interlock: Held<I>) {
         use Operation::{Downgrade, Drain, Exclusive, Shared, TryUpgrade, Unlock, Upgrade};
         let acquired = match operation {
@@ -297,11 +311,13 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         }
     }
 
-    /// Makes it nobody's: any thread may release it from now on. `lockmgr_disown`. Does nothing if it is already.
+    /// Makes it nobody's: any thread may release it from now on. `lockmgr_disown`. Does nothing if
+    /// it is already.
     ///
     /// # Safety
     ///
-    /// The caller holds it exclusively, or it is disowned. From now on the caller does not hold it any more.
+    /// The caller holds it exclusively, or it is disowned. From now on the caller does not hold it
+    /// any more.
     pub unsafe fn disown(&self) {
         let me = P::thread_id();
         let mut seen = self.word.load(Relaxed);
@@ -363,8 +379,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         T::adaptive() && T::lockmgr_adaptive() && options.spins && !interlock.is_held()
     }
 
-    /// Spins as long as a thread that runs holds it exclusively, and nobody waits. What the word is when it `may_be_had`; `None` if
-    /// there is no reason to spin.
+    /// Spins as long as a thread that runs holds it exclusively, and nobody waits. What the word is
+    /// when it `may_be_had`; `None` if there is no reason to spin.
     fn spin(&self, mut seen: u64, spinning: &mut Spinning, may_be_had: impl Fn(u64) -> bool) -> Option<u64> {
         while seen & WAITERS == 0 {
             let Holder::Thread(holder) = holder_of(seen) else { return None };
@@ -406,8 +422,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         }
     }
 
-    /// Whom a release wakes that leaves the lock free, and the waiter bits that stay: invariant 3. `sleep_failers`: so many of the
-    /// exclusive queue.
+    /// Whom a release wakes that leaves the lock free, and the waiter bits that stay: invariant 3.
+    /// `sleep_failers`: so many of the exclusive queue.
     fn next(seen: u64, chain: &Locked<'_, P>, sleep_failers: u32) -> Wakes {
         let queued = if seen & EXCLUSIVE_WAITERS != 0 { chain.count(Queue::Exclusive) } else { 0 };
         let fail = match T::lockmgr_sleep_failers() {

@@ -5,19 +5,19 @@
 //!
 //! 1. A thread that wants to sleep takes the chain's lock, and looks at the word again. If it can
 //!    have the lock, it starts again.
-//! 2. If not, it sees to it that the word has the waiter bit: by a compare-exchange, so that the lock
-//!    is held in that very step. Then it queues, and unlocks the chain.
+//! 2. If not, it sees to it that the word has the waiter bit: by a compare-exchange, so that the
+//!    lock is held in that very step. Then it queues, and unlocks the chain.
 //! 3. A thread that releases a lock with a waiter bit takes the chain's lock before it clears the
-//!    bit, and takes **all** waiters of a queue out. It makes the lock free, and then wakes them. No
-//!    waiter is granted anything: they compete with newcomers.
+//!    bit, and takes **all** waiters of a queue out. It makes the lock free, and then wakes them.
+//!    No waiter is granted anything: they compete with newcomers.
 //!
 //! So a compare-exchange that makes a lock without the bit free leaves no thread asleep. With the
-//! bit, a release that has read it comes to the chain after the waiter that has set it, and finds it
-//! there.
+//! bit, a release that has read it comes to the chain after the waiter that has set it, and finds
+//! it there.
 //!
 //! FreeBSD's turnstiles also lend a waiter's priority to the holder, and its sleep queues do not.
-//! Here no priority is lent: threads of a program have none that this library knows. That is why one
-//! chain serves for both.
+//! Here no priority is lent: threads of a program have none that this library knows. That is why
+//! one chain serves for both.
 
 #[cfg(test)]
 #[macro_use]

@@ -1,5 +1,5 @@
-//! Mutex with an owner, FreeBSD's `mtx` of type `MTX_DEF`: waiters spin while the owner runs, and sleep in a
-//! [chain](crate::parking::chain) when it does not.
+//! Mutex with an owner, FreeBSD's `mtx` of type `MTX_DEF`: waiters spin while the owner runs, and
+//! sleep in a [chain](crate::parking::chain) when it does not.
 //!
 //! ```text
 //! word   bits 3-30 owner: a thread's id, or 0 | 2 DESTROYED | 1 CONTESTED | 0 RECURSED
@@ -13,26 +13,33 @@
 //!  t|c -> 0        unlock, which holds the chain; wakes all                    `release_contested`
 //!  0, t -> d       destroy
 //! ```
-//! CONTESTED: beside an owner only. RECURSED: exactly while depth is not 0. DESTROYED: alone, and for ever.
+//! CONTESTED: beside an owner only. RECURSED: exactly while depth is not 0. DESTROYED: alone, and
+//! for ever.
 //!
-//! 1. The word goes from 0 to an owner by whoever it names; from an owner to 0 by that owner. Whom it names holds the mutex.
-//! 2. CONTESTED is set and cleared under the chain's lock, and stands for a queue that is not empty. So a step from `t` alone
-//!    to 0 leaves nobody asleep.
-//! 3. RECURSED is set and cleared by read-modify-writes, because a waiter may set CONTESTED at the same time. With CONTESTED
-//!    there already and the chain locked nobody else writes the word, and a store makes it free.
-//! 4. With [`ReleaseOrder::FreeFirst`] as with the other, nothing in the lock is touched after the step to 0: what remains is
-//!    in the chain and the waiters. So whoever finds the mutex free may free its memory.
+//! 1. The word goes from 0 to an owner by whoever it names; from an owner to 0 by that owner. Whom
+//!    it names holds the mutex.
+//! 2. CONTESTED is set and cleared under the chain's lock, and stands for a queue that is not
+//!    empty. So a step from `t` alone to 0 leaves nobody asleep.
+//! 3. RECURSED is set and cleared by read-modify-writes, because a waiter may set CONTESTED at the
+//!    same time. With CONTESTED there already and the chain locked nobody else writes the word, and
+//!    a store makes it free.
+//! 4. With [`ReleaseOrder::FreeFirst`] as with the other, nothing in the lock is touched after the
+//!    step to 0: what remains is in the chain and the waiters. So whoever finds the mutex free may
+//!    free its memory.
 //!
-//! Fairness: none. A release makes all waiters runnable, and they compete with newcomers; nobody is handed the mutex.
+//! Fairness: none. A release makes all waiters runnable, and they compete with newcomers; nobody is
+//! handed the mutex.
 //!
-//! Recursion is permitted call by call ([`lock_recursive`](Mtx::lock_recursive)), as by `MTX_RECURSE` in the flags of
-//! `mtx_lock_flags`. Locking it again without is a mistake, as is unlocking what another thread holds: with debug assertions a
-//! panic, without them a deadlock, and a release of the other's lock.
+//! Recursion is permitted call by call ([`lock_recursive`](Mtx::lock_recursive)), as by
+//! `MTX_RECURSE` in the flags of `mtx_lock_flags`. Locking it again without is a mistake, as is
+//! unlocking what another thread holds: with debug assertions a panic, without them a deadlock, and
+//! a release of the other's lock.
 //!
-//! Differences from the kernel: a spinner whose budget of time is spent, or whose processor is wanted, sleeps though the owner may
-//! run, since nobody keeps a program's threads from being preempted; and waiters lend no priority.
-//! Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), from descriptions in own words; the pre-reads: Guzik, "microoptimize by
-//! trying to avoid locking a locked mutex", freebsd-current, November 2015.
+//! Differences from the kernel: a spinner whose budget of time is spent, or whose processor is
+//! wanted, sleeps though the owner may run, since nobody keeps a program's threads from being
+//! preempted; and waiters lend no priority. Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), from
+//! descriptions in own words; the pre-reads: Guzik, "microoptimize by trying to avoid locking a
+//! locked mutex", freebsd-current, November 2015.
 
 mod holder;
 
@@ -123,14 +130,16 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
     /// 0 -> t. What was found if not; with [`CasValue::Found`] that may be 0.
     #[inline(always)]
     fn take(&self, me: ThreadId) -> Result<(), u32> {
-        // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last section happens before ours.
+        // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last section
+        // happens before ours.
         self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
     /// t -> 0. What was found if not; with [`CasValue::Found`] that may be t.
     #[inline(always)]
     fn release(&self, owned: u32) -> Result<(), u32> {
-        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens
+        // before the next.
         self.word.exchange::<T>(owned, FREE, Release)
     }
 
@@ -146,7 +155,8 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
         self.take(me)
     }
 
-    /// One attempt of a waiter, who has `seen` the word. What it is to go by if that fails: free, if it has lost a race.
+    /// One attempt of a waiter, who has `seen` the word. What it is to go by if that fails: free,
+    /// if it has lost a race.
     fn attempt(&self, me: ThreadId, seen: u32) -> Result<(), u32> {
         match T::cas_value() {
             CasValue::Found if seen != FREE => Err(seen),
@@ -210,11 +220,12 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
     fn spin_or_wait(&self, seen: u32, state: &mut SpinState) -> u32 {
         let Some(owner) = owner_of(seen) else {
             if seen == DESTROYED {
-                // A mistake that no debug assertion has found, and a wait without end: others may have the processor.
+                // A mistake that no debug assertion has found, and a wait without end: others may have the
+                // processor.
                 P::give_way();
             }
-            // A lost race. With the value found it is tried again; else the word was read before it, or after the other's
-            // release, and only the chain tells.
+            // A lost race. With the value found it is tried again; else the word was read before it, or after
+            // the other's release, and only the chain tells.
             return if T::cas_value() == CasValue::Found {
                 self.word.load(Relaxed)
             } else {
@@ -233,8 +244,8 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         }
     }
 
-    /// Sleeps in the chain, unless the mutex is free or its owner runs by now; what the word is then. `before` is what was seen
-    /// before.
+    /// Sleeps in the chain, unless the mutex is free or its owner runs by now; what the word is
+    /// then. `before` is what was seen before.
     fn wait(&self, before: u32, state: &mut SpinState) -> u32 {
         let sleeps_anyway = state.is_tired || T::cas_value() == CasValue::Kept && before == FREE;
         let chain = lock_chain::<P, _>(self);
@@ -247,7 +258,8 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
             if seen & CONTESTED != 0 {
                 break;
             }
-            // t -> t|c. Relaxed: a release that sees it comes to the chain, which orders; one that does not makes this fail.
+            // t -> t|c. Relaxed: a release that sees it comes to the chain, which orders; one that does not
+            // makes this fail.
             match self.word.compare_exchange_weak(seen, seen | CONTESTED, Relaxed, Relaxed) {
                 Ok(_) => break,
                 Err(found) if T::waiter_cas_fail() == WaiterCasFail::RetryLocked => seen = found,
@@ -307,7 +319,8 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         }
     }
 
-    /// As [`lock`](RawLock::lock); or, if the caller holds the mutex, counts: as many unlocks are needed. At most 2^32 - 1 times.
+    /// As [`lock`](RawLock::lock); or, if the caller holds the mutex, counts: as many unlocks are
+    /// needed. At most 2^32 - 1 times.
     ///
     /// # Safety
     ///
@@ -338,7 +351,8 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         is_owned
     }
 
-    /// Ends its use: later ones are caught by debug assertions. The caller holds it exactly once, or nobody does.
+    /// Ends its use: later ones are caught by debug assertions. The caller holds it exactly once,
+    /// or nobody does.
     ///
     /// # Errors
     ///
@@ -362,13 +376,13 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         }
     }
 
-    /// Waits until nobody holds it, without taking it: what happened in the sections before is visible then. Whoever
-    /// finds the owner asleep takes it for a moment.
+    /// Waits until nobody holds it, without taking it: what happened in the sections before is
+    /// visible then. Whoever finds the owner asleep takes it for a moment.
     pub fn wait_unlocked(&self) {
         let mut spin = Spin::default();
         loop {
-            // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last section happens before
-            // what follows.
+            // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last
+            // section happens before what follows.
             let Some(owner) = owner_of(self.word.load(Acquire)) else { return };
             let changed = |seen| owner_of(seen) != Some(owner);
             if P::spin_on_owner(&mut spin, &self.word, Relaxed, owner, changed).is_err() {

@@ -15,7 +15,8 @@ pub enum Recursion {
     Permitted,
 }
 
-/// How often the owner of a lock has acquired it again. The owner's alone, so that all accesses are relaxed.
+/// How often the owner of a lock has acquired it again. The owner's alone, so that all accesses are
+/// relaxed.
 #[repr(transparent)]
 pub(super) struct Depth<P: Platform>(P::U32);
 

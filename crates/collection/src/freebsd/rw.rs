@@ -1,6 +1,8 @@
-//! Reader-writer lock for short sections, FreeBSD's `rw`: waiters spin for whoever runs, then sleep, and do not give up.
+//! Reader-writer lock for short sections, FreeBSD's `rw`: waiters spin for whoever runs, then
+//! sleep, and do not give up.
 //!
-//! The machine is that of [`rwsx`](super::rwsx): word, transitions, invariants and fairness stand there. What is rw's own:
+//! The machine is that of [`rwsx`](super::rwsx): word, transitions, invariants and fairness stand
+//! there. What is rw's own:
 //!
 //! - nobody may hold it while sleeping, nor give up waiting for it;
 //! - a writer that has slept spins for readers as often as it did before;

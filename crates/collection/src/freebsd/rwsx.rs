@@ -1,5 +1,6 @@
-//! What FreeBSD's reader-writer locks have in common: [`rw`](super::rw), whose waiters lend their priority in the kernel, and
-//! [`sx`](super::sx), whose waiters may give up. Waiters spin while they have reason to, and sleep in a [chain](crate::parking::chain).
+//! What FreeBSD's reader-writer locks have in common: [`rw`](super::rw), whose waiters lend their
+//! priority in the kernel, and [`sx`](super::sx), whose waiters may give up. Waiters spin while
+//! they have reason to, and sleep in a [chain](crate::parking::chain).
 //!
 //! ```text
 //! word   bits 5-63 readers, or a writing thread's id | 4 RECURSED | 3 SPINNER | 2 WRITE_WAITERS | 1 READ_WAITERS | 0 WRITTEN
@@ -25,43 +26,50 @@
 //!  1;0,*,*,*  -> t;1,0,*,*      upgrade                                               `try_upgrade`
 //!  0;0,0,0,0  -> 0;1,0,1,1      destroy: for ever
 //! ```
-//! RECURSED: beside a writer only, exactly while depth is not 0. SPINNER: beside readers, or alone. Waiter bits on a word that
-//! is free otherwise are nothing unusual: a release leaves the bit of the queue that it does not wake. Readers may come in then;
-//! writers too, but under the chain's lock. With [`Precedence::Readers`] the two waiter bits change their parts in releases,
+//! RECURSED: beside a writer only, exactly while depth is not 0. SPINNER: beside readers, or alone.
+//! Waiter bits on a word that is free otherwise are nothing unusual: a release leaves the bit of
+//! the queue that it does not wake. Readers may come in then; writers too, but under the chain's
+//! lock. With [`Precedence::Readers`] the two waiter bits change their parts in releases,
 //! readers heed WRITTEN only, and nobody sets SPINNER.
 //!
-//! 1. WRITTEN is set from a word without readers (but the one that upgrades), and cleared by the writer whom the word names.
-//!    Nobody becomes a reader while it is set.
-//! 2. Waiter bits are set and cleared under the chain's lock, and whoever clears one wakes its queue. So a release that finds
-//!    no bit leaves nobody asleep.
-//! 3. A waiter bit stands for a queue that is not empty, unless all in it have given up. A release believes the bit of the
-//!    queue that it prefers only after a look at that queue ([`StaleBits`]): else it would wake nobody, and leave the other queue
-//!    asleep at a free lock. The other queue it wakes without a look.
-//! 4. While SPINNER is set, a writer is awake that has set it; it is about to take the lock, or to clear the bit as it goes to
-//!    sleep. Any writer may take the lock in its place. So whoever sleeps because of SPINNER is woken in the end: a writer that
-//!    takes the lock from waiters keeps their bits.
-//! 5. After the step that makes the lock free nothing in it is touched: what remains is in the chain and the waiters. So
-//!    whoever finds it free may free its memory.
+//! 1. WRITTEN is set from a word without readers (but the one that upgrades), and cleared by the
+//!    writer whom the word names. Nobody becomes a reader while it is set.
+//! 2. Waiter bits are set and cleared under the chain's lock, and whoever clears one wakes its
+//!    queue. So a release that finds no bit leaves nobody asleep.
+//! 3. A waiter bit stands for a queue that is not empty, unless all in it have given up. A release
+//!    believes the bit of the queue that it prefers only after a look at that queue
+//!    ([`StaleBits`]): else it would wake nobody, and leave the other queue asleep at a free lock.
+//!    The other queue it wakes without a look.
+//! 4. While SPINNER is set, a writer is awake that has set it; it is about to take the lock, or to
+//!    clear the bit as it goes to sleep. Any writer may take the lock in its place. So whoever
+//!    sleeps because of SPINNER is woken in the end: a writer that takes the lock from waiters
+//!    keeps their bits.
+//! 5. After the step that makes the lock free nothing in it is touched: what remains is in the
+//!    chain and the waiters. So whoever finds it free may free its memory.
 //!
-//! A writer that spins for readers is in a section ([`Sections`](crate::schedule::Sections)) from before it sets SPINNER until it has the lock or the bit
-//! is gone: in the kernel it is not preempted, and readers wait for it without bound. No section keeps a program's thread
-//! on its processor. So readers wait for it as they do for others that run, until their spinning has lasted long enough; then
-//! they give the processor away once, and sleep.
+//! A writer that spins for readers is in a section ([`Sections`](crate::schedule::Sections)) from
+//! before it sets SPINNER until it has the lock or the bit is gone: in the kernel it is not
+//! preempted, and readers wait for it without bound. No section keeps a program's thread
+//! on its processor. So readers wait for it as they do for others that run, until their spinning
+//! has lasted long enough; then they give the processor away once, and sleep.
 //!
-//! Fairness: none. A release makes all waiters of one queue runnable, and they compete with newcomers. Writers go before
-//! readers, who can starve; and writers can starve all the same, as SPINNER is one bit for all of them, which readers may get
-//! ahead of when a writer leaves, and which those who hold another lock of the kind do not heed.
+//! Fairness: none. A release makes all waiters of one queue runnable, and they compete with
+//! newcomers. Writers go before readers, who can starve; and writers can starve all the same, as
+//! SPINNER is one bit for all of them, which readers may get ahead of when a writer leaves, and
+//! which those who hold another lock of the kind do not heed.
 //!
-//! A thread that reads may read again, any number of times. A writer may write again where that is permitted
-//! ([`lock_recursive`](RwSx::lock_recursive)). To read what one writes, or to write what one reads, is a mistake: with debug
-//! assertions the former panics, as do a release of what one does not hold, and a downgrade by a writer that has locked it
-//! twice.
+//! A thread that reads may read again, any number of times. A writer may write again where that is
+//! permitted ([`lock_recursive`](RwSx::lock_recursive)). To read what one writes, or to write what
+//! one reads, is a mistake: with debug assertions the former panics, as do a release of what one
+//! does not hold, and a downgrade by a writer that has locked it twice.
 //!
-//! Of [`CasValue`](super::tuning::CasValue) these locks know `Found`, and take both others for `Reread`.
+//! Of [`CasValue`](super::tuning::CasValue) these locks know `Found`, and take both others for
+//! `Reread`.
 //!
-//! Differences from the kernel: those of [`mtx`](super::mtx); and an upgrade past waiters does not take the chain, since it has
-//! no turnstile to claim.
-//! Source: FreeBSD's `kern_rwlock.c` (Baldwin; Guzik) and `kern_sx.c` (Evans; Rao; Guzik), from descriptions in own words.
+//! Differences from the kernel: those of [`mtx`](super::mtx); and an upgrade past waiters does not
+//! take the chain, since it has no turnstile to claim.
+//! Source: FreeBSD's `kern_rwlock.c` (Baldwin; Guzik) and `kern_sx.c` (Evans; Rao; Guzik), from
+//! descriptions in own words.
 
 mod convert;
 mod read;
@@ -139,7 +147,8 @@ pub trait Kind: Send + Sync + 'static {
 
     /// Who goes first.
     fn precedence<T: Tuning>() -> Precedence;
-    /// Which releases do not believe a waiter bit without a look at the queue; `None`: none need to.
+    /// Which releases do not believe a waiter bit without a look at the queue; `None`: none need
+    /// to.
     fn stale_bits<T: Tuning>() -> Option<StaleBits>;
 }
 
@@ -184,7 +193,8 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
         &self.word
     }
 
-    /// Whether a reader may come in. `reads`: it holds another lock of the kind shared, or this one.
+    /// Whether a reader may come in. `reads`: it holds another lock of the kind shared, or this
+    /// one.
     #[inline(always)]
     fn admits(seen: u64, reads: bool) -> bool {
         let kept_out = match K::precedence::<T>() {
@@ -198,8 +208,8 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
     #[inline(always)]
     fn add_reader(&self, mut seen: u64, may_enter: impl Fn(u64) -> bool) -> Result<(), u64> {
         while may_enter(seen) {
-            // Ordering: Acquire, pairs with the Releases of writers, in `release`, `release_contested`, `share` and `downgrade_contested`: the
-            // last writer's section happens before ours.
+            // Ordering: Acquire, pairs with the Releases of writers, in `release`, `release_contested`,
+            // `share` and `downgrade_contested`: the last writer's section happens before ours.
             match self.word.exchange::<T>(seen, seen + READER, Acquire) {
                 Ok(()) => return Ok(()),
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -218,21 +228,24 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
             }
         }
         // 0 -> t
-        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
+        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before
+        // ours.
         self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
     /// t -> 0, without waiters.
     #[inline(always)]
     fn release(&self, owned: u64) -> Result<(), u64> {
-        // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
+        // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before
+        // theirs.
         self.word.exchange::<T>(owned, FREE, Release)
     }
 
     /// t -> 1 reader, without waiters.
     #[inline(always)]
     fn share(&self, owned: u64) -> Result<(), u64> {
-        // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before theirs.
+        // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before
+        // theirs.
         self.word.exchange::<T>(owned, READER, Release)
     }
 }
@@ -254,7 +267,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         writer_of(seen).is_some_and(|writer| P::owner_state(writer) != OwnerState::Asleep)
     }
 
-    /// Spins while it is written by threads that run, or by this one only if they are not followed. What the word is then.
+    /// Spins while it is written by threads that run, or by this one only if they are not followed.
+    /// What the word is then.
     fn spin_for_writer(&self, writer: ThreadId, state: &mut SpinState) -> u64 {
         state.spinning.follow::<P, T, _>(&self.word, writer, writer_of).unwrap_or_else(|why| {
             state.is_tired = why == Stop::GiveWay;
@@ -262,7 +276,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         })
     }
 
-    /// A round of spinning for readers, until `is_over`. What the word is then; `None` if it has not come to that.
+    /// A round of spinning for readers, until `is_over`. What the word is then; `None` if it has
+    /// not come to that.
     fn spin_for_readers(
         &self,
         mut seen: u64,
@@ -291,8 +306,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         None
     }
 
-    /// Which queue a release wakes that leaves the lock free, and the waiter bits that stay. `looks`: it does not believe the
-    /// bit of the queue that goes first.
+    /// Which queue a release wakes that leaves the lock free, and the waiter bits that stay.
+    /// `looks`: it does not believe the bit of the queue that goes first.
     fn next_queue(seen: u64, chain: &Locked<'_, P>, looks: impl Fn(StaleBits) -> bool) -> (Queue, u64) {
         let [(first, bit), (second, other_bit)] = match K::precedence::<T>() {
             Precedence::Writers => [(Queue::Exclusive, WRITE_WAITERS), (Queue::Shared, READ_WAITERS)],

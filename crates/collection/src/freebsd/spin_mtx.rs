@@ -1,4 +1,5 @@
-//! Spin mutex, FreeBSD's `mtx` of type `MTX_SPIN`: whoever holds it must not sleep, and waiters never do.
+//! Spin mutex, FreeBSD's `mtx` of type `MTX_SPIN`: whoever holds it must not sleep, and waiters
+//! never do.
 //!
 //! ```text
 //! word   owner: a thread's id, or 0
@@ -8,21 +9,24 @@
 //!  t -> t   the owner locks it again: depth counts from 1
 //!  t -> 0   unlock, with depth 0
 //! ```
-//! 1. Whom the word names holds the mutex, and is in a section ([`Sections`](crate::schedule::Sections)) for each time that it
-//!    has locked it. In the kernel a section keeps interrupts off and the thread on its processor.
-//!    Models and the simulator find a thread that sleeps in one. In a program that is not checked,
-//!    as the section may be that of a forgotten guard.
+//! 1. Whom the word names holds the mutex, and is in a section
+//!    ([`Sections`](crate::schedule::Sections)) for each time that it has locked it. In the kernel
+//!    a section keeps interrupts off and the thread on its processor. Models and the simulator find
+//!    a thread that sleeps in one. In a program that is not checked, as the section may be that of
+//!    a forgotten guard.
 //! 2. A waiter is in no section of this mutex while it waits, so that it may be interrupted.
-//! 3. The word is stored 0 as the last that `unlock` does to the lock: whoever finds it free may free its memory.
+//! 3. The word is stored 0 as the last that `unlock` does to the lock: whoever finds it free may
+//!    free its memory.
 //!
-//! **Waits that are too long** are reported once, to a [`LongSpin`], when they have taken `freebsd.spin-limit` pauses. The kernel
-//! stops the machine then; a program's holder may just have lost its processor.
+//! **Waits that are too long** are reported once, to a [`LongSpin`], when they have taken
+//! `freebsd.spin-limit` pauses. The kernel stops the machine then; a program's holder may just have
+//! lost its processor.
 //!
 //! Fairness: none. After a release any waiter or newcomer may win.
 //!
-//! Differences from the kernel: natively a waiter gives its processor away after a while, as in all spin locks here. From the
-//! limit on the kernel waits in steps of 1 us; here a waiter goes on as before.
-//! Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), from descriptions in own words.
+//! Differences from the kernel: natively a waiter gives its processor away after a while, as in all
+//! spin locks here. From the limit on the kernel waits in steps of 1 us; here a waiter goes on as
+//! before. Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), from descriptions in own words.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -119,7 +123,8 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
     /// t -> 0
     #[inline(always)]
     pub(super) fn make_free(&self) {
-        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens
+        // before the next.
         self.word.store(FREE, Release);
     }
 }
@@ -130,8 +135,8 @@ impl<P: Platform, T: Tuning, D: LongSpin> Default for SpinMtx<P, T, D> {
     }
 }
 
-/// Looks at the word between two at the limit, where no delays grow. At 1 a look costs twice as much, at a million the limit
-/// is met late.
+/// Looks at the word between two at the limit, where no delays grow. At 1 a look costs twice as
+/// much, at a million the limit is met late.
 const LOOKS: u32 = 1024;
 
 /// What one acquisition knows of its waiting.
@@ -191,7 +196,8 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         });
     }
 
-    /// Waits for a while, or until nobody holds it; whether somebody does. Reports a wait that is too long.
+    /// Waits for a while, or until nobody holds it; whether somebody does. Reports a wait that is
+    /// too long.
     pub(super) fn is_held_after(&self, me: ThreadId, wait: &mut Wait) -> bool {
         let seen = wait.step::<P, T>(&self.word, |seen| seen == FREE);
         if seen != FREE {
@@ -200,7 +206,8 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         seen != FREE
     }
 
-    /// As [`lock`](RawLock::lock); or, if the caller holds the mutex, counts: as many unlocks are needed.
+    /// As [`lock`](RawLock::lock); or, if the caller holds the mutex, counts: as many unlocks are
+    /// needed.
     ///
     /// # Safety
     ///
@@ -242,12 +249,14 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
     /// Waits until no thread holds it, without taking it: what happened in the sections before is
     /// visible then. It spins without a bound, as `lock` does.
     pub fn wait_unlocked(&self) {
-        // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before what follows.
+        // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before what
+        // follows.
         P::wait_until(&self.word, Acquire, |seen| seen == FREE);
     }
 }
 
-// SAFETY: invariant 1, and only its owner makes it free; Release and Acquire on the word order the sections.
+// SAFETY: invariant 1, and only its owner makes it free; Release and Acquire on the word order the
+// sections.
 unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T, D> {
     type Node = ();
 
@@ -273,7 +282,8 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T
 
 // SAFETY: as above.
 unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawTryLock for SpinMtx<P, T, D> {
-    /// Reads the word first, whatever the switches say: as in the kernel. Fails if the caller holds it.
+    /// Reads the word first, whatever the switches say: as in the kernel. Fails if the caller holds
+    /// it.
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let me = P::thread_id();

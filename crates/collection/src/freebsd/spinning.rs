@@ -16,7 +16,8 @@ pub(super) struct Spinning {
 }
 
 impl Spinning {
-    /// Whether the caller's processor is wanted, or it has spun for long enough. To be asked at each turn.
+    /// Whether the caller's processor is wanted, or it has spun for long enough. To be asked at
+    /// each turn.
     pub fn is_over<P: FreeBsdPlatform>(&mut self) -> bool {
         P::should_give_way(&mut self.spin)
     }
@@ -32,8 +33,8 @@ impl Spinning {
         self.spin.paused(pauses);
     }
 
-    /// Spins while the owner runs: until the word has none any more, or, if it is not followed, until it has another one. The
-    /// word as it was seen then.
+    /// Spins while the owner runs: until the word has none any more, or, if it is not followed,
+    /// until it has another one. The word as it was seen then.
     ///
     /// # Errors
     ///

@@ -1,18 +1,22 @@
-//! Reader-writer lock for long sections, FreeBSD's `sx`: its holders may sleep, and its waiters may give up.
+//! Reader-writer lock for long sections, FreeBSD's `sx`: its holders may sleep, and its waiters may
+//! give up.
 //!
-//! The machine is that of [`rwsx`](super::rwsx): word, transitions, invariants and fairness stand there. What is sx's own:
+//! The machine is that of [`rwsx`](super::rwsx): word, transitions, invariants and fairness stand
+//! there. What is sx's own:
 //!
 //! - waiters may give up, by time or because somebody cancels their wait (in the kernel: a signal);
-//! - so a waiter bit may stand for nobody, and releases look into the queue ([`StaleBits`]). The kernel's last reader does not.
-//!   Let one read, a writer wait, and then a reader, since the writer goes first. The writer gives up. The last reader sees the
-//!   writer's bit, wakes nobody, and the other reader sleeps at a free lock until somebody else comes by;
+//! - so a waiter bit may stand for nobody, and releases look into the queue ([`StaleBits`]). The
+//!   kernel's last reader does not. Let one read, a writer wait, and then a reader, since the
+//!   writer goes first. The writer gives up. The last reader sees the writer's bit, wakes nobody,
+//!   and the other reader sleeps at a free lock until somebody else comes by;
 //! - a writer that has slept spins for readers only as often as is left of its tries;
 //! - a downgrade wakes readers though a writer waits. They mostly sleep again;
-//! - in FreeBSD 10.1, and as far as is remembered until 2018, readers did not heed writers that wait, and a release woke readers
-//!   first ([`Precedence::Readers`]).
+//! - in FreeBSD 10.1, and as far as is remembered until 2018, readers did not heed writers that
+//!   wait, and a release woke readers first ([`Precedence::Readers`]).
 //!
-//! The kernel's reader never counts its rounds of spinning for readers, and so has no limit of them; ours counts.
-//! Source: FreeBSD's `kern_sx.c` (Evans; Rao; Guzik), from a description in own words.
+//! The kernel's reader never counts its rounds of spinning for readers, and so has no limit of
+//! them; ours counts. Source: FreeBSD's `kern_sx.c` (Evans; Rao; Guzik), from a description in own
+//! words.
 
 use super::FreeBsdPlatform;
 use super::recursion::Recursion;

@@ -1,5 +1,6 @@
-//! A lock that is reached through a pointer, which may change: FreeBSD's `thread_lock`. A thread of the kernel is protected by
-//! the spin mutex of the queue that it is in, and takes the protection along when it is moved to another.
+//! A lock that is reached through a pointer, which may change: FreeBSD's `thread_lock`. A thread of
+//! the kernel is protected by the spin mutex of the queue that it is in, and takes the protection
+//! along when it is moved to another.
 //!
 //! ```text
 //! current   null: `home` | MOVING: no mutex, and held | else: this mutex
@@ -9,17 +10,18 @@
 //!  m -> MOVING    the holder takes it away from m                              `begin_move`
 //!  MOVING -> n    and brings it to n, which it need not hold                   `finish_move`
 //! ```
-//! 1. Only the holder changes `current`: who has locked the mutex that it names, and has seen it still name it afterwards; or
-//!    who has made it MOVING.
-//! 2. So a waiter that gets a mutex looks at `current` once more. If it has changed, the mutex protects something else: it
-//!    is unlocked, and the waiter starts anew. While it waits it looks at both.
+//! 1. Only the holder changes `current`: who has locked the mutex that it names, and has seen it
+//!    still name it afterwards; or who has made it MOVING.
+//! 2. So a waiter that gets a mutex looks at `current` once more. If it has changed, the mutex
+//!    protects something else: it is unlocked, and the waiter starts anew. While it waits it looks
+//!    at both.
 //!
 //! Not recursive. Fairness: none, as with [`SpinMtx`].
 //!
-//! Differences from the kernel: while a lock is being moved, waits are not reported as too long; natively the waiting policy
-//! gives the processor away.
-//! Source: FreeBSD's `thread_lock_flags_`, `thread_lock_set`, `thread_lock_block` and `thread_lock_unblock` (Roberson; Guzik), from a
-//! description in own words.
+//! Differences from the kernel: while a lock is being moved, waits are not reported as too long;
+//! natively the waiting policy gives the processor away.
+//! Source: FreeBSD's `thread_lock_flags_`, `thread_lock_set`, `thread_lock_block` and
+//! `thread_lock_unblock` (Roberson; Guzik), from a description in own words.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -54,7 +56,8 @@ impl<P: Platform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
     /// Safety: `at` has been read from `current`, and is not MOVING.
     #[inline(always)]
     unsafe fn named(&self, at: *mut SpinMtx<P, T, D>) -> &SpinMtx<P, T, D> {
-        // SAFETY: mutexes that `current` has named live as long as the lock is in use: the condition of those who move it.
+        // SAFETY: mutexes that `current` has named live as long as the lock is in use: the condition of
+        // those who move it.
         unsafe { at.as_ref() }.unwrap_or(&self.home)
     }
 }
@@ -69,8 +72,9 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
     /// What `current` is.
     #[inline(always)]
     fn look(&self) -> *mut SpinMtx<P, T, D> {
-        // Ordering: Acquire, pairs with the Releases in `move_to` and `finish_move`: the mutex is initialised, and what the
-        // holder did before it finished the move happens before our section.
+        // Ordering: Acquire, pairs with the Releases in `move_to` and `finish_move`: the mutex is
+        // initialised, and what the holder did before it finished the move happens before our
+        // section.
         self.current.load(Acquire)
     }
 
@@ -124,11 +128,13 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
         }
     }
 
-    /// Moves the lock to another mutex, and unlocks the one before. [`unlock`](RawLock::unlock) is then of the other.
+    /// Moves the lock to another mutex, and unlocks the one before. [`unlock`](RawLock::unlock) is
+    /// then of the other.
     ///
     /// # Safety
     ///
-    /// The caller holds the lock, and has locked `new` besides. `new` lives as long as the lock is used.
+    /// The caller holds the lock, and has locked `new` besides. `new` lives as long as the lock is
+    /// used.
     pub unsafe fn move_to(&self, new: &SpinMtx<P, T, D>) {
         // SAFETY: the caller's.
         let old = unsafe { self.held() };
@@ -138,8 +144,9 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
         unsafe { old.unlock(&()) };
     }
 
-    /// Takes the lock away from its mutex, and returns that, still locked, for the caller to unlock. From now on the lock is
-    /// held without one, and nobody can lock it until [`finish_move`](Self::finish_move).
+    /// Takes the lock away from its mutex, and returns that, still locked, for the caller to
+    /// unlock. From now on the lock is held without one, and nobody can lock it until
+    /// [`finish_move`](Self::finish_move).
     ///
     /// # Safety
     ///
@@ -152,7 +159,8 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
         old
     }
 
-    /// Brings a lock that is being moved to a mutex, `None` being its own, and so releases it, unless the caller holds the mutex.
+    /// Brings a lock that is being moved to a mutex, `None` being its own, and so releases it,
+    /// unless the caller holds the mutex.
     ///
     /// # Safety
     ///
@@ -160,8 +168,8 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
     pub unsafe fn finish_move(&self, new: Option<&SpinMtx<P, T, D>>) {
         debug_assert!(self.current.load(Relaxed) == Self::MOVING, "finishes a move that has not begun");
         let new = new.map_or(ptr::null_mut(), |new| ptr::from_ref(new).cast_mut());
-        // Ordering: Release, pairs with the Acquire in `look`: the mutex is initialised, and what the caller did before
-        // happens before the next section.
+        // Ordering: Release, pairs with the Acquire in `look`: the mutex is initialised, and what the
+        // caller did before happens before the next section.
         self.current.store(new, Release);
     }
 

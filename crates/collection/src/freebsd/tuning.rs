@@ -148,8 +148,9 @@ crate::tuning! {
     }
 }
 
-/// Presets of the time before `fcmpset`. What differs among them: the pre-reads of `lock`, of `unlock` and of waiters; what a
-/// waiter goes by after an attempt that failed; and its back-off. All else is as in [`Fcmpset2017`].
+/// Presets of the time before `fcmpset`. What differs among them: the pre-reads of `lock`, of
+/// `unlock` and of waiters; what a waiter goes by after an attempt that failed; and its back-off.
+/// All else is as in [`Fcmpset2017`].
 macro_rules! until_2016 {
     ($($(#[$doc:meta])* $name:ident: $lock:literal, $unlock:literal, $hard:literal, $cas_value:ident, $backoff:ident;)*) => {
         $(crate::tuning! {

@@ -1,8 +1,8 @@
-//! CNA, compact NUMA-aware lock, in the final form of its patch series (v15): a queued spinlock whose queue
-//! prefers waiters of the holder's NUMA node.
+//! CNA, compact NUMA-aware lock, in the final form of its patch series (v15): a queued spinlock
+//! whose queue prefers waiters of the holder's NUMA node.
 //!
-//! The word is that of [`qspinlock`](crate::linux::qspinlock); so is everything but the four hooks. The two
-//! queues, and their invariants 1 and 2, are those of [`queues`].
+//! The word is that of [`qspinlock`](crate::linux::qspinlock); so is everything but the four hooks.
+//! The two queues, and their invariants 1 and 2, are those of [`queues`].
 //!
 //! ```text
 //! granted (of the head)   0 or 1: no secondary queue     greater: name of its last node
@@ -14,18 +14,20 @@
 //!            1 -> 0     flushed: the first of it is head    `hand_over`, `try_clear_tail`
 //! ```
 //! 3. Of the head, granted > 1 exactly if `start_ns` is not 0.
-//! 4. A head whose `start_ns` is 1 sorts nothing: the next that it hands over to is the one it began with.
+//! 4. A head whose `start_ns` is 1 sorts nothing: the next that it hands over to is the one it
+//!    began with.
 //!
-//! A head moves far waiters aside one by one, for as long as the lock is busy and until a near one comes next:
-//! sorting takes time that the head would only have waited. The preference for the NUMA node travels with
-//! the secondary queue, also by way of a head on another node, which is urgent or was last in the queue.
+//! A head moves far waiters aside one by one, for as long as the lock is busy and until a near one
+//! comes next: sorting takes time that the head would only have waited. The preference for the NUMA
+//! node travels with the secondary queue, also by way of a head on another node, which is urgent or
+//! was last in the queue.
 //!
-//! With the switches for preempted waiters the head sorts for [`QSpinTuning::head_turns`] turns at most: it
-//! is to sleep, or to keep newcomers from stealing the lock, soon.
+//! With the switches for preempted waiters the head sorts for [`QSpinTuning::head_turns`] turns at
+//! most: it is to sleep, or to keep newcomers from stealing the lock, soon.
 //!
-//! Fairness: within a queue first come, first served. A secondary queue is flushed to the front by the first head
-//! after the threshold; that bounds the wait of its first only. The others may be moved again, so that
-//! a wait lasts a few thresholds where there are several far nodes.
+//! Fairness: within a queue first come, first served. A secondary queue is flushed to the front by
+//! the first head after the threshold; that bounds the wait of its first only. The others may be
+//! moved again, so that a wait lasts a few thresholds where there are several far nodes.
 //! Source: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600); Kogan, "Add
 //! NUMA-awareness to qspinlock", v15, May 2021, patches 3 to 6, from a description in own words.
 
@@ -76,7 +78,8 @@ impl<P: Platform> Default for State<P> {
 #[derive(Debug)]
 pub struct Cna<T: CnaTuning = Standard>(PhantomData<T>);
 
-// SAFETY: the one head grants one waiter, of whichever queue; each waiter is in one of them (invariant 1).
+// SAFETY: the one head grants one waiter, of whichever queue; each waiter is in one of them
+// (invariant 1).
 unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for Cna<T> {
     type Part = CnaPart<P, State<P>>;
 
@@ -117,8 +120,8 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for Cna<T> {
             return flush::<P, _, L>(node, next);
         }
         // Sorting may have put another next than the one that was passed in.
-        // Relaxed: that is a store of ours, of a node that `near_comes_next` has acquired; otherwise it is the
-        // one passed in, which `lock_as_head` has.
+        // Relaxed: that is a store of ours, of a node that `near_comes_next` has acquired; otherwise it is
+        // the one passed in, which `lock_as_head` has.
         let next = node.next.load(Relaxed);
         let secondary = node.granted.load(Relaxed);
         // SAFETY: the next waiter waits for `granted`, so its node is in use; and ours (invariant 2).
@@ -131,16 +134,18 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for Cna<T> {
     }
 }
 
-/// Whether a secondary queue begun at `start_ns` ([`NO_SECONDARY`]: there is none) has waited for longer than
-/// the threshold. The clocks of two processors may differ.
+/// Whether a secondary queue begun at `start_ns` ([`NO_SECONDARY`]: there is none) has waited for
+/// longer than the threshold. The clocks of two processors may differ.
 fn threshold_passed<P: CnaPlatform<State<P>>>(start_ns: u64) -> bool {
     let threshold_ns = P::setting(Setting::CnaThresholdNs);
     start_ns != NO_SECONDARY && threshold_ns != 0 && P::now_ns().saturating_sub(start_ns) > threshold_ns
 }
 
-/// Whether the next waiter is near or urgent. If it is not, and not the last either, moves it aside.
+/// Whether the next waiter is near or urgent. If it is not, and not the last either, moves it
+/// aside.
 fn near_comes_next<P: CnaPlatform<State<P>>>(node: &Node<P>) -> bool {
-    // Ordering: Acquire, pairs with the Release link store in `lock_queued`: the next node is initialised.
+    // Ordering: Acquire, pairs with the Release link store in `lock_queued`: the next node is
+    // initialised.
     let next = node.next.load(Acquire);
     if next.is_null() {
         return false;

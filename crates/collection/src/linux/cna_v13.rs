@@ -1,8 +1,8 @@
-//! CNA, compact NUMA-aware lock, as version 13 of the patch series had it: a queued spinlock whose queue
-//! prefers waiters of the holder's NUMA node.
+//! CNA, compact NUMA-aware lock, as version 13 of the patch series had it: a queued spinlock whose
+//! queue prefers waiters of the holder's NUMA node.
 //!
-//! The word is that of [`qspinlock`](crate::linux::qspinlock); so is everything but the four hooks. The two
-//! queues, and their invariants 1 and 2, are those of [`queues`].
+//! The word is that of [`qspinlock`](crate::linux::qspinlock); so is everything but the four hooks.
+//! The two queues, and their invariants 1 and 2, are those of [`queues`].
 //!
 //! ```text
 //! granted (of the head)     0 or 1: no secondary queue     greater: name of its last node
@@ -10,15 +10,16 @@
 //! ```
 //! 3. Of the head, granted > 1 exactly if `start_tick` is not 0.
 //!
-//! What differs from the final form ([`cna`](crate::linux::cna)): at most one waiter is moved per acquisition,
-//! whether or not the lock is busy; whoever ends up next, near or not, inherits the head's NUMA node; and the
-//! threshold counts scheduler ticks.
+//! What differs from the final form ([`cna`](crate::linux::cna)): at most one waiter is moved per
+//! acquisition, whether or not the lock is busy; whoever ends up next, near or not, inherits the
+//! head's NUMA node; and the threshold counts scheduler ticks.
 //!
-//! Fairness: within a queue first come, first served. A secondary queue is flushed to the front after at most
-//! the threshold, two ticks and a hand-over; that bounds the wait of its first only. The others may be moved
-//! again, so that a wait lasts a few thresholds where there are several far nodes.
-//! Source: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600); Kogan, "Add
-//! NUMA-awareness to qspinlock", v13, December 2020, patches 3 to 6, from a description in own words.
+//! Fairness: within a queue first come, first served. A secondary queue is flushed to the front
+//! after at most the threshold, two ticks and a hand-over; that bounds the wait of its first only.
+//! The others may be moved again, so that a wait lasts a few thresholds where there are several far
+//! nodes. Source: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600);
+//! Kogan, "Add NUMA-awareness to qspinlock", v13, December 2020, patches 3 to 6, from a description
+//! in own words.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -64,7 +65,8 @@ impl<P: Platform> Default for State<P> {
 #[derive(Debug)]
 pub struct CnaV13<T: CnaTuning = Standard>(PhantomData<T>);
 
-// SAFETY: the one head grants one waiter, of whichever queue; each waiter is in one of them (invariant 1).
+// SAFETY: the one head grants one waiter, of whichever queue; each waiter is in one of them
+// (invariant 1).
 unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
     type Part = CnaPart<P, State<P>>;
 
@@ -123,8 +125,8 @@ fn tick<P: CnaPlatform<State<P>>>() -> u32 {
     (P::now_ns() / tick_ns::<P>()) as u32
 }
 
-/// Whether a secondary queue begun in tick `start` (0: there is none) has waited for more ticks than
-/// the threshold, rounded up.
+/// Whether a secondary queue begun in tick `start` (0: there is none) has waited for more ticks
+/// than the threshold, rounded up.
 fn threshold_passed<P: CnaPlatform<State<P>>>(start: u32) -> bool {
     if start == 0 {
         return false;
@@ -133,10 +135,11 @@ fn threshold_passed<P: CnaPlatform<State<P>>>(start: u32) -> bool {
     i64::from(tick::<P>().wrapping_sub(start).cast_signed()) > threshold.cast_signed()
 }
 
-/// Moves the next waiter to the secondary queue if it is far, not urgent and not the last; then whoever
-/// is next counts as near. [`NOT_FOUND`] if nobody is next.
+/// Moves the next waiter to the secondary queue if it is far, not urgent and not the last; then
+/// whoever is next counts as near. [`NOT_FOUND`] if nobody is next.
 fn sort_one<P: CnaPlatform<State<P>>>(node: &Node<P>) -> u32 {
-    // Ordering: Acquire, pairs with the Release link store in `lock_queued`: the next node is initialised.
+    // Ordering: Acquire, pairs with the Release link store in `lock_queued`: the next node is
+    // initialised.
     let mut next = node.next.load(Acquire);
     if next.is_null() {
         return NOT_FOUND;

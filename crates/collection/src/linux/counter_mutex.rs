@@ -1,5 +1,5 @@
-//! Counter mutex: Linux' mutex from 2.6.16 to 4.8, which counts down to lock and up to unlock; spins while the owner
-//! runs, and sleeps in a queue when it does not.
+//! Counter mutex: Linux' mutex from 2.6.16 to 4.8, which counts down to lock and up to unlock;
+//! spins while the owner runs, and sleeps in a queue when it does not.
 //!
 //! ```text
 //! count      1 free | 0 held | below 0 held, and somebody may sleep          (the word is count - 1)
@@ -22,22 +22,26 @@
 //!  -n -> 0      who has it so, and leaves nobody in the queue                   `look`
 //! ```
 //! 1. Only the step that makes count 0, or -1 from 1, takes the mutex. Only its holder makes it 1.
-//! 2. If there is a waiter, none of which is awake, count is below 0 or an unlock is about to wake the first: a waiter marks
-//!    count, or sees it marked, under `wait_lock`, before it sleeps. Who takes a free count away from a waiter that has been
-//!    woken takes the mark with it, so that the woken one marks again before it sleeps again, or gives up.
-//! 3. A mark is taken off by the holder only, who then comes to `wait_lock`, or holds it. So a look at count under
-//!    `wait_lock` that finds it marked is as good as an exchange: whoever unlocks will find the waiter in the queue.
-//! 4. Who gives up leaves count as it is. A mark too many costs one slow unlock; a 0 in its place could undo an unlock
-//!    that is under way, and the mutex would be lost.
+//! 2. If there is a waiter, none of which is awake, count is below 0 or an unlock is about to wake
+//!    the first: a waiter marks count, or sees it marked, under `wait_lock`, before it sleeps. Who
+//!    takes a free count away from a waiter that has been woken takes the mark with it, so that the
+//!    woken one marks again before it sleeps again, or gives up.
+//! 3. A mark is taken off by the holder only, who then comes to `wait_lock`, or holds it. So a look
+//!    at count under `wait_lock` that finds it marked is as good as an exchange: whoever unlocks
+//!    will find the waiter in the queue.
+//! 4. Who gives up leaves count as it is. A mark too many costs one slow unlock; a 0 in its place
+//!    could undo an unlock that is under way, and the mutex would be lost.
 //!
-//! Whoever waits within a limit looks at it while it spins, but not while it queues for that ([`InTurns`], [`OneSpins`]): nobody can
-//! leave that queue before it has been the head, and so may wait for as long as those before it spin.
+//! Whoever waits within a limit looks at it while it spins, but not while it queues for that
+//! ([`InTurns`], [`OneSpins`]): nobody can leave that queue before it has been the head, and so may
+//! wait for as long as those before it spin.
 //!
-//! `unlock` looks at the mutex after others may hold it: whoever frees a mutex must know that every `unlock` has returned.
+//! `unlock` looks at the mutex after others may hold it: whoever frees a mutex must know that every
+//! `unlock` has returned.
 //!
-//! Fairness: none. The first of the queue is woken and has to compete with spinners and newcomers, each time anew.
-//! Source: Molnar's mutex of 2006, with Zijlstra's spinning of 2009, as of Linux 3.7; Long's pre-reads and queue of spinners
-//! of 2013; from a description in own words.
+//! Fairness: none. The first of the queue is woken and has to compete with spinners and newcomers,
+//! each time anew. Source: Molnar's mutex of 2006, with Zijlstra's spinning of 2009, as of Linux
+//! 3.7; Long's pre-reads and queue of spinners of 2013; from a description in own words.
 
 mod spinners;
 
@@ -58,8 +62,8 @@ pub use spinners::{Crowd, InTurns, Nobody, OneSpins, Spinners, Turn};
 const FREE: u32 = word_of(1);
 const HELD: u32 = word_of(0);
 const MARKED: u32 = word_of(-1);
-/// Counts below this are set to -1 again: a mutex that is held for long is counted down by everyone who comes and gives up,
-/// and must not become free by that.
+/// Counts below this are set to -1 again: a mutex that is held for long is counted down by everyone
+/// who comes and gives up, and must not become free by that.
 const LEAST_COUNT: i32 = -(1 << 30);
 
 const _: () = assert!(FREE == 0 && count_of(MARKED) == -1);
@@ -193,8 +197,8 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
     #[inline(always)]
     fn take_fast(&self) -> bool {
         match T::fast_path() {
-            // Ordering: Acquire, pairs with the Releases in `release_fast` and `unlock_slow`: the previous section happens
-            // before ours.
+            // Ordering: Acquire, pairs with the Releases in `release_fast` and `unlock_slow`: the previous
+            // section happens before ours.
             FastPath::Decrement => self.word.fetch_sub(1, Acquire) == FREE,
             // The 0 may have replaced a mark.
             // Ordering: Acquire, as above, both times.
@@ -202,12 +206,13 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
         }
     }
 
-    /// Makes a held mutex free; false if there is a mark: then somebody may sleep, and with [`FastPath::Decrement`] it is
-    /// still held.
+    /// Makes a held mutex free; false if there is a mark: then somebody may sleep, and with
+    /// [`FastPath::Decrement`] it is still held.
     #[inline(always)]
     fn release_fast(&self) -> bool {
         match T::fast_path() {
-            // Ordering: Release, pairs with the Acquires that take the mutex: our section happens before the next.
+            // Ordering: Release, pairs with the Acquires that take the mutex: our section happens before the
+            // next.
             FastPath::Decrement => self.word.fetch_add(1, Release) == HELD,
             // Ordering: Release, as above.
             FastPath::Exchange => self.word.swap(FREE, Release) == HELD,
@@ -224,7 +229,8 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
     /// 1 -> 0.
     #[inline]
     fn try_take(&self) -> bool {
-        // Ordering: Acquire, as in `take_fast`; Relaxed on failure, where nothing is read through the value.
+        // Ordering: Acquire, as in `take_fast`; Relaxed on failure, where nothing is read through the
+        // value.
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
@@ -286,7 +292,8 @@ where
         let owner = ThreadId::new(self.owner.load(Relaxed));
         if let Some(owner) = owner {
             let gone = P::spin_on_owner(spin, &self.owner, Relaxed, owner, |v| v != owner.get() || is_over());
-            // Another owner has come instead: contention is high, and so this spinner sleeps. Or the limit is reached.
+            // Another owner has come instead: contention is high, and so this spinner sleeps. Or the limit is
+            // reached.
             if gone != Ok(0) {
                 return Turn::Stop;
             }
@@ -294,8 +301,8 @@ where
         if (!T::spinner_pre_read() || self.word.load(Relaxed) == FREE) && self.try_take() {
             return Turn::Taken;
         }
-        // Somebody may have been taken its processor away just before it says that it is the owner. An urgent
-        // thread would keep it from that, if they share one.
+        // Somebody may have been taken its processor away just before it says that it is the owner. An
+        // urgent thread would keep it from that, if they share one.
         if owner.is_none() && (P::should_give_way(spin) || P::is_priority()) || is_over() {
             return Turn::Stop;
         }
@@ -325,7 +332,8 @@ where
         }
     }
 
-    /// A waiter looks whether it can have the mutex, and if not, whether it gives up. Under `wait_lock`.
+    /// A waiter looks whether it can have the mutex, and if not, whether it gives up. Under
+    /// `wait_lock`.
     fn look(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Option<Result<(), GaveUp>> {
         if self.take_marking() {
             return Some(self.enter(waiter));
@@ -342,7 +350,8 @@ where
         unsafe { self.waiters.remove(waiter) };
         self.set_owner();
         if self.waiters.is_empty() {
-            // Relaxed: we hold the mutex. Who has marked count meanwhile comes to `wait_lock`, and will do so again.
+            // Relaxed: we hold the mutex. Who has marked count meanwhile comes to `wait_lock`, and will do so
+            // again.
             self.word.store(HELD, Relaxed);
         }
         Ok(())

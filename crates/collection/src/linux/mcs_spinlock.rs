@@ -1,20 +1,21 @@
-//! The queue of those who spin for a lock that sleeps: only its head looks at the lock, the others look at their own
-//! nodes.
+//! The queue of those who spin for a lock that sleeps: only its head looks at the lock, the others
+//! look at their own nodes.
 //!
 //! ```text
 //!  lock's words <--looks-- [head] --next--> [spinner] --next--> [spinner]
 //!  tail ------------------------------------------------------------^
 //! ```
-//! The queue is the MCS lock of [`classic::mcs`](crate::classic::mcs), which is Linux' of January 2014: acquire on
-//! the wait for the grant, release on the hand-over. A spinner brings its node on its stack, and cannot leave until it has
-//! been the head.
+//! The queue is the MCS lock of [`classic::mcs`](crate::classic::mcs), which is Linux' of January
+//! 2014: acquire on the wait for the grant, release on the hand-over. A spinner brings its node on
+//! its stack, and cannot leave until it has been the head.
 //!
-//! 1. At most one thread at a time is the head. So of those who spin by the queue one touches the lock's words.
+//! 1. At most one thread at a time is the head. So of those who spin by the queue one touches the
+//!    lock's words.
 //!
-//! Fairness: first come, first served among those in the queue. A spinner that is off its processor holds up all behind
-//! it, but not the lock, which anybody else may take.
-//! Source: Linux' mutexes of 3.10 (Long, 2013) and `mcs_spinlock.h` of 3.15 (Low, Chen and Long), from a description in
-//! own words.
+//! Fairness: first come, first served among those in the queue. A spinner that is off its processor
+//! holds up all behind it, but not the lock, which anybody else may take.
+//! Source: Linux' mutexes of 3.10 (Long, 2013) and `mcs_spinlock.h` of 3.15 (Low, Chen and Long),
+//! from a description in own words.
 
 use crate::classic::mcs::{McsLock, McsTuning, Node};
 use crate::platform::Platform;

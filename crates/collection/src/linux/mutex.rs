@@ -1,5 +1,6 @@
-//! Owner mutex: Linux' mutex since 4.9, whose word says who holds it. Waiters spin one at a time while the owner runs,
-//! sleep in a queue when it does not, and are handed the mutex if others keep taking it.
+//! Owner mutex: Linux' mutex since 4.9, whose word says who holds it. Waiters spin one at a time
+//! while the owner runs, sleep in a queue when it does not, and are handed the mutex if others keep
+//! taking it.
 //!
 //! ```text
 //! word       bits 3-30 owner: a thread's id, or 0 | 2 PICKUP | 1 HANDOFF | 0 WAITERS
@@ -16,29 +17,30 @@
 //!  * -> *|w            the first comes into the queue                               `enqueue`
 //!  * -> *&!(w|h|p)     the last leaves the queue                                    `leave`
 //! ```
-//! WAITERS: the queue is not empty. HANDOFF: only beside an owner and WAITERS. PICKUP: the owner named has not picked it up
-//! yet; only beside an owner and WAITERS, and never with HANDOFF.
+//! WAITERS: the queue is not empty. HANDOFF: only beside an owner and WAITERS. PICKUP: the owner
+//! named has not picked it up yet; only beside an owner and WAITERS, and never with HANDOFF.
 //!
-//! 1. The owner field goes from 0 to a name by whoever is named; from a name to 0, or to another name with PICKUP, by the
-//!    holder alone. Without PICKUP, who is named holds the mutex.
-//! 2. HANDOFF is set in the very step that sees an owner. An owner that sees it does not free the mutex.
-//! 3. WAITERS changes under `wait_lock` only, with the queue; who takes a free mutex leaves it. So whoever unlocks
-//!    while somebody is in the queue comes to `wait_lock`, and wakes the first.
-//! 4. A waiter gives up only after it has tried in vain under `wait_lock`. So it has not been handed over to, which
-//!    is done there; and there is an owner, whose unlock will wake the next. HANDOFF may stay, for whoever
-//!    is the first by then.
+//! 1. The owner field goes from 0 to a name by whoever is named; from a name to 0, or to another
+//!    name with PICKUP, by the holder alone. Without PICKUP, who is named holds the mutex.
+//! 2. HANDOFF is set in the very step that sees an owner. An owner that sees it does not free the
+//!    mutex.
+//! 3. WAITERS changes under `wait_lock` only, with the queue; who takes a free mutex leaves it. So
+//!    whoever unlocks while somebody is in the queue comes to `wait_lock`, and wakes the first.
+//! 4. A waiter gives up only after it has tried in vain under `wait_lock`. So it has not been
+//!    handed over to, which is done there; and there is an owner, whose unlock will wake the next.
+//!    HANDOFF may stay, for whoever is the first by then.
 //!
-//! `unlock` comes to `wait_lock` after others may hold the mutex: **whoever frees a mutex must know that every `unlock` has
-//! returned**, and not just that it has been the last to lock it. (So a mutex must not protect the count of references to
-//! what it lies in.)
+//! `unlock` comes to `wait_lock` after others may hold the mutex: **whoever frees a mutex must know
+//! that every `unlock` has returned**, and not just that it has been the last to lock it. (So a
+//! mutex must not protect the count of references to what it lies in.)
 //!
 //! Not recursive: a thread that locks it again waits for itself.
 //!
-//! Fairness: newcomers and spinners overtake the queue as long as its first has not slept and been woken. From its next try
-//! on the mutex goes to it at the next unlock: others have it at most once more. Waiter k has k such rounds to wait. There is
-//! no bound in time, and none without [`MutexTuning::hand_over`].
-//! Source: Linux' `kernel/locking/mutex.c` (Zijlstra, 2016; Molnar, 2006; spinning: Zijlstra, Low, Long), from a description
-//! in own words.
+//! Fairness: newcomers and spinners overtake the queue as long as its first has not slept and been
+//! woken. From its next try on the mutex goes to it at the next unlock: others have it at most once
+//! more. Waiter k has k such rounds to wait. There is no bound in time, and none without
+//! [`MutexTuning::hand_over`]. Source: Linux' `kernel/locking/mutex.c` (Zijlstra, 2016; Molnar,
+//! 2006; spinning: Zijlstra, Low, Long), from a description in own words.
 
 mod tuning;
 
@@ -152,8 +154,8 @@ where
                 // t|w -> t|w; picked up.
                 Some(owner) if owner == me && word & PICKUP != 0 => word & !PICKUP,
                 Some(_) if wish == Wish::HandOver && word & (HANDOFF | PICKUP) == 0 => {
-                    // t|w -> t|w|h. Not a bit set by itself: the mutex could have become free (invariant 2). Relaxed: asks,
-                    // and publishes nothing.
+                    // t|w -> t|w|h. Not a bit set by itself: the mutex could have become free (invariant 2).
+                    // Relaxed: asks, and publishes nothing.
                     match self.word.compare_exchange(word, word | HANDOFF, Relaxed, Relaxed) {
                         Ok(_) => return Err(word | HANDOFF),
                         Err(seen) => {
@@ -168,8 +170,8 @@ where
                     word | owned_by(me)
                 }
             };
-            // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last section happens
-            // before ours. Relaxed on failure, where it is only tried again.
+            // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last
+            // section happens before ours. Relaxed on failure, where it is only tried again.
             match self.word.compare_exchange(word, taken, Acquire, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(seen) => word = seen,
@@ -262,7 +264,8 @@ where
         })
     }
 
-    /// Puts the waiter into the queue, unless the mutex can be had: true then, and it is in no queue.
+    /// Puts the waiter into the queue, unless the mutex can be had: true then, and it is in no
+    /// queue.
     fn enqueue(&self, me: ThreadId, waiter: &Waiter<P>) -> bool {
         waiter.note.store(me.get(), Relaxed);
         locked(&self.wait_lock, || {
@@ -273,7 +276,8 @@ where
             // SAFETY: under `wait_lock`; it is in no list, and stays where it is until `leave`.
             unsafe { self.waiters.push(waiter) };
             if is_first {
-                // * -> *|w. Relaxed: an unlock that sees it comes to `wait_lock`, which orders; one that does not comes
+                // * -> *|w. Relaxed: an unlock that sees it comes to `wait_lock`, which orders; one that does
+                //   not comes
                 // before the next try in the order of the word.
                 let word = self.word.fetch_or(WAITERS, Relaxed);
                 debug_assert!(word & FLAGS == 0, "flags of an empty queue");
@@ -291,8 +295,8 @@ where
     fn wait(&self, me: ThreadId, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         loop {
             P::count(LockEvent::MutexSleep);
-            // Also whoever has been woken looks at its limit, lest wake-ups that come in a row keep it. One whose limit is
-            // reached asks for nothing.
+            // Also whoever has been woken looks at its limit, lest wake-ups that come in a row keep it. One
+            // whose limit is reached asks for nothing.
             let gave_up = waiter.park_within(limit).err().or_else(|| limit.is_reached());
             let (is_mine, is_first) = locked(&self.wait_lock, || {
                 let is_first = self.waiters.first().cast_const() == ptr::from_ref(waiter);
@@ -368,19 +372,19 @@ where
         });
     }
 
-    /// t|w|h -> f|w|p, or t|h -> 0. By the holder, under `wait_lock`. Nobody else writes the word now: with HANDOFF there is
-    /// nothing to be changed without `wait_lock`.
+    /// t|w|h -> f|w|p, or t|h -> 0. By the holder, under `wait_lock`. Nobody else writes the word
+    /// now: with HANDOFF there is nothing to be changed without `wait_lock`.
     fn hand_over(&self, first: Option<&Waiter<P>>) {
         P::count(LockEvent::MutexHandOver);
         let handed = first.map_or(0, |first| first.note.load(Relaxed) << OWNER_SHIFT | WAITERS | PICKUP);
-        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens before the next. If
-        // nobody is left, whoever comes takes it by the word alone.
+        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens
+        // before the next. If nobody is left, whoever comes takes it by the word alone.
         self.word.store(handed, Release);
     }
 }
 
-// SAFETY: the word goes from no owner, or from one that hands over, to one that takes it or picks it up (invariant 1);
-// Release and Acquire on the word order the sections.
+// SAFETY: the word goes from no owner, or from one that hands over, to one that takes it or picks
+// it up (invariant 1); Release and Acquire on the word order the sections.
 unsafe impl<P, T: MutexTuning, W: WaitLock> RawLock for LinuxMutex<P, T, W>
 where
     P: ParkTimeout + Schedule + LocalNodes<osq::Node<P>>,
@@ -396,11 +400,12 @@ where
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // The owner is read and not asked for: a thread's id may have changed. Relaxed: the holder alone changes it.
+        // The owner is read and not asked for: a thread's id may have changed. Relaxed: the holder alone
+        // changes it.
         let word = self.word.load(Relaxed);
         // t -> 0
-        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens before the next.
-        // Relaxed on failure, where it is only tried again.
+        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens
+        // before the next. Relaxed on failure, where it is only tried again.
         if word & FLAGS != 0 || self.word.compare_exchange(word, 0, Release, Relaxed).is_err() {
             self.unlock_slow(self.word.load(Relaxed));
         }
@@ -434,8 +439,8 @@ where
     unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         let me = P::thread_id();
         // 0 -> t
-        // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last section happens
-        // before ours. Relaxed on failure, where nothing is read through the value.
+        // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last
+        // section happens before ours. Relaxed on failure, where nothing is read through the value.
         match self.word.compare_exchange(0, owned_by(me), Acquire, Relaxed) {
             Ok(_) => Ok(()),
             Err(_) => self.lock_slow(me, limit),

@@ -1,5 +1,5 @@
-//! Optimistic spin queue: of those who would spin for a sleeping lock, one does; the others wait for their turn in an
-//! MCS queue, which they may leave at any time.
+//! Optimistic spin queue: of those who would spin for a sleeping lock, one does; the others wait
+//! for their turn in an MCS queue, which they may leave at any time.
 //!
 //! ```text
 //!  tail  0: nobody | the name of the last node: bits 16-17 level | 18-31 slot + 1
@@ -17,23 +17,27 @@
 //!   B  x.next  n -> 0      then n cannot do step A of its own        (or x is the last: tail x -> p, and done)
 //!   C  n.previous = p, p.next = n
 //! ```
-//! 1. Whoever is behind a node, as its swap of the tail says or step C, keeps it from leaving until it has linked
-//!    itself there, or step C or the tail names another. So p is in the queue from A to C, and n from B on.
-//! 2. The spinner grants n only after it has swapped n out of its own `next`: so either it grants n, or n's step A
-//!    succeeds. Hence n, if A fails for good, will find itself granted, and `leave` says so. For the same reason B is a swap: of
-//!    two that read n there, one could go on with a waiter that has left.
-//! 3. A link is written by whoever is behind, before it waits, or by step C; those are ordered by taking the link out.
+//! 1. Whoever is behind a node, as its swap of the tail says or step C, keeps it from leaving until
+//!    it has linked itself there, or step C or the tail names another. So p is in the queue from A
+//!    to C, and n from B on.
+//! 2. The spinner grants n only after it has swapped n out of its own `next`: so either it grants
+//!    n, or n's step A succeeds. Hence n, if A fails for good, will find itself granted, and
+//!    `leave` says so. For the same reason B is a swap: of two that read n there, one could go on
+//!    with a waiter that has left.
+//! 3. A link is written by whoever is behind, before it waits, or by step C; those are ordered by
+//!    taking the link out.
 //!
-//! A waiter may look at the `next` of one that has left, whose node may be another lock's by then: the word has four
-//! bytes in every node that a platform lends, and never this waiter's name (slot and level are in use by it).
+//! A waiter may look at the `next` of one that has left, whose node may be another lock's by then:
+//! the word has four bytes in every node that a platform lends, and never this waiter's name (slot
+//! and level are in use by it).
 //!
 //! A waiter waits in steps A and B, and for a newcomer that has not linked itself in yet. It may
 //! have preempted that neighbour. So after `NEIGHBOUR_TURNS` it sleeps between two looks, for
 //! `NEIGHBOUR_SLEEP_NS` each time.
 //!
-//! Fairness: first come, first served, among those who stay. Whoever has no node does not get a turn.
-//! Source: the algorithm of Linux' `kernel/locking/osq_lock.c` (Zijlstra, Low, 2014; heeding a predecessor that does
-//! not run: Pan Xinhui, 2016), from a description in own words.
+//! Fairness: first come, first served, among those who stay. Whoever has no node does not get a
+//! turn. Source: the algorithm of Linux' `kernel/locking/osq_lock.c` (Zijlstra, Low, 2014; heeding
+//! a predecessor that does not run: Pan Xinhui, 2016), from a description in own words.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -114,8 +118,9 @@ impl<P: Platform> Default for Osq<P> {
 }
 
 impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
-    /// Waits for the caller's turn, does `f` then, and ends the turn. `None`: the caller should spin no longer, as
-    /// `spin` or `is_over` says, or because the thread in front does not run; or it has no node.
+    /// Waits for the caller's turn, does `f` then, and ends the turn. `None`: the caller should
+    /// spin no longer, as `spin` or `is_over` says, or because the thread in front does not
+    /// run; or it has no node.
     ///
     /// What happened in one turn happens before what happens in the next.
     ///
@@ -153,7 +158,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         })
     }
 
-    /// Enters the queue; true if it was empty: the caller has its turn. Safety: the node is lent to the caller.
+    /// Enters the queue; true if it was empty: the caller has its turn. Safety: the node is lent to
+    /// the caller.
     #[doc(hidden)] // public, as the next three, for models that start in the middle of a queue
     pub unsafe fn enter(&self, lent: &LentNode<Node<P>>, me: ThreadId) -> bool {
         let name = Tail::encode(lent.id).bits();
@@ -162,9 +168,9 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         node.granted.store(0, Relaxed);
         node.next.store(NOBODY, Relaxed);
         node.thread.store(me.get(), Relaxed);
-        // Ordering: AcqRel. Release publishes the stores above to whoever finds us in the tail. Acquire, pairs with the
-        // Releases in `release`, `settle` and here: the last turn happens before ours, and whoever is in front
-        // has made its node before we write into it.
+        // Ordering: AcqRel. Release publishes the stores above to whoever finds us in the tail. Acquire,
+        // pairs with the Releases in `release`, `settle` and here: the last turn happens before
+        // ours, and whoever is in front has made its node before we write into it.
         let previous = self.tail.swap(name, AcqRel);
         if previous == NOBODY {
             return true;
@@ -173,8 +179,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         let before = unsafe { Self::named(previous) };
         node.previous.store(previous, Relaxed);
         node.previous_thread.store(before.thread.load(Relaxed), Relaxed);
-        // Ordering: Release, pairs with the Acquires of `next` in `release` and `settle`: our node is made before
-        // they write into it.
+        // Ordering: Release, pairs with the Acquires of `next` in `release` and `settle`: our node is made
+        // before they write into it.
         before.next.store(name, Release);
         false
     }
@@ -198,8 +204,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         }
     }
 
-    /// Leaves the queue. True if the caller has been granted its turn meanwhile, and so has not left. Safety: as
-    /// [`wait`](Self::wait).
+    /// Leaves the queue. True if the caller has been granted its turn meanwhile, and so has not
+    /// left. Safety: as [`wait`](Self::wait).
     #[doc(hidden)]
     #[cold]
     pub unsafe fn leave(&self, lent: &LentNode<Node<P>>) -> bool {
@@ -213,8 +219,9 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
             let previous = node.previous.load(Relaxed);
             // SAFETY: nodes live as long as the platform; it may be another lock's by now.
             let before = unsafe { Self::named(previous) };
-            // Ordering: Acquire on success, pairs with the Release in C: the link that we take out comes before whatever is
-            // written there after we have left. Relaxed on failure, where it is only tried again.
+            // Ordering: Acquire on success, pairs with the Release in C: the link that we take out comes
+            // before whatever is written there after we have left. Relaxed on failure, where it
+            // is only tried again.
             if before.next.load(Relaxed) == name
                 && before.next.compare_exchange(name, NOBODY, Acquire, Relaxed).is_ok()
             {
@@ -234,8 +241,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         let after = unsafe { Self::named(next) };
         after.previous_thread.store(node.previous_thread.load(Relaxed), Relaxed);
         after.previous.store(previous, Relaxed);
-        // Ordering: Release, pairs with the Acquires of `next` in `leave`, `release` and `settle`: the store
-        // above comes before any later step C.
+        // Ordering: Release, pairs with the Acquires of `next` in `leave`, `release` and `settle`: the
+        // store above comes before any later step C.
         before.next.store(next, Release);
         false
     }
@@ -244,17 +251,18 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     fn settle(&self, name: u32, node: &Node<P>, previous: u32) -> Option<u32> {
         let mut turn = 0;
         loop {
-            // Ordering: AcqRel. Release, pairs with the Acquire in `enter`: our step A comes before the link of whoever
-            // finds `previous` there. Acquire, pairs with the Release here of whoever has left from behind us: its
-            // link comes before our node's next use. Relaxed on failure, where nothing is read through the value.
+            // Ordering: AcqRel. Release, pairs with the Acquire in `enter`: our step A comes before the link
+            // of whoever finds `previous` there. Acquire, pairs with the Release here of whoever
+            // has left from behind us: its link comes before our node's next use. Relaxed on
+            // failure, where nothing is read through the value.
             if self.tail.load(Relaxed) == name
                 && self.tail.compare_exchange(name, previous, AcqRel, Relaxed).is_ok()
             {
                 return None;
             }
             if node.next.load(Relaxed) != NOBODY {
-                // Ordering: Acquire, pairs with the Releases of the links in `enter` and step C: the node of whoever is
-                // behind is made before we write into it.
+                // Ordering: Acquire, pairs with the Releases of the links in `enter` and step C: the node of
+                // whoever is behind is made before we write into it.
                 let next = node.next.swap(NOBODY, Acquire);
                 if next != NOBODY {
                     return Some(next);
@@ -279,8 +287,9 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
     #[doc(hidden)]
     pub unsafe fn release(&self, lent: &LentNode<Node<P>>) {
         let name = Tail::encode(lent.id).bits();
-        // Ordering: AcqRel on success. Release, pairs with the Acquire in `enter`: our turn happens before the next.
-        // Acquire, as in `settle`. Relaxed on failure, where nothing is read through the value.
+        // Ordering: AcqRel on success. Release, pairs with the Acquire in `enter`: our turn happens before
+        // the next. Acquire, as in `settle`. Relaxed on failure, where nothing is read through the
+        // value.
         if self.tail.compare_exchange(name, NOBODY, AcqRel, Relaxed).is_ok() {
             return;
         }
@@ -294,8 +303,8 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
         if let Some(next) = next {
             // SAFETY: its step A can succeed no more, so it waits for this (invariant 2).
             let after = unsafe { Self::named(next) };
-            // Ordering: Release, pairs with the Acquires of `granted` in `wait` and `leave`: our turn happens before
-            // theirs.
+            // Ordering: Release, pairs with the Acquires of `granted` in `wait` and `leave`: our turn happens
+            // before theirs.
             after.granted.store(1, Release);
         }
     }
@@ -309,192 +318,4 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::platform::NodeId;
-    use crate::schedule::OwnerState;
-    use crate::testing::{OneThread, SLEEPS, SPINS, events_of, meanwhile, others_are_done, set_owner_state};
-    use std::sync::Arc;
-    use std::vec::Vec;
-
-    type Queue = Osq<OneThread>;
-    type Place = LentNode<Node<OneThread>>;
-
-    const _: () = assert!(size_of::<Osq<Native>>() == 4 && size_of::<Node<Native>>() == 20);
-
-    fn place(slot: u32) -> Place {
-        let id = NodeId { slot, level: 0 };
-        LentNode { id, node: OneThread::node(id) }
-    }
-
-    fn thread(slot: u32) -> ThreadId {
-        ThreadId::new(slot + 1).unwrap()
-    }
-
-    fn node(slot: u32) -> &'static Node<OneThread> {
-        // SAFETY: nodes live as long as the thread of the test.
-        unsafe { &*place(slot).node }
-    }
-
-    /// A queue of the threads in these slots, the first of which has its turn.
-    fn queue_of(slots: &[u32]) -> Arc<Queue> {
-        let queue = Arc::new(Queue::new());
-        for (i, slot) in slots.iter().enumerate() {
-            // SAFETY: each enters once.
-            assert_eq!(unsafe { queue.enter(&place(*slot), thread(*slot)) }, i == 0);
-        }
-        queue
-    }
-
-    /// Names of those in the queue, from the last to the first, by `previous`; checked against `next`.
-    fn order(queue: &Queue, first: u32) -> Vec<u32> {
-        let slot_of = |name: u32| Tail::decode(name).unwrap().slot;
-        let mut slots = Vec::from([slot_of(queue.tail.load(Relaxed))]);
-        assert_eq!(node(slots[0]).next.load(Relaxed), NOBODY);
-        while *slots.last().unwrap() != first {
-            let last = *slots.last().unwrap();
-            let previous = slot_of(node(last).previous.load(Relaxed));
-            assert_eq!(slot_of(node(previous).next.load(Relaxed)), last);
-            assert_eq!(node(last).previous_thread.load(Relaxed), previous + 1);
-            slots.push(previous);
-        }
-        slots
-    }
-
-    /// A turn of the thread in slot 0.
-    fn turn<R>(queue: &Queue, spin: &mut Spin, is_over: bool, f: impl FnOnce(&mut Spin) -> R) -> Option<R> {
-        // SAFETY: what the tests do in a turn does not unwind.
-        unsafe { queue.with_turn(thread(0), spin, || is_over, f) }
-    }
-
-    #[test]
-    fn alone_it_is_its_turn_at_once() {
-        let queue = Queue::default();
-        assert_eq!(turn(&queue, &mut Spin::default(), false, |_| queue.has_spinner()), Some(true));
-        assert!(!queue.has_spinner());
-    }
-
-    #[test]
-    fn without_a_node_there_is_no_turn() {
-        let queue = Queue::new();
-        OneThread::without_nodes(|| {
-            assert_eq!(turn(&queue, &mut Spin::default(), false, |_| ()), None);
-        });
-        assert_eq!(events_of(LockEvent::NoNode), 1);
-        assert!(!queue.has_spinner());
-    }
-
-    #[test]
-    fn turns_come_in_order() {
-        let queue = queue_of(&[1, 2, 3]);
-        assert_eq!(order(&queue, 1), [3, 2, 1]);
-        for slot in [1, 2, 3] {
-            assert!(slot == 1 || node(slot).granted.load(Relaxed) == 1);
-            assert!(slot == 3 || node(slot + 1).granted.load(Relaxed) == 0);
-            // SAFETY: it has its turn.
-            unsafe { queue.release(&place(slot)) };
-        }
-        assert!(!queue.has_spinner());
-    }
-
-    #[test]
-    fn a_turn_that_comes_in_time_is_taken() {
-        let queue = queue_of(&[5]);
-        let theirs = queue.clone();
-        // SAFETY: it has its turn.
-        meanwhile(move || unsafe { theirs.release(&place(5)) });
-        assert_eq!(turn(&queue, &mut Spin::default(), false, |spin| spin.turns), Some(1));
-        assert!(others_are_done() && !queue.has_spinner());
-    }
-
-    #[test]
-    fn whoever_has_spun_enough_leaves() {
-        let queue = queue_of(&[5, 6]);
-        let mut spin = Spin::default();
-        assert_eq!(turn(&queue, &mut spin, false, |_| ()), None);
-        assert!(spin.turns > SPINS);
-        assert_eq!(order(&queue, 5), [6, 5]);
-        assert_eq!((events_of(LockEvent::OsqLeave), events_of(LockEvent::OsqGranted)), (1, 0));
-    }
-
-    #[test]
-    fn whoever_may_wait_no_longer_leaves() {
-        let queue = queue_of(&[5, 6]);
-        let mut spin = Spin::default();
-        assert_eq!(turn(&queue, &mut spin, true, |_| ()), None);
-        assert_eq!((spin.turns, order(&queue, 5)), (0, Vec::from([6, 5])));
-    }
-
-    #[test]
-    fn a_waiter_leaves_from_between_two() {
-        let queue = queue_of(&[1, 2, 3, 4]);
-        // SAFETY: they wait; so below.
-        unsafe {
-            assert!(!queue.leave(&place(2)));
-            assert_eq!(order(&queue, 1), [4, 3, 1]);
-            assert!(!queue.leave(&place(3)));
-            assert_eq!(order(&queue, 1), [4, 1]);
-            assert!(!queue.leave(&place(4)));
-            assert_eq!(order(&queue, 1), [1]);
-            queue.release(&place(1));
-        }
-        assert!(!queue.has_spinner());
-    }
-
-    #[test]
-    fn whoever_is_granted_as_it_leaves_has_its_turn() {
-        let queue = queue_of(&[1, 2]);
-        // SAFETY: in their turns.
-        unsafe {
-            queue.release(&place(1));
-            assert!(queue.leave(&place(2)));
-            assert_eq!(events_of(LockEvent::OsqGranted), 1);
-            queue.release(&place(2));
-        }
-        assert!(!queue.has_spinner());
-    }
-
-    #[test]
-    fn a_predecessor_that_does_not_run_is_not_waited_for() {
-        let queue = queue_of(&[5, 6]);
-        set_owner_state(thread(6), OwnerState::Asleep);
-        let mut spin = Spin::default();
-        assert_eq!(turn(&queue, &mut spin, false, |_| ()), None);
-        assert!(spin.turns < SPINS);
-    }
-
-    #[test]
-    fn one_that_has_left_does_not_count() {
-        let queue = queue_of(&[5, 6]);
-        let theirs = queue.clone();
-        // SAFETY: they wait, or have their turn.
-        meanwhile(move || unsafe {
-            assert!(!theirs.leave(&place(6)));
-            set_owner_state(thread(6), OwnerState::Asleep);
-        });
-        let theirs = queue.clone();
-        // SAFETY: as above.
-        meanwhile(move || unsafe { theirs.release(&place(5)) });
-        assert_eq!(turn(&queue, &mut Spin::default(), false, |_| ()), Some(()));
-        assert!(others_are_done());
-    }
-
-    #[test]
-    fn who_waits_for_a_neighbour_without_a_processor_sleeps_after_so_many_turns() {
-        let queue = queue_of(&[0]);
-        // Somebody has swapped the tail, and loses its processor before it links itself in.
-        let newcomer = Tail::encode(place(1).id).bits();
-        queue.tail.store(newcomer, Relaxed);
-        for _ in 0..NEIGHBOUR_TURNS {
-            meanwhile(|| assert_eq!(SLEEPS.get(), 0));
-        }
-        meanwhile(move || {
-            assert_eq!(SLEEPS.get(), 1);
-            node(0).next.store(newcomer, Relaxed);
-        });
-        // SAFETY: it has entered.
-        unsafe { queue.release(&place(0)) };
-        assert!(others_are_done());
-        assert_eq!(node(1).granted.load(Relaxed), 1);
-    }
-}
+mod tests;

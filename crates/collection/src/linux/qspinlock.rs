@@ -1,5 +1,5 @@
-//! Queued spinlock: a 32-bit word, one waiter beside it, the others in an MCS queue of nodes that the
-//! platform keeps.
+//! Queued spinlock: a 32-bit word, one waiter beside it, the others in an MCS queue of nodes that
+//! the platform keeps.
 //!
 //! ```text
 //! bits 0-7 locked | 8 pending | 9-15 unused | 16-17 tail: level | 18-31 tail: slot + 1
@@ -15,23 +15,23 @@
 //!  *,*,1 -> *,*,0   unlock
 //! ```
 //! locked: set by whoever takes the lock, cleared by its holder alone.
-//! pending: set by at most one waiter. It may be set for a moment by a waiter that then sees another's
-//! mark or a tail; if the bit was clear before, that waiter clears it again.
+//! pending: set by at most one waiter. It may be set for a moment by a waiter that then sees
+//! another's mark or a tail; if the bit was clear before, that waiter clears it again.
 //! tail: names the last node of the queue; 0 if there is none.
 //! With the switches for preempted waiters ([`compete`]) the word has further states.
 //!
-//! 1. While tail is not 0, only the head of the queue or the pending waiter sets locked: everybody else
-//!    takes the lock from the whole word 0. (Unless newcomers may steal it.)
+//! 1. While tail is not 0, only the head of the queue or the pending waiter sets locked: everybody
+//!    else takes the lock from the whole word 0. (Unless newcomers may steal it.)
 //! 2. At most one thread is head of the queue: the one that swapped itself in behind tail 0, or was
 //!    granted the place.
 //! 3. A node is referred to by its predecessor (from the tail swap until it grants) and by its
-//!    successor (from that one's tail swap until its link store). Whoever has granted the place on, or has
-//!    cleared the tail, has neither, and its node is free.
+//!    successor (from that one's tail swap until its link store). Whoever has granted the place on,
+//!    or has cleared the tail, has neither, and its node is free.
 //!
-//! Fairness: first come, first served, from the tail swap on; one pending waiter goes ahead of the queue. With
-//! stealing, see [`compete`].
-//! Source: the algorithm of Linux' `kernel/locking/qspinlock.c` (Zijlstra, Long; fetch-or and bounded
-//! pending wait by Deacon, 2018), from a description in own words.
+//! Fairness: first come, first served, from the tail swap on; one pending waiter goes ahead of the
+//! queue. With stealing, see [`compete`].
+//! Source: the algorithm of Linux' `kernel/locking/qspinlock.c` (Zijlstra, Long; fetch-or and
+//! bounded pending wait by Deacon, 2018), from a description in own words.
 
 pub mod compete;
 pub mod queue;
@@ -86,8 +86,8 @@ impl Tail {
     }
 }
 
-/// Looks for which a waiter may count on its processor: as many as the waiting policy of `nearlock-os` pauses
-/// before it yields, 1 to 6 us.
+/// Looks for which a waiter may count on its processor: as many as the waiting policy of
+/// `nearlock-os` pauses before it yields, 1 to 6 us.
 const TURNS_WITHOUT_YIELD: u32 = 1 << 7;
 
 switches! {
@@ -270,7 +270,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
     }
 
-    /// Waits to become the head, then takes the lock. Safety: the caller's node, queued under this name.
+    /// Waits to become the head, then takes the lock. Safety: the caller's node, queued under this
+    /// name.
     #[doc(hidden)] // public for models that start in the middle of a queue
     pub unsafe fn lock_when_granted(
         &self,
@@ -285,7 +286,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
     }
 
-    /// Takes the lock as the head, and passes its place on. Safety: the head's node, queued under this name.
+    /// Takes the lock as the head, and passes its place on. Safety: the head's node, queued under
+    /// this name.
     #[doc(hidden)] // public for models that start in the middle of a queue
     pub unsafe fn lock_as_head(&self, node: &Node<P, Q::Part>, tail: Tail) {
         // Ordering: Acquire, pairs with the Release link store in `lock_queued`.
@@ -298,7 +300,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         let val = if competes::<T>() {
             self.compete()
         } else {
-            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before
+            // ours.
             P::wait_until(&self.word, Acquire, |v| v & (LOCKED_MASK | PENDING) == 0)
         };
         let mut word = val;
@@ -324,12 +327,14 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         unsafe { Q::hand_over::<T>(node, next) };
     }
 
-    /// Clears the tail for a head that could not because of a late waiter's mark. False if somebody has queued.
+    /// Clears the tail for a head that could not because of a late waiter's mark. False if somebody
+    /// has queued.
     ///
-    /// That waiter takes its mark off again. It need not queue then: it may have no node. So a head that
-    /// waited for a successor now could wait for ever.
+    /// That waiter takes its mark off again. It need not queue then: it may have no node. So a head
+    /// that waited for a successor now could wait for ever.
     ///
-    /// Safety: the caller is the head, with this `node`, queued under this name, and holds the lock.
+    /// Safety: the caller is the head, with this `node`, queued under this name, and holds the
+    /// lock.
     #[cold]
     #[inline(never)]
     unsafe fn try_clear_marked_tail(&self, node: &Node<P, Q::Part>, tail: Tail) -> bool {
@@ -347,8 +352,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
     }
 
-    /// *,0,0 -> *,0,1, by the head. By invariant 1 nobody else takes it now. (A late waiter may have set
-    /// pending: it saw the tail, so it will clear it and queue.)
+    /// *,0,0 -> *,0,1, by the head. By invariant 1 nobody else takes it now. (A late waiter may
+    /// have set pending: it saw the tail, so it will clear it and queue.)
     #[inline]
     fn set_locked(&self) {
         // Relaxed: as the pending waiter's.
@@ -407,8 +412,9 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     }
 }
 
-// SAFETY: locked is set only in a step that saw it clear and that no other can take at the same time
-// (module documentation, transitions and invariant 1); Release and Acquire on the word order the sections.
+// SAFETY: locked is set only in a step that saw it clear and that no other can take at the same
+// time (module documentation, transitions and invariant 1); Release and Acquire on the word order
+// the sections.
 unsafe impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> RawLock
     for QSpinLock<P, Q, T>
 {

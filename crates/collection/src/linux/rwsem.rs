@@ -1,5 +1,5 @@
-//! The kernel's reader-writer semaphore as it is since 2019: readers add themselves, writers set a bit, and whoever has
-//! waited for long is not overtaken any more.
+//! The kernel's reader-writer semaphore as it is since 2019: readers add themselves, writers set a
+//! bit, and whoever has waited for long is not overtaken any more.
 //!
 //! ```text
 //! count   bit 0 WRITER | 1 WAITERS | 2 HANDOFF | 3-7 unused | 8-63 readers
@@ -17,23 +17,30 @@
 //!  r,*,1,0 -> r+n,0,*,0   a waker lets n readers in                      `wake_first`
 //!  *,*,1,* -> *,0,0,*     the last waiter has given up                   `leave`
 //! ```
-//! owner: bit 0 READERS | 1 NOT_FOR_SPINNERS | the writing thread's id. A hint, for those that spin: readers say only
-//! that there are some, and do not take it back. NOT_FOR_SPINNERS: somebody has spun for readers for too long.
+//! owner: bit 0 READERS | 1 NOT_FOR_SPINNERS | the writing thread's id. A hint, for those that
+//! spin: readers say only that there are some, and do not take it back. NOT_FOR_SPINNERS: somebody
+//! has spun for readers for too long.
 //!
-//! 1. WAITERS is set exactly while the queue is not empty, seen under `wait_lock`; HANDOFF only while WAITERS is.
+//! 1. WAITERS is set exactly while the queue is not empty, seen under `wait_lock`; HANDOFF only
+//!    while WAITERS is.
 //! 2. WAITERS and HANDOFF change only under `wait_lock`.
-//! 3. While HANDOFF is set nobody takes the lock but a waiter; if the first of them is marked, no other writer.
-//! 4. Readers that are let in are taken out of the queue, marked and counted before the first of them is granted the
-//!    lock: it may release at once.
-//! 5. A release that leaves waiters, and nobody who holds it, wakes the first; and so does a first waiter that gives up.
-//! 6. Readers in the count do not prove that a reader holds it: an attempt counts too, for a moment.
+//! 3. While HANDOFF is set nobody takes the lock but a waiter; if the first of them is marked, no
+//!    other writer.
+//! 4. Readers that are let in are taken out of the queue, marked and counted before the first of
+//!    them is granted the lock: it may release at once.
+//! 5. A release that leaves waiters, and nobody who holds it, wakes the first; and so does a first
+//!    waiter that gives up.
+//! 6. Readers in the count do not prove that a reader holds it: an attempt counts too, for a
+//!    moment.
 //!
-//! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` after others may hold the lock, or have it no more: **whoever frees a
-//! semaphore must know that all of them have returned**, and not just that it has been the last to lock it.
+//! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` after others may hold the lock, or
+//! have it no more: **whoever frees a semaphore must know that all of them have returned**, and not
+//! just that it has been the last to lock it.
 //!
-//! Fairness: a waiter may be overtaken for 4 ms ([`RwsemTuning::handoff_ns`]); then, as soon as it or somebody who wakes it
-//! looks, it is not any more, and is next after those who hold the lock. Readers are let in together, 256 at a time.
-//! Source: the algorithm of Linux' `kernel/locking/rwsem.c` (Long, 2019 and later), from a description in own words.
+//! Fairness: a waiter may be overtaken for 4 ms ([`RwsemTuning::handoff_ns`]); then, as soon as it
+//! or somebody who wakes it looks, it is not any more, and is next after those who hold the lock.
+//! Readers are let in together, 256 at a time. Source: the algorithm of Linux'
+//! `kernel/locking/rwsem.c` (Long, 2019 and later), from a description in own words.
 
 mod queue;
 mod spin;
@@ -126,8 +133,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     #[inline(always)]
     fn lock_with(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // 0,0,0,0 -> 0,0,0,1
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_shared`: the sections before happen before
-        // ours.
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_shared`: the sections before
+        // happen before ours.
         if self.count.compare_exchange(0, WRITER, Acquire, Relaxed).is_err() {
             return self.lock_slow(limit);
         }
@@ -138,8 +145,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     #[inline(always)]
     fn lock_shared_with(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // r,... -> r+1,...
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `downgrade`: the last writer's section happens
-        // before ours.
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `downgrade`: the last writer's section
+        // happens before ours.
         let count = self.count.fetch_add(READER, Acquire).wrapping_add(READER);
         if count & READ_FAILS != 0 {
             return self.lock_shared_slow(count, limit);
@@ -164,8 +171,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     }
 }
 
-// SAFETY: a writer sets WRITER from a count without WRITER and readers, and only its `unlock` or `downgrade` clears it;
-// Release and Acquire on the count order the sections.
+// SAFETY: a writer sets WRITER from a count without WRITER and readers, and only its `unlock` or
+// `downgrade` clears it; Release and Acquire on the count order the sections.
 unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawLock for Rwsem<P, T, W> {
     type Node = ();
 
@@ -203,7 +210,8 @@ unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawTryLock for Rwsem<
     }
 }
 
-// SAFETY: a reader is in the count while it reads, and was put there, or is let in, only from a count without WRITER.
+// SAFETY: a reader is in the count while it reads, and was put there, or is let in, only from a
+// count without WRITER.
 unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawRwLock for Rwsem<P, T, W> {
     #[inline]
     unsafe fn lock_shared(&self, _node: &()) {

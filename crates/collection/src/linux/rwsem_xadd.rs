@@ -21,25 +21,29 @@
 //!  W -> 2W+1      a queued writer takes it, with others still queued; or a spinning one
 //!  W -> W+1       a queued writer takes it, and was the only one
 //! ```
-//! The values are compared as signed numbers: as unsigned ones every sleeper would look like very many readers.
+//! The values are compared as signed numbers: as unsigned ones every sleeper would look like very
+//! many readers.
 //!
 //! owner: the thread that writes, if it has said so; a hint, for those that spin.
-//! waking: 0 nobody wakes | 1 somebody does | 2 and shall do so again ([`XaddTuning::single_waker`]).
+//! waking: 0 nobody wakes | 1 somebody does | 2 and shall do so again
+//! ([`XaddTuning::single_waker`]).
 //!
 //! 1. W is in the count for the queue exactly while the queue is not empty, seen under `wait_lock`.
-//! 2. Whoever makes the count W, or has failed and leaves it W, wakes the first waiter or tries itself.
-//! 3. A reader that is let in has been counted before its signal is set, and all of one group before the first of
-//!    them: it may release at once.
-//! 4. Readers are let in together as far as no writer stands between them. A writer is only told to try: others may
-//!    take the lock before it does.
+//! 2. Whoever makes the count W, or has failed and leaves it W, wakes the first waiter or tries
+//!    itself.
+//! 3. A reader that is let in has been counted before its signal is set, and all of one group
+//!    before the first of them: it may release at once.
+//! 4. Readers are let in together as far as no writer stands between them. A writer is only told to
+//!    try: others may take the lock before it does.
 //!
-//! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` and `waking` after others may hold the lock, or have it no more:
-//! **whoever frees a semaphore must know that all of them have returned**, and not just that it has been the last to lock it.
+//! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` and `waking` after others may hold
+//! the lock, or have it no more: **whoever frees a semaphore must know that all of them have
+//! returned**, and not just that it has been the last to lock it.
 //!
 //! Fairness: none. Writers that come may overtake all that wait, for ever.
-//! Source: the algorithm of Linux' `lib/rwsem.c` of versions 3.10 to 3.12, and of the series "rwsem performance
-//! optimizations", version 8 (Chen, Shi, Low, Long; October 2013), from descriptions in own words. The single waker is
-//! in a form that loses no wake-up.
+//! Source: the algorithm of Linux' `lib/rwsem.c` of versions 3.10 to 3.12, and of the series "rwsem
+//! performance optimizations", version 8 (Chen, Shi, Low, Long; October 2013), from descriptions in
+//! own words. The single waker is in a form that loses no wake-up.
 
 mod spin;
 mod tuning;
@@ -77,7 +81,8 @@ const fn signed(count: u64) -> i64 {
     count as i64
 }
 
-/// Whether sleepers are all that there is, but for readers: no writer is active. Of a count with sleepers in it.
+/// Whether sleepers are all that there is, but for readers: no writer is active. Of a count with
+/// sleepers in it.
 const fn no_writer(count: u64) -> bool {
     signed(count) >= signed(WAITING)
 }
@@ -135,7 +140,8 @@ enum Whom {
     Any,
     /// Readers, if they are first.
     Readers,
-    /// The same, by a caller that holds the lock as a reader, so that no writer can take it meanwhile.
+    /// The same, by a caller that holds the lock as a reader, so that no writer can take it
+    /// meanwhile.
     FellowReaders,
 }
 
@@ -272,7 +278,8 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
     /// Does `wake`, or sees to it that the thread which does it at present does it once more.
     fn wake_alone(&self, wake: impl Fn()) {
         // * -> 2
-        // Ordering: Release, pairs with the Acquire below: the thread that wakes sees the count that we have left.
+        // Ordering: Release, pairs with the Acquire below: the thread that wakes sees the count that we
+        // have left.
         if self.waking.swap(WAKE_AGAIN, Release) != IDLE {
             P::count(LockEvent::RwsemWakeSkipped);
             return;
@@ -321,7 +328,8 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         }
         let counted = if whom == Whom::FellowReaders { 0 } else { ACTIVE };
         let sleepers = if self.list.is_empty() { WAITING } else { 0 };
-        // Relaxed: that somebody who writes has gone is known from `admit`, or from having written ourselves.
+        // Relaxed: that somebody who writes has gone is known from `admit`, or from having written
+        // ourselves.
         self.count.fetch_add((readers - counted).wrapping_sub(sleepers), Relaxed);
         // By invariant 3 not before.
         wake_list.grant();
@@ -333,8 +341,8 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             if T::wake_pre_read() && !no_writer(self.count.load(Relaxed)) {
                 return false;
             }
-            // Ordering: Acquire, pairs with the Release in `unlock`: what the last writer did is visible to us, and
-            // by the grant to the readers.
+            // Ordering: Acquire, pairs with the Release in `unlock`: what the last writer did is visible to
+            // us, and by the grant to the readers.
             if no_writer(self.count.fetch_add(ACTIVE, Acquire)) {
                 return true;
             }
@@ -363,16 +371,17 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
     }
 }
 
-// SAFETY: only an add or exchange that finds nobody active makes a writer, and others find the count less than 0 or
-// not 0 until its `unlock`; Release and Acquire on the count order the sections.
+// SAFETY: only an add or exchange that finds nobody active makes a writer, and others find the
+// count less than 0 or not 0 until its `unlock`; Release and Acquire on the count order the
+// sections.
 unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawLock for RwsemXadd<P, T, W> {
     type Node = ();
 
     #[inline]
     unsafe fn lock(&self, _node: &()) {
         // c -> c+W+1
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_shared`: the sections before happen before
-        // ours.
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_shared`: the sections before
+        // happen before ours.
         if self.count.fetch_add(WRITER, Acquire) == 0 {
             self.note_owner();
         } else {
@@ -412,13 +421,15 @@ unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawTryLoc
     }
 }
 
-// SAFETY: a reader is in the count while it reads, so that a writer's attempt finds it not 0; one that finds the count
-// less than 0 takes itself out again, and is let in only when no writer is active.
+// SAFETY: a reader is in the count while it reads, so that a writer's attempt finds it not 0; one
+// that finds the count less than 0 takes itself out again, and is let in only when no writer is
+// active.
 unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawRwLock for RwsemXadd<P, T, W> {
     #[inline]
     unsafe fn lock_shared(&self, _node: &()) {
         // c -> c+1
-        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section happens before ours.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section happens before
+        // ours.
         if signed(self.count.fetch_add(ACTIVE, Acquire).wrapping_add(ACTIVE)) < 0 {
             self.lock_shared_slow();
         }

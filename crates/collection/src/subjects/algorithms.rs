@@ -10,8 +10,8 @@ use crate::near::mutex as near;
 use crate::settings::Setting;
 use crate::tuning::{SwitchInfo, Switched, named};
 
-/// Whether a row has readers, or waiters that may give up, by the words in its brackets; and which function of a
-/// visitor it calls.
+/// Whether a row has readers, or waiters that may give up, by the words in its brackets; and which
+/// function of a visitor it calls.
 macro_rules! kind {
     (is_rw) => {
         false
@@ -45,8 +45,9 @@ macro_rules! kind {
     };
 }
 
-/// A row for each algorithm. In brackets: `rw` if it has readers, then `timed` if its waiters may give up. Then its type,
-/// a sentence, its switches, what it promises, and the settings that it obeys.
+/// A row for each algorithm. In brackets: `rw` if it has readers, then `timed` if its waiters may
+/// give up. Then its type, a sentence, its switches, what it promises, and the settings that it
+/// obeys.
 macro_rules! algorithms {
     ($($name:literal $family:ident $([$($kind:ident)*])? $lock:path, $summary:literal,
         $switches:expr, $fairness:expr, $settings:expr;)*) => {

@@ -1,4 +1,5 @@
-//! Locks that are an algorithm with some of its switches in another position than the recommended one.
+//! Locks that are an algorithm with some of its switches in another position than the recommended
+//! one.
 
 use super::algorithms::ALGORITHMS;
 use crate::tuning::{Position, SwitchInfo, is_same, named};
@@ -33,7 +34,8 @@ const fn switches_of(algorithm: &str) -> &'static [&'static SwitchInfo] {
     panic!("no such algorithm")
 }
 
-/// The position that some words stand for; `None` if the algorithm has no such switch, or it is the recommended one.
+/// The position that some words stand for; `None` if the algorithm has no such switch, or it is the
+/// recommended one.
 const fn position(switches: &'static [&'static SwitchInfo], (key, word): (&str, &str)) -> Option<Position> {
     let Some(switch) = named(switches, key) else { return None };
     let Some(value) = switch.values.parse(word) else { panic!("no position of this switch") };
@@ -64,8 +66,8 @@ const fn positions<const N: usize>(switches: &'static [&'static SwitchInfo], wor
     positions
 }
 
-/// A row for each preset: its name, its algorithm, and its switches; or a list of a family's switches, of which it has those that
-/// its algorithm has. Then a sentence, and its source.
+/// A row for each preset: its name, its algorithm, and its switches; or a list of a family's
+/// switches, of which it has those that its algorithm has. Then a sentence, and its source.
 macro_rules! presets {
     ($($name:literal = $algorithm:literal $([$($key:literal = $word:literal),+])? $(as $list:ident)?,
         $summary:literal, $source:literal;)*) => {

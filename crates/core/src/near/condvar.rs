@@ -36,12 +36,12 @@
 //!
 //! **No wake-up is lost in the queue.** If a waiter becomes first in the mutex's queue by being put
 //! there, then it is woken, and looks for itself: the mutex may be free, so that no release comes.
-//! If it stands behind others, then these leave the queue some day, and see to the next one, as they
-//! do for any (invariant 2 of the mutex). So a broadcast wakes one thread at most, however many it
-//! takes out, and none if there is a queue; the others wake one by one as they have their turns. A
-//! single waiter that is notified wakes at once, and comes to the mutex as any other thread. In
-//! queue, it would begin to wake up when it has its turn, and where the mutex is free for most of
-//! the time, threads that wait for each other would wake one after the other.
+//! If it stands behind others, then these leave the queue some day, and see to the next one, as
+//! they do for any (invariant 2 of the mutex). So a broadcast wakes one thread at most, however
+//! many it takes out, and none if there is a queue; the others wake one by one as they have their
+//! turns. A single waiter that is notified wakes at once, and comes to the mutex as any other
+//! thread. In queue, it would begin to wake up when it has its turn, and where the mutex is free
+//! for most of the time, threads that wait for each other would wake one after the other.
 //!
 //! **Chains are locked one at a time**: a waiter that has been taken out of the one belongs to the
 //! notification until it is in the other. It may wake meanwhile, by a limit or for no reason. It

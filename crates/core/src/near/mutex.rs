@@ -26,30 +26,30 @@
 //! thread that yields counts as awake, and would be handed the mutex although another program has
 //! its processor. A thread that finds the mutex free, while one thread may take it again at once,
 //! looks whether it stays free before it takes it. When the first gets the mutex, or is dequeued,
-//! the next waiter of the NUMA node from which it came to the queue is preferred to those before it,
-//! for `NODE_TURN_NS`. So the few threads that are awake and exchange the mutex come to be on one
-//! node. Nodes do not matter while the mutex is monopolised.
+//! the next waiter of the NUMA node from which it came to the queue is preferred to those before
+//! it, for `NODE_TURN_NS`. So the few threads that are awake and exchange the mutex come to be on
+//! one node. Nodes do not matter while the mutex is monopolised.
 //!
 //! **A release.** It reads the mutex' count in the chain's filter. If the count is 0, the release
 //! stores 0 to the word, does the light side of the asymmetric fence, and reads the count again:
 //! there is no read-modify-write. If there are waiters it does the same, and every 8 us or so
 //! (`hints`) it looks at the chain. If there are wake requests it looks at the chain at once. There
-//! it hands the mutex to the first in the queue, if that has made a request and is awake, or is due. It
-//! wakes a first that is parked, and dequeues it, so that the next release wakes the next waiter;
-//! those that were woken compete with newcomers. It does not dequeue the first if the mutex is
-//! monopolised, where competing does not help, or if it has done so before. The first is *due* when
-//! it has been first for `DUE_NS`, or `MONOPOLISED_DUE_NS`, and may have no processor.
+//! it hands the mutex to the first in the queue, if that has made a request and is awake, or is
+//! due. It wakes a first that is parked, and dequeues it, so that the next release wakes the next
+//! waiter; those that were woken compete with newcomers. It does not dequeue the first if the mutex
+//! is monopolised, where competing does not help, or if it has done so before. The first is *due*
+//! when it has been first for `DUE_NS`, or `MONOPOLISED_DUE_NS`, and may have no processor.
 //!
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
-//! 2. The first in the queue is in one of these states. It is awake, or is parked until some moment, and
-//!    will look at the word before it parks without a limit. Or it holds the mutex, and will leave
-//!    the queue. Or it has made a wake request. Only the first needs any of this: the others need no
-//!    fence, and a release need not know of them. So they may be put into the queue while they are
-//!    parked, as a condition variable does.
+//! 2. The first in the queue is in one of these states. It is awake, or is parked until some
+//!    moment, and will look at the word before it parks without a limit. Or it holds the mutex, and
+//!    will leave the queue. Or it has made a wake request. Only the first needs any of this: the
+//!    others need no fence, and a release need not know of them. So they may be put into the queue
+//!    while they are parked, as a condition variable does.
 //! 3. A wake request is raised and lowered under the chain's lock, and noted on its waiter.
 //!
-//! **Why no wake-up is lost.** Let the first in the queue be parked. It was awake when it became first,
-//! or it was not.
+//! **Why no wake-up is lost.** Let the first in the queue be parked. It was awake when it became
+//! first, or it was not.
 //!
 //! *It was awake.* It has made a wake request, passed the heavy side of the fence, and then found
 //! the mutex held by a thread H. The release of H stores 0, passes the light side, and reads the
@@ -82,9 +82,9 @@
 //! releases of others with the same count look there, too.
 //!
 //! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier each time that the
-//! first in the queue is about to park, not for each waiter that parks, and as a rule fewer than 1000 a
-//! second for a chain, since it interrupts all threads of the process that run. While the first
-//! looks, which is most of the time, releases stay plain stores. Where the platform has no
+//! first in the queue is about to park, not for each waiter that parks, and as a rule fewer than
+//! 1000 a second for a chain, since it interrupts all threads of the process that run. While the
+//! first looks, which is most of the time, releases stay plain stores. Where the platform has no
 //! membarrier its light fence is an ordinary one, and a release costs as much as an atomic one.
 //!
 //! **What a monopolised mutex costs.** The thread that has it takes it again and again, from its
@@ -92,22 +92,23 @@
 //! newcomers, which look for a microsecond. With two threads that is faster than to exchange the
 //! mutex at each release, and with many each has a turn, in the order of their coming. With
 //! `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms, because the operating system lets timers be
-//! 0.05 ms late, and an idle processor takes its time to wake up; then the first in the queue is due.
+//! 0.05 ms late, and an idle processor takes its time to wake up; then the first in the queue is
+//! due.
 //!
-//! Fairness: newcomers take the mutex as long as the first in the queue has made no request; those that
-//! come to a monopolised mutex take it only if it stays free. A first that is awake is given the
-//! mutex at the first release that sees its request, `PATIENCE_NS` and up to twice
+//! Fairness: newcomers take the mutex as long as the first in the queue has made no request; those
+//! that come to a monopolised mutex take it only if it stays free. A first that is awake is given
+//! the mutex at the first release that sees its request, `PATIENCE_NS` and up to twice
 //! `GAP_PATIENCE_NS` after it began to look (it begins again when it is woken in the queue), or
 //! `TURN_NS` after it became first of a monopolised mutex. At most one section of another thread is
 //! in between, that of a release that has missed the request. A first that has no processor, or is
 //! parked, is given the mutex by the first release that looks at the chain after `DUE_NS`, or
-//! `MONOPOLISED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The queue
-//! is first come, first served, with two exceptions. Waiters of the NUMA node of the last first are
-//! preferred to the one that is next for `NODE_TURN_NS`, and after that those of up to 32 that were
-//! moved before it together and are still there; this may happen again to the one behind it, when
-//! the node changes. And a waiter that was dequeued, and competed without success, joins the queue
-//! again at its end, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in the queue
-//! at once.
+//! `MONOPOLISED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The
+//! queue is first come, first served, with two exceptions. Waiters of the NUMA node of the last
+//! first are preferred to the one that is next for `NODE_TURN_NS`, and after that those of up to 32
+//! that were moved before it together and are still there; this may happen again to the one behind
+//! it, when the node changes. And a waiter that was dequeued, and competed without success, joins
+//! the queue again at its end, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the
+//! first in the queue at once.
 //!
 //! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound
 //! on barging: WebKit's `WTF::Lock` and parking_lot (0.5 ms); that waiters beyond the first be kept
@@ -138,10 +139,10 @@ use crate::raw::{RawLock, RawTryLock};
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// How long a waiter is first in the queue for a monopolised mutex until a release hands the mutex over
-/// although the waiter is parked or has no processor, in ns: longer than most take to wake up when
-/// their turn has come. The processor that it waits for is the holder's, who gives it up at the
-/// next lock. At 0 the mutex is handed from one parked waiter to the next; at a second a thread
+/// How long a waiter is first in the queue for a monopolised mutex until a release hands the mutex
+/// over although the waiter is parked or has no processor, in ns: longer than most take to wake up
+/// when their turn has come. The processor that it waits for is the holder's, who gives it up at
+/// the next lock. At 0 the mutex is handed from one parked waiter to the next; at a second a thread
 /// that finds no processor may wait so long.
 const MONOPOLISED_DUE_NS: u64 = 250_000;
 /// The same for a mutex that is not monopolised, in ns. The mutex serves no thread until the waiter
@@ -149,9 +150,9 @@ const MONOPOLISED_DUE_NS: u64 = 250_000;
 /// slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the
 /// work.
 const DUE_NS: u64 = 2_000_000;
-/// For how long waiters of the NUMA node from which the last first in the queue came are preferred to
-/// the one that is next, in ns. At 0 the queue is first come, first served; at a second a node may
-/// wait so long.
+/// For how long waiters of the NUMA node from which the last first in the queue came are preferred
+/// to the one that is next, in ns. At 0 the queue is first come, first served; at a second a node
+/// may wait so long.
 const NODE_TURN_NS: u64 = 1_000_000;
 
 /// Whether a release hands the mutex over to the first in the queue, whatever that is doing.

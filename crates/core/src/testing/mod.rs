@@ -1,5 +1,6 @@
-//! A platform for unit tests: one thread, which therefore never waits in vain. What others do while it waits, the test
-//! says before: [`meanwhile`], and [`before_exchange`] for what others do between two instructions.
+//! A platform for unit tests: one thread, which therefore never waits in vain. What others do while
+//! it waits, the test says before: [`meanwhile`], and [`before_exchange`] for what others do
+//! between two instructions.
 
 mod word;
 
@@ -30,7 +31,8 @@ pub use word::{before_exchange, exchange_fails, exchanges_are_over};
 
 pub struct OneThread(PhantomData<()>);
 
-/// The length of the sequences that tests go through. Shorter for Miri, which is a thousand times slower.
+/// The length of the sequences that tests go through. Shorter for Miri, which is a thousand times
+/// slower.
 pub const HAPPENINGS_MAX: usize = if cfg!(miri) { 4 } else { 8 };
 
 /// Turns of a spin, unless a test says otherwise.
@@ -115,8 +117,8 @@ pub fn switch(positions: &[Position]) {
     SWITCHES.set(switches);
 }
 
-/// Others do this as soon as the only thread waits, sleeps or passes a turn; after what they were to do before, one
-/// thing at a time. Waits that are bounded are too short for them.
+/// Others do this as soon as the only thread waits, sleeps or passes a turn; after what they were
+/// to do before, one thing at a time. Waits that are bounded are too short for them.
 pub fn meanwhile(what: impl FnOnce() + 'static) {
     OTHERS.with_borrow_mut(|others| others.push_back(Box::new(what)));
 }
@@ -339,7 +341,8 @@ unsafe impl Switches for OneThread {
         SWITCHES.get()[index]
     }
 }
-/// A node of some type, freed with its thread. Not a `Box`, whose moves would claim that nobody points to it.
+/// A node of some type, freed with its thread. Not a `Box`, whose moves would claim that nobody
+/// points to it.
 struct OwnedNode {
     node: *const (),
     free: unsafe fn(*const ()),

@@ -19,9 +19,10 @@ macro_rules! words {
     };
 }
 
-/// A tuning trait: a function for each switch, with its key, how it is stored (`flag`, `word`, `number` or `optional`, with
-/// its limits), and its default. [`Standard`](crate::tuning::Standard) and [`Switched`](crate::tuning::Switched)
-/// implement it. The second line names a list of the switches, and the place of the first among all switches.
+/// A tuning trait: a function for each switch, with its key, how it is stored (`flag`, `word`,
+/// `number` or `optional`, with its limits), and its default. [`Standard`](crate::tuning::Standard)
+/// and [`Switched`](crate::tuning::Switched) implement it. The second line names a list of the
+/// switches, and the place of the first among all switches.
 #[macro_export]
 macro_rules! switches {
     (

@@ -1,5 +1,5 @@
-//! A published table beside the same table simulated, where its rows are not numbers of threads: a line for each
-//! row, a panel for each variant.
+//! A published table beside the same table simulated, where its rows are not numbers of threads: a
+//! line for each row, a panel for each variant.
 
 use std::ops::Range;
 

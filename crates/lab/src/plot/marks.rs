@@ -5,8 +5,8 @@ use plotters::style::{Color, RGBColor, ShapeStyle, WHITE};
 
 use super::{Area, DARK, GREY, PlotError, Size, letters};
 
-/// Colours that stay apart for colour-blind readers: Okabe and Ito's without yellow, which is too pale on
-/// white, and two of Tol's muted scheme.
+/// Colours that stay apart for colour-blind readers: Okabe and Ito's without yellow, which is too
+/// pale on white, and two of Tol's muted scheme.
 const COLORS: [RGBColor; 9] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -49,8 +49,8 @@ impl Shape {
         Shape::Pentagon,
     ];
 
-    /// The shape of the series of this index. There is one shape less than there are colours, so that the
-    /// pairs come back late.
+    /// The shape of the series of this index. There is one shape less than there are colours, so
+    /// that the pairs come back late.
     pub(super) fn of_series(series: usize) -> Shape {
         Self::ALL[series % Self::ALL.len()]
     }
@@ -167,8 +167,8 @@ pub(super) struct Label<'a> {
 /// Least distance of two labels, in pixels.
 const LABEL_GAP: i32 = 15;
 
-/// Writes labels from `x` on, between the heights `within`, as near to their ends as they fit, with a line
-/// from each end to its label.
+/// Writes labels from `x` on, between the heights `within`, as near to their ends as they fit, with
+/// a line from each end to its label.
 pub(super) fn labels(area: &Area, labels: &[Label], x: i32, within: (i32, i32)) -> Result<(), PlotError> {
     let wanted: Vec<i32> = labels.iter().map(|label| label.end.1).collect();
     for (label, y) in labels.iter().zip(spread(&wanted, LABEL_GAP, within)) {
@@ -179,8 +179,8 @@ pub(super) fn labels(area: &Area, labels: &[Label], x: i32, within: (i32, i32)) 
     Ok(())
 }
 
-/// Moves heights apart by at least `gap`, within limits as far as there is room. Neighbours in each other's
-/// way move alike, so that their mean stays.
+/// Moves heights apart by at least `gap`, within limits as far as there is room. Neighbours in each
+/// other's way move alike, so that their mean stays.
 fn spread(wanted: &[i32], gap: i32, within: (i32, i32)) -> Vec<i32> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&index| wanted[index]);

@@ -1,5 +1,5 @@
-//! Throughput of measured locks as a multiple of a baseline's, against the number of threads: a panel for each length of
-//! sections and of thinking.
+//! Throughput of measured locks as a multiple of a baseline's, against the number of threads: a
+//! panel for each length of sections and of thinking.
 
 use plotters::style::Color;
 
@@ -31,8 +31,8 @@ pub struct Speed {
     pub quartiles: (f64, f64),
 }
 
-/// Draws what was measured in these modes: medians over the rounds, with the quartiles shaded. `notes` stand beneath the
-/// title. `None` if there are none.
+/// Draws what was measured in these modes: medians over the rounds, with the quartiles shaded.
+/// `notes` stand beneath the title. `None` if there are none.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! What all tables come to: a line for each figure that stands for a table, published beside simulated.
+//! What all tables come to: a line for each figure that stands for a table, published beside
+//! simulated.
 
 use plotters::element::Rectangle;
 use plotters::style::{Color, RGBColor, WHITE};
@@ -10,7 +11,8 @@ use super::{Area, DARK, GREY, LINE, MARGIN, PlotError, Size, letters, picture, t
 use crate::published::Class;
 use crate::reproduce::HeadlineRow;
 
-/// Width of the picture, of the names of its lines, and what stands above and below its panel, in pixels.
+/// Width of the picture, of the names of its lines, and what stands above and below its panel, in
+/// pixels.
 const WIDTH: u32 = 560;
 const NAMES: u32 = 236;
 const TOP: u32 = 62;
@@ -33,8 +35,8 @@ enum Line<'a> {
     Row(&'a HeadlineRow),
 }
 
-/// Draws them, by document. The least and the greatest over the variations are a broad line behind the simulated
-/// figure. `None` if there are no figures.
+/// Draws them, by document. The least and the greatest over the variations are a broad line behind
+/// the simulated figure. `None` if there are no figures.
 ///
 /// # Errors
 ///

@@ -56,8 +56,8 @@ impl Axis {
         Self { scale: Scale::Linear, low: -0.5, high, ticks: vec![], label: |_| String::new() }
     }
 
-    /// Numbers of threads, at equal distance where they double. Ticks are those numbers that leave `room` for
-    /// their labels, in doublings.
+    /// Numbers of threads, at equal distance where they double. Ticks are those numbers that leave
+    /// `room` for their labels, in doublings.
     pub(super) fn threads(numbers: &[usize], room: f64) -> Self {
         let mut numbers: Vec<f64> = numbers.iter().map(|&number| number as f64).collect();
         numbers.sort_by(f64::total_cmp);
@@ -93,8 +93,8 @@ impl Axis {
         Self { scale: Scale::Log, low, high, ticks, label: time }
     }
 
-    /// Where on the axis a value lies: 0 at its beginning, 1 at its end. What has no place on it, as zero
-    /// where there are decades, lies at its beginning.
+    /// Where on the axis a value lies: 0 at its beginning, 1 at its end. What has no place on it,
+    /// as zero where there are decades, lies at its beginning.
     fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),

@@ -19,9 +19,9 @@ const Y_NAME_WIDTH: u32 = 22;
 /// Doublings between two labels of the axis of threads.
 const TICK_ROOM: f64 = 0.6;
 
-/// Draws a panel for each variant: the published figures with their standard deviation, and the simulated
-/// ones, by class; the band over the sensitive parameters is shaded if there is one. `notes` stand beneath
-/// the title. `None` if there are no cells.
+/// Draws a panel for each variant: the published figures with their standard deviation, and the
+/// simulated ones, by class; the band over the sensitive parameters is shaded if there is one.
+/// `notes` stand beneath the title. `None` if there are no cells.
 ///
 /// # Errors
 ///
@@ -67,8 +67,8 @@ pub fn reproduced(
     Ok(Some(svg))
 }
 
-/// The same panels as a picture each, without title and legend: a page that stands for them puts as many beside each other as it
-/// has room for. None where a variant is what it is by definition.
+/// The same panels as a picture each, without title and legend: a page that stands for them puts as
+/// many beside each other as it has room for. None where a variant is what it is by definition.
 ///
 /// # Errors
 ///
@@ -150,7 +150,8 @@ enum Sample {
     First,
 }
 
-/// The samples of what occurs, with their names. `first` is the variant that the others are compared with.
+/// The samples of what occurs, with their names. `first` is the variant that the others are
+/// compared with.
 fn legend(cells: &[Cell], first: &str) -> Vec<(Sample, String)> {
     let deviation = cells.iter().any(|cell| cell.published_sd.is_some());
     let published = if deviation { "published, with its standard deviation" } else { "published" };

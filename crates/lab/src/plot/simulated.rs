@@ -65,8 +65,9 @@ const LABEL_MARK: i32 = 20;
 
 const WIDTH: u32 = 900;
 
-/// Draws throughput, 99th percentile of the wait and longest wait of each lock against the number of
-/// threads: the mean over seeds, with their range shaded. `notes` stand beneath the title. `None` if there are no rows.
+/// Draws throughput, 99th percentile of the wait and longest wait of each lock against the number
+/// of threads: the mean over seeds, with their range shaded. `notes` stand beneath the title.
+/// `None` if there are no rows.
 ///
 /// # Errors
 ///

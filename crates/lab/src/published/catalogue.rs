@@ -1,4 +1,5 @@
-//! All tables: which lock stands for which column, how a row becomes simulations, and the class of each cell.
+//! All tables: which lock stands for which column, how a row becomes simulations, and the class of
+//! each cell.
 
 /// The file of this name in `published/`.
 macro_rules! published {

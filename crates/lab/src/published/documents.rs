@@ -28,7 +28,8 @@ pub struct Claim {
     pub headlines: &'static [Headline],
 }
 
-/// One figure of a table that stands for it: how many times as much a variant does as what it is compared with.
+/// One figure of a table that stands for it: how many times as much a variant does as what it is
+/// compared with.
 #[derive(Debug)]
 pub struct Headline {
     /// Where, in few words.

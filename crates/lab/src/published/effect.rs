@@ -5,7 +5,8 @@ use super::Published;
 /// Runs that stand behind a published mean with its standard deviation.
 const RUNS: f64 = 25.0;
 
-/// A relative difference that may be chance where no deviations are published. What AIM7's tables say of themselves.
+/// A relative difference that may be chance where no deviations are published. What AIM7's tables
+/// say of themselves.
 const INSIGNIFICANT: f64 = 0.05;
 
 /// What a variant does, compared with what it is compared with.
@@ -41,8 +42,8 @@ impl Effect {
     }
 }
 
-/// The greatest relative difference of two published figures that does not count: two standard errors of their
-/// ratio where both have a standard deviation, and else 5 %.
+/// The greatest relative difference of two published figures that does not count: two standard
+/// errors of their ratio where both have a standard deviation, and else 5 %.
 pub fn insignificant(of: Published, to: Published) -> f64 {
     let error = |value: Published| value.sd.map(|sd| sd / RUNS.sqrt() / value.mean);
     error(of).zip(error(to)).map_or(INSIGNIFICANT, |(of, to)| 2.0 * of.hypot(to))

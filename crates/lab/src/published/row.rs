@@ -138,7 +138,8 @@ impl Serialize for RowKey {
 pub enum Rows {
     /// Those of these numbers of threads.
     Threads(&'static [usize]),
-    /// Those that have all the values of one of these lists, as they are written. An empty list is every row.
+    /// Those that have all the values of one of these lists, as they are written. An empty list is
+    /// every row.
     With(&'static [&'static [(&'static str, &'static str)]]),
 }
 

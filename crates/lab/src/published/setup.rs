@@ -11,7 +11,8 @@ pub enum Column {
     Base,
 }
 
-/// The simulations whose mean is one figure: for each of several numbers of threads, each with some seeds.
+/// The simulations whose mean is one figure: for each of several numbers of threads, each with some
+/// seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// Name of the machine.
@@ -27,7 +28,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Two of the numbers of threads, with the same mean if they are evenly spaced, or all if there are no more.
+    /// Two of the numbers of threads, with the same mean if they are evenly spaced, or all if there
+    /// are no more.
     pub fn few_threads(&self) -> Vec<usize> {
         let n = self.threads.len();
         if n <= 2 {

@@ -1,8 +1,8 @@
 //! What publications say of their tables: sentences, each with what it asks of the figures.
 //!
-//! A difference counts as an effect where it exceeds two standard errors: where deviations over 25 runs are
-//! published that is up to 2 %, and elsewhere 5 %. What is said to be alike, or not to fall, may differ by a
-//! little more than that.
+//! A difference counts as an effect where it exceeds two standard errors: where deviations over 25
+//! runs are published that is up to 2 %, and elsewhere 5 %. What is said to be alike, or not to
+//! fall, may differ by a little more than that.
 
 use std::fmt;
 
@@ -80,8 +80,8 @@ impl fmt::Display for Statement {
 type Place = (&'static str, RowKey);
 
 impl Statement {
-    /// Whether it is true of these figures, given by variant and row of the table; `None` if one that it is about is
-    /// missing.
+    /// Whether it is true of these figures, given by variant and row of the table; `None` if one
+    /// that it is about is missing.
     pub fn holds(&self, table: &Table, figure: impl Fn(&str, &RowKey) -> Option<f64>) -> Option<bool> {
         let figure = |(variant, row): Place| figure(variant, &row);
         self.pairs(table).into_iter().try_fold(true, |holds, (of, to)| {
@@ -90,7 +90,8 @@ impl Statement {
         })
     }
 
-    /// The cells that it compares; the second is missing where it is what figures are per cent more than.
+    /// The cells that it compares; the second is missing where it is what figures are per cent more
+    /// than.
     fn pairs(&self, table: &Table) -> Vec<(Place, Option<Place>)> {
         let keys = |rows: Rows| -> Vec<RowKey> {
             table.rows().iter().map(|row| &row.key).filter(|key| rows.contain(key)).cloned().collect()
@@ -171,7 +172,8 @@ const AHEAD_FROM_32: Statement = Statement {
     expected: Expected::Above(0.4),
 };
 
-/// Of open1 and lock2. At 8 threads what CNA lacks there is within two standard errors, or hardly beyond.
+/// Of open1 and lock2. At 8 threads what CNA lacks there is within two standard errors, or hardly
+/// beyond.
 pub(super) const CALLS: &[Statement] = &[
     Statement {
         text: "CNA and stock are alike at 1 to 8 threads",
@@ -201,7 +203,8 @@ pub(super) const CALLS: &[Statement] = &[
     },
 ];
 
-/// Of readrandom. At 4, 8 and 16 threads the published deviations are 12 to 20 % of the figures, and nothing is held against them.
+/// Of readrandom. At 4, 8 and 16 threads the published deviations are 12 to 20 % of the figures,
+/// and nothing is held against them.
 pub(super) const READRANDOM: &[Statement] = &[
     Statement {
         text: "CNA and stock are alike at 1 and 2 threads",
@@ -414,7 +417,8 @@ mod tests {
     fn each_can_fail() {
         for &table in TABLES {
             for statement in table.statements {
-                // What was not published is taken to be as what it is compared with, or in the middle of the range that is.
+                // What was not published is taken to be as what it is compared with, or in the middle of the
+                // range that is.
                 let pairs = statement.pairs(table);
                 let middle = |place: &Place| match statement.expected {
                     Expected::Between(low, high) => 50.0 * (low + high),

@@ -1,4 +1,5 @@
-//! The constants that all tables are simulated with, as a digest: a page that was made with others is out of date.
+//! The constants that all tables are simulated with, as a digest: a page that was made with others
+//! is out of date.
 
 use std::fmt::Write as _;
 
@@ -6,8 +7,9 @@ use super::{Effort, ReproduceError, Reproduction, Vary};
 use crate::cache;
 use crate::published::{Column, TABLES, Table};
 
-/// A digest of what is simulated for the published tables, with which constants, and which of their cells are fitted or seen.
-/// The sources of locks and simulator are not in it: they change far more often than a figure does.
+/// A digest of what is simulated for the published tables, with which constants, and which of their
+/// cells are fitted or seen. The sources of locks and simulator are not in it: they change far more
+/// often than a figure does.
 ///
 /// # Errors
 ///

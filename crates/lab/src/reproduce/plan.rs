@@ -32,8 +32,8 @@ pub(super) struct Place {
     pub variation: usize,
 }
 
-/// The variation of the cell itself; of what changes are held against, which may be simulated with less effort; and of the first
-/// change.
+/// The variation of the cell itself; of what changes are held against, which may be simulated with
+/// less effort; and of the first change.
 pub(super) const CELL: usize = 0;
 pub(super) const REFERENCE: usize = 1;
 pub(super) const FIRST_CHANGE: usize = 2;
@@ -90,7 +90,8 @@ impl Reproduction<'_> {
         Ok(planned)
     }
 
-    /// The changes, of all rows and columns. What changes nothing in some of them changes it in others.
+    /// The changes, of all rows and columns. What changes nothing in some of them changes it in
+    /// others.
     fn variations(&self, rows: &[Row]) -> Result<Vec<Assignment>, ReproduceError> {
         let mut all = Vec::new();
         for Row { key, .. } in rows {
@@ -146,7 +147,8 @@ impl Reproduction<'_> {
         Ok(())
     }
 
-    /// Lets users of a workload that is simulated to its end do a part of their list, unless how long that is was set.
+    /// Lets users of a workload that is simulated to its end do a part of their list, unless how
+    /// long that is was set.
     fn shorten(
         &self,
         configuration: &mut Configuration,

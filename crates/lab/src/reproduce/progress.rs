@@ -61,8 +61,9 @@ impl Progress {
         self.values.range(first(row)..first(row + 1)).all(|(_, &(missing, _))| missing == 0)
     }
 
-    /// The figures of a cell: first its own, then those with each change. A change is held against what was simulated
-    /// with as much effort as it was, so that it counts for no more than it does.
+    /// The figures of a cell: first its own, then those with each change. A change is held against
+    /// what was simulated with as much effort as it was, so that it counts for no more than it
+    /// does.
     fn figures(&self, row: usize, variant: usize) -> Vec<f64> {
         let means = |column| {
             let at = move |variation| self.values.get(&Place { row, column, variation });

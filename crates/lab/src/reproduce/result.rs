@@ -38,13 +38,14 @@ pub struct Cell {
     pub published_sd: Option<f64>,
     /// The mean over the seeds.
     pub simulated: f64,
-    /// Lower end of the band over the simulator's sensitive parameters, if one was made: the least of
-    /// `simulated` and the means with each parameter moved alone.
+    /// Lower end of the band over the simulator's sensitive parameters, if one was made: the least
+    /// of `simulated` and the means with each parameter moved alone.
     pub low: Option<f64>,
     /// Its upper end, the greatest of them.
     pub high: Option<f64>,
-    /// (simulated - published) / published. Of figures that are per cent more than something, that of what they are
-    /// more: 10 % instead of 0 % is an error of 0.1. `None` where nothing was published.
+    /// (simulated - published) / published. Of figures that are per cent more than something, that
+    /// of what they are more: 10 % instead of 0 % is an error of 0.1. `None` where nothing was
+    /// published.
     pub error: Option<f64>,
     /// How far the cell is a test.
     pub class: Class,
@@ -132,8 +133,8 @@ impl Verdict {
 }
 
 impl Reproduced {
-    /// What was published of the table, held against the simulated figures: all cells with the same variation.
-    /// Statements about cells that were not simulated are left out.
+    /// What was published of the table, held against the simulated figures: all cells with the same
+    /// variation. Statements about cells that were not simulated are left out.
     pub fn verdicts(&self) -> Vec<Verdict> {
         let of = |statement: &'static Statement| {
             let holds = self.holds(statement, &self.cells)?;
@@ -153,8 +154,9 @@ impl Reproduced {
         })
     }
 
-    /// How many times as much the headline's variant does as what it is compared with: published, simulated, and the least and the
-    /// greatest over the variations, if there are some. `None` if its row was not simulated.
+    /// How many times as much the headline's variant does as what it is compared with: published,
+    /// simulated, and the least and the greatest over the variations, if there are some. `None`
+    /// if its row was not simulated.
     pub fn headline(&self, headline: &Headline) -> Option<HeadlineRow> {
         let at = self
             .cells
@@ -183,8 +185,9 @@ impl Reproduced {
         is_of_first.then(|| at - at % self.table.variants.len())
     }
 
-    /// What each variant does, published and simulated: compared with the first, or where figures are per cent more
-    /// than something, with that. Rows of which not both are published are left out.
+    /// What each variant does, published and simulated: compared with the first, or where figures
+    /// are per cent more than something, with that. Rows of which not both are published are
+    /// left out.
     pub fn effects(&self) -> Vec<EffectRow> {
         let mut effects = Vec::new();
         for row in self.cells.chunks(self.table.variants.len()) {
@@ -213,7 +216,8 @@ impl Reproduced {
     }
 }
 
-/// How far a ratio of two cells is a test: no further than either of them, but for one that is what it is by definition.
+/// How far a ratio of two cells is a test: no further than either of them, but for one that is what
+/// it is by definition.
 fn weaker(of: &Cell, to: Option<&Cell>) -> Class {
     let base = to.filter(|base| !base.is_by_definition());
     base.map_or(of.class, |base| of.class.min(base.class))
@@ -258,13 +262,14 @@ pub struct MeanError {
     pub cells: usize,
     /// The mean of the absolute errors; 0.1 is 10 %.
     pub mean: f64,
-    /// The geometric mean of the factors between the greater and the lesser of what was simulated and what was published, less 1. A
-    /// figure of half as much is as far off as one of twice as much. Infinite if nothing was simulated of something.
+    /// The geometric mean of the factors between the greater and the lesser of what was simulated
+    /// and what was published, less 1. A figure of half as much is as far off as one of twice
+    /// as much. Infinite if nothing was simulated of something.
     pub geometric: f64,
 }
 
-/// The mean absolute error of the cells for which `of` holds, but for those that are 1 by definition; `None`
-/// if there are none.
+/// The mean absolute error of the cells for which `of` holds, but for those that are 1 by
+/// definition; `None` if there are none.
 pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanError> {
     let counted = cells.iter().filter(|cell| of(cell) && !cell.is_by_definition());
     let errors: Vec<f64> = counted.filter_map(|cell| cell.error).collect();
@@ -276,8 +281,8 @@ pub fn mean_error(cells: &[Cell], of: impl Fn(&Cell) -> bool) -> Option<MeanErro
     })
 }
 
-/// Of the cells with a band, how many have the published figure within it, and how many there are. Those that
-/// are 1 by definition are left out.
+/// Of the cells with a band, how many have the published figure within it, and how many there are.
+/// Those that are 1 by definition are left out.
 pub fn within_band(cells: &[Cell]) -> (usize, usize) {
     let counted = cells.iter().filter(|cell| !cell.is_by_definition());
     let bands = counted.filter_map(|cell| Some((cell.low?..=cell.high?).contains(&cell.published?)));

@@ -161,7 +161,8 @@ fn a_band_holds_its_cell_and_is_wider() {
     assert_eq!(within_band(&cells).1, 12);
 }
 
-/// Simulated figures of the first row: the cell's, which changes are held against with half the effort, and theirs.
+/// Simulated figures of the first row: the cell's, which changes are held against with half the
+/// effort, and theirs.
 fn insert(progress: &mut Progress, variant: usize, figures: &[f64]) {
     let place = |variation| Place { row: 0, column: Column::Variant(variant), variation };
     progress.values.insert(place(CELL), (0, vec![figures[0] * 0.9, figures[0] * 1.1]));
@@ -464,7 +465,8 @@ fn a_share_is_moved_by_a_difference_and_a_time_by_a_ratio() {
         let cell = progress.cell(0, variant);
         [cell.simulated, cell.low.unwrap(), cell.high.unwrap()]
     };
-    // What a change does is simulated with nine tenths of the cell: that is 0.9 * (6 - 1) more of a share, and six times a time.
+    // What a change does is simulated with nine tenths of the cell: that is 0.9 * (6 - 1) more of a
+    // share, and six times a time.
     let share = figure("mutex-slowpath-share", [&[60.0, 50.0], &[1.0, 6.0]], 1);
     assert!(share.iter().zip([1.0, 1.0, 5.5]).all(|(a, b)| (a - b).abs() < 1e-9), "{share:?}");
     let time = figure("freebsd-make", [&[1.0, 1.0], &[1.08, 1.35]], 1);

@@ -11,9 +11,10 @@ use crate::mutate::{Check, checking, effective, stores_are_ordered};
 
 /// Reports two plain stores to one word that nothing orders.
 ///
-/// Either could be the last on a real machine. In the model a store is a swap (see `word!`), so that it would
-/// show them in the order of execution only. Hence the rule that plain stores to one word happen one after
-/// the other, the first of them being the word's creation; loom's own race detector watches over it.
+/// Either could be the last on a real machine. In the model a store is a swap (see `word!`), so
+/// that it would show them in the order of execution only. Hence the rule that plain stores to one
+/// word happen one after the other, the first of them being the word's creation; loom's own race
+/// detector watches over it.
 struct StoreOrder(UnsafeCell<()>);
 
 // SAFETY: there is nothing in the cell; the coroutines of one model run on one thread.
@@ -117,7 +118,8 @@ macro_rules! int {
 int!(LoomU32, u32, fetch_add fetch_sub fetch_and fetch_or);
 int!(LoomU64, u64, fetch_add fetch_sub fetch_and fetch_or);
 
-/// As read-modify-writes of the whole word: those that [`SplitWord`] names, each under its condition.
+/// As read-modify-writes of the whole word: those that [`SplitWord`] names, each under its
+/// condition.
 impl SplitWord for LoomU32 {
     #[track_caller]
     fn store_low_byte(&self, v: u8, order: Ordering) {

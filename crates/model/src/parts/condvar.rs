@@ -1,5 +1,5 @@
-//! Models of the condition variable: whoever waits for a token has one in the end, whoever gives up meanwhile, and however tokens are
-//! announced.
+//! Models of the condition variable: whoever waits for a token has one in the end, whoever gives up
+//! meanwhile, and however tokens are announced.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,8 @@ use crate::shuttle::Shuttle;
 pub enum Act {
     /// Waits for a token, and takes it.
     Take,
-    /// The same, but gives up after a time, which passes while it sleeps. If it has a token it gives it back.
+    /// The same, but gives up after a time, which passes while it sleeps. If it has a token it
+    /// gives it back.
     BorrowInTime,
     /// The same, but gives up when it is cancelled.
     BorrowUnlessCancelled,
@@ -234,7 +235,8 @@ impl Crowd {
     }
 }
 
-/// So many threads that take tokens, each so many, within all kinds of limits; the first gives them.
+/// So many threads that take tokens, each so many, within all kinds of limits; the first gives
+/// them.
 pub fn crowd(takers: usize, each: u32) -> Model<Shuttle> {
     let title = format!("condvar: {takers} threads that take {each} tokens each");
     Model::new(title, takers as u32 + 1, None, move || {

@@ -98,8 +98,8 @@ impl<E: Engine> OsqState<E> {
     }
 }
 
-/// The first thread has its turn; behind it are these, in slots from 1 on. It ends its turn, and has as many others as
-/// `rounds` says.
+/// The first thread has its turn; behind it are these, in slots from 1 on. It ends its turn, and
+/// has as many others as `rounds` says.
 fn staged<E: Engine>(
     situation: &str,
     others: &'static [Does],

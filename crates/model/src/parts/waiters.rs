@@ -1,5 +1,5 @@
-//! Models of the waiters that sleeping locks have in their queues: a signal is never lost, and hands over what was
-//! written before it.
+//! Models of the waiters that sleeping locks have in their queues: a signal is never lost, and
+//! hands over what was written before it.
 
 use std::sync::Arc;
 

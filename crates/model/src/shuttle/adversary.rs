@@ -1,12 +1,13 @@
 //! A scheduler that is against one thread: for locks under which a waiter can starve.
 //!
-//! The victim takes a step only when that is bad for it, as a predicate says; or when it has been held back for very
-//! long, which is how a waiter of a fair lock gets its turn: without it the others come to nothing. What counts is how
-//! often others have had the lock between one step of the victim and its next. Under a lock that bounds the wait that
-//! stays small however long the others go on; otherwise it grows with their rounds.
+//! The victim takes a step only when that is bad for it, as a predicate says; or when it has been
+//! held back for very long, which is how a waiter of a fair lock gets its turn: without it the
+//! others come to nothing. What counts is how often others have had the lock between one step of
+//! the victim and its next. Under a lock that bounds the wait that stays small however long the
+//! others go on; otherwise it grows with their rounds.
 //!
-//! [`overtaken`] does all of it for a lock. A model of another shape says what the word is ([`Shuttle::watch`]), wraps
-//! the wait in [`Shuttle::suffer`], and is run by
+//! [`overtaken`] does all of it for a lock. A model of another shape says what the word is
+//! ([`Shuttle::watch`]), wraps the wait in [`Shuttle::suffer`], and is run by
 //! [`check_with`](crate::model::Model::check_with) an [`Adversary`] around any other scheduler.
 //!
 //! ```
@@ -93,14 +94,14 @@ impl Watch {
 }
 
 impl Shuttle {
-    /// From now on the adversary's predicate is told what `word` returns: a look ([`ShuttleU32::peek`]), and no
-    /// operation.
+    /// From now on the adversary's predicate is told what `word` returns: a look
+    /// ([`ShuttleU32::peek`]), and no operation.
     pub fn watch(word: impl Fn() -> u32 + 'static) {
         BESIDES.with(|i| i.watch.word.replace(Some(Rc::new(word))));
     }
 
-    /// Runs `f`, during which the calling thread is the adversary's victim. Returns before how many steps of the victim
-    /// others have had sections since its step before.
+    /// Runs `f`, during which the calling thread is the adversary's victim. Returns before how many
+    /// steps of the victim others have had sections since its step before.
     pub fn suffer<R>(f: impl FnOnce() -> R) -> (R, u32) {
         BESIDES.with(|i| {
             i.watch.victim.set(Some(::shuttle::current::me()));
@@ -125,7 +126,8 @@ pub struct Adversary<S, F> {
 }
 
 impl<S: Scheduler, F: Fn(Seen) -> bool> Adversary<S, F> {
-    /// Of the threads other than the victim `inner` chooses. The victim takes a step when `bad` says so.
+    /// Of the threads other than the victim `inner` chooses. The victim takes a step when `bad`
+    /// says so.
     pub fn new(inner: S, bad: F) -> Self {
         Self { inner, bad, then: 0, held_back: 0 }
     }
@@ -185,8 +187,9 @@ pub struct Contest {
     pub seed: u64,
 }
 
-/// The greatest number of steps of one wait for the lock before which others have had the lock since the step before.
-/// The victim takes a step when `bad` says so; `word_of` is what the predicate is told of the lock.
+/// The greatest number of steps of one wait for the lock before which others have had the lock
+/// since the step before. The victim takes a step when `bad` says so; `word_of` is what the
+/// predicate is told of the lock.
 pub fn overtaken<L: RawLock>(
     contest: Contest,
     word_of: fn(&L) -> u32,

@@ -1,4 +1,5 @@
-//! How a model is run by Shuttle: so many schedules, drawn from a seed; and how a failure is seen again.
+//! How a model is run by Shuttle: so many schedules, drawn from a seed; and how a failure is seen
+//! again.
 
 use std::cell::RefCell;
 use std::env;
@@ -16,8 +17,8 @@ use crate::model::Model;
 
 /// Name of the environment variable that says how many times as many schedules are tried as usual.
 pub const SCHEDULES: &str = "NEARLOCK_MODEL_SCHEDULES";
-/// Name of the environment variable that has one schedule tried and no other: `MODEL=SCHEDULE`, the model's name and
-/// the string that Shuttle printed when it failed.
+/// Name of the environment variable that has one schedule tried and no other: `MODEL=SCHEDULE`, the
+/// model's name and the string that Shuttle printed when it failed.
 pub const REPLAY: &str = "NEARLOCK_MODEL_REPLAY";
 
 /// Steps of one execution after which it is taken to be endless: a livelock, or spinning for ever.
@@ -39,8 +40,8 @@ pub struct Failure {
 }
 
 impl Model<Shuttle> {
-    /// Tries `schedules` drawn at random, and as many of few changes of priority (PCT); or what [`SCHEDULES`] or
-    /// [`REPLAY`] say.
+    /// Tries `schedules` drawn at random, and as many of few changes of priority (PCT); or what
+    /// [`SCHEDULES`] or [`REPLAY`] say.
     ///
     /// # Panics
     ///

@@ -1,8 +1,10 @@
-//! The model that every lock of the list has under Shuttle: many threads that do all that threads may do with it.
+//! The model that every lock of the list has under Shuttle: many threads that do all that threads
+//! may do with it.
 //!
-//! Each thread takes the lock or tries to, several times, urgently or not. It is on some NUMA node, or moves from one
-//! to another; it has queue nodes, or none. While it waits it may be interrupted, and then takes another lock of the
-//! same type, up to [`NodeId::NESTING`] levels in all. Thresholds and limits are small, so that they are met.
+//! Each thread takes the lock or tries to, several times, urgently or not. It is on some NUMA node,
+//! or moves from one to another; it has queue nodes, or none. While it waits it may be interrupted,
+//! and then takes another lock of the same type, up to [`NodeId::NESTING`] levels in all.
+//! Thresholds and limits are small, so that they are met.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -25,7 +27,8 @@ const MIGRANTS: u32 = 3;
 const URGENT: u32 = 6;
 /// One in so many is an attempt only.
 const ATTEMPTS: u32 = 4;
-/// In each execution one turn of a wait in so many is interrupted: a power of two, drawn below this one.
+/// In each execution one turn of a wait in so many is interrupted: a power of two, drawn below this
+/// one.
 const INTERRUPTS: u32 = 6;
 const INTERRUPTS_PER_THREAD: u32 = 4;
 /// Limits are drawn below this.
@@ -68,7 +71,8 @@ fn some_thread(slot: u32) -> Thread {
 /// `threads` threads that go `rounds` times to the lock.
 pub fn crowd<L: RawTryLock>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
     let title = format!("{name}: {threads} threads, {rounds} rounds each");
-    // Whoever waits for the lock of a chain may hold its gate then, which all locks of the model share: no handler may want it.
+    // Whoever waits for the lock of a chain may hold its gate then, which all locks of the model share:
+    // no handler may want it.
     let times = if name.starts_with("parking-lot-") { 0 } else { INTERRUPTS_PER_THREAD * threads };
     Model::new(title, threads, None, move || {
         for setting in [

@@ -1,7 +1,8 @@
 //! The words of Shuttle.
 //!
-//! An operation is a place where the scheduler chooses ([`point`](super::point)), and then one step. Not Shuttle's own
-//! atomics: they have no operation that replaces a part of a word in one step.
+//! An operation is a place where the scheduler chooses ([`point`](super::point)), and then one
+//! step. Not Shuttle's own atomics: they have no operation that replaces a part of a word in one
+//! step.
 
 use std::cell::Cell;
 use std::ptr;

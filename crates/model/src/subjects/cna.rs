@@ -34,8 +34,8 @@ pub fn final_form(name: &str) -> Vec<Model> {
     models
 }
 
-/// A few of them with the switches for preempted waiters. The urgent waiter looks at what the head has made of its
-/// node before it competes for the word.
+/// A few of them with the switches for preempted waiters. The urgent waiter looks at what the head
+/// has made of its node before it competes for the word.
 pub fn preemptible(name: &str) -> Vec<Model> {
     let [near_newcomer, _, flushed, _] = secondary_queue::<Cna, Preemptible>(name);
     let far_near = held::<Preemptible>(name, "far, near", Queue { main: &[1, 2], ..NOBODY }, 1);

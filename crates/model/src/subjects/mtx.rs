@@ -1,4 +1,5 @@
-//! Models of FreeBSD's mutexes: waiters that get to the chain, and those who only wait for a mutex to be unlocked.
+//! Models of FreeBSD's mutexes: waiters that get to the chain, and those who only wait for a mutex
+//! to be unlocked.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::exclusion::{Guarded, held_at_first, in_slot};
 use crate::loom::Loom;
 use crate::model::Model;
 
-/// The first thread holds the mutex; the other waits for it to be unlocked, and looks at what the first has done.
+/// The first thread holds the mutex; the other waits for it to be unlocked, and looks at what the
+/// first has done.
 fn waited_for<L: RawLock>(name: &str, wait: fn(&L)) -> Model {
     Model::new(format!("{name}: waited for until it is unlocked"), 2, Some(3), move || {
         let shared = Arc::new(Guarded::<Loom, L>::default());

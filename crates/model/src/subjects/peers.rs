@@ -1,4 +1,5 @@
-//! Models of the protocols of other libraries' mutexes, whose waiters sleep: fresh threads that merely lock hardly ever do.
+//! Models of the protocols of other libraries' mutexes, whose waiters sleep: fresh threads that
+//! merely lock hardly ever do.
 
 use nearlock_collection::classic::parking_lot_mutex::{BucketLock, ParkingLotMutex, ParkingLotTuning};
 use nearlock_collection::classic::std_mutex::StdMutex;
@@ -12,7 +13,8 @@ use crate::loom::Loom;
 use crate::model::Model;
 use crate::released::Overdue;
 
-/// Of std's. Waiters do not look before they sleep: loom runs others while a thread yields, and would come to no sleep.
+/// Of std's. Waiters do not look before they sleep: loom runs others while a thread yields, and
+/// would come to no sleep.
 pub fn std(name: &str) -> Vec<Model> {
     let reaches = &[MutexOptLock, MutexSleep, MutexWake];
     let held = |threads, preemptions| {

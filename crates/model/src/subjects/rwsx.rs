@@ -1,5 +1,5 @@
-//! Models of FreeBSD's reader-writer locks: what those do that any such lock's models do not, and waiters that get to the
-//! chain.
+//! Models of FreeBSD's reader-writer locks: what those do that any such lock's models do not, and
+//! waiters that get to the chain.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::readers::{Act, Patience, acting, impatient_writer, read_at_first, wri
 type Lock<K> = RwSx<Loom, Switched<Loom>, K>;
 type RwSxState<K> = Guarded<Loom, Lock<K>>;
 
-/// The first thread does one thing, and then the other threads have ended each a section of theirs, by `Act`.
+/// The first thread does one thing, and then the other threads have ended each a section of theirs,
+/// by `Act`.
 fn against<K: Kind>(
     name: &str,
     what: &str,

@@ -24,8 +24,8 @@ impl ThreadLockState {
     }
 }
 
-/// The first thread holds the lock when another comes, which tries first or not; it has a section of its own, moves the lock
-/// and releases it, all of this in some order.
+/// The first thread holds the lock when another comes, which tries first or not; it has a section
+/// of its own, moves the lock and releases it, all of this in some order.
 fn moved(name: &str, how: &str, tries: bool, act: fn(&ThreadLockState)) -> Model {
     let way = if tries { "tries" } else { "waits" };
     Model::new(format!("{name}: {how} while another {way}"), 2, Some(4), move || {

@@ -40,7 +40,8 @@ fn near_newcomer<B: Final>() -> Model {
     at_work::<B>("one moved; a near newcomer", Queue { newcomers: &[2], ..moved() }, || ())
 }
 
-/// The node that is next now, and whether there is a secondary queue to be handed over with the lock.
+/// The node that is next now, and whether there is a secondary queue to be handed over with the
+/// lock.
 fn handed_over(node: &Node<Loom>) -> Option<&Node<Loom>> {
     let start_ns = node.part.state.start_ns.load(Relaxed);
     // SAFETY: a linked waiter; nodes live as long as the execution.
@@ -299,7 +300,8 @@ fn cna_preference_left_behind() {
             unsafe { Cna::<Standard>::hand_over::<L>(node, next) }
         }
     }
-    /// The secondary queue is of the even slots' making; an urgent head of the other node comes between.
+    /// The secondary queue is of the even slots' making; an urgent head of the other node comes
+    /// between.
     fn urgent<B: Final>() -> Model {
         let queue = Queue { main: &[3, 5, 2, 4], urgent: &[3], ..moved() };
         served::<With<B>>("cna, an urgent head", queue, 7, 7, &[0, 3, 2, 4, 1, 5])

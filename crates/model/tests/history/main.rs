@@ -1,8 +1,9 @@
-//! Bugs that the locks have had, or that their descriptions warn of. Each is put in again, by a type that
-//! only its test has, or by dropping half of an ordering; a model catches it, and the source as it is passes the
-//! same model.
+//! Bugs that the locks have had, or that their descriptions warn of. Each is put in again, by a
+//! type that only its test has, or by dropping half of an ordering; a model catches it, and the
+//! source as it is passes the same model.
 //!
-//! `docs/history.md` has a row for each: the tests fail if a row is missing, or says anything but what they see.
+//! `docs/history.md` has a row for each: the tests fail if a row is missing, or says anything but
+//! what they see.
 
 #![cfg(target_pointer_width = "64")]
 
@@ -101,7 +102,8 @@ struct Place {
     operation: &'static str,
 }
 
-/// The source as it is passes the model; without this half of the ordering at this place it fails like this.
+/// The source as it is passes the model; without this half of the ordering at this place it fails
+/// like this.
 fn caught_without(test: &str, half: Half, place: Place, model: &Model, how: &str) {
     is_documented(test, model, how);
     assert!(row_of(test).contains(&format!("`{}`", place.function)), "docs/history.md names another place");

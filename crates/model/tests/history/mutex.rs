@@ -37,7 +37,8 @@ fn owner(word: u32) -> u32 {
 
 #[test]
 fn mutex_locked_again_by_its_holder() {
-    /// There is no PICKUP: a mutex that has been handed over to a thread looks like one that it holds.
+    /// There is no PICKUP: a mutex that has been handed over to a thread looks like one that it
+    /// holds.
     struct NoPickup;
     fn without(word: u32) -> u32 {
         if owner(word) == 0 { word } else { word & !PICKUP }
@@ -219,7 +220,8 @@ fn osq_successor_read_and_not_taken_out() {
 
 #[test]
 fn osq_store_that_an_emulated_swap_overwrites() {
-    /// The processor has no swap and no exchange: they are a load and a store under a lock that plain stores do not take.
+    /// The processor has no swap and no exchange: they are a load and a store under a lock that
+    /// plain stores do not take.
     struct Emulated;
     fn locked<R>(f: impl FnOnce() -> R) -> R {
         let lock = EMULATION.with_borrow(|lock| lock.clone().expect("a model has begun"));
@@ -266,8 +268,8 @@ thread_local! {
     static EMULATION: RefCell<Option<Arc<LoomU32>>> = const { RefCell::new(None) };
 }
 
-/// The first of a queue ends its turn. Behind it come some that leave: in the queue from the start are those of whom this
-/// says so.
+/// The first of a queue ends its turn. Behind it come some that leave: in the queue from the start
+/// are those of whom this says so.
 fn leaving<K: Kind>((name, are_there): (&str, &'static [bool])) -> Model {
     let slots = are_there.len() as u32 + 1;
     Model::new(name, slots, Some(4 - are_there.len()), move || {

@@ -1,4 +1,5 @@
-//! In which order a queue is served: the hooks of its policy, called one after the other on one thread.
+//! In which order a queue is served: the hooks of its policy, called one after the other on one
+//! thread.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,8 +19,9 @@ nearlock_core::tuning! {
     }
 }
 
-/// A model of `queue`, which nobody joins: its waiters, by their slots, become head in the order `expected`. The
-/// clock stands at `begin_ns` for the first of them and at `later_ns` for the others.
+/// A model of `queue`, which nobody joins: its waiters, by their slots, become head in the order
+/// `expected`. The clock stands at `begin_ns` for the first of them and at `later_ns` for the
+/// others.
 pub fn served<Q: Stage<Loom>>(
     name: &str,
     queue: Queue,

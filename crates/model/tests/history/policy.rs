@@ -11,7 +11,8 @@ use nearlock_model::staged::Stage;
 /// The node of a policy.
 pub type NodeOf<Q> = Node<Loom, <Q as QueuePolicy<Loom>>::Part>;
 
-/// A hook that differs; the others are those of `Base`. The conditions are those of [`QueuePolicy`].
+/// A hook that differs; the others are those of `Base`. The conditions are those of
+/// [`QueuePolicy`].
 pub trait Bug: Sized + Send + Sync + 'static {
     type Base: Stage<Loom>;
 

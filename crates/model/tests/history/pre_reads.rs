@@ -23,8 +23,8 @@ use nearlock_model::readers::written_at_first;
 
 use crate::{Place, SECTIONS, STORES, caught, caught_without, holds};
 
-/// Each model as both forms of the patch have it, once as it is and once with waiters that do not spin, so that they get
-/// to the chain. What must be reached then is `sleep`.
+/// Each model as both forms of the patch have it, once as it is and once with waiters that do not
+/// spin, so that they get to the chain. What must be reached then is `sleep`.
 fn in_both_forms_of(
     lock: &str,
     test: &str,
@@ -143,7 +143,8 @@ struct LooksWithOrdering;
 
 impl Attempt for LooksWithOrdering {
     fn attempt(word: &LoomU32) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock`: of the section before the look, and not of those since.
+        // Ordering: Acquire, pairs with the Release in `unlock`: of the section before the look, and not of
+        // those since.
         word.load(Acquire) == 0 && word.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
     }
 }

@@ -227,7 +227,8 @@ fn over_the_tail(lock: &Lock<Standard>) {
     let word = word_of(lock);
     loop {
         let val = Loom::wait_until(word, Relaxed, |v| v & !TAIL_MASK == 0);
-        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where it is only tried again.
+        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where it is only tried
+        // again.
         if word.compare_exchange(val, val | LOCKED, Acquire, Relaxed).is_ok() {
             return;
         }

@@ -137,7 +137,8 @@ fn two_readers<V: Leave>() -> Model {
 
 #[test]
 fn rw_count_from_before() {
-    /// A leave that has failed tries again with what it has found, and leaves what it has computed before.
+    /// A leave that has failed tries again with what it has found, and leaves what it has computed
+    /// before.
     struct Stale;
     impl Leave for Stale {
         fn leave(word: &LoomU64, seen: u64) -> bool {

@@ -32,7 +32,8 @@ const BOTH: &[&[Act]] = &[&[Write], &[Read]];
 
 #[test]
 fn rwsem_xadd_wake_up_left_to_nobody() {
-    /// A flag says that a wake-up is pending, and a release that sees it returns: what it leaves is lost.
+    /// A flag says that a wake-up is pending, and a release that sees it returns: what it leaves is
+    /// lost.
     struct Flag;
     impl Kind for Flag {
         fn exchange(word: &LoomU32, old: u32, new: u32, ok: Ordering, err: Ordering) -> Result<u32, u32> {

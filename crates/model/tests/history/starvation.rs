@@ -1,5 +1,5 @@
-//! Waiters of qspinlock that others overtake for ever. The scheduler is against one waiter: how often have others had
-//! the lock between one step of it and its next?
+//! Waiters of qspinlock that others overtake for ever. The scheduler is against one waiter: how
+//! often have others had the lock between one step of it and its next?
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -19,8 +19,8 @@ fn contest(others: u32, rounds: u32) -> Contest {
     Contest { others, rounds, schedules: 5, seed: 1 }
 }
 
-/// Under the lock with the bug the waiter is overtaken for as long as the others come; under the lock as it is, at
-/// most `bound` times, however long they come.
+/// Under the lock with the bug the waiter is overtaken for as long as the others come; under the
+/// lock as it is, at most `bound` times, however long they come.
 fn starves(
     test: &str,
     others: u32,
@@ -46,7 +46,8 @@ fn qspinlock_unbounded_pending_wait() {
             pending_turns_max: u32 = u32::MAX;
         }
     }
-    /// Whenever the waiter looks, somebody is about to take the lock as the pending waiter: another one each time.
+    /// Whenever the waiter looks, somebody is about to take the lock as the pending waiter: another
+    /// one each time.
     fn about_to_take() -> impl Fn(Seen) -> bool {
         let before = Cell::new(false);
         move |seen| {
@@ -91,13 +92,15 @@ impl<P: Platform> Default for ByExchange<P> {
 }
 
 impl<P: Park + LocalNodes<Node<P, ()>>> ByExchange<P> {
-    /// Takes the lock, or becomes the pending waiter, which is false; an error if there are other waiters.
+    /// Takes the lock, or becomes the pending waiter, which is false; an error if there are other
+    /// waiters.
     fn take_or_mark(&self) -> Result<bool, ()> {
         let mut val = 0;
         while val & !LOCKED == 0 {
             // 0,0,0 -> 0,0,1 or 0,0,1 -> 0,1,1
             let new = if val == 0 { LOCKED } else { LOCKED | PENDING };
-            // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where it is only tried again.
+            // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where it is only
+            // tried again.
             match word_of(&self.0).compare_exchange(val, new, Acquire, Relaxed) {
                 Ok(_) => return Ok(val == 0),
                 Err(seen) => val = seen,

@@ -12,8 +12,9 @@ use crate::raw::Nodeless;
 
 /// Locking a mutex with an error instead of a wait for oneself.
 ///
-/// The kernel takes it for a mistake to lock what one holds, and stops; where a program cannot know, it asks here. Not of a
-/// [`RecursiveMutex`](super::RecursiveMutex), of which that is no mistake.
+/// The kernel takes it for a mistake to lock what one holds, and stops; where a program cannot
+/// know, it asks here. Not of a [`RecursiveMutex`](super::RecursiveMutex), of which that is no
+/// mistake.
 ///
 /// ```
 /// use nearlock::freebsd::{Checked, LockError, Mtx};
@@ -44,7 +45,8 @@ pub trait Checked {
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller holds it; [`LockError::Busy`], if another thread does.
+    /// [`LockError::Deadlock`], if the caller holds it; [`LockError::Busy`], if another thread
+    /// does.
     fn try_lock_checked(&self) -> Result<Self::Guard<'_>, LockError>;
 }
 
@@ -124,14 +126,16 @@ pub trait RwChecked {
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller writes it; [`LockError::Busy`], if another thread does.
+    /// [`LockError::Deadlock`], if the caller writes it; [`LockError::Busy`], if another thread
+    /// does.
     fn try_read_checked(&self) -> Result<Self::ReadGuard<'_>, LockError>;
 
     /// As `try_write`.
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller writes it and must not again; [`LockError::Busy`], if anybody else does, or reads.
+    /// [`LockError::Deadlock`], if the caller writes it and must not again; [`LockError::Busy`], if
+    /// anybody else does, or reads.
     fn try_write_checked(&self) -> Result<Self::WriteGuard<'_>, LockError>;
 }
 

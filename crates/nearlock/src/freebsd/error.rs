@@ -25,7 +25,8 @@ pub enum LockError {
     Deadlock,
     /// Somebody has ended the wait: `EINTR`.
     Interrupted,
-    /// The caller has slept for it, and was to fail after that: `ENOLCK`. Only of a [`LockMgr`](super::LockMgr), if asked for.
+    /// The caller has slept for it, and was to fail after that: `ENOLCK`. Only of a
+    /// [`LockMgr`](super::LockMgr), if asked for.
     SleepFail,
     /// The time has passed: `EWOULDBLOCK`.
     TimedOut,

@@ -16,8 +16,8 @@ use crate::raw::timed::within;
 
 /// Waiting for a lock until interrupted, or for a while.
 ///
-/// The kernel's waiter is interrupted by a signal; a program's by a [`Cancellation`]. What is free is had even if it is
-/// interrupted already, or if the time is 0.
+/// The kernel's waiter is interrupted by a signal; a program's by a [`Cancellation`]. What is free
+/// is had even if it is interrupted already, or if the time is 0.
 ///
 /// ```
 /// use nearlock::Cancellation;
@@ -55,7 +55,8 @@ pub trait Interruptible {
     ///
     /// # Errors
     ///
-    /// [`LockError::Interrupted`]; [`LockError::Deadlock`], if the caller writes it and must not again.
+    /// [`LockError::Interrupted`]; [`LockError::Deadlock`], if the caller writes it and must not
+    /// again.
     fn write_sig(&self, by: &Cancellation) -> Result<Self::WriteGuard<'_>, LockError>;
 
     /// Waits for so long until it may read.
@@ -69,7 +70,8 @@ pub trait Interruptible {
     ///
     /// # Errors
     ///
-    /// [`LockError::TimedOut`]; [`LockError::Deadlock`], if the caller writes it and must not again.
+    /// [`LockError::TimedOut`]; [`LockError::Deadlock`], if the caller writes it and must not
+    /// again.
     fn write_timed(&self, time: Duration) -> Result<Self::WriteGuard<'_>, LockError>;
 }
 

@@ -15,7 +15,8 @@ use super::{Destroy, LockError};
 pub use guards::{LockMgrDisowned, LockMgrExclusiveGuard, LockMgrSharedGuard};
 pub use options::LockMgrOptions;
 
-/// FreeBSD's `lockmgr` around data: shared or exclusive, for sections that last, with more ways of asking than any other.
+/// FreeBSD's `lockmgr` around data: shared or exclusive, for sections that last, with more ways of
+/// asking than any other.
 ///
 /// | in the kernel | here |
 /// |---|---|
@@ -30,17 +31,21 @@ pub use options::LockMgrOptions;
 /// | `lockstatus` | [`status`](Self::status) |
 /// | `lockdestroy` | [`Destroy::destroy`], or just dropping it |
 ///
-/// `LK_CANRECURSE` is not to be had around data, of which there would be two `&mut`; the lock of `nearlock-core` has it.
+/// `LK_CANRECURSE` is not to be had around data, of which there would be two `&mut`; the lock of
+/// `nearlock-core` has it.
 ///
 /// Space: 32 bytes and the data; a waiter's place in the queue is on its stack.
 ///
-/// Waiting: spins while an exclusive holder runs and nobody else waits, for at most `spin.budget-ns`
-/// ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs)), and sleeps then.
+/// Waiting: spins while an exclusive holder runs and nobody else waits, for at most
+/// `spin.budget-ns` ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs)), and sleeps
+/// then.
 ///
-/// Fairness: none. Those that wait to hold it exclusively go before those that would share it, who can starve; but who shares
-/// one of these locks already does not wait behind them. A downgrade wakes nobody.
+/// Fairness: none. Those that wait to hold it exclusively go before those that would share it, who
+/// can starve; but who shares one of these locks already does not wait behind them. A downgrade
+/// wakes nobody.
 ///
-/// Ordering: an exclusive section happens before the sections that follow; shared ones before the next exclusive one.
+/// Ordering: an exclusive section happens before the sections that follow; shared ones before the
+/// next exclusive one.
 ///
 /// ```
 /// use nearlock::freebsd::{LockError, LockMgr, LockMgrOptions};
@@ -58,7 +63,8 @@ pub use options::LockMgrOptions;
 /// # Ok::<(), LockError>(())
 /// ```
 ///
-/// A guard stays on its thread, which is the one that the lock names; unless it is [disowned](LockMgrExclusiveGuard::disown):
+/// A guard stays on its thread, which is the one that the lock names; unless it is
+/// [disowned](LockMgrExclusiveGuard::disown):
 ///
 /// ```compile_fail,E0277
 /// use nearlock::freebsd::LockMgr;
@@ -86,8 +92,8 @@ impl<T> LockMgr<T> {
         Self { raw: lockmgr::LockMgr::new(), value: UnsafeCell::new(value) }
     }
 
-    /// An unlocked lock with these attributes, in `const`, but that none is recursive. If it cannot be shared, a shared guard holds it
-    /// exclusively, and gives `&T`.
+    /// An unlocked lock with these attributes, in `const`, but that none is recursive. If it cannot
+    /// be shared, a shared guard holds it exclusively, and gives `&T`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -147,7 +153,8 @@ impl<T: ?Sized> LockMgr<T> {
     /// # Errors
     ///
     /// As the options say; and if the caller holds it exclusively, [`LockError::Busy`] with
-    /// [`no_wait`](LockMgrOptions::no_wait), else [`LockError::Deadlock`], where debug assertions panic.
+    /// [`no_wait`](LockMgrOptions::no_wait), else [`LockError::Deadlock`], where debug assertions
+    /// panic.
     pub fn write_with(
         &self,
         options: &LockMgrOptions<'_>,
@@ -156,8 +163,8 @@ impl<T: ?Sized> LockMgr<T> {
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
-    /// As [`read_with`](Self::read_with), and drops `held`, the guard of another lock: before it sleeps, at the latest on return,
-    /// whatever the outcome. It does not spin then.
+    /// As [`read_with`](Self::read_with), and drops `held`, the guard of another lock: before it
+    /// sleeps, at the latest on return, whatever the outcome. It does not spin then.
     ///
     /// # Errors
     ///
@@ -171,8 +178,8 @@ impl<T: ?Sized> LockMgr<T> {
         Ok(LockMgrSharedGuard::new(self))
     }
 
-    /// As [`write_with`](Self::write_with), and drops `held`, the guard of another lock: before it sleeps, at the latest on
-    /// return, whatever the outcome. It does not spin then.
+    /// As [`write_with`](Self::write_with), and drops `held`, the guard of another lock: before it
+    /// sleeps, at the latest on return, whatever the outcome. It does not spin then.
     ///
     /// ```
     /// use nearlock::freebsd::{LockMgr, LockMgrOptions, Mtx};
@@ -198,20 +205,20 @@ impl<T: ?Sized> LockMgr<T> {
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
-    /// Acquires it exclusively as soon as nobody holds it and nobody sleeps for it. Of the options it heeds
-    /// [`no_wait`](LockMgrOptions::no_wait) only.
+    /// Acquires it exclusively as soon as nobody holds it and nobody sleeps for it. Of the options
+    /// it heeds [`no_wait`](LockMgrOptions::no_wait) only.
     ///
     /// # Errors
     ///
-    /// [`LockError::Busy`], if it must not wait; [`LockError::Deadlock`] if the caller holds it exclusively, where debug
-    /// assertions panic.
+    /// [`LockError::Busy`], if it must not wait; [`LockError::Deadlock`] if the caller holds it
+    /// exclusively, where debug assertions panic.
     pub fn drain(&self, options: &LockMgrOptions<'_>) -> Result<LockMgrExclusiveGuard<'_, T>, LockError> {
         self.perform(Operation::Drain, options, NoInterlock)?;
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
-    /// As [`drain`](Self::drain), and drops `held`, the guard of another lock: before it sleeps, at the latest on return, whatever the
-    /// outcome.
+    /// As [`drain`](Self::drain), and drops `held`, the guard of another lock: before it sleeps, at
+    /// the latest on return, whatever the outcome.
     ///
     /// ```
     /// use nearlock::freebsd::{Destroy, LockMgr, LockMgrOptions, Mtx};

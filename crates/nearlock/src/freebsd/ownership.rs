@@ -61,8 +61,8 @@ impl<K: Tuning, S: Kind, T: ?Sized> Ownership for RwLock<Nodeless<RwSx<Os, K, S>
 
 /// The end of a lock: `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy`.
 ///
-/// What is borrowed cannot be destroyed. What is held by a guard that somebody has forgotten can: that is a mistake, which debug
-/// assertions find, and which is harmless without them.
+/// What is borrowed cannot be destroyed. What is held by a guard that somebody has forgotten can:
+/// that is a mistake, which debug assertions find, and which is harmless without them.
 ///
 /// ```
 /// use nearlock::freebsd::{Destroy, Mtx};
@@ -75,7 +75,8 @@ pub trait Destroy {
     /// What it protects.
     type Value;
 
-    /// Ends the lock, and gives back what it has protected. The caller may hold a mutex, by a guard that it has forgotten, once.
+    /// Ends the lock, and gives back what it has protected. The caller may hold a mutex, by a guard
+    /// that it has forgotten, once.
     fn destroy(self) -> Self::Value;
 }
 

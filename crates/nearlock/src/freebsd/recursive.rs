@@ -1,8 +1,9 @@
 //! Locks that their holder may lock again.
 //!
-//! Their guards give no `&mut`, since any number of guards of one thread may be there together. A mutex gives `&T`, as
-//! [`lock_api::ReentrantMutex`] does, and `T` is often a `Cell` or `RefCell`. That would not do for a lock with readers, who see `T`
-//! from several threads: there a writer gets the `RefCell` that the lock has around the data for writers only, and readers get `&T`.
+//! Their guards give no `&mut`, since any number of guards of one thread may be there together. A
+//! mutex gives `&T`, as [`lock_api::ReentrantMutex`] does, and `T` is often a `Cell` or `RefCell`.
+//! That would not do for a lock with readers, who see `T` from several threads: there a writer gets
+//! the `RefCell` that the lock has around the data for writers only, and readers get `&T`.
 
 mod rw;
 
@@ -35,8 +36,8 @@ use crate::raw::Unlocked;
 ///
 /// # Safety
 ///
-/// While a thread holds it, however often, no other one does: until it has unlocked it as often as it has locked it. Its holder
-/// has locked it [`depth`](Self::depth) times more than once.
+/// While a thread holds it, however often, no other one does: until it has unlocked it as often as
+/// it has locked it. Its holder has locked it [`depth`](Self::depth) times more than once.
 pub unsafe trait RawRecursiveLock: RawTryLock<Node = ()> + Unlocked {
     /// Locks it, perhaps again. The holder's depth must be below `u32::MAX`.
     ///
@@ -104,7 +105,8 @@ recursive! {
     [K: Tuning, S: Kind] RwSx<Os, K, S>, Self::try_lock_recursive, |lock| unless_idle(lock, lock.destroy());
 }
 
-/// A number of the calling thread that no other one ever has: unlike the name in the lock's word, which the next thread gets.
+/// A number of the calling thread that no other one ever has: unlike the name in the lock's word,
+/// which the next thread gets.
 fn number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     thread_local! {
@@ -129,7 +131,8 @@ impl<L: RawRecursiveLock> Exclusive<L> {
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const UNLOCKED: Self = Self { raw: L::UNLOCKED, thread: AtomicU64::new(0) };
 
-    /// Whether the calling thread holds it. A thread that has ended may have left a guard behind, and its name to the caller.
+    /// Whether the calling thread holds it. A thread that has ended may have left a guard behind,
+    /// and its name to the caller.
     fn is_mine(&self) -> bool {
         self.raw.is_owned() && self.thread.load(Relaxed) == number()
     }
@@ -186,11 +189,13 @@ impl<L: RawRecursiveLock> Exclusive<L> {
     }
 }
 
-/// A mutex around data that its holder may lock again: as many guards must end. Its guards give `&T`, so `T` is often a
-/// [`Cell`] or [`RefCell`](std::cell::RefCell), as with [`lock_api::ReentrantMutex`].
+/// A mutex around data that its holder may lock again: as many guards must end. Its guards give
+/// `&T`, so `T` is often a [`Cell`] or [`RefCell`](std::cell::RefCell), as with
+/// [`lock_api::ReentrantMutex`].
 ///
-/// See [`RecursiveMtx`](super::RecursiveMtx) and [`RecursiveSpinMtx`](super::RecursiveSpinMtx), which name the lock. Another preset is
-/// `RecursiveMutex<Mtx<Os, Preset>, T>` with the lock of `nearlock-core`.
+/// See [`RecursiveMtx`](super::RecursiveMtx) and [`RecursiveSpinMtx`](super::RecursiveSpinMtx),
+/// which name the lock. Another preset is `RecursiveMutex<Mtx<Os, Preset>, T>` with the lock of
+/// `nearlock-core`.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -232,7 +237,8 @@ pub struct RecursiveMutex<L, T: ?Sized> {
     value: T,
 }
 
-// SAFETY: one thread at a time sees the value, if only by `&T`; so it must be one that may go from thread to thread.
+// SAFETY: one thread at a time sees the value, if only by `&T`; so it must be one that may go from
+// thread to thread.
 unsafe impl<L: RawRecursiveLock, T: ?Sized + Send> Sync for RecursiveMutex<L, T> {}
 
 impl<L: RawRecursiveLock, T> RecursiveMutex<L, T> {
@@ -248,12 +254,13 @@ impl<L: RawRecursiveLock, T> RecursiveMutex<L, T> {
 }
 
 impl<L: RawRecursiveLock, T: ?Sized> RecursiveMutex<L, T> {
-    /// Locks it, if another thread holds it when that has released it; if the caller does, once more.
+    /// Locks it, if another thread holds it when that has released it; if the caller does, once
+    /// more.
     ///
     /// # Panics
     ///
-    /// If the caller has locked it 2^32 times already, and if a thread that has ended has forgotten to unlock it and the caller has its
-    /// name now.
+    /// If the caller has locked it 2^32 times already, and if a thread that has ended has forgotten
+    /// to unlock it and the caller has its name now.
     pub fn lock(&self) -> RecursiveGuard<'_, L, T> {
         self.lock.enter();
         RecursiveGuard { mutex: self, own_thread: PhantomData }

@@ -27,8 +27,8 @@ pub trait TryUpgrade: Sized {
     /// What gives access to the data exclusively.
     type WriteGuard;
 
-    /// Makes the guard one that writes, with nobody in between, if nobody else reads, the caller by another guard included. Goes
-    /// past writers that wait. Never waits.
+    /// Makes the guard one that writes, with nobody in between, if nobody else reads, the caller by
+    /// another guard included. Goes past writers that wait. Never waits.
     ///
     /// # Errors
     ///
@@ -41,7 +41,8 @@ impl<'a, K: Tuning, S: Kind, T: ?Sized> TryUpgrade for RwLockReadGuard<'a, Nodel
 
     fn try_upgrade(self) -> Result<Self::WriteGuard, Self> {
         let lock = Self::rwlock(&self);
-        // SAFETY: the guard holds it shared; if nobody else does, that is once. If it was upgraded, the guard is forgotten.
+        // SAFETY: the guard holds it shared; if nobody else does, that is once. If it was upgraded, the
+        // guard is forgotten.
         if !unsafe { lock.raw().0.try_upgrade() } {
             return Err(self);
         }

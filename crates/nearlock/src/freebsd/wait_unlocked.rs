@@ -30,9 +30,9 @@ use crate::raw::Nodeless;
 /// });
 /// ```
 pub trait WaitUnlocked {
-    /// Waits until nobody holds it: `mtx_wait_unlocked`, `mtx_spin_wait_unlocked`. What happened in the sections before is visible then.
-    /// Its holder would wait for itself: debug assertions find that. For a spin mutex it spins
-    /// without a bound, as `lock` does.
+    /// Waits until nobody holds it: `mtx_wait_unlocked`, `mtx_spin_wait_unlocked`. What happened in
+    /// the sections before is visible then. Its holder would wait for itself: debug assertions
+    /// find that. For a spin mutex it spins without a bound, as `lock` does.
     fn wait_unlocked(&self);
 }
 

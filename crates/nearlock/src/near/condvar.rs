@@ -12,8 +12,8 @@ use crate::cancellation::{Cancellation, Cancelled};
 use crate::lock_api::{self, GuardNoSend};
 use crate::raw::timed::{until, within};
 
-/// The raw condition variable of [`Condvar`], for code that is generic over `lock_api`'s `RawCondvar`. It never wakes for no reason, and
-/// notifications say how many they have woken.
+/// The raw condition variable of [`Condvar`], for code that is generic over `lock_api`'s
+/// `RawCondvar`. It never wakes for no reason, and notifications say how many they have woken.
 #[derive(Default)]
 #[repr(transparent)]
 pub struct RawCondvar(NearCondvar<Os>);
@@ -22,26 +22,33 @@ pub struct RawCondvar(NearCondvar<Os>);
 ///
 /// Space: as large as a pointer; a waiter's place in the queue is on its stack.
 ///
-/// Waiting: a waiter releases the mutex, sleeps until it is notified, and has the mutex when it returns. It returns for no other reason but
-/// its limit ([`wait_for`](lock_api::Condvar::wait_for), [`wait_until`](lock_api::Condvar::wait_until)) or its
-/// [`Cancellation`] ([`WaitCancellable`]). Who has been notified in time has not timed out, however late it has the mutex:
-/// so that no notification is used up by one that says it had none. Limits are by the clock of `std::time::Instant`: setting the
-/// system's time moves none of them.
+/// Waiting: a waiter releases the mutex, sleeps until it is notified, and has the mutex when it
+/// returns. It returns for no other reason but
+/// its limit ([`wait_for`](lock_api::Condvar::wait_for),
+/// [`wait_until`](lock_api::Condvar::wait_until)) or its [`Cancellation`] ([`WaitCancellable`]).
+/// Who has been notified in time has not timed out, however late it has the mutex: so that no
+/// notification is used up by one that says it had none. Limits are by the clock of
+/// `std::time::Instant`: setting the system's time moves none of them.
 ///
-/// Notifying: [`notify_all`](lock_api::Condvar::notify_all) does not wake them all, to compete for a mutex that one of them can have. It puts them into the
-/// mutex's queue, asleep, and wakes at most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes whoever has waited longest. Both return
-/// whom they have notified: how many there were, and whether there was one. They may be called with the mutex or without. If nobody waits they are a look at a word.
+/// Notifying: [`notify_all`](lock_api::Condvar::notify_all) does not wake them all, to compete for
+/// a mutex that one of them can have. It puts them into the mutex's queue, asleep, and wakes at
+/// most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes whoever has waited longest.
+/// Both return whom they have notified: how many there were, and whether there was one. They may be
+/// called with the mutex or without. If nobody waits they are a look at a word.
 ///
-/// Fairness: first come, first served, among those who wait; then as for whoever comes to the mutex.
+/// Fairness: first come, first served, among those who wait; then as for whoever comes to the
+/// mutex.
 ///
-/// Ordering: what the notifier did before it notifies happens before the return of those it has notified.
+/// Ordering: what the notifier did before it notifies happens before the return of those it has
+/// notified.
 ///
-/// Freeing: a notification touches nothing of the condition variable once the last that it lets go can return. So whoever
-/// is last to return may free it.
+/// Freeing: a notification touches nothing of the condition variable once the last that it lets go
+/// can return. So whoever is last to return may free it.
 ///
 /// # Panics
 ///
-/// All that wait at the same time must have the same mutex: a wait with another one panics, and still has its mutex then.
+/// All that wait at the same time must have the same mutex: a wait with another one panics, and
+/// still has its mutex then.
 ///
 /// ```
 /// use nearlock::{Condvar, Mutex};
@@ -94,8 +101,9 @@ impl RawCondvar {
     }
 }
 
-// SAFETY: a waiter queues before it releases the mutex, and a notification takes whoever is in the queue. It returns with the
-// mutex, which is the same acquisition to a guard that holds nothing. It panics only before it releases.
+// SAFETY: a waiter queues before it releases the mutex, and a notification takes whoever is in the
+// queue. It returns with the mutex, which is the same acquisition to a guard that holds nothing. It
+// panics only before it releases.
 unsafe impl lock_api::RawCondvar for RawCondvar {
     const INIT: Self = Self(NearCondvar::new());
     type RawMutex = RawMutex;
@@ -150,7 +158,8 @@ unsafe impl lock_api::RawCondvarTimed for RawCondvar {
 /// });
 /// ```
 pub trait WaitCancellable {
-    /// Waits until it is notified, or until `by` is cancelled. Either way the mutex is held afterwards, as before.
+    /// Waits until it is notified, or until `by` is cancelled. Either way the mutex is held
+    /// afterwards, as before.
     ///
     /// # Errors
     ///

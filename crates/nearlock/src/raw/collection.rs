@@ -15,8 +15,8 @@ use nearlock_core::raw::RawLock;
 
 use super::Unlocked;
 
-// Not the ticket lock: with more than 2^16 threads it does not exclude; nor as the lock of a queue. Nor HMCS: its global
-// queue points to nodes in the lock itself.
+// Not the ticket lock: with more than 2^16 threads it does not exclude; nor as the lock of a queue.
+// Nor HMCS: its global queue points to nodes in the lock itself.
 unlocked! {
     [P: Platform] clh::ClhLock<P>;
     [P: Platform] cohort::CohortLock<P>;

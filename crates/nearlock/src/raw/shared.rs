@@ -7,9 +7,10 @@ use nearlock_core::unwinding::without_unwinding;
 use super::{Nodeless, Unlocked};
 use crate::lock_api::{self, GuardNoSend};
 
-// SAFETY: exclusion and orderings are the lock's (`RawRwLock` of core): no exclusive acquisition beside any other. The
-// guard states own nothing and cannot unlock, so forgetting one is safe; and a lock that is held and that nobody waits
-// for may be moved or dropped (`Unlocked`). The lock's operations do not unwind.
+// SAFETY: exclusion and orderings are the lock's (`RawRwLock` of core): no exclusive acquisition
+// beside any other. The guard states own nothing and cannot unlock, so forgetting one is safe; and
+// a lock that is held and that nobody waits for may be moved or dropped (`Unlocked`). The lock's
+// operations do not unwind.
 unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api::RawRwLock for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);
     type SharedGuard = GuardNoSend;

@@ -4,11 +4,13 @@ use nearlock_os::{begin_section, end_section};
 
 use crate::lock_api::{RawMutex, RawMutexFair, RawMutexTimed};
 
-/// Makes a mutex one whose holder asks the kernel not to be taken off its processor while it holds it, if
-/// [`set_time_slices`](crate::process::set_time_slices) has switched that on. Otherwise it is the mutex inside, and a look at a word.
+/// Makes a mutex one whose holder asks the kernel not to be taken off its processor while it holds
+/// it, if [`set_time_slices`](crate::process::set_time_slices) has switched that on. Otherwise it
+/// is the mutex inside, and a look at a word.
 ///
-/// It helps where sections are shorter than the extension, 5 us unless the system says otherwise, and threads are more than processors: a
-/// holder that is taken off has all others wait for as long as its turn takes to come again. It is a wish: an extension may be refused, and a system call in
+/// It helps where sections are shorter than the extension, 5 us unless the system says otherwise,
+/// and threads are more than processors: a holder that is taken off has all others wait for as long
+/// as its turn takes to come again. It is a wish: an extension may be refused, and a system call in
 /// the section ends it. Linux 7.0 or later, and glibc 2.41 or later.
 ///
 /// ```

@@ -7,7 +7,8 @@ use core::str;
 /// Longest name of a file: those of containers' control groups fit.
 const NAME_MAX: usize = 512;
 
-/// What `read` makes of the text of the file of this name, if that is shorter than `TEXT_MAX`, and can be read.
+/// What `read` makes of the text of the file of this name, if that is shorter than `TEXT_MAX`, and
+/// can be read.
 pub fn with_file<const TEXT_MAX: usize, T>(name: Arguments<'_>, read: impl FnOnce(&str) -> T) -> Option<T> {
     let mut text = [0; TEXT_MAX];
     let len = read_named(name, &mut text)?;
@@ -22,8 +23,8 @@ fn read_named(name: Arguments<'_>, into: &mut [u8]) -> Option<usize> {
     read_file(CStr::from_bytes_until_nul(&path.bytes).ok()?, into)
 }
 
-/// As many bytes of a file as there are, or as fit. By system calls: those of the C library may end a thread that is cancelled, in the middle
-/// of a lock.
+/// As many bytes of a file as there are, or as fit. By system calls: those of the C library may end
+/// a thread that is cancelled, in the middle of a lock.
 fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
     if cfg!(miri) {
         // The interpreter has no such calls.

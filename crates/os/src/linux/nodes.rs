@@ -17,8 +17,8 @@ use crate::ranges::ranges;
 /// Whether the system tells of NUMA nodes.
 pub const KNOWS_NODES: bool = true;
 
-/// Processors whose NUMA node and cache are remembered. The kernel of x86-64 has at most 8192; of one beyond,
-/// the node is asked for each time. 0 would ask each time for all.
+/// Processors whose NUMA node and cache are remembered. The kernel of x86-64 has at most 8192; of
+/// one beyond, the node is asked for each time. 0 would ask each time for all.
 const CPUS_MAX: usize = 8192;
 
 /// By processor: a number plus one, or 0 as long as it is not known.
@@ -27,7 +27,8 @@ type Remembered = [AtomicU16; CPUS_MAX];
 static NUMA_NODES: Remembered = [const { AtomicU16::new(0) }; CPUS_MAX];
 static LAST_LEVEL_CACHES: Remembered = [const { AtomicU16::new(0) }; CPUS_MAX];
 
-/// Longest list in a file: that of a machine with 8192 processors fits, unless somebody has chosen it to be long.
+/// Longest list in a file: that of a machine with 8192 processors fits, unless somebody has chosen
+/// it to be long.
 const LIST_MAX: usize = 4096;
 
 const _: () = assert!(NUMA_NODES_MAX <= u16::MAX as u32);
@@ -46,8 +47,8 @@ fn remembered(table: &Remembered, cpu: i32) -> Option<u32> {
     u32::from(known).checked_sub(1)
 }
 
-/// `sched_getcpu` reads the thread's restartable-sequences area (1 ns, glibc 2.35), whereas the system call
-/// costs 100 ns.
+/// `sched_getcpu` reads the thread's restartable-sequences area (1 ns, glibc 2.35), whereas the
+/// system call costs 100 ns.
 #[inline]
 fn cpu() -> i32 {
     // SAFETY: has no conditions.
@@ -90,8 +91,8 @@ pub fn numa_nodes() -> u32 {
     .map_or(1, |count| count.max(1))
 }
 
-/// The last-level cache of the processor that the caller runs on: the number of the first processor that
-/// shares it. Where the system does not tell of caches, that of the NUMA node.
+/// The last-level cache of the processor that the caller runs on: the number of the first processor
+/// that shares it. Where the system does not tell of caches, that of the NUMA node.
 pub fn last_level_cache() -> u32 {
     let cpu = cpu();
     remembered(&LAST_LEVEL_CACHES, cpu).unwrap_or_else(|| {
@@ -100,8 +101,8 @@ pub fn last_level_cache() -> u32 {
     })
 }
 
-/// Whether there are two last-level caches: whether some processor that runs does not share that of the first
-/// that runs.
+/// Whether there are two last-level caches: whether some processor that runs does not share that of
+/// the first that runs.
 pub fn several_last_level_caches() -> bool {
     let count = |list: &str| ranges(list).try_fold(0, |count, range| Some(count + range?.count()));
     let online =
@@ -117,7 +118,8 @@ fn first(list: &str) -> Option<u32> {
     Some(*ranges(list).next()??.start())
 }
 
-/// What `of` makes of the list of processors that share this one's cache of the highest level that holds data.
+/// What `of` makes of the list of processors that share this one's cache of the highest level that
+/// holds data.
 fn last_level_cache_of<T>(cpu: u32, of: impl Fn(&str) -> Option<T>) -> Option<T> {
     let mut highest = None;
     for index in 0..CACHES_MAX {
@@ -140,8 +142,8 @@ fn last_level_cache_of<T>(cpu: u32, of: impl Fn(&str) -> Option<T>) -> Option<T>
 
 const LONG_BITS: usize = c_ulong::BITS as usize;
 
-/// A set of processors as the kernel takes it. It fills in no more longs than its processors need, which on a small machine
-/// of 32 bits is one of four bytes.
+/// A set of processors as the kernel takes it. It fills in no more longs than its processors need,
+/// which on a small machine of 32 bits is one of four bytes.
 type AffinityMask = [c_ulong; CPUS_MAX / LONG_BITS];
 
 /// The processors that a thread of the process may run on: this one, or the caller for 0.

@@ -1,4 +1,5 @@
-//! How many threads of the process can run at the same time. Nothing here allocates: locks ask for it in their slow paths.
+//! How many threads of the process can run at the same time. Nothing here allocates: locks ask for
+//! it in their slow paths.
 
 use core::fmt::{Arguments, Display};
 
@@ -6,7 +7,8 @@ use super::file::with_file;
 pub use super::nodes::processors_of_process;
 use crate::quota::CpuQuota;
 
-/// The whole processors of the quota of the process' control group (version 2), at least one; very many without. Some 20 to 100 us.
+/// The whole processors of the quota of the process' control group (version 2), at least one; very
+/// many without. Some 20 to 100 us.
 pub fn processors_of_quota() -> u32 {
     let groups = format_args!("/proc/self/cgroup");
     let quota = with_file::<2048, _>(groups, |groups| cpus_of_quotas(groups, &cpu_max));
@@ -17,7 +19,8 @@ fn cpu_max(name: Arguments<'_>) -> Option<CpuQuota> {
     with_file::<64, _>(name, CpuQuota::of_cpu_max).flatten()
 }
 
-/// The whole processors of the least quota of the process' control group (version 2) and all its ancestors.
+/// The whole processors of the least quota of the process' control group (version 2) and all its
+/// ancestors.
 fn cpus_of_quotas(groups: &str, cpu_max: &dyn Fn(Arguments<'_>) -> Option<CpuQuota>) -> Option<u32> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?.trim_end_matches('/');
     let group = |path: &dyn Display| cpu_max(format_args!("/sys/fs/cgroup{path}/cpu.max"));

@@ -1,31 +1,34 @@
-//! Each thread's restartable-sequences area: the NUMA node that the kernel keeps there, and the word by which a thread asks for a longer
-//! time slice.
+//! Each thread's restartable-sequences area: the NUMA node that the kernel keeps there, and the
+//! word by which a thread asks for a longer time slice.
 //!
-//! The C library registers the area of every thread that it makes, and says where it lies from the thread
-//! pointer.
+//! The C library registers the area of every thread that it makes, and says where it lies from the
+//! thread pointer.
 //!
 //! ```text
 //! offset  0 cpu_id_start  4 cpu_id  8 rseq_cs  16 flags  20 node_id  24 mm_cid  28 slice_ctrl: request, granted  32 ...
 //! ```
 //! The node is relied on if all of this holds:
-//! 1. The C library has registered areas: its `__rseq_size` is not 0. Whatever it is else (32 in glibc 2.35 to
-//!    2.39, 20 in 2.40 and where that was brought into older ones, later the feature size), what was registered
-//!    has at least 32 bytes, or the kernel would have refused it.
-//! 2. The kernel fills in that field: the feature size in the auxiliary vector is 24 or more (Linux 6.3).
+//! 1. The C library has registered areas: its `__rseq_size` is not 0. Whatever it is else (32 in
+//!    glibc 2.35 to 2.39, 20 in 2.40 and where that was brought into older ones, later the feature
+//!    size), what was registered has at least 32 bytes, or the kernel would have refused it.
+//! 2. The kernel fills in that field: the feature size in the auxiliary vector is 24 or more (Linux
+//!    6.3).
 //! 3. It says what the system call says, here and now.
 //!
-//! Source: the GNU C Library manual, "Restartable Sequences"; on the mailing list linux-kernel, M. Desnoyers and
-//! F. Weimer, January 2023 (which fields can be used with 32 registered bytes), and M. Desnoyers, "rseq: slice
-//! ext: Ensure rseq feature size differs from original rseq size", February 2026 (values of `__rseq_size`; that the fields up to
-//! and with `slice_ctrl` take 32 bytes). What is asked for by that word: the kernel's documentation, "Restartable Sequences".
+//! Source: the GNU C Library manual, "Restartable Sequences"; on the mailing list linux-kernel, M.
+//! Desnoyers and F. Weimer, January 2023 (which fields can be used with 32 registered bytes), and
+//! M. Desnoyers, "rseq: slice ext: Ensure rseq feature size differs from original rseq size",
+//! February 2026 (values of `__rseq_size`; that the fields up to and with `slice_ctrl` take 32
+//! bytes). What is asked for by that word: the kernel's documentation, "Restartable Sequences".
 
 use core::arch::asm;
 use core::ptr;
 
 use super::nodes::ask_numa_node;
 
-/// The C library's variables, or null where it has none. By weak references, which the loader resolves, and
-/// not by `dlsym`, which may allocate: whoever asks may be in the middle of a lock that the allocator uses.
+/// The C library's variables, or null where it has none. By weak references, which the loader
+/// resolves, and not by `dlsym`, which may allocate: whoever asks may be in the middle of a lock
+/// that the allocator uses.
 fn symbols() -> (*const isize, *const u32) {
     let (offset, size);
     #[cfg(target_arch = "x86_64")]
@@ -68,7 +71,8 @@ const NODE_ID_END: libc::c_ulong = 24;
 /// So often may the thread be moved between two questions before the answers count as different.
 const TRIES: u32 = 16;
 
-/// Where the areas lie from the thread pointer, and how long the C library says that they are; if it has registered any.
+/// Where the areas lie from the thread pointer, and how long the C library says that they are; if
+/// it has registered any.
 fn areas() -> Option<(i32, u32)> {
     let (offset, size) = symbols();
     if offset.is_null() || size.is_null() {
@@ -92,7 +96,8 @@ pub fn offset() -> Option<i32> {
     (0..TRIES).any(|_| agree()).then_some(offset)
 }
 
-/// The node in the caller's area; `None` if this thread has none registered (the C library did not make it).
+/// The node in the caller's area; `None` if this thread has none registered (the C library did not
+/// make it).
 ///
 /// # Safety
 ///
@@ -101,8 +106,8 @@ pub fn offset() -> Option<i32> {
 pub unsafe fn node(offset: i32) -> Option<u32> {
     let (cpu, node): (i32, u32);
     let offset = offset as isize;
-    // Both are read by one instruction each, from the thread's own area, which the kernel writes only while the
-    // thread does not run.
+    // Both are read by one instruction each, from the thread's own area, which the kernel writes only
+    // while the thread does not run.
     #[cfg(target_arch = "x86_64")]
     // SAFETY: by our own condition the area is there for every thread.
     unsafe {
@@ -136,7 +141,8 @@ pub unsafe fn node(offset: i32) -> Option<u32> {
 
 /// Where the word for time slices is.
 const SLICE_CONTROL: isize = 28;
-/// Bytes of an area of which it is known to be a part: a feature size of 32 there is not, since that was the size of areas before.
+/// Bytes of an area of which it is known to be a part: a feature size of 32 there is not, since
+/// that was the size of areas before.
 const WITH_SLICE_CONTROL: u32 = 33;
 /// `prctl`'s option, the action, and the argument.
 const PR_RSEQ_SLICE_EXTENSION: libc::c_int = 79;
@@ -145,8 +151,8 @@ const PR_RSEQ_SLICE_EXT_ENABLE: libc::c_ulong = 1;
 /// The same on all processors.
 const SYS_RSEQ_SLICE_YIELD: libc::c_long = 471;
 
-/// Tells the kernel that the caller may ask for longer time slices. The word by which it does, if the kernel agrees: the first byte
-/// is the request, the second says whether it was granted.
+/// Tells the kernel that the caller may ask for longer time slices. The word by which it does, if
+/// the kernel agrees: the first byte is the request, the second says whether it was granted.
 pub fn slice_control() -> Option<*mut u8> {
     let (offset, size) = areas()?;
     // SAFETY: areas are registered at this offset.
@@ -200,7 +206,8 @@ mod tests {
             return;
         };
         let cpu = thread_pointer().wrapping_offset(offset as isize + 4).cast::<i32>();
-        // SAFETY: areas are registered at this offset; the kernel writes them while the thread does not run.
+        // SAFETY: areas are registered at this offset; the kernel writes them while the thread does not
+        // run.
         let registered = || unsafe { cpu.read_volatile() } >= 0;
         // SAFETY: as above.
         assert_eq!(registered(), unsafe { node(offset) }.is_some());

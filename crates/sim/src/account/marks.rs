@@ -8,7 +8,8 @@ use super::{REGIONS, SLOW_PATH, SPINNING, Times};
 use crate::engine::Engine;
 use crate::machine::with;
 
-/// The calling task is in a region until this is dropped; then it is in the one where it was before.
+/// The calling task is in a region until this is dropped; then it is in the one where it was
+/// before.
 #[must_use = "the region ends when this is dropped"]
 #[derive(Debug)]
 pub struct Inside {
@@ -25,7 +26,8 @@ pub fn enter(region: usize) -> Inside {
     Inside { outer: with(|inner| inner.engine.borrow_mut().enter_region(region as u8)) }
 }
 
-/// How the calling task has waited for locks so far, in virtual time. Always counted, since that takes none.
+/// How the calling task has waited for locks so far, in virtual time. Always counted, since that
+/// takes none.
 pub fn waited() -> Waited {
     with(|inner| inner.task(|task| task.account.waited))
 }

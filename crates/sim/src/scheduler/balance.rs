@@ -1,9 +1,9 @@
 //! Which CPU a woken task gets, and how waiting tasks come to CPUs that have nothing to do.
 //!
-//! As Linux does it: a wake-up looks for an idle CPU no farther than the last-level cache of the previous one; a CPU
-//! that becomes idle looks near and then far for a task that waits; and at the tick of a CPU for which tasks wait an
-//! idle one is woken to take one. Not modelled: wake-ups that pull a task to its waker, and balancing of CPUs that are all
-//! busy.
+//! As Linux does it: a wake-up looks for an idle CPU no farther than the last-level cache of the
+//! previous one; a CPU that becomes idle looks near and then far for a task that waits; and at the
+//! tick of a CPU for which tasks wait an idle one is woken to take one. Not modelled: wake-ups that
+//! pull a task to its waker, and balancing of CPUs that are all busy.
 
 use crate::engine::Engine;
 use crate::events::Event;
@@ -23,7 +23,8 @@ impl Engine {
         found.map_or(previous, |cpu| cpu as u32)
     }
 
-    /// A task for a CPU that has become idle: from the busiest CPU of its socket, else of the machine.
+    /// A task for a CPU that has become idle: from the busiest CPU of its socket, else of the
+    /// machine.
     pub(super) fn pull(&mut self, cpu: u32) -> Option<u32> {
         if self.cpus.waiting == 0 || self.cpus.balance == Balance::Off {
             return None;

@@ -9,7 +9,8 @@ use crate::ticks::NEVER;
 /// A CPU.
 #[derive(Debug)]
 pub struct Cpu {
-    /// The task that has it: also while that is switched to, and while it leaves until its stores are visible.
+    /// The task that has it: also while that is switched to, and while it leaves until its stores
+    /// are visible.
     pub running: Option<u32>,
     /// The task that had it last.
     pub last: Option<u32>,
@@ -119,8 +120,8 @@ impl Cpus {
         self.all[cpu].running.is_none()
     }
 
-    /// An idle CPU of a range, the first behind `cpu` and then from the range's beginning: one on a core of which all
-    /// hardware threads are idle, else any.
+    /// An idle CPU of a range, the first behind `cpu` and then from the range's beginning: one on a
+    /// core of which all hardware threads are idle, else any.
     pub fn idle_in(&self, range: Range<usize>, cpu: u32) -> Option<usize> {
         if self.idle == 0 {
             return None;

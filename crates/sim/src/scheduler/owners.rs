@@ -1,7 +1,7 @@
 //! Spinning as long as another task runs.
 //!
-//! The waiter is set aside until the line changes, as any other that waits for a line; and besides until the task
-//! that it watches leaves its CPU, or its own CPU is wanted.
+//! The waiter is set aside until the line changes, as any other that waits for a line; and besides
+//! until the task that it watches leaves its CPU, or its own CPU is wanted.
 
 use crate::engine::Engine;
 use crate::events::Event;
@@ -23,8 +23,8 @@ impl Engine {
         !leaves_or_comes
     }
 
-    /// As [`Engine::wait_for_change`], but also until task `owner` leaves its CPU, or the current task's is wanted.
-    /// [`Engine::stop_watching`] comes next.
+    /// As [`Engine::wait_for_change`], but also until task `owner` leaves its CPU, or the current
+    /// task's is wanted. [`Engine::stop_watching`] comes next.
     pub fn wait_for_owner(&mut self, offset: u32, owner: u32) -> bool {
         self.current_task().watches = Some(owner);
         self.tasks[owner as usize].watchers += 1;

@@ -1,4 +1,5 @@
-//! When a task has to give way to others: at the end of its turn, or for one that has run much less.
+//! When a task has to give way to others: at the end of its turn, or for one that has run much
+//! less.
 
 use crate::account::Phase;
 use crate::engine::Engine;
@@ -8,8 +9,8 @@ use crate::task::{Return, State};
 use crate::ticks::NEVER;
 
 impl Engine {
-    /// Has the scheduler look at a CPU's next tick, if that may matter: somebody waits, and the task that runs has not
-    /// been told yet to give way, or another CPU could take who waits.
+    /// Has the scheduler look at a CPU's next tick, if that may matter: somebody waits, and the
+    /// task that runs has not been told yet to give way, or another CPU could take who waits.
     pub(super) fn arm_tick(&mut self, cpu: u32) {
         let somebody_is_idle = self.somebody_is_idle();
         let at = self.cpus.at(cpu);
@@ -25,7 +26,8 @@ impl Engine {
         }
     }
 
-    /// The timer interrupts a CPU for which tasks wait; or the task that has it is to be taken off it.
+    /// The timer interrupts a CPU for which tasks wait; or the task that has it is to be taken off
+    /// it.
     pub fn tick(&mut self, cpu: u32) {
         if self.cpus.at(cpu).tick_ps != self.now_ps {
             return self.take_off(cpu);
@@ -51,7 +53,8 @@ impl Engine {
         at.turn_ps > slice_ps || at.turn_ps >= turns.granularity_ps && ahead_ps > slice_ps
     }
 
-    /// A task has been woken into the queue of a CPU: takes the CPU from one that has run much more.
+    /// A task has been woken into the queue of a CPU: takes the CPU from one that has run much
+    /// more.
     pub(super) fn preempt_for(&mut self, cpu: u32, woken: u32) {
         let Some(running) = self.cpus.at(cpu).running else { return };
         let runtime_ps = |id: u32| self.tasks[id as usize].runtime_ps;
@@ -73,15 +76,16 @@ impl Engine {
         }
     }
 
-    /// Where tasks can be taken off their CPU anywhere, does so with the one that runs here: from the event loop, since it may be
-    /// running at this very moment.
+    /// Where tasks can be taken off their CPU anywhere, does so with the one that runs here: from
+    /// the event loop, since it may be running at this very moment.
     pub(super) fn demand(&mut self, cpu: u32) {
         if self.cpus.preemption == Preemption::Anywhere {
             self.events.schedule(self.now_ps, Event::Tick(cpu));
         }
     }
 
-    /// Takes the task that runs off its CPU, if it should give way; at the end of an interrupt if there is one.
+    /// Takes the task that runs off its CPU, if it should give way; at the end of an interrupt if
+    /// there is one.
     fn take_off(&mut self, cpu: u32) {
         let first_ps = self.first_tick_of(cpu);
         let at = self.cpus.at(cpu);
@@ -155,7 +159,8 @@ impl Engine {
         true
     }
 
-    /// Whether the task that runs on a CPU has run more than one that waits. If not, it has another turn.
+    /// Whether the task that runs on a CPU has run more than one that waits. If not, it has another
+    /// turn.
     fn has_to_go(&mut self, cpu: u32) -> bool {
         self.count_runtime(cpu);
         let at = &mut self.cpus.all[cpu as usize];
@@ -201,7 +206,8 @@ impl Engine {
         true
     }
 
-    /// The current task gives its CPU to another that is ready, if there is one. Whether it has to suspend itself.
+    /// The current task gives its CPU to another that is ready, if there is one. Whether it has to
+    /// suspend itself.
     pub fn yield_cpu(&mut self) -> bool {
         let (id, cpu) = (self.current, self.current_task().cpu);
         self.count_runtime(cpu);

@@ -1,19 +1,21 @@
 //! The tasks that are ready for a CPU, and who of them is next: whoever has run least.
 //!
-//! A task's *virtual runtime* is the CPU time that it has had; all weigh the same. One that has slept comes back with
-//! a credit, but not with all that it has missed, and one that goes to another CPU takes its lead or lag along.
+//! A task's *virtual runtime* is the CPU time that it has had; all weigh the same. One that has
+//! slept comes back with a credit, but not with all that it has missed, and one that goes to
+//! another CPU takes its lead or lag along.
 //!
 //! Source: the completely fair scheduler of Linux as its documentation of 2013 describes it
 //! (`Documentation/scheduler/sched-design-CFS.txt`) and the defaults of its `sched_*_ns` settings.
 
 use std::collections::BTreeMap;
 
-/// Every ready task gets a turn within this time, in ps, while there are few. Linux: `sched_latency_ns`.
+/// Every ready task gets a turn within this time, in ps, while there are few. Linux:
+/// `sched_latency_ns`.
 const LATENCY_PS: u64 = 6_000_000_000;
 /// A turn is no shorter than this, in ps. Linux: `sched_min_granularity_ns`.
 const GRANULARITY_PS: u64 = 750_000_000;
-/// By so much less must a woken task have run to take the CPU from the one that has it, in ps. Linux:
-/// `sched_wakeup_granularity_ns`.
+/// By so much less must a woken task have run to take the CPU from the one that has it, in ps.
+/// Linux: `sched_wakeup_granularity_ns`.
 const WAKE_GRANULARITY_PS: u64 = 1_000_000_000;
 /// The three above are for one CPU and grow with the logarithm of their number, up to this many.
 const SCALED_CPUS_MAX: usize = 8;
@@ -115,8 +117,9 @@ impl RunQueue {
         runtime_ps.max(self.least_ps - turns.credit_ps())
     }
 
-    /// The virtual runtime of a task that begins: behind those that are here, by the shortest turn. Linux takes the
-    /// present turn, which is longer for the first of many that begin together than for the last.
+    /// The virtual runtime of a task that begins: behind those that are here, by the shortest turn.
+    /// Linux takes the present turn, which is longer for the first of many that begin together
+    /// than for the last.
     pub fn of_newcomer(&self, turns: &Turns) -> u64 {
         self.least_ps + turns.granularity_ps
     }

@@ -38,7 +38,8 @@ pub(super) struct TopologyTable {
     pub(super) hops: Option<Vec<Vec<usize>>>,
 }
 
-/// `[latency_ns]`: `cas` alone, or all the others, or for one core `load_memory`; each has one value per distance.
+/// `[latency_ns]`: `cas` alone, or all the others, or for one core `load_memory`; each has one
+/// value per distance.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LatencyTable {

@@ -25,8 +25,8 @@ pub struct Measured {
     /// What a reader should know: what was left out, what is not measured but derived.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Each figure by its key in the file, those that have a value per distance with `.` and its name after the
-    /// key; and by names of their own the figures that the model does not have.
+    /// Each figure by its key in the file, those that have a value per distance with `.` and its
+    /// name after the key; and by names of their own the figures that the model does not have.
     pub figures: BTreeMap<String, MeasuredFigure>,
 }
 

@@ -14,7 +14,8 @@ pub const DOMAINS_MAX: usize = 64;
 pub const CORES_MAX: usize = 256;
 /// Distances that a machine may have; no machine has a tenth of them.
 const DISTANCES_MAX: usize = 100;
-/// The longest latency that a machine may have, in ns. More is a slip of the unit: no line transfer takes 0.1 ms.
+/// The longest latency that a machine may have, in ns. More is a slip of the unit: no line transfer
+/// takes 0.1 ms.
 pub const LATENCY_MAX_NS: f64 = 100_000.0;
 /// Clock rates outside of this, in GHz, are a slip of the unit (MHz, Hz).
 const GHZ_RANGE: std::ops::RangeInclusive<f64> = 0.01..=20.0;
@@ -315,7 +316,8 @@ fn check_latency(key: &str, value: f64) -> Result<(), Problem> {
     Err(Problem::new(key, format!("is {value} ns, must be above 0 and at most {LATENCY_MAX_NS} ns")))
 }
 
-/// The full table from one compare-and-swap latency per distance; the rule is in the head of [`super`].
+/// The full table from one compare-and-swap latency per distance; the rule is in the head of
+/// [`super`].
 fn derive(cas: &[f64], local_distances: usize) -> LatencyNs {
     /// DRAM of the own socket, where no figure is given.
     const LOCAL_MEMORY_NS: f64 = 90.0;

@@ -10,8 +10,9 @@ use super::{LatencyNs, LocalNs, MachineSpec, Provenance, settings};
 impl MachineSpec {
     /// The machine file that [`MachineSpec::parse`] makes this machine of.
     ///
-    /// Parameters of the model that have their default value are left out. A socket that a setting has cut to less
-    /// than a cache domain has no such file: distances within a socket are those of whole domains.
+    /// Parameters of the model that have their default value are left out. A socket that a setting
+    /// has cut to less than a cache domain has no such file: distances within a socket are
+    /// those of whole domains.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
         self.write(&mut out).expect("a string takes any text");

@@ -76,7 +76,8 @@ unsafe impl RawTryLock for Owned {
     }
 }
 
-/// The same where the owner is in a section, and nobody else stores to the word: FreeBSD's spin mutex.
+/// The same where the owner is in a section, and nobody else stores to the word: FreeBSD's spin
+/// mutex.
 #[derive(Default)]
 pub struct SpinOwned {
     word: AtomicU32,

@@ -1,4 +1,5 @@
-//! lock2: each thread locks and unlocks the same record of the same file, by a descriptor of its own.
+//! lock2: each thread locks and unlocks the same record of the same file, by a descriptor of its
+//! own.
 //!
 //! ```text
 //! lock     work
@@ -15,14 +16,15 @@
 //!
 //!  lock, first | lock | slots | record | record | ...          (| begins another line)
 //! ```
-//! Record locks belong to processes, so that threads of one never wait for each other's: who finds the record
-//! locked by another has it, too, and any of them unlocks it. What is contended is the lock of the list,
-//! `file_lock_context.flc_lock`. After a record has been locked the call looks, under
-//! `files_struct.file_lock`, whether another has closed the descriptor meanwhile: Dice and Kogan name that
-//! call site for lock1, where the list is nobody else's. That lists and locks lie so is as recalled.
+//! Record locks belong to processes, so that threads of one never wait for each other's: who finds
+//! the record locked by another has it, too, and any of them unlocks it. What is contended is the
+//! lock of the list, `file_lock_context.flc_lock`. After a record has been locked the call looks,
+//! under `files_struct.file_lock`, whether another has closed the descriptor meanwhile: Dice and
+//! Kogan name that call site for lock1, where the list is nobody else's. That lists and locks lie
+//! so is as recalled.
 //!
-//! *Faults*: a record that is linked twice, or named by the list and not linked, or that changes while the
-//! lock is held.
+//! *Faults*: a record that is linked twice, or named by the list and not linked, or that changes
+//! while the lock is held.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -98,8 +100,8 @@ impl<P: Work, L: RawLock> Testcase<P, L> for Lock2<P, L> {
 }
 
 impl<P: Work, L: RawLock> Lock2<P, L> {
-    /// Locks the record, and returns the word of the one that is linked. The caller has the list's lock,
-    /// which orders all that is read here: Relaxed.
+    /// Locks the record, and returns the word of the one that is linked. The caller has the list's
+    /// lock, which orders all that is read here: Relaxed.
     fn link<'a>(&self, records: &'a [Record<P>], caller: &mut Caller<'_, L>) -> &'a P::U64 {
         let first = &self.list.0.first;
         if let Some(other) = (first.load(Relaxed) as usize).checked_sub(1) {

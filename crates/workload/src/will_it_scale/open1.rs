@@ -17,15 +17,16 @@
 //!
 //!  lock, next | bits              | slots, 8 to a line | lockref   | count         (| begins another line)
 //! ```
-//! The lock that is contended is `files_struct.file_lock`, which all threads of a process share; the other is
-//! the lockref of the directory: open2, with a directory for each thread, has no contended lockref (Dice and
-//! Kogan, Table 1). That it is referred to once in an open is an estimate. The credentials are those of the
-//! process; each open file refers to them. That lock and `next` share a line, the bits have another and the
-//! slots lie apart is the layout of a table that has been enlarged, as recalled.
+//! The lock that is contended is `files_struct.file_lock`, which all threads of a process share;
+//! the other is the lockref of the directory: open2, with a directory for each thread, has no
+//! contended lockref (Dice and Kogan, Table 1). That it is referred to once in an open is an
+//! estimate. The credentials are those of the process; each open file refers to them. That lock and
+//! `next` share a line, the bits have another and the slots lie apart is the layout of a table that
+//! has been enlarged, as recalled.
 //!
-//! *Faults*: a slot that is not empty when its descriptor is given out, or has another's file when it is
-//! closed; bits that change while the lock is held; and no free descriptor, of which there are as many as
-//! threads.
+//! *Faults*: a slot that is not empty when its descriptor is given out, or has another's file when
+//! it is closed; bits that change while the lock is held; and no free descriptor, of which there
+//! are as many as threads.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -141,8 +142,8 @@ impl<P: Work, L: RawLock> Open1<P, L> {
         &self.bits.0[descriptor / 64]
     }
 
-    /// Sets the bit of the lowest free descriptor of so many. The caller has the lock, which orders all that
-    /// is read here: Relaxed.
+    /// Sets the bit of the lowest free descriptor of so many. The caller has the lock, which orders
+    /// all that is read here: Relaxed.
     fn take_lowest(&self, descriptors: usize) -> Option<usize> {
         let next = self.head.0.next.load(Relaxed) as usize;
         for (word, bits) in self.bits.0.iter().enumerate().skip(next / 64) {
@@ -169,8 +170,8 @@ impl<P: Work, L: RawLock> Open1<P, L> {
         }
     }
 
-    /// References to directory and credentials, and descriptors in use. Exact once all threads have ended:
-    /// nothing.
+    /// References to directory and credentials, and descriptors in use. Exact once all threads have
+    /// ended: nothing.
     pub fn in_use(&self) -> u64 {
         let bits: u32 = self.bits.0.iter().map(|bits| bits.load(Relaxed).count_ones()).sum();
         u64::from(bits) + self.credentials.0.load(Relaxed) + u64::from(self.directory.0.count())

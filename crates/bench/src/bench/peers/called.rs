@@ -1,4 +1,5 @@
-//! A lock of ours behind calls, as locks of shared libraries are: a control, which says what those cost.
+//! A lock of ours behind calls, as locks of shared libraries are: a control, which says what those
+//! cost.
 
 use std::hint::black_box;
 

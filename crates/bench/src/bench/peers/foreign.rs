@@ -1,7 +1,9 @@
-//! Locks of C and C++ libraries, where those are installed: a few lines for each library (`shims/`) are compiled when one of its locks is
-//! to be measured, and loaded. So nearlock is built without any of them, and without a compiler of C++.
+//! Locks of C and C++ libraries, where those are installed: a few lines for each library (`shims/`)
+//! are compiled when one of its locks is to be measured, and loaded. So nearlock is built without
+//! any of them, and without a compiler of C++.
 //!
-//! A lock is called through a pointer, as one of a shared library is. [`Called`] has our own lock behind such calls.
+//! A lock is called through a pointer, as one of a shared library is. [`Called`] has our own lock
+//! behind such calls.
 
 mod shim;
 
@@ -93,8 +95,8 @@ impl<K: Kind> Default for Foreign<K> {
     fn default() -> Self {
         let memory = UnsafeCell::new(MaybeUninit::zeroed());
         let init = K::entry().init.load(Relaxed);
-        // SAFETY: it has been obtained, with this signature, and the memory is large enough. It may be moved: a free lock of all of these
-        // kinds refers to nothing.
+        // SAFETY: it has been obtained, with this signature, and the memory is large enough. It may be
+        // moved: a free lock of all of these kinds refers to nothing.
         unsafe { std::mem::transmute::<*mut c_void, Init>(init)(memory.get().cast()) };
         Self(memory, PhantomData)
     }

@@ -10,13 +10,13 @@ use parking_lot_013::lock_api::GuardNoSend;
 #[derive(Default)]
 pub struct Std(Mutex<()>);
 
-/// The guard of one acquisition: it cannot be had back from the lock. The compiler keeps what it consists of in
-/// registers, so that the loop costs what it does with the guard in a variable.
+/// The guard of one acquisition: it cannot be had back from the lock. The compiler keeps what it
+/// consists of in registers, so that the loop costs what it does with the guard in a variable.
 #[derive(Default)]
 pub struct HeldGuard(UnsafeCell<Option<MutexGuard<'static, ()>>>);
 
-// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the node is empty
-// before and after, and nobody else looks into it.
+// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the
+// node is empty before and after, and nobody else looks into it.
 unsafe impl Send for HeldGuard {}
 // SAFETY: as above.
 unsafe impl Sync for HeldGuard {}
@@ -27,8 +27,8 @@ unsafe impl RawLock for Std {
 
     #[inline(always)]
     unsafe fn lock(&self, node: &HeldGuard) {
-        // SAFETY: neither the lock nor the node moves or dies before the release, by the caller's promise, and the
-        // guard is gone by then.
+        // SAFETY: neither the lock nor the node moves or dies before the release, by the caller's promise,
+        // and the guard is gone by then.
         let mutex: &'static Mutex<()> = unsafe { &*std::ptr::from_ref(&self.0) };
         let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the node is in use by this acquisition alone.

@@ -23,14 +23,15 @@ enum Guard {
 #[derive(Default)]
 pub struct HeldGuard(UnsafeCell<Guard>);
 
-// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the node is empty
-// before and after, and nobody else looks into it.
+// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the
+// node is empty before and after, and nobody else looks into it.
 unsafe impl Send for HeldGuard {}
 // SAFETY: as above.
 unsafe impl Sync for HeldGuard {}
 
 impl HeldGuard {
-    /// Puts a guard there, and returns what was there. Safety: the node is in use by the caller's acquisition alone.
+    /// Puts a guard there, and returns what was there. Safety: the node is in use by the caller's
+    /// acquisition alone.
     #[inline(always)]
     unsafe fn replace(&self, guard: Guard) -> Guard {
         // SAFETY: by our own condition.

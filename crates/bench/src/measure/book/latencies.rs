@@ -28,8 +28,8 @@ const ROWS: [(Kind, &str, &str); 7] = [
 ];
 
 impl Book<'_> {
-    /// Whether a load of a modified line brings the right to write along, over the nearest distance that shows it: an
-    /// atomic after it then takes far less than one on a shared line.
+    /// Whether a load of a modified line brings the right to write along, over the nearest distance
+    /// that shows it: an atomic after it then takes far less than one on a shared line.
     pub(super) fn load_of_modified(&self) -> LoadOfModified {
         let medians = self.transfers.iter().find_map(|samples| {
             let of = |kind| median(of_kind(samples, kind).iter().copied());
@@ -110,7 +110,8 @@ impl Book<'_> {
         })
     }
 
-    /// The samples by distance, with the fence taken off stores, and with one memory for all distances of a node.
+    /// The samples by distance, with the fence taken off stores, and with one memory for all
+    /// distances of a node.
     fn comparable(&self) -> Vec<Samples> {
         let mut transfers = self.transfers.clone();
         for samples in &mut transfers {
@@ -131,8 +132,8 @@ impl Book<'_> {
         transfers
     }
 
-    /// Fills in what could not be measured over a distance where an atomic could, as a machine file that gives
-    /// atomics alone is filled in.
+    /// Fills in what could not be measured over a distance where an atomic could, as a machine file
+    /// that gives atomics alone is filled in.
     fn derive(
         &self,
         page: &mut Page,
@@ -201,7 +202,8 @@ fn of_one_core(page: &mut Page, samples: &Samples) -> LatencyNs {
     }
 }
 
-/// The row without gaps, and never falling with distance, as a machine file must have it; `None` if it is empty.
+/// The row without gaps, and never falling with distance, as a machine file must have it; `None` if
+/// it is empty.
 fn ascending(page: &mut Page, key: &str, names: &[String], row: Vec<Option<f64>>) -> Option<Vec<f64>> {
     let mut values: Vec<f64> = Vec::with_capacity(row.len());
     for distance in 0..row.len() {

@@ -226,7 +226,8 @@ fn waits_for_a_condition_lose_nothing() {
     }
 }
 
-/// By a standstill, if those that sleep on beside a free lock are all that is left; by the account, if others made good for it.
+/// By a standstill, if those that sleep on beside a free lock are all that is left; by the account,
+/// if others made good for it.
 #[test]
 fn a_notification_that_is_lost_is_found_out() {
     let lock = names::lock("lock-lost-notification").unwrap();

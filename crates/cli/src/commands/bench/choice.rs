@@ -65,7 +65,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// A baseline that is not asked for is measured too. Where sections read, `all` are those with readers.
+    /// A baseline that is not asked for is measured too. Where sections read, `all` are those with
+    /// readers.
     pub fn of(args: &BenchArgs) -> anyhow::Result<Self> {
         let must_read = !args.read_percent.is_empty();
         let is_open = args.locks.is_empty() && args.peers.is_empty() && args.baseline.is_empty();

@@ -120,7 +120,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// The numbers of threads of a mode: from, to. What one mode has another one need not have again.
+    /// The numbers of threads of a mode: from, to. What one mode has another one need not have
+    /// again.
     fn range(&self, mode: Mode) -> (Mode, usize, usize) {
         let (least, most) = mode.threads(self.machine);
         match mode {

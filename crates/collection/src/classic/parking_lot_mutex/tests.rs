@@ -81,7 +81,8 @@ fn a_waiter_has_ten_rounds_before_it_parks() {
     assert_eq!(looks::<Standard>(), vec![1, 2, 4]);
 }
 
-/// What happens to a waiter after its rounds, up to its acquisition, and what is left in the word by then.
+/// What happens to a waiter after its rounds, up to its acquisition, and what is left in the word
+/// by then.
 fn after_the_rounds<T: ParkingLotTuning>(
     sleeping: impl FnOnce(&'static ParkingLotMutex<OneThread, T>) + 'static,
 ) -> u32 {

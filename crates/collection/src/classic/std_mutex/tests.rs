@@ -27,7 +27,8 @@ fn alone_it_makes_no_call() {
     assert_eq!((word(&mutex), UNPARKED.get(), events_of(LockEvent::Slowpath)), (FREE, None, 0));
 }
 
-/// Held with nobody asleep, or with others asleep: it sleeps, and says that others may when it has the mutex.
+/// Held with nobody asleep, or with others asleep: it sleeps, and says that others may when it has
+/// the mutex.
 #[test]
 fn who_has_slept_wakes_another() {
     for (sleeps, found) in (1..).zip([HELD, CONTENDED]) {

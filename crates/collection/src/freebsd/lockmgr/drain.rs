@@ -58,7 +58,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             if seen & EXCLUSIVE_WAITERS != 0 {
                 break;
             }
-            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes
+            // this fail.
             match self.word.exchange::<T>(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -74,7 +75,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     /// 0 with waiters -> 0: wakes them, and gives them a while to acquire the lock.
     fn let_in(&self, seen: u64, chain: Locked<'_, P>, spinning: &mut Spinning) {
         let wakes = Self::next(seen, &chain, self.sleep_failers.load(Relaxed));
-        // Relaxed: whoever acquires it next sees what the last holder has released, which this step passes on.
+        // Relaxed: whoever acquires it next sees what the last holder has released, which this step passes
+        // on.
         if self.word.exchange::<T>(seen, wakes.left, Relaxed).is_err() {
             return;
         }

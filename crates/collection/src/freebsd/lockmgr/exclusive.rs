@@ -32,7 +32,8 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
         self.attempt(me, FREE)
     }
 
-    /// One attempt of a thread that has `seen` the word; what it is if that fails. With [`CasValue::Found`] that may be free.
+    /// One attempt of a thread that has `seen` the word; what it is if that fails. With
+    /// [`CasValue::Found`] that may be free.
     #[inline(always)]
     pub(super) fn attempt(&self, me: ThreadId, seen: u64) -> Result<(), u64> {
         let seen = match T::cas_value() {
@@ -45,7 +46,8 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
             return Err(seen);
         }
         // 0 -> t
-        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
+        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before
+        // ours.
         self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
@@ -129,7 +131,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         Err(Failure::Deadlock)
     }
 
-    /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it has acquired the lock there.
+    /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it
+    /// has acquired the lock there.
     fn sleep_exclusive(
         &self,
         me: ThreadId,
@@ -153,7 +156,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             } else if seen & EXCLUSIVE_WAITERS != 0 {
                 break;
             } else {
-                // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+                // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not
+                // makes this fail.
                 match self.word.exchange::<T>(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
                     Ok(()) => break,
                     Err(found) => found,
@@ -169,7 +173,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         Ok(Some(self.word.load(Relaxed)))
     }
 
-    /// The release of a holder that has acquired it more than once, or leaves waiters behind; or of what was disowned.
+    /// The release of a holder that has acquired it more than once, or leaves waiters behind; or of
+    /// what was disowned.
     #[cold]
     #[inline(never)]
     pub(super) fn release_exclusive_slow(&self) {
@@ -213,7 +218,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         let me = P::thread_id();
         let mut seen = owned_by(me);
         loop {
-            // Ordering: Release, pairs with the Acquires of the sharers that come: our section happens before theirs.
+            // Ordering: Release, pairs with the Acquires of the sharers that come: our section happens before
+            // theirs.
             match self.word.exchange::<T>(seen, SHARER | seen & WAITERS, Release) {
                 Ok(()) => return holds::add::<P>(SharedLock::LockMgr),
                 Err(found) => seen = self.word.after_failure::<T>(found),

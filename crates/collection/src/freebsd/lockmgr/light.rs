@@ -11,8 +11,8 @@ use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::ThreadId;
 
-/// What a light entry point does with a deadlock, of which its caller could not learn. The kernel panics too, if exclusive
-/// follows exclusive.
+/// What a light entry point does with a deadlock, of which its caller could not learn. The kernel
+/// panics too, if exclusive follows exclusive.
 #[cold]
 #[track_caller]
 fn refused() -> ! {
@@ -20,7 +20,8 @@ fn refused() -> ! {
 }
 
 impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
-    /// [`own_slow`](Self::own_slow) of those who have no interlock, so that the fast path need not say so.
+    /// [`own_slow`](Self::own_slow) of those who have no interlock, so that the fast path need not
+    /// say so.
     #[cold]
     #[inline(never)]
     fn own_light_slow(&self, me: ThreadId, found: u64) {
@@ -71,7 +72,8 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTryLock for LockMgr<P, T> {
     }
 }
 
-// SAFETY: a sharer is in the word while it shares, and nobody holds it exclusively then (invariant 1).
+// SAFETY: a sharer is in the word while it shares, and nobody holds it exclusively then (invariant
+// 1).
 unsafe impl<P: FreeBsdPlatform, T: Tuning> RawRwLock for LockMgr<P, T> {
     /// `lockmgr_slock`, which spins. Not for locks that cannot be shared.
     #[inline]

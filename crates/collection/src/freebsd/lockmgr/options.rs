@@ -9,24 +9,29 @@ use crate::platform::{Clock, Platform};
 /// What is asked of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// To hold it together with others that do (`LK_SHARED`). [`Failure::Deadlock`] if the caller holds it exclusively.
+    /// To hold it together with others that do (`LK_SHARED`). [`Failure::Deadlock`] if the caller
+    /// holds it exclusively.
     Shared,
-    /// To hold it alone (`LK_EXCLUSIVE`). The holder holds it once more, if that is permitted; if not, [`Failure::Busy`] where it
-    /// must not sleep, and a mistake otherwise: [`Failure::Deadlock`].
+    /// To hold it alone (`LK_EXCLUSIVE`). The holder holds it once more, if that is permitted; if
+    /// not, [`Failure::Busy`] where it must not sleep, and a mistake otherwise:
+    /// [`Failure::Deadlock`].
     Exclusive,
-    /// To make the caller's share an exclusive hold (`LK_UPGRADE`): at once, past all that wait, if nobody else shares. If others
-    /// do, the share is released first, and others may hold the lock exclusively in between. **With an error the caller holds
-    /// nothing.**
+    /// To make the caller's share an exclusive hold (`LK_UPGRADE`): at once, past all that wait, if
+    /// nobody else shares. If others do, the share is released first, and others may hold the
+    /// lock exclusively in between. **With an error the caller holds nothing.**
     Upgrade,
-    /// The same, if nobody else shares (`LK_TRYUPGRADE`). If others do, [`Failure::Busy`], and the caller has its share as before.
+    /// The same, if nobody else shares (`LK_TRYUPGRADE`). If others do, [`Failure::Busy`], and the
+    /// caller has its share as before.
     TryUpgrade,
-    /// To make the exclusive hold a share, with nobody in between (`LK_DOWNGRADE`). Sharers that sleep stay asleep until a
-    /// release. Never fails.
+    /// To make the exclusive hold a share, with nobody in between (`LK_DOWNGRADE`). Sharers that
+    /// sleep stay asleep until a release. Never fails.
     Downgrade,
-    /// To release what the caller holds, shared or exclusive, or what somebody has disowned (`LK_RELEASE`). Never fails.
+    /// To release what the caller holds, shared or exclusive, or what somebody has disowned
+    /// (`LK_RELEASE`). Never fails.
     Unlock,
-    /// To hold it alone as soon as nobody holds it and nobody sleeps for it (`LK_DRAIN`): those that do are woken first, and then
-    /// compete with it. Heeds no limit. Who frees the lock afterwards knows by other means that nobody comes any more.
+    /// To hold it alone as soon as nobody holds it and nobody sleeps for it (`LK_DRAIN`): those
+    /// that do are woken first, and then compete with it. Heeds no limit. Who frees the lock
+    /// afterwards knows by other means that nobody comes any more.
     Drain,
 }
 
@@ -39,7 +44,8 @@ pub enum Failure {
     SleepFail,
     /// The time has passed (`EWOULDBLOCK`).
     TimedOut,
-    /// The wait was cancelled (`EINTR`; the kernel has `ERESTART` too, for signals after which a system call begins anew).
+    /// The wait was cancelled (`EINTR`; the kernel has `ERESTART` too, for signals after which a
+    /// system call begins anew).
     Interrupted,
     /// The caller holds it exclusively (`EDEADLK`).
     Deadlock,
@@ -89,12 +95,13 @@ pub enum Sharing {
     /// It can.
     #[default]
     Allowed,
-    /// Who asks for a share has it exclusively. It is neither upgraded nor downgraded then: both do nothing.
+    /// Who asks for a share has it exclusively. It is neither upgraded nor downgraded then: both do
+    /// nothing.
     Disabled,
 }
 
-/// What a lock is for its life: the flags of `lockinit`. (Those for `WITNESS` and lock profiling have nothing to say here;
-/// priorities neither.)
+/// What a lock is for its life: the flags of `lockinit`. (Those for `WITNESS` and lock profiling
+/// have nothing to say here; priorities neither.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "this only says how the lock is to be"]
 pub struct Attributes {
@@ -140,7 +147,8 @@ pub enum Timeout {
     /// For ever.
     #[default]
     Never,
-    /// As long as is an [attribute](Attributes::timeout_ns) of the lock, from the beginning of the wait.
+    /// As long as is an [attribute](Attributes::timeout_ns) of the lock, from the beginning of the
+    /// wait.
     OfLock,
     /// Until this moment of the platform's clock, in ns.
     At(u64),
@@ -158,8 +166,9 @@ pub enum Bypass {
     Caller,
 }
 
-/// How something is asked for. A lock that is free, and that nobody waits for, is acquired whatever they say. If somebody may, who must
-/// not sleep and would have it exclusively is told that it is busy, though it is free: only the chain tells, and it does not lock that.
+/// How something is asked for. A lock that is free, and that nobody waits for, is acquired whatever
+/// they say. If somebody may, who must not sleep and would have it exclusively is told that it is
+/// busy, though it is free: only the chain tells, and it does not lock that.
 ///
 /// ```
 /// use nearlock_collection::freebsd::lockmgr::Options;
@@ -215,8 +224,9 @@ impl<'a, P: Platform> Options<'a, P> {
         self
     }
 
-    /// To fail after a sleep, once it has been woken: [`Failure::SleepFail`] (`LK_SLEEPFAIL`). So it acquires what it need not sleep
-    /// for, or learns that the lock has been released. Neither for a release nor for a downgrade; a drain does not heed it.
+    /// To fail after a sleep, once it has been woken: [`Failure::SleepFail`] (`LK_SLEEPFAIL`). So
+    /// it acquires what it need not sleep for, or learns that the lock has been released.
+    /// Neither for a release nor for a downgrade; a drain does not heed it.
     pub const fn sleep_fail(mut self) -> Self {
         self.sleep_fails = true;
         self
@@ -234,14 +244,15 @@ impl<'a, P: Platform> Options<'a, P> {
         self
     }
 
-    /// To acquire exclusively again what one holds so (`LK_CANRECURSE`), whatever the lock says of it.
+    /// To acquire exclusively again what one holds so (`LK_CANRECURSE`), whatever the lock says of
+    /// it.
     pub const fn can_recurse(mut self) -> Self {
         self.recursion = Recursion::Permitted;
         self
     }
 
-    /// To spin first, as long as a thread that runs holds it exclusively and nobody else waits (`LK_ADAPTIVE`). Not with an
-    /// interlock.
+    /// To spin first, as long as a thread that runs holds it exclusively and nobody else waits
+    /// (`LK_ADAPTIVE`). Not with an interlock.
     pub const fn adaptive(mut self) -> Self {
         self.spins = true;
         self
@@ -277,9 +288,9 @@ impl<'a, P: Clock> Options<'a, P> {
     }
 }
 
-/// Another lock that the caller holds, and that is released on its behalf: `LK_INTERLOCK`. It is released exactly once, before
-/// the caller sleeps, at the latest on return, with every outcome; and never taken again. It should not panic: what was acquired
-/// is lost then.
+/// Another lock that the caller holds, and that is released on its behalf: `LK_INTERLOCK`. It is
+/// released exactly once, before the caller sleeps, at the latest on return, with every outcome;
+/// and never taken again. It should not panic: what was acquired is lost then.
 ///
 /// A function is one: what it does is the release.
 pub trait Interlock {

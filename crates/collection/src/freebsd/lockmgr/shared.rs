@@ -36,8 +36,9 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     #[inline(always)]
     fn add_sharer(&self, mut seen: u64, goes_past: bool) -> Result<(), u64> {
         while admits(seen, goes_past) {
-            // Ordering: Acquire, pairs with the Releases of exclusive holders, in `release`, `release_exclusive_slow`, `release_contested`
-            // and `downgrade_exclusive`: the last holder's section happens before ours.
+            // Ordering: Acquire, pairs with the Releases of exclusive holders, in `release`,
+            // `release_exclusive_slow`, `release_contested` and `downgrade_exclusive`: the last
+            // holder's section happens before ours.
             match self.word.exchange::<T>(seen, seen + SHARER, Acquire) {
                 Ok(()) => return Ok(()),
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -55,7 +56,8 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
             if seen < 2 * SHARER && seen & WAITERS != 0 {
                 return Err(seen);
             }
-            // Ordering: Release, pairs with the Acquires of the exclusive holder that comes next: our section happens before its.
+            // Ordering: Release, pairs with the Acquires of the exclusive holder that comes next: our section
+            // happens before its.
             match self.word.exchange::<T>(seen, seen - SHARER, Release) {
                 Ok(()) => return Ok(()),
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -137,7 +139,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             if seen & SHARED_WAITERS != 0 {
                 break;
             }
-            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes
+            // this fail.
             match self.word.exchange::<T>(seen, seen | SHARED_WAITERS, Relaxed) {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -163,7 +166,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             return;
         }
         let owned = owned_by(P::thread_id());
-        // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
+        // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before
+        // theirs.
         if seen != owned || self.word.exchange::<T>(owned, FREE, Release).is_err() {
             self.release_exclusive_slow();
         }
@@ -231,7 +235,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     fn upgrade_sole(&self, mut seen: u64) -> Result<(), u64> {
         debug_assert!(sharers_of(seen) > 0, "upgrades a lock that nobody shares");
         while sharers_of(seen) == 1 {
-            // Ordering: Acquire, pairs with the Releases of sharers in `drop_sharer`: their sections happen before ours.
+            // Ordering: Acquire, pairs with the Releases of sharers in `drop_sharer`: their sections happen
+            // before ours.
             match self.word.exchange::<T>(seen, owned_by(P::thread_id()) | seen & WAITERS, Acquire) {
                 Ok(()) => {
                     holds::remove::<P>(HOLDS);

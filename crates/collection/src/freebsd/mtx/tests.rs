@@ -188,7 +188,8 @@ in_all_forms!(
     locks_and_unlocks recurses spins gives_way_where_it_is_destroyed sleeps is_overtaken wakes_all tires
 );
 
-/// What a thread does that has seen the mutex free, and lost the race to one that runs: whether it sleeps.
+/// What a thread does that has seen the mutex free, and lost the race to one that runs: whether it
+/// sleeps.
 fn sleeps_after_a_lost_race<T: Tuning>() -> bool {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);

@@ -15,8 +15,8 @@ use crate::schedule::ThreadId;
 use crate::shared_holds as holds;
 
 impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
-    /// As [`lock`](crate::raw::RawLock::lock); or, if the caller writes it, counts: as many unlocks are needed. At most
-    /// 2^32 - 1 times.
+    /// As [`lock`](crate::raw::RawLock::lock); or, if the caller writes it, counts: as many unlocks
+    /// are needed. At most 2^32 - 1 times.
     ///
     /// # Safety
     ///
@@ -42,8 +42,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         unsafe { self.try_lock(&()) }
     }
 
-    /// Makes the caller's share an exclusive acquisition, if nobody else reads; goes past writers that wait. Never waits.
-    /// If it returns false, the caller has its share as before.
+    /// Makes the caller's share an exclusive acquisition, if nobody else reads; goes past writers
+    /// that wait. Never waits. If it returns false, the caller has its share as before.
     ///
     /// # Safety
     ///
@@ -54,7 +54,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         let mut seen = self.word.load(Relaxed);
         while readers_of(seen) == 1 {
             // 1 reader -> t; waiters stay, and SPINNER goes.
-            // Ordering: Acquire, pairs with the Releases of readers in `drop_reader`: their sections happen before ours.
+            // Ordering: Acquire, pairs with the Releases of readers in `drop_reader`: their sections happen
+            // before ours.
             match self.word.exchange::<T>(seen, owned_by(me) | seen & WAITERS, Acquire) {
                 Ok(()) => {
                     holds::remove::<P>(K::HOLDS);

@@ -31,7 +31,8 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
                 return Err(seen);
             }
             let left = if is_last { Self::spinner_left(seen) } else { seen - READER };
-            // Ordering: Release, pairs with the Acquires of the writer that comes next: our section happens before its.
+            // Ordering: Release, pairs with the Acquires of the writer that comes next: our section happens
+            // before its.
             match self.word.exchange::<T>(seen, left, Release) {
                 Ok(()) => return Ok(()),
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -127,7 +128,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
             if seen & READ_WAITERS != 0 {
                 break;
             }
-            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes
+            // this fail.
             match self.word.exchange::<T>(seen, seen | READ_WAITERS, Relaxed) {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),

@@ -115,7 +115,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
             return Err(seen);
         }
         // 0 -> t, and SPINNER goes.
-        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
+        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before
+        // ours.
         self.word
             .exchange::<T>(seen, owned_by(me), Acquire)
             .map_err(|found| self.word.after_failure::<T>(found))
@@ -159,7 +160,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         self.spin_for_readers(seen, &mut wait.state, is_over)
     }
 
-    /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it has taken the lock there.
+    /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it
+    /// has taken the lock there.
     fn sleep_to_write(&self, wait: &mut Wait<P>, limit: &Limit<'_, P>) -> Result<Option<u64>, GaveUp> {
         let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
@@ -172,7 +174,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
             }
             let found = if is_free(seen) {
                 // 0 -> t; waiters stay, and SPINNER goes.
-                // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before ours.
+                // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen
+                // before ours.
                 match self.word.exchange::<T>(seen, owned_by(wait.me) | seen & WAITERS, Acquire) {
                     Ok(()) => return Ok(None),
                     Err(found) => found,
@@ -183,7 +186,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
                 if seen == asleep {
                     break;
                 }
-                // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes this fail.
+                // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not
+                // makes this fail.
                 match self.word.exchange::<T>(seen, asleep, Relaxed) {
                     Ok(()) => break,
                     Err(found) => found,
@@ -233,7 +237,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         let (queue, left) = Self::next_queue(self.word.load(Relaxed), &chain, |_| true);
         match T::release_order() {
             ReleaseOrder::FreeFirst => {
-                // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before theirs.
+                // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens
+                // before theirs.
                 self.word.store(left, Release);
                 chain.wake_all(queue);
             }
@@ -273,7 +278,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
             || K::DOWNGRADE_WAKES_READERS
             || K::precedence::<T>() == Precedence::Readers;
         let left = if wakes { bits & WRITE_WAITERS } else { bits };
-        // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before theirs.
+        // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before
+        // theirs.
         self.word.store(READER | left, Release);
         if wakes {
             chain.wake_all(Queue::Shared);

@@ -18,8 +18,8 @@ crate::tuning! {
     }
 }
 
-/// Whether a reader sleeps on that waits behind a writer which has given up, when the last reader leaves; and the bits
-/// that are left.
+/// Whether a reader sleeps on that waits behind a writer which has given up, when the last reader
+/// leaves; and the bits that are left.
 fn forgets_the_reader<T: Tuning>(
     release: fn(&Sx<OneThread, T>),
     holder: fn(&Sx<OneThread, T>),

@@ -7,10 +7,10 @@
 //!                    v
 //!  secondary queue  tail --next--> first --next--> ... --next--> tail      a circle
 //! ```
-//! 1. Each waiter is in exactly one of the queues. The last of the main queue is never moved, so the
-//!    lock word's tail is changed only by newcomers and by `try_clear_tail`.
-//! 2. The secondary queue, its circle, and the head's `granted` and part belong to the head. They pass to
-//!    the next head with the Release of `granted`, so Relaxed is enough for them.
+//! 1. Each waiter is in exactly one of the queues. The last of the main queue is never moved, so
+//!    the lock word's tail is changed only by newcomers and by `try_clear_tail`.
+//! 2. The secondary queue, its circle, and the head's `granted` and part belong to the head. They
+//!    pass to the next head with the Release of `granted`, so Relaxed is enough for them.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -48,7 +48,8 @@ crate::tuning! {
 /// What CNA keeps in a queue node.
 #[repr(C)]
 pub struct CnaPart<P: Platform, S> {
-    /// The node that the owner counts as being on: its own, [`PRIORITY_NODE`], or an earlier head's.
+    /// The node that the owner counts as being on: its own, [`PRIORITY_NODE`], or an earlier
+    /// head's.
     pub numa_node: P::U32,
     /// The node that the owner ran on when it queued.
     real_numa_node: P::U32,
@@ -83,7 +84,8 @@ impl<P: Topology + Clock + Priority + Random + Settings + Park + LocalNodes<Node
 }
 
 impl<P: Topology + Priority + Settings, S> CnaPart<P, S> {
-    /// Notes where the owner is, and the name of its node. `priority_waiters`: whether it may be urgent.
+    /// Notes where the owner is, and the name of its node. `priority_waiters`: whether it may be
+    /// urgent.
     pub(in crate::linux) fn prepare(&self, tail: Tail, priority_waiters: Setting) {
         let urgent = P::setting(priority_waiters) != 0 && P::is_priority();
         let real = P::numa_node();
@@ -112,8 +114,8 @@ pub(in crate::linux) fn leave_unsorted<P: Random + Settings, S, T: CnaTuning>(
     mask != 0 && P::random_u32() & mask != 0
 }
 
-/// Moves `next`, which has `after` behind it, to the end of the secondary queue of the head `node`. Calls
-/// `begun` if there was none.
+/// Moves `next`, which has `after` behind it, to the end of the secondary queue of the head `node`.
+/// Calls `begun` if there was none.
 pub(in crate::linux) fn splice<P: LocalNodes<Node<P, S>>, S>(
     node: &Node<P, S>,
     next: *mut Node<P, S>,
@@ -136,8 +138,8 @@ pub(in crate::linux) fn splice<P: LocalNodes<Node<P, S>>, S>(
     node.granted.store(next_tail.load(Relaxed), Relaxed);
 }
 
-/// Puts the secondary queue in front of `next` and makes its first waiter the head, whose NUMA node is
-/// preferred from now on.
+/// Puts the secondary queue in front of `next` and makes its first waiter the head, whose NUMA node
+/// is preferred from now on.
 pub(in crate::linux) fn flush<P: Park + LocalNodes<Node<P, S>>, S, L: QSpinTuning>(
     node: &Node<P, S>,
     next: *mut Node<P, S>,
@@ -152,8 +154,8 @@ pub(in crate::linux) fn flush<P: Park + LocalNodes<Node<P, S>>, S, L: QSpinTunin
     grant::<P, L>(unsafe { &(*first).granted }, 1);
 }
 
-/// [`QueuePolicy::try_clear_tail`](qspinlock::QueuePolicy::try_clear_tail): the secondary queue, if there is
-/// one, takes the place of the main queue, which is empty but for the head.
+/// [`QueuePolicy::try_clear_tail`](qspinlock::QueuePolicy::try_clear_tail): the secondary queue, if
+/// there is one, takes the place of the main queue, which is empty but for the head.
 pub(in crate::linux) fn try_clear_tail<P: Park + LocalNodes<Node<P, S>>, S, L: QSpinTuning>(
     word: &P::U32,
     val: u32,

@@ -112,8 +112,8 @@ unsafe impl<P: Platform> Spinners<P> for InTurns<P> {
     }
 }
 
-/// They queue once, and the head spins until it has the mutex or sleeps: Linux 3.15, but that nobody leaves the queue before
-/// it has been the head.
+/// They queue once, and the head spins until it has the mutex or sleeps: Linux 3.15, but that
+/// nobody leaves the queue before it has been the head.
 ///
 /// A spinner waits for its turn without a bound, and does not leave the queue before. So a thread
 /// of high priority that has preempted the spinner in front keeps it from running.

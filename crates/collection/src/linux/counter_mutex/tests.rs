@@ -9,7 +9,8 @@ use crate::testing::{
     NOW_NS, OneThread, UNPARKED, events_of, left_by_others, meanwhile, others_are_done, set_owner_state,
 };
 
-/// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have four.
+/// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have
+/// four.
 const SIZE: usize = (12 + 2 * size_of::<usize>()).next_multiple_of(size_of::<usize>());
 const _: () = assert!(size_of::<CounterMutex<Native>>() == SIZE);
 const _: () = assert!(size_of::<CounterMutex<Native, InTurns<Native>>>() == SIZE + size_of::<usize>());
@@ -105,7 +106,8 @@ fn a_spinner_takes_the_mutex_when_its_owner_leaves() {
     spinning::<Nobody>(0);
 }
 
-/// The mutex is held when a thread comes that sleeps at last; how it gets it then, and the count that was seen.
+/// The mutex is held when a thread comes that sleeps at last; how it gets it then, and the count
+/// that was seen.
 fn sleeping<T: CounterMutexTuning>() -> i32 {
     let mutex = leaked::<Mutex<T>>();
     mutex.lock_as_other();

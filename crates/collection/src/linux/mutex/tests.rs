@@ -10,7 +10,8 @@ use std::boxed::Box;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have four.
+/// Three words of four bytes and the two pointers of a queue: 32 bytes, or 20 where pointers have
+/// four.
 const SIZE: usize = (12 + 2 * size_of::<usize>()).next_multiple_of(size_of::<usize>());
 const _: () = assert!(size_of::<LinuxMutex<Native>>() == SIZE);
 

@@ -20,10 +20,11 @@
 //! 1. Only the head sets or clears pending, and only the head makes 1 (or 0) a 3.
 //! 2. Whoever sleeps on the word has seen 3 in it, and whoever makes that 0 wakes it.
 //!
-//! Fairness: the queue itself is first come, first served. Newcomers overtake it while its head is not looking; after
-//! `HEAD_STRETCHES_MAX` stretches of looking in vain the head leaves pending set, and nobody overtakes it any more.
-//! Source: the paravirtual form of Linux' qspinlock (Long; stealing 2015, hybrid 2017), from a description in own
-//! words. There the head is found by way of a hash table; here it sleeps on the word itself.
+//! Fairness: the queue itself is first come, first served. Newcomers overtake it while its head is
+//! not looking; after `HEAD_STRETCHES_MAX` stretches of looking in vain the head leaves pending
+//! set, and nobody overtakes it any more. Source: the paravirtual form of Linux' qspinlock (Long;
+//! stealing 2015, hybrid 2017), from a description in own words. There the head is found by way of
+//! a hash table; here it sleeps on the word itself.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -147,8 +148,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         let mut val = P::wait_until_bounded(&self.word, Relaxed, T::head_turns(), |v| v & LOCKED_MASK == 0);
         while val & LOCKED_MASK == 0 {
             let taken = val & !PENDING | LOCKED;
-            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
-            // Relaxed on failure, where the value is only tried again.
+            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before
+            // ours. Relaxed on failure, where the value is only tried again.
             match self.word.compare_exchange(val, taken, Acquire, Relaxed) {
                 Ok(_) => return Some(taken),
                 Err(seen) => val = seen,
@@ -178,8 +179,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     /// Releases the lock, and wakes the head if it sleeps.
     #[inline]
     pub(super) fn unlock_and_wake(&self) {
-        // Of the whole word first, as nobody may wait: a narrow access that the next one, of the whole word, has
-        // to wait for costs more.
+        // Of the whole word first, as nobody may wait: a narrow access that the next one, of the whole
+        // word, has to wait for costs more.
         // Ordering: Release, as in `unlock`. Relaxed on failure, where nothing is released.
         if self.word.compare_exchange(LOCKED, 0, Release, Relaxed).is_err() {
             self.unlock_contended();

@@ -6,11 +6,13 @@
 //!    0 -> value  the waiter is the head                                    `grant`
 //!    2 -> value  the same, and it is woken                                 `grant`
 //! ```
-//! A waiter sleeps on its own node. Whoever grants swaps the value in and so learns whether there is a sleeper to
-//! be woken: the swap and the waiter's compare-exchange are on one word, so one of them sees the other.
+//! A waiter sleeps on its own node. Whoever grants swaps the value in and so learns whether there
+//! is a sleeper to be woken: the swap and the waiter's compare-exchange are on one word, so one of
+//! them sees the other.
 //!
-//! Difference from the kernel: there the one that hands over leaves the waking to the unlock, by way of a hash
-//! table from lock to node. Here it wakes at once, inside its section: no table, and the sleeper is up sooner.
+//! Difference from the kernel: there the one that hands over leaves the waking to the unlock, by
+//! way of a hash table from lock to node. Here it wakes at once, inside its section: no table, and
+//! the sleeper is up sooner.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -24,12 +26,12 @@ pub const HALTED: u32 = 2;
 
 const _: () = assert!(Tail::decode(HALTED).is_none());
 
-/// How often a waiter that may sleep early looks at its predecessor, in turns. (The kernel's waiters, which look
-/// for 2^15 turns, do so every 2^8.) 0 would look for ever.
+/// How often a waiter that may sleep early looks at its predecessor, in turns. (The kernel's
+/// waiters, which look for 2^15 turns, do so every 2^8.) 0 would look for ever.
 const EARLY_CHECK_TURNS: u32 = 1 << 5;
 
-/// Puts what follows it eight bytes into a [`Node`], however long a pointer is: there a spinner of another lock may
-/// still look, see [`osq`](crate::linux::osq).
+/// Puts what follows it eight bytes into a [`Node`], however long a pointer is: there a spinner of
+/// another lock may still look, see [`osq`](crate::linux::osq).
 #[repr(align(8))]
 #[derive(Default)]
 struct AtEight;
@@ -40,8 +42,8 @@ pub struct Node<P: Platform, Part> {
     /// The waiter behind this one; null until that one has linked itself in.
     pub next: P::Ptr<Node<P, Part>>,
     at_eight: AtEight,
-    /// 0 while the owner must wait, [`HALTED`] while it sleeps; anything else once it is the head. A first head
-    /// keeps 0.
+    /// 0 while the owner must wait, [`HALTED`] while it sleeps; anything else once it is the head.
+    /// A first head keeps 0.
     pub granted: P::U32,
     /// What the policy keeps.
     pub part: Part,
@@ -81,8 +83,9 @@ pub unsafe trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
     /// The caller is the head, with this `node`. So in the next two.
     unsafe fn became_head<T: QSpinTuning>(word: &P::U32, node: &Node<P, Self::Part>);
 
-    /// The head takes the lock when the word `val` names its node as the last: tries to take it without leaving a
-    /// head behind that nobody will grant. (The word is free, or locked by the head already.)
+    /// The head takes the lock when the word `val` names its node as the last: tries to take it
+    /// without leaving a head behind that nobody will grant. (The word is free, or locked by
+    /// the head already.)
     ///
     /// # Errors
     ///
@@ -96,7 +99,8 @@ pub unsafe trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
     where
         P: Park;
 
-    /// The head holds the lock and makes another waiter the head; `next` has been read from its node.
+    /// The head holds the lock and makes another waiter the head; `next` has been read from its
+    /// node.
     #[allow(clippy::missing_safety_doc)] // said above
     unsafe fn hand_over<T: QSpinTuning>(node: &Node<P, Self::Part>, next: *mut Node<P, Self::Part>)
     where
@@ -137,13 +141,14 @@ unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
     }
 }
 
-/// Makes the owner of `granted` the head. Any `value` but 0 and [`HALTED`] will do; it stays in the node.
+/// Makes the owner of `granted` the head. Any `value` but 0 and [`HALTED`] will do; it stays in the
+/// node.
 #[inline(always)]
 pub fn grant<P: Park, T: QSpinTuning>(granted: &P::U32, value: u32) {
     let address = ptr::from_ref(granted);
     if T::park_turns().is_none() {
-        // Ordering: Release, pairs with the Acquire in `wait_granted`: what the head has seen and made of the
-        // queue is visible to the next head.
+        // Ordering: Release, pairs with the Acquire in `wait_granted`: what the head has seen and made of
+        // the queue is visible to the next head.
         granted.store(value, Release);
         return;
     }
@@ -154,9 +159,10 @@ pub fn grant<P: Park, T: QSpinTuning>(granted: &P::U32, value: u32) {
     }
 }
 
-/// Waits until `node` has been made the head. `predecessor` was in front of it when it queued: a pointer and
-/// not a reference, because the predecessor may leave meanwhile, and its next acquisition write the node anew.
-/// Safety: it points to a node of the platform. So in `looks_granted`.
+/// Waits until `node` has been made the head. `predecessor` was in front of it when it queued: a
+/// pointer and not a reference, because the predecessor may leave meanwhile, and its next
+/// acquisition write the node anew. Safety: it points to a node of the platform. So in
+/// `looks_granted`.
 #[inline(always)]
 pub(super) unsafe fn wait_granted<P: Park, Part, T: QSpinTuning>(
     node: &Node<P, Part>,

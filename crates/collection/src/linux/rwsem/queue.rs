@@ -25,7 +25,8 @@ pub(super) enum Whom {
     Any,
     /// Readers, if they are first.
     Readers,
-    /// The same, by a caller that holds the lock as a reader, so that no writer can take it meanwhile.
+    /// The same, by a caller that holds the lock as a reader, so that no writer can take it
+    /// meanwhile.
     FellowReaders,
 }
 
@@ -94,8 +95,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         self.prepare(me, 0);
         let wakes = locked(&self.wait_lock, || {
             let is_first = self.list.is_empty();
-            // Ordering: Acquire, pairs with the Release in `unlock`: the writer has gone meanwhile, and its section happens
-            // before ours.
+            // Ordering: Acquire, pairs with the Release in `unlock`: the writer has gone meanwhile, and its
+            // section happens before ours.
             if is_first && counted != 0 && self.count.load(Acquire) & WRITER == 0 {
                 return None;
             }
@@ -282,7 +283,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// Whether this waiter has waited for so long that the first one should not be overtaken any more.
+    /// Whether this waiter has waited for so long that the first one should not be overtaken any
+    /// more.
     fn is_overdue(waiter: &Waiter<P>) -> bool {
         T::handoff_ns().is_some() && P::now_ns() >= waiter.mark.load(Relaxed)
     }
@@ -334,8 +336,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         });
     }
 
-    /// Wakes those that a newcomer finds asleep though they need not be, by what it has left in the count. Under
-    /// `wait_lock`; somebody waits.
+    /// Wakes those that a newcomer finds asleep though they need not be, by what it has left in the
+    /// count. Under `wait_lock`; somebody waits.
     fn wake_of(&self, count: u64) -> Wakes<P> {
         if count & WRITER != 0 {
             return Wakes::NONE;
@@ -368,7 +370,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         if self.list.is_empty() {
             change = change.wrapping_sub(WAITERS);
         }
-        // Relaxed: it changes under wait_lock only. Readers are in, so nobody need be made to stand back for them.
+        // Relaxed: it changes under wait_lock only. Readers are in, so nobody need be made to stand back
+        // for them.
         change = change.wrapping_sub(self.count.load(Relaxed) & HANDOFF);
         // Relaxed: that writers have gone is known from `admit`, or from holding the lock.
         Self::assert_marked(self.count.fetch_add(change, Relaxed));
@@ -377,8 +380,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
 
     /// Counts the first reader in, unless somebody writes: then that one's release will wake.
     fn admit(&self, first: &Waiter<P>) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section is visible to us, and by the grant
-        // to the readers.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section is visible to
+        // us, and by the grant to the readers.
         let count = self.count.fetch_add(READER, Acquire);
         if count & WRITER == 0 {
             return true;

@@ -11,8 +11,8 @@ use crate::parking::{Limit, WaitLock};
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{OwnerState, Spin, ThreadId};
 
-/// How many looks a spinner takes for each look at the clock, while readers have it. Source: Linux 5.3. More make it
-/// spin for longer than it should, fewer cost time.
+/// How many looks a spinner takes for each look at the clock, while readers have it. Source: Linux
+/// 5.3. More make it spin for longer than it should, fewer cost time.
 const LOOKS_PER_CLOCK: u32 = 1 << 4;
 
 /// Who has it, by what the owner word says.
@@ -56,7 +56,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             }
     }
 
-    /// Spins until `attempt` succeeds, or there is reason to stop, as a limit that is reached: then false.
+    /// Spins until `attempt` succeeds, or there is reason to stop, as a limit that is reached: then
+    /// false.
     pub(super) fn spin(
         &self,
         me: ThreadId,
@@ -107,7 +108,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// Spins as long as the same writer has it, and runs, and the limit is not reached; who has it then.
+    /// Spins as long as the same writer has it, and runs, and the limit is not reached; who has it
+    /// then.
     pub(super) fn owner_after_spin(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> Owner {
         let word = self.owner.load(Relaxed);
         let Owner::Writer(owner) = Owner::of(word) else { return Owner::of(word) };

@@ -14,7 +14,8 @@ use crate::testing::{
 
 type Lock<T> = Rwsem<OneThread, T>;
 
-/// A word of eight bytes, three of four, and the two pointers of a queue: 40 bytes, or 32 where pointers have four.
+/// A word of eight bytes, three of four, and the two pointers of a queue: 40 bytes, or 32 where
+/// pointers have four.
 const SIZE: usize = (20 + 2 * size_of::<usize>()).next_multiple_of(8);
 const _: () = assert!(size_of::<Lock<Standard>>() == SIZE);
 
@@ -202,7 +203,8 @@ fn a_writer_takes_the_lock_from_the_queue() {
     assert_eq!(count(lock), 0);
 }
 
-/// A writer that comes while another thread writes and releases it after so many turns: what was counted.
+/// A writer that comes while another thread writes and releases it after so many turns: what was
+/// counted.
 fn writer_against_writer<T: RwsemTuning>(turns: u32) -> [u64; 3] {
     let lock = leaked(Lock::<T>::new());
     // SAFETY: the other thread releases what it has.
@@ -430,7 +432,8 @@ fn a_spinner_heeds_its_limit() {
     assert_eq!(count(&lock), READER);
 }
 
-/// A writer whom nobody may overtake spins, sleeps when it has spun for long, and spins again when it has slept.
+/// A writer whom nobody may overtake spins, sleeps when it has spun for long, and spins again when
+/// it has slept.
 #[test]
 fn each_spell_of_spinning_has_its_own_budget() {
     crate::tuning! {

@@ -45,8 +45,8 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             if attempt() {
                 return true;
             }
-            // Nobody writes: readers hold it, or a writer that has not said so yet, and may not run. Whoever is urgent
-            // does not wait to see.
+            // Nobody writes: readers hold it, or a writer that has not said so yet, and may not run. Whoever
+            // is urgent does not wait to see.
             if self.owner().is_none() && (P::should_give_way(spin) || P::is_priority()) {
                 return false;
             }

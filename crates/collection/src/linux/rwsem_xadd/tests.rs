@@ -113,7 +113,8 @@ fn a_reader_that_finds_nobody_any_more_lets_itself_in() {
         lock.count.fetch_add(ACTIVE, Relaxed);
         lock.lock_shared_slow();
         assert_eq!(count(&lock), ACTIVE);
-        // The same with sleepers: a writer that has not got up yet keeps its place, the reader comes after it.
+        // The same with sleepers: a writer that has not got up yet keeps its place, the reader comes after
+        // it.
         lock.unlock_shared(&());
     }
     assert_eq!(count(&lock), FREE);
@@ -205,8 +206,8 @@ fn a_blocked_writer_lets_readers_in_that_are_first() {
     assert_eq!(count(lock), FREE);
 }
 
-/// A writer comes while another thread writes and releases it after so many turns; what was counted: got by spinning,
-/// spun in vain, did not spin.
+/// A writer comes while another thread writes and releases it after so many turns; what was
+/// counted: got by spinning, spun in vain, did not spin.
 fn writer_against_writer<T: XaddTuning>(turns: u32) -> [u64; 3] {
     let lock = leaked(Lock::<T>::new());
     // SAFETY: the other thread releases what it has.

@@ -32,8 +32,8 @@ const LOOKS_IN_ROW: u32 = 8;
 const LOOKER_SHIFT: u32 = 6;
 const ROW_SHIFT: u32 = 2;
 const ROW: u32 = 15 << ROW_SHIFT;
-/// Looks of the same thread that follow one of its own, while the first in the queue has not found the
-/// mutex free, after which it counts as monopolised: some 10 us. At 2 and more there are not as
+/// Looks of the same thread that follow one of its own, while the first in the queue has not found
+/// the mutex free, after which it counts as monopolised: some 10 us. At 2 and more there are not as
 /// many while the first looks if sections take 1 us: the mutex counts as shared then, and turns are
 /// uneven. At 0 any thread that releases it monopolises it. At 1 every other waiter for a mutex
 /// that two threads exchange would park for a turn, if their looks alternated and it never found

@@ -323,9 +323,9 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.make(call);
     }
 
-    /// Hands the mutex over to the first in the queue. While it is monopolised, the next one is woken
-    /// now, by a thread that has nothing to do until it has the mutex again. Else the next holder
-    /// would do that, which takes 10 us and more, while it holds the mutex.
+    /// Hands the mutex over to the first in the queue. While it is monopolised, the next one is
+    /// woken now, by a thread that has nothing to do until it has the mutex again. Else the
+    /// next holder would do that, which takes 10 us and more, while it holds the mutex.
     ///
     /// Safety: it is the first in the queue; the caller holds the mutex, and gives it away.
     pub(super) unsafe fn hand_over(self, first: *const Waiter<P>, holders: Holders) {
@@ -344,13 +344,13 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         [call, next].into_iter().flatten().for_each(Call::make);
     }
 
-    /// Wakes the first in the queue, if it has made a request, when the mutex has become free, or is
-    /// about to. The first is taken out of the queue to compete with newcomers, so that the next
-    /// release wakes the next waiter. It stays in the queue where competing does not help, and if it has
-    /// been taken out before. A first that was awake keeps its request: it has missed this release.
-    /// One that is parked until some moment has not passed the fence: releases may have missed its
-    /// request, and would miss that of the next one. So the next one is woken too, and looks for
-    /// itself.
+    /// Wakes the first in the queue, if it has made a request, when the mutex has become free, or
+    /// is about to. The first is taken out of the queue to compete with newcomers, so that the
+    /// next release wakes the next waiter. It stays in the queue where competing does not help,
+    /// and if it has been taken out before. A first that was awake keeps its request: it has
+    /// missed this release. One that is parked until some moment has not passed the fence:
+    /// releases may have missed its request, and would miss that of the next one. So the next
+    /// one is woken too, and looks for itself.
     pub(super) fn wake_first(self, holders: Holders) {
         let Some(first) = self.first().filter(|first| Self::has_requested(first)) else { return };
         let Some(call) = first.wake() else { return };

@@ -30,27 +30,27 @@ const NEWCOMERS_PER_PROBE: u32 = 16;
 /// monopolised: 60 ns, or six pauses. One that is taken again at once and held for no time is free
 /// at every other look.
 const PROBE_LOOKS: u32 = 6;
-/// The delay between two looks of the first in the queue, at most, in ns. With less it takes the cache
-/// line of the word from a holder that locks again and again; with more it notices late that the
-/// mutex is free.
+/// The delay between two looks of the first in the queue, at most, in ns. With less it takes the
+/// cache line of the word from a holder that locks again and again; with more it notices late that
+/// the mutex is free.
 const FIRST_STRIDE_NS: u32 = 2560;
 /// The same of one that has made a wake request: what it waits for comes to its own record.
 const REQUESTED_STRIDE_NS: u32 = 40;
 /// The delay between two looks for a gap between two sections of one thread, at most, in ns.
 const GAP_STRIDE_NS: u32 = 160;
-/// How long the first in the queue looks for such a gap before a mutex counts as monopolised, or while
-/// it does, in ns. With 2.5 us a thread that thinks for 0.5 us between sections of 1 us is taken
-/// for one that does not think; with more it is in the way of one that does not: 20 us on the
+/// How long the first in the queue looks for such a gap before a mutex counts as monopolised, or
+/// while it does, in ns. With 2.5 us a thread that thinks for 0.5 us between sections of 1 us is
+/// taken for one that does not think; with more it is in the way of one that does not: 20 us on the
 /// holder's processor are an eighth of its turn.
 const GAP_PATIENCE_NS: u64 = 6000;
-/// How long the first in the queue looks before it parks for a turn or makes a wake request, and once
-/// more before it parks without a limit, in ns. At 0 the mutex is handed over at each release; at a
-/// second the first in the queue may wait so long.
+/// How long the first in the queue looks before it parks for a turn or makes a wake request, and
+/// once more before it parks without a limit, in ns. At 0 the mutex is handed over at each release;
+/// at a second the first in the queue may wait so long.
 const PATIENCE_NS: u64 = 20_000;
-/// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request, in
-/// ns: how long a thread may lock again and again before the next in the queue has its turn. Each turn
-/// costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in the queue never parks for a
-/// turn; at a second it may wait so long.
+/// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request,
+/// in ns: how long a thread may lock again and again before the next in the queue has its turn.
+/// Each turn costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in the queue never
+/// parks for a turn; at a second it may wait so long.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
 /// Delays between two looks at the clock, which costs some 20 ns, in ns.
@@ -119,7 +119,8 @@ impl<P: NearPlatform> NearMutex<P> {
         })
     }
 
-    /// The looks of a thread that is not in the queue, some of them after it has yielded its processor.
+    /// The looks of a thread that is not in the queue, some of them after it has yielded its
+    /// processor.
     fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let hints = Self::hints(self);
         let mut stride_ns = LEAST_STRIDE_NS;
@@ -261,9 +262,9 @@ impl<P: NearPlatform> NearMutex<P> {
         }
     }
 
-    /// The first in the queue looks, and does not take a monopolised mutex until it is its turn. At one
-    /// that is known to be monopolised it looks for a moment: a thread that has just been woken may
-    /// have the processor of the holder.
+    /// The first in the queue looks, and does not take a monopolised mutex until it is its turn. At
+    /// one that is known to be monopolised it looks for a moment: a thread that has just been
+    /// woken may have the processor of the holder.
     pub(super) fn look_before_request(
         &self,
         waiter: &Waiter<P>,

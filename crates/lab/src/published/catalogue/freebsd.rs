@@ -1,4 +1,5 @@
-//! Tables of FreeBSD's locks, of 2015: find over tmpfs, and a kernel's build, with and without the pre-reads.
+//! Tables of FreeBSD's locks, of 2015: find over tmpfs, and a kernel's build, with and without the
+//! pre-reads.
 
 use nearlock_collection::subjects::Subject;
 

@@ -38,8 +38,8 @@ fn restricted(row: &RowKey, setup: &mut Setup) {
     setup.settings.push(Assignment { setting: "machine.nodes", value: nodes });
 }
 
-/// Collapses come and go, in tens of milliseconds each: what is counted has several, and begins after the first, in which all
-/// users run or wait for a CPU.
+/// Collapses come and go, in tens of milliseconds each: what is counted has several, and begins
+/// after the first, in which all users run or wait for a CPU.
 const COLLAPSES: [Assignment; 2] = [
     Assignment { setting: "simulation.warm-up-ns", value: Value::Integer(60_000_000) },
     Assignment { setting: "simulation.window-ns", value: Value::Integer(300_000_000) },
@@ -55,7 +55,8 @@ fn high_systime(row: &RowKey, setup: &mut Setup) {
     setup.threads = users(row);
 }
 
-/// The row names the workload: exim with a client for each core of the smaller machine, or a mix of AIM7.
+/// The row names the workload: exim with a client for each core of the smaller machine, or a mix of
+/// AIM7.
 fn by_workload(row: &RowKey, setup: &mut Setup) {
     let name = row.word("workload");
     setup.workload = match names::workload(name).expect("a workload").name() {
@@ -129,8 +130,8 @@ pub(super) static MUTEX_SLOWPATH_SHARE: Table = Table {
     ..MUTEX_HIGH_SYSTIME
 };
 
-/// All mixes. At first a window was counted in those with forks, within their lists, and a fork had twice the sections at the
-/// root's lock.
+/// All mixes. At first a window was counted in those with forks, within their lists, and a fork had
+/// twice the sections at the root's lock.
 const MIXES: Rows = Rows::With(&[
     &[("workload", "aim7-alltests")],
     &[("workload", "aim7-custom")],
@@ -173,8 +174,8 @@ pub(super) static RWSEM_SERIES: Table = Table {
     file: published!("rwsem_series.csv"),
 };
 
-/// The whole machine at 1500 users, with or without hyperthreading. The tested lock is that of the root, as in the
-/// profile; `i_mmap_mutex` is not in it.
+/// The whole machine at 1500 users, with or without hyperthreading. The tested lock is that of the
+/// root, as in the profile; `i_mmap_mutex` is not in it.
 fn whole_machine(row: &RowKey, setup: &mut Setup) {
     with_hyperthreading(row, setup);
     collapses(setup);

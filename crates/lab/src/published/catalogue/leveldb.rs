@@ -3,7 +3,8 @@
 use super::super::{Cells, RowKey, Rows, Scale, SeenCells, Setup, THREADS, Table, statements};
 use super::{NEAR, STOCK_AND_CNA};
 
-/// Threads over two sockets at 8 and 16, as new ones are spread elsewhere, come to half of what is published there.
+/// Threads over two sockets at 8 and 16, as new ones are spread elsewhere, come to half of what is
+/// published there.
 fn near(_row: &RowKey, setup: &mut Setup) {
     setup.settings.push(NEAR);
 }

@@ -14,11 +14,13 @@ use nearlock_model::mutate::record;
 use nearlock_model::parts::PARTS;
 use nearlock_model::subjects::{all_models, models_of};
 
-/// Runs the models and drops each ordering in turn. The document goes to stdout, the steps to stderr.
+/// Runs the models and drops each ordering in turn. The document goes to stdout, the steps to
+/// stderr.
 #[derive(Debug, Parser)]
 #[command(name = "orderings")]
 struct Cli {
-    /// Only the models of these locks, or parts of core that are none, within their own bounds, and no document: the steps go to stdout.
+    /// Only the models of these locks, or parts of core that are none, within their own bounds, and
+    /// no document: the steps go to stdout.
     #[arg(long, value_delimiter = ',', value_name = "LOCK", value_parser = PossibleValuesParser::new(names()))]
     locks: Vec<String>,
     /// Only run the models as they are, within their own bounds, and drop nothing.
@@ -30,8 +32,8 @@ struct Cli {
     /// Executions after which a model's search is stopped.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     executions_max: usize,
-    /// Look for what follows from a missing ordering in models of so many executions, before stores that nothing
-    /// orders count as a failure.
+    /// Look for what follows from a missing ordering in models of so many executions, before stores
+    /// that nothing orders count as a failure.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     consequences_max: u64,
 }

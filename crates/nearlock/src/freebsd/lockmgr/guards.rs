@@ -26,7 +26,8 @@ pub struct LockMgrExclusiveGuard<'a, T: ?Sized> {
     own_thread: PhantomData<*const ()>,
 }
 
-/// Access to what a [`LockMgr`] protects, alone, for whichever thread has this. Releases the lock when dropped.
+/// Access to what a [`LockMgr`] protects, alone, for whichever thread has this. Releases the lock
+/// when dropped.
 #[must_use = "the lock is released at once"]
 pub struct LockMgrDisowned<'a, T: ?Sized> {
     lock: &'a LockMgr<T>,
@@ -72,9 +73,9 @@ impl<'a, T: ?Sized> LockMgrSharedGuard<'a, T> {
         lock
     }
 
-    /// Makes it exclusive: at once and past all that wait, if nobody else shares. If others do, the guards of the caller
-    /// included, the share is released, and it waits as the options say; **others may write in between**. With an error
-    /// nothing is held any more.
+    /// Makes it exclusive: at once and past all that wait, if nobody else shares. If others do, the
+    /// guards of the caller included, the share is released, and it waits as the options say;
+    /// **others may write in between**. With an error nothing is held any more.
     ///
     /// # Errors
     ///
@@ -85,8 +86,8 @@ impl<'a, T: ?Sized> LockMgrSharedGuard<'a, T> {
         Ok(LockMgrExclusiveGuard::new(lock))
     }
 
-    /// As [`upgrade`](Self::upgrade), and drops `held`, the guard of another lock: before it sleeps, at the latest on return, whatever the
-    /// outcome. It does not spin then.
+    /// As [`upgrade`](Self::upgrade), and drops `held`, the guard of another lock: before it
+    /// sleeps, at the latest on return, whatever the outcome. It does not spin then.
     ///
     /// ```
     /// use nearlock::freebsd::{LockMgr, LockMgrOptions, Mtx};
@@ -138,7 +139,8 @@ impl<'a, T: ?Sized> LockMgrExclusiveGuard<'a, T> {
         lock
     }
 
-    /// Makes it shared, with nobody in between. Those that sleep to share it sleep on until a release.
+    /// Makes it shared, with nobody in between. Those that sleep to share it sleep on until a
+    /// release.
     pub fn downgrade(self) -> LockMgrSharedGuard<'a, T> {
         let lock = self.into_lock();
         let downgraded = perform(lock, Operation::Downgrade, &LockMgrOptions::new(), NoInterlock);

@@ -8,8 +8,9 @@ use nearlock_os::Os;
 use crate::Cancellation;
 use crate::raw::timed::within;
 
-/// How a [`LockMgr`](super::LockMgr) is asked for. What is free, and what nobody waits for, is had whatever they say. If somebody may wait
-/// for it, [`no_wait`](Self::no_wait) does not get it exclusively though it is free.
+/// How a [`LockMgr`](super::LockMgr) is asked for. What is free, and what nobody waits for, is had
+/// whatever they say. If somebody may wait for it, [`no_wait`](Self::no_wait) does not get it
+/// exclusively though it is free.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,15 +43,16 @@ impl<'a> LockMgrOptions<'a> {
         Self { options: Options::new().adaptive(), time: None }
     }
 
-    /// Not to wait: [`LockError::Busy`](super::LockError::Busy) (`LK_NOWAIT`). That is said of a free lock too, if those who have waited
-    /// for it may still be there.
+    /// Not to wait: [`LockError::Busy`](super::LockError::Busy) (`LK_NOWAIT`). That is said of a
+    /// free lock too, if those who have waited for it may still be there.
     pub const fn no_wait(mut self) -> Self {
         self.options = self.options.no_wait();
         self
     }
 
-    /// To fail after a sleep, once it has been woken: [`LockError::SleepFail`](super::LockError::SleepFail) (`LK_SLEEPFAIL`). For
-    /// what has to be looked up again after a wait.
+    /// To fail after a sleep, once it has been woken:
+    /// [`LockError::SleepFail`](super::LockError::SleepFail) (`LK_SLEEPFAIL`). For what has to
+    /// be looked up again after a wait.
     ///
     /// ```
     /// use nearlock::freebsd::{LockError, LockMgr, LockMgrOptions};
@@ -72,7 +74,8 @@ impl<'a> LockMgrOptions<'a> {
         self
     }
 
-    /// To wait for so long from each acquisition's beginning: [`LockError::TimedOut`](super::LockError::TimedOut) (`LK_TIMELOCK`).
+    /// To wait for so long from each acquisition's beginning:
+    /// [`LockError::TimedOut`](super::LockError::TimedOut) (`LK_TIMELOCK`).
     pub const fn timeout(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
@@ -85,7 +88,8 @@ impl<'a> LockMgrOptions<'a> {
         self
     }
 
-    /// To wait until this is cancelled: [`LockError::Interrupted`](super::LockError::Interrupted) (`PCATCH`).
+    /// To wait until this is cancelled: [`LockError::Interrupted`](super::LockError::Interrupted)
+    /// (`PCATCH`).
     pub const fn interruptible(mut self, by: &'a Cancellation) -> Self {
         self.options = self.options.interruptible(by.raw());
         self
@@ -97,7 +101,8 @@ impl<'a> LockMgrOptions<'a> {
         self
     }
 
-    /// Whether it waits, to share, for those that wait to hold it exclusively: `LK_NODDLKTREAT` is [`Bypass::Nobody`].
+    /// Whether it waits, to share, for those that wait to hold it exclusively: `LK_NODDLKTREAT` is
+    /// [`Bypass::Nobody`].
     pub const fn bypass(mut self, bypass: Bypass) -> Self {
         self.options = self.options.bypass(bypass);
         self

@@ -17,12 +17,15 @@ use super::{Exclusive, RawRecursiveLock};
 use crate::freebsd::Destroy;
 use crate::freebsd::ownership::check;
 
-/// A reader-writer lock around data that its writer may lock again, as by `RW_RECURSE` and `SX_RECURSE`: as many guards must end.
+/// A reader-writer lock around data that its writer may lock again, as by `RW_RECURSE` and
+/// `SX_RECURSE`: as many guards must end.
 ///
-/// A writer gets a [`RefCell`], since it may have several guards: what it changes it borrows for as long, and to borrow it twice panics.
-/// Readers get `&T`. They may read again, as at the other locks; to read what one writes is a mistake.
+/// A writer gets a [`RefCell`], since it may have several guards: what it changes it borrows for as
+/// long, and to borrow it twice panics. Readers get `&T`. They may read again, as at the other
+/// locks; to read what one writes is a mistake.
 ///
-/// See [`RecursiveRw`](super::super::RecursiveRw) and [`RecursiveSx`](super::super::RecursiveSx), which name the lock.
+/// See [`RecursiveRw`](super::super::RecursiveRw) and [`RecursiveSx`](super::super::RecursiveSx),
+/// which name the lock.
 ///
 /// ```
 /// use nearlock::freebsd::{RecursiveRw, RecursiveWriteGuard};
@@ -54,7 +57,8 @@ pub struct RecursiveRwLock<L, T: ?Sized> {
     value: RefCell<T>,
 }
 
-// SAFETY: the cell is used by one thread at a time, which writes; the value is seen by several, which read.
+// SAFETY: the cell is used by one thread at a time, which writes; the value is seen by several,
+// which read.
 unsafe impl<L: RawRecursiveLock, T: ?Sized + Send + Sync> Sync for RecursiveRwLock<L, T> {}
 
 impl<L: RawRecursiveLock, T> RecursiveRwLock<L, T> {
@@ -95,8 +99,8 @@ impl<K: Tuning, S: Kind, T: ?Sized> RecursiveRwLock<RwSx<Os, K, S>, T> {
     ///
     /// # Panics
     ///
-    /// If the caller has locked it 2^32 times already, and if a thread that has ended has forgotten to unlock it and the caller has its
-    /// name now.
+    /// If the caller has locked it 2^32 times already, and if a thread that has ended has forgotten
+    /// to unlock it and the caller has its name now.
     pub fn write(&self) -> RecursiveWriteGuard<'_, K, S, T> {
         self.lock.enter();
         self.write_guard()
@@ -161,7 +165,8 @@ impl<'a, K: Tuning, S: Kind, T: ?Sized> RecursiveReadGuard<'a, K, S, T> {
     ///
     /// The guard as it was, if somebody else reads.
     pub fn try_upgrade(guard: Self) -> Result<RecursiveWriteGuard<'a, K, S, T>, Self> {
-        // SAFETY: the guard holds it shared; if nobody else does, that is once. If it was upgraded, the guard is forgotten.
+        // SAFETY: the guard holds it shared; if nobody else does, that is once. If it was upgraded, the
+        // guard is forgotten.
         if !unsafe { guard.lock.lock.raw.try_upgrade() } {
             return Err(guard);
         }

@@ -236,7 +236,8 @@ fn a_clone_of_options_says_the_same() {
     set_owner_state(OTHER, OwnerState::Running);
 }
 
-/// Who shares any lock of the kind goes past those that wait; unless it says that it does not; and whoever says so.
+/// Who shares any lock of the kind goes past those that wait; unless it says that it does not; and
+/// whoever says so.
 #[test]
 fn sharers_go_past_those_that_wait() {
     let (lock, another) = (leaked::<Standard>(), leaked::<Standard>());

@@ -93,7 +93,8 @@ fn a_panic_of_its_release_takes_the_acquisition_back() {
     let fails_after = |before: &[Operation], operation, options: &Asked| {
         let lock = leaked::<Standard>();
         before.iter().for_each(|before| lock.done(*before));
-        // SAFETY: what is acquired is released, or forgotten with the lock; converted and released is what is held.
+        // SAFETY: what is acquired is released, or forgotten with the lock; converted and released is what
+        // is held.
         let act = || unsafe { lock.perform(operation, options, fails) };
         assert!(catch_unwind(AssertUnwindSafe(act)).is_err(), "{operation:?}");
         (lock.now(), OneThread::with_shared_holds(SharedLock::LockMgr, |shares| shares.replace(0)))

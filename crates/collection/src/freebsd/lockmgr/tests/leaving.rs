@@ -126,7 +126,8 @@ fn a_drain_backs_off() {
     assert_eq!(PAUSES.take(), [1, 2, 4, 8]);
 }
 
-/// A sharer that seems to be the last comes to the chain, and others share by then: the last of them wakes.
+/// A sharer that seems to be the last comes to the chain, and others share by then: the last of
+/// them wakes.
 #[test]
 fn the_last_sharer_knows_of_those_that_fail() {
     fn of<T: Tuning>() -> (Vec<bool>, u64) {

@@ -189,8 +189,8 @@ fn a_writer_leaves_its_section_when_another_takes_the_lock() {
     lock.unwrite_as(THIRD);
 }
 
-/// A writer that sleeps becomes a reader when another writer is at the chain: how often that one comes there in vain, and how
-/// often it sleeps.
+/// A writer that sleeps becomes a reader when another writer is at the chain: how often that one
+/// comes there in vain, and how often it sleeps.
 fn readers_instead_of_a_writer<K: Kind>(retries: u64) -> [u64; 2] {
     const EVENTS: [LockEvent; 2] = [LockEvent::ChainCancel, LockEvent::ChainSleep];
     let (lock, before) = (leaked::<Current, K>(), EVENTS.map(events_of));
@@ -216,8 +216,8 @@ fn readers_instead_of_a_writer<K: Kind>(retries: u64) -> [u64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 
-/// FreeBSD's r330414: before, a writer whose tries were spent just then took its reason for a writer, and went to the chain
-/// again and again.
+/// FreeBSD's r330414: before, a writer whose tries were spent just then took its reason for a
+/// writer, and went to the chain again and again.
 #[test]
 fn a_writer_knows_whom_it_has_not_spun_for_yet() {
     fn of<K: Kind>() {

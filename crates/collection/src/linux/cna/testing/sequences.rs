@@ -28,8 +28,8 @@ pub enum Happening {
     Turn,
     /// The same, long after the secondary queue was begun. Only if there is one.
     LateTurn,
-    /// The same as `Turn`, but somebody queues, on this NUMA node, just before the head would clear the tail. Only
-    /// if the main queue is empty.
+    /// The same as `Turn`, but somebody queues, on this NUMA node, just before the head would clear
+    /// the tail. Only if the main queue is empty.
     TurnMet(u32),
 }
 
@@ -81,7 +81,8 @@ impl Reference {
         }
     }
 
-    /// The head goes; `is_flushing`, or with nobody in the main queue, the secondary queue is in front.
+    /// The head goes; `is_flushing`, or with nobody in the main queue, the secondary queue is in
+    /// front.
     fn hand_over(&mut self, rules: Rules, is_flushing: bool) {
         if is_flushing || self.main.is_empty() {
             self.secondary.append(&mut self.main);

@@ -88,8 +88,8 @@ fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     assert!(pauses[..closely].contains(&128) && pauses[closely + 1..].len() > 6, "{pauses:?}");
 }
 
-/// Else it would be in the queue behind a waiter that waits for a processor, while the mutex is free
-/// most of the time.
+/// Else it would be in the queue behind a waiter that waits for a processor, while the mutex is
+/// free most of the time.
 #[test]
 fn a_newcomer_takes_a_monopolised_mutex_that_stays_free() {
     let (mutex, before) = (monopolised(), events_of(MutexOptLock));

@@ -1,76 +1,96 @@
-//! Which jobs each mix of AIM7 consists of, and exim, page faults and mappings: profiles of lock use, not programs.
+//! Which jobs each mix of AIM7 consists of, and exim, page faults and mappings: profiles of lock
+//! use, not programs.
 //!
 //! # What is known of AIM7
 //!
-//! - A mix is a workfile: tests with weights ("hits"). The shares below are counted from the workfiles of the re-aim
-//!   sources (davidlohr/areaim, `data/workfile.*`), whose headers do not always give the sums that their lines have.
-//! - `fork_test` forks and waits 100 times, `exec_test` 5 times with a program (`creat_clo.c` there, registered
-//!   arguments). How often `shell_rtns_*` do is in scripts that we have not seen: 10 is an estimate.
-//! - All users are forked by one process, and a kernel since 2.6.36 locks the *root* of all anonymous memory that
-//!   descends from one process ("mm: always lock the root (oldest) anon_vma"); since 3.1 once for each mapping that is
-//!   copied or torn down. So forks and exits of all users meet at one lock.
-//! - That this is the mutex of the table `mutex-high-systime` is an *inference*: Long writes that 3.8 is "not mutex limited
-//!   anymore" for high_systime, and what 3.8 changed is that this mutex became an rwsem (5a505085f043). The message
-//!   itself names no mutex.
-//! - `brk` does not take it: growing the end of a mapping has not since 2.6.32 ("mmap: avoid unnecessary anon_vma lock
-//!   acquisition in vma_adjust()", which was found with AIM7's mix shared).
-//! - The rows of AIM7 in `rwsem-series` are about `i_mmap_mutex` turned into an rwsem, against "a vanilla 3.10-rc5"
-//!   (Bueso, "mm: i_mmap_mutex to rwsem", June 2013). Forks, execs and exits take it once for each mapping of a file, at a few
-//!   files that all share (the program, its library, the loader). Beside it there is the lock of the root, which in 3.10
-//!   is an rwsem already: so it gets the series too, and the kernel that is compared with has it without. The same
-//!   letters say that the loss of 8 % is "when keeping all writers", and that the gains are "beyond 500 users".
-//! - A run is timed from the signal that starts all users, who have been forked before, to the end of the last (reaim's
-//!   `driver.c`). Each user gets `hits / all hits * 100` jobs of each test, rounded, one at least. So users that take no
-//!   lock in their jobs take it when they end, and they end together.
-//! - How long each test takes: results of AIM9, the same tests one at a time (x86-64, Linux 2.6.21, Lameter, "Quicklists for
-//!   page table pages V4", linux-mm, March 2007). The sum of high_systime's is 3.50 ms a job; the published 4.76 ms on
-//!   one node are 1.36 times that, and so much longer all tests are taken to be. But for two. `sieve` waits for memory, and
-//!   caches have grown: 66 % of the time of mix custom is spent in it, which does 200350 jobs per minute on 24 cores of 2.7 GHz
-//!   (kernel test robot, October 2024): 88 ms at 2.13 GHz. And the disk mix: 5678233 jobs per minute with 96.61 s + 5.81 s of
-//!   CPU time for 3000 users, on xfs in memory (Long, "locking/qspinlock: Use a simple write to grab the lock"): 0.34 ms.
+//! - A mix is a workfile: tests with weights ("hits"). The shares below are counted from the
+//!   workfiles of the re-aim sources (davidlohr/areaim, `data/workfile.*`), whose headers do not
+//!   always give the sums that their lines have.
+//! - `fork_test` forks and waits 100 times, `exec_test` 5 times with a program (`creat_clo.c`
+//!   there, registered arguments). How often `shell_rtns_*` do is in scripts that we have not seen:
+//!   10 is an estimate.
+//! - All users are forked by one process, and a kernel since 2.6.36 locks the *root* of all
+//!   anonymous memory that descends from one process ("mm: always lock the root (oldest)
+//!   anon_vma"); since 3.1 once for each mapping that is copied or torn down. So forks and exits of
+//!   all users meet at one lock.
+//! - That this is the mutex of the table `mutex-high-systime` is an *inference*: Long writes that
+//!   3.8 is "not mutex limited anymore" for high_systime, and what 3.8 changed is that this mutex
+//!   became an rwsem (5a505085f043). The message itself names no mutex.
+//! - `brk` does not take it: growing the end of a mapping has not since 2.6.32 ("mmap: avoid
+//!   unnecessary anon_vma lock acquisition in vma_adjust()", which was found with AIM7's mix
+//!   shared).
+//! - The rows of AIM7 in `rwsem-series` are about `i_mmap_mutex` turned into an rwsem, against "a
+//!   vanilla 3.10-rc5" (Bueso, "mm: i_mmap_mutex to rwsem", June 2013). Forks, execs and exits take
+//!   it once for each mapping of a file, at a few files that all share (the program, its library,
+//!   the loader). Beside it there is the lock of the root, which in 3.10 is an rwsem already: so it
+//!   gets the series too, and the kernel that is compared with has it without. The same letters say
+//!   that the loss of 8 % is "when keeping all writers", and that the gains are "beyond 500 users".
+//! - A run is timed from the signal that starts all users, who have been forked before, to the end
+//!   of the last (reaim's `driver.c`). Each user gets `hits / all hits * 100` jobs of each test,
+//!   rounded, one at least. So users that take no lock in their jobs take it when they end, and
+//!   they end together.
+//! - How long each test takes: results of AIM9, the same tests one at a time (x86-64, Linux 2.6.21,
+//!   Lameter, "Quicklists for page table pages V4", linux-mm, March 2007). The sum of
+//!   high_systime's is 3.50 ms a job; the published 4.76 ms on one node are 1.36 times that, and so
+//!   much longer all tests are taken to be. But for two. `sieve` waits for memory, and caches have
+//!   grown: 66 % of the time of mix custom is spent in it, which does 200350 jobs per minute on 24
+//!   cores of 2.7 GHz (kernel test robot, October 2024): 88 ms at 2.13 GHz. And the disk mix:
+//!   5678233 jobs per minute with 96.61 s + 5.81 s of CPU time for 3000 users, on xfs in memory
+//!   (Long, "locking/qspinlock: Use a simple write to grab the lock"): 0.34 ms.
 //! - Disks are memory: HP's `run_reaim` makes the file systems so. Nobody sleeps for them.
 //!
 //! # What is fitted, and what is estimated
 //!
-//! high_systime is fitted to cells of `mutex-high-systime` that were named for it beforehand: the work of a round to 126036
-//! jobs per minute on one node (4.76 ms of CPU time for a job), the updates of a counter that all share to 198409 on two, which is
-//! less than twice as many, and the sections to 42799 on eight nodes without the patch, as near as can be without forty
-//! processors losing 5 % with 1100 to 2000 users: which is half as many again.
+//! high_systime is fitted to cells of `mutex-high-systime` that were named for it beforehand: the
+//! work of a round to 126036 jobs per minute on one node (4.76 ms of CPU time for a job), the
+//! updates of a counter that all share to 198409 on two, which is less than twice as many, and the
+//! sections to 42799 on eight nodes without the patch, as near as can be without forty processors
+//! losing 5 % with 1100 to 2000 users: which is half as many again.
 //!
-//! - What else than the mutex does not scale is not known; that it can be stood for by updates of one counter is an *assumption*. The
-//!   number of them that is fitted on two nodes gives four and eight with the patch and without hyperthreading within a tenth, since
-//!   the line's way gets longer.
-//! - That number grows with the users; an *inference* from the rows with the patch. One and two nodes
-//!   without hyperthreading say what a user does where nothing limits it: 220 to 228 jobs per minute. So the means of 200 to 1000
-//!   users, 130508 on four nodes and 124032 on eight, are those of limits of 188000 or more and of 167000 or more; with 1100 to
-//!   2000 users the means are 158592 and 145011. What limits them grows with the users, then; what it is nobody says (lists of
-//!   processes that somebody walks through?), nor by how much. That of those with 1500 users half are there with any number, and half come
-//!   with the users, is an *assumption*: the middle between none and all. **Seen**: all rows.
-//! - Sections are spread evenly over the work of all jobs, one to a round, as if every job were the mean of all; an
-//!   *assumption*. Where one job takes 18 of them within 180 us, a few tasks saturate the mutex, all others sleep in its queue, and
-//!   nothing collapses. 53 in a mean job that forks 5.8 times are 9 to a fork with its exit, which three mappings with
-//!   anonymous memory would explain (data, heap and stack), each of which takes the lock once to share what is there, once for
-//!   its own and once at the exit. 0.6 us and 2 lines are an estimate, chosen with all rows in view.
-//! - One section in 500 is long, 0.3 ms; an *assumption*. The lock of the root is also that of whoever walks through all
-//!   mappings of a page, as reclaim, migration and the splitting of huge pages do: of 1500 processes, at 0.2 us each; it is no
-//!   shorter with fewer. How often that is nobody says. It is what a collapse begins with: all who come meanwhile wait together. Where it then
-//!   goes on depends on how many they can be. **Seen**: chosen with all rows in view.
-//! - Users wait 0.24 s in each job: 47 of 100 rounds end in a sleep of 9.8 ms. For what they wait nobody says: for
-//!   children, pipes and sockets. It follows from the difference between the two ranges of users, the same for one, two, four and eight
-//!   nodes: so 200 users do 48000 jobs per minute, and 10 to 100 keep few CPUs busy. Chosen with these rows in view. Users that
-//!   wake up are a supply of runnable tasks, without which a collapse is shallower.
+//! - What else than the mutex does not scale is not known; that it can be stood for by updates of
+//!   one counter is an *assumption*. The number of them that is fitted on two nodes gives four and
+//!   eight with the patch and without hyperthreading within a tenth, since the line's way gets
+//!   longer.
+//! - That number grows with the users; an *inference* from the rows with the patch. One and two
+//!   nodes without hyperthreading say what a user does where nothing limits it: 220 to 228 jobs per
+//!   minute. So the means of 200 to 1000 users, 130508 on four nodes and 124032 on eight, are those
+//!   of limits of 188000 or more and of 167000 or more; with 1100 to 2000 users the means are
+//!   158592 and 145011. What limits them grows with the users, then; what it is nobody says (lists
+//!   of processes that somebody walks through?), nor by how much. That of those with 1500 users
+//!   half are there with any number, and half come with the users, is an *assumption*: the middle
+//!   between none and all. **Seen**: all rows.
+//! - Sections are spread evenly over the work of all jobs, one to a round, as if every job were the
+//!   mean of all; an *assumption*. Where one job takes 18 of them within 180 us, a few tasks
+//!   saturate the mutex, all others sleep in its queue, and nothing collapses. 53 in a mean job
+//!   that forks 5.8 times are 9 to a fork with its exit, which three mappings with anonymous memory
+//!   would explain (data, heap and stack), each of which takes the lock once to share what is
+//!   there, once for its own and once at the exit. 0.6 us and 2 lines are an estimate, chosen with
+//!   all rows in view.
+//! - One section in 500 is long, 0.3 ms; an *assumption*. The lock of the root is also that of
+//!   whoever walks through all mappings of a page, as reclaim, migration and the splitting of huge
+//!   pages do: of 1500 processes, at 0.2 us each; it is no shorter with fewer. How often that is
+//!   nobody says. It is what a collapse begins with: all who come meanwhile wait together. Where it
+//!   then goes on depends on how many they can be. **Seen**: chosen with all rows in view.
+//! - Users wait 0.24 s in each job: 47 of 100 rounds end in a sleep of 9.8 ms. For what they wait
+//!   nobody says: for children, pipes and sockets. It follows from the difference between the two
+//!   ranges of users, the same for one, two, four and eight nodes: so 200 users do 48000 jobs per
+//!   minute, and 10 to 100 keep few CPUs busy. Chosen with these rows in view. Users that wake up
+//!   are a supply of runnable tasks, without which a collapse is shallower.
 //!
-//! In the other mixes, too, a fork with its exit has 9 sections at the root's lock, as the table of the mutex says (18 at first:
-//! their cells had been scored by then), and a user's end has the third of them that tears down. What such a section does
-//! is to link a few entries of a list or a tree: a fraction of a microsecond, and 4 lines; estimated. None of them is long there. The mappings of files of a small
-//! program: 3 of its own, 4 of the C library, 3 of the loader; each is copied and torn down: 20 sections over 3 locks. A
-//! program that is executed tears down what the fork has copied and maps its own: 43 with its exit, at the root's lock those
-//! of the fork only. `exec_test` does so 5 times with a script that runs a second program; a shell test once, with about
-//! four programs (its scripts have not been seen). So a round is a fork, and has the mean of all: 31 sections beside the
-//! root's 9 where programs are executed.
+//! In the other mixes, too, a fork with its exit has 9 sections at the root's lock, as the table of
+//! the mutex says (18 at first: their cells had been scored by then), and a user's end has the
+//! third of them that tears down. What such a section does is to link a few entries of a list or a
+//! tree: a fraction of a microsecond, and 4 lines; estimated. None of them is long there. The
+//! mappings of files of a small program: 3 of its own, 4 of the C library, 3 of the loader; each is
+//! copied and torn down: 20 sections over 3 locks. A program that is executed tears down what the
+//! fork has copied and maps its own: 43 with its exit, at the root's lock those of the fork only.
+//! `exec_test` does so 5 times with a script that runs a second program; a shell test once, with
+//! about four programs (its scripts have not been seen). So a round is a fork, and has the mean of
+//! all: 31 sections beside the root's 9 where programs are executed.
 //!
-//! A spinlock stands for what else does not scale: 7 us of it 10 times a job, an estimate. The disk mix hardly waits for
-//! spinlocks on xfs (the same change of Long's makes 1 % there); nor, it is assumed, the short one.
+//! A spinlock stands for what else does not scale: 7 us of it 10 times a job, an estimate. The disk
+//! mix hardly waits for spinlocks on xfs (the same change of Long's makes 1 % there); nor, it is
+//! assumed, the short one.
 //!
 //! | mix | locking jobs, of a list of 100 | rounds of one | ms of a job |
 //! |---|---|---|---|
@@ -85,22 +105,26 @@
 //! | `new_fserver` | the same of 580 | 100, estimate | as high_systime |
 //! | `compute` | none but shared_memory 10 of 820 | 20, estimate | as high_systime |
 //!
-//! high_systime has a second profile, in which the forks are in some of the jobs, as the other mixes have them, and the locks
-//! of files beside the root's; the table of 3.7 has the root's alone. Its users do a quarter of their list, to save time.
+//! high_systime has a second profile, in which the forks are in some of the jobs, as the other
+//! mixes have them, and the locks of files beside the root's; the table of 3.7 has the root's
+//! alone. Its users do a quarter of their list, to save time.
 //!
-//! Not in the profiles: who *reads* under `i_mmap`'s lock. The same author saw "gains from sharing the lock, in disk
-//! workloads ~+15%" (May 2014); how often a mix reads is said nowhere.
+//! Not in the profiles: who *reads* under `i_mmap`'s lock. The same author saw "gains from sharing
+//! the lock, in disk workloads ~+15%" (May 2014); how often a mix reads is said nowhere.
 //!
 //! # The others
 //!
-//! `exim`: MOSBENCH's mail server, a client for each core; the server forks for each connection, and twice for each
-//! message. A message is a job. "The lock protecting the anon-vma tree is stressed due to heavy forking" (Chen, "Performance
-//! regression from switching lock to rw-sem for anon-vma tree", June 2013). The work of a round is fitted to the 4.8 % that
-//! the series without the single waker is published to gain, once the sections were taken to be 10; the rest is estimated.
+//! `exim`: MOSBENCH's mail server, a client for each core; the server forks for each connection,
+//! and twice for each message. A message is a job. "The lock protecting the anon-vma tree is
+//! stressed due to heavy forking" (Chen, "Performance regression from switching lock to rw-sem for
+//! anon-vma tree", June 2013). The work of a round is fitted to the 4.8 % that the series without
+//! the single waker is published to gain, once the sections were taken to be 10; the rest is
+//! estimated.
 //!
-//! `page-fault`: threads of one process that touch new pages, 95 % of what they do, and map and unmap, as AIM7's page_test
-//! with threads; 0.3 us as a reader and 2 us as a writer. `mmap`: will-it-scale's mmap1 with threads, each of which maps
-//! and unmaps its own region: writers only. Lengths are estimates.
+//! `page-fault`: threads of one process that touch new pages, 95 % of what they do, and map and
+//! unmap, as AIM7's page_test with threads; 0.3 us as a reader and 2 us as a writer. `mmap`:
+//! will-it-scale's mmap1 with threads, each of which maps and unmaps its own region: writers only.
+//! Lengths are estimates.
 //!
 //! `find-tmpfs` and `make-j` are FreeBSD's: `freebsd.rs` says what is known of them.
 
@@ -181,8 +205,8 @@ impl Constants {
     }
 }
 
-/// What all mixes have in common that are not described by more than their workfile. See the [module](self) for what is
-/// known and what is estimated.
+/// What all mixes have in common that are not described by more than their workfile. See the
+/// [module](self) for what is known and what is estimated.
 pub(super) const MIX: Constants = Constants {
     locks: 1,
     locking_percent: 27,
@@ -229,7 +253,8 @@ const HIGH_SYSTIME: Constants = Constants {
     ..MIX
 };
 
-/// Some jobs fork and execute programs: sections of the locks of three files, and of the root of their memory.
+/// Some jobs fork and execute programs: sections of the locks of three files, and of the root of
+/// their memory.
 const SOME_FORKS: Constants =
     Constants { locks: 3, sections: 31, root_sections: 9, jobs: 100, steps: 10, ..MIX };
 
@@ -399,90 +424,4 @@ impl Jobs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl Jobs {
-        /// Those of this name.
-        pub fn named(name: &str) -> Self {
-            Self::ALL.into_iter().find(|jobs| jobs.name == name).expect("users of this name")
-        }
-    }
-
-    #[test]
-    fn a_job_takes_what_its_source_says() {
-        // Ten CPUs, a minute, 126036 jobs.
-        let high_systime_ns = 600_000_000_000 / 126_036;
-        for (profile, published_ns) in [
-            ("aim7-high-systime", high_systime_ns),
-            ("aim7-high-systime-forks", high_systime_ns),
-            ("aim7-alltests", 9_980_000),
-            ("aim7-custom", 7_800_000),
-            ("aim7-shared", 9_650_000),
-            ("aim7-disk", 340_000),
-            ("aim7-short", 330_000),
-        ] {
-            let Constants {
-                locking_percent,
-                rounds,
-                round_ns,
-                sections,
-                root_sections,
-                section_ns,
-                long_every,
-                long_section_ns,
-                steps,
-                step_ns,
-                spinlock_ns,
-                ..
-            } = Jobs::named(profile).constants;
-            let updates = Jobs::named(profile).constants.updates_among(1500);
-            let long_ns = long_section_ns.checked_div(long_every).unwrap_or(0);
-            let section_ns = (sections + root_sections) * (section_ns + long_ns);
-            // An update of the counter takes its line over: 56 ns within a socket of `westmere-ex-8s`.
-            let locking_ns = rounds * (round_ns + section_ns + spinlock_ns + updates * 56);
-            let quiet_ns = steps * (step_ns + spinlock_ns);
-            let mean_ns = (locking_percent * locking_ns + (100 - locking_percent) * quiet_ns) / 100;
-            assert!(
-                mean_ns.abs_diff(published_ns) < published_ns / 10,
-                "{profile}: {mean_ns} {published_ns}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_mean_job_of_high_systime_has_the_forks_of_its_workfile() {
-        let Constants { locking_percent, rounds, sections, .. } = Jobs::named("aim7-high-systime").constants;
-        assert_eq!((locking_percent, sections), (100, 1), "each round of each job has one section");
-        // Of 260 hits exec has 20, fork 10, shell 40; they fork 5, 100 and 10 times.
-        let forks = (20.0 * 5.0 + 10.0 * 100.0 + 40.0 * 10.0) / 260.0;
-        let per_fork = rounds as f64 / forks;
-        assert!((per_fork - 3.0 * 3.0).abs() < 1.0, "three sections for each of three mappings: {per_fork}");
-    }
-
-    #[test]
-    fn updates_grow_with_the_users() {
-        let of = |profile, users| Jobs::named(profile).constants.updates_among(users);
-        assert_eq!([64, 65, 1500].map(|users| of("aim7-high-systime", users)), [23, 24, 2 * 23]);
-        assert_eq!(of("aim7-high-systime-forks", 1500), 0, "without any there are none more");
-    }
-
-    #[test]
-    fn shares_are_those_of_the_workfiles() {
-        // The jobs of a list, test by test, as reaim rounds them; or of all tests together.
-        let percent = |hits: &[u64], of: u64| hits.iter().map(|n| (n * 100 + of / 2) / of).sum::<u64>();
-        for (profile, hits, of) in [
-            ("aim7-alltests", &[10, 20, 20, 10, 10][..], 1000),
-            ("aim7-custom", &[10], 410),
-            ("aim7-disk", &[], 400),
-            ("aim7-high-systime-forks", &[10, 20, 20, 10, 10], 260),
-            ("aim7-shared", &[10, 20, 20], 780),
-            ("aim7-short", &[], 340),
-            ("aim7-fserver", &[60], 595),
-            ("aim7-new-fserver", &[60], 580),
-            ("aim7-compute", &[10], 820),
-        ] {
-            assert_eq!(Jobs::named(profile).constants.locking_percent, percent(hits, of), "{profile}");
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,5 @@
-//! What writers may lock again, asked for with an error instead of a wait for oneself, until interrupted, or for a while.
+//! What writers may lock again, asked for with an error instead of a wait for oneself, until
+//! interrupted, or for a while.
 
 use std::time::Duration;
 
@@ -79,7 +80,8 @@ impl<K: Tuning, T: ?Sized> RecursiveRwLock<Sx<Os, K>, T> {
     }
 }
 
-/// Its writer may write again, and does so without a wait. Panics as [`write`](RecursiveRwLock::write).
+/// Its writer may write again, and does so without a wait. Panics as
+/// [`write`](RecursiveRwLock::write).
 ///
 /// ```
 /// use std::time::Duration;
