@@ -235,7 +235,7 @@ const INTRODUCTION: &str = "\
 Made by `cargo xtask orderings`; not to be edited by hand. `cargo test -p nearlock-model` makes the same evidence with
 the models' own bounds, and fails when this page was made from other sources than those that are here.
 
-Each Acquire and each Release in the sources of `nearlock-core`, each half of an AcqRel, what SeqCst has beyond
+Each Acquire and each Release in the sources of `nearlock-core` and `nearlock-collection`, each half of an AcqRel, what SeqCst has beyond
 AcqRel, and each asymmetric fence is dropped in turn, one at a time. The models that exercise the place are run, those that exercise the fewest first, until
 one fails: *fails* names it, and *how* says with what. They are run for 100 executions at most, then for 1,000, 10,000
 and 100,000: a half that no model needs in so many, where one has more, is an error, and no survivor. The models
