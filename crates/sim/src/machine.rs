@@ -243,6 +243,7 @@ impl Drop for Restore {
 }
 
 /// The machine that runs on this thread.
+#[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&Inner) -> R) -> R {
     let inner = RUNNING.get();
     assert!(!inner.is_null(), "only tasks of a simulated machine can do this");
@@ -251,6 +252,7 @@ pub(crate) fn with<R>(f: impl FnOnce(&Inner) -> R) -> R {
 }
 
 /// Whether the machine on this thread has ended, and drops its tasks.
+#[inline]
 fn has_ended() -> bool {
     with(|inner| inner.has_ended.get())
 }
@@ -261,6 +263,7 @@ fn has_ended() -> bool {
 /// # Safety
 ///
 /// The address is that of a live word of the access's width.
+#[inline]
 pub(crate) unsafe fn perform(address: *mut u8, access: Access) -> u64 {
     if RUNNING.get().is_null() || has_ended() {
         // SAFETY: the caller's.
@@ -346,6 +349,7 @@ pub(crate) fn unpark(address: *const u8, n: u32) {
 }
 
 /// Lets virtual time pass for the running task.
+#[inline]
 pub(crate) fn spend_ps(ps: u64) {
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
@@ -357,6 +361,7 @@ pub(crate) fn spend_ps(ps: u64) {
 }
 
 /// Does what may take the running task off its CPU: `leaves` says whether it has.
+#[inline]
 pub(crate) fn leave_if(leaves: impl FnOnce(&mut Engine) -> bool) {
     let must_wait = with(|inner| {
         let engine = &mut *inner.engine.borrow_mut();
