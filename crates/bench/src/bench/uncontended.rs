@@ -101,9 +101,9 @@ fn counts(loops: &Loops) -> Option<(f64, f64)> {
     /// More of them are in the second count than in the first, so that what is around the loop
     /// falls out.
     const PAIRS: u32 = 4;
-    /// The least of several counts: a thread that is moved meanwhile asks again where it is, for
+    /// The lesser of two counts: a thread that is moved meanwhile asks again where it is, for
     /// one.
-    const COUNTS: usize = 3;
+    const COUNTS: usize = 2;
     let least = |batch, pairs| {
         let counts = (0..COUNTS).map_while(|_| executed(&mut || loops(batch, pairs)));
         let counts = counts.map(|count| [count.instructions, count.atomics]);
