@@ -7,7 +7,7 @@
 //! | [`linux`] | locks of the Linux kernel |
 //! | [`freebsd`] | locks of the FreeBSD kernel |
 //! | [`controls`] | locks that are broken on purpose, to test the tests |
-//! | [`subjects`] | the one list of all locks, with those of [`near`](nearlock_core::near) |
+//! | [`subjects`] | the one list of all locks, with those of [`near`] |
 //!
 //! What they are made of is in [`nearlock_core`]. This crate is for readers and authors of
 //! algorithms; programs use `nearlock` with its feature `collection`.

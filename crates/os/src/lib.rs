@@ -11,7 +11,6 @@
 //! | [`switches`] | switches of the locks that a laboratory runs |
 //! | [`events`], [`events_of_slot`] | what the slow paths have counted |
 //! | [`thread_slots`] | for how many threads queue nodes are kept |
-//! | [`topology`] | CPUs, NUMA nodes, caches, and how much of them the process may use |
 //! | [`Parker`] | a parking place for one thread |
 //! | [`register_membarrier`] | prepares cheap fences ahead of time |
 //! | [`set_time_slices`] | lets threads that hold a lock ask for a longer time slice |

@@ -28,13 +28,13 @@ pub trait Workload: Clone + Debug + Send + Sync + 'static {
     fn start<L: Gate>(&self, seating: &mut Seating<'_>);
 }
 
-/// A [`Workload`], whichever it is.
+/// A `Workload`, whichever it is.
 pub trait AnyWorkload: Debug + Send + Sync {
-    /// As [`Workload::name`].
+    /// As `Workload::name`.
     fn name(&self) -> &'static str;
-    /// As [`Workload::summary`].
+    /// As `Workload::summary`.
     fn summary(&self) -> &'static str;
-    /// As [`Workload::facts`].
+    /// As `Workload::facts`.
     fn facts(&self, machine: &MachineSpec) -> Facts;
     /// The same with the same parameters.
     fn copy(&self) -> Box<dyn AnyWorkload>;
@@ -46,7 +46,7 @@ pub trait AnyWorkload: Debug + Send + Sync {
     ///
     /// If there is none of this key, or it cannot have this value.
     fn set(&mut self, key: &str, value: Value) -> Result<(), Refused>;
-    /// As [`Workload::start`], with the [current](super::erased::CurrentLock) lock.
+    /// As `Workload::start`, with the current lock.
     fn start_erased(&self, seating: &mut Seating<'_>);
 }
 
