@@ -40,6 +40,24 @@ pub fn wrapped(text: &str, indent: &str) -> String {
     lines.join("\n")
 }
 
+/// Fields, which two spaces separate, broken into lines; those after the first begin with an indent.
+fn fields(text: &str) -> String {
+    const INDENT: &str = "    ";
+    let mut lines = vec![String::new()];
+    for field in text.split("  ") {
+        let line = lines.last_mut().expect("begins with one line, and grows");
+        if line.is_empty() {
+            line.push_str(field);
+        } else if line.len() + 2 + field.len() > WIDTH {
+            lines.push(format!("{INDENT}{field}"));
+        } else {
+            line.push_str("  ");
+            line.push_str(field);
+        }
+    }
+    lines.join("\n")
+}
+
 /// A grid without lines.
 pub(super) fn grid(headers: &[&str]) -> Grid {
     let mut grid = Grid::new();
@@ -181,21 +199,22 @@ fn counts(lock: &Subject, whose: &str, counts: &Counts) -> String {
     )
 }
 
-/// The counts of a lock under torture: a line, or two if it has readers.
+/// The counts of a lock under torture: those of writers, and those of readers if it has any.
 pub fn totals(lock: &Subject, totals: &Totals) -> String {
-    let writes = counts(lock, "Writes", &totals.writes);
-    if lock.is_rw() { format!("{writes}\n{}", counts(lock, "Reads ", &totals.reads)) } else { writes }
+    let writes = fields(&counts(lock, "Writes", &totals.writes));
+    let reads = || fields(&counts(lock, "Reads ", &totals.reads));
+    if lock.is_rw() { format!("{writes}\n{}", reads()) } else { writes }
 }
 
-/// The lines of a lock, the first of which has its verdict, and beneath them what else was counted.
+/// The lines of a lock: its counts, the first of which end with the verdict, and beneath them what else was counted.
 pub fn tortured(out: &mut impl Write, tortured: &Tortured) -> io::Result<()> {
     let Totals { writes, reads } = &tortured.totals;
     // As in the original, any failure is marked, not only those that a thread saw.
     let mark = if tortured.problems.is_empty() || writes.failures > 0 { "" } else { " !!!" };
     let (lock, verdict) = (tortured.lock, tortured.verdict().name());
-    writeln!(out, "{}{mark}  {verdict}", counts(lock, "Writes", writes))?;
+    writeln!(out, "{}", fields(&format!("{}{mark}  {verdict}", counts(lock, "Writes", writes))))?;
     if lock.is_rw() {
-        writeln!(out, "{}", counts(lock, "Reads ", reads))?;
+        writeln!(out, "{}", fields(&counts(lock, "Reads ", reads)))?;
     }
     let mut detail = format!("longest wait {:.1} ms", tortured.wait_ns_max as f64 / 1e6);
     let GivenUp { refused, timed_out, cancelled } = tortured.given_up;
@@ -295,6 +314,21 @@ mod tests {
         assert!(wrapped.lines().count() == 4 && wrapped.lines().all(|line| line.starts_with("    waiter")));
         assert_eq!(wrapped.split_whitespace().count(), 40);
         assert_eq!(text(|out| paragraph(out, "\n\nline")), "\n\nline\n");
+    }
+
+    #[test]
+    fn counts_of_a_long_torture_are_broken_between_fields() {
+        let many = Counts { total: u64::MAX, max: u64::MAX, min: 1, failures: u64::MAX };
+        let lock = Subject::named("lock-busted-rw").expect("is on the list");
+        let text = totals(lock, &Totals { writes: many, reads: many });
+        assert_fits(&text);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(lines[0].starts_with("lock-busted-rw-torture: Writes:  Total: "), "{text}");
+        assert!(lines[1].starts_with("    Fail: ") && lines[1].ends_with(" !!!"), "{text}");
+        let few = Counts { total: 2, max: 1, min: 1, failures: 0 };
+        let expected = "lock-busted-rw-torture: Writes:  Total: 2  Max/Min: 1/1  Fail: 0";
+        assert_eq!(totals(lock, &Totals { writes: few, reads: few }).lines().next(), Some(expected));
     }
 
     #[test]
