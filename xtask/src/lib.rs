@@ -24,6 +24,7 @@
 //! | command | file | what |
 //! |---|---|---|
 //! | `cargo xtask asm` | `asm.rs` | compares machine code |
+//! | `cargo xtask coverage` | `coverage.rs` | says which lines of the locks their tests reach, and why not the others |
 //! | `cargo xtask orderings` | `orderings.rs` | makes the evidence for every ordering |
 //! | `cargo xtask mutants` | `mutants.rs` | tries whether tests notice an ordering that was weakened by hand |
 //! | `cargo xtask same` | `same.rs` | compares what the command prints with what it printed |
@@ -31,6 +32,7 @@
 use std::fmt;
 
 pub mod asm;
+pub mod coverage;
 pub mod dependencies;
 pub mod documents;
 pub mod files;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{Finding, Misuse, asm, mutants, orderings, same};
+use xtask::{Finding, Misuse, asm, coverage, mutants, orderings, same};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -23,6 +23,15 @@ enum Task {
     ///
     /// Exit status 1 if one of ours has more instructions, or a lock of Linux' is not 4 bytes.
     Asm,
+    /// Shows which lines of the locks were reached, and why not the others.
+    ///
+    /// Exit status 1 if fewer than 95 % are reached, or no reason is known why a line is not. `.ci/deep coverage` makes the
+    /// tracefile.
+    Coverage {
+        /// What `cargo llvm-cov report --lcov` has written.
+        #[arg(value_name = "TRACEFILE")]
+        tracefile: PathBuf,
+    },
     /// Runs the models of every lock, drops each ordering in turn, and writes docs/orderings.md:
     /// some minutes.
     ///
@@ -112,6 +121,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<ExitCode> {
     let (report, findings) = match task {
         Task::Asm => asm::run()?,
+        Task::Coverage { tracefile } => coverage::run(&tracefile)?,
         Task::Orderings { locks: Some(locks), .. } => (String::new(), orderings::show(&locks)?),
         Task::Orderings { check: true, .. } => (String::new(), orderings::check()?),
         Task::Orderings { .. } => (orderings::write()?, Vec::new()),
