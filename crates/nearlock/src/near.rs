@@ -39,11 +39,12 @@ guarded! {
     /// Waiting: a few looks, some microseconds; then in the queue, where the first looks now and then for 20 to 50 us and sleeps (for 0.1 ms in
     /// between where one thread takes the mutex again and again), and the others sleep at once. If nobody waits, `lock` is one swap, and `unlock` a plain store.
     ///
-    /// Fairness: newcomers overtake the queue until its first has looked for 20 to 32 us; then the next release hands the mutex over to it. If
-    /// it sleeps, or has no processor, it is handed over by the first release that looks at the queue after 2 ms. Where one thread takes the mutex again and again it is 0.1 ms,
-    /// and 0.25 ms. Releases look every 4 to 16 us, and at the latest after 4096 of them. The queue is first come, first served, but waiters of one NUMA node go together, for
-    /// 1 ms and up to 32 that have been moved by then; and but for who was woken to compete with newcomers and
-    /// lost: that stands at its end again, once.
+    /// Fairness: newcomers overtake the queue until its first has looked for 20 to 32 us. The next release then hands the
+    /// mutex over to it. A first that sleeps, or has no processor, is handed the mutex by the first release that looks at the
+    /// queue after 2 ms. Where one thread takes the mutex again and again these times are 0.1 ms and 0.25 ms. Releases look
+    /// every 4 to 16 us, and at the latest after 4096 of them. The queue is first come, first served, with two exceptions.
+    /// Waiters of one NUMA node go together, for 1 ms and up to 32 that have been moved by then. A waiter that was woken to
+    /// compete with newcomers, and lost, stands at the end of the queue again, once.
     /// [`MutexGuard::unlock_fair`] hands over at once, and [`MutexGuard::bump`] lets those in who wait.
     ///
     /// Ordering: what happened in one section happens before what follows in the next.

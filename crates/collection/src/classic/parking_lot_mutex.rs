@@ -22,12 +22,12 @@
 //!
 //! 1. Only whoever sets LOCKED, or is handed the mutex, holds it. LOCKED is cleared by the holder
 //!    only.
-//! 2. PARKED is cleared under the bucket's lock, when nobody sleeps there any more for this mutex;
-//!    who comes to sleep then finds it cleared, and sets it anew. (0.12: while it is set, LOCKED is
-//!    cleared there, too.)
-//! 3. So who sleeps has seen LOCKED|PARKED under that lock, and the release of whoever held the
-//!    mutex then comes to the bucket later: in 0.12 it had not cleared LOCKED, and in 0.13 it
-//!    clears LOCKED while PARKED is set, which says that it must come.
+//! 2. PARKED is cleared under the bucket's lock, when no thread sleeps there any more for this
+//!    mutex. A thread that comes to sleep then finds it cleared, and sets it again. (0.12: while it
+//!    is set, LOCKED is cleared there, too.)
+//! 3. So a thread that sleeps has seen LOCKED|PARKED under that lock. The holder's release locks the
+//!    bucket later. In 0.12 it had not cleared LOCKED. In 0.13 it clears LOCKED while PARKED is set,
+//!    which says that it must lock the bucket.
 //!
 //! Fairness: 0.12 hands over at the first release that comes to a bucket with sleepers a random
 //! time after this bucket's last hand-over, 0 to 1 ms. Sleepers are first come, first served;

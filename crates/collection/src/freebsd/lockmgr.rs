@@ -58,12 +58,12 @@
 //! error.
 //!
 //! Differences from the kernel:
-//! - a time limit is a moment, and counts for the whole wait; there it counts anew for each sleep;
+//! - a time limit is a moment, and counts for the whole wait; there it begins again with each sleep;
 //! - an interlock is released before the chain is locked, as chains are those of all locks here,
 //!   and may be what it needs;
 //! - sleep_failers is exact. There it is an upper bound, and forgotten too early by a sharer that
 //!   turns out not to be the last: [`SleepFailers::Forgotten`];
-//! - a drain that has let waiters in starts anew. There it goes on as though it still held the
+//! - a drain that has let waiters in starts again. There it goes on as though it still held the
 //!   chain; and spins without bound for one of the sharers to take the lock, which none does if all
 //!   of them fail after a sleep;
 //! - an upgrade is an Acquire, since others have released their shares to it; there it orders

@@ -32,12 +32,13 @@
 //! the first time is taken from the free pages under one mutex of all, and put into a queue under
 //! another; when the process ends, each page is taken out of the one and put back into the other,
 //! page by page. A file that nobody else has open goes from a list of all idle files and back: a
-//! third mutex. That builds contend these mutexes was said of other machines: "If several such
-//! processes are exiting or execing in parallel, the mutex was highly contended on the address
-//! space demolition" (Belousov, of the later change that puts many free pages back at a time; that
-//! it was "diagnosed and tested by: mjg", the author of the pre-reads, is said of an earlier form
-//! of it); and with less contention at the locks of free pages and their queues "highly parallel
-//! builds" came up against the next lock (FreeBSD's review D8921). Of the published build's
+//! third mutex. It
+//! was said of other machines that builds contend these mutexes: "If several such processes are
+//! exiting or execing in parallel, the mutex was highly contended on the address space demolition"
+//! (Belousov, of the later change that puts many free pages back at a time). An earlier form of
+//! that change was "diagnosed and tested by: mjg", the author of the pre-reads. With less contention at
+//! the locks of free pages and their queues "highly parallel builds" came up against the next lock
+//! (FreeBSD's review D8921). Of the published build's
 //! locks nothing is said.
 //!
 //! How many pages: two builds whose faults were counted. `buildworld` of FreeBSD 10.0-CURRENT, a

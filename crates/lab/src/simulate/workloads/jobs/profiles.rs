@@ -41,11 +41,14 @@
 //!
 //! # What is fitted, and what is estimated
 //!
-//! high_systime is fitted to cells of `mutex-high-systime` that were named for it beforehand: the
-//! work of a round to 126036 jobs per minute on one node (4.76 ms of CPU time for a job), the
-//! updates of a counter that all share to 198409 on two, which is less than twice as many, and the
-//! sections to 42799 on eight nodes without the patch, as near as can be without forty processors
-//! losing 5 % with 1100 to 2000 users: which is half as many again.
+//! high_systime is fitted to cells of `mutex-high-systime` that were named for it beforehand:
+//!
+//! - the work of a round, to 126036 jobs per minute on one node (4.76 ms of CPU time for a job);
+//! - the updates of a counter that all share, to 198409 on two, which is less than twice as many;
+//! - the sections, to 42799 on eight nodes without the patch. The simulation has half as many
+//!   again. Nearer to that, forty processors would lose 5 % with 1100 to 2000 users.
+//!
+//! The rest:
 //!
 //! - What else than the mutex does not scale is not known; that it can be stood for by updates of
 //!   one counter is an *assumption*. The number of them that is fitted on two nodes gives four and
@@ -61,11 +64,11 @@
 //!   between none and all. **Seen**: all rows.
 //! - Sections are spread evenly over the work of all jobs, one to a round, as if every job were the
 //!   mean of all; an *assumption*. Where one job takes 18 of them within 180 us, a few tasks
-//!   saturate the mutex, all others sleep in its queue, and nothing collapses. 53 in a mean job
-//!   that forks 5.8 times are 9 to a fork with its exit, which three mappings with anonymous memory
-//!   would explain (data, heap and stack), each of which takes the lock once to share what is
-//!   there, once for its own and once at the exit. 0.6 us and 2 lines are an estimate, chosen with
-//!   all rows in view.
+//!   saturate the mutex, all others sleep in its queue, and nothing collapses.
+//!   A mean job forks 5.8 times, and 53 sections are 9 to a fork with its exit. Three mappings with
+//!   anonymous memory would explain that (data, heap and stack). Each takes the lock once to share
+//!   what is there, once for its own and once at the exit. 0.6 us and 2 lines are an estimate,
+//!   chosen with all rows in view.
 //! - One section in 500 is long, 0.3 ms; an *assumption*. The lock of the root is also that of
 //!   whoever walks through all mappings of a page, as reclaim, migration and the splitting of huge
 //!   pages do: of 1500 processes, at 0.2 us each; it is no shorter with fewer. How often that is
