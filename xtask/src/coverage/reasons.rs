@@ -15,7 +15,7 @@ pub struct Reason {
     pub why: &'static str,
 }
 
-const COMPILER: &str = "runs only in the compiler: the parts of a lock in `const`";
+const COMPILER: &str = "runs only in the compiler: parts of locks and of their list in `const`";
 const RACE: &str = "needs another's write between two instructions: the torture often has it, but not always";
 const CONTROL: &str = "needs another's write between two instructions, and nobody tortures this control";
 const WATCH: &str = "only where a processor can watch a line (aarch64); here AVAILABLE is false";
@@ -29,6 +29,9 @@ const SOME: &str =
     "needs another's write between two instructions: the torture has some of these, and not always";
 const NOTHING: &str = "does nothing: for platforms where the operating system takes the processor anywhere";
 
+const ZEROED: &str =
+    "natively, and on the platform of the unit tests, these are zero bytes: for platforms that make them";
+
 const fn reason(file: &'static str, line: &'static str, why: &'static str) -> Reason {
     Reason { file, line, why }
 }
@@ -37,6 +40,7 @@ const fn reason(file: &'static str, line: &'static str, why: &'static str) -> Re
 pub const REASONS: &[Reason] = &[
     reason("crates/collection/src/classic/hmcs.rs", "const fn new() -> Self {", COMPILER),
     reason("crates/collection/src/classic/parking_lot_mutex.rs", "Err(seen) => word = seen,", RACE),
+    reason("crates/collection/src/classic/parking_lot_mutex.rs", "fn default() -> Self {", ZEROED),
     reason("crates/collection/src/controls.rs", "Err(seen) => top = seen,", CONTROL),
     reason(
         "crates/collection/src/freebsd/lockmgr.rs",
@@ -72,6 +76,13 @@ pub const REASONS: &[Reason] = &[
     reason("crates/collection/src/linux/rwsem.rs", "Err(now) => count = now,", RACE),
     reason("crates/collection/src/linux/rwsem/spin.rs", "Err(now) => count = now,", RACE),
     reason("crates/collection/src/linux/rwsem/spin.rs", "Err(now) => owner = now,", RACE),
+    reason("crates/collection/src/subjects/algorithms.rs", "const fn some<const N: usize>(", COMPILER),
+    reason("crates/collection/src/subjects/algorithms.rs", "const fn both<const N: usize>(", COMPILER),
+    reason(
+        "crates/collection/src/subjects/presets.rs",
+        "const fn switches_of(algorithm: &str) -> &'static [&'static SwitchInfo] {",
+        COMPILER,
+    ),
     reason("crates/core/src/native.rs", "pub fn arm<T>(_address: *const T) {}", WATCH),
     reason("crates/core/src/native.rs", "pub fn sleep() {}", WATCH),
     reason("crates/core/src/native.rs", "without_unwinding(W::Hooks::turned);", WATCH),
@@ -80,9 +91,12 @@ pub const REASONS: &[Reason] = &[
         "Err(Unnotified::OtherMutex) => unreachable!(\"a monitor has one mutex\"),",
         NEVER,
     ),
+    reason("crates/core/src/near/mutex/beside.rs", "fn default() -> Self {", ZEROED),
+    reason("crates/core/src/parking/chain.rs", "fn default() -> Self {", ZEROED),
     reason("crates/core/src/platform.rs", "fn count(_event: LockEvent) {}", UNCOUNTED),
     reason("crates/core/src/platform.rs", "fn may_give_way() {}", NOTHING),
     reason("crates/core/src/parking/queue_lock.rs", "Err(now) => seen = now,", RACE),
+    reason("crates/core/src/tuning.rs", "None", COMPILER),
 ];
 
 /// The reason for a line of a file.

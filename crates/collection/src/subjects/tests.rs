@@ -254,6 +254,10 @@ fn what_a_lock_promises_and_obeys_follows_from_its_switches() {
     assert_eq!(of("qspinlock-steal-once").fairness(), Fairness::Unbounded);
     assert_eq!(of("cna").fairness(), Fairness::Threshold(Setting::CnaThresholdNs));
     assert_eq!(of("cna-preemptible").fairness(), Fairness::Unbounded);
+    assert_eq!(of("mcs").settings(), []);
+    assert_eq!(of("cna").settings().len(), 3);
+    assert_eq!(of("cna-v13").settings().len(), 4);
+    assert_eq!(of("rwsem").settings(), [Setting::SpinBudgetNs]);
     assert_eq!(of("linux-mutex").settings(), [Setting::SpinBudgetNs]);
     assert_eq!(of("linux-mutex-no-spin").settings(), []);
     assert_eq!(of("rwsem-xadd-base").settings(), []);
@@ -261,6 +265,22 @@ fn what_a_lock_promises_and_obeys_follows_from_its_switches() {
     assert_eq!(of("freebsd-mtx-no-spin").settings(), []);
     assert_eq!(of("freebsd-mtx-fcmpset").settings().len(), 3);
     assert_eq!(of("freebsd-lockmgr-fcmpset").settings(), []);
+    for lock in SUBJECTS {
+        let settings = lock.settings();
+        for (place, setting) in settings.iter().enumerate() {
+            assert!(!settings[..place].contains(setting), "{} obeys {setting:?} twice", lock.name);
+        }
+    }
+}
+
+#[test]
+fn a_lock_has_its_own_settings_and_those_of_all_for_the_rest() {
+    let lock = Subject { set: &[(Setting::CnaThresholdNs, 7)], ..*Subject::named("cna").unwrap() };
+    let mut expected = Setting::DEFAULTS;
+    expected[Setting::SpinBudgetNs as usize] = 5;
+    let of_all = expected;
+    expected[Setting::CnaThresholdNs as usize] = 7;
+    assert_eq!(lock.settings_over(of_all), expected);
 }
 
 #[test]
@@ -285,6 +305,12 @@ fn values_are_read_as_they_are_written() {
         ["off", "0", "21"].map(|text| optional.parse(text)),
         [Some(crate::tuning::OFF), Some(0), None]
     );
+    for (values, texts) in [(words, ["off", "on"]), (number, ["1", "20"]), (optional, ["off", "20"])] {
+        for text in texts {
+            assert_eq!(values.show(values.parse(text).unwrap()).to_string(), text);
+        }
+    }
+    assert_eq!(words.show(2).to_string(), "?");
     assert_eq!(words.to_string(), "off, on");
     assert_eq!(number.to_string(), "1 to 20");
     assert_eq!(optional.to_string(), "off, or 0 to 20");

@@ -146,3 +146,11 @@ fn those_far_behind_are_not_looked_for() {
     nodes[PREFERRED_AMONG] = 0;
     assert_eq!(order_of(&nodes, 0)[1], PREFERRED_AMONG);
 }
+
+#[test]
+fn a_queue_that_adopts_no_waiter_wakes_none() {
+    let mutex = Mutex::new();
+    // SAFETY: there is no waiter.
+    unsafe { WaitQueue::of(&mutex).adopt(WakeList::EMPTY) };
+    assert!(WaitQueue::of(&mutex).first().is_none());
+}
