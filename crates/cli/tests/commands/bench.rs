@@ -1,9 +1,7 @@
 //! The benchmark on the machine that runs the tests: no figure is judged.
 
-mod support;
-
+use crate::support::{assert_fits, assert_refused, keys, nearlock, sorted};
 use serde_json::Value;
-use support::{assert_fits, assert_refused, keys, nearlock, sorted};
 
 /// Short runs, whose figures mean nothing.
 const QUICK: &str = "--rounds 2 --duration-ms 5";

@@ -1,9 +1,7 @@
 //! What can be named, and help.
 
-mod support;
-
+use crate::support::{Run, assert_fits, commands, nearlock};
 use nearlock_lab::simulate::workloads;
-use support::{Run, assert_fits, nearlock};
 
 fn list(what: &str) -> String {
     let Run { code, out, err } = nearlock(&format!("list {what}"));
@@ -127,7 +125,7 @@ fn help_has_examples_and_exit_codes() {
     for expected in ["reproduce", "simulate", "torture", "list", "Exit status", "standard error"] {
         assert!(help.out.contains(expected), "{}", help.out);
     }
-    for command in support::commands() {
+    for command in commands() {
         let help = nearlock(&format!("{command} --help"));
         assert_eq!(help.code, 0);
         assert!(help.out.contains("Examples:") || command == "list", "{}", help.out);

@@ -1,15 +1,13 @@
 //! All tables on one page, and what is kept of a run.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{assert_fits, nearlock};
 use assert_cmd::cargo::cargo_bin;
-use support::{assert_fits, nearlock};
 
 const SHORT: &str = "--quick --seeds 1 --set simulation.warm-up-ns=20000 --set simulation.window-ns=100000";
 

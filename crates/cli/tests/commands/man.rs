@@ -1,13 +1,11 @@
 //! Manual pages.
 
-mod support;
-
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use crate::support::{Run, assert_refused, commands, nearlock, nearlock_args};
 use assert_cmd::Command;
-use support::{Run, assert_refused, commands, nearlock, nearlock_args};
 
 /// A directory of this test that is not there.
 fn absent(name: &str) -> PathBuf {

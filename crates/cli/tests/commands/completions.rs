@@ -1,11 +1,9 @@
 //! Completions for shells.
 
-mod support;
-
 use std::io::ErrorKind;
 
+use crate::support::{Run, assert_refused, commands, nearlock};
 use assert_cmd::Command;
-use support::{Run, assert_refused, commands, nearlock};
 
 fn completion(shell: &str) -> String {
     let Run { code, out, err } = nearlock(&format!("completions {shell}"));

@@ -1,10 +1,8 @@
 //! Results of `validate`: that there are some. What they are is the machine's affair.
 
-mod support;
-
 use std::fs;
 
-use support::{assert_fits, assert_refused, keys, nearlock, sorted};
+use crate::support::{assert_fits, assert_refused, keys, nearlock, sorted};
 
 const VALIDATE: &str = "validate --quick --machine epyc-genoa-2s";
 

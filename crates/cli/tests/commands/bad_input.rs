@@ -1,13 +1,11 @@
 //! Each slip is an error that names it and lists what there is, with exit status 2 and no results.
 
-mod support;
-
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::process::{Command, Stdio};
 
+use crate::support::{assert_refused, nearlock};
 use assert_cmd::cargo::cargo_bin;
-use support::{assert_refused, nearlock};
 
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --lock mcs --threads 2";
 

@@ -1,8 +1,6 @@
 //! Results of `simulate`, and that its checkers work.
 
-mod support;
-
-use support::{Run, assert_fits, keys, nearlock, nearlock_args, sorted};
+use crate::support::{Run, assert_fits, keys, nearlock, nearlock_args, sorted};
 
 /// A run short enough for a test.
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \

@@ -1,15 +1,13 @@
 //! Results of `reproduce`. One seed and a short window: what is tested here is the report, not the
 //! simulator.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{assert_fits, assert_refused, keys, nearlock, sorted};
 use nearlock_lab::band::PARAMETERS;
 use nearlock_lab::mechanisms::MECHANISMS;
 use nearlock_lab::published::{RowKey, Table};
-use support::{assert_fits, assert_refused, keys, nearlock, sorted};
 
 const REPRODUCE: &str = "reproduce cna-locktorture --quick --seeds 1 --set simulation.warm-up-ns=20000 \
                          --set simulation.window-ns=100000";

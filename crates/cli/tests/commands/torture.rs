@@ -1,8 +1,6 @@
 //! Torture on the machine that runs the tests.
 
-mod support;
-
-use support::{assert_fits, keys, nearlock, sorted};
+use crate::support::{assert_fits, keys, nearlock, sorted};
 
 #[test]
 fn working_locks_pass() {

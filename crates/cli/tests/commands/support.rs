@@ -1,8 +1,5 @@
 //! Runs the real command.
 
-// Each test file uses some of these.
-#![allow(dead_code)]
-
 use std::process::Output;
 
 use assert_cmd::cargo::cargo_bin_cmd;

@@ -1,11 +1,9 @@
 //! `--out`: results as files.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::{Run, nearlock, nearlock_args};
+use crate::support::{Run, nearlock, nearlock_args};
 
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \
                         --set simulation.window-ns=200000 --lock qspinlock,hmcs --threads 1,8,36 --seeds 2";

@@ -1,14 +1,12 @@
 //! Measuring the machine that runs the tests: figures are asked for, and none is judged.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 
+use crate::support::{assert_fits, assert_refused, nearlock};
 use nearlock_lab::MachineSpec;
 use nearlock_lab::names;
-use support::{assert_fits, assert_refused, nearlock};
 
 /// A directory of this test's own.
 fn directory(name: &str) -> PathBuf {

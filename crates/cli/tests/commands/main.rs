@@ -1,0 +1,15 @@
+//! The real command. One program, so that tests which wait run beside those that compute.
+
+mod bad_input;
+mod bench;
+mod completions;
+mod list;
+mod man;
+mod measure;
+mod out;
+mod report;
+mod reproduce;
+mod simulate;
+mod support;
+mod torture;
+mod validate;
