@@ -156,13 +156,20 @@ fn one_thread_alone_has_no_waits() {
 /// The two counts have nothing in common but the locks' source.
 #[test]
 fn what_is_counted_natively_is_what_is_counted_in_the_simulator() {
-    let mut plan = plan(Mode::Uncontended, &Subject::working().map(|lock| lock.name).collect::<Vec<_>>());
+    let simulated = |lock: &Subject| atomics::per_pair(lock, Setting::DEFAULTS);
+    let of_algorithm = |lock: &Subject| Subject::named(lock.algorithm.name).and_then(simulated);
+    // Every step of a lock is a system call here. So of locks that differ by switches only, those are
+    // counted that differ in this.
+    let counted = Subject::working()
+        .filter(|lock| lock.positions.is_empty() || simulated(lock) != of_algorithm(lock))
+        .map(|lock| lock.name)
+        .collect::<Vec<_>>();
+    let mut plan = plan(Mode::Uncontended, &counted);
     plan.window = Duration::from_micros(1);
     plan.rounds = 1;
     for row in report(&plan).rows {
         let lock = Subject::named(row.lock).expect("is in the list");
-        let simulated = atomics::per_pair(lock, Setting::DEFAULTS);
-        assert_eq!(row.rmw_per_op, simulated, "{}", row.lock);
+        assert_eq!(row.rmw_per_op, simulated(lock), "{}", row.lock);
     }
 }
 

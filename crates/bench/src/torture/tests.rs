@@ -71,19 +71,26 @@ fn stutter_and_one_writer_pass() {
     assert!(!tortured.totals.writes.is_uneven());
 }
 
+/// The first of some runs in which a fault is found, or the last: on a busy machine no two threads
+/// may have met in one.
+pub(super) fn first_found(lock: &str, plan: &Plan) -> Tortured {
+    let lock = names::lock(lock).unwrap();
+    let mut runs = (0..10).map(|_| torture(lock, plan, &mut |_| ()).unwrap());
+    let found = runs.find(|tortured| !tortured.problems.is_empty());
+    found.unwrap_or_else(|| torture(lock, plan, &mut |_| ()).unwrap())
+}
+
 #[test]
 fn a_lock_that_excludes_nobody_is_found_out() {
-    let plan = Plan { duration: Duration::from_secs(2), ..plan() };
-    let tortured = torture(names::lock("lock-busted").unwrap(), &plan, &mut |_| ()).unwrap();
+    let tortured = first_found("lock-busted", &plan());
     assert_eq!(tortured.verdict(), Verdict::Failure);
     assert!(matches!(tortured.problems[0], Problem::Exclusion { .. }), "{:?}", tortured.problems);
 }
 
 #[test]
 fn a_lock_that_wakes_nobody_is_found_out() {
-    // Two writers must have met by then, also on a busy machine.
-    let plan = Plan { duration: Duration::from_secs(5), hang: Duration::from_secs(1), ..plan() };
-    let tortured = torture(names::lock("lock-lost-wakeup").unwrap(), &plan, &mut |_| ()).unwrap();
+    let plan = Plan { duration: Duration::from_millis(500), hang: Duration::from_secs(1), ..plan() };
+    let tortured = first_found("lock-lost-wakeup", &plan);
     assert!(matches!(tortured.problems[..], [Problem::Hang { .. }]), "{:?}", tortured.problems);
     assert!(tortured.wait_ns_max > 1_000_000);
 }
