@@ -24,7 +24,7 @@ mod switched;
 use switched::switched;
 
 /// Length of a run, unless `NEARLOCK_EXCLUSION_MS` says another one.
-const RUN: Duration = Duration::from_millis(50);
+const RUN: Duration = Duration::from_millis(20);
 
 fn run_length() -> Duration {
     let chosen = std::env::var("NEARLOCK_EXCLUSION_MS").ok();
