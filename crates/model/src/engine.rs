@@ -42,7 +42,12 @@ pub trait Engine: EveryCapability + AsymFence {
     /// Says what the calling thread is.
     fn become_thread(thread: Thread);
     /// Starts another thread of the model.
-    fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> Self::Handle;
+    fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> Self::Handle {
+        // An engine's own function is long: in a box it is compiled once, and not for each model of each lock.
+        Self::start(thread, Box::new(f))
+    }
+    /// As [`spawn`](Self::spawn).
+    fn start(thread: Thread, f: Box<dyn FnOnce() + Send>) -> Self::Handle;
     /// Changes a setting for the rest of the execution.
     fn set(which: Setting, value: u64) {
         Self::with_instance(|i| i.set(which, value));
@@ -92,6 +97,33 @@ pub trait Handle {
     ///
     /// What it panicked with. (An engine may end the execution before.)
     fn join(self) -> std::thread::Result<()>;
+}
+
+/// The threads of a model but the first.
+pub struct Others<E: Engine>(Vec<E::Handle>);
+
+impl<E: Engine> Default for Others<E> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<E: Engine> Others<E> {
+    /// Starts one more.
+    pub fn spawn(&mut self, thread: Thread, f: impl FnOnce() + Send + 'static) {
+        self.0.push(E::spawn(thread, f));
+    }
+
+    /// Waits for their ends, in the order in which they were started.
+    ///
+    /// # Panics
+    ///
+    /// If one of them has.
+    pub fn join(self) {
+        for other in self.0 {
+            other.join().unwrap();
+        }
+    }
 }
 
 /// What a thread of a model is.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nearlock_core::raw::{RawLock, RawTryLock};
 
-use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::engine::{Counter, Engine, Handle, Others, Thread};
 use crate::model::Model;
 
 /// A lock and what it protects.
@@ -68,16 +68,13 @@ pub fn counting<E: Engine, L: RawLock>(
     Model::new(title, threads, preemptions, move || {
         let shared = Arc::new(Guarded::<E, L>::default());
         let work = move |shared: &Guarded<E, L>| (0..rounds).for_each(|_| shared.section());
-        let others: Vec<_> = (1..threads)
-            .map(|slot| {
-                let shared = shared.clone();
-                E::spawn(in_slot(slot), move || work(&shared))
-            })
-            .collect();
-        work(&shared);
-        for other in others {
-            other.join().unwrap();
+        let mut others = Others::<E>::default();
+        for slot in 1..threads {
+            let shared = shared.clone();
+            others.spawn(in_slot(slot), move || work(&shared));
         }
+        work(&shared);
+        others.join();
         assert_eq!(shared.count.get(), threads * rounds);
     })
 }
@@ -94,18 +91,15 @@ pub fn held_at_first<E: Engine, L: RawLock>(
         let node = L::Node::default();
         // SAFETY: the node is ours and outlives the section.
         unsafe { shared.lock.lock(&node) };
-        let others: Vec<_> = (1..threads)
-            .map(|slot| {
-                let shared = shared.clone();
-                E::spawn(in_slot(slot), move || shared.section())
-            })
-            .collect();
+        let mut others = Others::<E>::default();
+        for slot in 1..threads {
+            let shared = shared.clone();
+            others.spawn(in_slot(slot), move || shared.section());
+        }
         shared.count.add_one();
         // SAFETY: locked above with this node.
         unsafe { shared.lock.unlock(&node) };
-        for other in others {
-            other.join().unwrap();
-        }
+        others.join();
         assert_eq!(shared.count.get(), threads);
     })
 }
@@ -160,16 +154,13 @@ pub fn on_numa_nodes<E: Engine, L: RawLock>(
         let shared = Arc::new(Guarded::<E, L>::default());
         let thread = |slot: u32| Thread { numa_node: numa_nodes[slot as usize], ..in_slot(slot) };
         E::become_thread(thread(0));
-        let others: Vec<_> = (1..threads)
-            .map(|slot| {
-                let shared = shared.clone();
-                E::spawn(thread(slot), move || shared.section())
-            })
-            .collect();
-        shared.section();
-        for other in others {
-            other.join().unwrap();
+        let mut others = Others::<E>::default();
+        for slot in 1..threads {
+            let shared = shared.clone();
+            others.spawn(thread(slot), move || shared.section());
         }
+        shared.section();
+        others.join();
         assert_eq!(shared.count.get(), threads);
     })
 }

@@ -15,7 +15,7 @@ use nearlock_core::raw::RawLock;
 use nearlock_core::shared_holds::SharedLock;
 use nearlock_core::tuning::Switched;
 
-use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::engine::{Counter, Engine, Handle, Others, Thread};
 use crate::exclusion::{Guarded, in_slot};
 use crate::loom::Loom;
 use crate::model::Model;
@@ -214,7 +214,7 @@ fn of_deeds<E: Engine, T: Tuning>(
             // SAFETY: released below.
             assert_eq!(unsafe { shared.lock.perform(operation, &Options::new(), NoInterlock) }, Ok(()));
         };
-        let (own, others) = match first {
+        let (own, deeds) = match first {
             Some(operation) => {
                 does(operation);
                 // SAFETY: as waiters leave it that give up.
@@ -223,18 +223,16 @@ fn of_deeds<E: Engine, T: Tuning>(
             }
             None => (Some(deeds[0]), &deeds[1..]),
         };
-        let others: Vec<_> = (1..)
-            .zip(others)
-            .map(|(slot, deed)| {
-                let (shared, written) = (shared.clone(), written.clone());
-                E::spawn(in_slot(slot), move || _ = written.fetch_add(deed.on(&shared), Relaxed))
-            })
-            .collect();
+        let mut others = Others::<E>::default();
+        for (slot, deed) in (1..).zip(deeds) {
+            let (shared, written) = (shared.clone(), written.clone());
+            others.spawn(in_slot(slot), move || _ = written.fetch_add(deed.on(&shared), Relaxed));
+        }
         match own {
             Some(deed) => _ = written.fetch_add(deed.on(&shared), Relaxed),
             None => does(Operation::Unlock),
         }
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         finish(&shared, written.load(Relaxed));
     })
 }
@@ -276,9 +274,12 @@ pub fn crowd<T: Tuning>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle>
                 }
             }
         };
-        let others: Vec<_> = (1..threads).map(|slot| Shuttle::spawn(in_slot(slot), work())).collect();
+        let mut others = Others::<Shuttle>::default();
+        for slot in 1..threads {
+            others.spawn(in_slot(slot), work());
+        }
         work()();
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         finish(&shared, written.load(Relaxed));
     })
 }

@@ -111,7 +111,7 @@ impl Engine for Loom {
         THREAD.with(|t| t.set(thread));
     }
 
-    fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    fn start(thread: Thread, f: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
         ::loom::thread::spawn(move || {
             Self::become_thread(thread);
             f();

@@ -52,19 +52,17 @@ impl<E: Engine> Model<E> {
         preemptions: Option<usize>,
         body: impl Fn() + Send + Sync + 'static,
     ) -> Self {
+        Self::of(name.into(), slots, preemptions, Box::new(body))
+    }
+
+    /// As [`new`](Self::new), compiled once for all bodies.
+    fn of(name: String, slots: u32, preemptions: Option<usize>, body: Box<dyn Fn() + Send + Sync>) -> Self {
         let body = Arc::new(move || {
             E::begin(slots);
             E::become_thread(Thread { slot: Some(0), ..Thread::default() });
             body();
         });
-        Self {
-            name: name.into(),
-            preemptions,
-            reaches: &[],
-            switches: [0; SWITCHES_MAX],
-            body,
-            engine: PhantomData,
-        }
+        Self { name, preemptions, reaches: &[], switches: [0; SWITCHES_MAX], body, engine: PhantomData }
     }
 
     /// The model with a condition: what must have happened in some execution.

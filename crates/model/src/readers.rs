@@ -9,7 +9,7 @@ use nearlock_core::parking::{Cancellation, GaveUp, Limit, RawTimedRwLock};
 use nearlock_core::platform::{Clock, Priority};
 use nearlock_core::raw::RawRwLock;
 
-use crate::engine::{Counter, Engine, Handle};
+use crate::engine::{Counter, Engine, Handle, Others};
 use crate::exclusion::{Guarded, in_slot};
 use crate::model::Model;
 use crate::shuttle::Shuttle;
@@ -115,9 +115,12 @@ pub fn acting<E: Engine, L: RawRwLock>(
                 written.fetch_add(count, Relaxed);
             }
         };
-        let others: Vec<_> = (1..acts.len()).map(|slot| E::spawn(in_slot(slot as u32), work(slot))).collect();
+        let mut others = Others::<E>::default();
+        for slot in 1..acts.len() {
+            others.spawn(in_slot(slot as u32), work(slot));
+        }
         work(0)();
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         finish(&shared, written.load(Relaxed));
     })
 }
@@ -153,15 +156,13 @@ fn held_at_first<E: Engine, L: RawRwLock>(
         let writes = acts.iter().flat_map(|acts| acts.iter()).filter(|act| **act != Act::Read).count() as u32;
         let node = L::Node::default();
         take::<E, L>(&shared, first, &node);
-        let others: Vec<_> = (1..)
-            .zip(acts)
-            .map(|(slot, acts)| {
-                let shared = shared.clone();
-                E::spawn(in_slot(slot), move || acts.iter().for_each(|act| _ = act.on(&shared)))
-            })
-            .collect();
+        let mut others = Others::<E>::default();
+        for (slot, acts) in (1..).zip(acts) {
+            let shared = shared.clone();
+            others.spawn(in_slot(slot), move || acts.iter().for_each(|act| _ = act.on(&shared)));
+        }
         let written = give_back::<E, L>(&shared, first, &node, || ());
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         finish(&shared, written + writes);
     })
 }
@@ -229,13 +230,13 @@ fn impatient<E: Engine, L: RawTimedRwLock<Platform = E>>(
                 }
             })
         };
-        let others = (2..).zip(acts).map(|(slot, acts)| {
+        let mut others = Others::<E>::default();
+        for (slot, acts) in (2..).zip(acts) {
             let (shared, written) = (shared.clone(), written.clone());
-            E::spawn(in_slot(slot), move || {
+            others.spawn(in_slot(slot), move || {
                 written.fetch_add(acts.iter().map(|act| act.on(&shared)).sum(), Relaxed);
-            })
-        });
-        let others: Vec<_> = others.collect();
+            });
+        }
         let cancel = || {
             if patience == Patience::Cancellation {
                 cancellation.cancel();
@@ -243,7 +244,7 @@ fn impatient<E: Engine, L: RawTimedRwLock<Platform = E>>(
         };
         written.fetch_add(give_back::<E, L>(&shared, first, &node, cancel), Relaxed);
         impatient.join().unwrap();
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         finish(&shared, written.load(Relaxed));
     })
 }
@@ -356,9 +357,12 @@ fn crowd_of<L: RawRwLock>(
                 }
             }
         };
-        let others: Vec<_> = (1..threads).map(|slot| Shuttle::spawn(in_slot(slot), work(slot))).collect();
+        let mut others = Others::<Shuttle>::default();
+        for slot in 1..threads {
+            others.spawn(in_slot(slot), work(slot));
+        }
         work(0)();
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         finish(&shared, written.load(Relaxed));
     })
 }

@@ -203,7 +203,7 @@ impl Engine for Shuttle {
         THREAD.with(|t| t.set(thread));
     }
 
-    fn spawn(thread: Thread, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    fn start(thread: Thread, f: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
         ::shuttle::thread::spawn(move || {
             Self::become_thread(thread);
             f();

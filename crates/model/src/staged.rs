@@ -19,7 +19,7 @@ use nearlock_core::shared_holds::SharedLock;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::engine::{Counter, Engine, Others, Thread};
 use crate::exclusion::{Guarded, in_slot};
 use crate::model::Model;
 
@@ -209,7 +209,7 @@ where
         let shared = staged::<E, Q, T>(&queue);
         let mut others = spawn_others(&shared, queue);
         let of_head = shared.clone();
-        others.push(E::spawn(queue.thread(0), move || of_head.head()));
+        others.spawn(queue.thread(0), move || of_head.head());
         shared.hold();
         finish(&shared, others, queue.sections());
     })
@@ -228,40 +228,37 @@ where
 }
 
 /// Starts the waiters and the newcomers.
-fn spawn_others<E, Q: Stage<E>, T: QSpinTuning>(shared: &StagedState<E, Q, T>, queue: Queue) -> Vec<E::Handle>
+fn spawn_others<E, Q: Stage<E>, T: QSpinTuning>(shared: &StagedState<E, Q, T>, queue: Queue) -> Others<E>
 where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
+    let mut others = Others::default();
     let mut predecessor = 0;
-    let waiters = queue.main.iter().chain(queue.secondary).map(|&slot| {
-        let (shared, before) = (shared.clone(), std::mem::replace(&mut predecessor, slot));
-        E::spawn(queue.thread(slot), move || shared.wait_queued(slot, before))
-    });
-    let newcomers = queue.newcomers.iter().map(|&slot| {
-        let shared = shared.clone();
-        E::spawn(queue.thread(slot), move || shared.section())
-    });
-    let migrants = queue.migrants.iter().map(|&slot| {
-        let shared = shared.clone();
-        E::spawn(queue.thread(slot), move || {
-            shared.section();
-            shared.section();
-        })
-    });
-    waiters.chain(newcomers).chain(migrants).collect()
+    for slots in [queue.main, queue.secondary] {
+        for &slot in slots {
+            let (shared, before) = (shared.clone(), std::mem::replace(&mut predecessor, slot));
+            others.spawn(queue.thread(slot), move || shared.wait_queued(slot, before));
+        }
+    }
+    for (slots, sections) in [(queue.newcomers, 1), (queue.migrants, 2)] {
+        for &slot in slots {
+            let shared = shared.clone();
+            others.spawn(queue.thread(slot), move || {
+                for _ in 0..sections {
+                    shared.section();
+                }
+            });
+        }
+    }
+    others
 }
 
 /// Waits for the others, and sees whether all have had their sections.
-fn finish<E, Q: Stage<E>, T: QSpinTuning>(
-    shared: &StagedState<E, Q, T>,
-    others: Vec<E::Handle>,
-    sections: usize,
-) where
+fn finish<E, Q: Stage<E>, T: QSpinTuning>(shared: &StagedState<E, Q, T>, others: Others<E>, sections: usize)
+where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
-    for other in others {
-        other.join().unwrap();
-    }
+    others.join();
     assert_eq!(shared.count.get() as usize, sections);
     assert!(shared.try_section(), "the lock is free at last");
 }
@@ -276,8 +273,8 @@ where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     let name = format!("{name}: a queued waiter and a late pending one");
-    held_against::<E, Q, T>(name, preemptions, in_slot(2), |shared| {
-        E::spawn(in_slot(1), move || shared.queue())
+    held_against::<E, Q, T>(name, preemptions, in_slot(2), |shared, others| {
+        others.spawn(in_slot(1), move || shared.queue());
     })
 }
 
@@ -291,8 +288,8 @@ where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     let name = format!("{name}: a queued waiter and a late one without a node");
-    held_against::<E, Q, T>(name, preemptions, NAMELESS, |shared| {
-        E::spawn(in_slot(1), move || shared.queue())
+    held_against::<E, Q, T>(name, preemptions, NAMELESS, |shared, others| {
+        others.spawn(in_slot(1), move || shared.queue());
     })
 }
 
@@ -302,8 +299,8 @@ where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
 {
     let name = format!("{name}: a waiter without a node");
-    held_against::<E, Q, T>(name, preemptions, in_slot(2), |shared| {
-        E::spawn(NAMELESS, move || shared.section())
+    held_against::<E, Q, T>(name, preemptions, in_slot(2), |shared, others| {
+        others.spawn(NAMELESS, move || shared.section());
     })
 }
 
@@ -324,7 +321,7 @@ fn held_against<E, Q: Stage<E>, T: QSpinTuning>(
     name: String,
     preemptions: Option<usize>,
     second: Thread,
-    first: impl Fn(StagedState<E, Q, T>) -> E::Handle + Send + Sync + 'static,
+    first: fn(StagedState<E, Q, T>, &mut Others<E>),
 ) -> Model<E>
 where
     E: Engine + LocalNodes<Node<E, Q::Part>>,
@@ -334,7 +331,9 @@ where
         let lock = unsafe { QSpinLock::<E, Q, T>::with_word(LOCKED) };
         let shared = Arc::new(Guarded { lock, count: Default::default() });
         let of_second = shared.clone();
-        let others = vec![first(shared.clone()), E::spawn(second, move || of_second.section())];
+        let mut others = Others::default();
+        first(shared.clone(), &mut others);
+        others.spawn(second, move || of_second.section());
         shared.hold();
         finish(&shared, others, 3);
     })

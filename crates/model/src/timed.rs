@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use nearlock_core::parking::{Cancellation, GaveUp, Limit, RawTimedLock};
 use nearlock_core::platform::Clock;
 
-use crate::engine::{Counter, Engine, Handle};
+use crate::engine::{Counter, Engine, Others};
 use crate::exclusion::{Guarded, in_slot};
 use crate::model::Model;
 use crate::shuttle::Shuttle;
@@ -124,13 +124,11 @@ pub fn held_at_first<E: Engine, L: RawTimedLock<Platform = E>>(
         let node = L::Node::default();
         // SAFETY: the node is ours and outlives the section.
         unsafe { shared.guarded.lock.lock(&node) };
-        let others: Vec<_> = (1..)
-            .zip(&acts[1..])
-            .map(|(slot, acts)| {
-                let shared = shared.clone();
-                E::spawn(in_slot(slot), move || shared.act_all(acts))
-            })
-            .collect();
+        let mut others = Others::<E>::default();
+        for (slot, acts) in (1..).zip(&acts[1..]) {
+            let shared = shared.clone();
+            others.spawn(in_slot(slot), move || shared.act_all(acts));
+        }
         shared.guarded.count.add_one();
         shared.sections.fetch_add(1, Relaxed);
         if matches!(first, First::CancelsAndReleases) {
@@ -139,7 +137,7 @@ pub fn held_at_first<E: Engine, L: RawTimedLock<Platform = E>>(
         // SAFETY: locked above with this node.
         unsafe { shared.guarded.lock.unlock(&node) };
         shared.act_all(acts[0]);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         shared.finish();
     })
 }
@@ -215,14 +213,13 @@ pub fn crowd<L: RawTimedLock<Platform = Shuttle>>(name: &str, threads: u32, roun
                 }
             }
         };
-        let others: Vec<_> = (1..threads)
-            .map(|slot| {
-                let crowd = crowd.clone();
-                Shuttle::spawn(in_slot(slot), move || work(&crowd, slot))
-            })
-            .collect();
+        let mut others = Others::<Shuttle>::default();
+        for slot in 1..threads {
+            let crowd = crowd.clone();
+            others.spawn(in_slot(slot), move || work(&crowd, slot));
+        }
         work(&crowd, 0);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         assert_eq!(crowd.guarded.count.get(), crowd.sections.load(Relaxed));
         assert!(crowd.guarded.try_section(), "the lock is free at last");
     })

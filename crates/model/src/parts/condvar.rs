@@ -12,7 +12,7 @@ use nearlock_core::parking::{Cancellation, Limit};
 use nearlock_core::platform::Clock;
 use nearlock_core::raw::RawLock;
 
-use crate::engine::{Counter, Engine, Handle};
+use crate::engine::{Counter, Engine, Others};
 use crate::exclusion::in_slot;
 use crate::model::Model;
 use crate::shuttle::Shuttle;
@@ -158,15 +158,13 @@ fn acting<E: Engine>(
     let title = format!("condvar: {}", lists.join(" "));
     let model = Model::new(title, acts.len() as u32, Some(preemptions), move || {
         let shared = CondvarState::<E>::new();
-        let others: Vec<_> = (1..)
-            .zip(&acts[1..])
-            .map(|(slot, acts)| {
-                let shared = shared.clone();
-                E::spawn(in_slot(slot), move || shared.act_all(acts))
-            })
-            .collect();
+        let mut others = Others::<E>::default();
+        for (slot, acts) in (1..).zip(&acts[1..]) {
+            let shared = shared.clone();
+            others.spawn(in_slot(slot), move || shared.act_all(acts));
+        }
         shared.act_all(acts[0]);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         assert_eq!(shared.tokens.load(Relaxed), tokens_left);
         assert_eq!(shared.condvar.notify_all(), 0, "nobody waits");
         shared.inside(|| ());
@@ -242,18 +240,17 @@ pub fn crowd(takers: usize, each: u32) -> Model<Shuttle> {
     Model::new(title, takers as u32 + 1, None, move || {
         let cancellations = Mutex::new(vec![None; takers]);
         let crowd = Arc::new(Crowd { shared: CondvarState::new(), cancellations });
-        let others: Vec<_> = (0..takers)
-            .map(|taker| {
-                let crowd = crowd.clone();
-                let work = move || (0..each).for_each(|_| crowd.take(taker));
-                Shuttle::spawn(in_slot(taker as u32 + 1), work)
-            })
-            .collect();
+        let mut others = Others::<Shuttle>::default();
+        for taker in 0..takers {
+            let crowd = crowd.clone();
+            let work = move || (0..each).for_each(|_| crowd.take(taker));
+            others.spawn(in_slot(taker as u32 + 1), work);
+        }
         let mut left = takers as u32 * each;
         while left > 0 {
             left -= crowd.give(left);
         }
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         assert_eq!(crowd.shared.tokens.load(Relaxed), 0);
     })
 }

@@ -9,7 +9,7 @@ use nearlock_core::events::LockEvent;
 use nearlock_core::platform::{LentNode, NodeId};
 use nearlock_core::schedule::Spin;
 
-use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::engine::{Counter, Engine, Others, Thread};
 use crate::exclusion::in_slot;
 use crate::model::Model;
 
@@ -102,11 +102,11 @@ impl<E: Engine> OsqState<E> {
 /// has as many others as `rounds` says.
 fn staged<E: Engine>(
     situation: &str,
-    others: &'static [Does],
+    follow: &'static [Does],
     rounds: u32,
     preemptions: Option<usize>,
 ) -> Model<E> {
-    let slots = others.len() as u32 + 1;
+    let slots = follow.len() as u32 + 1;
     Model::new(format!("osq: {situation}"), slots, preemptions, move || {
         let shared = Arc::new(OsqState::<E>::default());
         let has_entered = |does: &Does| matches!(does, Leaves | Stays | Returns);
@@ -116,24 +116,20 @@ fn staged<E: Engine>(
             unsafe { shared.queue.enter(&place(slot), E::thread_id()) }
         };
         assert!(enter(0));
-        for (slot, _) in (1..).zip(others).filter(|(_, does)| has_entered(does)) {
+        for (slot, _) in (1..).zip(follow).filter(|(_, does)| has_entered(does)) {
             assert!(!enter(slot));
         }
         E::become_thread(thread(0, Stays));
-        let handles: Vec<_> = (1..)
-            .zip(others)
-            .map(|(slot, &does)| {
-                let shared = shared.clone();
-                E::spawn(thread(slot, does), move || shared.do_as(slot, does))
-            })
-            .collect();
+        let mut others = Others::<E>::default();
+        for (slot, &does) in (1..).zip(follow) {
+            let shared = shared.clone();
+            others.spawn(thread(slot, does), move || shared.do_as(slot, does));
+        }
         shared.end_turn(0);
         for _ in 0..rounds {
             assert!(shared.visit(), "it is patient");
         }
-        for handle in handles {
-            handle.join().unwrap();
-        }
+        others.join();
         shared.finish();
     })
 }
@@ -143,16 +139,13 @@ pub fn crowd<E: Engine>(threads: u32, rounds: u32, preemptions: Option<usize>) -
     Model::new(format!("osq: {threads} threads, {rounds} visits each"), threads, preemptions, move || {
         let shared = Arc::new(OsqState::<E>::default());
         let work = move |shared: &OsqState<E>| (0..rounds).for_each(|_| _ = shared.visit());
-        let handles: Vec<_> = (1..threads)
-            .map(|slot| {
-                let shared = shared.clone();
-                E::spawn(thread(slot, Visits), move || work(&shared))
-            })
-            .collect();
-        work(&shared);
-        for handle in handles {
-            handle.join().unwrap();
+        let mut others = Others::<E>::default();
+        for slot in 1..threads {
+            let shared = shared.clone();
+            others.spawn(thread(slot, Visits), move || work(&shared));
         }
+        work(&shared);
+        others.join();
         shared.finish();
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nearlock_core::parking::{Cancellation, GaveUp, Limit, Signal, Waiter};
 
-use crate::engine::{Counter, Engine, Handle, Thread};
+use crate::engine::{Counter, Engine, Others, Thread};
 use crate::model::Model;
 
 /// A waiter, what ends its wait, and data that signals hand over.
@@ -75,24 +75,20 @@ impl<E: Engine> WaitersState<E> {
 
 type Part<E> = fn(&WaitersState<E>);
 
-fn model<E: Engine>(name: &str, waiter: Part<E>, others: &'static [Part<E>]) -> Model<E> {
-    Model::new(name, others.len() as u32 + 1, Some(if others.len() > 1 { 2 } else { 4 }), move || {
+fn model<E: Engine>(name: &str, waiter: Part<E>, parts: &'static [Part<E>]) -> Model<E> {
+    Model::new(name, parts.len() as u32 + 1, Some(if parts.len() > 1 { 2 } else { 4 }), move || {
         let shared = Arc::new(WaitersState::<E> {
             data: E::Counter::default(),
             waiter: Waiter::default(),
             cancellation: Cancellation::default(),
         });
-        let others: Vec<_> = (1..)
-            .zip(others)
-            .map(|(slot, other)| {
-                let shared = shared.clone();
-                E::spawn(Thread { slot: Some(slot), ..Thread::default() }, move || other(&shared))
-            })
-            .collect();
-        waiter(&shared);
-        for other in others {
-            other.join().unwrap();
+        let mut others = Others::<E>::default();
+        for (slot, other) in (1..).zip(parts) {
+            let shared = shared.clone();
+            others.spawn(Thread { slot: Some(slot), ..Thread::default() }, move || other(&shared));
         }
+        waiter(&shared);
+        others.join();
     })
 }
 

@@ -39,7 +39,7 @@ use nearlock_core::platform::SWITCHES_MAX;
 use nearlock_core::raw::RawLock;
 
 use super::{BESIDES, Shuttle, ShuttleU32};
-use crate::engine::{Counter, Engine};
+use crate::engine::{Counter, Others};
 use crate::exclusion::{Guarded, in_slot};
 use crate::model::Model;
 
@@ -117,23 +117,22 @@ impl Shuttle {
 }
 
 /// A scheduler that asks another, but for the victim's steps; see the [module](self).
-#[derive(Debug)]
-pub struct Adversary<S, F> {
+pub struct Adversary<S> {
     inner: S,
-    bad: F,
+    bad: Box<dyn Fn(Seen) -> bool>,
     then: u32,
     held_back: u32,
 }
 
-impl<S: Scheduler, F: Fn(Seen) -> bool> Adversary<S, F> {
+impl<S: Scheduler> Adversary<S> {
     /// Of the threads other than the victim `inner` chooses. The victim takes a step when `bad`
     /// says so.
-    pub fn new(inner: S, bad: F) -> Self {
-        Self { inner, bad, then: 0, held_back: 0 }
+    pub fn new(inner: S, bad: impl Fn(Seen) -> bool + 'static) -> Self {
+        Self { inner, bad: Box::new(bad), then: 0, held_back: 0 }
     }
 }
 
-impl<S: Scheduler, F: Fn(Seen) -> bool> Scheduler for Adversary<S, F> {
+impl<S: Scheduler> Scheduler for Adversary<S> {
     fn new_execution(&mut self) -> Option<Schedule> {
         self.held_back = 0;
         self.inner.new_execution()
@@ -205,19 +204,18 @@ pub fn overtaken_with<L: RawLock>(
     word_of: fn(&L) -> u32,
     bad: impl Fn(Seen) -> bool + 'static,
 ) -> u32 {
-    let Contest { others, rounds, schedules, seed } = contest;
+    let Contest { others: count, rounds, schedules, seed } = contest;
     let most = Arc::new(AtomicU32::new(0));
     let result = most.clone();
-    let mut model = Model::<Shuttle>::new("contest", others + 1, None, move || {
+    let mut model = Model::<Shuttle>::new("contest", count + 1, None, move || {
         let shared = Arc::new(Guarded::<Shuttle, L>::default());
         let watched = shared.clone();
         Shuttle::watch(move || word_of(&watched.lock));
-        let others: Vec<_> = (1..=others)
-            .map(|slot| {
-                let shared = shared.clone();
-                Shuttle::spawn(in_slot(slot), move || (0..rounds).for_each(|_| shared.section()))
-            })
-            .collect();
+        let mut others = Others::<Shuttle>::default();
+        for slot in 1..=count {
+            let shared = shared.clone();
+            others.spawn(in_slot(slot), move || (0..rounds).for_each(|_| shared.section()));
+        }
         let node = L::Node::default();
         // SAFETY: the node is ours and outlives the section.
         let ((), overtaken) = Shuttle::suffer(|| unsafe { shared.lock.lock(&node) });
@@ -225,9 +223,7 @@ pub fn overtaken_with<L: RawLock>(
         shared.count.add_one();
         // SAFETY: locked above with this node.
         unsafe { shared.lock.unlock(&node) };
-        for other in others {
-            other.join().unwrap();
-        }
+        others.join();
     });
     model.switches = switches;
     model.check_with(Adversary::new(RandomScheduler::new_from_seed(seed, schedules), bad));

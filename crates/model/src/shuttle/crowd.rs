@@ -15,7 +15,7 @@ use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
 
 use super::{NUMA_NODES, Shuttle};
-use crate::engine::{Counter, Engine, Thread};
+use crate::engine::{Counter, Engine, Others, Thread};
 use crate::exclusion::Guarded;
 use crate::model::Model;
 
@@ -88,16 +88,13 @@ pub fn crowd<L: RawTryLock>(name: &str, threads: u32, rounds: u32) -> Model<Shut
         let once_in = 1 << Shuttle::below(INTERRUPTS);
         Shuttle::interrupt(once_in, times, move |level| interrupted.section(level));
         Shuttle::become_thread(some_thread(0));
-        let others: Vec<_> = (1..threads)
-            .map(|slot| {
-                let locks = locks.clone();
-                Shuttle::spawn(some_thread(slot), move || locks.sections(rounds))
-            })
-            .collect();
-        locks.sections(rounds);
-        for other in others {
-            other.join().unwrap();
+        let mut others = Others::<Shuttle>::default();
+        for slot in 1..threads {
+            let locks = locks.clone();
+            others.spawn(some_thread(slot), move || locks.sections(rounds));
         }
+        locks.sections(rounds);
+        others.join();
         for (guarded, sections) in locks.levels.iter().zip(&locks.sections) {
             assert_eq!(guarded.count.get(), sections.load(Relaxed));
             assert!(guarded.try_section(), "the lock is free at last");

@@ -9,7 +9,7 @@ use nearlock_core::events::LockEvent::{ChainCancel, ChainSleep, ChainWake, Slowp
 use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_core::tuning::Switched;
 
-use crate::engine::{Counter, Engine};
+use crate::engine::{Counter, Others};
 use crate::exclusion::{Guarded, in_slot};
 use crate::loom::Loom;
 use crate::model::Model;
@@ -31,16 +31,16 @@ fn against<K: Kind>(
     let title = format!("{name}: {what} | {acts:?}");
     Model::new(title, acts.len() as u32 + 1, Some(preemptions), move || {
         let shared = Arc::new(RwSxState::<K>::default());
-        let others = (1..).zip(acts).map(|(slot, act)| {
+        let mut others = Others::<Loom>::default();
+        for (slot, act) in (1..).zip(acts) {
             let shared = shared.clone();
-            Loom::spawn(in_slot(slot), move || match act {
+            others.spawn(in_slot(slot), move || match act {
                 Act::Read => _ = shared.shared_section(),
                 _ => shared.section(),
-            })
-        });
-        let others: Vec<_> = others.collect();
+            });
+        }
         let written = first(&shared);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        others.join();
         let writes = acts.iter().filter(|act| **act != Act::Read).count() as u32;
         assert_eq!(shared.count.get(), written + writes);
         assert!(shared.try_section(), "the lock is free at last");
