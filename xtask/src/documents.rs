@@ -1,4 +1,4 @@
-//! What the documents must name: each lock of the list, each setting, each switch.
+//! What the documents must name: each algorithm of the list, each setting, each switch.
 
 use anyhow::{Context, Result, anyhow, bail};
 use proc_macro2::{TokenStream, TokenTree};

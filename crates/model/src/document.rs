@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::{Result, bail, ensure};
+use nearlock_collection::subjects::Subject;
 
 use crate::evidence::{Evidence, Reason, SURVIVORS, Survivor};
 use crate::hash;
@@ -220,13 +221,27 @@ fn models(text: &mut String, runs: &[Run], depth: Depth) -> Result<()> {
     writeln!(text, "## The models\n")?;
     write!(text, "Each to {} preemption more than `cargo test` goes", depth.more_preemptions)?;
     let cut = depth.executions_max.map(|max| format!(", and to {max} executions at most (marked +)"));
-    writeln!(text, "{}.\n\n| model | preemptions | executions |\n|---|---|---|", cut.unwrap_or_default())?;
-    for run in runs {
+    let (of_presets, listed): (Vec<_>, Vec<_>) = runs.iter().partition(|run| is_of_preset(run));
+    let executions: u64 = of_presets.iter().map(|run| run.executions).sum();
+    writeln!(
+        text,
+        "{}. The models of presets are not listed: {} models, {executions} executions.\n\n\
+         | model | preemptions | executions |\n|---|---|---|",
+        cut.unwrap_or_default(),
+        of_presets.len(),
+    )?;
+    for run in listed {
         let bound = run.preemptions.map_or("any number".to_owned(), |n| format!("at most {n}"));
         let more = if run.is_cut { " +" } else { "" };
         writeln!(text, "| {} | {bound} | {}{more} |", cell(&run.model), run.executions)?;
     }
     Ok(())
+}
+
+/// Whether the model is of a lock that is an algorithm with some switches in other positions.
+fn is_of_preset(run: &Run) -> bool {
+    let lock = run.model.split_once(": ").and_then(|(lock, _)| Subject::named(lock));
+    lock.is_some_and(|lock| !lock.positions.is_empty())
 }
 
 const INTRODUCTION: &str = "\

@@ -65,6 +65,8 @@ fn the_document_is_up_to_date() {
 fn a_page_of_orderings_that_was_edited_is_found_out() {
     let made = render(&EVIDENCE, Depth::default()).expect("the evidence is complete");
     assert_eq!(difference(&made, &EVIDENCE).expect("is complete"), None);
+    let lists = |lock: &str| made.contains(&format!("\n| {lock}: "));
+    assert!(lists("ttas") && !lists("ttas-no-preread"), "models of presets are not listed");
     let row = made.lines().find(|line| line.contains("| Release |")).expect("something is released");
     for edited in [
         made.replacen(&format!("{row}\n"), "", 1),
