@@ -111,6 +111,16 @@ impl Evidence {
         Self { runs: recorded.into_iter().map(|(run, _)| run).collect(), mutants }
     }
 
+    /// Runs the models within their own bounds, as they are, in several processes.
+    ///
+    /// # Panics
+    ///
+    /// If a model fails.
+    pub fn runs_of(models: &[Model]) -> Vec<Run> {
+        silence_on_demand();
+        processes::map(models.len(), |at| models[at].run(Depth::default()))
+    }
+
     /// The mutants of which nobody knows.
     pub fn unsettled(&self) -> impl Iterator<Item = &Mutant> {
         self.mutants.iter().filter(|mutant| matches!(mutant.fate, Fate::Unsettled { .. }))

@@ -71,15 +71,17 @@
 //!
 //! A preemption takes the processor from a thread that could go on; a thread that waits gives it up
 //! by itself, and is not counted. `cargo xtask orderings` allows one more of them everywhere, in
-//! 20,000 executions of a model at most. Locks that differ from another by a switch have fewer
-//! models of waiters that give up, and one preemption less, at least one, in each model that need
-//! not reach an event; `near` locks have all. Without an ordering a model may have any number of
-//! executions: it is tried for 100 of them, and then for more, up to 100,000; an ordering that is
+//! 20,000 executions of a model at most. Without an ordering a model may have any number of
+//! executions. It is tried for 100 of them, and then for more, up to 100,000. An ordering that is
 //! neither shown to be needed by then, nor not, counts as a failure ([`mutate::Fate`]).
 //!
+//! Presets have fewer models of waiters that give up. `cargo test` gives them one preemption less,
+//! at least one, in each model that need not reach an event; `.ci/deep` gives them all. Presets of
+//! `near` have all everywhere.
+//!
 //! Under Shuttle (`tests/shuttle.rs`), of each working lock, in so many schedules at random, and as
-//! many of few changes of priority (PCT). Locks that differ from another by a switch have a quarter
-//! of these, but in crowds of readers and writers that do not give up.
+//! many of few changes of priority (PCT). `cargo test` gives presets a quarter of these, except in
+//! crowds of readers and writers that do not give up; `.ci/deep` gives them all.
 //!
 //! | models | threads | sections each | schedules, twice |
 //! |---|---|---|---|

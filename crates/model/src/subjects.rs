@@ -44,17 +44,26 @@ pub fn all_models() -> Vec<Model> {
     Subject::working().flat_map(models_of).chain(parts::models()).collect()
 }
 
-/// The models of a lock of core's list: those that any lock has, and those of its own states.
+/// The models of a lock of core's list: those that any lock has, and those of its own states. A
+/// preset has one preemption less than in [`whole_models_of`], at least one.
 pub fn models_of(subject: &Subject) -> Vec<Model> {
+    let mut models = whole_models_of(subject);
+    if has_base(subject) {
+        // A model that is to reach something needs its preemptions for that.
+        for model in models.iter_mut().filter(|model| model.reaches.is_empty()) {
+            model.preemptions = model.preemptions.map(|bound| bound.saturating_sub(1).max(1));
+        }
+    }
+    models
+}
+
+/// As [`models_of`], of a preset within the bounds that its algorithm has.
+pub fn whole_models_of(subject: &Subject) -> Vec<Model> {
     let listed = subject.visit::<Loom, _>(Listed(subject));
     let mut models: Vec<_> = listed.into_iter().map(|model| model.of_lock(subject.name)).collect();
     models.extend(own_models(subject.name));
     let further = preemptions_for_queue_lock(subject);
-    for model in &mut models {
-        // A model that is to reach something needs its preemptions for that.
-        let fewer = usize::from(has_base(subject) && model.reaches.is_empty());
-        model.preemptions = model.preemptions.map(|bound| (bound + further - fewer).max(1));
-    }
+    models.iter_mut().for_each(|model| model.preemptions = model.preemptions.map(|bound| bound + further));
     models
 }
 
@@ -66,9 +75,7 @@ fn preemptions_for_queue_lock(subject: &Subject) -> usize {
     usize::from(subject.family() == Family::FreeBsd || subject.algorithm.name == "linux-mutex")
 }
 
-/// Whether the lock differs by switches from another that has more models, and one preemption more
-/// in each of them: the code is the same but for the switches. `cargo xtask orderings` gives it the
-/// bounds that the other has in `cargo test`.
+/// Whether the lock differs by switches from another that has more models. The two share their code.
 fn has_base(subject: &Subject) -> bool {
     subject.family() != Family::Near && !subject.positions.is_empty()
 }

@@ -13,7 +13,7 @@ use nearlock_model::evidence::Evidence;
 use nearlock_model::hash;
 use nearlock_model::model::Depth;
 use nearlock_model::source;
-use nearlock_model::subjects::{all_models, models_of};
+use nearlock_model::subjects::{all_models, models_of, whole_models_of};
 
 /// Of all models, within their own bounds.
 static EVIDENCE: LazyLock<Evidence> =
@@ -42,6 +42,17 @@ fn every_working_lock_has_models() {
         );
         assert!(models.iter().all(|model| EVIDENCE.runs.iter().any(|run| run.model == model.name)));
     }
+}
+
+/// The other tests have one preemption less for them.
+#[test]
+#[ignore = "takes longer than all other models: .ci/deep orderings"]
+fn presets_hold_within_the_bounds_of_their_algorithms() {
+    let presets = Subject::working().filter(|subject| !subject.positions.is_empty());
+    let models: Vec<_> = presets.flat_map(whole_models_of).collect();
+    let runs = Evidence::runs_of(&models);
+    runs.iter().for_each(|run| println!("{run}"));
+    assert!(runs.len() == models.len() && runs.iter().all(|run| !run.is_cut));
 }
 
 #[test]

@@ -24,6 +24,7 @@ use nearlock_model::parts::{condvar, osq, parker, waiters};
 use nearlock_model::readers;
 use nearlock_model::shuttle::Shuttle;
 use nearlock_model::shuttle::adversary::{Contest, overtaken_with};
+use nearlock_model::shuttle::check::{REPLAY, SCHEDULES};
 use nearlock_model::shuttle::crowd::crowd;
 use nearlock_model::staged::{
     Queue, Stage, queue_at_work, queue_of_held_lock, queued_against_nameless, queued_against_pending,
@@ -100,7 +101,7 @@ fn check_all(name: &str, models: &[(Model<Shuttle>, usize)], events: &[LockEvent
     for (model, schedules) in models {
         model.check(*schedules);
     }
-    let replayed = std::env::var_os(nearlock_model::shuttle::check::REPLAY).is_some();
+    let replayed = std::env::var_os(REPLAY).is_some();
     for ((event, before), after) in LockEvent::ALL.iter().zip(before).zip(Shuttle::events()) {
         eprintln!("{name}: {} {}", after - before, event.name());
         assert!(replayed || after > before || !events.contains(event), "{name}: no {}", event.name());
@@ -113,8 +114,8 @@ const MIXED_CROWDS: [(u32, u32, usize); 3] = [(3, 5, 300), (6, 5, 150), (12, 3, 
 /// As [`CROWDS`], of threads that may give up.
 const IMPATIENT_CROWDS: [(u32, u32, usize); 2] = [(4, 6, 400), (8, 4, 100)];
 
-/// A lock that is another one with some switches turned has one in so many of the schedules, but in
-/// crowds of readers and writers, where events that must be met are rare.
+/// A preset has one in so many of the schedules, unless [`SCHEDULES`] asks for more. In crowds of
+/// readers and writers it has all, as events that must be met are rare there.
 const OF_PRESETS: usize = 4;
 
 /// Crowds of threads that do all that the lock can do.
@@ -123,7 +124,8 @@ struct Crowds(&'static Subject);
 impl Crowds {
     /// These crowds, with fewer schedules if the lock is a preset.
     fn fewer<const N: usize>(&self, crowds: [(u32, u32, usize); N]) -> [(u32, u32, usize); N] {
-        let divisor = if self.0.positions.is_empty() { 1 } else { OF_PRESETS };
+        let has_all = self.0.positions.is_empty() || std::env::var_os(SCHEDULES).is_some();
+        let divisor = if has_all { 1 } else { OF_PRESETS };
         crowds.map(|(threads, rounds, schedules)| (threads, rounds, schedules / divisor))
     }
 
