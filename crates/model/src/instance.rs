@@ -9,33 +9,25 @@ use nearlock_collection::freebsd::FreeBsd;
 use nearlock_collection::linux::{cna, cna_v13, osq, qspinlock};
 use nearlock_core::events::LockEvent;
 use nearlock_core::near::Near;
-use nearlock_core::parking::chain::Chain;
+use nearlock_core::parking::chain::{Chain, Family};
 use nearlock_core::platform::{LentNode, LocalNodes, NodeId, SWITCHES_MAX};
 use nearlock_core::settings::Setting;
 
 use crate::engine::Engine;
-
-/// The tables of chains, of one chain each: all locks of a family share it.
-pub(crate) struct Tables<E: Engine> {
-    pub(crate) near: Chain<E, Near>,
-    pub(crate) freebsd: Chain<E, FreeBsd>,
-    pub(crate) parking_lot: Chain<E, ParkingLot>,
-}
-
-impl<E: Engine> Default for Tables<E> {
-    fn default() -> Self {
-        Self { near: Chain::default(), freebsd: Chain::default(), parking_lot: Chain::default() }
-    }
-}
+use crate::on_demand::{Demand, OnDemand};
 
 /// See the [module](self).
 pub struct Instance<E: Engine> {
-    pub(crate) qspin: Nodes<qspinlock::Node<E, ()>>,
-    pub(crate) cna: Nodes<cna::Node<E>>,
-    pub(crate) cna_v13: Nodes<cna_v13::Node<E>>,
-    pub(crate) osq: Nodes<osq::Node<E>>,
-    /// None before the first execution.
-    chains: RefCell<Option<Arc<Tables<E>>>>,
+    /// Queue nodes, [`Engine::LEVELS`] for each slot.
+    pub(crate) qspin: OnDemand<[qspinlock::Node<E, ()>]>,
+    pub(crate) cna: OnDemand<[cna::Node<E>]>,
+    pub(crate) cna_v13: OnDemand<[cna_v13::Node<E>]>,
+    pub(crate) osq: OnDemand<[osq::Node<E>]>,
+    /// Tables of one chain: all locks of a family share it.
+    pub(crate) near: OnDemand<Chain<E, Near>>,
+    pub(crate) freebsd: OnDemand<Chain<E, FreeBsd>>,
+    pub(crate) parking_lot: OnDemand<Chain<E, ParkingLot>>,
+    pub(crate) demand: Demand,
     pub(crate) now_ns: Cell<u64>,
     /// How many threads without a slot have asked for their number.
     slotless: Cell<u32>,
@@ -50,11 +42,14 @@ pub struct Instance<E: Engine> {
 impl<E: Engine> Default for Instance<E> {
     fn default() -> Self {
         Self {
-            qspin: Nodes::default(),
-            cna: Nodes::default(),
-            cna_v13: Nodes::default(),
-            osq: Nodes::default(),
-            chains: RefCell::default(),
+            qspin: OnDemand::default(),
+            cna: OnDemand::default(),
+            cna_v13: OnDemand::default(),
+            osq: OnDemand::default(),
+            near: OnDemand::default(),
+            freebsd: OnDemand::default(),
+            parking_lot: OnDemand::default(),
+            demand: Demand::default(),
             now_ns: Cell::default(),
             slotless: Cell::default(),
             asleep: RefCell::default(),
@@ -69,12 +64,14 @@ impl<E: Engine> Default for Instance<E> {
 impl<E: Engine> Instance<E> {
     /// Begins another execution, with fresh nodes for threads in slots below `slots`.
     pub(crate) fn begin(&self, slots: u32) {
-        let nodes = slots * E::LEVELS;
-        self.qspin.make(nodes);
-        self.cna.make(nodes);
-        self.cna_v13.make(nodes);
-        self.osq.make(nodes);
-        self.chains.replace(Some(Arc::default()));
+        self.demand.begin(slots);
+        self.qspin.begin(&self.demand, nodes::<E, _>);
+        self.cna.begin(&self.demand, nodes::<E, _>);
+        self.cna_v13.begin(&self.demand, nodes::<E, _>);
+        self.osq.begin(&self.demand, nodes::<E, _>);
+        self.near.begin(&self.demand, |_| Arc::default());
+        self.freebsd.begin(&self.demand, |_| Arc::default());
+        self.parking_lot.begin(&self.demand, |_| Arc::default());
         self.now_ns.set(0);
         self.slotless.set(0);
         self.asleep.borrow_mut().clear();
@@ -112,10 +109,18 @@ impl<E: Engine> Instance<E> {
         self.asleep.borrow().contains(&number)
     }
 
-    /// The chains. They stay where they are until the next execution.
-    pub(crate) fn chains(&self) -> *const Tables<E> {
-        let chains = self.chains.borrow();
-        Arc::as_ptr(chains.as_ref().expect("a model begins before it locks"))
+    /// The chain of this table. It stays where it is until the next execution.
+    pub(crate) fn chain<F: Family>(&self, table: &OnDemand<Chain<E, F>>) -> *const Chain<E, F> {
+        Arc::as_ptr(&table.get(&self.demand, |_| Arc::default()))
+    }
+
+    /// The node with this name. It stays where it is until the next execution.
+    pub(crate) fn node<N: Default>(&self, table: &OnDemand<[N]>, id: NodeId) -> *const N {
+        let table = table.get(&self.demand, nodes::<E, _>);
+        let index = (id.slot * E::LEVELS + id.level) as usize;
+        assert!(id.level < E::LEVELS && index < table.len(), "a name of no node");
+        // SAFETY: within the table.
+        unsafe { Arc::as_ptr(&table).cast::<N>().add(index) }
     }
 
     pub(crate) fn count(&self, event: LockEvent) {
@@ -141,30 +146,9 @@ pub(crate) fn while_asleep<E: Engine>(sleep: impl FnOnce()) {
     E::with_instance(|i| i.asleep.borrow_mut().remove(&number));
 }
 
-/// Queue nodes of one type, [`Engine::LEVELS`] for each slot.
-pub(crate) struct Nodes<N>(RefCell<Arc<[N]>>);
-
-impl<N> Default for Nodes<N> {
-    fn default() -> Self {
-        Self(RefCell::default())
-    }
-}
-
-impl<N: Default> Nodes<N> {
-    fn make(&self, count: u32) {
-        self.0.replace((0..count).map(|_| N::default()).collect());
-    }
-}
-
-impl<N> Nodes<N> {
-    /// The node with this name. It stays where it is until the next execution.
-    pub(crate) fn find<E: Engine>(&self, id: NodeId) -> *const N {
-        let table = self.0.borrow();
-        let index = (id.slot * E::LEVELS + id.level) as usize;
-        assert!(id.level < E::LEVELS && index < table.len(), "a name of no node");
-        // SAFETY: within the table.
-        unsafe { Arc::as_ptr(&*table).cast::<N>().add(index) }
-    }
+/// Queue nodes of one type, for so many slots.
+fn nodes<E: Engine, N: Default>(slots: u32) -> Arc<[N]> {
+    (0..slots * E::LEVELS).map(|_| N::default()).collect()
 }
 
 /// Lends the calling thread a node, if it has one left.
@@ -282,9 +266,7 @@ macro_rules! capabilities {
             fn chain(
                 _lock: *const (),
             ) -> *const nearlock_core::parking::chain::Chain<Self, $family> {
-                let chains = Self::with_instance(Instance::chains);
-                // SAFETY: a field of the tables.
-                unsafe { &raw const (*chains).$table }
+                Self::with_instance(|i| i.chain(&i.$table))
             }
 
             // An address may be another in another execution.
@@ -303,7 +285,7 @@ macro_rules! capabilities {
                 $crate::instance::lend::<Self, _, _>(f)
             }
             fn node(id: nearlock_core::platform::NodeId) -> *const $node {
-                Self::with_instance(|i| i.$table.find::<Self>(id))
+                Self::with_instance(|i| i.node(&i.$table, id))
             }
         }
     };

@@ -148,6 +148,7 @@ pub mod lockmgr;
 pub mod loom;
 pub mod model;
 pub mod mutate;
+mod on_demand;
 pub mod parts;
 mod processes;
 pub mod readers;

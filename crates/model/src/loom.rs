@@ -32,6 +32,7 @@ use nearlock_core::settings::Setting;
 use crate::engine::{Counter, Engine, Handle, Thread};
 use crate::instance::{Instance, capabilities, while_asleep};
 use crate::mutate::{Check, checking, effective, keeps};
+use crate::on_demand::OnDemand;
 
 pub use words::{LoomPtr, LoomU32, LoomU64};
 
@@ -53,7 +54,7 @@ struct Besides {
     sleepers: RefCell<Vec<(usize, u64)>>,
     sleeps: Cell<u64>,
     /// By slot; see [`AsymFence`].
-    fences: RefCell<Arc<[AtomicU32]>>,
+    fences: OnDemand<[AtomicU32]>,
 }
 
 thread_local! {
@@ -101,7 +102,7 @@ impl Engine for Loom {
     fn begin(slots: u32) {
         INSTANCE.with(|i| i.begin(slots));
         BESIDES.with(|b| {
-            b.fences.replace((0..slots).map(|_| AtomicU32::new(0)).collect());
+            INSTANCE.with(|i| b.fences.begin(&i.demand, fence_words));
             b.random.set(0);
             b.sleepers.borrow_mut().clear();
         });
@@ -304,18 +305,26 @@ unsafe impl AsymFence for Loom {
             return;
         }
         let slot = Self::thread().slot.expect("whoever calls fences has a slot") as usize;
-        fence_word(&BESIDES.with(|b| b.fences.borrow().clone())[slot]);
+        fence_on(&fences()[slot]);
     }
     #[track_caller]
     fn heavy() {
         if !keeps("heavy fence", Location::caller()) {
             return;
         }
-        BESIDES.with(|b| b.fences.borrow().clone()).iter().for_each(fence_word);
+        fences().iter().for_each(fence_on);
     }
 }
 
-fn fence_word(word: &AtomicU32) {
+fn fence_words(slots: u32) -> Arc<[AtomicU32]> {
+    (0..slots).map(|_| AtomicU32::new(0)).collect()
+}
+
+fn fences() -> Arc<[AtomicU32]> {
+    BESIDES.with(|b| INSTANCE.with(|i| b.fences.get(&i.demand, fence_words)))
+}
+
+fn fence_on(word: &AtomicU32) {
     // Ordering: AcqRel. Release: what the thread did before is visible to whoever fences on the word
     // later. Acquire: what whoever fenced on it earlier did before is visible to this thread.
     word.fetch_add(1, Ordering::AcqRel);

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, Thread};
 use crate::loom::Loom;
+use crate::mutate::forget_failure;
 
 /// A program to be checked by the engine `E`.
 pub struct Model<E: Engine = Loom> {
@@ -108,8 +110,22 @@ impl Model {
         self.search(Depth::default());
     }
 
-    /// Tries them to this depth.
+    /// Tries them to this depth. Begins again after an execution that is
+    /// [late](crate::on_demand).
     pub(crate) fn search(&self, depth: Depth) -> Search {
+        Loom::set_switches(self.switches);
+        Loom::with_instance(|i| i.demand.forget());
+        loop {
+            match panic::catch_unwind(AssertUnwindSafe(|| self.search_once(depth))) {
+                Ok(search) => return search,
+                Err(_) if Loom::with_instance(|i| i.demand.is_late()) => forget_failure(),
+                Err(payload) => panic::resume_unwind(payload),
+            }
+        }
+    }
+
+    /// Panics if an execution fails, or is late.
+    fn search_once(&self, depth: Depth) -> Search {
         let before = Loom::executions();
         let mut builder = ::loom::model::Builder::new();
         builder.preemption_bound = depth.preemptions_of(self);
@@ -117,9 +133,14 @@ impl Model {
         // At how many executions, and at each multiple of that, loom looks whether it should stop.
         builder.checkpoint_interval = depth.executions_max.unwrap_or(LOOKS).clamp(1, LOOKS);
         builder.max_branches = BRANCHES_MAX;
-        Loom::set_switches(self.switches);
         let body = self.body.clone();
-        builder.check(move || body());
+        builder.check(move || {
+            body();
+            if Loom::with_instance(|i| i.demand.is_late()) {
+                // No message: the search begins again.
+                panic::resume_unwind(Box::new("late"));
+            }
+        });
         let executions = Loom::executions() - before;
         // It stops before the execution of this number.
         Search { executions, is_cut: depth.executions_max.is_some_and(|max| executions + 1 >= max as u64) }

@@ -17,6 +17,8 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::engine::Engine;
+use crate::loom::Loom;
 use crate::model::{Depth, Model, Run, Search};
 use crate::processes::text_of;
 use effect::{CHECKING, DROPPED, RECORDING, SEEN, STORES};
@@ -130,6 +132,11 @@ pub fn outcome_of(
     }
 }
 
+/// Forgets what loom's race detector was looking at when a model panicked.
+pub(crate) fn forget_failure() {
+    CHECKING.set(Check::Other);
+}
+
 /// What a model has panicked with, in words.
 fn failure(payload: &(dyn Any + Send)) -> String {
     let text = text_of(payload);
@@ -207,7 +214,7 @@ pub(crate) fn silence_on_demand() {
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !QUIET.get() {
+            if !QUIET.get() && !Loom::with_instance(|i| i.demand.is_late()) {
                 usual(info);
             }
         }));

@@ -37,7 +37,7 @@ fn lines(file: &Path) -> usize {
 fn a_run_that_was_killed_goes_on_where_it_was() {
     let kept = directory("killed");
     let file = kept.join("nearlock/simulations");
-    let reproduce = format!("reproduce cna-locktorture cna-lock2 {SHORT} --seeds 40 --format csv");
+    let reproduce = format!("reproduce cna-locktorture cna-lock2 {SHORT} --seeds 25 --format csv");
     let reproduce = reproduce.replacen("--seeds 1 ", "", 1);
     let mut killed =
         command(&reproduce, &kept).stdout(Stdio::null()).spawn().expect("the command can be run");
@@ -47,11 +47,11 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     _ = killed.kill();
     _ = killed.wait();
     let before = lines(&file);
-    assert!((30..2 * 30 * 40).contains(&before), "{before}: it is to be killed before it ends");
+    assert!((30..2 * 30 * 25).contains(&before), "{before}: it is to be killed before it ends");
     let gone_on = run(&reproduce, &kept);
     assert!(gone_on.status.success());
     // The last line may have been cut off.
-    let all = 2 * 30 * 40;
+    let all = 2 * 30 * 25;
     assert!((all..=all + 1).contains(&lines(&file)), "no simulation was made twice: {}", lines(&file));
     let fresh = run(&format!("{reproduce} --fresh"), &kept);
     let text = |run: Output| String::from_utf8(run.stdout).expect("results are text");
