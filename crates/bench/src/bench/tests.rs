@@ -116,7 +116,7 @@ fn every_lock_with_readers_keeps_writers_apart_from_them() {
         .filter(|name| Candidate::named(name).is_ok_and(Candidate::has_readers))
         .collect();
     for waiting in [Waiting::Yield, Waiting::Spin] {
-        let mut plan = Plan { waiting, ..plan(Mode::Free, &all) };
+        let mut plan = Plan { waiting, ..plan_of_many(Mode::Free, &all) };
         plan.cells[0].point.read_percent = Some(70);
         let report = report(&plan);
         assert!(report.failed.is_empty(), "{:?}", report.failed);

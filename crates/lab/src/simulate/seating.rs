@@ -58,9 +58,13 @@ impl Seating<'_> {
     /// Puts the threads on the CPUs that the seed draws, or one after the other on all CPUs if they
     /// are more. What a thread does is made of its seat.
     pub(super) fn seat<N: Default, B: FnOnce() + 'static>(&mut self, body: impl FnMut(Seat<N>) -> B) {
-        let cpus = self.draw_cpus(self.spec.cpus().min(self.threads));
-        let cpus: Vec<usize> = cpus.iter().copied().cycle().take(self.threads).collect();
+        let cpus = self.draw_cpus_for_all();
         self.seat_on(&cpus, body);
+    }
+
+    fn draw_cpus_for_all(&mut self) -> Vec<usize> {
+        let cpus = self.draw_cpus(self.spec.cpus().min(self.threads));
+        cpus.iter().copied().cycle().take(self.threads).collect()
     }
 
     /// Draws `n` CPUs.
@@ -74,6 +78,11 @@ impl Seating<'_> {
         cpus: &[usize],
         mut body: impl FnMut(Seat<N>) -> B,
     ) {
+        self.seat_boxed(cpus, &mut |seat| Box::new(body(seat)));
+    }
+
+    /// As [`seat_on`](Self::seat_on), compiled once for all bodies.
+    fn seat_boxed<N: Default>(&mut self, cpus: &[usize], body: &mut dyn FnMut(Seat<N>) -> Box<dyn FnOnce()>) {
         let mut turns: Vec<usize> = (0..cpus.len()).collect();
         if self.start == Start::Shuffled {
             shuffle(&mut turns, self.seeds);
