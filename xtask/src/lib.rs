@@ -32,6 +32,7 @@
 use std::fmt;
 
 pub mod asm;
+pub mod compile_time;
 pub mod coverage;
 pub mod dependencies;
 pub mod documents;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{Finding, Misuse, asm, coverage, mutants, orderings, same};
+use xtask::{Finding, Misuse, asm, compile_time, coverage, mutants, orderings, same};
 
 /// Checks of this repository.
 #[derive(Debug, Parser)]
@@ -23,6 +23,11 @@ enum Task {
     ///
     /// Exit status 1 if one of ours has more instructions, or a lock of Linux' is not 4 bytes.
     Asm,
+    /// Compares the processor time that an empty program takes to compile if it depends on nearlock,
+    /// with one that depends on parking_lot 0.13.
+    ///
+    /// Exit status 1 if the median of seven rounds is more than 1.3 times as much, and the lower quartile too.
+    CompileTime,
     /// Shows which lines of the locks were reached, and why not the others.
     ///
     /// Exit status 1 if fewer than 95 % are reached, or no reason is known why a line is not. `.ci/deep coverage` makes the
@@ -121,6 +126,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<ExitCode> {
     let (report, findings) = match task {
         Task::Asm => asm::run()?,
+        Task::CompileTime => compile_time::run()?,
         Task::Coverage { tracefile } => coverage::run(&tracefile)?,
         Task::Orderings { locks: Some(locks), .. } => (String::new(), orderings::show(&locks)?),
         Task::Orderings { check: true, .. } => (String::new(), orderings::check()?),

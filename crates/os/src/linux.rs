@@ -1,5 +1,6 @@
 //! What Linux offers.
 
+mod c;
 mod file;
 mod membarrier;
 mod nodes;
@@ -51,9 +52,9 @@ pub use thread::{TELLS_ENDS, at_fork, at_thread_exit, delete_exit_key, exit_key,
 /// The monotonic clock.
 #[inline]
 pub fn now_ns() -> u64 {
-    let mut now = MaybeUninit::<libc::timespec>::uninit();
+    let mut now = MaybeUninit::<c::timespec>::uninit();
     // SAFETY: `now` is writable and of the right type.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr()) };
+    let failed = unsafe { c::clock_gettime(c::CLOCK_MONOTONIC, now.as_mut_ptr()) };
     debug_assert_eq!(failed, 0);
     // SAFETY: the clock exists on every Linux, so the call has filled `now` in.
     let now = unsafe { now.assume_init() };
@@ -64,7 +65,7 @@ pub fn now_ns() -> u64 {
 #[cold]
 fn die(message: &[u8]) -> ! {
     // SAFETY: the message is readable and as long as it says.
-    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
+    unsafe { c::write(c::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
     std::process::abort();
 }
 
@@ -72,12 +73,12 @@ fn die(message: &[u8]) -> ! {
 #[inline]
 pub fn sched_yield() {
     // SAFETY: has no conditions.
-    unsafe { libc::sched_yield() };
+    unsafe { c::sched_yield() };
 }
 
 /// See [`futex::wait`](crate::futex::wait).
 pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
-    /// What this call takes: two longs. `libc::timespec` is what the C library takes, whose seconds
+    /// What this call takes: two longs. `c::timespec` is what the C library takes, whose seconds
     /// may be longer on a processor of 32 bits. As the time is relative, 31 bits of them do.
     #[repr(C)]
     struct KernelTime {
@@ -89,27 +90,21 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) ->
         Some(KernelTime { s: timeout.as_secs().try_into().ok()?, ns: timeout.subsec_nanos() as c_long })
     });
     // The C library's type for it, by which the interpreter knows the argument.
-    let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref).cast::<libc::timespec>();
+    let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref).cast::<c::timespec>();
     // SAFETY:
     // * the word is a live, aligned 32-bit word;
     // * the limit is null or a live time of the kernel's layout.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-            expected,
-            limit,
-        )
+        c::syscall(c::SYS_futex, word.as_ptr(), c::FUTEX_WAIT | c::FUTEX_PRIVATE_FLAG, expected, limit)
     };
     if result == 0 {
         return WaitResult::Woken;
     }
     match io::Error::last_os_error().raw_os_error() {
-        Some(libc::EAGAIN) => WaitResult::Mismatch,
-        Some(libc::ETIMEDOUT) => WaitResult::TimedOut,
+        Some(c::EAGAIN) => WaitResult::Mismatch,
+        Some(c::ETIMEDOUT) => WaitResult::TimedOut,
         error => {
-            debug_assert_eq!(error, Some(libc::EINTR), "futex wait");
+            debug_assert_eq!(error, Some(c::EINTR), "futex wait");
             WaitResult::Interrupted
         }
     }
@@ -122,11 +117,10 @@ pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
     // The call declares no types, so the word's is that of `futex_wait`.
     let word = word.cast::<u32>().cast_mut();
     // SAFETY: a private wake-up looks at the address alone, and reads nothing there.
-    let woken =
-        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, n) };
+    let woken = unsafe { c::syscall(c::SYS_futex, word, c::FUTEX_WAKE | c::FUTEX_PRIVATE_FLAG, n) };
     // The waiter may have woken before, and have freed the word. The kernel then finds no sleeper,
     // but Miri refuses the address.
-    let is_freed = || cfg!(miri) && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT);
+    let is_freed = || cfg!(miri) && io::Error::last_os_error().raw_os_error() == Some(c::EFAULT);
     debug_assert!(woken >= 0 || is_freed(), "futex wake");
     u32::try_from(woken).unwrap_or(0)
 }
@@ -134,7 +128,7 @@ pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
 /// How many processors are switched on, at least 1. Asks the system: some microseconds.
 pub fn processors() -> u32 {
     // SAFETY: has no conditions.
-    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let count = unsafe { c::sysconf(c::_SC_NPROCESSORS_ONLN) };
     u32::try_from(count).unwrap_or(1).max(1)
 }
 
@@ -142,18 +136,7 @@ pub fn processors() -> u32 {
 /// allocator may use our locks.
 pub fn zeroed(layout: Layout) -> *mut u8 {
     assert!(layout.align() <= 4096, "pages are not aligned any better");
-    // SAFETY: a new anonymous mapping touches no memory in use.
-    let memory = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            layout.size(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if memory == libc::MAP_FAILED { ptr::null_mut() } else { memory.cast() }
+    c::map_zeroed(layout.size()).cast()
 }
 
 /// Gives back what [`zeroed`] gave.
@@ -163,5 +146,5 @@ pub fn zeroed(layout: Layout) -> *mut u8 {
 /// `memory` is not null, came from `zeroed` with this `layout`, and nobody refers to it.
 pub unsafe fn give_back(memory: *mut u8, layout: Layout) {
     // SAFETY: a mapping of ours of this size, by our own condition.
-    unsafe { libc::munmap(memory.cast(), layout.size()) };
+    unsafe { c::munmap(memory.cast(), layout.size()) };
 }

@@ -4,6 +4,8 @@ use core::ffi::CStr;
 use core::fmt::{Arguments, Write};
 use core::str;
 
+use super::c;
+
 /// Longest name of a file: those of containers' control groups fit.
 const NAME_MAX: usize = 512;
 
@@ -31,9 +33,7 @@ fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
         return None;
     }
     // SAFETY: the path is a C string.
-    let file = unsafe {
-        libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC)
-    };
+    let file = unsafe { c::syscall(c::SYS_openat, c::AT_FDCWD, path.as_ptr(), c::O_RDONLY | c::O_CLOEXEC) };
     if file < 0 {
         return None;
     }
@@ -41,7 +41,7 @@ fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
     let complete = loop {
         let rest = &mut into[len..];
         // SAFETY: the rest is writable and as long as it says.
-        let read = unsafe { libc::syscall(libc::SYS_read, file, rest.as_mut_ptr(), rest.len()) };
+        let read = unsafe { c::syscall(c::SYS_read, file, rest.as_mut_ptr(), rest.len()) };
         match usize::try_from(read) {
             Ok(0) => break true,
             Ok(read) => len += read,
@@ -49,7 +49,7 @@ fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
         }
     };
     // SAFETY: opened above, and used by nobody else.
-    unsafe { libc::syscall(libc::SYS_close, file) };
+    unsafe { c::syscall(c::SYS_close, file) };
     complete.then_some(len)
 }
 

@@ -19,15 +19,15 @@
 use core::ffi::c_int;
 use std::io;
 
-use super::{die, sched_yield};
+use super::{c, die, sched_yield};
 
 /// What the kernel is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 enum Command {
-    Register = libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
-    Expedited = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
-    Global = libc::MEMBARRIER_CMD_GLOBAL,
+    Register = c::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
+    Expedited = c::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
+    Global = c::MEMBARRIER_CMD_GLOBAL,
 }
 
 /// The kernel's answer: an error number, if it has not done what it was asked for.
@@ -41,7 +41,7 @@ const ATTEMPTS_MAX: u32 = 16;
 /// Whether the same call fails again, for whatever a thread may wait.
 fn is_refusal(error: c_int) -> bool {
     // What the manual page names, and what filters of system calls mostly answer.
-    matches!(error, libc::EPERM | libc::EACCES | libc::EINVAL | libc::ENOSYS)
+    matches!(error, c::EPERM | c::EACCES | c::EINVAL | c::ENOSYS)
 }
 
 /// Tries a command until it succeeds, or is refused, or all attempts are spent.
@@ -60,7 +60,7 @@ fn insist(command: Command, call: &mut impl FnMut(Command) -> Answer, pause: &mu
 fn fence(mut call: impl FnMut(Command) -> Answer, mut pause: impl FnMut()) -> Answer {
     let mut insist = |command| insist(command, &mut call, &mut pause);
     let expedited = match insist(Command::Expedited) {
-        Err(libc::EPERM) => insist(Command::Register).and_then(|()| insist(Command::Expedited)),
+        Err(c::EPERM) => insist(Command::Register).and_then(|()| insist(Command::Expedited)),
         answer => answer,
     };
     expedited.or_else(|_| insist(Command::Global))
@@ -68,7 +68,7 @@ fn fence(mut call: impl FnMut(Command) -> Answer, mut pause: impl FnMut()) -> An
 
 fn call(command: Command) -> Answer {
     // SAFETY: the commands have no conditions; a processor number is not needed without flags.
-    let result = unsafe { libc::syscall(libc::SYS_membarrier, command as c_int, 0, 0) };
+    let result = unsafe { c::syscall(c::SYS_membarrier, command as c_int, 0, 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) }
 }
 

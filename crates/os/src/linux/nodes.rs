@@ -2,7 +2,7 @@
 //!
 //! Nothing here allocates: files are read into the stack (see [`numa`](crate::numa)).
 
-use core::ffi::c_ulong;
+use core::ffi::{c_int, c_ulong, c_void};
 use core::ptr;
 use core::sync::atomic::AtomicU16;
 use core::sync::atomic::Ordering::Relaxed;
@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use nearlock_core::platform::NUMA_NODES_MAX;
 
 use super::file::with_file;
-use super::rseq;
+use super::{c, rseq};
 use crate::CACHES_MAX;
 use crate::ranges::ranges;
 
@@ -52,7 +52,7 @@ fn remembered(table: &Remembered, cpu: i32) -> Option<u32> {
 #[inline]
 fn cpu() -> i32 {
     // SAFETY: has no conditions.
-    unsafe { libc::sched_getcpu() }
+    unsafe { c::sched_getcpu() }
 }
 
 /// The NUMA node of the processor that the caller runs on, by the kernel's word for that processor.
@@ -76,9 +76,7 @@ pub fn numa_node_by_rseq(offset: i32) -> u32 {
 pub fn ask_numa_node() -> u32 {
     let (mut cpu, mut numa_node) = (u32::MAX, 0u32);
     // SAFETY: both pointers are writable and of the right type; the third is unused since Linux 2.6.24.
-    unsafe {
-        libc::syscall(libc::SYS_getcpu, &raw mut cpu, &raw mut numa_node, ptr::null_mut::<libc::c_void>())
-    };
+    unsafe { c::syscall(c::SYS_getcpu, &raw mut cpu, &raw mut numa_node, ptr::null_mut::<c_void>()) };
     remember(&NUMA_NODES, cpu, numa_node)
 }
 
@@ -147,7 +145,7 @@ const LONG_BITS: usize = c_ulong::BITS as usize;
 type AffinityMask = [c_ulong; CPUS_MAX / LONG_BITS];
 
 /// The processors that a thread of the process may run on: this one, or the caller for 0.
-fn mask_of(thread: libc::pid_t) -> Option<(AffinityMask, usize)> {
+fn mask_of(thread: c_int) -> Option<(AffinityMask, usize)> {
     if cfg!(miri) {
         // The interpreter has no such call.
         return None;
@@ -155,14 +153,14 @@ fn mask_of(thread: libc::pid_t) -> Option<(AffinityMask, usize)> {
     let mut mask: AffinityMask = [0; _];
     // SAFETY: the mask is writable and as long as it says.
     let bytes =
-        unsafe { libc::syscall(libc::SYS_sched_getaffinity, thread, size_of_val(&mask), mask.as_mut_ptr()) };
+        unsafe { c::syscall(c::SYS_sched_getaffinity, thread, size_of_val(&mask), mask.as_mut_ptr()) };
     Some((mask, usize::try_from(bytes).ok()?))
 }
 
 /// How many processors the caller or the first thread of the process may run on.
 pub fn processors_of_process() -> Option<u32> {
     // SAFETY: has no conditions.
-    let first = mask_of(unsafe { libc::getpid() })?.0;
+    let first = mask_of(unsafe { c::getpid() })?.0;
     let own = mask_of(0)?.0;
     Some(first.iter().zip(own).map(|(first, own)| (first | own).count_ones()).sum())
 }

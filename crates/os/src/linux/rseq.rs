@@ -22,8 +22,10 @@
 //! bytes). What is asked for by that word: the kernel's documentation, "Restartable Sequences".
 
 use core::arch::asm;
+use core::ffi::{c_int, c_long, c_ulong};
 use core::ptr;
 
+use super::c;
 use super::nodes::ask_numa_node;
 
 /// The C library's variables, or null where it has none. By weak references, which the loader
@@ -63,10 +65,10 @@ fn symbols() -> (*const isize, *const u32) {
 }
 
 /// The entry of the auxiliary vector that tells how many bytes of the area the kernel fills in.
-const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
+const AT_RSEQ_FEATURE_SIZE: c_ulong = 27;
 
 /// Bytes up to and including `node_id`.
-const NODE_ID_END: libc::c_ulong = 24;
+const NODE_ID_END: c_ulong = 24;
 
 /// So often may the thread be moved between two questions before the answers count as different.
 const TRIES: u32 = 16;
@@ -87,7 +89,7 @@ fn areas() -> Option<(i32, u32)> {
 pub fn offset() -> Option<i32> {
     let (offset, _) = areas()?;
     // SAFETY: has no conditions.
-    let features = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) };
+    let features = unsafe { c::getauxval(AT_RSEQ_FEATURE_SIZE) };
     if features < NODE_ID_END {
         return None;
     }
@@ -145,11 +147,11 @@ const SLICE_CONTROL: isize = 28;
 /// that was the size of areas before.
 const WITH_SLICE_CONTROL: u32 = 33;
 /// `prctl`'s option, the action, and the argument.
-const PR_RSEQ_SLICE_EXTENSION: libc::c_int = 79;
-const PR_RSEQ_SLICE_EXTENSION_SET: libc::c_ulong = 2;
-const PR_RSEQ_SLICE_EXT_ENABLE: libc::c_ulong = 1;
+const PR_RSEQ_SLICE_EXTENSION: c_int = 79;
+const PR_RSEQ_SLICE_EXTENSION_SET: c_ulong = 2;
+const PR_RSEQ_SLICE_EXT_ENABLE: c_ulong = 1;
 /// The same on all processors.
-const SYS_RSEQ_SLICE_YIELD: libc::c_long = 471;
+const SYS_RSEQ_SLICE_YIELD: c_long = 471;
 
 /// Tells the kernel that the caller may ask for longer time slices. The word by which it does, if
 /// the kernel agrees: the first byte is the request, the second says whether it was granted.
@@ -159,16 +161,10 @@ pub fn slice_control() -> Option<*mut u8> {
     if size < WITH_SLICE_CONTROL || unsafe { node(offset) }.is_none() {
         return None;
     }
-    let none: libc::c_ulong = 0;
+    let none: c_ulong = 0;
     // SAFETY: the option takes numbers; a kernel that does not know it refuses.
     let enabled = unsafe {
-        libc::prctl(
-            PR_RSEQ_SLICE_EXTENSION,
-            PR_RSEQ_SLICE_EXTENSION_SET,
-            PR_RSEQ_SLICE_EXT_ENABLE,
-            none,
-            none,
-        )
+        c::prctl(PR_RSEQ_SLICE_EXTENSION, PR_RSEQ_SLICE_EXTENSION_SET, PR_RSEQ_SLICE_EXT_ENABLE, none, none)
     };
     (enabled == 0).then(|| thread_pointer().wrapping_offset(offset as isize + SLICE_CONTROL))
 }
@@ -191,7 +187,7 @@ fn thread_pointer() -> *mut u8 {
 /// Gives the processor back after a grant.
 pub fn slice_yield() {
     // SAFETY: the call has no argument; without a grant it does nothing.
-    unsafe { libc::syscall(SYS_RSEQ_SLICE_YIELD) };
+    unsafe { c::syscall(SYS_RSEQ_SLICE_YIELD) };
 }
 
 #[cfg(test)]

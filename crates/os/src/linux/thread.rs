@@ -1,10 +1,10 @@
 //! Threads as the kernel and the C library know them: their ids, their ends, and fork.
 
-use core::ffi::c_void;
+use core::ffi::{c_uint, c_void};
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::die;
+use super::{c, die};
 
 /// What is called at the end of a thread, with an argument of its own.
 pub type AtExit = unsafe extern "C" fn(*mut c_void);
@@ -19,10 +19,10 @@ pub const TELLS_ENDS: bool = !cfg!(miri);
 pub fn thread_id() -> u32 {
     // SAFETY: has no conditions.
     #[cfg(not(miri))]
-    let id = unsafe { libc::syscall(libc::SYS_gettid) };
+    let id = unsafe { c::syscall(c::SYS_gettid) };
     // SAFETY: as above.
     #[cfg(miri)]
-    let id = unsafe { libc::gettid() };
+    let id = unsafe { c::gettid() };
     u32::try_from(id).unwrap_or_else(|_| {
         die(b"nearlock: gettid(2) is refused, by which locks know threads: let the filter (seccomp) allow it.\n")
     })
@@ -34,8 +34,8 @@ pub fn has_ended(thread: u32) -> bool {
         return false;
     }
     // SAFETY: no signal is sent; ids of other processes, or of none, are an error.
-    let refused = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } != 0;
-    refused && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    let refused = unsafe { c::syscall(c::SYS_tgkill, c::getpid(), thread, 0) } != 0;
+    refused && std::io::Error::last_os_error().raw_os_error() == Some(c::ESRCH)
 }
 
 /// The key plus one of thread-specific data whose destructor tells of a thread's end; 0 as long as
@@ -46,14 +46,14 @@ static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 ///
 /// Before `main` there are few keys, and for the first 32 the C library has room in each thread: so
 /// [`at_thread_exit`] does not allocate then.
-pub fn exit_key(at_exit: AtExit) -> Option<libc::pthread_key_t> {
+pub fn exit_key(at_exit: AtExit) -> Option<c_uint> {
     let known = EXIT_KEY.load(Relaxed);
     if known != 0 {
         return Some(known - 1);
     }
     let mut key = 0;
     // SAFETY: the key is writable, and the destructor is a function for ever.
-    if unsafe { libc::pthread_key_create(&raw mut key, Some(at_exit)) } != 0 {
+    if unsafe { c::pthread_key_create(&raw mut key, Some(at_exit)) } != 0 {
         return None;
     }
     // Relaxed: a key is a number.
@@ -61,7 +61,7 @@ pub fn exit_key(at_exit: AtExit) -> Option<libc::pthread_key_t> {
         Ok(_) => Some(key),
         Err(earlier) => {
             // SAFETY: made above, and known to nobody else.
-            unsafe { libc::pthread_key_delete(key) };
+            unsafe { c::pthread_key_delete(key) };
             Some(earlier - 1)
         }
     }
@@ -76,7 +76,7 @@ pub fn delete_exit_key() {
     // Relaxed: a key is a number.
     if let Some(key) = EXIT_KEY.swap(0, Relaxed).checked_sub(1) {
         // SAFETY: made by `exit_key`, and given up once.
-        unsafe { libc::pthread_key_delete(key) };
+        unsafe { c::pthread_key_delete(key) };
     }
 }
 
@@ -86,7 +86,7 @@ pub fn delete_exit_key() {
 /// (`PTHREAD_DESTRUCTOR_ITERATIONS`), so in the last one it is not done.
 pub fn at_thread_exit(at_exit: AtExit, argument: *mut c_void) -> bool {
     // SAFETY: the key is there for ever; the argument is the destructor's alone.
-    exit_key(at_exit).is_some_and(|key| unsafe { libc::pthread_setspecific(key, argument) } == 0)
+    exit_key(at_exit).is_some_and(|key| unsafe { c::pthread_setspecific(key, argument) } == 0)
 }
 
 /// Has this called in each child that the process makes by `fork`, before that returns there.
@@ -96,5 +96,5 @@ pub fn at_fork(in_child: unsafe extern "C" fn()) {
     }
     // SAFETY: the function is there for ever. Out of memory, it is not registered, and a child is
     // as the documentation of the crate says of one without the handler.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    unsafe { c::pthread_atfork(None, None, Some(in_child)) };
 }
