@@ -23,10 +23,11 @@ enum Task {
     ///
     /// Exit status 1 if one of ours has more instructions, or a lock of Linux' is not 4 bytes.
     Asm,
-    /// Compares the processor time that an empty program takes to compile if it depends on nearlock,
-    /// with one that depends on parking_lot 0.13.
+    /// Compares the processor time that an empty program which depends on nearlock takes to compile
+    /// with that of one which depends on parking_lot 0.13.
     ///
-    /// Exit status 1 if the median of seven rounds is more than 1.3 times as much, and the lower quartile too.
+    /// Exit status 1 if the median of seven rounds is more than 1.3 times as much, and the lower
+    /// quartile too.
     CompileTime,
     /// Shows which lines of the locks were reached, and why not the others.
     ///

@@ -13,8 +13,8 @@ const NO_EVIDENCE: [&str; 2] = ["crates/model/src/shuttle", "crates/collection/s
 
 /// A hash of what the evidence depends on: the code of the locks and of the models, and the version
 /// of loom. Comments, layout and unit tests are not part of it, nor is what runs under Shuttle,
-/// which says nothing about orderings. Nor is the table of presets: it combines switches, whose code
-/// is in the algorithms. `cargo test` runs the models of all presets.
+/// which says nothing about orderings. Nor is the table of presets: it combines switches, whose
+/// code is in the algorithms. `cargo test` runs the models of all presets.
 ///
 /// # Errors
 ///

@@ -1,13 +1,13 @@
 //! Parts of an execution's state that only some models use.
 //!
-//! Locks differ in what they use: queue nodes of one type, a chain, fences. To make all of that in each
-//! execution took a quarter of the time of all models under loom. So the first execution of a model
-//! makes all parts, and the further ones those that have been used.
+//! Locks differ in what they use: queue nodes of one type, a chain, fences. To make all of that in
+//! each execution took a quarter of the time of all models under loom. So the first execution of a
+//! model makes all parts, and the further ones those that have been used.
 //!
 //! A later execution may be the first to use a part. It is made then, and the execution is *late*.
-//! Loom takes what a thread makes for unknown to the other threads, and so may find faults that are
-//! none. [`Model::search`](crate::model::Model) begins again after a late execution, and what that
-//! has found counts for nothing.
+//! Loom takes the part for unknown to the other threads, and may report races that are none.
+//! [`Model::search`](crate::model::Model) begins again after a late execution, and discards its
+//! result.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

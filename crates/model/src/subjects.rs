@@ -75,7 +75,7 @@ fn preemptions_for_queue_lock(subject: &Subject) -> usize {
     usize::from(subject.family() == Family::FreeBsd || subject.algorithm.name == "linux-mutex")
 }
 
-/// Whether the lock differs by switches from another that has more models. The two share their code.
+/// Whether the lock differs by switches from another that has more models. They share their code.
 fn has_base(subject: &Subject) -> bool {
     subject.family() != Family::Near && !subject.positions.is_empty()
 }

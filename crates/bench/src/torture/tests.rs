@@ -71,8 +71,8 @@ fn stutter_and_one_writer_pass() {
     assert!(!tortured.totals.writes.is_uneven());
 }
 
-/// The first of ten runs in which a fault is found: on a busy machine no two threads may have met in
-/// one.
+/// The first of ten runs in which a fault is found: on a busy machine no two threads may have met
+/// in one.
 pub(super) fn first_found(lock: &str, plan: &Plan) -> Tortured {
     let lock = names::lock(lock).unwrap();
     let mut runs = (0..10).map(|_| torture(lock, plan, &mut |_| ()).unwrap());

@@ -1,9 +1,9 @@
-//! What is asked of the C library and the kernel: functions, and the numbers that they take.
+//! Declarations of the C library's functions, and of the numbers that they and the kernel take.
 //!
 //! Numbers and types of the kernel are those of the crate `linux-raw-sys`. The functions are
 //! declared here, with the numbers that belong to the C library. The crate `libc` has all of them,
-//! but takes half as long to compile as all of nearlock (`cargo xtask compile-time`). So only the tests
-//! depend on it: they compare every number and every declaration with it.
+//! but takes half as long to compile as all of nearlock (`cargo xtask compile-time`). So only the
+//! tests depend on it: they compare every number and every declaration with it.
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr;
@@ -85,9 +85,9 @@ macro_rules! functions {
     };
 }
 
-/// What is called at a fork.
+/// A function that is called at a fork.
 type Handler = Option<unsafe extern "C" fn()>;
-/// What is called at the end of a thread, with its value.
+/// A function that is called at the end of a thread, with its value.
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
 functions! {
