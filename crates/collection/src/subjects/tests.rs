@@ -265,6 +265,12 @@ fn what_a_lock_promises_and_obeys_follows_from_its_switches() {
     assert_eq!(of("freebsd-mtx-no-spin").settings(), []);
     assert_eq!(of("freebsd-mtx-fcmpset").settings().len(), 3);
     assert_eq!(of("freebsd-lockmgr-fcmpset").settings(), []);
+    for name in ["freebsd-rw", "freebsd-sx"] {
+        let adaptive = of(name).algorithm.switch("adaptive").expect("has this switch");
+        let off = adaptive.values.parse("off").expect("has this position");
+        let positions = std::vec![Position { switch: adaptive, value: off }].leak();
+        assert_eq!(Subject { positions, ..*of(name) }.settings(), [], "{name}");
+    }
     for lock in SUBJECTS {
         let settings = lock.settings();
         for (place, setting) in settings.iter().enumerate() {
