@@ -12,9 +12,10 @@ use sha2::{Digest, Sha256};
 
 /// Sources of the locks, of the simulated machine, of what its threads do, and of how these are put
 /// together.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "../collection/src",
     "../core/src",
+    "../erased/src",
     "../sim/src",
     "../workload/src",
     "src/simulate.rs",

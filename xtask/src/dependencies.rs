@@ -18,8 +18,9 @@ const RULES: &[(&str, &[&str])] = &[
     ("nearlock-sim", &[CORE]),
     ("nearlock-workload", &[COLLECTION]),
     (TOPOLOGY, &["nearlock-os"]),
+    ("nearlock-erased", &["nearlock-workload", "nearlock-sim"]),
     // Simulates, and so knows nothing of this machine.
-    ("nearlock-lab", &["nearlock-workload", "nearlock-sim"]),
+    ("nearlock-lab", &["nearlock-erased"]),
     ("nearlock-bench", &["nearlock-lab", "nearlock", TOPOLOGY]),
     ("nearlock-cli", &["nearlock-bench"]),
     ("nearlock-twins", &["nearlock"]),
@@ -145,6 +146,7 @@ mod tests {
         let expected = [
             "nearlock",
             "nearlock-bench",
+            "nearlock-erased",
             "nearlock-lab",
             "nearlock-os",
             "nearlock-sim",

@@ -1,7 +1,6 @@
 //! One simulated cell: a workload over a lock, by some threads, on a machine.
 
 mod cell;
-mod erased;
 mod facts;
 mod journal;
 mod report;
@@ -12,16 +11,14 @@ mod workloads;
 
 use std::rc::Rc;
 
-use nearlock_collection::subjects::LockVisitor;
-use nearlock_core::raw::{RawRwLock, RawTryLock};
+use nearlock_erased::CurrentLock;
 use nearlock_sim::checker::Violation;
 pub use nearlock_sim::placement::Placement;
-use nearlock_sim::{Machine, Pause, Sim};
+use nearlock_sim::{Machine, Pause};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub use cell::{Limits, Simulation};
-use erased::{CurrentLock, Operations};
 pub use facts::Facts;
 use journal::{Journal, Recording};
 pub use report::Simulated;
@@ -104,7 +101,7 @@ impl From<Violation> for Fault {
 ///
 /// If there are no threads, or more than the workload can have.
 pub fn simulate(simulation: &Simulation) -> Result<Simulated, Failure> {
-    simulation.lock.visit::<Sim, _>(Run(simulation))
+    Run(simulation).run()
 }
 
 /// Moments between two looks of the checkers at threads that only wait, in ns of virtual time.
@@ -112,27 +109,15 @@ const LOOK_NS: u64 = 1_000_000;
 
 struct Run<'a>(&'a Simulation);
 
-impl LockVisitor<Sim> for Run<'_> {
-    type Output = Result<Simulated, Failure>;
-
-    fn visit<L: RawTryLock>(self) -> Self::Output {
-        self.run(const { &Operations::of::<L>() })
-    }
-
-    fn visit_rw<L: RawRwLock>(self) -> Self::Output {
-        self.run(const { &Operations::with_readers::<L>() })
-    }
-}
-
 impl Run<'_> {
-    /// Runs it over the lock with these operations.
-    fn run(&self, lock: &'static Operations) -> Result<Simulated, Failure> {
+    fn run(&self) -> Result<Simulated, Failure> {
         let simulation = self.0;
         let facts = simulation.facts();
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(simulation.seed);
         let mut spec = simulation.machine.clone();
         spec.model.preemption = facts.preemption;
-        let _current = CurrentLock::new(lock);
+        // SAFETY: one simulation runs on this thread, and its locks and nodes end with its machine.
+        let _current = unsafe { CurrentLock::new(simulation.lock) };
         let machine = Machine::new(&spec, seeds.next_u64());
         machine.set_settings(simulation.lock.settings_over(simulation.settings));
         machine.set_switches(simulation.lock.switches());

@@ -155,11 +155,9 @@ fn every_lock_excludes<W: Wait>(threads: u32, numa_nodes: u32) {
     }
 }
 
-/// How many combinations of its switches are tried of each algorithm, besides those of its presets.
+/// How many combinations of its switches are tried of each algorithm, besides those of its presets,
+/// for half of a run.
 const COMBINATIONS: u64 = 40;
-
-/// For how long each is tried.
-const TRIED_FOR: Duration = Duration::from_millis(20);
 
 /// The value number `choice` of a switch: of a number one of its limits, a small one, or its
 /// default.
@@ -195,7 +193,7 @@ fn all_combinations_of_switches_exclude() {
                 ..*Subject::named(algorithm.name).expect("is on the list")
             };
             println!("{}: {:?}", subject.name, subject.positions);
-            let excludes = Excludes { threads: 3, numa_nodes: 2, run: TRIED_FOR };
+            let excludes = Excludes { threads: 3, numa_nodes: 2, run: run_length() / 2 };
             switched(&subject, || subject.visit::<Os, _>(excludes));
         }
     }

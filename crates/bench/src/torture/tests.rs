@@ -40,8 +40,8 @@ fn nodes_are_those_that_the_settings_make() {
 }
 
 #[test]
-fn every_working_lock_passes() {
-    for lock in Subject::working() {
+fn every_algorithm_passes() {
+    for lock in Subject::working().filter(|lock| lock.positions.is_empty()) {
         let mut reports = 0;
         let short =
             Plan { duration: Duration::from_millis(80), stat_interval: Duration::from_millis(20), ..plan() };

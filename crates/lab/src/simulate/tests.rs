@@ -21,6 +21,7 @@ fn cell(lock: &str, threads: usize) -> Simulation {
     }
 }
 
+/// Presets are simulated here; other workloads are tried with algorithms.
 #[test]
 fn every_working_lock_passes_the_checkers_and_repeats() {
     for lock in Subject::working() {
@@ -205,8 +206,8 @@ fn pairs(lock: &str, threads: usize, context1: Context1) -> Simulation {
 }
 
 #[test]
-fn pairs_take_turns_at_every_lock_and_repeat() {
-    for lock in Subject::working() {
+fn pairs_take_turns_at_every_algorithm_and_repeat() {
+    for lock in Subject::working().filter(|lock| lock.positions.is_empty()) {
         for threads in [2, 8, 56] {
             let cell = pairs(lock.name, threads, Context1::DEFAULT);
             let first = simulate(&cell).unwrap();

@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
+use nearlock_erased::{Erased, InRoom, in_room};
 use nearlock_sim::spec::{MachineSpec, Value};
 use nearlock_workload::Gate;
 
-use super::erased::{Erased, InRoom, in_room};
 use super::facts::Facts;
 use super::seating::Seating;
 use crate::settings::fields::{self, Field, FieldRow, Refused};

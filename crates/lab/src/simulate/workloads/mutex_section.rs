@@ -111,8 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn every_working_lock_has_its_sections() {
-        for lock in Subject::working() {
+    fn every_algorithm_has_its_sections() {
+        for lock in Subject::working().filter(|lock| lock.positions.is_empty()) {
             for threads in [1, 9, 40] {
                 let cell = cell(lock.name, threads);
                 let first = simulate(&cell).unwrap();

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn keys_are_looked_up_whichever_lock_guards_the_futex() {
-        for lock in Subject::working() {
+        for lock in Subject::working().filter(|lock| lock.positions.is_empty()) {
             for threads in [1, 8, 40] {
                 let cell = cell(lock.name, threads);
                 let first = simulate(&cell).unwrap();

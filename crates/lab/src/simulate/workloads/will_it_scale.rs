@@ -146,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_made_at_every_lock_and_repeat() {
+    fn calls_are_made_at_every_algorithm_and_repeat() {
         for calls in BOTH {
-            for lock in Subject::working() {
+            for lock in Subject::working().filter(|lock| lock.positions.is_empty()) {
                 for threads in [1, 8, 40] {
                     let cell = cell(calls, lock.name, threads);
                     let first = simulate(&cell).unwrap();

@@ -1,5 +1,6 @@
-//! The lock of a cell behind pointers to its operations. A workload is compiled once for all locks
-//! of a size, and not for each lock.
+//! The locks of the list in the simulator, behind pointers to their operations. A workload is
+//! compiled once for all locks of a size, and not for each lock; and who changes a workload compiles
+//! no lock.
 //!
 //! A cell has locks of one type, and runs on one thread. The thread knows which lock's operations
 //! they are for as long as the cell runs ([`CurrentLock`]). An erased lock has the size and the
@@ -9,12 +10,13 @@ use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 
-use nearlock_core::raw::{RawLock, RawRwLock};
-use nearlock_sim::LINE;
+use nearlock_collection::subjects::{LockVisitor, Subject};
+use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
+use nearlock_sim::{LINE, Sim};
 use nearlock_workload::Gate;
 
 /// What can be done with a lock, and with a node, of which only the address is known.
-pub(super) struct Operations {
+struct Operations {
     layout: Layout,
     make: unsafe fn(*mut u8),
     make_node: unsafe fn(*mut u8),
@@ -27,7 +29,7 @@ pub(super) struct Operations {
 
 impl Operations {
     /// Those of a lock.
-    pub const fn of<L: RawLock>() -> Self {
+    const fn of<L: RawLock>() -> Self {
         const { assert!(size_of::<L::Node>() <= size_of::<Node>() && align_of::<L::Node>() <= align_of::<Node>()) }
         Self {
             layout: Layout::new::<L>(),
@@ -48,7 +50,7 @@ impl Operations {
     }
 
     /// Those of a lock with readers.
-    pub const fn with_readers<L: RawRwLock>() -> Self {
+    const fn with_readers<L: RawRwLock>() -> Self {
         Self {
             // SAFETY: as in `of`.
             lock_shared: |lock, node| unsafe { (*lock.cast::<L>()).lock_shared(&*node.cast::<L::Node>()) },
@@ -61,6 +63,20 @@ impl Operations {
     }
 }
 
+struct OperationsOf;
+
+impl LockVisitor<Sim> for OperationsOf {
+    type Output = &'static Operations;
+
+    fn visit<L: RawTryLock>(self) -> &'static Operations {
+        const { &Operations::of::<L>() }
+    }
+
+    fn visit_rw<L: RawRwLock>(self) -> &'static Operations {
+        const { &Operations::with_readers::<L>() }
+    }
+}
+
 thread_local! {
     static OPERATIONS: Cell<Option<&'static Operations>> = const { Cell::new(None) };
 }
@@ -69,13 +85,18 @@ fn operations() -> &'static Operations {
     OPERATIONS.get().expect("this thread has a current lock")
 }
 
-/// Erased locks that this thread makes are of one type for as long as this lives. It must outlive
-/// them.
-pub(super) struct CurrentLock(Option<&'static Operations>);
+/// The erased locks that this thread makes are of one type for as long as this lives.
+pub struct CurrentLock(Option<&'static Operations>);
 
 impl CurrentLock {
-    pub fn new(operations: &'static Operations) -> Self {
-        Self(OPERATIONS.replace(Some(operations)))
+    /// Makes a lock of the list the current one of this thread.
+    ///
+    /// # Safety
+    ///
+    /// Until this is dropped the thread uses no erased lock and no [`Node`] that was made before.
+    /// Those that are made meanwhile are used by this thread alone, and not after this is dropped.
+    pub unsafe fn new(lock: &Subject) -> Self {
+        Self(OPERATIONS.replace(Some(lock.visit::<Sim, _>(OperationsOf))))
     }
 }
 
@@ -87,7 +108,7 @@ impl Drop for CurrentLock {
 
 /// A queue node of any lock.
 #[repr(C, align(64))]
-pub(super) struct Node(UnsafeCell<[MaybeUninit<u8>; 128]>);
+pub struct Node(UnsafeCell<[MaybeUninit<u8>; 128]>);
 
 // SAFETY: it holds a node of the current lock, which is both.
 unsafe impl Send for Node {}
@@ -95,6 +116,11 @@ unsafe impl Send for Node {}
 unsafe impl Sync for Node {}
 
 impl Default for Node {
+    /// One of the current lock.
+    ///
+    /// # Panics
+    ///
+    /// If there is no current lock.
     fn default() -> Self {
         let node = Self(UnsafeCell::new([MaybeUninit::uninit(); 128]));
         // SAFETY: there is room (`Operations::of`). It may be moved: nothing points to a node that
@@ -106,7 +132,7 @@ impl Default for Node {
 
 /// A lock of any type that has the size and the alignment of `R`.
 #[repr(transparent)]
-pub(super) struct Erased<R>(UnsafeCell<MaybeUninit<R>>);
+pub struct Erased<R>(UnsafeCell<MaybeUninit<R>>);
 
 // SAFETY: it holds a lock, which is both.
 unsafe impl<R> Send for Erased<R> {}
@@ -114,11 +140,20 @@ unsafe impl<R> Send for Erased<R> {}
 unsafe impl<R> Sync for Erased<R> {}
 
 impl<R> Default for Erased<R> {
+    /// One of the current type.
+    ///
+    /// # Panics
+    ///
+    /// If there is no current lock, or if it does not fit into `R`.
     fn default() -> Self {
+        let Operations { layout, make, .. } = operations();
+        assert!(
+            layout.size() <= size_of::<R>() && layout.align() <= align_of::<R>(),
+            "{layout:?} does not fit"
+        );
         let lock = Self(UnsafeCell::new(MaybeUninit::uninit()));
-        // SAFETY: `R` is room for the current lock (`in_room`), which may be moved as long as
-        // no thread holds it.
-        unsafe { (operations().make)(lock.at().cast_mut()) };
+        // SAFETY: the current lock fits, and may be moved as long as no thread holds it.
+        unsafe { make(lock.at().cast_mut()) };
         lock
     }
 }
@@ -165,7 +200,8 @@ unsafe impl<R: 'static> Gate for Erased<R> {
 }
 
 /// Something to be done with an erased lock.
-pub(super) trait InRoom {
+pub trait InRoom {
+    /// What it comes to.
     type Output;
     /// Does it with room `R`.
     fn with<R: 'static>(self) -> Self::Output;
@@ -182,7 +218,7 @@ struct Lines<const N: usize>([u8; N]);
 /// # Panics
 ///
 /// If there is no current lock, or no room for one of its size.
-pub(super) fn in_room<V: InRoom>(visitor: V) -> V::Output {
+pub fn in_room<V: InRoom>(visitor: V) -> V::Output {
     in_room_for(operations().layout, visitor)
 }
 
@@ -204,10 +240,9 @@ fn in_room_for<V: InRoom>(lock: Layout, visitor: V) -> V::Output {
 
 #[cfg(test)]
 mod tests {
+    use nearlock_collection::subjects::SUBJECTS;
+
     use super::*;
-    use nearlock_collection::subjects::{LockVisitor, SUBJECTS};
-    use nearlock_core::raw::RawTryLock;
-    use nearlock_sim::Sim;
 
     struct Sizes;
 
@@ -237,6 +272,15 @@ mod tests {
         #[repr(align(64))]
         struct NineLines(#[expect(dead_code, reason = "its size counts")] [u8; 9 * LINE]);
         assert_eq!(in_room_for(Layout::new::<NineLines>(), Sizes), [1152, 128]);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit")]
+    fn no_lock_is_made_where_it_does_not_fit() {
+        let lock = Subject::named("ticket").expect("is on the list");
+        // SAFETY: this thread has no other erased lock, and makes none.
+        let _current = unsafe { CurrentLock::new(lock) };
+        let _ = Erased::<u8>::default();
     }
 
     #[test]
