@@ -27,9 +27,13 @@ use switched::switched;
 const RUN: Duration = Duration::from_millis(20);
 
 fn run_length() -> Duration {
-    let chosen = std::env::var("NEARLOCK_EXCLUSION_MS").ok();
-    let chosen = chosen.map(|text| text.parse().expect("NEARLOCK_EXCLUSION_MS is a number of milliseconds"));
-    chosen.map_or(RUN, Duration::from_millis)
+    number("NEARLOCK_EXCLUSION_MS").map_or(RUN, Duration::from_millis)
+}
+
+/// What a variable of the environment says, if it is there.
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, and not {text:?}")))
 }
 
 /// What must happen sooner or later has happened long before this, however loaded the machine is.
@@ -64,6 +68,10 @@ impl<L: RawLock> Guarded<L> {
                 self.overlaps.fetch_add(1, Relaxed);
             }
             *self.count.get() += 1;
+            // On few processors others come while it is held only if the holder lets them.
+            if (*self.count.get()).is_multiple_of(16) {
+                sched_yield();
+            }
             self.inside.fetch_sub(1, Relaxed);
             self.lock.unlock(node);
         }
@@ -155,9 +163,21 @@ fn every_lock_excludes<W: Wait>(threads: u32, numa_nodes: u32) {
     }
 }
 
-/// How many combinations of its switches are tried of each algorithm, besides those of its presets,
-/// for half of a run.
+/// How many combinations of its switches are tried of each algorithm at least, besides those of its
+/// presets, for half of a run. `NEARLOCK_EXCLUSION_SEED` draws others.
 const COMBINATIONS: u64 = 40;
+
+/// All combinations of words are tried of an algorithm that has no more.
+const COMBINATIONS_OF_WORDS_MAX: u64 = 64;
+
+/// How many combinations of words there are.
+fn combinations_of_words(switches: &[&SwitchInfo]) -> u64 {
+    let words = switches.iter().map(|switch| match switch.values {
+        Values::Words(words) => words.len() as u64,
+        Values::Number { .. } | Values::OffOrNumber { .. } => 1,
+    });
+    words.product()
+}
 
 /// The value number `choice` of a switch: of a number one of its limits, a small one, or its
 /// default.
@@ -174,19 +194,31 @@ fn value(switch: &SwitchInfo, choice: u64) -> u64 {
 /// set against the others.
 #[test]
 #[cfg_attr(miri, ignore = "by the clock")]
-fn all_combinations_of_switches_exclude() {
+fn combinations_of_switches_exclude() {
     // Knuth's multiplier of 64 bits: the upper bits are well spread.
-    let mut state = 1_u64;
+    let seed = number("NEARLOCK_EXCLUSION_SEED").unwrap_or(1);
+    println!("NEARLOCK_EXCLUSION_SEED={seed}");
+    let mut state = seed;
     let mut draw = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33
     };
     for algorithm in ALGORITHMS.iter().filter(|algorithm| !algorithm.switches.is_empty()) {
-        for _ in 0..COMBINATIONS {
+        let of_words = combinations_of_words(algorithm.switches);
+        let all_words = of_words <= COMBINATIONS_OF_WORDS_MAX;
+        for combination in 0..if all_words { COMBINATIONS.max(of_words) } else { COMBINATIONS } {
+            let mut rest = combination;
             let positions: Vec<_> = algorithm
                 .switches
                 .iter()
-                .map(|&switch| Position { switch, value: value(switch, draw()) })
+                .map(|&switch| match switch.values {
+                    Values::Words(words) if all_words => {
+                        let value = rest % words.len() as u64;
+                        rest /= words.len() as u64;
+                        Position { switch, value }
+                    }
+                    _ => Position { switch, value: value(switch, draw()) },
+                })
                 .collect();
             let subject = Subject {
                 positions: positions.leak(),
