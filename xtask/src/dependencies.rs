@@ -27,6 +27,10 @@ const RULES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
+/// What a program compiles that uses nearlock, and all that each of these may use of others.
+const PRODUCT: &[(&str, &[&str])] =
+    &[(COLLECTION, &[]), ("nearlock", &["lock_api"]), ("nearlock-os", &["linux-raw-sys"])];
+
 /// Has no dependency of any kind, and no feature.
 const CORE: &str = "nearlock-core";
 
@@ -90,10 +94,12 @@ fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
     }
     for Dependency { name, kind } in &package.dependencies {
         let ours = packages.iter().any(|other| other.name == *name);
+        let others = PRODUCT.iter().find(|(product, _)| *product == package.name).map(|(_, others)| *others);
         let forbidden = match kind {
             _ if package.name == CORE || name == MODEL => true,
             DependencyKind::Development => false,
-            _ => ours && allowed.as_ref().is_some_and(|allowed| !allowed.contains(name.as_str())),
+            _ if !ours => others.is_some_and(|others| !others.contains(&name.as_str())),
+            _ => allowed.as_ref().is_some_and(|allowed| !allowed.contains(name.as_str())),
         };
         if forbidden {
             find(format!("may not depend on {name} ({kind} dependency)"));
@@ -197,6 +203,15 @@ mod tests {
         packages[0].features.push("std".to_owned());
         let expected = Finding::new(CORE, "may not have features, but has `std`");
         assert_eq!(check(&packages), [expected]);
+    }
+
+    #[test]
+    fn keeps_the_product_small() {
+        let expected = ["nearlock-os: may not depend on libc (normal dependency)"];
+        assert_eq!(with("nearlock-os", "libc", DependencyKind::Normal), expected);
+        assert!(with("nearlock-os", "libc", DependencyKind::Development).is_empty());
+        assert!(with("nearlock", "lock_api", DependencyKind::Normal).is_empty());
+        assert_eq!(with(COLLECTION, "lock_api", DependencyKind::Normal).len(), 1);
     }
 
     #[test]

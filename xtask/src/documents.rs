@@ -7,7 +7,7 @@ use syn::Item;
 use crate::Finding;
 use crate::files::TextFile;
 
-/// The algorithms in the list of core.
+/// The algorithms in the list of the collection.
 ///
 /// # Errors
 ///
@@ -18,7 +18,7 @@ pub fn algorithms(file: &TextFile) -> Result<Vec<String>> {
     Ok(names.filter_map(|pair| text(&pair[0])).collect())
 }
 
-/// The presets in the list of core.
+/// The presets in the list of the collection.
 ///
 /// # Errors
 ///

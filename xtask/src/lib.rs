@@ -27,6 +27,7 @@
 //! | `cargo xtask coverage` | `coverage.rs` | says which lines of the locks their tests reach, and why not the others |
 //! | `cargo xtask orderings` | `orderings.rs` | makes the evidence for every ordering |
 //! | `cargo xtask mutants` | `mutants.rs` | tries whether tests notice an ordering that was weakened by hand |
+//! | `cargo xtask compile-time` | `compile_time.rs` | compiles an empty program that uses nearlock beside one that uses parking_lot |
 //! | `cargo xtask same` | `same.rs` | compares what the command prints with what it printed |
 
 use std::fmt;

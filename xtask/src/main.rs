@@ -50,7 +50,7 @@ enum Task {
         #[arg(long, value_name = "LOCK,...")]
         locks: Option<String>,
     },
-    /// Weakens orderings of crates/core chosen at random, one at a time, in a copy, and looks
+    /// Weakens orderings of crates/core and crates/collection chosen at random, one at a time, in a copy, and looks
     /// whether a test fails.
     ///
     /// Exit status 1 if one is noticed by no test. Takes one to ten minutes for each.

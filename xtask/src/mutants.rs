@@ -1,4 +1,4 @@
-//! Are the tests worth anything? Weakens orderings of `core` chosen at random, one at a time, in a
+//! Are the tests worth anything? Weakens orderings of `core` and `collection` chosen at random, one at a time, in a
 //! copy of the repository, and looks whether a test fails.
 //!
 //! The models weaken orderings too, each of them, but by a switch in the model's words. This does
@@ -152,12 +152,13 @@ fn judge(workshop: &Workshop, site: &Site, locks: &[String]) -> Result<Outcome> 
     let survived = || Ok(Outcome::Survived);
     // What is native is in no model.
     let is_native = site.file.contains("/native");
-    let steps: [&dyn Fn() -> Result<Outcome>; 7] = [
+    let steps: [&dyn Fn() -> Result<Outcome>; 8] = [
         &|| if is_native || namesakes.is_empty() { survived() } else { workshop.models(&namesakes) },
         &|| if is_native { survived() } else { workshop.models(&[]) },
         &|| if is_native { survived() } else { workshop.test("nearlock-model", &[]) },
         &|| if is_native { listings(workshop) } else { survived() },
         &|| workshop.test("nearlock-core", &[]),
+        &|| workshop.test("nearlock-collection", &[]),
         &|| workshop.test("nearlock-os", &[]),
         &|| if is_native { miri(workshop) } else { survived() },
     ];

@@ -1,4 +1,4 @@
-//! Where a memory ordering of `core` can be weakened, found in the text.
+//! Where a memory ordering of `core` or `collection` can be weakened, found in the text.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, Ident, Literal, TokenStream, TokenTree};
 use crate::files::TextFile;
 use crate::sources::locks::{ORDERINGS, ends_item, is_cfg_test, is_sign, tokens, within};
 
-/// Files and folders of `core` that are no algorithm: locks that are broken on purpose, and unit
+/// Files and folders of these that are no algorithm: locks that are broken on purpose, and unit
 /// tests.
 const LEFT_OUT: &[&str] = &["controls", "testing", "tests"];
 
