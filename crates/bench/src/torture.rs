@@ -31,7 +31,7 @@ use nearlock_topology::HostTopology;
 use nearlock_workload::locktorture::Kind;
 use serde::Serialize;
 
-use crate::switched::switched;
+use crate::switched::{self, switched};
 use crate::watched::Watched;
 use nearlock_lab::lockstat::LockStatistics;
 
@@ -304,6 +304,12 @@ pub enum Problem {
         /// How much there was in the end.
         to: String,
     },
+    /// It was not tried.
+    #[error(
+        "not tortured: threads of a lock before it have not ended, and may use switches that differ from its own; \
+         torture it in a run of its own"
+    )]
+    OthersLeftBehind,
     /// A thread died.
     #[error("{threads} threads panicked")]
     Panicked {
@@ -361,6 +367,23 @@ pub struct Tortured {
 }
 
 impl Tortured {
+    /// Of a lock that cannot be switched.
+    fn not_tried(lock: &'static Subject, plan: &Plan) -> Self {
+        Self {
+            lock,
+            crew: plan.crew(lock),
+            totals: Totals::default(),
+            given_up: GivenUp::default(),
+            downgraded: 0,
+            seconds: 0.0,
+            wait_ns_max: 0,
+            events: [0; LockEvent::COUNT],
+            lockstat: None,
+            churn: None,
+            problems: vec![Problem::OthersLeftBehind],
+        }
+    }
+
     /// The verdict.
     pub fn verdict(&self) -> Verdict {
         if self.problems.is_empty() { Verdict::Success } else { Verdict::Failure }
@@ -375,7 +398,9 @@ impl Tortured {
     /// For a CNA lock, those of its events that did not happen: paths that the run says nothing
     /// about.
     pub fn paths_not_taken(&self) -> impl Iterator<Item = LockEvent> + '_ {
-        let is_cna = self.lock.name.starts_with("cna");
+        let is_of_cna =
+            |setting: &Setting| matches!(setting, Setting::CnaThresholdNs | Setting::CnaV13ThresholdNs);
+        let is_cna = self.lock.settings().iter().any(is_of_cna);
         let of_cna =
             LockEvent::ALL.iter().copied().filter(move |event| is_cna && event.name().starts_with("cna_"));
         of_cna.filter(|&event| self.events[event as usize] == 0)
@@ -401,7 +426,8 @@ pub enum TortureError {
 }
 
 /// Tortures one lock; `interim` is told what was counted so far, as often as the plan says. Sets
-/// the process' lock settings. After a hang, threads may be left behind that wait for ever.
+/// the process' lock settings. After a hang, threads may be left behind that wait for ever; a lock
+/// that is switched in another way than theirs is not tortured after that.
 ///
 /// # Errors
 ///
@@ -411,6 +437,9 @@ pub fn torture(
     plan: &Plan,
     interim: &mut dyn FnMut(&Totals),
 ) -> Result<Tortured, TortureError> {
+    if !switched::can_switch(lock) {
+        return Ok(Tortured::not_tried(lock, plan));
+    }
     let settings = lock.settings_over(plan.settings);
     for &setting in Setting::ALL {
         nearlock_os::set_setting(setting, settings[setting as usize])?;

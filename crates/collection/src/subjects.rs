@@ -215,9 +215,15 @@ impl Subject {
     }
 
     /// What a platform instance is to store for its switches.
+    ///
+    /// # Panics
+    ///
+    /// If a switch has a value that it cannot have.
     pub fn switches(&self) -> [u64; SWITCHES_MAX] {
         let mut switches = [0; SWITCHES_MAX];
         for position in self.positions {
+            let Position { switch, value } = *position;
+            assert!(switch.values.contain(value), "{} cannot be {value}", switch.key);
             let (index, stored) = position.stored();
             switches[index] = stored;
         }

@@ -104,6 +104,16 @@ impl Values {
 }
 
 impl Values {
+    /// Whether a value is one of these.
+    #[inline]
+    pub const fn contain(self, value: u64) -> bool {
+        match self {
+            Self::Words(words) => value < words.len() as u64,
+            Self::Number { min, max } => min <= value && value <= max,
+            Self::OffOrNumber { max } => value == OFF || value <= max,
+        }
+    }
+
     /// A value as it is written.
     #[inline]
     pub fn show(self, value: u64) -> impl fmt::Display {

@@ -8,6 +8,7 @@
 
 use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use nearlock_collection::subjects::{LockVisitor, Subject};
@@ -86,7 +87,11 @@ fn operations() -> &'static Operations {
 }
 
 /// The erased locks that this thread makes are of one type for as long as this lives.
-pub struct CurrentLock(Option<&'static Operations>);
+pub struct CurrentLock {
+    before: Option<&'static Operations>,
+    /// It ends on the thread where it began.
+    not_send: PhantomData<*mut ()>,
+}
 
 impl CurrentLock {
     /// Makes a lock of the list the current one of this thread.
@@ -96,13 +101,14 @@ impl CurrentLock {
     /// Until this is dropped the thread uses no erased lock and no [`Node`] that was made before.
     /// Those that are made meanwhile are used by this thread alone, and not after this is dropped.
     pub unsafe fn new(lock: &Subject) -> Self {
-        Self(OPERATIONS.replace(Some(lock.visit::<Sim, _>(OperationsOf))))
+        let before = OPERATIONS.replace(Some(lock.visit::<Sim, _>(OperationsOf)));
+        Self { before, not_send: PhantomData }
     }
 }
 
 impl Drop for CurrentLock {
     fn drop(&mut self) {
-        OPERATIONS.set(self.0);
+        OPERATIONS.set(self.before);
     }
 }
 

@@ -14,7 +14,7 @@ use nearlock_sim::placement::Placement;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{Counters, Machine, Pause, Sim};
 use nearlock_workload::Observer;
-use nearlock_workload::locktorture::{LongHolds, OwnLine, Params, Shared, ShortHolds, Stats, Writer};
+use nearlock_workload::locktorture::{LongHolds, OwnLine, Params, ShortHolds, Stats, TortureState, Writer};
 
 /// How often each point is run.
 const ROUNDS: usize = 5;
@@ -41,7 +41,7 @@ fn main() {
         for (fastest, &(lock, threads, acquisitions)) in fastest.iter_mut().zip(&points) {
             let subject = SUBJECTS.iter().find(|subject| subject.name == lock).expect("a listed lock");
             let begin = Instant::now();
-            let counters = subject.visit::<Sim, _>(Run { spec: &machine, threads, acquisitions });
+            let counters = subject.visit::<Sim, _>(SimulatorBench { spec: &machine, threads, acquisitions });
             let took = begin.elapsed();
             if took < fastest.0 {
                 *fastest = (took, counters);
@@ -57,18 +57,18 @@ fn main() {
     }
 }
 
-struct Run<'a> {
+struct SimulatorBench<'a> {
     spec: &'a MachineSpec,
     threads: usize,
     acquisitions: u64,
 }
 
-impl LockVisitor<Sim> for Run<'_> {
+impl LockVisitor<Sim> for SimulatorBench<'_> {
     type Output = Counters;
 
     fn visit<L: RawTryLock>(self) -> Counters {
         let machine = Machine::new(self.spec, 1);
-        let shared = Rc::new(machine.place(0, Shared::<Sim, L>::default()));
+        let shared = Rc::new(machine.place(0, TortureState::<Sim, L>::default()));
         let stats = Rc::new(machine.place_slice(0, self.threads, Stats::<Sim>::default));
         let left = Rc::new(Cell::new(self.acquisitions));
         for (thread, cpu) in Placement::Random.cpus(self.spec, self.threads, 1).into_iter().enumerate() {

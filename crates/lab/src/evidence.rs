@@ -17,7 +17,7 @@ use view::{DocumentView, Flip, Summary};
 
 /// What was simulated, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct EvidenceRun<'a> {
     /// The command that makes the page.
     pub command: &'a str,
     /// With which changes.
@@ -42,7 +42,7 @@ pub enum PageError {
 
 /// What the templates show.
 pub struct Page<'a> {
-    run: Run<'a>,
+    run: EvidenceRun<'a>,
     /// In UTC.
     date: String,
     version: &'static str,
@@ -71,7 +71,7 @@ impl<'a> Page<'a> {
     /// # Errors
     ///
     /// If a picture cannot be laid out.
-    pub fn new(run: Run<'a>) -> Result<Self, PageError> {
+    pub fn new(run: EvidenceRun<'a>) -> Result<Self, PageError> {
         let documents = DOCUMENTS.iter().map(|document| DocumentView::new(document, run));
         let documents = documents.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {

@@ -8,7 +8,7 @@ use nearlock_collection::subjects::{SUBJECTS, Subject};
 use nearlock_core::settings::Setting;
 use nearlock_core::tuning::{Position, Values};
 
-use crate::names::{UnknownName, suggestion};
+use crate::names::{PEERS, UnknownName, suggestion};
 use crate::settings::{any_of, lock_number, lock_values};
 
 /// Why a lock cannot be had.
@@ -17,6 +17,14 @@ pub enum LockError {
     /// There is none of this name.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
+    /// A lock of others, with brackets.
+    #[error("`{text}`: {peer} is a peer, and peers have no switches; write {peer}")]
+    Peer {
+        /// What was given.
+        text: String,
+        /// The peer.
+        peer: &'static str,
+    },
     /// Not of that form.
     #[error("`{text}` is no lock: write NAME or NAME[KEY=VALUE,...], as in cna[threshold-ns=100000]")]
     Form {
@@ -95,22 +103,28 @@ pub fn entries(lists: &[String]) -> Vec<&str> {
 ///
 /// If there is no such lock, switch or value.
 pub fn lock(text: &str) -> Result<&'static Subject, LockError> {
+    let form = || LockError::Form { text: text.to_owned() };
     let Some((name, rest)) = text.split_once('[') else { return Ok(named(text)?) };
+    if name.is_empty() {
+        return Err(form());
+    }
+    if let Some(peer) = PEERS.iter().find(|peer| **peer == name) {
+        return Err(LockError::Peer { text: text.to_owned(), peer });
+    }
     let base = named(name)?;
-    let Some(assignments) = rest.strip_suffix(']') else {
-        return Err(LockError::Form { text: text.to_owned() });
-    };
+    let assignments = rest.strip_suffix(']').filter(|inner| !inner.contains(['[', ']'])).ok_or_else(form)?;
     if assignments.is_empty() {
         return Ok(base);
     }
     let mut made = Made { base, switched: base.positions.to_vec(), set: Vec::new(), keys: Vec::new() };
+    let mut written = Vec::new();
     for assignment in assignments.split(',') {
-        let Some((key, value)) = assignment.split_once('=') else {
-            return Err(LockError::Form { text: text.to_owned() });
-        };
-        made.assign(key.trim(), value.trim())?;
+        let (key, value) = assignment.split_once('=').ok_or_else(form)?;
+        let (key, value) = (key.trim(), value.trim());
+        made.assign(key, value)?;
+        written.push(format!("{key}={value}"));
     }
-    Ok(made.subject(text))
+    Ok(made.subject(&format!("{name}[{}]", written.join(","))))
 }
 
 fn named(name: &str) -> Result<&'static Subject, UnknownName> {
@@ -218,6 +232,7 @@ mod tests {
         assert_eq!(made.switches(), preset.switches());
         assert_eq!(made.set, [(Setting::SpinBudgetNs, 7)]);
         assert_eq!(made.name, "linux-counter-mutex[waiter-preread=off,spinner-preread=off,budget-ns=7]");
+        assert_eq!(lock("cna[ threshold-ns = 1 ]").unwrap().name, "cna[threshold-ns=1]");
         assert!(std::ptr::eq(lock("cna[]").unwrap(), named("cna").unwrap()));
         // What a preset has switched can be switched back.
         let back = lock("linux-mutex-no-handoff[handoff=on]").unwrap();
@@ -237,9 +252,13 @@ mod tests {
         assert_eq!(error("tas[x=1]"), "tas has no switch or setting `x`; it has none");
         assert_eq!(error("linux-mutex[handoff=of]"), "linux-mutex: handoff must be off or on, not `of`");
         assert_eq!(error("cna[reduction=off,reduction=on]"), "cna: reduction is given twice");
-        for text in ["cna[threshold-ns=1", "cna[threshold-ns]", "cna[threshold-ns=1]x"] {
+        let others = ["[]", "[x=1]", "cna[threshold-ns=1]]", "cna[threshold-ns=1][reduction=off]"];
+        for text in
+            ["cna[threshold-ns=1", "cna[threshold-ns]", "cna[threshold-ns=1]x"].into_iter().chain(others)
+        {
             assert!(error(text).ends_with("as in cna[threshold-ns=100000]"), "{text}: {}", error(text));
         }
+        assert_eq!(error("std[x=1]"), "`std[x=1]`: std is a peer, and peers have no switches; write std");
         assert!(error("cnn[x=1]").starts_with("there is no lock `cnn` (did you mean `cna`?)"));
     }
 }

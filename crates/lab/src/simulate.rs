@@ -101,15 +101,15 @@ impl From<Violation> for Fault {
 ///
 /// If there are no threads, or more than the workload can have.
 pub fn simulate(simulation: &Simulation) -> Result<Simulated, Failure> {
-    Run(simulation).run()
+    Driver(simulation).run()
 }
 
 /// Moments between two looks of the checkers at threads that only wait, in ns of virtual time.
 const LOOK_NS: u64 = 1_000_000;
 
-struct Run<'a>(&'a Simulation);
+struct Driver<'a>(&'a Simulation);
 
-impl Run<'_> {
+impl Driver<'_> {
     fn run(&self) -> Result<Simulated, Failure> {
         let simulation = self.0;
         let facts = simulation.facts();

@@ -8,7 +8,7 @@ use nearlock_collection::subjects::Subject;
 
 use crate::evidence::{Evidence, Reason, SURVIVORS, Survivor};
 use crate::hash;
-use crate::model::{Depth, Run};
+use crate::model::{Depth, SearchStats};
 use crate::mutate::{Half, Mutant, STORES_NOT_ORDERED, Site};
 use crate::source::{self, Place};
 
@@ -217,7 +217,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn models(text: &mut String, runs: &[Run], depth: Depth) -> Result<()> {
+fn models(text: &mut String, runs: &[SearchStats], depth: Depth) -> Result<()> {
     writeln!(text, "## The models\n")?;
     write!(text, "Each to {} preemption more than `cargo test` goes", depth.more_preemptions)?;
     let cut = depth.executions_max.map(|max| format!(", and to {max} executions at most (marked +)"));
@@ -239,7 +239,7 @@ fn models(text: &mut String, runs: &[Run], depth: Depth) -> Result<()> {
 }
 
 /// Whether the model is of a lock that is an algorithm with some switches in other positions.
-fn is_of_preset(run: &Run) -> bool {
+fn is_of_preset(run: &SearchStats) -> bool {
     let lock = run.model.split_once(": ").and_then(|(lock, _)| Subject::named(lock));
     lock.is_some_and(|lock| !lock.positions.is_empty())
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Depth, Model, Run};
+use crate::model::{Depth, Model, SearchStats};
 use crate::mutate::{Fate, Half, Mutant, Outcome, Site, Stores, outcome_of, record, silence_on_demand};
 use crate::processes;
 
@@ -56,7 +56,7 @@ pub const SURVIVORS: &[Survivor] = &[];
 #[derive(Debug)]
 pub struct Evidence {
     /// What each model took, in the order of the models.
-    pub runs: Vec<Run>,
+    pub runs: Vec<SearchStats>,
     /// What became of each ordering that some model exercises.
     pub mutants: Vec<Mutant>,
 }
@@ -116,7 +116,7 @@ impl Evidence {
     /// # Panics
     ///
     /// If a model fails.
-    pub fn runs_of(models: &[Model]) -> Vec<Run> {
+    pub fn runs_of(models: &[Model]) -> Vec<SearchStats> {
         silence_on_demand();
         processes::map(models.len(), |at| models[at].run(Depth::default()))
     }

@@ -20,7 +20,7 @@
 //!
 //! # What is shown
 //!
-//! Of each working lock of core's list, and of the parts that are no locks, the parking token,
+//! Of each working lock of the list, and of the parts that are no locks, the parking token,
 //! waiters, strong fences, the optimistic spin queue and the condition variable (`cargo test -p
 //! nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
 //!

@@ -152,14 +152,14 @@ impl Model {
     ///
     /// As [`check`](Self::check), and if something that the model should reach has not happened,
     /// unless the search was stopped.
-    pub fn run(&self, depth: Depth) -> Run {
+    pub fn run(&self, depth: Depth) -> SearchStats {
         let (begin, events) = (Instant::now(), Loom::events());
         let Search { executions, is_cut } = self.search(depth);
         for ((event, before), after) in LockEvent::ALL.iter().zip(events).zip(Loom::events()) {
             let reached = after > before || is_cut;
             assert!(reached || !self.reaches.contains(event), "{}: no {}", self.name, event.name());
         }
-        Run {
+        SearchStats {
             model: self.name.clone(),
             preemptions: depth.preemptions_of(self),
             executions,
@@ -198,7 +198,7 @@ impl Depth {
 
 /// What the search of a model took.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Run {
+pub struct SearchStats {
     /// Its name.
     pub model: String,
     /// The bound on preemptions; `None`: any number.
@@ -211,7 +211,7 @@ pub struct Run {
     pub elapsed: Duration,
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for SearchStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = self.preemptions.map_or("any number of".to_owned(), |n| format!("at most {n}"));
         let Self { model, executions, .. } = self;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Engine;
 use crate::loom::Loom;
-use crate::model::{Depth, Model, Run, Search};
+use crate::model::{Depth, Model, Search, SearchStats};
 use crate::processes::text_of;
 use effect::{CHECKING, DROPPED, RECORDING, SEEN, STORES};
 pub(crate) use effect::{Check, checking, effective, keeps, stores_are_ordered};
@@ -73,7 +73,7 @@ impl fmt::Display for Site {
 /// # Panics
 ///
 /// As [`Model::run`].
-pub fn record(model: &Model, depth: Depth) -> (Run, BTreeSet<Site>) {
+pub fn record(model: &Model, depth: Depth) -> (SearchStats, BTreeSet<Site>) {
     SEEN.take();
     RECORDING.set(true);
     let result = catch_unwind(AssertUnwindSafe(|| model.run(depth)));

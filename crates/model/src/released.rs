@@ -4,7 +4,7 @@ use nearlock_core::raw::RawLock;
 
 use crate::loom::Loom;
 
-/// A mutex that can be released for whoever is first in line.
+/// A mutex that can be released for the first in its queue.
 pub trait UnlockFair: RawLock<Node = ()> {
     /// Releases it so.
     ///
@@ -31,7 +31,7 @@ unsafe impl<L: UnlockFair> RawLock for Fair<L> {
     }
 }
 
-/// Released when whoever is first in line has waited for so long that it is handed over.
+/// Released when the first in the queue has waited for so long that it is handed over.
 #[derive(Default)]
 pub struct Overdue<L>(L);
 

@@ -1,4 +1,4 @@
-//! Which models each lock of core's list has.
+//! Which models each lock of the list has.
 
 mod cna;
 mod counter_mutex;
@@ -39,12 +39,12 @@ use crate::staged::{
 };
 use crate::timed;
 
-/// All models: of each working lock of core's list, and of the parts of core that are no locks.
+/// All models: of each working lock of the list, and of the parts of core that are no locks.
 pub fn all_models() -> Vec<Model> {
     Subject::working().flat_map(models_of).chain(parts::models()).collect()
 }
 
-/// The models of a lock of core's list: those that any lock has, and those of its own states. A
+/// The models of a lock of the list: those that any lock has, and those of its own states. A
 /// preset has one preemption less than in [`whole_models_of`], at least one.
 pub fn models_of(subject: &Subject) -> Vec<Model> {
     let mut models = whole_models_of(subject);

@@ -1,4 +1,4 @@
-//! Every lock of core's list, and the parts of core that are no locks: the models hold, each
+//! Every lock of the list, and the parts of core that are no locks: the models hold, each
 //! ordering is exercised, and each is needed.
 
 #![cfg(target_pointer_width = "64")]

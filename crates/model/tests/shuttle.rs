@@ -1,4 +1,4 @@
-//! Every lock of core's list under Shuttle, which runs many threads on schedules drawn at random.
+//! Every lock of the list under Shuttle, which runs many threads on schedules drawn at random.
 
 #![cfg(target_pointer_width = "64")]
 
@@ -237,7 +237,7 @@ fn a_mutex_that_is_handed_over_lets_nobody_starve() {
     for name in ["linux-mutex", "linux-mutex-no-waiter-spin", "linux-mutex-no-osq", "linux-mutex-no-spin"] {
         assert!(most(name).as_flattened().iter().all(|most| *most < 40), "{name} starves");
     }
-    // Twelve of a newcomer's looks before it stands in line, of three steps each, come to that.
+    // Twelve of a newcomer's looks before it queues, of three steps each, come to that.
     let looks = 12 * 3;
     let near = most("near-mutex");
     assert!(near.as_flattened().iter().all(|most| *most < 60 + looks), "near-mutex starves");

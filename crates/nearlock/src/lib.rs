@@ -36,7 +36,7 @@
 //!
 //! | lock | bytes | a waiter | fairness |
 //! |---|---|---|---|
-//! | [`Mutex`] | 4 | looks for a while, first in line, or sleeps in line on its stack | newcomers overtake the line for 20 to 32 us, or 2 ms if its first sleeps; one of another NUMA node is overtaken for 1 ms, and by up to 32 after that |
+//! | [`Mutex`] | 4 | looks for a while, first in the queue, or sleeps in a queue on its stack | newcomers overtake the queue for 20 to 32 us, or 2 ms if its first sleeps; one of another NUMA node is overtaken for 1 ms, and by up to 32 after that |
 //! | [`linux::SpinLock`] | 4 | queues, in a node of its thread, and sleeps after a while | newcomers overtake a queue whose first is asleep |
 //! | [`linux::FifoSpinLock`] | 4 | queues, in a node of its thread | first come, first served |
 //! | [`linux::CnaLock`] | 4 | as `SpinLock`, but those near by go first | as `SpinLock`; and the others are overtaken for a threshold (1 ms) at a time |
@@ -68,7 +68,7 @@
 //!   section.
 //! * **More runnable threads than processors** is what [`linux::SpinLock`] and [`linux::CnaLock`]
 //!   are made for. With a lock that is first come, first served a program is correct, but slow. The
-//!   lock goes to the next in line even if that thread is off its processor. All others wait until
+//!   lock goes to the next in the queue even if that thread is off its processor. All others wait until
 //!   the scheduler brings it back, for milliseconds.
 //! * **Priorities**: none is inherited, and **a wait for a spin lock has no bound** where the
 //!   waiter has preempted the holder. A real-time thread (`SCHED_FIFO`) that spins for an ordinary

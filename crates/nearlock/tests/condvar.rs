@@ -223,12 +223,12 @@ fn no_notification_is_lost_among_those_that_give_up() {
 fn the_last_waiter_may_free_it() {
     const ROUNDS: usize = if cfg!(miri) { 4 } else { 300 };
     /// To memory that whoever is last frees.
-    struct Shared(*mut (Mutex<Gate>, Condvar));
+    struct SharedGate(*mut (Mutex<Gate>, Condvar));
     // SAFETY: both are `Sync`, and freed once.
-    unsafe impl Send for Shared {}
+    unsafe impl Send for SharedGate {}
     for _ in 0..ROUNDS {
         let it = Box::into_raw(Box::new((Mutex::new(Gate::default()), Condvar::new())));
-        let shared = [Shared(it), Shared(it)];
+        let shared = [SharedGate(it), SharedGate(it)];
         let waiters = shared.map(|shared| {
             thread::spawn(move || {
                 let it = { shared }.0;

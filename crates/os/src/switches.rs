@@ -14,7 +14,9 @@ static STORED: [AtomicU64; SWITCHES_MAX] = [const { AtomicU64::new(0) }; SWITCHE
 ///
 /// No thread uses a lock over [`Os`](crate::Os) whose tuning is
 /// [`Switched`](nearlock_core::tuning::Switched), and none that was made before is used afterwards:
-/// half of it could be done in one way, and half in the other.
+/// half of it could be done in one way, and half in the other. Each value is within the limits of
+/// its switch ([`Values`](nearlock_core::tuning::Values)): a waiter that meets another panics, and
+/// no waiter may unwind.
 pub unsafe fn set(stored: [u64; SWITCHES_MAX]) {
     for (switch, value) in STORED.iter().zip(stored) {
         // Relaxed: nobody looks at the same time.

@@ -246,20 +246,20 @@ unsafe impl RawTryLock for Late {
 }
 
 /// A pointer for other threads.
-struct Shared<L>(*const L);
+struct SharedLock<L>(*const L);
 
-impl<L> Clone for Shared<L> {
+impl<L> Clone for SharedLock<L> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<L> Copy for Shared<L> {}
+impl<L> Copy for SharedLock<L> {}
 
 // SAFETY: to a lock, which is alive as long as nobody frees it: that is what goes wrong.
-unsafe impl<L: Sync> Send for Shared<L> {}
+unsafe impl<L: Sync> Send for SharedLock<L> {}
 
-impl<L> Shared<L> {
+impl<L> SharedLock<L> {
     fn lock<'a>(self) -> &'a L {
         // SAFETY: it is alive when this is called; that it stays so, nobody sees to.
         unsafe { &*self.0 }
@@ -273,7 +273,7 @@ fn is_freed_too_early<L: RawTryLock<Node = ()>>(is_waited_for: fn(&L) -> bool) {
     // SAFETY: unlocked at the end.
     unsafe { ONE_AT_A_TIME.lock(&()) };
     IS_FREED.store(false, Relaxed);
-    let shared = Shared(Box::into_raw(Box::new(L::default())));
+    let shared = SharedLock(Box::into_raw(Box::new(L::default())));
     // SAFETY: unlocked by this thread below; so in the threads.
     unsafe { shared.lock().lock(&()) };
     let third = thread::spawn(move || {

@@ -68,7 +68,7 @@ fn who_finds_the_lock_of_a_chain_held_sleeps_after_so_many_looks() {
     // A thread has locked the chain, and is taken off its processor.
     assert_eq!(lock.swap(HELD, SeqCst), 0);
     let waiter = thread::spawn(|| {
-        // It comes to the chain to stand in line.
+        // It comes to the chain to queue.
         // SAFETY: unlock follows lock.
         unsafe {
             MUTEX.lock(&());

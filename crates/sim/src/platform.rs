@@ -275,7 +275,7 @@ impl Settings for Sim {
     }
 }
 
-// SAFETY: a machine's are set before it runs (`Machine::set_switches`).
+// SAFETY: only tasks can ask, and a machine's are set before it has any (`Machine::set_switches`).
 unsafe impl Switches for Sim {
     fn switch(index: usize) -> u64 {
         with(|inner| inner.switch(index))

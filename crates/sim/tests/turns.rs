@@ -147,7 +147,7 @@ fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)
     })
 }
 
-/// All that the first in the queue waits for by itself: its looks and its doze, the looks with
+/// All that the first in the queue waits for by itself: its looks and its sleep, the looks with
 /// which it has asked, and the wake-up by which it came to be awake, beside a section that it meets
 /// and one that has missed it.
 fn awake_ns(contest: Contest) -> u64 {

@@ -84,21 +84,21 @@ pub enum Root {
 /// What else all users share: a spinlock and the line that it protects, a counter, and a lock that
 /// may be the root's.
 #[repr(C)]
-pub struct Rest<P: Platform> {
+pub struct CommonState<P: Platform> {
     spinlock: OwnLine<TicketLock<P>>,
     line: OwnLine<P::U64>,
     counter: OwnLine<P::U64>,
     root: Guarded<P, Exclusive<RwsemXadd<P, Base>>>,
 }
 
-impl<P: Park + Schedule + Priority> Default for Rest<P> {
+impl<P: Park + Schedule + Priority> Default for CommonState<P> {
     fn default() -> Self {
         let zero = || OwnLine(Atomic::new(0));
         Self { spinlock: OwnLine::default(), line: zero(), counter: zero(), root: Guarded::default() }
     }
 }
 
-impl<P: Platform> Rest<P> {
+impl<P: Platform> CommonState<P> {
     /// How many sections of the spinlock left their mark. Exact once all users have ended.
     pub fn sections(&self) -> u64 {
         self.line.0.load(Relaxed)
@@ -197,7 +197,7 @@ pub struct Tally {
 /// One user.
 pub struct User<'a, P: Platform, G: Gate> {
     guarded: &'a [Guarded<P, G>],
-    rest: &'a Rest<P>,
+    rest: &'a CommonState<P>,
     node: &'a G::Node,
     params: Params,
     list: [bool; LIST],
@@ -214,7 +214,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     /// [`LINES_MAX`], jobs without steps or rounds, or rounds without sections.
     pub fn new(
         guarded: &'a [Guarded<P, G>],
-        rest: &'a Rest<P>,
+        rest: &'a CommonState<P>,
         node: &'a mut G::Node,
         params: Params,
         seed: u64,
@@ -394,7 +394,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     }
 
     fn spinlock(&mut self) {
-        let Rest { spinlock, line, .. } = self.rest;
+        let CommonState { spinlock, line, .. } = self.rest;
         // SAFETY: a ticket lock has no node, and is released below.
         unsafe { spinlock.0.lock(&()) };
         // Relaxed: the lock orders its holders.

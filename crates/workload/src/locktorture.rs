@@ -149,12 +149,12 @@ pub struct OwnLine<T>(pub T);
 
 /// What the writers share. All bits zero is its initial state, as `default` makes it.
 #[repr(C)]
-pub struct Shared<P: Platform, L> {
+pub struct TortureState<P: Platform, L> {
     lock: OwnLine<L>,
     write_held: OwnLine<P::U32>,
 }
 
-impl<P: Platform, L: RawLock> Default for Shared<P, L> {
+impl<P: Platform, L: RawLock> Default for TortureState<P, L> {
     fn default() -> Self {
         Self { lock: OwnLine(L::default()), write_held: OwnLine(Atomic::new(0)) }
     }
@@ -194,7 +194,7 @@ impl<P: Platform> Default for ReadHeld<P> {
     }
 }
 
-impl<P: Platform, L> Shared<P, L> {
+impl<P: Platform, L> TortureState<P, L> {
     /// Does `section` as a reader. Whether no writer was seen to hold the lock.
     pub fn read(&self, read_held: &ReadHeld<P>, section: impl FnOnce()) -> bool {
         let ReadHeld(OwnLine(count)) = read_held;
@@ -262,7 +262,7 @@ impl<L: RawLock, O: Observer> Hand<L> for Plain<'_, O> {
 
 /// One thread, a writer or a reader.
 struct Torturer<'a, P: Platform, L: RawLock> {
-    shared: &'a Shared<P, L>,
+    shared: &'a TortureState<P, L>,
     read_held: Option<&'a ReadHeld<P>>,
     stats: &'a Stats<P>,
     node: &'a L::Node,
@@ -277,7 +277,7 @@ impl<'a, P: Work + Priority, L: RawLock> Writer<'a, P, L> {
     /// A writer whose draws follow from `seed`. The node is exclusively its own, the statistics are
     /// written by it alone.
     pub fn new(
-        shared: &'a Shared<P, L>,
+        shared: &'a TortureState<P, L>,
         stats: &'a Stats<P>,
         node: &'a mut L::Node,
         params: &'a Params,
@@ -314,7 +314,7 @@ impl<'a, P: Work + Priority, L: RawLock> Reader<'a, P, L> {
     /// A reader whose draws follow from `seed`. The node is exclusively its own, the statistics are
     /// written by it alone; the parameters say how many readers there are.
     pub fn new(
-        shared: &'a Shared<P, L>,
+        shared: &'a TortureState<P, L>,
         read_held: &'a ReadHeld<P>,
         stats: &'a Stats<P>,
         node: &'a mut L::Node,

@@ -31,19 +31,19 @@ use crate::{LINES_MAX, Observer};
 /// The database's mutex, what it protects, and the bucket where its waiters sleep, each on cache
 /// lines of its own.
 #[repr(C)]
-pub struct Shared<P: Platform, L> {
+pub struct DatabaseState<P: Platform, L> {
     mutex: OwnLine<GlibcMutex<P>>,
     lines: Lines<P>,
     bucket: Bucket<P, L>,
 }
 
-impl<P: Platform, L: RawLock> Default for Shared<P, L> {
+impl<P: Platform, L: RawLock> Default for DatabaseState<P, L> {
     fn default() -> Self {
         Self { mutex: OwnLine(GlibcMutex::default()), lines: Lines::default(), bucket: Bucket::default() }
     }
 }
 
-impl<P: Platform, L> Shared<P, L> {
+impl<P: Platform, L> DatabaseState<P, L> {
     /// How many sections left their mark. Exact once all threads have ended.
     pub fn sections(&self) -> u64 {
         self.lines.written()
@@ -69,7 +69,7 @@ pub struct Params {
 
 /// A thread that looks up keys.
 pub struct Reader<'a, P: Platform, L: RawLock> {
-    shared: &'a Shared<P, L>,
+    shared: &'a DatabaseState<P, L>,
     futex: Calls<'a, P, L>,
     params: Params,
     rng: Xoshiro256PlusPlus,
@@ -81,7 +81,7 @@ impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
     /// # Panics
     ///
     /// If there are no lines, or more than [`LINES_MAX`], or no sections.
-    pub fn new(shared: &'a Shared<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
+    pub fn new(shared: &'a DatabaseState<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
         assert!((1..=LINES_MAX).contains(&params.lines), "{} lines", params.lines);
         assert!(params.sections > 0, "a get without sections");
         let futex = Calls::new(&shared.bucket, node, params.call);
@@ -105,7 +105,7 @@ impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
     }
 
     fn section(&self, observer: &mut impl Observer) {
-        let Shared { mutex, lines, .. } = self.shared;
+        let DatabaseState { mutex, lines, .. } = self.shared;
         observer.waiting();
         // SAFETY: all threads name the same bucket.
         unsafe { mutex.0.lock_in(&self.futex) };
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn every_section_leaves_its_mark() {
         const GETS: u64 = if cfg!(miri) { 10 } else { 5_000 };
-        let shared = Shared::<Os, McsLock<Os>>::default();
+        let shared = DatabaseState::<Os, McsLock<Os>>::default();
         let run = |seed| {
             let mut node = <McsLock<Os> as RawLock>::Node::default();
             let mut times = Times { gets: GETS, sections: 0 };
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "17 lines")]
     fn more_lines_than_there_are_is_refused() {
-        let shared = Shared::<Os, McsLock<Os>>::default();
+        let shared = DatabaseState::<Os, McsLock<Os>>::default();
         let mut node = <McsLock<Os> as RawLock>::Node::default();
         Reader::new(&shared, &mut node, Params { lines: 17, ..SHORT }, 1);
     }

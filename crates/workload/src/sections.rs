@@ -82,18 +82,18 @@ pub fn turns(n: u64, mut x: u64) -> u64 {
 
 /// What the threads share, each on cache lines of its own.
 #[repr(C)]
-pub struct Shared<P: Platform, L> {
+pub struct SectionsState<P: Platform, L> {
     lock: OwnLine<L>,
     counter: OwnLine<P::U64>,
 }
 
-impl<P: Platform, L: RawLock> Default for Shared<P, L> {
+impl<P: Platform, L: RawLock> Default for SectionsState<P, L> {
     fn default() -> Self {
         Self { lock: OwnLine(L::default()), counter: OwnLine(Atomic::new(0)) }
     }
 }
 
-impl<P: Platform, L> Shared<P, L> {
+impl<P: Platform, L> SectionsState<P, L> {
     /// How many sections left their mark. Exact once all threads have ended.
     pub fn counter(&self) -> u64 {
         self.counter.0.load(Relaxed)
@@ -124,7 +124,7 @@ pub struct Overhead {
 
 /// One thread.
 pub struct Worker<'a, P: Platform, L: RawLock> {
-    shared: &'a Shared<P, L>,
+    shared: &'a SectionsState<P, L>,
     node: &'a L::Node,
     params: Params,
     rng: Xoshiro256PlusPlus,
@@ -132,7 +132,7 @@ pub struct Worker<'a, P: Platform, L: RawLock> {
 
 impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     /// A thread whose draws follow from `seed`. The node is exclusively its own.
-    pub fn new(shared: &'a Shared<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
+    pub fn new(shared: &'a SectionsState<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
         Self { shared, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
@@ -163,7 +163,7 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
 
     #[inline(always)]
     fn write(&mut self, observer: &mut impl Observer) {
-        let Shared { lock, counter } = self.shared;
+        let SectionsState { lock, counter } = self.shared;
         observer.waiting();
         // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
         unsafe { lock.0.lock(self.node) };
@@ -210,7 +210,7 @@ impl<P: Work, L: RawRwLock> Worker<'_, P, L> {
     /// Returns whether the counter changed meanwhile.
     #[inline(always)]
     fn read(&mut self, observer: &mut impl Observer) -> bool {
-        let Shared { lock, counter } = self.shared;
+        let SectionsState { lock, counter } = self.shared;
         observer.waiting();
         // SAFETY: as in `write`.
         unsafe { lock.0.lock_shared(self.node) };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn sections<L: RawLock>(threads: u64, each: u64, params: Params) -> u64 {
-        let shared = Shared::<Os, L>::default();
+        let shared = SectionsState::<Os, L>::default();
         let together = Barrier::new(threads as usize);
         std::thread::scope(|scope| {
             for seed in 0..threads {
@@ -293,7 +293,7 @@ mod tests {
 
     /// What some threads do together that read so often.
     fn mixed<L: RawRwLock>(each: u64, read_percent: u64, params: Params) -> (Mixed, u64) {
-        let (shared, together) = (Shared::<Os, L>::default(), Barrier::new(3));
+        let (shared, together) = (SectionsState::<Os, L>::default(), Barrier::new(3));
         let one = |seed| {
             let (mut node, mut times) = (L::Node::default(), Times { left: each, calls: [0; 3] });
             together.wait();

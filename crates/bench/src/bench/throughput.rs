@@ -18,7 +18,7 @@ use nearlock_core::raw::{RawLock, RawRwLock};
 use nearlock_os::Os;
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::OwnLine;
-use nearlock_workload::sections::{Mixed, Params, Shared, Worker};
+use nearlock_workload::sections::{Mixed, Params, SectionsState, Worker};
 
 use super::crew::{Crew, Members};
 use super::machine::cpu_time_ns;
@@ -152,7 +152,7 @@ impl<W: Wait> ThroughputRun<W> {
         <Os<W>>::now_ns().saturating_sub(self.timed_since_ns.load(Relaxed))
     }
 
-    fn work<L: RawLock>(&self, shared: &Shared<Os<W>, L>, thread: usize, params: Params) {
+    fn work<L: RawLock>(&self, shared: &SectionsState<Os<W>, L>, thread: usize, params: Params) {
         self.witnessed(thread, &mut |witness| {
             let mut node = L::Node::default();
             Worker::new(shared, &mut node, params, thread as u64).run(witness);
@@ -162,7 +162,7 @@ impl<W: Wait> ThroughputRun<W> {
 
     fn work_mixed<L: RawRwLock>(
         &self,
-        shared: &Shared<Os<W>, L>,
+        shared: &SectionsState<Os<W>, L>,
         thread: usize,
         params: Params,
         read_percent: u64,
@@ -257,7 +257,7 @@ pub fn measure<W: Wait, L: RawLock>(
     params: Params,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    let shared = Arc::new(Shared::<Os<W>, L>::default());
+    let shared = Arc::new(SectionsState::<Os<W>, L>::default());
     let worked = Arc::clone(&shared);
     let life: Life<W> = Box::new(move |run, thread| run.work(&worked, thread, params));
     with(members, window, life, &|| shared.counter())
@@ -270,7 +270,7 @@ pub fn measure_mixed<W: Wait, L: RawRwLock>(
     read_percent: u64,
     window: Duration,
 ) -> Result<Result<Sample, Failure>, BenchError> {
-    let shared = Arc::new(Shared::<Os<W>, L>::default());
+    let shared = Arc::new(SectionsState::<Os<W>, L>::default());
     let worked = Arc::clone(&shared);
     let life: Life<W> = Box::new(move |run, thread| run.work_mixed(&worked, thread, params, read_percent));
     with(members, window, life, &|| shared.counter())

@@ -24,6 +24,7 @@ use super::memory::{self, Kind, Look, Memory};
 use super::run::STACK_BYTES;
 use super::ways::{self, ByWays, Ways};
 use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Tortured, Totals};
+use crate::switched;
 use crate::watched::OsWatched;
 
 /// How many threads there are at a time unless told otherwise.
@@ -356,6 +357,9 @@ fn run_crowd(
     let (began, looks) = (Instant::now(), vec![[1; Kind::ALL.len()]; LOOKS as usize]);
     let mut watcher = Watcher { plan, tally: &tally, began, looks, looked: 0, reported: 0 };
     let hang = watcher.run(&mut crowd, &ends, interim)?;
+    if hang.is_some() {
+        switched::leave_behind(lock);
+    }
     let (memory, seconds) = (watcher.memory(), began.elapsed().as_secs_f64());
     let panicked = crowd.panicked;
     // With what the threads have shared.

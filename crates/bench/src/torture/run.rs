@@ -7,7 +7,7 @@ use std::time::Instant;
 use nearlock_collection::subjects::Subject;
 use nearlock_core::events::LockEvent;
 use nearlock_core::raw::RawTryLock;
-use nearlock_workload::locktorture::{Reader, Shared, Writer};
+use nearlock_workload::locktorture::{Reader, TortureState, Writer};
 
 use super::book::{Book, entropy};
 use super::monitor::Monitor;
@@ -15,6 +15,7 @@ use super::pace::Next;
 use super::thread::{Role, Torturer, Witness};
 use super::ways::{self, ByWays, Ways};
 use super::{NumaNodes, Plan, Problem, TortureError, Tortured, Totals};
+use crate::switched;
 use crate::watched::OsWatched;
 
 /// Of a thread: the locks keep nothing large on it.
@@ -37,7 +38,7 @@ impl Lives {
 impl ByWays for Lives {
     type Output = Life;
     fn by<L: RawTryLock, O: Ways<OsWatched, L>>(self) -> Life {
-        let (Self(book), shared) = (self, Shared::<OsWatched, L>::default());
+        let (Self(book), shared) = (self, TortureState::<OsWatched, L>::default());
         Arc::new(move |thread, role| live::<L, O>(&book, &shared, thread, role))
     }
 }
@@ -45,7 +46,7 @@ impl ByWays for Lives {
 /// The life of one thread.
 fn live<L: RawTryLock, O: Ways<OsWatched, L>>(
     book: &Book,
-    shared: &Shared<OsWatched, L>,
+    shared: &TortureState<OsWatched, L>,
     thread: usize,
     role: Role,
 ) {
@@ -82,8 +83,12 @@ pub fn run(
     let mut problems = Vec::new();
     problems.extend(monitor.run(interim));
     book.stop();
-    if problems.is_empty() {
+    // Those of a lock that hangs do not end.
+    if !problems.iter().any(|problem| matches!(problem, Problem::Hang { .. })) {
         problems.extend(monitor.wait_for_the_end());
+    }
+    if handles.iter().any(|handle| !handle.is_finished()) {
+        switched::leave_behind(lock);
     }
     let seconds = began.elapsed().as_secs_f64();
     let wait_ns_max = book.wait_ns_max();

@@ -57,7 +57,7 @@ fn every_algorithm_passes() {
         assert!(tortured.totals.writes.total > 0, "{}: {tortured:?}", lock.name);
         assert!(reports > 0);
         let seen = tortured.events_seen().filter(|(event, _)| event.name().starts_with("cna_")).count();
-        let cna_events = if lock.name.starts_with("cna") { 4 } else { 0 };
+        let cna_events = if tortured.lock.algorithm.name.starts_with("cna") { 4 } else { 0 };
         assert_eq!(seen + tortured.paths_not_taken().count(), cna_events, "{}", lock.name);
     }
 }

@@ -10,7 +10,7 @@ use nearlock_core::parking::{Cancellation, GaveUp, Limit};
 use nearlock_core::platform::{Clock, Random, Work};
 use nearlock_core::raw::RawTryLock;
 use nearlock_workload::Observer;
-use nearlock_workload::locktorture::{Hand, Shared};
+use nearlock_workload::locktorture::{Hand, TortureState};
 
 use super::GivenUp;
 use super::book::{Book, Notifications};
@@ -244,12 +244,12 @@ impl Observer for Witness<'_> {
 /// A thread with a lock.
 pub struct Torturer<'a, L, O> {
     witness: Witness<'a>,
-    shared: &'a Shared<OsWatched, L>,
+    shared: &'a TortureState<OsWatched, L>,
     ways: PhantomData<O>,
 }
 
 impl<'a, L: RawTryLock, O: Ways<OsWatched, L>> Torturer<'a, L, O> {
-    pub fn new(witness: Witness<'a>, shared: &'a Shared<OsWatched, L>) -> Self {
+    pub fn new(witness: Witness<'a>, shared: &'a TortureState<OsWatched, L>) -> Self {
         Self { witness, shared, ways: PhantomData }
     }
 

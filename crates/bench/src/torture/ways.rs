@@ -54,9 +54,9 @@ pub struct Plain;
 /// A lock whose waiters may give up.
 pub struct Timed;
 /// A lock with readers.
-pub struct Shared;
+pub struct Rw;
 /// Both.
-pub struct TimedShared;
+pub struct TimedRw;
 
 /// The operations of readers, as the lock has them.
 macro_rules! readers {
@@ -102,12 +102,12 @@ impl<P: Platform, L: RawTimedLock<Platform = P>> Ways<P, L> for Timed {
     limits!();
 }
 
-impl<P: Platform, L: RawRwLock> Ways<P, L> for Shared {
+impl<P: Platform, L: RawRwLock> Ways<P, L> for Rw {
     const TIMED: bool = false;
     readers!();
 }
 
-impl<P: Platform, L: RawTimedRwLock<Platform = P>> Ways<P, L> for TimedShared {
+impl<P: Platform, L: RawTimedRwLock<Platform = P>> Ways<P, L> for TimedRw {
     limits!();
     readers!();
     unsafe fn lock_shared_within(lock: &L, node: &L::Node, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
@@ -140,9 +140,9 @@ impl<T: ByWays> LockVisitor<OsWatched> for Visitor<T> {
         self.0.by::<L, Timed>()
     }
     fn visit_rw<L: RawRwLock>(self) -> T::Output {
-        self.0.by::<L, Shared>()
+        self.0.by::<L, Rw>()
     }
     fn visit_timed_rw<L: RawTimedRwLock<Platform = OsWatched>>(self) -> T::Output {
-        self.0.by::<L, TimedShared>()
+        self.0.by::<L, TimedRw>()
     }
 }

@@ -20,7 +20,7 @@ use nearlock_core::raw::{RawLock, RawTryLock};
 use nearlock_os::{Os, Spin};
 use nearlock_workload::Observer;
 use nearlock_workload::locktorture::OwnLine;
-use nearlock_workload::sections::{Params, Shared, Worker};
+use nearlock_workload::sections::{Params, SectionsState, Worker};
 
 use super::{Cell, Effort, ValidateError};
 use crate::bench::statistics::Quartiles;
@@ -149,7 +149,7 @@ impl LockVisitor<Platform> for Burst<'_> {
         let Self { cell, cpus, calibration, length, seed } = self;
         let work_length = |ns| calibration.work_length(ns);
         let stage = Stage::<L> {
-            shared: Shared::default(),
+            shared: SectionsState::default(),
             ready: OwnLine(AtomicUsize::new(0)),
             over: OwnLine(AtomicBool::new(false)),
             word: OwnLine(AtomicU64::new(0)),
@@ -175,7 +175,7 @@ impl LockVisitor<Platform> for Burst<'_> {
 
 /// What the threads of a burst share.
 struct Stage<L> {
-    shared: Shared<Platform, L>,
+    shared: SectionsState<Platform, L>,
     ready: OwnLine<AtomicUsize>,
     over: OwnLine<AtomicBool>,
     /// What passes to and fro.
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_word_passes_between_two_threads() {
         let stage = Stage::<nearlock_collection::classic::mcs::McsLock<Platform>> {
-            shared: Shared::default(),
+            shared: SectionsState::default(),
             ready: OwnLine::default(),
             over: OwnLine::default(),
             word: OwnLine::default(),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use indicatif::ProgressBar;
 use nearlock_lab::cache::{Cache, CacheError};
-use nearlock_lab::evidence::{Page, Run};
+use nearlock_lab::evidence::{EvidenceRun, Page};
 use nearlock_lab::plot;
 use nearlock_lab::published::{TABLES, Table};
 use nearlock_lab::reproduce::{
@@ -104,7 +104,7 @@ fn write_files(out: &OutDir, reproduction: &Reproduction, reproduced: &Reproduce
 
 /// Writes all tables on one page.
 fn write_page(out: &OutDir, command: &str, reproduced: &[Reproduced], vary: Vary) -> anyhow::Result<()> {
-    let page = Page::new(Run { command, vary, reproduced })?;
+    let page = Page::new(EvidenceRun { command, vary, reproduced })?;
     if let Some(svg) = page.overview() {
         out.write("evidence.svg", svg.as_bytes())?;
     }

@@ -2,11 +2,11 @@
 
 use std::io::ErrorKind;
 
-use crate::support::{Run, assert_refused, commands, nearlock};
+use crate::support::{Finished, assert_refused, commands, nearlock};
 use assert_cmd::Command;
 
 fn completion(shell: &str) -> String {
-    let Run { code, out, err } = nearlock(&format!("completions {shell}"));
+    let Finished { code, out, err } = nearlock(&format!("completions {shell}"));
     assert_eq!((code, err.as_str()), (0, ""), "{shell}");
     out
 }

@@ -1,10 +1,10 @@
 //! What can be named, and help.
 
-use crate::support::{Run, assert_fits, commands, nearlock};
+use crate::support::{Finished, assert_fits, commands, nearlock};
 use nearlock_lab::simulate::workloads;
 
 fn list(what: &str) -> String {
-    let Run { code, out, err } = nearlock(&format!("list {what}"));
+    let Finished { code, out, err } = nearlock(&format!("list {what}"));
     assert_eq!((code, err.as_str()), (0, ""));
     assert_fits(&out);
     out

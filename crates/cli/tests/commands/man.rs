@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use crate::support::{Run, assert_refused, commands, nearlock, nearlock_args};
+use crate::support::{Finished, assert_refused, commands, nearlock, nearlock_args};
 use assert_cmd::Command;
 
 /// A directory of this test that is not there.
@@ -19,7 +19,7 @@ fn absent(name: &str) -> PathBuf {
 /// Names and texts of all pages.
 fn pages(name: &str) -> Vec<(String, String)> {
     let dir = absent(name).join("man1");
-    let Run { code, out, err } = nearlock_args(["man", "--out", dir.to_str().expect("text")]);
+    let Finished { code, out, err } = nearlock_args(["man", "--out", dir.to_str().expect("text")]);
     assert_eq!((code, out.as_str(), err.as_str()), (0, "", ""));
     let mut pages: Vec<_> = fs::read_dir(&dir)
         .expect("the directory was made")
@@ -70,7 +70,7 @@ fn examples_are_those_of_the_help() {
 
 #[test]
 fn without_a_directory_the_main_page_is_written_to_standard_output() {
-    let Run { code, out, err } = nearlock("man");
+    let Finished { code, out, err } = nearlock("man");
     assert_eq!((code, err.as_str()), (0, ""));
     let pages = pages("main");
     assert_eq!(pages.iter().find(|(name, _)| name == "nearlock.1").map(|(_, text)| text), Some(&out));

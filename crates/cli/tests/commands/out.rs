@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Run, nearlock, nearlock_args};
+use crate::support::{Finished, nearlock, nearlock_args};
 
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \
                         --set simulation.window-ns=200000 --lock qspinlock,hmcs --threads 1,8,36 --seeds 2";
@@ -22,7 +22,7 @@ fn read(directory: &Path, file: &str) -> String {
 fn simulate_into(directory: &Path, format: &str) -> String {
     let out = directory.to_str().expect("a path of letters");
     let arguments = SIMULATE.split_whitespace().chain(["--format", format, "--out", out]);
-    let Run { code, out, err } = nearlock_args(arguments);
+    let Finished { code, out, err } = nearlock_args(arguments);
     assert_eq!(code, 0, "{err}");
     assert_eq!(err.matches("wrote ").count(), 3, "{err}");
     out
@@ -52,7 +52,7 @@ fn the_files_say_what_standard_output_says() {
 fn what_is_no_directory_is_refused_before_anything_is_simulated() {
     let file = nothing_at("no-directory");
     fs::write(&file, "kept").expect("can be written");
-    let Run { code, out, err } = nearlock(&format!("{SIMULATE} --out {}", file.display()));
+    let Finished { code, out, err } = nearlock(&format!("{SIMULATE} --out {}", file.display()));
     assert_eq!((code, out.as_str()), (2, ""), "{err}");
     assert!(err.contains("no-directory") && err.contains("must be a directory"), "{err}");
     assert_eq!(fs::read_to_string(&file).expect("is still there"), "kept");

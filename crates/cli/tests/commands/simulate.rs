@@ -1,13 +1,13 @@
 //! Results of `simulate`, and that its checkers work.
 
-use crate::support::{Run, assert_fits, keys, nearlock, nearlock_args, sorted};
+use crate::support::{Finished, assert_fits, keys, nearlock, nearlock_args, sorted};
 
 /// A run short enough for a test.
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \
                         --set simulation.window-ns=200000";
 
 fn success(args: &str) -> String {
-    let Run { code, out, err } = nearlock(args);
+    let Finished { code, out, err } = nearlock(args);
     assert_eq!(code, 0, "{args}: {err}");
     assert_eq!(err, "", "{args}: no progress bar without a terminal");
     out

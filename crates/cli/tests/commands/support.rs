@@ -5,24 +5,24 @@ use std::process::Output;
 use assert_cmd::cargo::cargo_bin_cmd;
 
 /// Exit status, standard output and standard error of one run.
-pub struct Run {
+pub struct Finished {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
 /// Runs `nearlock` with these arguments, split at spaces.
-pub fn nearlock(args: &str) -> Run {
+pub fn nearlock(args: &str) -> Finished {
     nearlock_args(args.split_whitespace())
 }
 
 /// Runs `nearlock` with these arguments.
-pub fn nearlock_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Run {
+pub fn nearlock_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Finished {
     let mut command = cargo_bin_cmd!("nearlock");
     // What is simulated here is no use to anybody else.
     command.args(args).env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     let Output { status, stdout, stderr } = command.output().expect("the command can be run");
-    Run {
+    Finished {
         code: status.code().expect("the command was not killed"),
         out: String::from_utf8(stdout).expect("results are text"),
         err: String::from_utf8(stderr).expect("messages are text"),
@@ -40,7 +40,7 @@ pub fn commands() -> Vec<String> {
 
 /// Asserts that this is an error of usage that names what was wrong, and what there is.
 pub fn assert_refused(args: &str, expected: &[&str]) {
-    let Run { code, out, err } = nearlock(args);
+    let Finished { code, out, err } = nearlock(args);
     assert_eq!(code, 2, "{args}: {err}");
     assert_eq!(out, "", "{args}: nothing on standard output");
     assert!(err.starts_with("error: "), "{args}: {err}");

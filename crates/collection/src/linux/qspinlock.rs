@@ -95,14 +95,18 @@ switches! {
     ///
     /// What follows from them is no switch of its own ([`competes`]), and cannot be contradicted:
     ///
-    /// ```compile_fail,E0438
+    /// ```compile_fail,E0407
     /// use nearlock_collection::linux::qspinlock::{QSpinTuning, Stealing};
     ///
     /// struct Blind;
     ///
-    /// impl QSpinTuning for Blind {
-    ///     const STEALING: Stealing = Stealing::Hybrid;
-    ///     const COMPETES: bool = false;
+    /// unsafe impl QSpinTuning for Blind {
+    ///     fn stealing() -> Stealing {
+    ///         Stealing::Hybrid
+    ///     }
+    ///     fn competes() -> bool {
+    ///         false
+    ///     }
     /// }
     /// ```
     pub trait QSpinTuning;

@@ -124,7 +124,8 @@ macro_rules! stored {
     };
 }
 
-/// Declares a type whose switches have values of its own: constants.
+/// Declares a type whose switches have values of its own: constants. They should be within the limits
+/// of the switch, which are not checked: others may cost progress or fairness, and no exclusion.
 ///
 /// ```
 /// use nearlock_core::near::condvar::monitor::{MonitorTuning, Notifies};

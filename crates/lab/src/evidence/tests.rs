@@ -23,7 +23,7 @@ fn reproduced(factor: f64) -> Vec<Reproduced> {
 }
 
 fn page(reproduced: &[Reproduced], look: impl Fn(&Page)) {
-    let run = Run { command: "nearlock reproduce --band", vary: Vary::Band, reproduced };
+    let run = EvidenceRun { command: "nearlock reproduce --band", vary: Vary::Band, reproduced };
     look(&Page::new(run).unwrap());
 }
 

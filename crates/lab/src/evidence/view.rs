@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{PageError, Run};
+use super::{EvidenceRun, PageError};
 use crate::plot;
 use crate::published::{Claim, Class, Document, Table};
 use crate::reproduce::{Cell, Reproduced, Vary, Verdict, figure, mean_error, within_band};
@@ -56,7 +56,7 @@ pub(super) struct DocumentView {
 }
 
 impl DocumentView {
-    pub fn new(document: &'static Document, run: Run) -> Result<Self, PageError> {
+    pub fn new(document: &'static Document, run: EvidenceRun) -> Result<Self, PageError> {
         let of = |claim: &'static Claim| {
             let found = run.reproduced.iter().find(|reproduced| reproduced.table.name == claim.table);
             found.map(|reproduced| TableView::new(claim, reproduced, run.vary))

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use nearlock_collection::subjects::Subject;
 use nearlock_core::platform::{NodeId, Priority};
 use nearlock_core::raw::RawTryLock;
 use nearlock_core::settings::Setting;
@@ -27,6 +28,9 @@ const MIGRANTS: u32 = 3;
 const URGENT: u32 = 6;
 /// One in so many is an attempt only.
 const ATTEMPTS: u32 = 4;
+/// Not interrupted: a waiter for the lock of a chain may hold its gate then, which all locks of the
+/// model share, so that no handler may want it.
+const UNINTERRUPTED: &str = "parking-lot-0.13-protocol";
 /// In each execution one turn of a wait in so many is interrupted: a power of two, drawn below this
 /// one.
 const INTERRUPTS: u32 = 6;
@@ -71,9 +75,8 @@ fn some_thread(slot: u32) -> Thread {
 /// `threads` threads that go `rounds` times to the lock.
 pub fn crowd<L: RawTryLock>(name: &str, threads: u32, rounds: u32) -> Model<Shuttle> {
     let title = format!("{name}: {threads} threads, {rounds} rounds each");
-    // Whoever waits for the lock of a chain may hold its gate then, which all locks of the model share:
-    // no handler may want it.
-    let times = if name.starts_with("parking-lot-") { 0 } else { INTERRUPTS_PER_THREAD * threads };
+    let is_interrupted = Subject::named(name).is_none_or(|lock| lock.algorithm.name != UNINTERRUPTED);
+    let times = if is_interrupted { INTERRUPTS_PER_THREAD * threads } else { 0 };
     Model::new(title, threads, None, move || {
         for setting in [
             Setting::CnaShuffleReduction,

@@ -1,4 +1,4 @@
-//! Models of the mutex that is released by a plain store: the first in line, which looks, requests
+//! Models of the mutex that is released by a plain store: the first in the queue, which looks, requests
 //! a release and sleeps, and releases that see it or not.
 
 use nearlock_core::events::LockEvent::{

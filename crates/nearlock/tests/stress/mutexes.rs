@@ -81,7 +81,7 @@ impl Round {
     }
 
     /// Some time with one mutex, as a thread that uses the same data for a while.
-    fn spell(&self, random: &mut Random) {
+    fn burst(&self, random: &mut Random) {
         let at = random.below(MUTEXES as u64) as usize;
         for _ in 0..random.below(6) {
             if at + 1 < MUTEXES && random.below(8) == 0 {
@@ -98,7 +98,7 @@ impl Round {
                 scope.spawn(move || {
                     let mut random = Random::new(round * THREADS + thread);
                     while !self.is_over.load(Relaxed) {
-                        self.spell(&mut random);
+                        self.burst(&mut random);
                     }
                 });
             }

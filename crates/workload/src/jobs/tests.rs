@@ -80,7 +80,7 @@ struct Found {
 /// Lets so many users run, over so many locks.
 fn users<G: Gate>(users: u64, turns: u64, locks: usize, params: Params) -> Found {
     let guarded: Vec<Guarded<Os, G>> = (0..locks).map(|_| Guarded::default()).collect();
-    let rest = Rest::<Os>::default();
+    let rest = CommonState::<Os>::default();
     let mut all = Tally::default();
     std::thread::scope(|scope| {
         let begun: Vec<_> = (0..users)
@@ -234,7 +234,7 @@ fn readers_that_overlap_writers_see_it() {
 
 #[test]
 fn turns_add_up_to_jobs() {
-    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::<Os>::default());
+    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], CommonState::<Os>::default());
     for locking_percent in [0, 30, 100] {
         let params = Params { locking_percent, steps: 4, rounds: 3, ..SHORT };
         let mut node = Default::default();
@@ -252,14 +252,14 @@ fn turns_add_up_to_jobs() {
 #[test]
 #[should_panic(expected = "0 lines")]
 fn a_section_without_lines_is_refused() {
-    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::<Os>::default());
+    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], CommonState::<Os>::default());
     let mut node = Default::default();
     User::new(&guarded, &rest, &mut node, Params { lines: 0, ..SHORT }, 1);
 }
 
 #[test]
 fn one_of_so_many_sections_is_long_and_of_a_length_of_its_own() {
-    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], Rest::default());
+    let (guarded, rest) = ([Guarded::<Os, Exclusive<McsLock<Os>>>::default()], CommonState::default());
     let mut node = Default::default();
     let params = Params { long_every: 4, ..SHORT };
     let mut user = User::new(&guarded, &rest, &mut node, params, 1);

@@ -9,7 +9,7 @@ use nearlock_core::platform::Platform;
 use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 
 use super::super::run::run;
-use super::super::ways::{ByWays, TimedShared, Ways};
+use super::super::ways::{ByWays, TimedRw, Ways};
 use super::*;
 use crate::watched::OsWatched;
 
@@ -157,7 +157,7 @@ fn torture_simple<O: Ways<OsWatched, Simple>>(plan: &Plan) -> Tortured {
 #[test]
 fn a_lock_with_all_ways_is_tortured_in_all_of_them() {
     let plan = Plan { writers: Some(3), readers: Some(5), duration: Duration::from_secs(2), ..plan() };
-    let tortured = torture_simple::<TimedShared>(&plan);
+    let tortured = torture_simple::<TimedRw>(&plan);
     assert_eq!(tortured.problems, []);
     let Totals { writes, reads } = tortured.totals;
     assert!(writes.total > 0 && reads.total > 0, "{tortured:?}");
@@ -169,7 +169,7 @@ fn a_lock_with_all_ways_is_tortured_in_all_of_them() {
 fn a_storm_ends_when_so_many_waits_were_cancelled() {
     let storm = Some(Storm { cancellations: Some(200) });
     let plan = Plan { writers: Some(4), readers: Some(4), storm, duration: Duration::ZERO, ..plan() };
-    let tortured = torture_simple::<TimedShared>(&plan);
+    let tortured = torture_simple::<TimedRw>(&plan);
     assert_eq!(tortured.problems, []);
     assert!(tortured.given_up.cancelled >= 200 && tortured.given_up.timed_out > 0, "{tortured:?}");
 }
@@ -178,7 +178,7 @@ fn a_storm_ends_when_so_many_waits_were_cancelled() {
 fn a_storm_ends_with_its_time_and_obeys_stutter() {
     let (storm, stutter) = (Some(Storm { cancellations: None }), Duration::from_millis(30));
     let plan = Plan { storm, stutter, ..plan() };
-    let tortured = torture_simple::<TimedShared>(&plan);
+    let tortured = torture_simple::<TimedRw>(&plan);
     assert_eq!(tortured.problems, []);
     assert_eq!(tortured.crew, Crew { writers: 4, readers: 4 }, "as many readers as writers");
 }

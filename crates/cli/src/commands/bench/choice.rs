@@ -36,12 +36,12 @@ enum Reason {
     Unasked,
 }
 
-struct Chosen {
+struct Selected {
     lock: Candidate,
     reason: Reason,
 }
 
-impl Chosen {
+impl Selected {
     fn named(lock: Candidate) -> Self {
         Self { lock, reason: Reason::Named }
     }
@@ -60,7 +60,7 @@ impl Chosen {
 
 /// The locks and peers, and those of them that are baselines.
 pub struct Choice {
-    chosen: Vec<Chosen>,
+    chosen: Vec<Selected>,
     pub baselines: Vec<Candidate>,
 }
 
@@ -74,7 +74,7 @@ impl Choice {
         for name in &args.peers {
             match name.as_str() {
                 "all" => chosen.extend(all_peers(|peer| peer.has_readers() == must_read, Reason::OneOfAll)),
-                name => chosen.push(Chosen::named(Candidate::Peer(Peer::named(name)?))),
+                name => chosen.push(Selected::named(Candidate::Peer(Peer::named(name)?))),
             }
         }
         let mut baselines: Vec<Candidate> = Vec::new();
@@ -90,7 +90,7 @@ impl Choice {
         }
         let is_chosen = |lock: &Candidate| chosen.iter().any(|other| other.lock.name() == lock.name());
         let missing: Vec<_> =
-            baselines.iter().copied().filter(|lock| !is_chosen(lock)).map(Chosen::named).collect();
+            baselines.iter().copied().filter(|lock| !is_chosen(lock)).map(Selected::named).collect();
         let mut chosen: Vec<_> = missing.into_iter().chain(chosen).collect();
         let is_baseline = |lock: Candidate| baselines.iter().any(|other| other.name() == lock.name());
         chosen
@@ -100,7 +100,7 @@ impl Choice {
         if baselines.is_empty() {
             baselines.push(chosen[0].lock);
         }
-        for Chosen { lock, .. } in &chosen {
+        for Selected { lock, .. } in &chosen {
             if must_read && !lock.has_readers() {
                 return Err(UnfitLock::NoReaders { lock: lock.name() }.into());
             }
@@ -123,31 +123,31 @@ impl Choice {
 }
 
 /// Those of `--locks`.
-fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Chosen>> {
+fn locks(args: &BenchArgs) -> anyhow::Result<Vec<Selected>> {
     let must_read = !args.read_percent.is_empty();
     let working = || {
         let fits = |lock: &Candidate| !must_read || lock.has_readers();
-        Subject::working().map(Candidate::Lock).filter(fits).map(Chosen::named)
+        Subject::working().map(Candidate::Lock).filter(fits).map(Selected::named)
     };
     let mut chosen = Vec::new();
     if args.locks.is_empty() {
         if must_read {
             chosen.extend(working());
         } else {
-            chosen.push(Chosen::named(Candidate::Lock(names::lock(LOCK)?)));
+            chosen.push(Selected::named(Candidate::Lock(names::lock(LOCK)?)));
         }
     }
     for name in entries(&args.locks) {
         match name {
             "all" => chosen.extend(working()),
-            name => chosen.push(Chosen::named(Candidate::Lock(names::lock(name)?))),
+            name => chosen.push(Selected::named(Candidate::Lock(names::lock(name)?))),
         }
     }
     Ok(chosen)
 }
 
 /// All peers of a kind that are to be had; those that are not are named.
-fn all_peers(is_of_kind: impl Fn(&Peer) -> bool, reason: Reason) -> impl Iterator<Item = Chosen> {
+fn all_peers(is_of_kind: impl Fn(&Peer) -> bool, reason: Reason) -> impl Iterator<Item = Selected> {
     let here = |peer: &&'static Peer| match peer.obtain() {
         Ok(()) => true,
         Err(missing @ MissingPeer { .. }) => {
@@ -156,5 +156,5 @@ fn all_peers(is_of_kind: impl Fn(&Peer) -> bool, reason: Reason) -> impl Iterato
         }
     };
     let of_kind = PEERS.iter().filter(move |peer| is_of_kind(peer)).filter(here);
-    of_kind.map(move |peer| Chosen { lock: Candidate::Peer(peer), reason })
+    of_kind.map(move |peer| Selected { lock: Candidate::Peer(peer), reason })
 }

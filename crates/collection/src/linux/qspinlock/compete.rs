@@ -21,7 +21,7 @@
 //! 2. Whoever sleeps on the word has seen 3 in it, and whoever makes that 0 wakes it.
 //!
 //! Fairness: the queue itself is first come, first served. Newcomers overtake it while its head is
-//! not looking; after `HEAD_STRETCHES_MAX` stretches of looking in vain the head leaves pending
+//! not looking; after `head_stretches_max` stretches of looking in vain the head leaves pending
 //! set, and nobody overtakes it any more. Source: the paravirtual form of Linux' qspinlock (Long;
 //! stealing 2015, hybrid 2017), from a description in own words. There the head is found by way of
 //! a hash table; here it sleeps on the word itself.

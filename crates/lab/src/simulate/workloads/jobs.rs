@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use nearlock_sim::Sim;
 use nearlock_sim::spec::MachineSpec;
-use nearlock_workload::jobs::{Guarded, Params, Rest, Root, User};
+use nearlock_workload::jobs::{CommonState, Guarded, Params, Root, User};
 use nearlock_workload::sections::WorkLength;
 use nearlock_workload::{Gate, LINES_MAX};
 
@@ -213,7 +213,7 @@ impl Workload for Jobs {
         let params = self.constants.params(seating.threads);
         let locks = self.constants.locks as usize + usize::from(params.has_root_among_locks());
         let guarded = seating.machine.place_slice(0, locks, Guarded::<Sim, L>::default);
-        let rest = seating.machine.place(seating.spec.sockets - 1, Rest::<Sim>::default());
+        let rest = seating.machine.place(seating.spec.sockets - 1, CommonState::<Sim>::default());
         let shared = Rc::new((guarded, rest));
         seating.seat(|Seat { seed, mut node, mut scribe, .. }| {
             let shared = Rc::clone(&shared);

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_sim::{LINE, Sim};
 use nearlock_workload::Gate;
-use nearlock_workload::locktorture::{LongHolds, Params, SHORT_HOLD_NS, Shared, ShortHolds, Stats, Writer};
+use nearlock_workload::locktorture::{
+    LongHolds, Params, SHORT_HOLD_NS, ShortHolds, Stats, TortureState, Writer,
+};
 
 use crate::settings::fields::{Field, Words};
 use crate::simulate::facts::Facts;
@@ -117,7 +119,7 @@ impl Workload for Locktorture {
             tick_ns: TICK_NS,
             priority_percent: self.priority_percent,
         };
-        let shared = Rc::new(seating.machine.place(0, Shared::<Sim, L>::default()));
+        let shared = Rc::new(seating.machine.place(0, TortureState::<Sim, L>::default()));
         // Of padded statistics the first of each line is used.
         let step = match self.statistics {
             Statistics::Packed => 1,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nearlock_sim::Sim;
 use nearlock_sim::spec::MachineSpec;
-use nearlock_workload::readrandom::{Params, Reader, Shared};
+use nearlock_workload::readrandom::{DatabaseState, Params, Reader};
 use nearlock_workload::sections::WorkLength;
 use nearlock_workload::{Gate, LINES_MAX};
 
@@ -100,7 +100,7 @@ impl Workload for ReadRandom {
             lines: self.lines as usize,
             call: WorkLength::of_ns(self.call_ns),
         };
-        let shared = Rc::new(seating.machine.place(0, Shared::<Sim, L>::default()));
+        let shared = Rc::new(seating.machine.place(0, DatabaseState::<Sim, L>::default()));
         seating.seat(|Seat { seed, mut node, mut scribe, .. }| {
             let shared = Rc::clone(&shared);
             move || Reader::new(&shared, &mut node.0, params, seed).run(&mut scribe)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nearlock_sim::Sim;
 use nearlock_sim::spec::MachineSpec;
 use nearlock_workload::Gate;
-use nearlock_workload::sections::{Overhead, Params, Shared, WorkLength, Worker};
+use nearlock_workload::sections::{Overhead, Params, SectionsState, WorkLength, Worker};
 
 use crate::settings::fields::{Field, MILLISECOND_NS};
 use crate::simulate::facts::Facts;
@@ -73,7 +73,7 @@ impl Workload for Sections {
             think: WorkLength::of_ns(self.think_ns),
             overhead: Overhead { section_ps: self.section_overhead_ps, think_ps: self.think_overhead_ps },
         };
-        let shared = Rc::new(seating.machine.place(0, Shared::<Sim, L>::default()));
+        let shared = Rc::new(seating.machine.place(0, SectionsState::<Sim, L>::default()));
         seating.seat(|Seat { seed, mut node, mut scribe, .. }| {
             let shared = Rc::clone(&shared);
             move || Worker::new(&shared, &mut node.0, params, seed).run(&mut scribe)
