@@ -73,12 +73,12 @@ fn where_nothing_can_be_kept_the_run_goes_on_and_says_so() {
 #[test]
 fn without_a_table_all_are_on_one_page() {
     let out = directory("page");
-    let args = format!(
-        "reproduce {SHORT} --set aim7-alltests.jobs=1 --set aim7-custom.jobs=1 --set aim7-high-systime-forks.jobs=1 \
-         --set aim7-shared.jobs=1 --set aim7-disk.jobs=1 --set aim7-short.jobs=1 --set exim.jobs=1 --out {}",
-        out.display()
-    );
-    let run = nearlock(&args);
+    let users = ["alltests", "custom", "high-systime-forks", "shared", "disk", "short"];
+    let users = users.map(|profile| format!("aim7-{profile}")).into_iter().chain(["exim".to_owned()]);
+    let short: Vec<_> = users
+        .map(|users| format!("--set {users}.jobs=1 --set {users}.rounds=1 --set {users}.sections=2"))
+        .collect();
+    let run = nearlock(&format!("reproduce {SHORT} {} --out {}", short.join(" "), out.display()));
     assert_eq!(run.code, 0, "{}", run.err);
     assert_fits(&run.out);
     let read = |file: &str| fs::read_to_string(out.join(file)).expect("was written");
