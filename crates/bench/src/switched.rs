@@ -20,9 +20,9 @@ pub(crate) fn switched<R>(lock: &Subject, f: impl FnOnce() -> R) -> R {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(can_switch(lock), "threads use locks with other switches");
-    // SAFETY: whoever uses a lock of the list natively does so in here: in `f` it makes it, and has
-    // done with it. Threads that go on using one have been reported (`leave_behind`), and have
-    // these switches. The values are within their limits (`Subject::switches`).
+    // SAFETY: all native uses of locks of the list are in here. `f` makes its locks and is done with
+    // them when it returns. Threads that go on using one have been reported (`leave_behind`), and
+    // have these switches. The values are within their limits (`Subject::switches`).
     unsafe { switches::set(lock.switches()) };
     f()
 }

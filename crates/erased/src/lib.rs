@@ -1,6 +1,6 @@
 //! The locks of the list in the simulator, behind pointers to their operations. A workload is
-//! compiled once for all locks of a size, and not for each lock; and who changes a workload compiles
-//! no lock.
+//! compiled once for all locks of a size, and not for each lock. A change of a workload compiles no
+//! lock again.
 //!
 //! A cell has locks of one type, and runs on one thread. The thread knows which lock's operations
 //! they are for as long as the cell runs ([`CurrentLock`]). An erased lock has the size and the

@@ -103,7 +103,7 @@ mod pinned {
     }
 
     /// The longest lock and unlock of a run.
-    type RealTime = fn(usize) -> Duration;
+    type Longest = fn(usize) -> Duration;
 
     macro_rules! run {
         ($mutex:ty) => {
@@ -118,7 +118,7 @@ mod pinned {
         };
     }
 
-    const SUBJECTS: [(&str, RealTime); 3] = [
+    const SUBJECTS: [(&str, Longest); 3] = [
         ("nearlock::Mutex", run!(nearlock::Mutex<u32>)),
         ("parking_lot::Mutex 0.12", run!(parking_lot::Mutex<u32>)),
         ("parking_lot::Mutex 0.13", run!(parking_lot_013::Mutex<u32>)),

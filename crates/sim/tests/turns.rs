@@ -147,9 +147,9 @@ fn contests(tasks_per_cpu: usize) -> impl Iterator<Item = (MachineSpec, Contest)
     })
 }
 
-/// All that the first in the queue waits for by itself: its looks and its sleep, the looks with
-/// which it has asked, and the wake-up by which it came to be awake, beside a section that it meets
-/// and one that has missed it.
+/// All that the first in the queue waits for by itself: its looks and its sleep, the looks after its
+/// wake request, and the wake-up that made it first. Two sections are added: one that it meets, and
+/// one that did not see it.
 fn awake_ns(contest: Contest) -> u64 {
     constant("PATIENCE_NS").max(constant("TURN_NS"))
         + constant("PATIENCE_NS")

@@ -197,7 +197,7 @@ pub struct Tally {
 /// One user.
 pub struct User<'a, P: Platform, G: Gate> {
     guarded: &'a [Guarded<P, G>],
-    rest: &'a CommonState<P>,
+    common: &'a CommonState<P>,
     node: &'a G::Node,
     params: Params,
     list: [bool; LIST],
@@ -214,7 +214,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     /// [`LINES_MAX`], jobs without steps or rounds, or rounds without sections.
     pub fn new(
         guarded: &'a [Guarded<P, G>],
-        rest: &'a CommonState<P>,
+        common: &'a CommonState<P>,
         node: &'a mut G::Node,
         params: Params,
         seed: u64,
@@ -224,7 +224,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         assert!(params.steps > 0 && params.rounds > 0 && params.sections > 0, "jobs of nothing");
         let list = core::array::from_fn(|job| (job as u64) < params.locking_percent);
         let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        Self { guarded, rest, node, params, list, tally: Tally::default(), rng }
+        Self { guarded, common, node, params, list, tally: Tally::default(), rng }
     }
 
     /// Runs jobs until the observer has had enough, which is asked after each step and round, or
@@ -348,7 +348,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
             // SAFETY: as in `section`.
             Root::Last => unsafe { self.write(&self.guarded[lock], self.node, observer) },
             // SAFETY: it has no node.
-            Root::Rwsem => unsafe { self.write(&self.rest.root, &(), observer) },
+            Root::Rwsem => unsafe { self.write(&self.common.root, &(), observer) },
         }
     }
 
@@ -394,7 +394,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
     }
 
     fn spinlock(&mut self) {
-        let CommonState { spinlock, line, .. } = self.rest;
+        let CommonState { spinlock, line, .. } = self.common;
         // SAFETY: a ticket lock has no node, and is released below.
         unsafe { spinlock.0.lock(&()) };
         // Relaxed: the lock orders its holders.
@@ -414,7 +414,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         }
         for _ in 0..updates {
             self.pass(work.divided(updates));
-            self.rest.counter.0.fetch_add(1, Relaxed);
+            self.common.counter.0.fetch_add(1, Relaxed);
         }
         self.tally.updates += updates;
     }

@@ -213,7 +213,9 @@ fn an_error_that_nobody_can_hear_is_still_an_exit_status() {
     let full = || Stdio::from(OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full"));
     // Its reader is dropped.
     let closed = || Stdio::from(io::pipe().expect("a pipe").1);
-    for (args, code) in [("frob", 2), ("reproduce nosuch", 2), ("torture lock-busted --shutdown-secs 1", 1)] {
+    for (args, code) in
+        [("frob", 2), ("reproduce nosuch", 2), ("torture lock-busted --shutdown-secs 2 --stat-interval 1", 1)]
+    {
         for nowhere in [full(), closed()] {
             let mut command = Command::new(cargo_bin!("nearlock"));
             command.args(args.split(' ')).stdout(Stdio::null()).stderr(nowhere);

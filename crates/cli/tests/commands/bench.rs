@@ -176,12 +176,10 @@ fn hand_over_needs_two_cpus() {
 
 #[test]
 fn text_says_what_was_measured_and_fits() {
-    for (mode, options) in [
-        ("free", "--locks all --threads 2 --section-ns 0 --think-ns 0"),
-        ("uncontended", "--locks cna,cna-v13,rwsem --peers all"),
-        ("open1", "--locks cna,cna-v13,rwsem"),
-    ] {
-        let run = nearlock(&format!("bench --mode {mode} {options} --rounds 1 --duration-ms 1"));
+    for (mode, point) in
+        [("free", "--threads 2 --section-ns 0 --think-ns 0"), ("uncontended", ""), ("open1", "")]
+    {
+        let run = nearlock(&format!("bench --mode {mode} {point} --locks all --rounds 1 --duration-ms 1"));
         assert_eq!(run.code, 0, "{}", run.err);
         assert_fits(&run.out);
         assert!(run.out.starts_with(&format!("MEASURED: {mode} on ")), "{}", run.out);

@@ -124,8 +124,9 @@ macro_rules! stored {
     };
 }
 
-/// Declares a type whose switches have values of its own: constants. They should be within the limits
-/// of the switch, which are not checked: others may cost progress or fairness, and no exclusion.
+/// Declares a type whose switches have values of its own: constants. A number must be
+/// within the limits of its switch, which is not checked. Exclusion rests on no number: one beyond
+/// the limits may cost fairness or progress, or make a lock panic.
 ///
 /// ```
 /// use nearlock_core::near::condvar::monitor::{MonitorTuning, Notifies};

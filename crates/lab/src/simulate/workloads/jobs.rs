@@ -213,13 +213,13 @@ impl Workload for Jobs {
         let params = self.constants.params(seating.threads);
         let locks = self.constants.locks as usize + usize::from(params.has_root_among_locks());
         let guarded = seating.machine.place_slice(0, locks, Guarded::<Sim, L>::default);
-        let rest = seating.machine.place(seating.spec.sockets - 1, CommonState::<Sim>::default());
-        let shared = Rc::new((guarded, rest));
+        let common = seating.machine.place(seating.spec.sockets - 1, CommonState::<Sim>::default());
+        let shared = Rc::new((guarded, common));
         seating.seat(|Seat { seed, mut node, mut scribe, .. }| {
             let shared = Rc::clone(&shared);
             move || {
-                let (guarded, rest) = &*shared;
-                let tally = User::new(guarded, rest, &mut node.0, params, seed).run(&mut scribe);
+                let (guarded, common) = &*shared;
+                let tally = User::new(guarded, common, &mut node.0, params, seed).run(&mut scribe);
                 scribe.note_torn(tally.torn);
             }
         });
