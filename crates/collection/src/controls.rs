@@ -15,7 +15,7 @@ pub use cancel::LostCancel;
 pub use notification::LostNotification;
 pub use rw::BustedRw;
 
-/// Excludes nobody. What locktorture calls `lock_busted`.
+/// Excludes no thread. Locktorture calls it `lock_busted`.
 pub struct Busted<P: Platform>(P::U32);
 
 impl<P: Platform> Default for Busted<P> {
@@ -43,7 +43,7 @@ unsafe impl<P: Platform> RawTryLock for Busted<P> {
     }
 }
 
-/// Deadlocks: its `unlock` forgets to wake the waiters, who sleep on a bell of their own.
+/// Deadlocks: `unlock` does not wake the waiters, which sleep on another word, the bell.
 pub struct LostWakeup<P: Platform> {
     word: P::U32,
     bell: P::U32,
@@ -55,7 +55,7 @@ impl<P: Platform> Default for LostWakeup<P> {
     }
 }
 
-// SAFETY: excludes as a test-and-set lock does; it is progress that it lacks.
+// SAFETY: excludes as a test-and-set lock does; only progress is missing.
 unsafe impl<P: Platform> RawLock for LostWakeup<P> {
     type Node = ();
     unsafe fn lock(&self, _node: &()) {
@@ -78,7 +78,7 @@ unsafe impl<P: Platform> RawTryLock for LostWakeup<P> {
     }
 }
 
-/// Livelocks: waiters are so polite that two of them give way to each other for ever.
+/// Livelocks: as long as there are two waiters, each of them gives way to the other.
 pub struct AfterYou<P: Platform> {
     word: P::U32,
     waiters: P::U32,
@@ -90,7 +90,7 @@ impl<P: Platform> Default for AfterYou<P> {
     }
 }
 
-// SAFETY: excludes as a test-and-set lock does; it is progress that it lacks.
+// SAFETY: excludes as a test-and-set lock does; only progress is missing.
 unsafe impl<P: Platform> RawLock for AfterYou<P> {
     type Node = ();
     unsafe fn lock(&self, _node: &()) {
@@ -117,7 +117,7 @@ unsafe impl<P: Platform> RawTryLock for AfterYou<P> {
     }
 }
 
-/// Starves: last come, first served. Whoever waits longest waits on while others keep coming.
+/// Starves: last come, first served. The oldest waiter waits on while others keep arriving.
 ///
 /// ```text
 /// top   null unlocked   LOCKED locked, nobody waits   n locked, n came last
@@ -126,7 +126,7 @@ pub struct Lifo<P: Platform> {
     top: P::Ptr<LifoNode<P>>,
 }
 
-/// A place in the stack of waiters.
+/// A node in the stack of waiters.
 #[repr(C)]
 pub struct LifoNode<P: Platform> {
     below: P::Ptr<LifoNode<P>>,
@@ -150,8 +150,8 @@ impl<P: Platform> Lifo<P> {
     const LOCKED: *mut LifoNode<P> = ptr::without_provenance_mut(1);
 }
 
-// SAFETY: only the exchange that finds null, or the grant of the one holder before, acquires; only
-// the holder takes nodes from the stack, so none can return to it meanwhile (no ABA).
+// SAFETY: only the exchange that finds null, or the grant of the previous holder, locks. Only the
+// holder takes nodes from the stack, so no node can return to it meanwhile (no ABA).
 unsafe impl<P: Platform> RawLock for Lifo<P> {
     type Node = LifoNode<P>;
 
@@ -161,8 +161,8 @@ unsafe impl<P: Platform> RawLock for Lifo<P> {
         loop {
             node.below.store(top, Relaxed);
             let new = if top.is_null() { Self::LOCKED } else { ptr::from_ref(node).cast_mut() };
-            // Ordering: AcqRel. Acquire pairs with the Release in `unlock`; Release publishes the node.
-            // Relaxed on failure: the value is only tried again.
+            // Ordering: AcqRel. Acquire pairs with the Release in `unlock`; Release publishes the
+            // node. Relaxed on failure: the value is only used for the next attempt.
             match self.top.compare_exchange(top, new, AcqRel, Relaxed) {
                 Ok(null) if null.is_null() => return,
                 Ok(_) => break,
@@ -174,7 +174,8 @@ unsafe impl<P: Platform> RawLock for Lifo<P> {
     }
 
     unsafe fn unlock(&self, _node: &LifoNode<P>) {
-        // Ordering: Acquire, pairs with the Release half of `lock`'s exchange: the node is initialised.
+        // Ordering: Acquire, pairs with the Release half of `lock`'s exchange: the node is
+        // initialised.
         let mut top = self.top.load(Acquire);
         loop {
             let below = if top == Self::LOCKED {
@@ -183,8 +184,8 @@ unsafe impl<P: Platform> RawLock for Lifo<P> {
                 // SAFETY: a node in the stack waits for its grant, so it is in use.
                 unsafe { &(*top).below }.load(Relaxed)
             };
-            // Ordering: Release, pairs with the Acquire half of `lock`'s exchange; Acquire on failure, as
-            // above.
+            // Ordering: Release, pairs with the Acquire half of `lock`'s exchange. Acquire on
+            // failure, as above.
             match self.top.compare_exchange(top, below, Release, Acquire) {
                 Ok(taken) if taken == Self::LOCKED => return,
                 Ok(taken) => {
@@ -199,10 +200,11 @@ unsafe impl<P: Platform> RawLock for Lifo<P> {
     }
 }
 
-// SAFETY: as above; the exchange acquires only from null.
+// SAFETY: as above; the exchange locks only from null.
 unsafe impl<P: Platform> RawTryLock for Lifo<P> {
     unsafe fn try_lock(&self, _node: &LifoNode<P>) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where nothing is read.
+        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where nothing
+        // is read.
         self.top.compare_exchange(ptr::null_mut(), Self::LOCKED, Acquire, Relaxed).is_ok()
     }
 }
@@ -246,7 +248,7 @@ mod tests {
         cycle::<Lifo<Native>>();
     }
 
-    /// What the controls wait for can come, if not from them.
+    /// The waits of the controls end if another thread makes their conditions true.
     #[test]
     fn a_bell_that_somebody_rings_is_heard() {
         let lock: &LostWakeup<OneThread> = Box::leak(Box::default());
@@ -255,7 +257,7 @@ mod tests {
             lock.word.store(0, Relaxed);
             lock.bell.store(1, Relaxed);
         });
-        // SAFETY: nobody else is there.
+        // SAFETY: no other thread uses the lock.
         unsafe { lock.lock(&()) };
         assert!(others_are_done());
     }
@@ -267,7 +269,7 @@ mod tests {
         meanwhile(|| {
             lock.waiters.fetch_sub(1, Relaxed);
         });
-        // SAFETY: nobody else is there.
+        // SAFETY: no other thread uses the lock.
         unsafe { lock.lock(&()) };
         assert!(others_are_done() && lock.waiters.load(Relaxed) == 0);
     }

@@ -1,4 +1,4 @@
-//! CLH queue lock: each waiter spins on the node of the one before it.
+//! CLH queue lock: each waiter spins on the queue node of its predecessor.
 //!
 //! ```text
 //!  [holder] <--waits on-- [waiter 1] <--waits on-- [waiter 2] <-- tail
@@ -11,30 +11,34 @@
 //!  0 -> 1   unlock, if somebody is behind: the lock is theirs
 //!  1 -> 0   the one behind, which has seen it
 //! ```
-//! There are no links: a waiter remembers in a local variable whom it is behind.
+//! There are no links: a waiter keeps the address of its predecessor's node in a local variable.
 //!
-//! 1. A node whose owner neither holds nor waits has granted=0: it need not be initialised.
-//! 2. A node is looked at by the one behind it, from its swap of `tail` until its store of 0.
+//! 1. A node whose owner neither holds the lock nor waits has granted=0. So it need not be
+//!    initialised.
+//! 2. The successor accesses a node from its swap of `tail` until its store of 0.
 //!
-//! The original begins with a dummy node, and a thread that has unlocked leaves its node to its
-//! successor and takes that of its predecessor instead. Neither fits here: all bits zero must be an
-//! unlocked lock, and the caller takes its node away when `unlock` returns. So null stands for the
-//! dummy, and `unlock` waits until the successor has seen the grant. That wait is no part of the
-//! hand-over: the successor is in its section already. It costs the releaser a line transfer, and
-//! where the successor is off the processor the releaser stands still too. Nodes kept by the
-//! platform would avoid it, but they are lent for the length of `lock`, while a CLH node is in use
-//! until the successor has its turn. The null costs more: a release has to ask the tail whether
-//! somebody is behind, and the tail's line is with whoever came last. An MCS waiter has the answer
-//! in its own node. (To grant first and ask later would be quicker; but then `unlock` would touch a
-//! lock that the successor may have freed.)
+//! The original begins with a dummy node. A thread that has unlocked leaves its node to its
+//! successor, and takes the node of its predecessor instead. Neither is possible here: a lock whose
+//! bits are all zero must be unlocked, and the caller takes its node away when `unlock` returns. So
+//! null replaces the dummy, and `unlock` waits until the successor has seen the grant. This wait is
+//! not part of the hand-over: the successor is in its critical section already. It costs the
+//! unlocking thread a line transfer. If the successor has no processor, the unlocking thread has to
+//! wait as well.
 //!
-//! Fairness: first come, first served, from the swap of `tail` on. A waiter that is off the
-//! processor holds up all behind it, and the one before it until it has come back.
+//! Nodes kept by the platform would avoid this wait. But the platform lends them for the duration
+//! of `lock` only, while a CLH node is in use until the successor has been granted the lock. The
+//! null costs more. `unlock` has to read the tail to find out whether there is a successor, and the
+//! tail's cache line is at the processor of the last waiter. An MCS waiter has the answer in its
+//! own node. (It would be faster to grant first and to read the tail later. But then `unlock` would
+//! access a lock that the successor may have freed.)
+//!
+//! Fairness: first come, first served, in the order of the swaps of `tail`. A waiter that has no
+//! processor delays all waiters behind it. It also delays its predecessor, until it runs again.
 //! Source: Craig, "Building FIFO and priority-queuing spin locks from atomic swap", University of
-//! Washington TR 93-02-02, 1993; Magnusson, Landin and Hagersten, "Queue locks on cache coherent
+//! Washington TR 93-02-02, 1993. Magnusson, Landin and Hagersten, "Queue locks on cache coherent
 //! multiprocessors", IPPS 1994. The null tail and the wait in `unlock`: Dice and Kogan, "Hemlock:
-//! compact and scalable mutual exclusion", SPAA 2021 (arXiv 2102.03863), which has a node per
-//! thread; ours are per acquisition, so that `granted` need not name the lock.
+//! compact and scalable mutual exclusion", SPAA 2021 (arXiv 2102.03863). Hemlock has a node for
+//! each thread. Here each acquisition has a node, so `granted` need not name the lock.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -42,10 +46,10 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawTryLock};
 
-/// A place in the queue, from `lock` to `unlock`.
+/// A queue node, in use from `lock` to `unlock`.
 #[repr(transparent)]
 pub struct Node<P: Platform> {
-    /// 1 from the moment that the lock is passed on until the one behind has seen it; else 0.
+    /// 1 from the hand-over until the successor has seen it; otherwise 0.
     granted: P::U32,
 }
 
@@ -77,24 +81,25 @@ impl<P: Platform> ClhLock<P> {
     #[cold]
     #[inline(never)]
     fn lock_slow(predecessor: *mut Node<P>) {
-        // SAFETY: the predecessor cannot leave `unlock` before it has seen the store below. We borrow the
-        // one field, not the node: the predecessor may free the node once it sees the 0.
+        // SAFETY: the predecessor cannot leave `unlock` before it has seen the store below. We
+        // borrow the one field, not the node: the predecessor may free the node once it sees the 0.
         let granted = unsafe { &(*predecessor).granted };
-        // Ordering: Acquire, pairs with the Release store of 1 in `unlock`: the previous section happens
-        // before ours.
+        // Ordering: Acquire, pairs with the Release store of 1 in `unlock_slow`: the previous
+        // critical section happens before ours.
         P::wait_until(granted, Acquire, |granted| granted != 0);
-        // Ordering: Release, pairs with the Acquire wait in `unlock_slow`: our looks at the node happen
-        // before whatever becomes of it.
+        // Ordering: Release, pairs with the Acquire wait in `unlock_slow`: our accesses to the node
+        // happen before its owner reuses or frees it.
         granted.store(0, Release);
     }
 
     #[cold]
     #[inline(never)]
     fn unlock_slow(node: &Node<P>) {
-        // Ordering: Release, pairs with the Acquire wait in `lock_slow`: our section happens before theirs.
+        // Ordering: Release, pairs with the Acquire wait in `lock_slow`: our critical section
+        // happens before the successor's.
         node.granted.store(1, Release);
-        // Ordering: Acquire, pairs with the Release store of 0 in `lock_slow`: the node is the caller's
-        // again.
+        // Ordering: Acquire, pairs with the Release store of 0 in `lock_slow`: from now on the node
+        // is the caller's again.
         P::wait_until(&node.granted, Acquire, |granted| granted == 0);
     }
 }
@@ -105,15 +110,17 @@ impl<P: Platform> Default for ClhLock<P> {
     }
 }
 
-// SAFETY: a node acquires if it found `tail` null or was granted by the one holder before it, which
-// is behind nobody else; the orderings are argued at each access.
+// SAFETY: a thread holds the lock if it found `tail` null, or if its predecessor granted it the
+// lock. The predecessor was the only holder, and a thread has one predecessor only. The orderings
+// are argued at each access.
 unsafe impl<P: Platform> RawLock for ClhLock<P> {
     type Node = Node<P>;
 
     #[inline]
     unsafe fn lock(&self, node: &Node<P>) {
-        // Ordering: AcqRel. Acquire pairs with the Release of `unlock`'s exchange, or of the predecessor's
-        // swap: what it knows of its node, we know. Release is that swap's half, for our successor.
+        // Ordering: AcqRel. Acquire pairs with the Release of `unlock`'s exchange, or of the
+        // predecessor's swap: we see its node in the state in which the predecessor saw it. Release
+        // is the same half of this swap, for our successor.
         let predecessor = self.tail.swap(ptr::from_ref(node).cast_mut(), AcqRel);
         if !predecessor.is_null() {
             Self::lock_slow(predecessor);
@@ -123,20 +130,22 @@ unsafe impl<P: Platform> RawLock for ClhLock<P> {
     #[inline]
     unsafe fn unlock(&self, node: &Node<P>) {
         let me = ptr::from_ref(node).cast_mut();
-        // Ordering: Release on success, pairs with the Acquire half of `lock`'s swap: our section happens
-        // before that of whoever finds `tail` null. Relaxed on failure: nothing is read through the value.
+        // Ordering: Release on success, pairs with the Acquire half of `lock`'s swap: our critical
+        // section happens before that of the thread that finds `tail` null. Relaxed on failure:
+        // nothing is read through the value.
         if self.tail.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_err() {
             Self::unlock_slow(node);
         }
     }
 }
 
-// SAFETY: as above; the exchange acquires only from null.
+// SAFETY: as above; the exchange locks only from null.
 unsafe impl<P: Platform> RawTryLock for ClhLock<P> {
     #[inline]
     unsafe fn try_lock(&self, node: &Node<P>) -> bool {
         let me = ptr::from_ref(node).cast_mut();
-        // Ordering: AcqRel as in `lock`; Relaxed on failure, where nothing is read through the value.
+        // Ordering: AcqRel as in `lock`. Relaxed on failure, where nothing is read through the
+        // value.
         self.tail.load(Relaxed).is_null()
             && self.tail.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok()
     }

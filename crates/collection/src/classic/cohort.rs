@@ -1,4 +1,4 @@
-//! Lock cohorting: a lock that knows of NUMA nodes, made of two that do not.
+//! Lock cohorting: a NUMA-aware lock made of two locks that are not NUMA-aware.
 //!
 //! ```text
 //!  global   G: held by a part, that is by whoever holds that part's local lock
@@ -16,25 +16,27 @@
 //!  leave n + 1 in L            if somebody waits for it, and n is at most the pass limit
 //!  release G, then L with 0    else
 //! ```
-//! What the two have to be:
-//! * The global lock may be released by another thread than the one that acquired it
+//! The two locks have to meet these conditions:
+//! * The global lock may be unlocked by a thread other than the one that locked it
 //!   ([`ThreadOblivious`]).
-//! * The holder of the local lock can tell whether somebody waits for it, and leave word
-//!   ([`CohortDetecting`]): the global lock may only be left to somebody who will come.
+//! * The holder of the local lock can tell whether a thread waits for it, and can leave a word for
+//!   the next holder ([`CohortDetecting`]). The global lock may stay with a part only if there is a
+//!   next holder.
 //!
-//! An acquisition remembers its part in its node: the thread may run elsewhere when it unlocks.
+//! An acquisition stores its part in its node, since the thread may run elsewhere when it unlocks.
 //!
-//! 1. Who has found a word other than 0 in its local lock, or has taken the global lock since,
-//!    holds the lock.
-//! 2. `try_lock` goes past the parts, to the global lock alone: with a place in a part it would
-//!    have to give that up again, and could be taken for a waiter meanwhile.
+//! 1. A thread holds the lock if it has found a word other than 0 in its local lock, or has locked
+//!    the global lock since.
+//! 2. `try_lock` tries the global lock alone, without a part. If it queued in a part, it would have
+//!    to leave that queue again. Meanwhile other threads could mistake it for a waiter.
 //!
-//! `unlock` looks at its part after others may hold the lock: whoever frees a lock must know that
-//! every `unlock` has returned.
+//! `unlock` accesses its part after other threads may hold the lock. So a thread that frees the
+//! memory of a lock must know that every `unlock` has returned.
 //!
-//! Fairness: that of the local lock within a NUMA node, that of the global one between them. A NUMA
-//! node lets go after the pass limit and one sections; first come, first served in both
-//! ([`CohortLock`]) bounds a wait as in [`hmcs`](super::hmcs).
+//! Fairness: that of the local lock within a NUMA node, that of the global one between NUMA nodes.
+//! A NUMA node unlocks the global lock after at most (pass limit + 1) critical sections. If both
+//! locks are first come, first served ([`CohortLock`]), a wait is bounded as in
+//! [`hmcs`](super::hmcs).
 //! Source: Dice, Marathe and Shavit, "Lock cohorting: a general technique for designing NUMA
 //! locks", PPoPP 2012 and ACM TOPC 1(2), 2015. `try_lock` is ours.
 
@@ -54,54 +56,56 @@ use crate::settings::Setting;
 
 const _: () = assert!(Setting::CohortLocalPassLimit.info().max + 2 < u32::MAX as u64);
 
-/// The greatest word that a holder may leave: a part is not counted beyond, should its limit be.
+/// The greatest word that a holder may leave. A part counts no further, even if its limit is
+/// greater.
 const WORD_MAX: u32 = u32::MAX - 1;
 
-/// Ticket lock above, MCS below: first come, first served on both levels. C-TKT-MCS in the
-/// literature.
+/// A ticket lock as global lock, and MCS locks as local locks: first come, first served on both
+/// levels. C-TKT-MCS in the literature.
 ///
-/// (At most nine tickets are drawn at a time, one for each part and one by `try_lock`: the limit of
-/// the ticket lock is out of reach.)
+/// (At most nine tickets are drawn at a time, one for each part and one by `try_lock`. So the limit
+/// of the ticket lock is out of reach.)
 pub type CohortLock<P> = Cohort<P, TicketLock<P>, McsLock<P>>;
 
-/// A lock that any thread may release, not only the one that acquired it.
+/// A lock that any thread may unlock, not only the one that locked it.
 ///
 /// # Safety
 ///
-/// [`unlock`](RawLock::unlock) is right from any thread, provided that the acquisition happens
-/// before.
+/// Any thread may call [`unlock`](RawLock::unlock), provided that the acquisition happens before
+/// the call.
 pub unsafe trait ThreadOblivious: RawTryLock<Node = ()> {}
 
-// SAFETY: these locks consist of words, and their `unlock` asks the words only.
+// SAFETY: these locks consist of words, and their `unlock` reads and writes these words only.
 unsafe impl<P: Platform> ThreadOblivious for TasLock<P> {}
 // SAFETY: as above.
 unsafe impl<P: Platform, T: TtasTuning> ThreadOblivious for TtasLock<P, T> {}
-// SAFETY: as above; the ticket that is served stands in the word.
+// SAFETY: as above; the word contains the ticket that is served.
 unsafe impl<P: Platform> ThreadOblivious for TicketLock<P> {}
 
-/// A lock whose holder can tell whether somebody waits for it, and leave word to the next.
+/// A lock whose holder can tell whether a thread waits for it, and can leave a word for the next
+/// holder.
 ///
 /// # Safety
 ///
 /// If [`is_alone`](Self::is_alone) is false, there is a waiter that gets the lock next, whatever
-/// else happens. Who gets it finds the word that was left by the holder before, or 0 if that used
-/// [`unlock`](RawLock::unlock).
+/// else happens. The next holder finds the word that the previous holder left, or 0 if the previous
+/// holder used [`unlock`](RawLock::unlock).
 pub unsafe trait CohortDetecting: RawLock {
-    /// Acquires the lock, and returns the word.
+    /// Locks, and returns the word that the previous holder left.
     ///
     /// # Safety
     ///
     /// As [`RawLock::lock`].
     unsafe fn lock_receiving(&self, node: &Self::Node) -> u32;
 
-    /// Whether nobody waits. Somebody who has just come may be missed.
+    /// Whether no thread waits. May miss a thread that has just arrived.
     ///
     /// # Safety
     ///
-    /// The caller holds the lock, acquired with this `node`.
+    /// The caller holds the lock, locked with this `node`.
     unsafe fn is_alone(&self, node: &Self::Node) -> bool;
 
-    /// Releases the lock, and leaves a word below `u32::MAX`.
+    /// Unlocks, and leaves a word below `u32::MAX`.
     ///
     /// # Safety
     ///
@@ -109,14 +113,14 @@ pub unsafe trait CohortDetecting: RawLock {
     unsafe fn unlock_leaving(&self, node: &Self::Node, word: u32);
 }
 
-/// An acquisition, from `lock` to `unlock`.
+/// The node of an acquisition, in use from `lock` to `unlock`.
 #[repr(C)]
 pub struct Node<P: Platform, N> {
-    /// The place in the local lock.
+    /// The node in the local lock.
     local: N,
     /// Index of the part that the owner locked, or `NO_PART`.
     part: P::U32,
-    /// The owner is the so-manieth holder in a row on its part.
+    /// The number of holders in a row on the owner's part, including the owner.
     holder: P::U32,
 }
 
@@ -157,8 +161,8 @@ impl<P: Platform, G: Default, L: Default> Default for Cohort<P, G, L> {
 }
 
 // SAFETY: by invariant 1 one thread at a time holds it: the global lock belongs to one part, and
-// the part's local lock to one thread. Sections are ordered by the local lock within a part, by the
-// global one between them.
+// the part's local lock to one thread. The local lock orders the critical sections within a part,
+// and the global lock those of different parts.
 unsafe impl<P, G, L> RawLock for Cohort<P, G, L>
 where
     P: Topology + Settings,
@@ -171,7 +175,7 @@ where
     unsafe fn lock(&self, node: &Self::Node) {
         let index = part_here::<P>();
         node.part.store(index, Relaxed);
-        // SAFETY: the node is the caller's, from here to `unlock`.
+        // SAFETY: the caller owns the node from here to `unlock`.
         let mut holder = unsafe { self.parts[index as usize].0.lock_receiving(&node.local) };
         if holder == 0 {
             // SAFETY: the node is (), which any number of acquisitions may share.
@@ -194,13 +198,13 @@ where
             let holder = node.holder.load(Relaxed);
             if u64::from(holder) <= P::setting(Setting::CohortLocalPassLimit) {
                 P::count(LockEvent::LocalPass);
-                // SAFETY: as above, and somebody waits.
+                // SAFETY: as above, and a thread waits.
                 return unsafe { local.unlock_leaving(&node.local, (holder + 1).min(WORD_MAX)) };
             }
             P::count(LockEvent::PassLimit);
         }
-        // SAFETY: the part holds the global lock, and its acquisition happens before by way of the local
-        // lock, which we hold.
+        // SAFETY: the part holds the global lock. Its acquisition happens before this, by way of
+        // the local lock, which we hold.
         unsafe {
             self.global.0.unlock(&());
             local.unlock(&node.local);
@@ -208,7 +212,7 @@ where
     }
 }
 
-// SAFETY: as above; it holds the global lock, and no part does.
+// SAFETY: as above; the caller holds the global lock, and no part does.
 unsafe impl<P, G, L> RawTryLock for Cohort<P, G, L>
 where
     P: Topology + Settings,
@@ -243,7 +247,7 @@ mod tests {
     const _: () = assert!(size_of::<Lock>() == 128 * (1 + PARTS));
     const _: () = assert!(size_of::<Node<OneThread, mcs::Node<OneThread>>>() == 2 * size_of::<usize>() + 8);
 
-    /// A local lock with made-up waiters.
+    /// A local lock with simulated waiters.
     #[derive(Default)]
     struct Local {
         held: AtomicU32,
@@ -251,7 +255,7 @@ mod tests {
         word: AtomicU32,
     }
 
-    // SAFETY: for one thread, that waits for nobody.
+    // SAFETY: used by one thread, which never waits.
     unsafe impl RawLock for Local {
         type Node = ();
         unsafe fn lock(&self, _node: &()) {
@@ -292,8 +296,8 @@ mod tests {
         }
     }
 
-    /// Of six sections in a row, with waiters for the first five: after which was the global lock
-    /// released?
+    /// Six critical sections in a row, with waiters during the first five: whether the global lock
+    /// was free after each of them.
     fn released<G: ThreadOblivious>(limit: u64) -> [bool; 6] {
         set(Setting::CohortLocalPassLimit, limit);
         let (lock, node) = (Cohort::<OneThread, G, Local>::default(), Node::default());

@@ -1,4 +1,4 @@
-//! The mutex of the C library: one word, and waiters that sleep at once.
+//! The mutex of the C library (glibc): one word, and waiters that sleep without spinning first.
 //!
 //! ```text
 //!  word   0 free   1 held, nobody sleeps   2 held, somebody may sleep
@@ -7,23 +7,24 @@
 //!  * -> 2       lock_slow: from 0 it has acquired the mutex; else it sleeps, as long as the word is 2
 //!  1, 2 -> 0    unlock; from 2 it wakes one
 //! ```
-//! 1. The word leaves 0 by whoever acquires the mutex, and comes back to 0 by that thread only.
-//! 2. Whoever sleeps has stored 2, and the word has been 2 when it fell asleep: comparing and
-//!    falling asleep are one step. Whoever acquires the mutex after a sleep stores 2 as well, for
-//!    it cannot know whether others still sleep. So the release after which a sleeper could sleep
-//!    on finds 2, and wakes one.
-//! 3. Storing 0 is the last that a release does to the word. What follows uses its address only,
-//!    which may be somebody else's by then: a call that nobody waits for wakes a thread for no
-//!    reason, and all waiters look again.
+//! 1. Only the thread that locks the mutex changes the word from 0, and only that thread changes it
+//!    back to 0.
+//! 2. A thread that sleeps has seen 2 or stored it, and the word was 2 when it fell asleep: the
+//!    comparison and falling asleep are one step. A thread that locks the mutex after a sleep
+//!    stores 2 as well, since it cannot know whether others still sleep. So the unlock after which
+//!    a sleeper could sleep on finds 2, and wakes one thread.
+//! 3. The store of 0 is the last access of `unlock` to the word. The wake-up that follows uses the
+//!    address only. By then something else may be at this address, and a thread may be woken for no
+//!    reason. So every waiter checks its word again.
 //!
 //! Fairness: none. A newcomer takes a free mutex at once, while the thread that was woken for it is
-//! still on its way.
+//! still waking up.
 //!
-//! Waiters sleep in a [`Futex`]: the platform's own, unless a caller brings another
-//! ([`GlibcMutex::lock_in`]), such as one whose queues stand in simulated memory.
+//! Waiters sleep in a [`Futex`]: the platform's, unless the caller passes another one
+//! ([`GlibcMutex::lock_in`]), for example one whose queues are in simulated memory.
 //!
-//! Differences from the C library: nothing but the default kind (`PTHREAD_MUTEX_NORMAL`, private to
-//! the process) is here; and a process with one thread only locks as any other.
+//! Differences from the C library: only the default kind (`PTHREAD_MUTEX_NORMAL`, private to the
+//! process) is here. A process with a single thread locks as any other process does.
 //! Source: Drepper, "Futexes Are Tricky", 2011, section 6 (the mutex with three states), which is
 //! the C library's `lll_lock`.
 
@@ -34,18 +35,18 @@ use crate::raw::{RawLock, RawTryLock};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Somebody may sleep.
+/// Held, and threads may sleep.
 const CONTENDED: u32 = 2;
 
-/// Where threads sleep on a word.
+/// Puts threads to sleep on a word, and wakes them.
 pub trait Futex<P: Platform> {
-    /// Sleeps, if the word is `expected`, until a wake-up. May return for no reason.
+    /// Sleeps until a wake-up, if the word is `expected`. May return spuriously.
     fn wait(&self, word: &P::U32, expected: u32);
-    /// Wakes up to `n` of those that sleep on the word at this address, which is not followed.
+    /// Wakes up to `n` threads that sleep on the word at this address, which is not dereferenced.
     fn wake(&self, word: *const P::U32, n: u32);
 }
 
-/// The platform's own.
+/// The platform's futex.
 #[derive(Clone, Copy, Debug)]
 pub struct PlatformFutex;
 
@@ -73,16 +74,16 @@ impl<P: Platform> GlibcMutex<P> {
 
     #[inline(always)]
     fn take(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock_in`: the last section happens before ours.
-        // Relaxed on failure: nothing is acquired.
+        // Ordering: Acquire, pairs with the Release in `unlock_in`: the last critical section
+        // happens before ours. Relaxed on failure: the mutex is not locked.
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
-    /// As [`lock`](RawLock::lock), with waiters in this futex.
+    /// As [`lock`](RawLock::lock). Waiters sleep in this futex.
     ///
     /// # Safety
     ///
-    /// As there. All threads that use the mutex name the same futex.
+    /// As for [`lock`](RawLock::lock). All threads that use the mutex pass the same futex.
     #[inline]
     pub unsafe fn lock_in(&self, futex: &impl Futex<P>) {
         if !self.take() {
@@ -93,26 +94,27 @@ impl<P: Platform> GlibcMutex<P> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, futex: &impl Futex<P>) {
-        // Somebody sleeps already: who comes sleeps as well, and does not write.
+        // Other threads may sleep already. So this thread sleeps as well, and does not write.
         if self.word.load(Relaxed) == CONTENDED {
             futex.wait(&self.word, CONTENDED);
         }
-        // Ordering: Acquire, pairs with the Release in `unlock_in`: the last section happens before ours.
+        // Ordering: Acquire, pairs with the Release in `unlock_in`: the last critical section
+        // happens before ours.
         while self.word.swap(CONTENDED, Acquire) != FREE {
             futex.wait(&self.word, CONTENDED);
         }
     }
 
-    /// As [`unlock`](RawLock::unlock), with waiters in this futex.
+    /// As [`unlock`](RawLock::unlock). Waiters sleep in this futex.
     ///
     /// # Safety
     ///
-    /// As there, and of the futex as in [`lock_in`](Self::lock_in).
+    /// As for [`unlock`](RawLock::unlock). The futex is that of [`lock_in`](Self::lock_in).
     #[inline]
     pub unsafe fn unlock_in(&self, futex: &impl Futex<P>) {
         let word = &raw const self.word;
-        // Ordering: Release, pairs with the Acquires in `take` and `lock_slow`: our section happens before
-        // the next.
+        // Ordering: Release, pairs with the Acquires in `take` and `lock_slow`: our critical
+        // section happens before the next.
         if self.word.swap(FREE, Release) == CONTENDED {
             futex.wake(word, 1);
         }
@@ -125,19 +127,19 @@ impl<P: Platform> Default for GlibcMutex<P> {
     }
 }
 
-// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+// SAFETY: invariant 1; Release and Acquire on the word order the critical sections.
 unsafe impl<P: Park> RawLock for GlibcMutex<P> {
     type Node = ();
 
     #[inline]
     unsafe fn lock(&self, _node: &()) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.lock_in(&PlatformFutex) };
     }
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.unlock_in(&PlatformFutex) };
     }
 }

@@ -18,22 +18,24 @@
 //!  n,0 -> n,n+1             unlock, while n is at most the pass limit
 //!  n,0 -> n,ACQUIRE_GLOBAL  unlock, after the global lock has been released
 //! ```
-//! An acquisition remembers its part in its node: the thread may run elsewhere when it unlocks.
+//! An acquisition stores its part in its node, since the thread may run elsewhere when it unlocks.
 //!
-//! 1. Of each part, only the first of the queue uses `global_node`. It passes with the Release of
-//!    `status`, or of `tail`.
-//! 2. The lock is held by whom the holder of the global lock has passed it to, part by part.
-//! 3. `try_lock` goes past the parts, with a global node of its own: taking a place in a part and
-//!    giving it up again could mean to wait for a successor's link.
+//! 1. In each part, only the first thread of the queue uses `global_node`. The Release of `status`,
+//!    or of `tail`, passes the node on.
+//! 2. The thread that locked the global lock for its part holds the lock. It may hand the lock over
+//!    to its successor in the part, which holds it then, and so on.
+//! 3. `try_lock` tries the global lock alone, with a separate global node. If it queued in a part,
+//!    it would have to leave that queue again, and might have to wait for a successor's link.
 //!
-//! `unlock` looks at its part after others may hold the lock: whoever frees a lock must know that
-//! every `unlock` has returned.
+//! `unlock` accesses its part after other threads may hold the lock. So a thread that frees the
+//! memory of a lock must know that every `unlock` has returned.
 //!
-//! Fairness: within a NUMA node first come, first served. A NUMA node with waiters gets the lock
-//! after each other has had it for at most the pass limit and one sections; whoever has w waiters
-//! of its own NUMA node before it waits for 1 + w / (limit + 1) such rounds.
+//! Fairness: first come, first served within a NUMA node. In one round each of the other NUMA nodes
+//! has the lock for at most (pass limit + 1) critical sections. A NUMA node with waiters gets the
+//! lock after one round. A thread with w waiters of its own NUMA node before it waits for
+//! `1 + w / (limit + 1)` rounds.
 //! Source: Chabbi, Fagan and Mellor-Crummey, "High performance locks for multi-level NUMA systems",
-//! PPoPP 2015, with two levels. `try_lock` is ours.
+//! PPoPP 2015. Here there are two levels. `try_lock` is ours.
 
 use core::array;
 use core::ptr;
@@ -46,23 +48,23 @@ use crate::platform::{Atomic, Platform, Settings, Topology};
 use crate::raw::{RawLock, RawTryLock};
 use crate::settings::Setting;
 
-/// Values of [`Node::status`]; those in between count holders.
+/// Values of [`Node::status`]. The values in between count holders.
 const WAIT: u32 = 0;
 const FIRST_HOLDER: u32 = 1;
 const ACQUIRE_GLOBAL: u32 = u32::MAX;
 
 const _: () = assert!(Setting::HmcsLocalPassLimit.info().max < (ACQUIRE_GLOBAL - FIRST_HOLDER) as u64);
 
-/// A place in the queue, from `lock` to `unlock`.
+/// A queue node, in use from `lock` to `unlock`.
 #[repr(C)]
 pub struct Node<P: Platform> {
-    /// The waiter behind this one in its part; null until that waiter has linked itself in.
+    /// The successor in the same part; null until the successor has linked itself.
     next: P::Ptr<Node<P>>,
     /// See the [module](self).
     status: P::U32,
     /// Index of the part that the owner queued in, or `NO_PART`.
     part: P::U32,
-    /// The place in the global lock of an acquisition without part.
+    /// The node in the global lock, for an acquisition without a part.
     global_node: mcs::Node<P>,
 }
 
@@ -72,21 +74,21 @@ impl<P: Platform> Node<P> {
         Self { next: Atomic::ZERO, status: Atomic::ZERO, part: Atomic::ZERO, global_node: mcs::Node::new() }
     }
 
-    /// The waiter linked behind this one, or null.
+    /// The successor that has linked itself, or null.
     #[inline(always)]
     fn successor(&self) -> *mut Self {
-        // Ordering: Acquire, pairs with the Release store of `next` in `lock_behind`: the successor's node
-        // is initialised before we write into it.
+        // Ordering: Acquire, pairs with the Release store of `next` in `lock_behind`: the
+        // successor's node is initialised before we write into it.
         self.next.load(Acquire)
     }
 
     /// Ends the wait of a linked waiter.
     #[inline(always)]
     fn grant(waiter: *mut Self, status: u32) {
-        // Ordering: Release, pairs with the Acquire wait in `lock_behind`: our section happens before
-        // theirs, and what we did with `global_node`.
-        // SAFETY: the waiter waits for its status, so its node is alive until this store. We borrow the one
-        // field, not the node.
+        // Ordering: Release, pairs with the Acquire wait in `lock_behind`: our critical section,
+        // and our use of `global_node`, happen before the waiter's.
+        // SAFETY: the waiter waits for its status, so its node is alive until this store. We borrow
+        // the one field, not the node.
         unsafe { &(*waiter).status }.store(status, Release);
     }
 }
@@ -114,14 +116,15 @@ impl<P: Platform> Part<P> {
         Self { tail: Atomic::ZERO, global_node: mcs::Node::new() }
     }
 
-    /// Makes the first of the queue somebody else, who will take the global lock, or nobody. `node`
-    /// is the first, and `next` its successor if it is linked.
+    /// Removes `node`, the first of the queue. If it has a successor, this becomes the first, and
+    /// will lock the global lock. `next` is the successor if it has linked itself, and otherwise
+    /// null.
     fn leave(&self, node: &Node<P>, mut next: *mut Node<P>) {
         if next.is_null() {
             let me = ptr::from_ref(node).cast_mut();
-            // Ordering: Release on success, pairs with the Acquire half of `lock`'s swap: what we did with
-            // `global_node` happens before what the next first does. Relaxed on failure: nothing is read
-            // through the value.
+            // Ordering: Release on success, pairs with the Acquire half of `lock`'s swap: our use
+            // of `global_node` happens before that of the next thread. Relaxed on failure: nothing
+            // is read through the value.
             if self.tail.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_ok() {
                 return;
             }
@@ -149,16 +152,16 @@ impl<P: Platform> HmcsLock<P> {
         &self.parts[index as usize].0
     }
 
-    /// Waits behind `predecessor`; what it left in the status.
+    /// Waits behind `predecessor`. Returns the status that the predecessor left.
     #[cold]
     #[inline(never)]
     fn lock_behind(predecessor: *mut Node<P>, node: &Node<P>) -> u32 {
-        // Ordering: Release, pairs with the Acquire loads of `next`: our node's initialisation happens
-        // before the predecessor writes `status`.
+        // Ordering: Release, pairs with the Acquire loads of `next`: our node's initialisation
+        // happens before the predecessor writes `status`.
         // SAFETY: the predecessor cannot leave `unlock` before it has seen us in its `next`.
         unsafe { &(*predecessor).next }.store(ptr::from_ref(node).cast_mut(), Release);
-        // Ordering: Acquire, pairs with the Release in `Node::grant`: the previous section happens before
-        // ours.
+        // Ordering: Acquire, pairs with the Release in `Node::grant`: the previous critical section
+        // happens before ours.
         P::wait_until(&node.status, Acquire, |status| status != WAIT)
     }
 }
@@ -170,8 +173,9 @@ impl<P: Platform> Default for HmcsLock<P> {
     }
 }
 
-// SAFETY: the first of a part acquires with the global lock, anybody else by the one grant of the
-// holder before it (invariant 2); the orderings are argued at each access.
+// SAFETY: the first thread of a part holds the lock once it holds the global lock. Any other thread
+// needs the one grant of its predecessor, the holder (invariant 2). The orderings are argued at
+// each access.
 unsafe impl<P: Topology + Settings> RawLock for HmcsLock<P> {
     type Node = Node<P>;
 
@@ -182,9 +186,9 @@ unsafe impl<P: Topology + Settings> RawLock for HmcsLock<P> {
         node.next.store(ptr::null_mut(), Relaxed);
         node.status.store(WAIT, Relaxed);
         node.part.store(index, Relaxed);
-        // Ordering: AcqRel. Release publishes the stores above to the successor that will find us in
-        // `tail`; Acquire pairs with that of our predecessor, into whose node we write, or with the
-        // Release of the exchange in `Part::leave`.
+        // Ordering: AcqRel. Release publishes the stores above to the successor that will find us
+        // in `tail`. Acquire pairs with the Release of our predecessor's swap, since we write into
+        // its node. Or it pairs with the Release of the exchange in `Part::leave`.
         let predecessor = part.tail.swap(ptr::from_ref(node).cast_mut(), AcqRel);
         if !predecessor.is_null() && Self::lock_behind(predecessor, node) != ACQUIRE_GLOBAL {
             return;
@@ -211,13 +215,13 @@ unsafe impl<P: Topology + Settings> RawLock for HmcsLock<P> {
             }
             P::count(LockEvent::PassLimit);
         }
-        // SAFETY: acquired with the part's node, by us or by who has passed the lock to us.
+        // SAFETY: locked with the part's node, by us or by an earlier holder of the same part.
         unsafe { self.global.0.unlock(&part.global_node) };
         part.leave(node, next);
     }
 }
 
-// SAFETY: as above; it holds the global lock.
+// SAFETY: as above; the caller holds the global lock.
 unsafe impl<P: Topology + Settings> RawTryLock for HmcsLock<P> {
     #[inline]
     unsafe fn try_lock(&self, node: &Node<P>) -> bool {
@@ -280,7 +284,7 @@ mod tests {
     fn the_lock_stays_on_its_numa_node_up_to_the_limit() {
         set(Setting::HmcsLocalPassLimit, 2);
         let (lock, nodes) = (Lock::new(), [const { Node::new() }; 4]);
-        // SAFETY: one thread, the waiters are made up, and each holds the lock when it unlocks.
+        // SAFETY: one thread; the waiters are simulated, and each holds the lock when it unlocks.
         unsafe { lock.lock(&nodes[0]) };
         for i in 0..3 {
             queue(&lock, &nodes[i], &nodes[i + 1]);
@@ -297,7 +301,7 @@ mod tests {
     fn at_limit_zero_each_takes_the_global_lock() {
         set(Setting::HmcsLocalPassLimit, 0);
         let (lock, node, waiter) = (Lock::new(), Node::new(), Node::new());
-        // SAFETY: one thread, and the waiter is made up.
+        // SAFETY: one thread, and the waiter is simulated.
         unsafe { lock.lock(&node) };
         queue(&lock, &node, &waiter);
         // SAFETY: as above.
@@ -327,7 +331,7 @@ mod tests {
     fn who_leaves_waits_for_a_successor_that_has_swapped_and_not_linked() {
         let lock = Lock::new();
         let [node, waiter]: &[Node<OneThread>; 2] = Box::leak(Box::default());
-        // SAFETY: one thread, and the waiter is made up.
+        // SAFETY: one thread, and the waiter is simulated.
         unsafe { lock.lock(node) };
         lock.part(0).tail.store(ptr::from_ref(waiter).cast_mut(), Relaxed);
         meanwhile(|| node.next.store(ptr::from_ref(waiter).cast_mut(), Relaxed));

@@ -9,11 +9,12 @@
 //!  tail == null   unlocked
 //!  tail == n      locked; n is the last in the queue, and the holder if nobody waits
 //! ```
-//! (The first holder of a queue has granted=0: nobody granted it anything, unless it does so itself
-//! by [`McsTuning::grants_itself`].)
+//! (The first holder of a queue has granted=0, since no thread granted it the lock. With
+//! [`McsTuning::grants_itself`] it stores a grant in its own node.)
 //!
-//! Fairness: first come, first served, from the swap of `tail` on; a wait is at most the holds of
-//! those in front. A waiter that is off the processor holds up all behind it.
+//! Fairness: first come, first served, in the order of the swaps of `tail`. A wait is at most as
+//! long as the holds of the threads in front. A waiter that has no processor delays all waiters
+//! behind it.
 //! Source: Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
 //! multiprocessors", ACM TOCS 9(1), 1991, Figure 5.
 
@@ -31,7 +32,8 @@ switches! {
     pub trait McsTuning;
     SWITCHES from 4;
 
-    /// Whether who finds nobody before it writes a grant into its own node, where nobody will look.
+    /// Whether a thread without a predecessor writes a grant into its own node, where no thread
+    /// reads it.
     fn grants_itself("grants-itself") -> bool as flag = false;
 }
 
@@ -42,13 +44,13 @@ crate::tuning! {
     }
 }
 
-/// A place in the queue, from `lock` to `unlock`.
+/// A queue node, in use from `lock` to `unlock`.
 #[repr(C)]
 pub struct Node<P: Platform> {
-    /// The waiter behind this one; null until that waiter has linked itself in.
+    /// The successor; null until the successor has linked itself.
     next: P::Ptr<Node<P>>,
-    /// 0 while the owner must wait; 1 once the predecessor has passed the lock on, and more if it
-    /// has left word by [`CohortDetecting`].
+    /// 0 while the owner must wait. 1 once the predecessor has handed the lock over, and more if it
+    /// has left a word ([`CohortDetecting`]).
     granted: P::U32,
 }
 
@@ -78,13 +80,13 @@ impl<P: Platform, T: McsTuning> McsLock<P, T> {
         Self { tail: Atomic::ZERO, tuning: PhantomData }
     }
 
-    /// Acquires; what the predecessor has left in `granted`, 0 if there was none.
+    /// Locks. Returns what the predecessor has left in `granted`, or 0 if there was no predecessor.
     #[inline(always)]
     fn lock_granted(&self, node: &Node<P>) -> u32 {
         node.next.store(ptr::null_mut(), Relaxed);
         node.granted.store(0, Relaxed);
-        // Ordering: AcqRel. Release publishes the two stores above to the successor that will
-        // find us in `tail`; Acquire pairs with the Release in `unlock`'s compare-exchange, and
+        // Ordering: AcqRel. Release publishes the two stores above to the successor that will find
+        // us in `tail`. Acquire pairs with the Release in `unlock`'s compare-exchange. It also
         // makes the predecessor's initialised node visible before we write into it.
         let predecessor = self.tail.swap(ptr::from_ref(node).cast_mut(), AcqRel);
         if !predecessor.is_null() {
@@ -94,7 +96,7 @@ impl<P: Platform, T: McsTuning> McsLock<P, T> {
         0
     }
 
-    /// The caller has found nobody before it.
+    /// Called by a thread that has found no predecessor.
     #[inline(always)]
     fn note_first(node: &Node<P>) {
         if T::grants_itself() {
@@ -107,32 +109,34 @@ impl<P: Platform, T: McsTuning> McsLock<P, T> {
     fn lock_slow(me: &Node<P>, predecessor: *mut Node<P>) -> u32 {
         // Ordering: Release, pairs with the Acquires of `next` in `unlock`, `unlock_slow` and
         // `unlock_leaving`: our node's initialisation happens before the predecessor writes
-        // `granted`. SAFETY: the predecessor cannot leave `unlock` before it has seen us in its
-        // `next`.
+        // `granted`.
+        // SAFETY: the predecessor cannot leave `unlock` before it has seen us in its `next`.
         unsafe { &(*predecessor).next }.store(ptr::from_ref(me).cast_mut(), Release);
         // Ordering: Acquire, pairs with the Release store of `granted` in `grant`: the previous
-        // section happens before ours.
+        // critical section happens before ours.
         P::wait_until(&me.granted, Acquire, |granted| granted != 0)
     }
 
-    /// Passes the lock on to whoever has swapped itself in behind us, and may not have linked
-    /// itself in yet.
+    /// Hands the lock over to the successor, which has swapped its node into `tail`, but may not
+    /// have linked itself yet.
     #[cold]
     #[inline(never)]
     fn unlock_slow(node: &Node<P>) {
-        // Ordering: Acquire, pairs with the Release store of `next` in `lock_slow`: the successor's node is
-        // initialised before we write into it.
+        // Ordering: Acquire, pairs with the Release store of `next` in `lock_slow`: the successor's
+        // node is initialised before we write into it.
         let next = P::wait_until(&node.next, Acquire, |next| !next.is_null());
-        // SAFETY: linked in behind us.
+        // SAFETY: `next` is our successor, which has linked itself.
         unsafe { Self::grant(next, 1) };
     }
 
-    /// Safety: `next` is the successor of the caller, who holds the lock.
+    /// Safety: the caller holds the lock, and `next` is its successor.
     #[inline(always)]
     unsafe fn grant(next: *mut Node<P>, granted: u32) {
-        // Ordering: Release, pairs with the Acquire wait in `lock_slow`: our section happens before theirs.
-        // SAFETY: the successor waits for `granted`, so its node is alive until this store. We borrow
-        // the one field, not the node: the successor may free the node once it sees the grant.
+        // Ordering: Release, pairs with the Acquire wait in `lock_slow`: our critical section
+        // happens before the successor's.
+        // SAFETY: the successor waits for `granted`, so its node is alive until this store. We
+        // borrow the one field, not the node: the successor may free the node once it sees the
+        // grant.
         unsafe { &(*next).granted }.store(granted, Release);
     }
 }
@@ -143,8 +147,8 @@ impl<P: Platform, T: McsTuning> Default for McsLock<P, T> {
     }
 }
 
-// SAFETY: a node acquires if it found `tail` null or was granted by the one holder before it; the
-// orderings are argued at each access.
+// SAFETY: a thread holds the lock if it found `tail` null, or if its predecessor, the only holder,
+// granted it the lock. The orderings are argued at each access.
 unsafe impl<P: Platform, T: McsTuning> RawLock for McsLock<P, T> {
     type Node = Node<P>;
 
@@ -155,24 +159,24 @@ unsafe impl<P: Platform, T: McsTuning> RawLock for McsLock<P, T> {
 
     #[inline]
     unsafe fn unlock(&self, node: &Node<P>) {
-        // Ordering: Acquire, pairs with the Release store of `next` in `lock_slow`: the successor's node
-        // is initialised before we write into it.
+        // Ordering: Acquire, pairs with the Release store of `next` in `lock_slow`: the successor's
+        // node is initialised before we write into it.
         let next = node.next.load(Acquire);
         if !next.is_null() {
-            // SAFETY: linked in behind us.
+            // SAFETY: `next` is our successor, which has linked itself.
             return unsafe { Self::grant(next, 1) };
         }
         let me = ptr::from_ref(node).cast_mut();
-        // Ordering: Release on success, pairs with the Acquire half of `lock_granted`'s swap: our section
-        // happens before that of whoever finds `tail` null. Relaxed on failure: nothing is read
-        // through the value.
+        // Ordering: Release on success, pairs with the Acquire half of `lock_granted`'s swap: our
+        // critical section happens before that of the thread that finds `tail` null. Relaxed on
+        // failure: nothing is read through the value.
         if self.tail.compare_exchange(me, ptr::null_mut(), Release, Relaxed).is_err() {
             Self::unlock_slow(node);
         }
     }
 }
 
-// SAFETY: as above; the exchange acquires only from null.
+// SAFETY: as above; the exchange locks only from null.
 unsafe impl<P: Platform, T: McsTuning> RawTryLock for McsLock<P, T> {
     #[inline]
     unsafe fn try_lock(&self, node: &Node<P>) -> bool {
@@ -182,8 +186,8 @@ unsafe impl<P: Platform, T: McsTuning> RawTryLock for McsLock<P, T> {
         node.next.store(ptr::null_mut(), Relaxed);
         node.granted.store(0, Relaxed);
         let me = ptr::from_ref(node).cast_mut();
-        // Ordering: AcqRel as in `lock_granted`; Relaxed on failure, where nothing is read through the
-        // value.
+        // Ordering: AcqRel as in `lock_granted`. Relaxed on failure, where nothing is read through
+        // the value.
         let is_first = self.tail.compare_exchange(ptr::null_mut(), me, AcqRel, Relaxed).is_ok();
         if is_first {
             Self::note_first(node);
@@ -197,8 +201,8 @@ unsafe impl<P: Platform, T: McsTuning> RawTryLock for McsLock<P, T> {
     }
 }
 
-// SAFETY: who has linked itself in waits for its grant, and cannot leave before; it finds 1 and the
-// word.
+// SAFETY: a successor that has linked itself waits for its grant, and cannot leave before. The
+// grant is 1 plus the word.
 unsafe impl<P: Platform, T: McsTuning> CohortDetecting for McsLock<P, T> {
     #[inline]
     unsafe fn lock_receiving(&self, node: &Node<P>) -> u32 {
@@ -212,9 +216,9 @@ unsafe impl<P: Platform, T: McsTuning> CohortDetecting for McsLock<P, T> {
 
     #[inline]
     unsafe fn unlock_leaving(&self, node: &Node<P>, word: u32) {
-        // Ordering: Acquire, as in `unlock`. Not null: that is what not being alone means.
+        // Ordering: Acquire, as in `unlock`. Not null, since `is_alone` was false.
         let next = node.next.load(Acquire);
-        // SAFETY: linked in behind us.
+        // SAFETY: `next` is our successor, which has linked itself.
         unsafe { Self::grant(next, word + 1) };
     }
 }
@@ -254,7 +258,7 @@ mod tests {
     fn a_successor_finds_the_word_that_was_left() {
         let lock = McsLock::<Native>::new();
         let (a, b) = (Node::new(), Node::new());
-        // SAFETY: one thread; b waits behind a, as `lock` would have it.
+        // SAFETY: one thread; `b` is queued behind `a`, as by `lock`.
         unsafe {
             assert_eq!(lock.lock_receiving(&a), 0);
             assert!(lock.is_alone(&a));
@@ -308,7 +312,7 @@ mod tests {
         let lock = McsLock::<OneThread>::new();
         let [node, next]: &[Node<OneThread>; 2] = Box::leak(Box::default());
         meanwhile(|| node.next.store(ptr::from_ref(next).cast_mut(), Relaxed));
-        // SAFETY: one thread; `next` waits behind `node`.
+        // SAFETY: one thread; `next` is queued behind `node`.
         unsafe {
             lock.lock(node);
             lock.tail.store(ptr::from_ref(next).cast_mut(), Relaxed);

@@ -1,5 +1,5 @@
-//! Locks from the literature, and those of the C library, of Rust's, and of parking_lot: what the
-//! kernels' locks, and ours, are compared with.
+//! Locks from the literature, and the mutexes of the C library, of Rust's standard library and of
+//! parking_lot. The kernels' locks, and ours, are compared with these.
 
 pub mod clh;
 pub mod cohort;

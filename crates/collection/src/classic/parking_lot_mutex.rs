@@ -15,37 +15,43 @@
 //!      -> PARKED            unlock frees the mutex first
 //!      PARKED -> 0          and then locks the bucket, takes out whoever is first there, and clears PARKED if no more sleep
 //! ```
-//! A bucket is a [`chain`] here. A waiter that finds the mutex held and nobody asleep has ten
-//! rounds before it parks: three of pauses, twice as many each time, and seven that yield its
-//! processor. After a sleep it has them again. It looks at the word once more under the bucket's
-//! lock, and sleeps only if that is LOCKED|PARKED.
+//! A bucket is a [`chain`] here. A waiter that finds the mutex held and no thread asleep has ten
+//! rounds before it parks. In the first three it pauses, twice as long each time. In the other
+//! seven it yields its processor. After a sleep it has ten rounds again. It checks the word once
+//! more under the bucket's lock, and sleeps only if the word is LOCKED|PARKED.
 //!
-//! 1. Only whoever sets LOCKED, or is handed the mutex, holds it. LOCKED is cleared by the holder
-//!    only.
+//! 1. Only a thread that sets LOCKED, or is handed the mutex, holds it. Only the holder clears
+//!    LOCKED.
 //! 2. PARKED is cleared under the bucket's lock, when no thread sleeps there any more for this
-//!    mutex. A thread that comes to sleep then finds it cleared, and sets it again. (0.12: while it
-//!    is set, LOCKED is cleared there, too.)
-//! 3. So a thread that sleeps has seen LOCKED|PARKED under that lock. The holder's release locks the
-//!    bucket later. In 0.12 it had not cleared LOCKED. In 0.13 it clears LOCKED while PARKED is set,
-//!    which says that it must lock the bucket.
+//!    mutex. A thread that is about to sleep then finds it cleared, and sets it again. (0.12: while
+//!    PARKED is set, LOCKED is cleared under the bucket's lock, too.)
+//! 3. So a thread that sleeps has seen LOCKED|PARKED under that lock. The holder's unlock locks the
+//!    bucket later. In 0.12 it had not cleared LOCKED. In 0.13 it clears LOCKED while PARKED is
+//!    set, which tells it that it must lock the bucket.
 //!
-//! Fairness: 0.12 hands over at the first release that comes to a bucket with sleepers a random
-//! time after this bucket's last hand-over, 0 to 1 ms. Sleepers are first come, first served;
-//! newcomers overtake them in between. 0.13: none.
+//! Fairness: 0.12 hands the mutex over at some unlocks that find sleepers in the bucket. It does so
+//! at the first of them after a random time, 0 to 1 ms, since the bucket's last hand-over. Sleepers
+//! are first come, first served; newcomers overtake them in between. 0.13: none.
 //!
-//! **After the release** 0.13 writes the word: a mutex must not die before its `unlock` returns, as
-//! [`RawLock`] asks anyway.
+//! **0.13 writes the word after it has unlocked the mutex.** So the memory of a mutex must not be
+//! freed before its `unlock` returns. [`RawLock`] requires this anyway.
 //!
-//! **A model of the protocol**, for the simulator and side by side with other protocols; the
-//! crates' own code is what `nearlock bench` calls `parking-lot-0.12` and `parking-lot-0.13`.
-//! Differences: the lock of a bucket is the chain's gate, a mutex of this protocol ([`OfBucket`])
-//! that is passed before the chain's lock, for which nobody else contends then. The crate's own
-//! keeps its sleepers in its word, and looks, barges, sleeps and wakes as the mutex of 0.13 does.
-//! The table does not grow. Who is taken out of a bucket before it sleeps costs no call. Bits are
-//! random by the thread, not by the bucket. The word has four bytes, not one. No attempt fails for
-//! no reason. There are no timeouts, no fair release by request, no deadlock detection.
+//! **This is a model of the protocol**, for the simulator, and for comparisons with other
+//! protocols. `nearlock bench` runs the crates' own code under the names `parking-lot-0.12` and
+//! `parking-lot-0.13`. The model differs from it as follows:
+//! - The lock of a bucket is the chain's gate, a mutex of this protocol ([`OfBucket`]). A thread
+//!   locks the gate before the chain's lock, so no other thread contends for the latter. The
+//!   crate's lock of a bucket keeps its sleepers in its word. It looks, barges, sleeps and wakes as
+//!   the mutex of 0.13 does.
+//! - The table does not grow.
+//! - A thread that is taken out of a bucket before it sleeps costs no system call.
+//! - Random bits are those of the thread, not of the bucket.
+//! - The word has four bytes, not one.
+//! - No compare-exchange fails spuriously.
+//! - There are no timeouts, no fair unlock by request, no deadlock detection.
+//!
 //! Source: parking_lot 0.12.5 with parking_lot_core 0.9.12, and 0.13.0 with 0.10.0 (Amanieu
-//! d'Antras), in own words; the idea: WebKit's `WTF::ParkingLot`.
+//! d'Antras), rewritten in our own words. The idea: WebKit's `WTF::ParkingLot`.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -63,28 +69,29 @@ const FREE: u32 = 0;
 const LOCKED: u32 = 1;
 const PARKED: u32 = 1 << 1;
 
-/// The first rounds, which pause; the others yield. The sources' own, as the other numbers.
+/// The number of first rounds, which pause; the others yield. All these numbers are those of the
+/// sources.
 const PAUSING_ROUNDS: u32 = 3;
-/// The next hand-over of a bucket comes so many ns after the last, at most.
+/// The next hand-over of a bucket is due at most so many ns after the last one.
 const FAIR_NS: u32 = 1_000_000;
 
-/// What stands in the note of a waiter that was taken out: it has been handed the mutex.
+/// The note of a waiter that was dequeued, and has been handed the mutex.
 const HANDED_OVER: u32 = 1;
 
 words! {
-    /// What a release does that finds PARKED.
+    /// What an unlock that finds PARKED does first.
     pub enum Unlock {
-        /// It goes to the bucket, where it frees the mutex, or hands it over.
+        /// It locks the bucket, and there unlocks the mutex or hands it over.
         AtBucket "at-bucket",
-        /// It frees the mutex, and goes to the bucket then.
+        /// It unlocks the mutex, and then locks the bucket.
         First "first",
     }
 }
 
 words! {
-    /// How the lock of a bucket is waited for.
+    /// How a thread waits for the lock of a bucket.
     pub enum BucketLock {
-        /// As this very mutex: the chain's gate, an [`OfBucket`].
+        /// As for this mutex: by the chain's gate, an [`OfBucket`].
         Sleeping "sleeping",
         /// By spinning for the chain's lock.
         Spinning "spinning",
@@ -92,22 +99,22 @@ words! {
 }
 
 switches! {
-    /// What differs between the versions of [`ParkingLotMutex`].
+    /// The switches of [`ParkingLotMutex`], in which its versions differ.
     pub trait ParkingLotTuning;
     SWITCHES from 8;
 
-    /// When a release with sleepers frees the mutex.
+    /// When an unlock with sleepers frees the mutex.
     fn unlock("unlock") -> Unlock as word = Unlock::First;
-    /// How it waits for the lock of its bucket.
+    /// How a thread waits for the lock of the mutex's bucket.
     fn bucket("bucket") -> BucketLock as word = BucketLock::Sleeping;
     /// Rounds in which a waiter looks before it parks. At 0 it parks at once.
     fn rounds("rounds") -> u32 as number(0, 20) = 10;
-    /// Pauses of its first round.
+    /// Pauses of the first round.
     fn first_pauses("first-pauses") -> u32 as number(1, 1 << 10) = 1;
 }
 
 crate::tuning! {
-    /// Of 0.12.
+    /// The switches of 0.12.
     pub struct EventuallyFair: ParkingLotTuning {
         unlock: Unlock = Unlock::AtBucket;
         first_pauses: u32 = 2;
@@ -115,13 +122,13 @@ crate::tuning! {
 }
 
 crate::tuning! {
-    /// Of the lock of a bucket, whose own sleepers are where it costs no such lock to find them.
+    /// The switches of a bucket's lock. Its sleepers are found without a further lock of this kind.
     pub struct OfBucket: ParkingLotTuning {
         bucket: BucketLock = BucketLock::Spinning;
     }
 }
 
-/// The family of this mutex, whose chains are buckets.
+/// The family of this mutex. Its chains are the buckets.
 #[derive(Debug)]
 pub struct ParkingLot;
 
@@ -133,12 +140,13 @@ unsafe impl Family for ParkingLot {
 
 type Locked<'a, P> = chain::Locked<'a, P, ParkingLot>;
 
-/// What a bucket has beside its queue.
+/// The state of a bucket besides its queue.
 #[repr(C)]
 pub struct Bucket<P: Platform> {
-    /// Locked before the chain is, by threads that rather sleep than spin for it.
+    /// Locked before the chain's lock, by threads that should sleep rather than spin for the
+    /// latter.
     gate: ParkingLotMutex<P, OfBucket>,
-    /// From when on a release hands its mutex over, in ns of the platform's clock.
+    /// The earliest time of the next hand-over, in ns of the platform's clock.
     fair_from_ns: P::U64,
 }
 
@@ -148,17 +156,17 @@ impl<P: Platform> Default for Bucket<P> {
     }
 }
 
-/// What the mutex asks of its platform.
+/// The capabilities that the mutex needs from its platform.
 pub trait ParkingLotPlatform: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random {}
 
 impl<P: Chains<ParkingLot> + Park + Sections + Schedule + Clock + Random> ParkingLotPlatform for P {}
 
-/// With what a waiter leaves the bucket.
+/// How a waiter leaves the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     /// With the mutex.
     HandedOver,
-    /// To look again.
+    /// To try again.
     Awake,
 }
 
@@ -175,15 +183,15 @@ impl<P: Platform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         Self { word: Atomic::ZERO, tuning: PhantomData }
     }
 
-    /// From `seen`, which is not held, to held.
+    /// Sets LOCKED in the word, which was `seen` without LOCKED.
     ///
     /// # Errors
     ///
-    /// What the word was instead.
+    /// The value of the word, if it was not `seen`.
     #[inline(always)]
     fn take(&self, seen: u32) -> Result<u32, u32> {
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `leave`: the last section happens
-        // before ours. Relaxed on failure: nothing is acquired.
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `leave`: the last critical
+        // section happens before ours. Relaxed on failure: the mutex is not locked.
         self.word.compare_exchange(seen, seen | LOCKED, Acquire, Relaxed)
     }
 }
@@ -224,7 +232,7 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         });
     }
 
-    /// A round between two looks.
+    /// One round of waiting between two looks.
     fn pass(round: u32) {
         if round < PAUSING_ROUNDS {
             P::pause(T::first_pauses() << round, 0);
@@ -233,7 +241,7 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         }
     }
 
-    /// LOCKED -> LOCKED|PARKED, unless it is that already.
+    /// LOCKED -> LOCKED|PARKED, unless PARKED is set already.
     fn mark(&self, word: u32) -> Result<u32, u32> {
         if word & PARKED != 0 {
             return Ok(word);
@@ -241,7 +249,7 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         self.word.compare_exchange(word, word | PARKED, Relaxed, Relaxed)
     }
 
-    /// Does `f` while it holds the lock of the mutex's bucket.
+    /// Calls `f` while the lock of the mutex's bucket is held.
     fn in_bucket<R>(&self, f: impl FnOnce(&Locked<'_, P>) -> R) -> R {
         // SAFETY: this is the mutex' own algorithm.
         let chain = || unsafe { Locked::of(self) };
@@ -259,7 +267,7 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         }
     }
 
-    /// Sleeps in the bucket, if the mutex is held and says that somebody sleeps there.
+    /// Sleeps in the bucket, if the word is LOCKED|PARKED.
     fn park(&self) -> Left {
         P::assert_may_sleep();
         P::with_record(|waiter: &Waiter<P>| {
@@ -267,7 +275,8 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
                 // Invariant 3.
                 let sleeps = self.word.load(Relaxed) == LOCKED | PARKED;
                 if sleeps {
-                    // SAFETY: fresh; it stays until the grant, after which it is in no queue.
+                    // SAFETY: a fresh record. It stays until the grant, after which it is in no
+                    // queue.
                     unsafe { bucket.push(Queue::Exclusive, waiter) };
                 }
                 sleeps
@@ -282,7 +291,7 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         })
     }
 
-    /// What is left of a release that has found PARKED.
+    /// The rest of an unlock that has found PARKED.
     #[cold]
     #[inline(never)]
     fn unlock_slow(&self) {
@@ -294,44 +303,46 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
         });
     }
 
-    /// Takes out whoever is first in the bucket, and makes the word say what is so then. Who is to
-    /// be called.
+    /// Dequeues the first waiter in the bucket, and brings the word up to date. Returns the call
+    /// that wakes the waiter, if there is one.
     fn release_in(&self, bucket: &Locked<'_, P>) -> Option<Call<P>> {
         let Some(first) = bucket.first(Queue::Exclusive).map(ptr::from_ref) else {
-            // Whoever has set PARKED is still on its way here, and will find it cleared.
+            // The thread that has set PARKED has not locked the bucket yet, and will find PARKED
+            // cleared.
             self.leave(PARKED);
             return None;
         };
-        // SAFETY: in the queue, whose lock we hold.
+        // SAFETY: the waiter is in the queue, whose lock we hold.
         unsafe { bucket.remove(Queue::Exclusive, first) };
         let cleared = if bucket.first(Queue::Exclusive).is_some() { 0 } else { PARKED };
         if T::unlock() == Unlock::AtBucket && Self::is_time(bucket) {
             P::count(LockEvent::MutexHandOver);
-            // Relaxed: the grant orders.
+            // Relaxed: the grant orders the critical sections.
             self.word.store(LOCKED | (PARKED & !cleared), Relaxed);
-            // SAFETY: it waits for the grant.
+            // SAFETY: the waiter waits for the grant.
             unsafe { &*first }.note.store(HANDED_OVER, Relaxed);
         } else {
             self.leave(cleared);
         }
-        // SAFETY: it waits for this grant, and stays until then.
+        // SAFETY: the waiter waits for this grant, and stays until then.
         unsafe { Waiter::grant(first) }
     }
 
-    /// Frees the mutex, if it is not free yet, and clears these bits. The caller holds the bucket's
-    /// lock.
+    /// Unlocks the mutex, if it is not unlocked yet, and clears these bits. The caller holds the
+    /// bucket's lock.
     fn leave(&self, cleared: u32) {
         match T::unlock() {
-            // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next. With
-            // PARKED nobody but its holder writes a word that is held, so a store will do.
+            // Ordering: Release, pairs with the Acquire in `take`: our critical section happens
+            // before the next. While PARKED is set, only the holder writes the word of a held
+            // mutex, so a store is enough.
             Unlock::AtBucket => self.word.store(PARKED & !cleared, Release),
             Unlock::First if cleared == 0 => {}
-            // Relaxed: the mutex was free before. Others may have it by now.
+            // Relaxed: the mutex was unlocked before. Another thread may hold it by now.
             Unlock::First => _ = self.word.fetch_and(!cleared, Relaxed),
         }
     }
 
-    /// Whether this bucket hands over now; if so, when it will do so next.
+    /// Whether this bucket hands over now. If so, draws the time of its next hand-over.
     fn is_time(bucket: &Locked<'_, P>) -> bool {
         let now_ns = P::now_ns();
         let is_time = now_ns > bucket.beside().fair_from_ns.load(Relaxed);
@@ -343,7 +354,7 @@ impl<P: ParkingLotPlatform, T: ParkingLotTuning> ParkingLotMutex<P, T> {
     }
 }
 
-// SAFETY: invariant 1; Release and Acquire on the word, or the grant, order the sections.
+// SAFETY: invariant 1; Release and Acquire on the word, or the grant, order the critical sections.
 unsafe impl<P: ParkingLotPlatform, T: ParkingLotTuning> RawLock for ParkingLotMutex<P, T> {
     type Node = ();
 
@@ -357,8 +368,8 @@ unsafe impl<P: ParkingLotPlatform, T: ParkingLotTuning> RawLock for ParkingLotMu
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let is_over = match T::unlock() {
-            // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next.
-            // Relaxed on failure: it is not released yet.
+            // Ordering: Release, pairs with the Acquire in `take`: our critical section happens
+            // before the next. Relaxed on failure: the mutex is not unlocked yet.
             Unlock::AtBucket => self.word.compare_exchange(LOCKED, FREE, Release, Relaxed).is_ok(),
             // Ordering: Release, as above.
             Unlock::First => self.word.fetch_sub(LOCKED, Release) & PARKED == 0,

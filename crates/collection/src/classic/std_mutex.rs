@@ -1,4 +1,4 @@
-//! The protocol of the mutex of Rust's standard library on Linux: one word, and waiters that look
+//! The protocol of the mutex of Rust's standard library on Linux: one word, and waiters that spin
 //! for a while before they sleep.
 //!
 //! ```text
@@ -8,26 +8,27 @@
 //!  * -> 2       a waiter that has looked in vain, or slept: from 0 it has acquired the mutex; else it sleeps, as long as the word is 2
 //!  1, 2 -> 0    unlock; from 2 it wakes one
 //! ```
-//! A waiter looks up to 100 times ([`LOOKS`](StdMutexTuning::looks)) with a pause between, as long
-//! as the word is 1: whoever sees others asleep goes to sleep as well. It does so again after each
-//! sleep.
+//! A waiter looks at the word up to 100 times ([`LOOKS`](StdMutexTuning::looks)), with a pause in
+//! between, as long as the word is 1. If it sees that others may sleep, it goes to sleep as well.
+//! After each sleep it looks again in the same way.
 //!
-//! 1. The word leaves 0 by whoever acquires the mutex, and comes back to 0 by that thread only.
-//! 2. Whoever sleeps has seen 2 or stored it, and the word has been 2 when it fell asleep:
-//!    comparing and falling asleep are one step. Whoever acquires the mutex after a sleep stores 2,
-//!    for it cannot know whether others still sleep. So the release after which a sleeper could
-//!    sleep on finds 2, and wakes one.
-//! 3. Storing 0 is the last that a release does to the word; the call that follows uses its address
-//!    only.
+//! 1. Only the thread that locks the mutex changes the word from 0, and only that thread changes it
+//!    back to 0.
+//! 2. A thread that sleeps has seen 2 or stored it, and the word was 2 when it fell asleep: the
+//!    comparison and falling asleep are one step. A thread that locks the mutex after a sleep
+//!    stores 2, since it cannot know whether others still sleep. So the unlock after which a
+//!    sleeper could sleep on finds 2, and wakes one thread.
+//! 3. The store of 0 is the last access of `unlock` to the word. The wake-up that follows uses the
+//!    address only.
 //!
-//! Fairness: none. A newcomer takes a free mutex at once, and a waiter that looks takes it while
-//! one that was woken is on its way.
+//! Fairness: none. A newcomer takes a free mutex at once. A spinning waiter takes it while a woken
+//! one is still waking up.
 //!
-//! **A model of the protocol**, for the simulator and side by side with other protocols; the
-//! library's own code is what `nearlock bench` calls `std`. Differences: the sleep is the
-//! platform's, and has no interrupted calls; panics poison nothing. Source: Rust 1.95,
-//! `library/std/src/sys/sync/mutex/futex.rs`, in own words; after Drepper, "Futexes Are Tricky",
-//! 2011.
+//! **This is a model of the protocol**, for the simulator, and for comparisons with other
+//! protocols. `nearlock bench` runs the library's own code under the name `std`. Differences:
+//! sleeping is the platform's, and no call is interrupted; panics poison nothing. Source: Rust
+//! 1.95, `library/std/src/sys/sync/mutex/futex.rs`, rewritten in our own words; after Drepper,
+//! "Futexes Are Tricky", 2011.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -39,7 +40,7 @@ use crate::tuning::Standard;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Somebody may sleep.
+/// Held, and threads may sleep.
 const CONTENDED: u32 = 2;
 
 switches! {
@@ -47,8 +48,10 @@ switches! {
     pub trait StdMutexTuning;
     SWITCHES from 2;
 
-    /// How often a waiter finds the mutex held, and pauses, before it sleeps: the source's constant, for which it gives no reason. 1.3 us
-    /// at 13 ns for a pause, 4.5 us at 45 ns (Skylake). With 0 it is the C library's mutex, but that it looks before it writes.
+    /// How often a waiter finds the mutex held, and pauses, before it sleeps. The default is the
+    /// source's constant, for which the source gives no reason: 1.3 us at 13 ns for a pause, 4.5 us
+    /// at 45 ns (Skylake). With 0 it is the C library's mutex, except that it looks before it
+    /// writes.
     fn looks("looks") -> u32 as number(0, 1 << 20) = 100;
 }
 
@@ -69,15 +72,15 @@ impl<P: Platform, T: StdMutexTuning> StdMutex<P, T> {
     ///
     /// # Errors
     ///
-    /// What the word was instead.
+    /// The value of the word, if it was not 0.
     #[inline(always)]
     fn take(&self) -> Result<u32, u32> {
-        // Ordering: Acquire, pairs with the Release in `unlock`: the last section happens before ours.
-        // Relaxed on failure: nothing is acquired.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the last critical section happens
+        // before ours. Relaxed on failure: the mutex is not locked.
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed)
     }
 
-    /// Looks for a while, as long as the mutex is held and nobody sleeps. What the word is then.
+    /// Spins for a while, as long as the mutex is held and no thread sleeps. Returns the word.
     fn look(&self) -> u32 {
         P::wait_until_bounded(&self.word, Relaxed, T::looks(), |word| word != HELD)
     }
@@ -99,9 +102,10 @@ impl<P: Park, T: StdMutexTuning> StdMutex<P, T> {
                     Err(seen) => word = seen,
                 }
             }
-            // Ordering: Acquire, pairs with the Release in `unlock`: the last section happens before ours.
+            // Ordering: Acquire, pairs with the Release in `unlock`: the last critical section
+            // happens before ours.
             while word == CONTENDED || self.word.swap(CONTENDED, Acquire) != FREE {
-                // A look before the call.
+                // Check the word before the system call.
                 if self.word.load(Relaxed) == CONTENDED {
                     P::count(LockEvent::MutexSleep);
                     P::park(&self.word, CONTENDED);
@@ -118,7 +122,7 @@ impl<P: Platform, T: StdMutexTuning> Default for StdMutex<P, T> {
     }
 }
 
-// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+// SAFETY: invariant 1; Release and Acquire on the word order the critical sections.
 unsafe impl<P: Park, T: StdMutexTuning> RawLock for StdMutex<P, T> {
     type Node = ();
 
@@ -132,8 +136,8 @@ unsafe impl<P: Park, T: StdMutexTuning> RawLock for StdMutex<P, T> {
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         let word = &raw const self.word;
-        // Ordering: Release, pairs with the Acquires in `take` and `lock_slow`: our section happens before
-        // the next.
+        // Ordering: Release, pairs with the Acquires in `take` and `lock_slow`: our critical
+        // section happens before the next.
         if self.word.swap(FREE, Release) == CONTENDED {
             P::count(LockEvent::MutexWake);
             P::unpark(word, 1);

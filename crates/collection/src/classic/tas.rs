@@ -1,4 +1,4 @@
-//! Test-and-set lock: one word, and each look at it is a swap.
+//! Test-and-set lock: one word, and every access of a waiter to it is a swap.
 //!
 //! ```text
 //!  word   0 unlocked   1 locked
@@ -7,12 +7,12 @@
 //!  1 -> 1   an attempt that failed
 //!  1 -> 0   unlock
 //! ```
-//! The baseline that everything else improves on: no pre-read, no back-off. A waiter takes the
-//! word's line for itself at every attempt, so that waiters slow down each other, and the release,
-//! which has to wait for its turn among them. [`ttas`](super::ttas) reads while it waits;
-//! [`NoPreRead`](super::ttas::NoPreRead) there differs from it in the first attempt only.
+//! The baseline that everything else improves on: no pre-read, no back-off. Every attempt of a
+//! waiter takes the word's cache line exclusively. So waiters slow each other down. They also slow
+//! down the unlock, which competes with them for the cache line. [`ttas`](super::ttas) reads while
+//! it waits; [`NoPreRead`](super::ttas::NoPreRead) differs from it in the first attempt only.
 //!
-//! Fairness: none. After a release any waiter or newcomer may win, and the loser's wait has no
+//! Fairness: none. After an unlock any waiter or newcomer may win, and the loser's wait has no
 //! bound. Source: as old as the instruction; measured by Anderson, "The performance of spin lock
 //! alternatives for shared-memory multiprocessors", IEEE TPDS 1(1), 1990 (spin on test-and-set).
 
@@ -36,7 +36,7 @@ impl<P: Platform> TasLock<P> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
-        // Not `wait_until`: that reads.
+        // Not `wait_until`, which reads.
         let mut turn = 0;
         loop {
             P::cpu_relax(turn);
@@ -49,7 +49,8 @@ impl<P: Platform> TasLock<P> {
 
     #[inline(always)]
     fn attempt(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous critical section
+        // happens before ours.
         self.word.swap(1, Acquire) == 0
     }
 }
@@ -60,8 +61,8 @@ impl<P: Platform> Default for TasLock<P> {
     }
 }
 
-// SAFETY: only the swap that finds 0 acquires, and the word leaves 1 only by its `unlock`; Release
-// and Acquire on the word order the sections.
+// SAFETY: only the swap that finds 0 locks, and only the holder's `unlock` ends this. Release and
+// Acquire on the word order the critical sections.
 unsafe impl<P: Platform> RawLock for TasLock<P> {
     type Node = ();
 
@@ -74,7 +75,8 @@ unsafe impl<P: Platform> RawLock for TasLock<P> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquire in `attempt`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquire in `attempt`: our critical section happens
+        // before the next.
         self.word.store(0, Release);
     }
 }

@@ -1,4 +1,4 @@
-//! Ticket lock: two counters in one word, as at a counter where customers draw numbers.
+//! Ticket lock: two counters in one word, as in a shop where customers draw numbers.
 //!
 //! ```text
 //! bits 0-15 serving | 16-31 next
@@ -8,23 +8,23 @@
 //!  n  ,s -> n+1,s     lock: draws the ticket n, and waits until serving is n
 //!  n  ,s -> n  ,s+1   unlock
 //! ```
-//! serving: the ticket of the holder; written by it alone.
+//! serving: the ticket of the holder. Only the holder writes it.
 //! next: the ticket that the next thread will draw. Equal to serving: unlocked.
 //! Both count modulo 2^16.
 //!
-//! 1. Those who hold or wait have the tickets from serving up to next - 1, each one of its own, as
-//!    long as there are at most 2^16 of them. One more would draw the holder's ticket: **a process
-//!    may not have more threads than that at one such lock.**
+//! 1. The holder and the waiters have the tickets from serving on, up to the last one before next.
+//!    Each ticket belongs to one thread, as long as there are at most 2^16 threads. One more would
+//!    draw the holder's ticket: **a process may not have more threads than that at one such lock.**
 //!
-//! Waiters look at the word without back-off, so that each release costs a transfer of its line to
-//! each of them. (Mellor-Crummey and Scott propose a pause proportional to the distance from one's
-//! turn; how long a turn takes is known to no lock.)
+//! Waiters look at the word without back-off, so each unlock costs a line transfer to each of them.
+//! (Mellor-Crummey and Scott propose a pause proportional to the number of threads ahead. No lock
+//! knows how long each of these will hold it.)
 //!
-//! Fairness: first come, first served, from the drawing on. A waiter that is off the processor
-//! holds up all behind it.
+//! Fairness: first come, first served, in the order in which tickets are drawn. A waiter that has
+//! no processor delays all waiters behind it.
 //! Source: Reed and Kanodia, "Synchronization with eventcounts and sequencers", CACM 22(2), 1979;
-//! Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, Figure 2. The narrow release is that of Linux
-//! 2.6.25.
+//! Mellor-Crummey and Scott, ACM TOCS 9(1), 1991, Figure 2. The narrow store of the unlock is that
+//! of Linux 2.6.25.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -58,8 +58,9 @@ impl<P: Platform> TicketLock<P> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, ticket: u16) {
-        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before
-        // ours. (Others may have drawn tickets since that release; they prolong its release sequence.)
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous critical section
+        // happens before ours. (Others may have drawn tickets since that Release; they prolong its
+        // release sequence.)
         P::wait_until(&self.word, Acquire, |word| serving(word) == ticket);
     }
 }
@@ -70,15 +71,17 @@ impl<P: Platform> Default for TicketLock<P> {
     }
 }
 
-// SAFETY: the lock belongs to the ticket that serving names, which by invariant 1 one thread has,
-// and only its `unlock` moves serving on; Release and Acquire on the word order the sections.
+// SAFETY: the lock belongs to the ticket that serving names. By invariant 1 one thread has this
+// ticket, and only its `unlock` increments serving. Release and Acquire on the word order the
+// critical sections.
 unsafe impl<P: Platform> RawLock for TicketLock<P> {
     type Node = ();
 
     #[inline]
     unsafe fn lock(&self, _node: &()) {
         // n,s -> n+1,s
-        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that it is our turn already.
+        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that our ticket is
+        // served already.
         let word = self.word.fetch_add(ONE_TICKET, Acquire);
         let ticket = next(word);
         if serving(word) != ticket {
@@ -88,22 +91,24 @@ unsafe impl<P: Platform> RawLock for TicketLock<P> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // Relaxed: serving is ours. Kept in the word and not in a node, so that any thread may release.
+        // Relaxed: only the holder writes serving. It is read from the word and not kept in a node,
+        // so that any thread may unlock.
         let holder = serving(self.word.load(Relaxed));
-        // n,s -> n,s+1. A half of its own: no carry into next.
-        // Ordering: Release, pairs with the Acquires above: our section happens before the next.
+        // n,s -> n,s+1. Only this half is written: no carry into next.
+        // Ordering: Release, pairs with the Acquires above: our critical section happens before the
+        // next.
         self.word.store_low_half(holder.wrapping_add(1), Release);
     }
 }
 
-// SAFETY: as above; the exchange acquires only if nobody holds or waits.
+// SAFETY: as above; the exchange locks only if no thread holds the lock or waits.
 unsafe impl<P: Platform> RawTryLock for TicketLock<P> {
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let word = self.word.load(Relaxed);
         // s,s -> s+1,s
-        // Ordering: Acquire, pairs with the Release in `unlock`; Relaxed on failure, where nothing is read
-        // through the value.
+        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where nothing
+        // is read through the value.
         serving(word) == next(word)
             && self.word.compare_exchange(word, word.wrapping_add(ONE_TICKET), Acquire, Relaxed).is_ok()
     }
@@ -179,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_full_lock_has_tickets_for_all() {
-        // 2^16 - 1 of them, and the one who draws now makes 2^16.
+        // 2^16 - 1 tickets are in use, and the thread that draws now makes 2^16.
         let lock = TicketLock::<Native> { word: Atomic::new(word(4, 5)) };
         let drawn = lock.word.fetch_add(ONE_TICKET, Relaxed);
         assert_ne!(next(drawn), serving(drawn), "the last of 2^16 waits");

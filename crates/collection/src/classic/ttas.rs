@@ -1,4 +1,4 @@
-//! Test-and-test-and-set lock: one word, everybody spins on it.
+//! Test-and-test-and-set lock: one word, on which all waiters spin.
 //!
 //! ```text
 //!  word   0 unlocked   1 locked
@@ -7,7 +7,7 @@
 //!  1 -> 0   unlock
 //!  1 -> 1   an attempt that failed; with the pre-read only by losing a race
 //! ```
-//! Fairness: none. After a release any waiter or newcomer may win, and the loser's wait has no
+//! Fairness: none. After an unlock any waiter or newcomer may win, and the loser's wait has no
 //! bound. Source: Rudolph and Segall, "Dynamic decentralized cache schemes for MIMD parallel
 //! processors", ISCA 1984 (test-and-test-and-set).
 
@@ -24,14 +24,14 @@ switches! {
     pub trait TtasTuning;
     SWITCHES from 0;
 
-    /// Read the word before trying to write it, so that a doomed attempt takes the line shared
-    /// rather than exclusive.
+    /// Read the word before trying to write it, so that an attempt that cannot succeed takes the
+    /// cache line shared rather than exclusive.
     fn pre_read("preread") -> bool as flag = true;
 }
 
 crate::tuning! {
-    /// Tries to write at once: the baseline that the pre-read is measured against. (Waiters still read
-    /// between attempts.)
+    /// Tries to write at once: the baseline that the pre-read is measured against. (Waiters still
+    /// read between attempts.)
     pub struct NoPreRead: TtasTuning {
         pre_read: bool = false;
     }
@@ -66,7 +66,8 @@ impl<P: Platform, T: TtasTuning> TtasLock<P, T> {
         if T::pre_read() && self.word.load(Relaxed) != 0 {
             return false;
         }
-        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous critical section
+        // happens before ours.
         self.word.swap(1, Acquire) == 0
     }
 }
@@ -77,8 +78,8 @@ impl<P: Platform, T: TtasTuning> Default for TtasLock<P, T> {
     }
 }
 
-// SAFETY: only the swap that finds 0 acquires, and the word leaves 1 only by its `unlock`; Release
-// and Acquire on the word order the sections.
+// SAFETY: only the swap that finds 0 locks, and only the holder's `unlock` ends this. Release and
+// Acquire on the word order the critical sections.
 unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
     type Node = ();
 
@@ -91,8 +92,8 @@ unsafe impl<P: Platform, T: TtasTuning> RawLock for TtasLock<P, T> {
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquire in `attempt`: our section happens before the
-        // next.
+        // Ordering: Release, pairs with the Acquire in `attempt`: our critical section happens
+        // before the next.
         self.word.store(0, Release);
     }
 }

@@ -1,4 +1,4 @@
-//! A waiter that was woken for the lock, gives up, and tells nobody.
+//! A waiter that is woken for the lock, gives up, and does not wake the next one.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -7,21 +7,22 @@ use crate::parking::{GaveUp, Limit, RawTimedLock, WaitList, Waiter, locked};
 use crate::platform::{Atomic, ParkTimeout, Platform};
 use crate::raw::{RawLock, RawTryLock};
 
-/// Loses a wake-up: an unlock takes the first waiter out of the queue and wakes it; if that one
-/// finds its time over, it gives up without a look at the lock, and those behind it sleep on
-/// although that is free.
+/// Loses a wake-up. An unlock takes the first waiter out of the queue and wakes it. If the time of
+/// this waiter is over, it gives up without a look at the lock. The waiters behind it sleep on
+/// although the lock is free.
 ///
 /// ```text
 /// word   0 unlocked   1 locked
 /// ```
-/// Newcomers make good for it: the next unlock wakes again. So it shows only where nobody comes.
+/// A newcomer repairs this: its unlock wakes a waiter again. So the fault shows only if no newcomer
+/// arrives.
 pub struct LostCancel<P: Platform> {
     word: P::U32,
     wait_lock: TtasLock<P>,
     waiters: WaitList<P>,
 }
 
-/// In a waiter's note.
+/// The note of a waiter in the queue.
 const QUEUED: u32 = 1;
 
 impl<P: Platform> Default for LostCancel<P> {
@@ -31,15 +32,17 @@ impl<P: Platform> Default for LostCancel<P> {
 }
 
 impl<P: ParkTimeout> LostCancel<P> {
-    /// Whether the lock was had, and the waiter is in no queue; if not, it is in the queue.
+    /// Tries to lock. Returns true if it succeeded, with the waiter in no queue. If not, the waiter
+    /// is in the queue.
     fn try_or_queue(&self, waiter: &Waiter<P>) -> bool {
         locked(&self.wait_lock, || {
-            // SAFETY: the node is (), and the caller of `lock_within` keeps the promises.
+            // SAFETY: the node is (), and the caller of `lock_within` upholds the conditions.
             let free = unsafe { self.try_lock(&()) };
             let queued = waiter.note.load(Relaxed) == QUEUED;
             if !free && !queued {
                 waiter.note.store(QUEUED, Relaxed);
-                // SAFETY: under `wait_lock`; it is in no queue, and stays until it has been taken out.
+                // SAFETY: under `wait_lock`. The waiter is in no queue, and stays until it has been
+                // dequeued.
                 unsafe { self.waiters.push(waiter) };
             }
             if free && queued {
@@ -57,18 +60,18 @@ impl<P: ParkTimeout> LostCancel<P> {
                 // SAFETY: under `wait_lock`, and the note says that it is in the queue.
                 unsafe { self.waiters.remove(waiter) };
             }
-            // Else it has been woken, and ought to wake the next: that is what the control leaves
-            // out.
+            // Otherwise the waiter has been woken, and should wake the next one. The control omits
+            // this.
         });
     }
 }
 
-// SAFETY: excludes as a test-and-set lock does; it is progress that it lacks.
+// SAFETY: excludes as a test-and-set lock does; only progress is missing.
 unsafe impl<P: ParkTimeout> RawLock for LostCancel<P> {
     type Node = ();
 
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         let locked = unsafe { self.lock_within(node, &Limit::NONE) };
         debug_assert!(locked.is_ok(), "gave up without a limit");
     }
@@ -81,7 +84,8 @@ unsafe impl<P: ParkTimeout> RawLock for LostCancel<P> {
             if first.is_null() {
                 return None;
             }
-            // SAFETY: in the queue, and under `wait_lock`, so alive until this section ends.
+            // SAFETY: the waiter is in the queue, and we hold `wait_lock`. So it is alive until we
+            // unlock that.
             let waiter = unsafe {
                 self.waiters.remove(first);
                 &*first
@@ -98,7 +102,8 @@ unsafe impl<P: ParkTimeout> RawLock for LostCancel<P> {
 // SAFETY: as above.
 unsafe impl<P: ParkTimeout> RawTryLock for LostCancel<P> {
     unsafe fn try_lock(&self, _node: &()) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where nothing is read.
+        // Ordering: Acquire, pairs with the Release in `unlock`. Relaxed on failure, where nothing
+        // is read.
         self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
     }
 
@@ -112,15 +117,15 @@ unsafe impl<P: ParkTimeout> RawTimedLock for LostCancel<P> {
     type Platform = P;
 
     unsafe fn lock_within(&self, node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         if unsafe { self.try_lock(node) } {
             return Ok(());
         }
         P::with_record(|waiter: &Waiter<P>| {
             limit.watch(waiter, || {
                 while !self.try_or_queue(waiter) {
-                    // The limit is looked at before the lock, even by a waiter that was woken because that is
-                    // free.
+                    // A waiter checks the limit before the lock, even if it was woken because the
+                    // lock is free.
                     let rested = waiter.park_within(limit);
                     if let Some(gave_up) = rested.err().or_else(|| limit.is_reached()) {
                         self.leave(waiter);
@@ -189,7 +194,7 @@ mod tests {
         assert!(lock.try_or_queue(first) && lock.waiters.is_empty());
     }
 
-    /// What it is a control of.
+    /// The fault of the control.
     #[test]
     fn a_waiter_that_was_woken_and_gives_up_leaves_the_next_asleep() {
         let lock = locked();

@@ -1,4 +1,4 @@
-//! A waiter that was notified, gives up, and keeps the notification.
+//! A waiter that is notified, gives up, and keeps the notification.
 
 use crate::near::NearPlatform;
 use crate::near::condvar::monitor::Condition;
@@ -7,12 +7,12 @@ use crate::near::mutex::NearMutex;
 use crate::parking::Limit;
 use crate::platform::Platform;
 
-/// Loses a notification: a wait that was notified looks at its limit once more when it has the
-/// mutex again, and says that it has given up if that is reached. The notification has gone to
-/// nobody then.
+/// Loses a notification. A wait that was notified checks its limit once more when it has locked the
+/// mutex again. If the limit is reached, it reports that it has given up. Then no waiter has got
+/// the notification.
 ///
-/// Later notifications make good for it: so it shows where none comes, or where somebody counts
-/// them.
+/// A later notification repairs this. So the fault shows if none follows, or if a program counts
+/// notifications.
 pub struct LostNotification<P: Platform>(NearCondvar<P>);
 
 impl<P: Platform> Default for LostNotification<P> {
@@ -21,12 +21,12 @@ impl<P: Platform> Default for LostNotification<P> {
     }
 }
 
-// SAFETY: waits as `NearCondvar`; what it gets wrong is what it says of a wait.
+// SAFETY: waits as `NearCondvar`. Only its report of a wait is wrong.
 unsafe impl<P: NearPlatform> Condition<P> for LostNotification<P> {
     unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.wait(mutex, limit) }?;
-        // That is what the control adds.
+        // The control adds this check.
         limit.is_reached().map_or(Ok(()), |why| Err(Unnotified::GaveUp(why)))
     }
     fn notify_one(&self) -> bool {
@@ -49,22 +49,22 @@ mod tests {
     use std::boxed::Box;
 
     crate::tuning! {
-        /// An unlock notifies all who wait.
+        /// An unlock notifies all waiters.
         struct NotifiesAll: MonitorTuning {
             notifies: Notifies = Notifies::All;
         }
     }
 
-    /// What comes of a waiter that is cancelled and notified at once: how its wait ends, and how
-    /// many more notifications were sent than waits ended by one.
+    /// Cancels and notifies a waiter at the same time. Returns how its wait ends, and how many more
+    /// notifications were sent than waits were ended by one.
     fn notified_and_cancelled<T: MonitorTuning, C: Condition<OneThread>>() -> (Result<(), GaveUp>, u64) {
         let monitor: &Monitor<OneThread, T, C> = Box::leak(Box::default());
         let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
         let before = [CondvarSent, CondvarReturn].map(events_of);
         let given_up = events_of(CondvarGiveUp);
-        // SAFETY: free, and unlocked by the other.
+        // SAFETY: free, and unlocked by the other thread.
         unsafe { monitor.lock(&()) };
-        // When the waiter has released the mutex, and sleeps.
+        // When the waiter has unlocked the mutex, and sleeps.
         meanwhile(|| ());
         meanwhile(move || {
             // SAFETY: locked above.
@@ -72,7 +72,7 @@ mod tests {
             cancellation.cancel();
         });
         let limit = Limit { until_ns: None, cancellation: Some(cancellation) };
-        // SAFETY: it is unlocked by nobody, as it is dropped by nobody.
+        // SAFETY: no thread unlocks the monitor afterwards, and none drops it.
         let result = unsafe { monitor.lock_within(&(), &limit) };
         assert!(others_are_done());
         assert_eq!(events_of(CondvarGiveUp), given_up, "the queue has let it go");

@@ -1,4 +1,4 @@
-//! Readers that do not look whether a writer is there.
+//! Readers that do not check whether there is a writer.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -8,8 +8,8 @@ use crate::raw::{RawLock, RawRwLock, RawTryLock};
 const WRITER: u32 = 1;
 const READER: u32 = 2;
 
-/// Excludes writers, from each other and while readers are there; but readers come in beside a
-/// writer.
+/// Excludes writers from each other, and from readers that hold the lock already. But readers lock
+/// it although a writer holds it.
 ///
 /// ```text
 /// word   bit 0 a writer | the others: number of readers
@@ -22,12 +22,12 @@ impl<P: Platform> Default for BustedRw<P> {
     }
 }
 
-// SAFETY: a writer comes in only from 0, so writers exclude each other; it is readers that the lock
-// lets in wrongly.
+// SAFETY: a writer locks only from 0, so writers exclude each other. Only readers are let in
+// wrongly.
 unsafe impl<P: Platform> RawLock for BustedRw<P> {
     type Node = ();
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         while !unsafe { self.try_lock(node) } {
             P::wait_until(&self.0, Relaxed, |word| word == 0);
         }
@@ -41,8 +41,8 @@ unsafe impl<P: Platform> RawLock for BustedRw<P> {
 // SAFETY: as above.
 unsafe impl<P: Platform> RawTryLock for BustedRw<P> {
     unsafe fn try_lock(&self, _node: &()) -> bool {
-        // Ordering: Acquire, pairs with the Releases of those who leave. Relaxed on failure, where nothing
-        // is read.
+        // Ordering: Acquire, pairs with the Releases of the threads that unlock. Relaxed on
+        // failure, where nothing is read.
         self.0.compare_exchange(0, WRITER, Acquire, Relaxed).is_ok()
     }
 
@@ -54,11 +54,11 @@ unsafe impl<P: Platform> RawTryLock for BustedRw<P> {
 // SAFETY: none: this is the control that the checkers of readers must catch.
 unsafe impl<P: Platform> RawRwLock for BustedRw<P> {
     unsafe fn lock_shared(&self, _node: &()) {
-        // Ordering: Acquire, pairs with the Release in `unlock`, if that was in time.
+        // Ordering: Acquire, pairs with the Release in `unlock`, if that came before.
         self.0.fetch_add(READER, Acquire);
     }
     unsafe fn try_lock_shared(&self, node: &()) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.lock_shared(node) };
         true
     }
@@ -67,7 +67,7 @@ unsafe impl<P: Platform> RawRwLock for BustedRw<P> {
         self.0.fetch_sub(READER, Release);
     }
     unsafe fn downgrade(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquire of readers.
+        // Ordering: Release, pairs with the Acquires of readers.
         self.0.fetch_add(READER - WRITER, Release);
     }
 }
@@ -81,7 +81,8 @@ mod tests {
     #[test]
     fn readers_come_in_beside_a_writer_and_writers_wait_for_readers() {
         let lock: &BustedRw<OneThread> = Box::leak(Box::default());
-        // SAFETY: none for the reader beside the writer, which touches nothing; each leaves as it came.
+        // SAFETY: none for the reader that holds the lock together with a writer; it accesses
+        // nothing. Each thread unlocks what it has locked.
         unsafe {
             lock.lock(&());
             assert!(lock.try_lock_shared(&()) && !lock.try_lock(&()));

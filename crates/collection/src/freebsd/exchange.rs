@@ -1,4 +1,4 @@
-//! How these locks change their words: as [`CasValue`] says.
+//! Compare-exchanges of these locks' words, as [`CasValue`] says.
 
 use core::sync::atomic::Ordering::{self, Relaxed};
 
@@ -7,11 +7,12 @@ use crate::platform::Atomic;
 
 /// A word that is changed by compare-exchanges.
 pub(super) trait Exchange<V: Copy>: Atomic<V> {
-    /// Changes it; what was found if it was another. With [`CasValue::Found`] that may be `seen`.
+    /// Changes the word from `seen` to `to`. If this fails, returns the value found. With
+    /// [`CasValue::Found`] this may be `seen`.
     #[inline(always)]
     #[track_caller]
     fn exchange<T: Tuning>(&self, seen: V, to: V, order: Ordering) -> Result<(), V> {
-        // Relaxed on failure, where it is only tried again.
+        // Relaxed on failure, after which the exchange is only tried again.
         match T::cas_value() {
             CasValue::Found => self.compare_exchange_weak(seen, to, order, Relaxed),
             CasValue::Reread | CasValue::Kept => self.compare_exchange(seen, to, order, Relaxed),
@@ -19,7 +20,7 @@ pub(super) trait Exchange<V: Copy>: Atomic<V> {
         .map(drop)
     }
 
-    /// What to go by after an exchange that failed, and has found this.
+    /// The value to continue with after an exchange that has failed, and has found this value.
     #[inline(always)]
     #[track_caller]
     fn after_failure<T: Tuning>(&self, found: V) -> V {

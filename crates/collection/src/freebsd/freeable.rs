@@ -13,7 +13,7 @@ use core::cell::UnsafeCell;
 #[derive(Default)]
 pub(super) struct Freeable<T>(UnsafeCell<T>);
 
-// SAFETY: nothing writes to the value, so that it is shared as one outside a cell.
+// SAFETY: nothing writes to the value, so it is shared like a value outside a cell.
 unsafe impl<T: Sync> Sync for Freeable<T> {}
 
 impl<T: Copy> Freeable<T> {

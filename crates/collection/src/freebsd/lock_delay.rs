@@ -1,10 +1,10 @@
 //! How long a waiter that spins pauses between two looks at the lock.
 //!
 //! The pauses belong to one acquisition: a [`LockDelay`] begins with it, grows with every look that
-//! was in vain, and ends with it. They bound one delay and not the whole wait.
+//! finds the lock held, and ends with it. The settings bound one delay and not the whole wait.
 //!
 //! Source: FreeBSD's `lock_delay`: linear with a random factor in August 2016, exponential since
-//! 2017, from 1 pause since April 2018; from a description in own words.
+//! 2017, from 1 pause since April 2018. Written from a description in our own words.
 
 use crate::platform::{Platform, Random, Settings};
 use crate::schedule::Schedule;
@@ -13,25 +13,26 @@ use crate::settings::Setting;
 words! {
     /// How the delays of an acquisition grow.
     pub enum Backoff {
-        /// They do not: each is one pause.
+        /// They do not grow: each delay is one pause.
         None "none",
-        /// By a step, times a random factor: August 2016. Its numbers are per processor, and not settings.
+        /// By a step, times a random factor: August 2016. Its numbers are per processor, and not
+        /// settings.
         Linear "linear",
         /// By a factor of 2, from `freebsd.delay-base` to `freebsd.delay-max`.
         Exponential "exponential",
     }
 }
 
-/// No delay is longer, in pauses.
+/// The greatest delay without a setting, in pauses.
 pub const DELAY_MAX: u32 = 32_767;
 
-/// The greatest delay where `freebsd.delay-max` leaves it open: 256 pauses for each processor,
-/// whose number is rounded up to the next greater power of two.
+/// The greatest delay if `freebsd.delay-max` does not set one: 256 pauses for each processor. The
+/// number of processors is rounded up to the next greater power of two.
 pub const fn auto_max(processors: u32) -> u32 {
-    /// Pauses a processor. More would let a lock stand free for longer, fewer have more of them
-    /// look at it.
+    /// Pauses per processor. With more, a lock would be free for longer before a waiter sees it.
+    /// With fewer, more processors would look at it.
     const PER_PROCESSOR: u32 = 256;
-    // From here on it is the maximum anyway, and cannot overflow.
+    // With more processors the result is the maximum anyway. This limit prevents an overflow.
     const PROCESSORS_MAX: u32 = DELAY_MAX / PER_PROCESSOR;
     let processors = if processors < PROCESSORS_MAX { processors } else { PROCESSORS_MAX };
     let max = PER_PROCESSOR * (processors + 1).next_power_of_two();
@@ -40,7 +41,7 @@ pub const fn auto_max(processors: u32) -> u32 {
 
 /// How many pauses a round of spinning for readers takes at most.
 pub fn loops<P: Settings + Schedule>() -> u32 {
-    /// Where `freebsd.delay-loops` leaves it open, unless a delay may be longer.
+    /// The number if `freebsd.delay-loops` does not set one, unless a delay may be longer.
     const LEAST: u32 = 10_000;
     match P::setting(Setting::FreebsdDelayLoops) as u32 {
         0 => greatest::<P>().max(LEAST),
@@ -48,7 +49,7 @@ pub fn loops<P: Settings + Schedule>() -> u32 {
     }
 }
 
-/// How many such rounds there are between two sleeps.
+/// How many such rounds a waiter spins between two sleeps.
 pub fn retries<P: Settings>() -> u32 {
     P::setting(Setting::FreebsdDelayRetries) as u32
 }
@@ -61,23 +62,23 @@ fn greatest<P: Settings + Schedule>() -> u32 {
     }
 }
 
-/// Numbers of [`Backoff::Linear`], in pauses: for one processor, times two as one of them is not
-/// whole.
+/// Numbers of [`Backoff::Linear`], in pauses for one processor. They are doubled, since one of them
+/// is not an integer.
 mod linear {
-    /// Before the first step.
+    /// The delay before the first step.
     pub const BEGIN_X2: u32 = 50;
-    /// By so much it grows.
+    /// How much the delay grows with each step.
     pub const STEP_X2: u32 = 25;
-    /// The random factor makes no delay shorter.
+    /// The random factor makes no delay shorter than this.
     pub const LEAST_X2: u32 = 10;
-    /// It grows up to here.
+    /// The delay grows up to this.
     pub const MOST_X2: u32 = 500;
 }
 
 /// The delays of one acquisition.
 #[derive(Debug, Default)]
 pub struct LockDelay {
-    /// The last (linear) or the next (exponential), in pauses; 0: there has been none.
+    /// The last delay (linear) or the next one (exponential), in pauses; 0: there has been none.
     delay: u32,
     /// Delays so far.
     turns: u32,
@@ -86,7 +87,7 @@ pub struct LockDelay {
 }
 
 impl LockDelay {
-    /// How many pauses it has been so far.
+    /// How many pauses it has made so far.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -105,7 +106,7 @@ impl LockDelay {
         pauses
     }
 
-    /// A delay of so many pauses.
+    /// Waits for so many pauses.
     pub fn pause<P: Platform>(&mut self, pauses: u32) {
         self.total += u64::from(pauses);
         P::pause(pauses, self.turns);
@@ -119,7 +120,7 @@ impl LockDelay {
     }
 
     fn next_linear(&mut self, processors: u32, random: u32) -> u32 {
-        // Beyond, nothing is tuned any more, and it would overflow.
+        // With more processors the numbers are not tuned any more, and the products would overflow.
         let processors = processors.min(DELAY_MAX);
         let of = |pauses_x2: u32| pauses_x2 * processors / 2;
         let last = self.delay.max(of(linear::BEGIN_X2));
@@ -172,7 +173,7 @@ mod tests {
     fn linear_delays_grow_by_a_step_times_a_random_factor() {
         RANDOM.set(0);
         assert_eq!(delays(Backoff::Linear, 2), [40, 40], "the least, of 8 processors");
-        // Remainder 299 of the first three, which are 300, 400, 500.
+        // 299 is the remainder of the first three delays, which are 300, 400, 500.
         RANDOM.set(299 + 300 * 400 * 500);
         assert_eq!(delays(Backoff::Linear, 3), [299, 299, 299]);
         RANDOM.set(1999);

@@ -1,7 +1,7 @@
-//! Lock of files and buffers, FreeBSD's `lockmgr`: shared or exclusive, for long sections, with an
-//! [`Operation`] and an [option](Options) for each wish that file systems have had. Waiters sleep
-//! in a [chain](crate::parking::chain); those that would hold it may spin before, while a holder
-//! runs.
+//! Lock of files and buffers, FreeBSD's `lockmgr`: shared or exclusive, for long critical sections.
+//! It has an [`Operation`] and an [option](Options) for each wish that file systems have had.
+//! Waiters sleep in a [chain](crate::parking::chain). Before that, waiters for a shared or
+//! exclusive hold may spin while an exclusive holder runs.
 //!
 //! ```text
 //! word   bits 5-63 sharers; or the exclusive holder: a thread's id, all ones if disowned
@@ -29,55 +29,61 @@
 //!  t;1,*,*  -> d;1,*,*     disown; released as by t                              `disown`
 //!  0;0,0,0  -> 0;1,0,0     destroy: for ever
 //! ```
-//! RECURSED: beside a thread's id only, exactly while depth is not 0.
+//! RECURSED is set only beside a thread's id, exactly while depth is not 0.
 //!
-//! 1. EXCLUSIVE is set from a word without sharers (but the one that upgrades), and cleared by whom
-//!    the word names, or by anybody if it is disowned. Nobody becomes a sharer while it is set.
-//! 2. Waiter bits are set and cleared under the chain's lock, and whoever clears one wakes its
-//!    queue. So a release that finds no bit leaves nobody asleep.
-//! 3. The bit of a queue whose waiters have all given up stays. So a release counts the exclusive
-//!    queue before it leaves sharers asleep: one of those that it wakes instead must be about to
-//!    take the lock, or to find it taken. Those that fail after their sleep are not: a release
-//!    which finds no others wakes both queues.
-//! 4. sleep_failers is exact: who joins the queue adds itself, who gives up takes itself off, a
-//!    release that takes the queue out sets it to 0 ([`SleepFailers`]).
-//! 5. After the step that makes the lock free nothing in it is touched: what remains is in the
-//!    chain and the waiters. So whoever finds it free may free its memory.
-//! 6. A woken waiter has been given nothing: it looks at the word as a newcomer does. So an upgrade
-//!    may go past those that sleep.
+//! 1. EXCLUSIVE is set only in a word without sharers, except the one that upgrades. It is cleared
+//!    by the thread that the word names, or by any thread if the lock is disowned. No thread
+//!    becomes a sharer while it is set.
+//! 2. Waiter bits are set and cleared under the chain's lock. A thread that clears one wakes its
+//!    queue. So an unlock that finds no bit leaves no thread asleep.
+//! 3. The bit of a queue stays if all its waiters have given up. So an unlock counts the exclusive
+//!    queue before it leaves sharers asleep. At least one of the threads that it wakes instead must
+//!    be about to take the lock, or to find it taken. Threads that fail after their sleep do
+//!    neither: an unlock that finds no others wakes both queues.
+//! 4. `sleep_failers` is exact. A thread that joins the queue adds itself. A thread that gives up
+//!    subtracts itself. An unlock that takes the whole queue out sets it to 0 ([`SleepFailers`]).
+//! 5. After the step that makes the lock free, the unlock accesses only the chain and the waiters,
+//!    and nothing in the lock. So a thread that finds the lock free may free its memory.
+//! 6. A woken waiter has been granted nothing: it looks at the word as a newcomer does. So an
+//!    upgrade may overtake sleeping waiters.
 //!
-//! Fairness: none. A release makes all waiters of one queue runnable, or of both, and they compete
-//! with newcomers. Exclusive ones go before sharers, who can starve. A downgrade wakes nobody.
+//! Fairness: none. An unlock makes all waiters of one queue runnable, or of both, and they compete
+//! with newcomers. Exclusive waiters go before sharers, which can starve. A downgrade wakes no
+//! thread.
 //!
-//! A thread may share again what it shares, since its shares let it go past those that wait
-//! ([`Bypass`]). To acquire exclusively what one shares is a deadlock that nobody finds.
+//! A thread that shares the lock may share it again, since its shares let it overtake waiters
+//! ([`Bypass`]). If it locks it exclusively, it waits for itself: a deadlock that is not detected.
 //!
-//! Where the kernel panics, debug assertions do: an exclusive acquisition again that is not
-//! permitted, a drain by the holder, a release or a downgrade of what one does not hold, a
-//! downgrade or disowning of what is held more than once. Without them such acquisitions are an
-//! error.
+//! Debug assertions panic where the kernel panics:
+//! - The exclusive holder locks again without permission.
+//! - The holder drains the lock.
+//! - A thread unlocks or downgrades what it does not hold.
+//! - A thread downgrades or disowns what it holds more than once.
+//!
+//! Without debug assertions the first two are errors.
 //!
 //! Differences from the kernel:
-//! - a time limit is a moment, and counts for the whole wait; there it begins again with each sleep;
-//! - an interlock is released before the chain is locked, as chains are those of all locks here,
-//!   and may be what it needs;
-//! - sleep_failers is exact. There it is an upper bound, and forgotten too early by a sharer that
-//!   turns out not to be the last: [`SleepFailers::Forgotten`];
-//! - a drain that has let waiters in starts again. There it goes on as though it still held the
-//!   chain; and spins without bound for one of the sharers to take the lock, which none does if all
-//!   of them fail after a sleep;
-//! - an upgrade is an Acquire, since others have released their shares to it; there it orders
-//!   nothing. And disowning orders nothing, since whoever releases the lock instead must have been
-//!   told;
-//! - spinners whose budget of time is spent sleep, as those of [`mtx`](super::mtx).
+//! - A time limit is a moment, and counts for the whole wait. In the kernel it begins again with
+//!   each sleep.
+//! - An interlock is released before the chain is locked. Chains here are those of all locks, so
+//!   the release of an interlock may need the same chain.
+//! - `sleep_failers` is exact. In the kernel it is an upper bound, and a sharer that turns out not
+//!   to be the last forgets it too early: [`SleepFailers::Forgotten`].
+//! - A drain that has let waiters in starts again. In the kernel it continues as if it still held
+//!   the chain. It also spins there, without a bound, until one of the sharers takes the lock. None
+//!   does if all of them fail after a sleep.
+//! - An upgrade is an Acquire, since other sharers have unlocked before it. In the kernel it orders
+//!   nothing. Disowning orders nothing either, since the thread that unlocks instead must have been
+//!   told of it.
+//! - Spinners whose time budget is spent sleep, as those of [`mtx`](super::mtx).
 //!
 //! Switches: [`Tuning::cas_value`] (`Kept` is `Reread`), [`Tuning::hard_pre_read`],
 //! [`Tuning::adaptive`] and [`Tuning::lockmgr_adaptive`], [`Tuning::backoff`],
-//! [`Tuning::waiter_cas_fail`], [`Tuning::lockmgr_sleep_failers`]. It had no fast path until 2017:
-//! an exclusive acquisition looked whether the caller holds it, and went into the loop of the
-//! waiters, whose write the patch of November 2015 puts behind a look. So of the pre-reads that of
-//! the hard path is all there is. Source: FreeBSD's `kern_lock.c` (Rao; Roberson, Guzik), from a
-//! description in own words.
+//! [`Tuning::waiter_cas_fail`], [`Tuning::lockmgr_sleep_failers`]. Until 2017 the lock had no fast
+//! path. An exclusive acquisition checked whether the caller holds the lock, and went into the loop
+//! of the waiters. The patch of November 2015 puts a look before the write in that loop. So of the
+//! pre-reads only that of the hard path exists here. Source: FreeBSD's `kern_lock.c` (Rao;
+//! Roberson, Guzik), written from a description in our own words.
 
 mod drain;
 mod exclusive;
@@ -107,23 +113,23 @@ pub use options::{
     Attributes, Bypass, Failure, Interlock, NoInterlock, Operation, Options, Sharing, Timeout,
 };
 
-/// Nobody holds it, and nobody waits.
+/// No thread holds the lock, and no thread waits.
 const FREE: u64 = 0;
 /// The bit of an exclusive holder.
 pub const EXCLUSIVE: u64 = 1;
-/// The bit of sharers in the chain.
+/// The bit of waiting sharers in the chain.
 pub const SHARED_WAITERS: u64 = 1 << 1;
-/// The bit of those in the chain that want it exclusively.
+/// The bit of waiters in the chain that want the lock exclusively.
 pub const EXCLUSIVE_WAITERS: u64 = 1 << 2;
-/// The bit of a holder that has acquired it more than once.
+/// The bit of a holder that has locked it more than once.
 pub const RECURSED: u64 = 1 << 4;
 /// One sharer.
 const SHARER: u64 = 1 << 5;
 const WAITERS: u64 = SHARED_WAITERS | EXCLUSIVE_WAITERS;
-/// Where the kernel has `LK_KERNPROC`: whose lock nobody's is, and anybody may release. No thread's
-/// id.
+/// The kernel's `LK_KERNPROC`: the lock belongs to no thread, and any thread may unlock it. No
+/// thread's id.
 const DISOWNED: u64 = !(SHARER - 1) | EXCLUSIVE;
-/// Must not be used any more.
+/// The lock must not be used any more.
 const DESTROYED: u64 = EXCLUSIVE;
 
 const _: () = assert!((EXCLUSIVE | WAITERS | RECURSED) & SHARER == 0 && SHARER.is_power_of_two());
@@ -133,15 +139,15 @@ const fn owned_by(thread: ThreadId) -> u64 {
     (thread.get() as u64 * SHARER) | EXCLUSIVE
 }
 
-/// Whether nobody holds it. Others may wait.
+/// Whether no thread holds the lock. Others may wait.
 const fn is_free(word: u64) -> bool {
     word & !WAITERS == FREE
 }
 
-/// Who holds it.
+/// The holder of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
-    /// Nobody, or so many sharers.
+    /// So many sharers, or no thread.
     Sharers(u64),
     Thread(ThreadId),
     Disowned,
@@ -162,14 +168,14 @@ const fn holder_of(word: u64) -> Holder {
     }
 }
 
-/// Who holds it, as its caller sees it: `lockstatus`.
+/// The holder of the lock, as its caller sees it: `lockstatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Nobody (0).
+    /// No thread (0).
     Unlocked,
     /// Threads that share it (`LK_SHARED`).
     Shared,
-    /// The caller, or nobody whom the lock would name: it is disowned (`LK_EXCLUSIVE`).
+    /// The caller, or no thread that the lock could name: it is disowned (`LK_EXCLUSIVE`).
     Exclusive,
     /// Another thread (`LK_EXCLOTHER`).
     ExclusiveByOther,
@@ -202,16 +208,16 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
         }
     }
 
-    /// What the lock is for its life.
+    /// The attributes of the lock, which never change.
     pub const fn attributes(&self) -> Attributes {
         self.attributes.get()
     }
 
-    /// The word: for tests, to look at.
+    /// The word, for tests.
     ///
     /// # Safety
     ///
-    /// What is written to it is what threads that use the lock could have written.
+    /// The caller writes only what threads that use the lock could have written.
     #[doc(hidden)]
     pub unsafe fn word(&self) -> &P::U64 {
         &self.word
@@ -231,25 +237,26 @@ impl<P: Platform, T: Tuning> Default for LockMgr<P, T> {
 }
 
 impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
-    /// Does what is asked for: `lockmgr`.
+    /// Performs an operation: `lockmgr`.
     ///
     /// # Errors
     ///
-    /// Why it was not done. The caller holds what it held before, but for [`Operation::Upgrade`],
-    /// after which it holds nothing.
+    /// Why the operation failed. The caller holds what it held before, except after
+    /// [`Operation::Upgrade`]: then it holds nothing.
     ///
     /// # Panics
     ///
     /// If the release of the interlock does. An acquisition or [`Operation::Upgrade`] has failed
-    /// then, as with an error; any other operation has come to what it would have without.
+    /// then, as with an error. Any other operation has the same effect as without the panic.
     ///
     /// # Safety
     ///
     /// For an acquisition as [`lock`](crate::raw::RawLock::lock) and
-    /// [`lock_shared`](crate::raw::RawRwLock::lock_shared), if it succeeds; the sections of one
-    /// thread may lie in each other. For the others, the caller holds the lock: shared, to
-    /// upgrade it; exclusively, to downgrade it; in any way, to release it. Who releases what
-    /// another thread has disowned knows of it from there, so that it happens before.
+    /// [`lock_shared`](crate::raw::RawRwLock::lock_shared), if it succeeds. The critical sections
+    /// of one thread may be nested. For the other operations, the caller holds the lock: shared, to
+    /// upgrade it; exclusively, to downgrade it; in any way, to unlock it. A thread may unlock what
+    /// another thread has disowned. It must know of this from the other thread, so that the
+    /// disowning happens before.
     pub unsafe fn perform(
         &self,
         operation: Operation,
@@ -264,8 +271,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         done
     }
 
-    /// Releases the interlock after the operation. If that panics, the lock is not left to somebody
-    /// who does not know of it.
+    /// Releases the interlock after the operation. If that panics, the lock is unlocked again,
+    /// since the caller does not know that it holds it.
     fn release_interlock<I: Interlock>(&self, operation: Operation, mut interlock: Held<I>) {
         use Operation::{Downgrade, Drain, Exclusive, Shared, TryUpgrade, Unlock, Upgrade};
         let acquired = match operation {
@@ -276,7 +283,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         mem::forget(acquired);
     }
 
-    /// As [`perform`](Self::perform), but that the interlock may be held when it returns.
+    /// As [`perform`](Self::perform), except that the interlock may be held when it returns.
     fn perform_holding<I: Interlock>(
         &self,
         operation: Operation,
@@ -311,8 +318,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         }
     }
 
-    /// Makes it nobody's: any thread may release it from now on. `lockmgr_disown`. Does nothing if
-    /// it is already.
+    /// Disowns the lock: any thread may unlock it from now on. `lockmgr_disown`. Does nothing if
+    /// the lock is disowned already.
     ///
     /// # Safety
     ///
@@ -327,7 +334,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
                 holder => debug_assert!(holder == Holder::Thread(me), "disowns a lock that it does not hold"),
             }
             debug_assert!(seen & RECURSED == 0, "disowns a lock that it holds more than once");
-            // t -> d; waiters stay. Relaxed: whoever releases it knows of this from the caller.
+            // t -> d; waiter bits stay. Relaxed: the thread that unlocks it knows of this from the
+            // caller.
             match self.word.exchange::<T>(seen, DISOWNED | seen & WAITERS, Relaxed) {
                 Ok(()) => return,
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -335,7 +343,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         }
     }
 
-    /// Who holds it. Stale by the time it is known, unless it is the caller; orders nothing.
+    /// The holder. Stale by the time it is known, unless it is the caller. Orders nothing.
     pub fn status(&self) -> Status {
         match holder_of(self.word.load(Relaxed)) {
             Holder::Sharers(0) => Status::Unlocked,
@@ -351,18 +359,18 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         self.word.load(Relaxed) & RECURSED != 0
     }
 
-    /// Whether somebody has waited for it since it was free last: `lockmgr_waiters`.
+    /// Whether a thread has waited for it since it was free last: `lockmgr_waiters`.
     pub fn has_waiters(&self) -> bool {
         self.word.load(Relaxed) & WAITERS != 0
     }
 
-    /// From now on it must not be used any more, which debug assertions see to: `lockdestroy`.
+    /// Ends the use of the lock. Debug assertions detect a later use: `lockdestroy`.
     ///
     /// # Errors
     ///
-    /// Why it cannot be destroyed: not by its holder either. (The kernel panics.)
+    /// Why it cannot be destroyed. Its holder cannot do that either. (The kernel panics.)
     pub fn destroy(&self) -> Result<(), InUse> {
-        // Relaxed: whoever frees it knows by other means that it is out of use.
+        // Relaxed: a thread that frees it knows by other means that it is out of use.
         match self.word.compare_exchange(FREE, DESTROYED, Relaxed, Relaxed) {
             Ok(_) => Ok(()),
             Err(DESTROYED) => Err(InUse::Destroyed),
@@ -374,13 +382,13 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         }
     }
 
-    /// Whether it may spin before it sleeps.
+    /// Whether a waiter may spin before it sleeps.
     fn may_spin<I: Interlock>(options: &Options<'_, P>, interlock: &Held<I>) -> bool {
         T::adaptive() && T::lockmgr_adaptive() && options.spins && !interlock.is_held()
     }
 
-    /// Spins as long as a thread that runs holds it exclusively, and nobody waits. What the word is
-    /// when it `may_be_had`; `None` if there is no reason to spin.
+    /// Spins as long as a running thread holds the lock exclusively, and no thread waits. Returns
+    /// the word when it `may_be_had`, or `None` if there is no reason to spin.
     fn spin(&self, mut seen: u64, spinning: &mut Spinning, may_be_had: impl Fn(u64) -> bool) -> Option<u64> {
         while seen & WAITERS == 0 {
             let Holder::Thread(holder) = holder_of(seen) else { return None };
@@ -396,7 +404,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         None
     }
 
-    /// Sleeps in the chain until a release wakes it: `sleeplk`.
+    /// Sleeps in the chain until an unlock wakes the caller: `sleeplk`.
     fn sleep(
         &self,
         chain: Locked<'_, P>,
@@ -406,7 +414,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     ) -> Result<(), Failure> {
         let is_counted = options.sleep_fails && queue == Queue::Exclusive;
         if is_counted {
-            // Relaxed: under the chain's lock, as always.
+            // Relaxed: accessed under the chain's lock only.
             self.sleep_failers.store(self.sleep_failers.load(Relaxed) + 1, Relaxed);
         }
         match chain.sleep_within(queue, limit) {
@@ -422,8 +430,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         }
     }
 
-    /// Whom a release wakes that leaves the lock free, and the waiter bits that stay: invariant 3.
-    /// `sleep_failers`: so many of the exclusive queue.
+    /// The threads that an unlock wakes if it leaves the lock free, and the waiter bits that stay:
+    /// invariant 3. `sleep_failers` threads of the exclusive queue fail after their sleep.
     fn next(seen: u64, chain: &Locked<'_, P>, sleep_failers: u32) -> Wakes {
         let queued = if seen & EXCLUSIVE_WAITERS != 0 { chain.count(Queue::Exclusive) } else { 0 };
         let fail = match T::lockmgr_sleep_failers() {
@@ -434,7 +442,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         Wakes { sharers, left: if sharers { FREE } else { seen & SHARED_WAITERS } }
     }
 
-    /// Wakes them.
+    /// Takes the threads of `wakes` out of the chain, and wakes them.
     fn wake(wakes: &Wakes, chain: Locked<'_, P>) {
         let mut wake_list = WakeList::EMPTY;
         chain.take_all(Queue::Exclusive, &mut wake_list);
@@ -445,7 +453,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     }
 }
 
-/// What has been acquired: dropped, it is released.
+/// An acquired lock. Dropping this unlocks it.
 struct Acquired<'a, P: FreeBsdPlatform, T: Tuning>(&'a LockMgr<P, T>);
 
 impl<P: FreeBsdPlatform, T: Tuning> Drop for Acquired<'_, P, T> {
@@ -454,7 +462,7 @@ impl<P: FreeBsdPlatform, T: Tuning> Drop for Acquired<'_, P, T> {
     }
 }
 
-/// Whom a release wakes: the exclusive queue, and perhaps the other.
+/// The threads that an unlock wakes: the exclusive queue, and perhaps the other.
 struct Wakes {
     sharers: bool,
     /// The waiter bits that stay.

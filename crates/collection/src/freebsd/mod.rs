@@ -3,21 +3,22 @@
 //! Their waiters sleep in [chains](crate::parking::chain). The waiter bits of a lock's word are set
 //! and cleared under the chain's lock:
 //!
-//! 1. A thread that wants to sleep takes the chain's lock, and looks at the word again. If it can
-//!    have the lock, it starts again.
-//! 2. If not, it sees to it that the word has the waiter bit: by a compare-exchange, so that the
-//!    lock is held in that very step. Then it queues, and unlocks the chain.
-//! 3. A thread that releases a lock with a waiter bit takes the chain's lock before it clears the
-//!    bit, and takes **all** waiters of a queue out. It makes the lock free, and then wakes them.
-//!    No waiter is granted anything: they compete with newcomers.
+//! 1. A thread that wants to sleep locks the chain, and looks at the word again. If it can get the
+//!    lock by then, it starts again.
+//! 2. If not, it makes sure that the word has the waiter bit. It sets the bit by a
+//!    compare-exchange, so the lock is held in that very step. Then it joins the queue, and unlocks
+//!    the chain.
+//! 3. A thread that unlocks a lock with a waiter bit locks the chain before it clears the bit, and
+//!    takes **all** waiters of a queue out. It makes the lock free, and then wakes them. No waiter
+//!    is granted anything: they compete with newcomers.
 //!
-//! So a compare-exchange that makes a lock without the bit free leaves no thread asleep. With the
-//! bit, a release that has read it comes to the chain after the waiter that has set it, and finds
-//! it there.
+//! So a compare-exchange that makes a lock without the bit free leaves no thread asleep. An unlock
+//! that has read the bit locks the chain after the waiter that has set the bit, and finds that
+//! waiter in the queue.
 //!
 //! FreeBSD's turnstiles also lend a waiter's priority to the holder, and its sleep queues do not.
-//! Here no priority is lent: threads of a program have none that this library knows. That is why
-//! one chain serves for both.
+//! Here no priority is lent, since threads of a program have none that this library knows. So one
+//! chain serves for both.
 
 #[cfg(test)]
 #[macro_use]
@@ -44,11 +45,11 @@ use crate::platform::{ParkTimeout, Platform, Random, Settings};
 use crate::schedule::{Schedule, Sections};
 use crate::shared_holds::SharedHolds;
 
-/// The family of these locks. Their chains have nothing beside the queues.
+/// The family of these locks. Their chains have nothing besides the queues.
 #[derive(Debug)]
 pub struct FreeBsd;
 
-// SAFETY: nothing; no other family has this table.
+// SAFETY: there is nothing besides the queues, and no other family has this table.
 unsafe impl Family for FreeBsd {
     type Beside<P: Platform> = ();
     const TABLE: usize = 1;
@@ -63,7 +64,7 @@ fn lock_chain<P: Chains<FreeBsd>, L>(lock: &L) -> Locked<'_, P> {
     unsafe { Locked::of(lock) }
 }
 
-/// What these locks ask of a platform.
+/// The capabilities that these locks need from their platform.
 pub trait FreeBsdPlatform:
     Chains<FreeBsd> + SharedHolds + ParkTimeout + Schedule + Sections + Settings + Random
 {

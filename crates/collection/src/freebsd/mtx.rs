@@ -13,32 +13,32 @@
 //!  t|c -> 0        unlock, which holds the chain; wakes all                    `release_contested`
 //!  0, t -> d       destroy
 //! ```
-//! CONTESTED: beside an owner only. RECURSED: exactly while depth is not 0. DESTROYED: alone, and
-//! for ever.
+//! CONTESTED is set only beside an owner. RECURSED is set exactly while depth is not 0. DESTROYED
+//! is set alone, and for ever.
 //!
-//! 1. The word goes from 0 to an owner by whoever it names; from an owner to 0 by that owner. Whom
-//!    it names holds the mutex.
+//! 1. A thread changes the word from 0 to name itself. Only this owner changes it back to 0. The
+//!    thread that the word names holds the mutex.
 //! 2. CONTESTED is set and cleared under the chain's lock, and stands for a queue that is not
-//!    empty. So a step from `t` alone to 0 leaves nobody asleep.
+//!    empty. So a step from `t` alone to 0 leaves no thread asleep.
 //! 3. RECURSED is set and cleared by read-modify-writes, because a waiter may set CONTESTED at the
-//!    same time. With CONTESTED there already and the chain locked nobody else writes the word, and
-//!    a store makes it free.
-//! 4. With [`ReleaseOrder::FreeFirst`] as with the other, nothing in the lock is touched after the
-//!    step to 0: what remains is in the chain and the waiters. So whoever finds the mutex free may
-//!    free its memory.
+//!    same time. If CONTESTED is set already and the chain is locked, no other thread writes the
+//!    word, and a store makes it free.
+//! 4. With either [`ReleaseOrder`], the unlock accesses only the chain and the waiters after the
+//!    step to 0, and nothing in the lock. So a thread that finds the mutex free may free its
+//!    memory.
 //!
-//! Fairness: none. A release makes all waiters runnable, and they compete with newcomers; nobody is
-//! handed the mutex.
+//! Fairness: none. An unlock makes all waiters runnable, and they compete with newcomers. The mutex
+//! is never handed over.
 //!
 //! Recursion is permitted call by call ([`lock_recursive`](Mtx::lock_recursive)), as by
-//! `MTX_RECURSE` in the flags of `mtx_lock_flags`. Locking it again without is a mistake, as is
-//! unlocking what another thread holds: with debug assertions a panic, without them a deadlock, and
-//! a release of the other's lock.
+//! `MTX_RECURSE` in the flags of `mtx_lock_flags`. It is a mistake to lock the mutex again without
+//! this, or to unlock a mutex that another thread holds. With debug assertions both panic. Without
+//! them the former is a deadlock, and the latter unlocks the other thread's lock.
 //!
-//! Differences from the kernel: a spinner whose budget of time is spent, or whose processor is
-//! wanted, sleeps though the owner may run, since nobody keeps a program's threads from being
-//! preempted; and waiters lend no priority. Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), from
-//! descriptions in own words; the pre-reads: Guzik, "microoptimize by trying to avoid locking a
+//! Differences from the kernel: a spinner sleeps although the owner may run, if its time budget is
+//! spent or its processor is wanted. The reason is that a program's threads may be preempted at any
+//! time. Waiters lend no priority. Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), written from
+//! descriptions in our own words. The pre-reads: Guzik, "microoptimize by trying to avoid locking a
 //! locked mutex", freebsd-current, November 2015.
 
 mod holder;
@@ -59,7 +59,7 @@ use crate::raw::{RawLock, RawTryLock};
 use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
 use crate::tuning::Standard;
 
-/// Nobody holds it.
+/// No thread holds the mutex.
 const FREE: u32 = 0;
 /// The bit of an owner that has locked it more than once.
 pub const RECURSED: u32 = 1;
@@ -76,7 +76,7 @@ const fn owned_by(thread: ThreadId) -> u32 {
     thread.get() << OWNER_SHIFT
 }
 
-/// Whom the word names.
+/// The owner that the word names.
 const fn owner_of(word: u32) -> Option<ThreadId> {
     ThreadId::new(word >> OWNER_SHIFT)
 }
@@ -94,11 +94,11 @@ pub enum InUse {
     Destroyed,
 }
 
-/// What one acquisition knows of its spinning.
+/// The spinning of one acquisition.
 #[derive(Default)]
 struct SpinState {
     spinning: Spinning,
-    /// It has spun for long enough, and sleeps whatever the owner does.
+    /// The thread has spun for long enough, and sleeps whatever the owner does.
     is_tired: bool,
     has_slept: bool,
 }
@@ -117,29 +117,29 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
         Self { word: Atomic::ZERO, depth: Depth::ZERO, switches: PhantomData }
     }
 
-    /// The word: for tests, to look at.
+    /// The word, for tests.
     ///
     /// # Safety
     ///
-    /// What is written to it is what threads that use the lock could have written.
+    /// The caller writes only what threads that use the lock could have written.
     #[doc(hidden)]
     pub unsafe fn word(&self) -> &P::U32 {
         &self.word
     }
 
-    /// 0 -> t. What was found if not; with [`CasValue::Found`] that may be 0.
+    /// 0 -> t. If this fails, returns the word. With [`CasValue::Found`] this may be 0.
     #[inline(always)]
     fn take(&self, me: ThreadId) -> Result<(), u32> {
-        // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last section
-        // happens before ours.
+        // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last
+        // critical section happens before ours.
         self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
-    /// t -> 0. What was found if not; with [`CasValue::Found`] that may be t.
+    /// t -> 0. If this fails, returns the word. With [`CasValue::Found`] this may be t.
     #[inline(always)]
     fn release(&self, owned: u32) -> Result<(), u32> {
-        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens
-        // before the next.
+        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our critical
+        // section happens before the next.
         self.word.exchange::<T>(owned, FREE, Release)
     }
 
@@ -155,8 +155,8 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
         self.take(me)
     }
 
-    /// One attempt of a waiter, who has `seen` the word. What it is to go by if that fails: free,
-    /// if it has lost a race.
+    /// One attempt of a waiter that has `seen` the word. If it fails, returns the value to continue
+    /// with: free, if the waiter has lost a race.
     fn attempt(&self, me: ThreadId, seen: u32) -> Result<(), u32> {
         match T::cas_value() {
             CasValue::Found if seen != FREE => Err(seen),
@@ -172,7 +172,7 @@ impl<P: Platform, T: Tuning> Mtx<P, T> {
         }
     }
 
-    /// t -> t|r, if that is permitted.
+    /// t -> t|r. The caller has checked that this is permitted.
     fn recurse(&self) {
         if self.depth.deepen() == 1 {
             // Relaxed: invariant 3; nothing is published.
@@ -195,7 +195,7 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         P::in_slow_path(|| {
             let mut seen = match T::cas_value() {
                 CasValue::Found if found != FREE => found,
-                // It has failed for no reason, or the attempt did not say.
+                // The attempt failed spuriously, or did not return the word.
                 _ => self.word.load(Relaxed),
             };
             debug_assert!(seen & DESTROYED == 0, "locks a mutex that has been destroyed");
@@ -211,21 +211,22 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         });
     }
 
-    /// Whether the owner may run, and that is heeded.
+    /// Whether the owner may run, and waiters spin in that case.
     fn is_worth_spinning(owner: ThreadId) -> bool {
         T::adaptive() && P::owner_state(owner) != OwnerState::Asleep
     }
 
-    /// Does what is to be done between two attempts; what the word is then.
+    /// Spins or sleeps between two attempts. Returns the word then.
     fn spin_or_wait(&self, seen: u32, state: &mut SpinState) -> u32 {
         let Some(owner) = owner_of(seen) else {
             if seen == DESTROYED {
-                // A mistake that no debug assertion has found, and a wait without end: others may have the
-                // processor.
+                // A mistake that no debug assertion has found. The wait has no end, so it leaves
+                // the processor to others.
                 P::give_way();
             }
-            // A lost race. With the value found it is tried again; else the word was read before it, or after
-            // the other's release, and only the chain tells.
+            // The thread has lost a race. With `Found` it tries again. With other values it has
+            // read the word before the race, or after the winner's unlock. Only the chain tells
+            // which.
             return if T::cas_value() == CasValue::Found {
                 self.word.load(Relaxed)
             } else {
@@ -244,8 +245,8 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         }
     }
 
-    /// Sleeps in the chain, unless the mutex is free or its owner runs by now; what the word is
-    /// then. `before` is what was seen before.
+    /// Sleeps in the chain, unless the mutex is free or its owner runs by now. Returns the word
+    /// then. `before` is the word that was seen before.
     fn wait(&self, before: u32, state: &mut SpinState) -> u32 {
         let sleeps_anyway = state.is_tired || T::cas_value() == CasValue::Kept && before == FREE;
         let chain = lock_chain::<P, _>(self);
@@ -258,8 +259,8 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
             if seen & CONTESTED != 0 {
                 break;
             }
-            // t -> t|c. Relaxed: a release that sees it comes to the chain, which orders; one that does not
-            // makes this fail.
+            // t -> t|c. Relaxed: an unlock that sees the bit locks the chain, which orders the two.
+            // An unlock that does not see it makes this exchange fail.
             match self.word.compare_exchange_weak(seen, seen | CONTESTED, Relaxed, Relaxed) {
                 Ok(_) => break,
                 Err(found) if T::waiter_cas_fail() == WaiterCasFail::RetryLocked => seen = found,
@@ -300,12 +301,13 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         });
     }
 
-    /// t|c -> 0, and wakes all.
+    /// t|c -> 0, and wakes all waiters.
     fn release_contested(&self) {
         let chain = lock_chain::<P, _>(self);
         match T::release_order() {
             ReleaseOrder::FreeFirst => {
-                // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next.
+                // Ordering: Release, pairs with the Acquire in `take`: our critical section happens
+                // before the next.
                 self.word.store(FREE, Release);
                 chain.wake_all(Queue::Exclusive);
             }
@@ -319,12 +321,12 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         }
     }
 
-    /// As [`lock`](RawLock::lock); or, if the caller holds the mutex, counts: as many unlocks are
-    /// needed. At most 2^32 - 1 times.
+    /// As [`lock`](RawLock::lock), but a caller that holds the mutex locks it again, at most
+    /// `2^32 - 1` times. It has to unlock it as often.
     ///
     /// # Safety
     ///
-    /// As [`RawLock::lock`]. The sections of one thread may lie in each other.
+    /// As [`RawLock::lock`]. The critical sections of one thread may be nested.
     #[inline]
     pub unsafe fn lock_recursive(&self) {
         let me = P::thread_id();
@@ -333,14 +335,14 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         }
     }
 
-    /// As [`lock_recursive`](Self::lock_recursive), if the mutex is free or the caller's.
+    /// As [`lock_recursive`](Self::lock_recursive), if the mutex is free or held by the caller.
     ///
     /// # Safety
     ///
-    /// As there, if it returns true.
+    /// As for [`lock_recursive`](Self::lock_recursive), if it returns true.
     #[inline]
     pub unsafe fn try_lock_recursive(&self) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         if unsafe { self.try_lock(&()) } {
             return true;
         }
@@ -351,12 +353,12 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         is_owned
     }
 
-    /// Ends its use: later ones are caught by debug assertions. The caller holds it exactly once,
-    /// or nobody does.
+    /// Ends the use of the mutex. Debug assertions detect a later use. It can be destroyed if the
+    /// caller holds it exactly once, or no thread holds it.
     ///
     /// # Errors
     ///
-    /// Why it cannot be destroyed; then nothing has changed.
+    /// Why it cannot be destroyed. Then nothing has changed.
     pub fn destroy(&self) -> Result<(), InUse> {
         let me = P::thread_id();
         let mut seen = self.word.load(Relaxed);
@@ -368,7 +370,8 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
                 _ if seen != FREE && owner_of(seen) != Some(me) => return Err(InUse::Held),
                 _ => {}
             }
-            // 0, t -> d. Relaxed: whoever frees it knows by other means that it is out of use.
+            // 0, t -> d. Relaxed: a thread that frees it knows by other means that it is out of
+            // use.
             match self.word.compare_exchange(seen, DESTROYED, Relaxed, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(found) => seen = found,
@@ -376,13 +379,14 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         }
     }
 
-    /// Waits until nobody holds it, without taking it: what happened in the sections before is
-    /// visible then. Whoever finds the owner asleep takes it for a moment.
+    /// Waits until no thread holds the mutex, without locking it. The effects of the critical
+    /// sections before are visible then. A caller that finds the owner asleep, or has spun for long
+    /// enough, locks the mutex and unlocks it again.
     pub fn wait_unlocked(&self) {
         let mut spin = Spin::default();
         loop {
-            // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the last
-            // section happens before what follows.
+            // Ordering: Acquire, pairs with the Releases in `release` and `release_contested`: the
+            // last critical section happens before what follows.
             let Some(owner) = owner_of(self.word.load(Acquire)) else { return };
             let changed = |seen| owner_of(seen) != Some(owner);
             if P::spin_on_owner(&mut spin, &self.word, Relaxed, owner, changed).is_err() {
@@ -397,7 +401,7 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
     }
 }
 
-// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+// SAFETY: invariant 1; Release and Acquire on the word order the critical sections.
 unsafe impl<P: FreeBsdPlatform, T: Tuning> RawLock for Mtx<P, T> {
     type Node = ();
 
@@ -432,7 +436,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTryLock for Mtx<P, T> {
         loop {
             match self.take_fast(me) {
                 Ok(()) => return true,
-                // It has failed for no reason.
+                // The exchange failed spuriously.
                 Err(FREE) => {}
                 Err(_) => return false,
             }

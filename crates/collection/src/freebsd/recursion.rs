@@ -1,41 +1,41 @@
-//! Locks that their owner may acquire again.
+//! Locks that their owner may lock again.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::platform::{Atomic, Platform};
 
-/// Whether the owner of a lock may acquire it again.
+/// Whether the owner of a lock may lock it again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Recursion {
-    /// Acquiring it again is a mistake.
+    /// Locking it again is a mistake.
     #[default]
     Forbidden,
-    /// It may, as often as it likes, and releases it as often.
+    /// The owner may lock it again, any number of times, and unlocks it as often.
     Permitted,
 }
 
-/// How often the owner of a lock has acquired it again. The owner's alone, so that all accesses are
-/// relaxed.
+/// How often the owner of a lock has locked it again. Only the owner accesses this number, so all
+/// accesses are relaxed.
 #[repr(transparent)]
 pub(super) struct Depth<P: Platform>(P::U32);
 
 impl<P: Platform> Depth<P> {
-    /// It has not, in `const`.
+    /// Not locked again, in `const`.
     pub const ZERO: Self = Self(Atomic::ZERO);
 
     pub fn get(&self) -> u32 {
         self.0.load(Relaxed)
     }
 
-    /// Once more; how often then.
+    /// Adds 1. Returns the new depth.
     pub fn deepen(&self) -> u32 {
         let depth = self.get() + 1;
         self.0.store(depth, Relaxed);
         depth
     }
 
-    /// Once less, if it is not 0; whether that was so.
+    /// Subtracts 1 if the depth is not 0. Returns whether it was not 0.
     pub fn unwind_if_deep(&self) -> bool {
         let depth = self.get();
         if depth != 0 {
@@ -44,7 +44,7 @@ impl<P: Platform> Depth<P> {
         depth != 0
     }
 
-    /// Once less; how often then.
+    /// Subtracts 1. Returns the new depth.
     pub fn unwind(&self) -> u32 {
         let depth = self.get() - 1;
         self.0.store(depth, Relaxed);

@@ -1,14 +1,14 @@
-//! Reader-writer lock for short sections, FreeBSD's `rw`: waiters spin for whoever runs, then
-//! sleep, and do not give up.
+//! Reader-writer lock for short critical sections, FreeBSD's `rw`. Waiters spin while a holder
+//! runs, then sleep, and do not give up.
 //!
-//! The machine is that of [`rwsx`](super::rwsx): word, transitions, invariants and fairness stand
-//! there. What is rw's own:
+//! The state machine is that of [`rwsx`](super::rwsx): see there for the word, the transitions, the
+//! invariants and the fairness. Rules of rw alone:
 //!
-//! - nobody may hold it while sleeping, nor give up waiting for it;
-//! - a writer that has slept spins for readers as often as it did before;
-//! - a downgrade leaves readers asleep if a writer waits.
+//! - A thread must not sleep while it holds the lock, and cannot give up a wait for it.
+//! - A writer that has slept spins for readers as often as before.
+//! - A downgrade leaves readers asleep if a writer waits.
 //!
-//! Source: FreeBSD's `kern_rwlock.c` (Baldwin; Guzik), from a description in own words.
+//! Source: FreeBSD's `kern_rwlock.c` (Baldwin; Guzik), written from a description in our own words.
 
 use super::rwsx::{Kind, RwSx};
 use super::tuning::{Precedence, StaleBits, Tuning};
@@ -18,7 +18,7 @@ use crate::tuning::Standard;
 /// The lock. 16 bytes natively; all zero: unlocked.
 pub type Rw<P, T = Standard> = RwSx<P, T, RwKind>;
 
-/// What makes a [`RwSx`] an rw.
+/// The kind that makes a [`RwSx`] an rw.
 #[derive(Debug)]
 pub struct RwKind;
 

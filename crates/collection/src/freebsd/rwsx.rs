@@ -1,6 +1,6 @@
-//! What FreeBSD's reader-writer locks have in common: [`rw`](super::rw), whose waiters lend their
+//! The common part of FreeBSD's reader-writer locks: [`rw`](super::rw), whose waiters lend their
 //! priority in the kernel, and [`sx`](super::sx), whose waiters may give up. Waiters spin while
-//! they have reason to, and sleep in a [chain](crate::parking::chain).
+//! there is reason to, and sleep in a [chain](crate::parking::chain).
 //!
 //! ```text
 //! word   bits 5-63 readers, or a writing thread's id | 4 RECURSED | 3 SPINNER | 2 WRITE_WAITERS | 1 READ_WAITERS | 0 WRITTEN
@@ -26,50 +26,51 @@
 //!  1;0,*,*,*  -> t;1,0,*,*      upgrade                                               `try_upgrade`
 //!  0;0,0,0,0  -> 0;1,0,1,1      destroy: for ever
 //! ```
-//! RECURSED: beside a writer only, exactly while depth is not 0. SPINNER: beside readers, or alone.
-//! Waiter bits on a word that is free otherwise are nothing unusual: a release leaves the bit of
-//! the queue that it does not wake. Readers may come in then; writers too, but under the chain's
-//! lock. With [`Precedence::Readers`] the two waiter bits change their parts in releases,
-//! readers heed WRITTEN only, and nobody sets SPINNER.
+//! RECURSED is set only beside a writer, exactly while depth is not 0. SPINNER is set beside
+//! readers, or alone. Waiter bits may be set in a word that is free otherwise: an unlock leaves the
+//! bit of the queue that it does not wake. Then readers may lock. Writers may lock too, but under
+//! the chain's lock. With [`Precedence::Readers`] the two waiter bits exchange their roles in
+//! unlocks, readers check WRITTEN only, and no thread sets SPINNER.
 //!
-//! 1. WRITTEN is set from a word without readers (but the one that upgrades), and cleared by the
-//!    writer whom the word names. Nobody becomes a reader while it is set.
-//! 2. Waiter bits are set and cleared under the chain's lock, and whoever clears one wakes its
-//!    queue. So a release that finds no bit leaves nobody asleep.
-//! 3. A waiter bit stands for a queue that is not empty, unless all in it have given up. A release
-//!    believes the bit of the queue that it prefers only after a look at that queue
-//!    ([`StaleBits`]): else it would wake nobody, and leave the other queue asleep at a free lock.
-//!    The other queue it wakes without a look.
-//! 4. While SPINNER is set, a writer is awake that has set it; it is about to take the lock, or to
-//!    clear the bit as it goes to sleep. Any writer may take the lock in its place. So whoever
-//!    sleeps because of SPINNER is woken in the end: a writer that takes the lock from waiters
-//!    keeps their bits.
-//! 5. After the step that makes the lock free nothing in it is touched: what remains is in the
-//!    chain and the waiters. So whoever finds it free may free its memory.
+//! 1. WRITTEN is set only in a word without readers, except the one that upgrades. The writer that
+//!    the word names clears it. No thread becomes a reader while it is set.
+//! 2. Waiter bits are set and cleared under the chain's lock. A thread that clears one wakes its
+//!    queue. So an unlock that finds no bit leaves no thread asleep.
+//! 3. A waiter bit stands for a queue that is not empty, unless all its waiters have given up. An
+//!    unlock believes the bit of the queue that it prefers only after a look at that queue
+//!    ([`StaleBits`]). Otherwise it would wake no thread, and leave the other queue asleep at a
+//!    free lock. It wakes the other queue without a look.
+//! 4. While SPINNER is set, the writer that has set it is awake. This writer is about to take the
+//!    lock, or to clear the bit as it goes to sleep. Any writer may take the lock in its place. A
+//!    writer that takes the lock from waiters keeps their bits. So a thread that sleeps because of
+//!    SPINNER is woken in the end.
+//! 5. After the step that makes the lock free, the unlock accesses only the chain and the waiters,
+//!    and nothing in the lock. So a thread that finds the lock free may free its memory.
 //!
-//! A writer that spins for readers is in a section ([`Sections`](crate::schedule::Sections)) from
-//! before it sets SPINNER until it has the lock or the bit is gone: in the kernel it is not
-//! preempted, and readers wait for it without bound. No section keeps a program's thread
-//! on its processor. So readers wait for it as they do for others that run, until their spinning
-//! has lasted long enough; then they give the processor away once, and sleep.
+//! A writer that spins for readers is in a section ([`Sections`](crate::schedule::Sections)). It
+//! enters this before it sets SPINNER, and leaves it when it has the lock or the bit is gone. In
+//! the kernel such a writer is not preempted, and readers wait for it without a bound. No section
+//! keeps a program's thread on its processor. So readers wait for the writer as for others that
+//! run, until they have spun for long enough. Then they yield their processor once, and sleep.
 //!
-//! Fairness: none. A release makes all waiters of one queue runnable, and they compete with
-//! newcomers. Writers go before readers, who can starve; and writers can starve all the same, as
-//! SPINNER is one bit for all of them, which readers may get ahead of when a writer leaves, and
-//! which those who hold another lock of the kind do not heed.
+//! Fairness: none. An unlock makes all waiters of one queue runnable, and they compete with
+//! newcomers. Writers go before readers, which can starve. Writers can starve as well, since
+//! SPINNER is one bit for all of them: readers may get ahead of it when a writer unlocks. Readers
+//! that hold another lock of the kind ignore it.
 //!
 //! A thread that reads may read again, any number of times. A writer may write again where that is
-//! permitted ([`lock_recursive`](RwSx::lock_recursive)). To read what one writes, or to write what
-//! one reads, is a mistake: with debug assertions the former panics, as do a release of what one
-//! does not hold, and a downgrade by a writer that has locked it twice.
+//! permitted ([`lock_recursive`](RwSx::lock_recursive)). It is a mistake of a thread to read a lock
+//! that it writes, or to write a lock that it reads. With debug assertions the former panics. So do
+//! an unlock of a lock that the thread does not hold, and a downgrade by a writer that has locked
+//! it twice.
 //!
-//! Of [`CasValue`](super::tuning::CasValue) these locks know `Found`, and take both others for
+//! These locks know [`CasValue`](super::tuning::CasValue)'s `Found`, and treat both other values as
 //! `Reread`.
 //!
-//! Differences from the kernel: those of [`mtx`](super::mtx); and an upgrade past waiters does not
-//! take the chain, since it has no turnstile to claim.
-//! Source: FreeBSD's `kern_rwlock.c` (Baldwin; Guzik) and `kern_sx.c` (Evans; Rao; Guzik), from
-//! descriptions in own words.
+//! Differences from the kernel: those of [`mtx`](super::mtx). And an upgrade past waiters does not
+//! lock the chain, since there is no turnstile to claim.
+//! Source: FreeBSD's `kern_rwlock.c` (Baldwin; Guzik) and `kern_sx.c` (Evans; Rao; Guzik), written
+//! from descriptions in our own words.
 
 mod convert;
 mod read;
@@ -92,22 +93,22 @@ use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::{OwnerState, Stop, ThreadId};
 use crate::shared_holds::{self as holds, SharedLock};
 
-/// Nobody holds it, and nobody waits.
+/// No thread holds the lock, and no thread waits.
 const FREE: u64 = 0;
 /// The bit of a writer.
 pub const WRITTEN: u64 = 1;
-/// The bit of readers in the chain.
+/// The bit of waiting readers in the chain.
 pub const READ_WAITERS: u64 = 1 << 1;
-/// The bit of writers in the chain.
+/// The bit of waiting writers in the chain.
 pub const WRITE_WAITERS: u64 = 1 << 2;
-/// The bit of a writer that spins until the readers have left.
+/// The bit of a writer that spins until the readers have unlocked.
 pub const SPINNER: u64 = 1 << 3;
 /// The bit of a writer that has locked it more than once.
 pub const RECURSED: u64 = 1 << 4;
 /// One reader.
 const READER: u64 = 1 << 5;
 const WAITERS: u64 = READ_WAITERS | WRITE_WAITERS;
-/// Must not be used any more.
+/// The lock must not be used any more.
 const DESTROYED: u64 = WRITTEN | WAITERS;
 
 const _: () = assert!((WRITTEN | WAITERS | SPINNER | RECURSED) & READER == 0 && READER.is_power_of_two());
@@ -121,48 +122,47 @@ const fn is_written(word: u64) -> bool {
     word & WRITTEN != 0
 }
 
-/// Whom the word names, if that is a writer.
+/// The writer that the word names, if there is one.
 const fn writer_of(word: u64) -> Option<ThreadId> {
     if is_written(word) { ThreadId::new((word / READER) as u32) } else { None }
 }
 
-/// How many read; 0 while somebody writes.
+/// The number of readers; 0 while a thread writes.
 const fn readers_of(word: u64) -> u64 {
     if is_written(word) { 0 } else { word / READER }
 }
 
-/// Whether nobody holds it. Others may wait.
+/// Whether no thread holds the lock. Others may wait.
 const fn is_free(word: u64) -> bool {
     !is_written(word) && word < READER
 }
 
 /// Which of the two locks it is, and what differs.
 pub trait Kind: Send + Sync + 'static {
-    /// What a thread that holds it shared is counted as.
+    /// As which kind of lock the shared holds of a thread are counted.
     const HOLDS: SharedLock;
-    /// Whether a downgrade wakes readers though writers wait.
+    /// Whether a downgrade wakes readers although writers wait.
     const DOWNGRADE_WAKES_READERS: bool;
     /// Whether a writer that has slept spins for readers as often as before.
     const SLEEP_REFRESHES_WRITERS: bool;
 
-    /// Who goes first.
+    /// Whether readers or writers go first.
     fn precedence<T: Tuning>() -> Precedence;
-    /// Which releases do not believe a waiter bit without a look at the queue; `None`: none need
-    /// to.
+    /// Which unlocks do not believe a waiter bit without a look at the queue. `None`: none need to.
     fn stale_bits<T: Tuning>() -> Option<StaleBits>;
 }
 
-/// What one acquisition knows of its spinning.
+/// The spinning of one acquisition.
 struct SpinState {
     spinning: Spinning,
     /// Rounds of spinning for readers.
     tries: u32,
-    /// It has spun for long enough, and sleeps whatever the others do.
+    /// The thread has spun for long enough, and sleeps whatever the others do.
     is_tired: bool,
 }
 
 impl SpinState {
-    /// It has not spun yet. Who must not spin is tired from the beginning.
+    /// It has not spun yet. A thread that must not spin is tired from the beginning.
     fn fresh<T: Tuning>() -> Self {
         Self { spinning: Spinning::default(), tries: 0, is_tired: !T::adaptive() }
     }
@@ -183,17 +183,17 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
         Self { word: Atomic::ZERO, depth: Depth::ZERO, _padding: Freeable::new(0), switches: PhantomData }
     }
 
-    /// The word: for tests, to look at.
+    /// The word, for tests.
     ///
     /// # Safety
     ///
-    /// What is written to it is what threads that use the lock could have written.
+    /// The caller writes only what threads that use the lock could have written.
     #[doc(hidden)]
     pub unsafe fn word(&self) -> &P::U64 {
         &self.word
     }
 
-    /// Whether a reader may come in. `reads`: it holds another lock of the kind shared, or this
+    /// Whether a reader is admitted. `reads`: it holds another lock of the kind shared, or this
     /// one.
     #[inline(always)]
     fn admits(seen: u64, reads: bool) -> bool {
@@ -204,12 +204,13 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
         seen & kept_out == 0
     }
 
-    /// r -> r+1, as long as `may_enter`. What the word is if not.
+    /// r -> r+1, as long as `may_enter`. If not, returns the word.
     #[inline(always)]
     fn add_reader(&self, mut seen: u64, may_enter: impl Fn(u64) -> bool) -> Result<(), u64> {
         while may_enter(seen) {
-            // Ordering: Acquire, pairs with the Releases of writers, in `release`, `release_contested`,
-            // `share` and `downgrade_contested`: the last writer's section happens before ours.
+            // Ordering: Acquire, pairs with the Releases of writers, in `release`,
+            // `release_contested`, `share` and `downgrade_contested`: the last writer's critical
+            // section happens before ours.
             match self.word.exchange::<T>(seen, seen + READER, Acquire) {
                 Ok(()) => return Ok(()),
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -228,24 +229,24 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
             }
         }
         // 0 -> t
-        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before
-        // ours.
+        // Ordering: Acquire, pairs with the Releases of earlier holders: their critical sections
+        // happen before ours.
         self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
     /// t -> 0, without waiters.
     #[inline(always)]
     fn release(&self, owned: u64) -> Result<(), u64> {
-        // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before
-        // theirs.
+        // Ordering: Release, pairs with the Acquires of the next holders: our critical section
+        // happens before theirs.
         self.word.exchange::<T>(owned, FREE, Release)
     }
 
     /// t -> 1 reader, without waiters.
     #[inline(always)]
     fn share(&self, owned: u64) -> Result<(), u64> {
-        // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before
-        // theirs.
+        // Ordering: Release, pairs with the Acquires of later readers: our critical section happens
+        // before theirs.
         self.word.exchange::<T>(owned, READER, Release)
     }
 }
@@ -262,13 +263,13 @@ impl<P: Platform, T: Tuning, K: Kind> Default for RwSx<P, T, K> {
 }
 
 impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
-    /// Whether it has reason to wait awake: somebody writes, and runs.
+    /// Whether there is reason to wait awake: a thread writes, and runs.
     fn is_written_by_runner(seen: u64) -> bool {
         writer_of(seen).is_some_and(|writer| P::owner_state(writer) != OwnerState::Asleep)
     }
 
-    /// Spins while it is written by threads that run, or by this one only if they are not followed.
-    /// What the word is then.
+    /// Spins while threads that run write the lock. If owners are not followed, spins for this
+    /// writer only. Returns the word then.
     fn spin_for_writer(&self, writer: ThreadId, state: &mut SpinState) -> u64 {
         state.spinning.follow::<P, T, _>(&self.word, writer, writer_of).unwrap_or_else(|why| {
             state.is_tired = why == Stop::GiveWay;
@@ -276,8 +277,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         })
     }
 
-    /// A round of spinning for readers, until `is_over`. What the word is then; `None` if it has
-    /// not come to that.
+    /// One round of spinning for readers, until `is_over`. Returns the word then, or `None` if the
+    /// round has ended before.
     fn spin_for_readers(
         &self,
         mut seen: u64,
@@ -306,8 +307,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         None
     }
 
-    /// Which queue a release wakes that leaves the lock free, and the waiter bits that stay.
-    /// `looks`: it does not believe the bit of the queue that goes first.
+    /// The queue that an unlock wakes if it leaves the lock free, and the waiter bits that stay.
+    /// `looks`: the unlock does not believe the bit of the queue that goes first.
     fn next_queue(seen: u64, chain: &Locked<'_, P>, looks: impl Fn(StaleBits) -> bool) -> (Queue, u64) {
         let [(first, bit), (second, other_bit)] = match K::precedence::<T>() {
             Precedence::Writers => [(Queue::Exclusive, WRITE_WAITERS), (Queue::Shared, READ_WAITERS)],
@@ -318,7 +319,7 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
     }
 }
 
-// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+// SAFETY: invariant 1; Release and Acquire on the word order the critical sections.
 unsafe impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RawLock for RwSx<P, T, K> {
     type Node = ();
 
@@ -351,7 +352,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RawTryLock for RwSx<P, T, K>
         loop {
             match self.take_fast(me) {
                 Ok(()) => return true,
-                // It has failed for no reason.
+                // The exchange failed spuriously.
                 Err(FREE) => {}
                 Err(_) => return false,
             }
@@ -365,7 +366,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RawTryLock for RwSx<P, T, K>
     }
 }
 
-// SAFETY: a reader is in the word while it reads, and nobody writes then (invariant 1).
+// SAFETY: the word counts a reader while it reads, and no thread writes then (invariant 1).
 unsafe impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RawRwLock for RwSx<P, T, K> {
     #[inline]
     unsafe fn lock_shared(&self, _node: &()) {
@@ -373,7 +374,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RawRwLock for RwSx<P, T, K> 
         debug_assert!(acquired.is_ok(), "no limit");
     }
 
-    /// Goes past writers that wait.
+    /// Overtakes waiting writers.
     #[inline]
     unsafe fn try_lock_shared(&self, _node: &()) -> bool {
         let is_added = self.add_reader(self.word.load(Relaxed), |seen| !is_written(seen)).is_ok();

@@ -10,12 +10,12 @@ use crate::testing::OneThread;
 /// Puts a waiter of another thread into a queue of the lock.
 pub fn sleeper_at<L>(lock: &L, queue: Queue) -> &'static Waiter<OneThread> {
     let waiter = Box::leak(Box::default());
-    // SAFETY: it stays for ever.
+    // SAFETY: the waiter lives for ever.
     unsafe { lock_chain::<OneThread, _>(lock).push(queue, waiter) };
     waiter
 }
 
-/// Whether a release has taken it out, and woken it.
+/// Whether an unlock has dequeued the waiter, and woken it.
 pub fn is_awake(waiter: &Waiter<OneThread>) -> bool {
     waiter.park_within(&Limit::until(0)) == Ok(Signal::Granted)
 }

@@ -1,5 +1,4 @@
-//! Spin mutex, FreeBSD's `mtx` of type `MTX_SPIN`: whoever holds it must not sleep, and waiters
-//! never do.
+//! Spin mutex, FreeBSD's `mtx` of type `MTX_SPIN`: its holder must not sleep, and waiters never do.
 //!
 //! ```text
 //! word   owner: a thread's id, or 0
@@ -9,24 +8,24 @@
 //!  t -> t   the owner locks it again: depth counts from 1
 //!  t -> 0   unlock, with depth 0
 //! ```
-//! 1. Whom the word names holds the mutex, and is in a section
-//!    ([`Sections`](crate::schedule::Sections)) for each time that it has locked it. In the kernel
-//!    a section keeps interrupts off and the thread on its processor. Models and the simulator find
-//!    a thread that sleeps in one. In a program that is not checked, as the section may be that of
-//!    a forgotten guard.
+//! 1. The thread that the word names holds the mutex. For each time that it has locked it, it is in
+//!    a section ([`Sections`](crate::schedule::Sections)). In the kernel a section keeps interrupts
+//!    off and the thread on its processor. Models and the simulator find a thread that sleeps in
+//!    one. In a program this is not checked, as the section may be that of a forgotten guard.
 //! 2. A waiter is in no section of this mutex while it waits, so that it may be interrupted.
-//! 3. The word is stored 0 as the last that `unlock` does to the lock: whoever finds it free may
-//!    free its memory.
+//! 3. The store of 0 to the word is the last access of `unlock` to the lock. So a thread that finds
+//!    it free may free its memory.
 //!
 //! **Waits that are too long** are reported once, to a [`LongSpin`], when they have taken
-//! `freebsd.spin-limit` pauses. The kernel stops the machine then; a program's holder may just have
+//! `freebsd.spin-limit` pauses. The kernel stops the machine then. A program's holder may just have
 //! lost its processor.
 //!
-//! Fairness: none. After a release any waiter or newcomer may win.
+//! Fairness: none. After an unlock any waiter or newcomer may win.
 //!
-//! Differences from the kernel: natively a waiter gives its processor away after a while, as in all
-//! spin locks here. From the limit on the kernel waits in steps of 1 us; here a waiter goes on as
-//! before. Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), from descriptions in own words.
+//! Differences from the kernel: natively a waiter yields its processor after a while, as in all
+//! spin locks here. Beyond the limit the kernel waits in steps of 1 us; here a waiter goes on as
+//! before. Source: FreeBSD's `kern_mutex.c` (Baldwin; Guzik), written from descriptions in our own
+//! words.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -43,7 +42,7 @@ use crate::schedule::ThreadId;
 use crate::settings::Setting;
 use crate::tuning::Standard;
 
-/// Nobody holds it.
+/// No thread holds the mutex.
 const FREE: u32 = 0;
 
 /// A wait that has taken too long.
@@ -51,23 +50,23 @@ const FREE: u32 = 0;
 pub struct TooLong {
     /// The mutex.
     pub lock: *const (),
-    /// Who holds it, if somebody does at the moment.
+    /// The owner, if a thread holds it at the moment.
     pub owner: Option<ThreadId>,
-    /// Who waits.
+    /// The waiting thread.
     pub waiter: ThreadId,
-    /// For how long it has, in pauses.
+    /// How long it has waited, in pauses.
     pub pauses: u64,
 }
 
-/// Who is told of a wait that has taken too long.
+/// Receives reports of waits that have taken too long.
 pub trait LongSpin: Send + Sync + 'static {
-    /// Called by the waiter, once in an acquisition, outside of the mutex' section. A panic is a
-    /// way out: the caller of `lock` does not get the mutex then. With the guards of `lock_api` 0.4
-    /// a panic ends the process. The waiter goes on when this returns.
+    /// Called by the waiter, once in an acquisition, outside of the mutex' section. A panic is
+    /// permitted: the caller of `lock` does not get the mutex then. With the guards of `lock_api`
+    /// 0.4 a panic ends the process. The waiter goes on when this returns.
     fn held_too_long(wait: &TooLong);
 }
 
-/// Nobody is told: it is counted only, as [`LockEvent::SpinTooLong`].
+/// Reports nothing: the wait is only counted, as [`LockEvent::SpinTooLong`].
 #[derive(Debug)]
 pub struct Counted;
 
@@ -77,7 +76,7 @@ impl LongSpin for Counted {
 
 /// See the [module](self). 8 bytes natively; all zero: unlocked.
 ///
-/// Of the switches it heeds those of the attempts and of the delays.
+/// It uses only the switches for attempts and for delays.
 #[repr(C)]
 pub struct SpinMtx<P: Platform, T: Tuning = Standard, D: LongSpin = Counted> {
     word: P::U32,
@@ -91,10 +90,11 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         Self { word: Atomic::ZERO, depth: Depth::ZERO, switches: PhantomData }
     }
 
-    /// 0 -> t. What was found if not; with [`CasValue::Found`] that may be 0.
+    /// 0 -> t. If this fails, returns the word. With [`CasValue::Found`] this may be 0.
     #[inline(always)]
     fn take(&self, me: ThreadId) -> Result<(), u32> {
-        // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before ours.
+        // Ordering: Acquire, pairs with the Release in `make_free`: the last critical section
+        // happens before ours.
         self.word.exchange::<T>(FREE, me.get(), Acquire)
     }
 
@@ -110,7 +110,7 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         self.take(me)
     }
 
-    /// One attempt of a waiter, who has `seen` the word; what it is then, if that fails.
+    /// One attempt of a waiter that has `seen` the word. If it fails, returns the word.
     fn attempt(&self, me: ThreadId, seen: u32) -> Result<(), u32> {
         let seen = match T::cas_value() {
             CasValue::Found => seen,
@@ -123,8 +123,8 @@ impl<P: Platform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
     /// t -> 0
     #[inline(always)]
     pub(super) fn make_free(&self) {
-        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our section happens
-        // before the next.
+        // Ordering: Release, pairs with the Acquires in `take` and `wait_unlocked`: our critical
+        // section happens before the next.
         self.word.store(FREE, Release);
     }
 }
@@ -135,11 +135,11 @@ impl<P: Platform, T: Tuning, D: LongSpin> Default for SpinMtx<P, T, D> {
     }
 }
 
-/// Looks at the word between two at the limit, where no delays grow. At 1 a look costs twice as
-/// much, at a million the limit is met late.
+/// Looks at the word between two checks of the limit, where no delays grow. At 1 a look costs twice
+/// as much, at a million the limit is noticed late.
 const LOOKS: u32 = 1024;
 
-/// What one acquisition knows of its waiting.
+/// The wait of one acquisition.
 #[derive(Default)]
 pub(super) struct Wait {
     delay: LockDelay,
@@ -149,7 +149,7 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// Waits for a while, or until `done` holds of the word. The value seen last.
+    /// Waits for a while, or until `done` is true for the word. Returns the word seen last.
     fn step<P: FreeBsdPlatform, T: Tuning>(&mut self, word: &P::U32, done: impl Fn(u32) -> bool) -> u32 {
         if T::backoff() != Backoff::None {
             self.delay.wait::<P>(T::backoff());
@@ -165,7 +165,7 @@ impl Wait {
         seen
     }
 
-    /// Reports it once, if it has taken too long.
+    /// Reports the wait once, if it has taken too long.
     fn report<P: FreeBsdPlatform, D: LongSpin>(&mut self, lock: *const (), owner: u32, waiter: ThreadId) {
         if self.is_reported || self.pauses < P::setting(Setting::FreebsdSpinLimit) {
             return;
@@ -177,7 +177,7 @@ impl Wait {
 }
 
 impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
-    /// In the section of this acquisition before and after, and not while it waits.
+    /// The caller is in the section of this acquisition before and after, and not while it waits.
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, me: ThreadId, found: u32) {
@@ -196,8 +196,8 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         });
     }
 
-    /// Waits for a while, or until nobody holds it; whether somebody does. Reports a wait that is
-    /// too long.
+    /// Waits for a while, or until no thread holds the mutex. Returns whether a thread holds it.
+    /// Reports a wait that is too long.
     pub(super) fn is_held_after(&self, me: ThreadId, wait: &mut Wait) -> bool {
         let seen = wait.step::<P, T>(&self.word, |seen| seen == FREE);
         if seen != FREE {
@@ -206,12 +206,12 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         seen != FREE
     }
 
-    /// As [`lock`](RawLock::lock); or, if the caller holds the mutex, counts: as many unlocks are
-    /// needed.
+    /// As [`lock`](RawLock::lock), but a caller that holds the mutex locks it again. It has to
+    /// unlock it as often.
     ///
     /// # Safety
     ///
-    /// As [`RawLock::lock`]. The sections of one thread may lie in each other.
+    /// As [`RawLock::lock`]. The critical sections of one thread may be nested.
     #[inline]
     pub unsafe fn lock_recursive(&self) {
         let me = P::thread_id();
@@ -225,12 +225,12 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         }
     }
 
-    /// Who holds it. Stale by the time it is known, unless that is the caller.
+    /// The owner. Stale by the time it is known, unless it is the caller.
     pub fn owner(&self) -> Option<ThreadId> {
         ThreadId::new(self.word.load(Relaxed))
     }
 
-    /// How often the caller, who must hold it, has locked it again.
+    /// How often the caller, which must hold the mutex, has locked it again.
     pub fn depth(&self) -> u32 {
         self.depth.get()
     }
@@ -240,23 +240,23 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> SpinMtx<P, T, D> {
         self.word.load(Relaxed) == P::thread_id().get()
     }
 
-    /// Whether the caller, who must hold it, has locked it more than once.
+    /// Whether the caller, which must hold the mutex, has locked it more than once.
     pub fn is_recursed(&self) -> bool {
         debug_assert!(self.is_owned(), "asks of a spin mutex that it does not hold");
         self.depth.get() != 0
     }
 
-    /// Waits until no thread holds it, without taking it: what happened in the sections before is
-    /// visible then. It spins without a bound, as `lock` does.
+    /// Waits until no thread holds the mutex, without locking it. The effects of the critical
+    /// sections before are visible then. It spins without a bound, as `lock` does.
     pub fn wait_unlocked(&self) {
-        // Ordering: Acquire, pairs with the Release in `make_free`: the last section happens before what
-        // follows.
+        // Ordering: Acquire, pairs with the Release in `make_free`: the last critical section
+        // happens before what follows.
         P::wait_until(&self.word, Acquire, |seen| seen == FREE);
     }
 }
 
-// SAFETY: invariant 1, and only its owner makes it free; Release and Acquire on the word order the
-// sections.
+// SAFETY: invariant 1, and only the owner makes the mutex free. Release and Acquire on the word
+// order the critical sections.
 unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T, D> {
     type Node = ();
 
@@ -282,8 +282,8 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawLock for SpinMtx<P, T
 
 // SAFETY: as above.
 unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawTryLock for SpinMtx<P, T, D> {
-    /// Reads the word first, whatever the switches say: as in the kernel. Fails if the caller holds
-    /// it.
+    /// Reads the word first, whatever the switches say, as in the kernel. Fails if the caller holds
+    /// the mutex.
     #[inline]
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let me = P::thread_id();
@@ -291,7 +291,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawTryLock for SpinMtx<P
         while self.word.load(Relaxed) == FREE {
             match self.take(me) {
                 Ok(()) => return true,
-                // It has failed for no reason.
+                // The exchange failed spuriously.
                 Err(FREE) => {}
                 Err(_) => break,
             }

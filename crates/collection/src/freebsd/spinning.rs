@@ -8,7 +8,7 @@ use super::tuning::{FollowOwner, Tuning};
 use crate::platform::Atomic;
 use crate::schedule::{OwnerState, Spin, Stop, ThreadId};
 
-/// What one acquisition knows of its spinning, from one sleep to the next.
+/// The spinning of one acquisition, from one sleep to the next.
 #[derive(Debug, Default)]
 pub(super) struct Spinning {
     delay: LockDelay,
@@ -16,8 +16,8 @@ pub(super) struct Spinning {
 }
 
 impl Spinning {
-    /// Whether the caller's processor is wanted, or it has spun for long enough. To be asked at
-    /// each turn.
+    /// Whether another thread needs the caller's processor, or the caller has spun for long enough.
+    /// To be called at each turn.
     pub fn is_over<P: FreeBsdPlatform>(&mut self) -> bool {
         P::should_give_way(&mut self.spin)
     }
@@ -27,18 +27,19 @@ impl Spinning {
         self.spin.paused(self.delay.wait::<P>(T::backoff()));
     }
 
-    /// A delay of so many pauses.
+    /// Waits for so many pauses.
     pub fn pause<P: FreeBsdPlatform>(&mut self, pauses: u32) {
         self.delay.pause::<P>(pauses);
         self.spin.paused(pauses);
     }
 
-    /// Spins while the owner runs: until the word has none any more, or, if it is not followed,
-    /// until it has another one. The word as it was seen then.
+    /// Spins while the owner runs, until the word has no owner any more. If owners are not
+    /// followed, it also stops when the word has another owner. Returns the word as it was seen
+    /// then.
     ///
     /// # Errors
     ///
-    /// Why it has stopped before.
+    /// Why the spinning has stopped before.
     pub fn follow<P: FreeBsdPlatform, T: Tuning, V: Copy>(
         &mut self,
         word: &impl Atomic<V>,

@@ -1,22 +1,24 @@
-//! Reader-writer lock for long sections, FreeBSD's `sx`: its holders may sleep, and its waiters may
-//! give up.
+//! Reader-writer lock for long critical sections, FreeBSD's `sx`. Its holders may sleep, and its
+//! waiters may give up.
 //!
-//! The machine is that of [`rwsx`](super::rwsx): word, transitions, invariants and fairness stand
-//! there. What is sx's own:
+//! The state machine is that of [`rwsx`](super::rwsx): see there for the word, the transitions, the
+//! invariants and the fairness. Rules of sx alone:
 //!
-//! - waiters may give up, by time or because somebody cancels their wait (in the kernel: a signal);
-//! - so a waiter bit may stand for nobody, and releases look into the queue ([`StaleBits`]). The
-//!   kernel's last reader does not. Let one read, a writer wait, and then a reader, since the
-//!   writer goes first. The writer gives up. The last reader sees the writer's bit, wakes nobody,
-//!   and the other reader sleeps at a free lock until somebody else comes by;
-//! - a writer that has slept spins for readers only as often as is left of its tries;
-//! - a downgrade wakes readers though a writer waits. They mostly sleep again;
-//! - in FreeBSD 10.1, and as far as is remembered until 2018, readers did not heed writers that
-//!   wait, and a release woke readers first ([`Precedence::Readers`]).
+//! - A waiter may give up after a time, or because a thread cancels its wait (in the kernel: a
+//!   signal).
+//! - So a waiter bit may be set although no thread waits, and an unlock looks into the queue
+//!   ([`StaleBits`]). The kernel's last reader does not. Suppose that one thread reads and a writer
+//!   waits. Then a reader waits as well, since the writer goes first. The writer gives up. The last
+//!   reader sees the writer's bit, and wakes no thread. So the other reader sleeps at a free lock
+//!   until another thread uses the lock.
+//! - A writer that has slept spins for readers only as often as it has tries left.
+//! - A downgrade wakes readers although a writer waits. Most of them sleep again.
+//! - In FreeBSD 10.1, and as far as is remembered until 2018, readers did not wait behind waiting
+//!   writers, and an unlock woke readers first ([`Precedence::Readers`]).
 //!
-//! The kernel's reader never counts its rounds of spinning for readers, and so has no limit of
-//! them; ours counts. Source: FreeBSD's `kern_sx.c` (Evans; Rao; Guzik), from a description in own
-//! words.
+//! The kernel's reader never counts its rounds of spinning for readers, and so has no limit for
+//! them. Ours counts them. Source: FreeBSD's `kern_sx.c` (Evans; Rao; Guzik), written from a
+//! description in our own words.
 
 use super::FreeBsdPlatform;
 use super::recursion::Recursion;
@@ -29,7 +31,7 @@ use crate::tuning::Standard;
 /// The lock. 16 bytes natively; all zero: unlocked.
 pub type Sx<P, T = Standard> = RwSx<P, T, SxKind>;
 
-/// What makes a [`RwSx`] an sx.
+/// The kind that makes a [`RwSx`] an sx.
 #[derive(Debug)]
 pub struct SxKind;
 
@@ -47,7 +49,7 @@ impl Kind for SxKind {
     }
 }
 
-// SAFETY: whoever gives up is in no queue any more, and does not have the lock.
+// SAFETY: a thread that gives up is in no queue any more, and does not have the lock.
 unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTimedLock for Sx<P, T> {
     type Platform = P;
 

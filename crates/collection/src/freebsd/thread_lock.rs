@@ -1,6 +1,6 @@
 //! A lock that is reached through a pointer, which may change: FreeBSD's `thread_lock`. A thread of
-//! the kernel is protected by the spin mutex of the queue that it is in, and takes the protection
-//! along when it is moved to another.
+//! the kernel is protected by the spin mutex of the queue that it is in. When it is moved to
+//! another queue, its protection moves along.
 //!
 //! ```text
 //! current   null: `home` | MOVING: no mutex, and held | else: this mutex
@@ -10,18 +10,19 @@
 //!  m -> MOVING    the holder takes it away from m                              `begin_move`
 //!  MOVING -> n    and brings it to n, which it need not hold                   `finish_move`
 //! ```
-//! 1. Only the holder changes `current`: who has locked the mutex that it names, and has seen it
-//!    still name it afterwards; or who has made it MOVING.
-//! 2. So a waiter that gets a mutex looks at `current` once more. If it has changed, the mutex
-//!    protects something else: it is unlocked, and the waiter starts anew. While it waits it looks
-//!    at both.
+//! 1. Only the holder changes `current`. A thread becomes the holder when it has locked the mutex
+//!    that `current` names, and `current` still names it afterwards. It remains the holder when it
+//!    sets MOVING.
+//! 2. So a waiter that gets a mutex looks at `current` once more. If `current` has changed, the
+//!    mutex protects something else. The waiter unlocks it, and starts again. While it waits, it
+//!    looks at both `current` and the mutex.
 //!
 //! Not recursive. Fairness: none, as with [`SpinMtx`].
 //!
-//! Differences from the kernel: while a lock is being moved, waits are not reported as too long;
-//! natively the waiting policy gives the processor away.
+//! Differences from the kernel: while a lock is being moved, waits are not reported as too long.
+//! Natively the waiting policy yields the processor.
 //! Source: FreeBSD's `thread_lock_flags_`, `thread_lock_set`, `thread_lock_block` and
-//! `thread_lock_unblock` (Roberson; Guzik), from a description in own words.
+//! `thread_lock_unblock` (Roberson; Guzik), written from a description in our own words.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -56,8 +57,8 @@ impl<P: Platform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
     /// Safety: `at` has been read from `current`, and is not MOVING.
     #[inline(always)]
     unsafe fn named(&self, at: *mut SpinMtx<P, T, D>) -> &SpinMtx<P, T, D> {
-        // SAFETY: mutexes that `current` has named live as long as the lock is in use: the condition of
-        // those who move it.
+        // SAFETY: mutexes that `current` has named live as long as the lock is in use. Callers that
+        // move the lock guarantee this.
         unsafe { at.as_ref() }.unwrap_or(&self.home)
     }
 }
@@ -69,16 +70,16 @@ impl<P: Platform, T: Tuning, D: LongSpin> Default for ThreadLock<P, T, D> {
 }
 
 impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
-    /// What `current` is.
+    /// Reads `current`.
     #[inline(always)]
     fn look(&self) -> *mut SpinMtx<P, T, D> {
         // Ordering: Acquire, pairs with the Releases in `move_to` and `finish_move`: the mutex is
-        // initialised, and what the holder did before it finished the move happens before our
+        // initialised. What the holder did before it finished the move happens before our critical
         // section.
         self.current.load(Acquire)
     }
 
-    /// In the section of this acquisition before and after, and not while it waits.
+    /// The caller is in the section of this acquisition before and after, and not while it waits.
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, me: ThreadId) {
@@ -93,7 +94,7 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
         });
     }
 
-    /// Takes the mutex that protects it now, if that is free.
+    /// Locks the mutex that protects the lock now, if that is free.
     #[inline]
     fn attempt(&self, me: ThreadId) -> bool {
         let at = self.look();
@@ -112,7 +113,7 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
         is_still_there
     }
 
-    /// Waits until another attempt may be worth it.
+    /// Waits until another attempt may succeed.
     fn wait(&self, me: ThreadId, wait: &mut Wait) {
         let at = self.look();
         if at == Self::MOVING {
@@ -128,15 +129,15 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
         }
     }
 
-    /// Moves the lock to another mutex, and unlocks the one before. [`unlock`](RawLock::unlock) is
-    /// then of the other.
+    /// Moves the lock to another mutex, and unlocks the old one. The next
+    /// [`unlock`](RawLock::unlock) unlocks the new one.
     ///
     /// # Safety
     ///
-    /// The caller holds the lock, and has locked `new` besides. `new` lives as long as the lock is
+    /// The caller holds the lock, and has locked `new` as well. `new` lives as long as the lock is
     /// used.
     pub unsafe fn move_to(&self, new: &SpinMtx<P, T, D>) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         let old = unsafe { self.held() };
         // Ordering: Release, pairs with the Acquire in `look`: the mutex is initialised.
         self.current.store(ptr::from_ref(new).cast_mut(), Release);
@@ -144,23 +145,24 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
         unsafe { old.unlock(&()) };
     }
 
-    /// Takes the lock away from its mutex, and returns that, still locked, for the caller to
-    /// unlock. From now on the lock is held without one, and nobody can lock it until
+    /// Takes the lock away from its mutex. Returns the mutex, still locked, for the caller to
+    /// unlock. From now on the lock is held without a mutex, and no thread can lock it until
     /// [`finish_move`](Self::finish_move).
     ///
     /// # Safety
     ///
     /// The caller holds the lock.
     pub unsafe fn begin_move(&self) -> &SpinMtx<P, T, D> {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         let old = unsafe { self.held() };
-        // Relaxed: whoever gets the mutex sees it, as the caller unlocks that later.
+        // Relaxed: a thread that gets the mutex sees this store, as the caller unlocks the mutex
+        // later.
         self.current.store(Self::MOVING, Relaxed);
         old
     }
 
-    /// Brings a lock that is being moved to a mutex, `None` being its own, and so releases it,
-    /// unless the caller holds the mutex.
+    /// Brings a lock that is being moved to a mutex; `None` is the mutex in the lock. This unlocks
+    /// the lock, unless the caller holds the mutex.
     ///
     /// # Safety
     ///
@@ -168,16 +170,16 @@ impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> ThreadLock<P, T, D> {
     pub unsafe fn finish_move(&self, new: Option<&SpinMtx<P, T, D>>) {
         debug_assert!(self.current.load(Relaxed) == Self::MOVING, "finishes a move that has not begun");
         let new = new.map_or(ptr::null_mut(), |new| ptr::from_ref(new).cast_mut());
-        // Ordering: Release, pairs with the Acquire in `look`: the mutex is initialised, and what the
-        // caller did before happens before the next section.
+        // Ordering: Release, pairs with the Acquire in `look`: the mutex is initialised, and what
+        // the caller did before happens before the next critical section.
         self.current.store(new, Release);
     }
 
-    /// The mutex that protects it.
+    /// The mutex that protects the lock.
     ///
-    /// Safety: the caller holds it.
+    /// Safety: the caller holds the lock.
     unsafe fn held(&self) -> &SpinMtx<P, T, D> {
-        // Relaxed: the holder alone changes it.
+        // Relaxed: only the holder changes it.
         let at = self.current.load(Relaxed);
         debug_assert!(at != Self::MOVING, "a lock that is being moved has no mutex");
         // SAFETY: read from `current`, and not MOVING.
@@ -200,7 +202,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawLock for ThreadLock<P
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // SAFETY: the caller holds it.
+        // SAFETY: the caller holds the lock.
         unsafe { self.held().unlock(&()) };
     }
 }
@@ -211,7 +213,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning, D: LongSpin> RawTryLock for ThreadLoc
     unsafe fn try_lock(&self, _node: &()) -> bool {
         let me = P::thread_id();
         P::enter_section();
-        // An attempt on a free lock fails for no reason, or because it has been moved.
+        // An attempt on a free lock fails spuriously, or because the lock has been moved.
         while !self.is_locked() {
             if self.attempt(me) {
                 return true;

@@ -1,18 +1,21 @@
-//! The switches of the family, and what they were at what time. A lock heeds those that it says.
+//! The switches of the family, and their values in the course of time. A lock uses those that its
+//! entry in the list of all locks names.
 
 use super::lock_delay::Backoff;
 use crate::tuning::Standard;
 
 words! {
-    /// What a waiter goes by after an attempt that failed.
+    /// The value that a waiter uses after an attempt that failed.
     pub enum CasValue {
         /// The word, read again: until 2016.
         Reread "reread",
-        /// What it has read before the attempt. Then a lost race looks like a free mutex, and the waiter goes to the chain and
-        /// sleeps there though the new owner may run. The form of the pre-read that its author gave up.
+        /// The word as read before the attempt. Then a lost race looks like a free mutex. The
+        /// waiter goes to the chain, and sleeps there although the new owner may run. The form of
+        /// the pre-read that its author gave up.
         Kept "kept",
-        /// What the failed compare-exchange has found: `fcmpset`, since 2017. A waiter tries only if it has seen the mutex
-        /// free, so that [`Tuning::hard_pre_read`] has nothing left to do. The compare-exchange is the weak one.
+        /// The word that the failed compare-exchange has found: `fcmpset`, since 2017. A waiter
+        /// tries only if it has seen the mutex free, so [`Tuning::hard_pre_read`] has no effect.
+        /// The compare-exchange is the weak one.
         Found "found",
     }
 }
@@ -20,17 +23,17 @@ words! {
 words! {
     /// How long a spinner spins.
     pub enum FollowOwner {
-        /// Until there is another owner: then it tries.
+        /// Until there is another owner. Then it tries.
         Same "same",
-        /// Until there is none, as long as each of them runs.
+        /// Until there is no owner, as long as each owner runs.
         Any "any",
     }
 }
 
 words! {
-    /// What a waiter does that holds the chain's lock and fails to set the waiter bit.
+    /// What a waiter that holds the chain's lock does when it fails to set the waiter bit.
     pub enum WaiterCasFail {
-        /// It unlocks the chain, and starts anew.
+        /// It unlocks the chain, and starts again.
         Restart "restart",
         /// It looks again, and keeps the chain.
         RetryLocked "retry-locked",
@@ -38,9 +41,10 @@ words! {
 }
 
 words! {
-    /// What a release with waiters does first. The chain is locked meanwhile.
+    /// What an unlock with waiters does first. The chain is locked meanwhile.
     pub enum ReleaseOrder {
-        /// It makes the mutex free, and then collects the waiters: others can have it sooner.
+        /// It makes the mutex free, and then collects the waiters. So other threads can have the
+        /// mutex sooner.
         FreeFirst "free-first",
         /// It collects the waiters, and then makes the mutex free: until 2017.
         CollectFirst "collect-first",
@@ -58,45 +62,46 @@ words! {
 }
 
 words! {
-    /// What the last reader that leaves makes of the mark that a writer spins.
+    /// What the last reader does, as it unlocks, with the mark of a spinning writer.
     pub enum SpinnerBit {
-        /// It takes it off, so that readers may come in before the writer.
+        /// It clears the mark, so that readers may lock before the writer.
         Cleared "cleared",
-        /// It leaves it, so that readers wait for the writer: since May 2018.
+        /// It leaves the mark, so that readers wait for the writer: since May 2018.
         Kept "kept",
     }
 }
 
 words! {
-    /// Who goes first where readers and writers compete.
+    /// Whether readers or writers go first where they compete.
     pub enum Precedence {
-        /// Readers wait behind writers that wait or spin, and a release wakes the writers.
+        /// Readers wait behind writers that wait or spin, and an unlock wakes the writers.
         Writers "writers",
-        /// Readers join those who read, and a release wakes the readers.
+        /// Readers join the readers that hold the lock, and an unlock wakes the readers.
         Readers "readers",
     }
 }
 
 words! {
-    /// Which releases of an sx notice that the waiters of a bit have given up.
+    /// Which unlocks of an sx notice that all waiters of a waiter bit have given up.
     pub enum StaleBits {
-        /// Those of writers, which count the queue. The last reader wakes nobody then, and readers that wait behind the bit may
-        /// sleep for ever. The kernel.
+        /// Those of writers, which count the queue. An unlock by the last reader then wakes no
+        /// thread, and readers that wait behind the bit may sleep for ever. The kernel.
         SeenByWriters "seen-by-writers",
-        /// All of them.
+        /// All unlocks.
         SeenByAll "seen-by-all",
     }
 }
 
 words! {
-    /// What releases of a lockmgr make of writers that wait only until they have slept, and then fail
+    /// How unlocks of a lockmgr treat writers that fail once they have slept
     /// ([`Options::sleep_fail`](super::lockmgr::Options::sleep_fail)).
     pub enum SleepFailers {
-        /// Writers like others: as far as is remembered, until December 2009. If they are the only ones that a release wakes,
-        /// sharers sleep on at a free lock.
+        /// As other writers: as far as is remembered, until December 2009. If an unlock wakes no
+        /// other threads, sharers sleep on at a free lock.
         Ignored "ignored",
-        /// They are counted, and where no other writers wait, sharers are woken with them. A sharer that leaves forgets the count
-        /// before it knows that it is the last one; if it is not, the last one finds no count. The kernel.
+        /// They are counted. If no other writers wait, sharers are woken with them. A sharer that
+        /// unlocks clears the count before it knows whether it is the last one. If it is not, the
+        /// last one finds no count. The kernel.
         Forgotten "forgotten",
         /// They are counted as long as they wait.
         Counted "counted",
@@ -104,53 +109,55 @@ words! {
 }
 
 switches! {
-    /// The switches. The defaults are those of the present kernel.
+    /// The switches. The defaults are those of the present kernel, unless a switch says otherwise.
     pub trait Tuning;
     SWITCHES from 72;
 
     /// Whether the fast path of `lock` (and `try_lock`) reads the word before it tries to write it.
     fn lock_pre_read("lock-preread") -> bool as flag = false;
-    /// Whether that of `unlock` does.
+    /// Whether the fast path of `unlock` reads the word before it tries to write it.
     fn unlock_pre_read("unlock-preread") -> bool as flag = false;
-    /// Whether a waiter does, each time.
+    /// Whether a waiter reads the word before each attempt to write it.
     fn hard_pre_read("hard-preread") -> bool as flag = true;
-    /// What a waiter goes by after a failed attempt.
+    /// The value that a waiter uses after a failed attempt.
     fn cas_value("cas-value") -> CasValue as word = CasValue::Found;
-    /// Whether waiters spin while the owner runs. If not, they sleep at once: the kernel's options `NO_ADAPTIVE_MUTEXES` and so
-    /// on. Spin mutexes do not heed it.
+    /// Whether waiters spin while the owner runs. If not, they sleep at once: the kernel's options
+    /// `NO_ADAPTIVE_MUTEXES` and so on. Spin mutexes ignore it.
     fn adaptive("adaptive") -> bool as flag = true;
     /// How the delays between a spinner's looks grow.
     fn backoff("backoff") -> Backoff as word = Backoff::Exponential;
     /// How long a spinner spins.
     fn follow_owner("follow-owner") -> FollowOwner as word = FollowOwner::Any;
-    /// What a waiter does that fails to set the waiter bit.
+    /// What a waiter does when it fails to set the waiter bit.
     fn waiter_cas_fail("waiter-cas-fail") -> WaiterCasFail as word = WaiterCasFail::RetryLocked;
-    /// What a release with waiters does first.
+    /// What an unlock with waiters does first.
     fn release_order("release-order") -> ReleaseOrder as word = ReleaseOrder::FreeFirst;
     /// How a waiter that spins for readers passes the time between two looks.
     fn reader_wait("reader-wait") -> ReaderWait as word = ReaderWait::PausePerReader;
-    /// What the last reader makes of the mark that a writer spins.
+    /// What the last reader does with the mark of a spinning writer.
     fn spinner_bit("spinner-bit") -> SpinnerBit as word = SpinnerBit::Kept;
-    /// Who goes first at an sx.
+    /// Whether readers or writers go first at an sx.
     fn sx_precedence("precedence") -> Precedence as word = Precedence::Writers;
-    /// Which releases of an sx notice that waiters have given up. Not that of the kernel, which is a mistake.
+    /// Which unlocks of an sx notice that waiters have given up. The default is not that of the
+    /// kernel, which is a mistake.
     fn sx_stale_bits("stale-bits") -> StaleBits as word = StaleBits::SeenByAll;
-    /// Whether those who wait for a lockmgr may spin: since July 2020.
+    /// Whether a thread that waits for a lockmgr may spin: since July 2020.
     fn lockmgr_adaptive("spins") -> bool as flag = true;
-    /// What releases of a lockmgr make of writers that fail after a sleep. Not that of the kernel, which is a mistake.
+    /// How unlocks of a lockmgr treat writers that fail after a sleep. The default is not that of
+    /// the kernel, which is a mistake.
     fn lockmgr_sleep_failers("sleep-failers") -> SleepFailers as word = SleepFailers::Counted;
 }
 
 crate::tuning! {
-    /// The present kernel, but that waiters sleep at once.
+    /// The present kernel, except that waiters sleep at once.
     pub struct NotAdaptive: Tuning {
         adaptive: bool = false;
     }
 }
 
-/// Presets of the time before `fcmpset`. What differs among them: the pre-reads of `lock`, of
-/// `unlock` and of waiters; what a waiter goes by after an attempt that failed; and its back-off.
-/// All else is as in [`Fcmpset2017`].
+/// Presets of the time before `fcmpset`. They differ in the pre-reads of `lock`, of `unlock` and of
+/// waiters, in the value that a waiter uses after an attempt that failed, and in the back-off. A
+/// spinner does not follow owners. All else is as in [`Fcmpset2017`].
 macro_rules! until_2016 {
     ($($(#[$doc:meta])* $name:ident: $lock:literal, $unlock:literal, $hard:literal, $cas_value:ident, $backoff:ident;)*) => {
         $(crate::tuning! {
@@ -180,20 +187,21 @@ until_2016! {
     PreReadFastPath: true, true, false, Reread, None;
     /// [`Era2014`] with the pre-read of waiters only.
     PreReadHardPath: false, false, true, Reread, None;
-    /// [`Era2014`] with the pre-reads of waiters and of the fast path of `lock`, and not that of `unlock`.
+    /// [`Era2014`] with the pre-reads of waiters and of the fast path of `lock`, and not that of
+    /// `unlock`.
     PreReadLock: true, false, true, Reread, None;
     /// [`Era2014`] with all pre-reads: the patch of November 2015 as it was posted.
     PreReadEverywhere: true, true, true, Reread, None;
-    /// [`PreReadEverywhere`] whose waiters keep the value that they have read: the form of the patch before. One that loses
-    /// the race for a free mutex sleeps.
+    /// [`PreReadEverywhere`] whose waiters keep the value that they have read: an earlier form of
+    /// the patch. A waiter that loses the race for a free mutex sleeps.
     Preloaded: true, true, true, Kept, None;
     /// [`PreReadEverywhere`] with the linear, random back-off of August 2016.
     LinearBackoff2016: true, true, true, Reread, Linear;
 }
 
 crate::tuning! {
-    /// What came after the pre-read, of March 2017: the fast paths write at once, waiters go by what a failed write has found,
-    /// and back off exponentially.
+    /// What came after the pre-read, in March 2017: the fast paths write at once, waiters use the
+    /// value that a failed write has found, and back off exponentially.
     pub struct Fcmpset2017: Tuning {
         waiter_cas_fail: WaiterCasFail = WaiterCasFail::Restart;
         release_order: ReleaseOrder = ReleaseOrder::CollectFirst;
@@ -205,12 +213,13 @@ crate::tuning! {
 }
 
 crate::tuning! {
-    /// June 2018: the last reader leaves a writer's mark (May 2018), waiters try again under the chain's lock and pause for each
-    /// reader (December 2017), and at an sx writers go first. What came later: those who wait for a lockmgr may spin.
+    /// June 2018. The last reader leaves a writer's mark (May 2018). Waiters try again under the
+    /// chain's lock, and pause for each reader (December 2017). At an sx writers go first. What
+    /// came later: threads that wait for a lockmgr may spin.
     pub struct KeptSpinner2018: Tuning {
         lockmgr_adaptive: bool = false;
     }
 }
 
-/// The present one, by a name of its own beside the dated ones.
+/// The present kernel, by a name like those of the dated presets.
 pub type Current = Standard;

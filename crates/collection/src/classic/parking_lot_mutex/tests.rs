@@ -23,7 +23,7 @@ impl<T: ParkingLotTuning> ParkingLotMutex<OneThread, T> {
     }
 
     fn acquire(&self) {
-        // SAFETY: one thread, which acts for several; released by `release`.
+        // SAFETY: one thread, which acts for several; unlocked by `release`.
         unsafe { self.lock(&()) };
     }
 
@@ -32,11 +32,11 @@ impl<T: ParkingLotTuning> ParkingLotMutex<OneThread, T> {
         unsafe { self.unlock(&()) };
     }
 
-    /// Somebody who sleeps in the bucket for it.
+    /// A waiter that sleeps in the bucket for this mutex.
     fn sleeper(&self) -> &'static Waiter<OneThread> {
         let waiter: &'static Waiter<OneThread> = Box::leak(Box::default());
         self.word.store(LOCKED | PARKED, Relaxed);
-        // SAFETY: it stays for ever.
+        // SAFETY: the waiter lives for ever.
         unsafe { Locked::of(self).push(Queue::Exclusive, waiter) };
         waiter
     }
@@ -61,7 +61,8 @@ fn alone_it_knows_no_bucket() {
     alone::<EventuallyFair>();
 }
 
-/// Three rounds of pauses, and seven in which others run: the mutex comes free in the last of them.
+/// The pauses of three rounds. Other threads run in the seven rounds after these, and unlock the
+/// mutex in the last one.
 fn looks<T: ParkingLotTuning>() -> Vec<u32> {
     let mutex = ParkingLotMutex::<OneThread, T>::held();
     PAUSES.take();
@@ -81,8 +82,8 @@ fn a_waiter_has_ten_rounds_before_it_parks() {
     assert_eq!(looks::<Standard>(), vec![1, 2, 4]);
 }
 
-/// What happens to a waiter after its rounds, up to its acquisition, and what is left in the word
-/// by then.
+/// Lets a waiter use up its rounds and sleep. Meanwhile `sleeping` runs. Returns the word once the
+/// waiter has locked the mutex.
 fn after_the_rounds<T: ParkingLotTuning>(
     sleeping: impl FnOnce(&'static ParkingLotMutex<OneThread, T>) + 'static,
 ) -> u32 {
@@ -117,7 +118,7 @@ fn when_it_is_time_a_sleeper_is_handed_the_mutex() {
         assert_eq!(mutex.bits(), LOCKED, "nobody can take it");
     });
     assert_eq!((bits, events_of(LockEvent::MutexHandOver)), (LOCKED, 1));
-    // The next time comes after the moment that was drawn.
+    // The next hand-over happens after the time that was drawn.
     let mutex = Early::held();
     for (now_ns, hands_over) in [(70, false), (71, false), (72, true)] {
         NOW_NS.set(now_ns);
@@ -138,8 +139,8 @@ fn parked_stays_as_long_as_somebody_sleeps() {
         let (first, second) = (mutex.sleeper(), mutex.sleeper());
         mutex.release();
         assert!(first.is_signalled() && !second.is_signalled() && mutex.bits() == PARKED);
-        // A newcomer takes it though somebody sleeps.
-        // SAFETY: one thread; released below.
+        // A newcomer takes the mutex although a thread sleeps.
+        // SAFETY: one thread; unlocked below.
         assert!(unsafe { mutex.try_lock(&()) } && mutex.bits() == LOCKED | PARKED);
         mutex.release();
         assert!(second.is_signalled() && mutex.bits() == FREE);
@@ -148,7 +149,7 @@ fn parked_stays_as_long_as_somebody_sleeps() {
     of::<EventuallyFair>();
 }
 
-/// It has set PARKED, and is not in the bucket yet.
+/// A waiter has set PARKED, and is not in the bucket yet.
 #[test]
 fn who_comes_late_to_the_bucket_looks_again() {
     fn of<T: ParkingLotTuning>() {
@@ -163,7 +164,7 @@ fn who_comes_late_to_the_bucket_looks_again() {
     of::<EventuallyFair>();
 }
 
-/// 0.13 is free before it comes to the bucket, so somebody may hold it there.
+/// 0.13 unlocks the mutex before it locks the bucket. So another thread may hold the mutex by then.
 #[test]
 fn a_late_release_leaves_the_next_holder_alone() {
     let mutex = Late::held();

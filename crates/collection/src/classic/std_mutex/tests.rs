@@ -27,8 +27,8 @@ fn alone_it_makes_no_call() {
     assert_eq!((word(&mutex), UNPARKED.get(), events_of(LockEvent::Slowpath)), (FREE, None, 0));
 }
 
-/// Held with nobody asleep, or with others asleep: it sleeps, and says that others may when it has
-/// the mutex.
+/// A mutex that is held, at first without sleepers, then with some. The waiter sleeps. It leaves
+/// the word at 2 when it has locked the mutex, since others may sleep.
 #[test]
 fn who_has_slept_wakes_another() {
     for (sleeps, found) in (1..).zip([HELD, CONTENDED]) {
@@ -37,7 +37,7 @@ fn who_has_slept_wakes_another() {
         for left in [HELD, FREE] {
             meanwhile(move || {
                 assert_eq!(word(mutex), CONTENDED);
-                // First somebody else is faster.
+                // At first another thread is faster.
                 mutex.word.store(left, Relaxed);
             });
         }

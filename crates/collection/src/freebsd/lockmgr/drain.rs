@@ -1,4 +1,4 @@
-//! Drains: who has the lock when everybody else is done with it.
+//! Drains: exclusive acquisitions that succeed when all other threads are done with the lock.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -13,7 +13,7 @@ use crate::parking::chain::Queue;
 use crate::platform::Atomic;
 
 impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
-    /// Acquires it exclusively when nobody holds it and nobody waits.
+    /// Locks exclusively when no thread holds the lock and no thread waits.
     pub(super) fn drain<I: Interlock>(
         &self,
         options: &Options<'_, P>,
@@ -27,11 +27,11 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             }
             let mut spinning = Spinning::default();
             loop {
-                // The others do not go by it.
+                // With other values `attempt` does not use it.
                 let seen = if T::cas_value() == CasValue::Found { self.word.load(Relaxed) } else { FREE };
                 match self.attempt(me, seen) {
                     Ok(()) => return Ok(()),
-                    // It has failed for no reason.
+                    // The exchange failed spuriously.
                     Err(FREE) => continue,
                     Err(_) => P::count(LockEvent::Slowpath),
                 }
@@ -44,7 +44,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         })
     }
 
-    /// Sleeps in the chain; or wakes those that wait at a free lock; or has reason to look again.
+    /// Sleeps in the chain. Wakes the waiters instead if the lock is free. Does neither if there is
+    /// reason to look again.
     fn sleep_to_drain(&self, spinning: &mut Spinning) {
         let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
@@ -58,8 +59,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             if seen & EXCLUSIVE_WAITERS != 0 {
                 break;
             }
-            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes
-            // this fail.
+            // Relaxed: an unlock that sees the bit locks the chain, which orders the two. An unlock
+            // that does not see it makes this exchange fail.
             match self.word.exchange::<T>(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -72,17 +73,17 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         *spinning = Spinning::default();
     }
 
-    /// 0 with waiters -> 0: wakes them, and gives them a while to acquire the lock.
+    /// 0 with waiters -> 0: wakes them, and gives them some time to lock.
     fn let_in(&self, seen: u64, chain: Locked<'_, P>, spinning: &mut Spinning) {
         let wakes = Self::next(seen, &chain, self.sleep_failers.load(Relaxed));
-        // Relaxed: whoever acquires it next sees what the last holder has released, which this step passes
-        // on.
+        // Relaxed: the thread that locks next synchronises with the last holder's Release, since
+        // this exchange continues its release sequence.
         if self.word.exchange::<T>(seen, wakes.left, Relaxed).is_err() {
             return;
         }
         self.sleep_failers.store(0, Relaxed);
         Self::wake(&wakes, chain);
-        // As a look brings the line here, less and less often.
+        // Each look brings the cache line here. So the looks become less and less frequent.
         while self.word.load(Relaxed) == FREE && !spinning.is_over::<P>() {
             spinning.delay::<P, T>();
         }
@@ -96,7 +97,7 @@ mod tests {
     use crate::freebsd::sleepers::{is_awake, sleeper_at};
     use crate::testing::OneThread;
 
-    /// What the drain has seen is stale: a sharer has come in since.
+    /// The word that the drain has seen is stale: a sharer has locked since.
     #[test]
     fn a_drain_wakes_nobody_if_a_newcomer_takes_the_free_lock() {
         let lock = LockMgr::<OneThread>::default();
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(lock.word.load(Relaxed), SHARER | SHARED_WAITERS);
         assert_eq!(lock.sleep_failers.load(Relaxed), 1);
         assert!(!is_awake(sleeper));
-        // It has unlocked the chain.
+        // The drain has unlocked the chain.
         lock_chain::<OneThread, _>(&lock).wake_all(Queue::Shared);
         assert!(is_awake(sleeper));
     }

@@ -23,7 +23,8 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
     #[inline(always)]
     pub(super) fn own_fast(&self, me: ThreadId) -> Result<(), u64> {
         if T::cas_value() != CasValue::Found {
-            // Until 2017 it was the loop's, after a look whether the caller holds it.
+            // Until 2017 the loop made this attempt, after a check whether the caller holds the
+            // lock.
             let seen = self.word.load(Relaxed);
             if holder_of(seen) == Holder::Thread(me) {
                 return Err(seen);
@@ -32,29 +33,30 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
         self.attempt(me, FREE)
     }
 
-    /// One attempt of a thread that has `seen` the word; what it is if that fails. With
-    /// [`CasValue::Found`] that may be free.
+    /// One attempt of a thread that has `seen` the word. Returns the word if the attempt fails.
+    /// With [`CasValue::Found`] it may be free.
     #[inline(always)]
     pub(super) fn attempt(&self, me: ThreadId, seen: u64) -> Result<(), u64> {
         let seen = match T::cas_value() {
             CasValue::Found => seen,
             CasValue::Reread | CasValue::Kept if T::hard_pre_read() => self.word.load(Relaxed),
-            // Whatever it is.
+            // Whatever the word is.
             CasValue::Reread | CasValue::Kept => FREE,
         };
         if seen != FREE {
             return Err(seen);
         }
         // 0 -> t
-        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before
-        // ours.
+        // Ordering: Acquire, pairs with the Releases of earlier holders: their critical sections
+        // happen before ours.
         self.word.exchange::<T>(FREE, owned_by(me), Acquire)
     }
 
     /// t -> t|RECURSED.
     fn recurse(&self) {
         if self.depth.deepen() == 1 {
-            // A read-modify-write: a waiter may set its bit at the same time. Relaxed: nothing is published.
+            // A read-modify-write, since a waiter may set its bit at the same time. Relaxed:
+            // nothing is published.
             self.word.fetch_or(RECURSED, Relaxed);
         }
     }
@@ -74,7 +76,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         }
     }
 
-    /// After an attempt that has `found` this; free if there has been none.
+    /// Called after an attempt that has `found` this; free if there has been none.
     #[cold]
     #[inline(never)]
     pub(super) fn own_slow<I: Interlock>(
@@ -118,7 +120,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         })
     }
 
-    /// The holder would have it once more.
+    /// The exclusive holder locks again.
     fn own_again(&self, options: &Options<'_, P>) -> Result<(), Failure> {
         if [options.recursion, self.attributes().recursion].contains(&Recursion::Permitted) {
             self.recurse();
@@ -131,8 +133,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         Err(Failure::Deadlock)
     }
 
-    /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it
-    /// has acquired the lock there.
+    /// Sleeps in the chain, unless there is reason not to by now. Returns the word then, or `None`
+    /// if the caller has locked there.
     fn sleep_exclusive(
         &self,
         me: ThreadId,
@@ -147,7 +149,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
                 return Ok(Some(seen));
             }
             let found = if is_free(seen) {
-                // 0 -> t; waiters stay.
+                // 0 -> t; waiter bits stay.
                 // Ordering: Acquire, as in `attempt`.
                 match self.word.exchange::<T>(seen, owned_by(me) | seen & WAITERS, Acquire) {
                     Ok(()) => return Ok(None),
@@ -156,8 +158,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             } else if seen & EXCLUSIVE_WAITERS != 0 {
                 break;
             } else {
-                // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not
-                // makes this fail.
+                // Relaxed: an unlock that sees the bit locks the chain, which orders the two. An
+                // unlock that does not see it makes this exchange fail.
                 match self.word.exchange::<T>(seen, seen | EXCLUSIVE_WAITERS, Relaxed) {
                     Ok(()) => break,
                     Err(found) => found,
@@ -173,8 +175,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         Ok(Some(self.word.load(Relaxed)))
     }
 
-    /// The release of a holder that has acquired it more than once, or leaves waiters behind; or of
-    /// what was disowned.
+    /// The slow path of an exclusive unlock. The holder has locked more than once, or threads wait,
+    /// or the lock is disowned.
     #[cold]
     #[inline(never)]
     pub(super) fn release_exclusive_slow(&self) {
@@ -205,7 +207,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     /// t -> 0 with waiters.
     fn release_contested(&self) {
         let chain = lock_chain::<P, _>(self);
-        // Nobody else writes the word: waiter bits change under the chain's lock.
+        // No other thread writes the word: waiter bits change under the chain's lock.
         let wakes = Self::next(self.word.load(Relaxed), &chain, self.sleep_failers.load(Relaxed));
         self.sleep_failers.store(0, Relaxed);
         // Ordering: Release, as in `release`.
@@ -213,13 +215,13 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         Self::wake(&wakes, chain);
     }
 
-    /// t -> 1 sharer; waiters stay, and stay asleep.
+    /// t -> 1 sharer; waiter bits stay, and the waiters sleep on.
     pub(super) fn downgrade_exclusive(&self) {
         let me = P::thread_id();
         let mut seen = owned_by(me);
         loop {
-            // Ordering: Release, pairs with the Acquires of the sharers that come: our section happens before
-            // theirs.
+            // Ordering: Release, pairs with the Acquires of later sharers: our critical section
+            // happens before theirs.
             match self.word.exchange::<T>(seen, SHARER | seen & WAITERS, Release) {
                 Ok(()) => return holds::add::<P>(SharedLock::LockMgr),
                 Err(found) => seen = self.word.after_failure::<T>(found),

@@ -1,4 +1,4 @@
-//! The light entry points, which the lock's traits are.
+//! The light entry points: the methods of the lock traits.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -11,8 +11,8 @@ use crate::platform::{Atomic, Platform};
 use crate::raw::{RawLock, RawRwLock, RawTryLock};
 use crate::schedule::ThreadId;
 
-/// What a light entry point does with a deadlock, of which its caller could not learn. The kernel
-/// panics too, if exclusive follows exclusive.
+/// Panics on a deadlock, which a light entry point cannot report to its caller. The kernel panics
+/// too, if an exclusive holder locks exclusively.
 #[cold]
 #[track_caller]
 fn refused() -> ! {
@@ -20,8 +20,7 @@ fn refused() -> ! {
 }
 
 impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
-    /// [`own_slow`](Self::own_slow) of those who have no interlock, so that the fast path need not
-    /// say so.
+    /// [`own_slow`](Self::own_slow) without an interlock, so that the fast path need not pass one.
     #[cold]
     #[inline(never)]
     fn own_light_slow(&self, me: ThreadId, found: u64) {
@@ -31,7 +30,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
     }
 }
 
-// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+// SAFETY: invariant 1; Release and Acquire on the word order the critical sections.
 unsafe impl<P: FreeBsdPlatform, T: Tuning> RawLock for LockMgr<P, T> {
     type Node = ();
 
@@ -44,7 +43,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning> RawLock for LockMgr<P, T> {
         }
     }
 
-    /// `lockmgr_unlock`, which looks in which way it is held.
+    /// `lockmgr_unlock`, which finds out in which way the lock is held.
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         self.release();
@@ -59,7 +58,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTryLock for LockMgr<P, T> {
         loop {
             match self.own_fast(me) {
                 Ok(()) => return true,
-                // It has failed for no reason.
+                // The exchange failed spuriously.
                 Err(FREE) => {}
                 Err(_) => return false,
             }
@@ -72,8 +71,8 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTryLock for LockMgr<P, T> {
     }
 }
 
-// SAFETY: a sharer is in the word while it shares, and nobody holds it exclusively then (invariant
-// 1).
+// SAFETY: the word counts a sharer while it shares, and no thread holds it exclusively then
+// (invariant 1).
 unsafe impl<P: FreeBsdPlatform, T: Tuning> RawRwLock for LockMgr<P, T> {
     /// `lockmgr_slock`, which spins. Not for locks that cannot be shared.
     #[inline]
@@ -106,7 +105,7 @@ unsafe impl<P: FreeBsdPlatform, T: Tuning> RawRwLock for LockMgr<P, T> {
     }
 }
 
-/// As the light entry points, within a limit.
+/// The options of the light entry points, with a limit.
 const fn light<'a, P: Platform>(limit: &Limit<'a, P>) -> Options<'a, P> {
     let timeout = match limit.until_ns {
         Some(ns) => Timeout::At(ns),
@@ -124,7 +123,7 @@ fn gave_up(why: Failure) -> GaveUp {
     }
 }
 
-// SAFETY: whoever gives up is in no queue any more, and does not have the lock.
+// SAFETY: a thread that gives up is in no queue any more, and does not have the lock.
 unsafe impl<P: FreeBsdPlatform, T: Tuning> RawTimedLock for LockMgr<P, T> {
     type Platform = P;
 

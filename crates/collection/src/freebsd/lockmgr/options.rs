@@ -1,4 +1,4 @@
-//! What is asked of a lockmgr, how, and why it was not done.
+//! Operations on a lockmgr, their options, and the reasons why they fail.
 
 use core::fmt;
 
@@ -6,46 +6,48 @@ use super::super::recursion::Recursion;
 use crate::parking::{Cancellation, GaveUp, Limit};
 use crate::platform::{Clock, Platform};
 
-/// What is asked of the lock.
+/// An operation on the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// To hold it together with others that do (`LK_SHARED`). [`Failure::Deadlock`] if the caller
-    /// holds it exclusively.
+    /// Locks it shared, together with other sharers (`LK_SHARED`). [`Failure::Deadlock`] if the
+    /// caller holds it exclusively.
     Shared,
-    /// To hold it alone (`LK_EXCLUSIVE`). The holder holds it once more, if that is permitted; if
-    /// not, [`Failure::Busy`] where it must not sleep, and a mistake otherwise:
-    /// [`Failure::Deadlock`].
+    /// Locks it exclusively (`LK_EXCLUSIVE`). The holder locks it once more, if that is permitted.
+    /// If not, the result is [`Failure::Busy`] if the caller must not sleep. Otherwise this is a
+    /// mistake: [`Failure::Deadlock`].
     Exclusive,
-    /// To make the caller's share an exclusive hold (`LK_UPGRADE`): at once, past all that wait, if
-    /// nobody else shares. If others do, the share is released first, and others may hold the
-    /// lock exclusively in between. **With an error the caller holds nothing.**
+    /// Makes the caller's share an exclusive hold (`LK_UPGRADE`). If no other thread shares the
+    /// lock, this is done at once, past all waiters. Otherwise the share is released first, and
+    /// others may hold the lock exclusively in between. **With an error the caller holds nothing.**
     Upgrade,
-    /// The same, if nobody else shares (`LK_TRYUPGRADE`). If others do, [`Failure::Busy`], and the
-    /// caller has its share as before.
+    /// The same, if no other thread shares the lock (`LK_TRYUPGRADE`). Otherwise [`Failure::Busy`],
+    /// and the caller keeps its share.
     TryUpgrade,
-    /// To make the exclusive hold a share, with nobody in between (`LK_DOWNGRADE`). Sharers that
-    /// sleep stay asleep until a release. Never fails.
+    /// Makes the exclusive hold a share (`LK_DOWNGRADE`). No other thread holds the lock
+    /// exclusively in between. Sharers that sleep stay asleep until an unlock. Never fails.
     Downgrade,
-    /// To release what the caller holds, shared or exclusive, or what somebody has disowned
+    /// Unlocks what the caller holds, shared or exclusive, or what a thread has disowned
     /// (`LK_RELEASE`). Never fails.
     Unlock,
-    /// To hold it alone as soon as nobody holds it and nobody sleeps for it (`LK_DRAIN`): those
-    /// that do are woken first, and then compete with it. Heeds no limit. Who frees the lock
-    /// afterwards knows by other means that nobody comes any more.
+    /// Locks it exclusively as soon as no thread holds it and no thread sleeps for it (`LK_DRAIN`).
+    /// Threads that sleep are woken first, and then compete with the drain. Ignores limits. A
+    /// thread that frees the lock afterwards knows by other means that no further thread will use
+    /// it.
     Drain,
 }
 
-/// Why the lock was not acquired, with the name of the kernel's error.
+/// Why an operation failed, with the name of the kernel's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It would have had to wait, and must not; or others share what is to be upgraded (`EBUSY`).
+    /// The caller would have to wait, and must not. Or others share a lock that was to be upgraded
+    /// (`EBUSY`).
     Busy,
-    /// It has waited, and was to fail after that (`ENOLCK`).
+    /// The caller has waited, and was to fail after that (`ENOLCK`).
     SleepFail,
     /// The time has passed (`EWOULDBLOCK`).
     TimedOut,
     /// The wait was cancelled (`EINTR`; the kernel has `ERESTART` too, for signals after which a
-    /// system call begins anew).
+    /// system call begins again).
     Interrupted,
     /// The caller holds it exclusively (`EDEADLK`).
     Deadlock,
@@ -95,13 +97,12 @@ pub enum Sharing {
     /// It can.
     #[default]
     Allowed,
-    /// Who asks for a share has it exclusively. It is neither upgraded nor downgraded then: both do
-    /// nothing.
+    /// A request for a share locks exclusively. Upgrades and downgrades do nothing.
     Disabled,
 }
 
-/// What a lock is for its life: the flags of `lockinit`. (Those for `WITNESS` and lock profiling
-/// have nothing to say here; priorities neither.)
+/// The properties of a lock that never change: the flags of `lockinit`. (The flags for `WITNESS`
+/// and for lock profiling have no meaning here, nor do priorities.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "this only says how the lock is to be"]
 pub struct Attributes {
@@ -122,53 +123,54 @@ impl Attributes {
         self
     }
 
-    /// The exclusive holder may acquire it again (`LK_CANRECURSE`), 2^32 - 1 times.
+    /// The exclusive holder may lock it again (`LK_CANRECURSE`), `2^32 - 1` times.
     pub const fn can_recurse(mut self) -> Self {
         self.recursion = Recursion::Permitted;
         self
     }
 
-    /// What is exclusive is not acquired again, but by whoever says so. As it is at first.
+    /// The exclusive holder may not lock it again, unless an operation permits that. The default.
     pub const fn cannot_recurse(mut self) -> Self {
         self.recursion = Recursion::Forbidden;
         self
     }
 
-    /// How long those wait at most, in ns, who ask for [`Timeout::OfLock`]. 0: for ever.
+    /// The longest wait of operations with [`Timeout::OfLock`], in ns. 0: for ever.
     pub const fn timeout_ns(mut self, ns: u64) -> Self {
         self.timeout_ns = ns;
         self
     }
 }
 
-/// Until when a wait lasts.
+/// When a wait ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timeout {
-    /// For ever.
+    /// Never.
     #[default]
     Never,
-    /// As long as is an [attribute](Attributes::timeout_ns) of the lock, from the beginning of the
-    /// wait.
+    /// As long after its beginning as an [attribute](Attributes::timeout_ns) of the lock says.
     OfLock,
-    /// Until this moment of the platform's clock, in ns.
+    /// At this moment of the platform's clock, in ns.
     At(u64),
 }
 
-/// Which sharers do not wait for those that wait to hold it exclusively.
+/// Which sharers overtake threads that wait to lock exclusively.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bypass {
-    /// Those that hold any lock of this kind shared: they may be who the others wait for.
+    /// Threads that hold any lock of this kind shared, since the exclusive waiters may wait for
+    /// them.
     #[default]
     Holders,
-    /// None (`LK_NODDLKTREAT`): the caller says that it holds none of them.
+    /// None (`LK_NODDLKTREAT`): the caller says that it holds none of these locks.
     Nobody,
     /// The caller, whatever it holds (the thread flag `TDP_DEADLKTREAT`).
     Caller,
 }
 
-/// How something is asked for. A lock that is free, and that nobody waits for, is acquired whatever
-/// they say. If somebody may, who must not sleep and would have it exclusively is told that it is
-/// busy, though it is free: only the chain tells, and it does not lock that.
+/// Options of an operation. A free lock for which no thread waits is locked whatever they say. If
+/// the word says that threads may wait, [`no_wait`](Options::no_wait) makes an exclusive
+/// acquisition fail as busy although the lock is free. Only the chain tells whether threads wait,
+/// and such an acquisition does not lock the chain.
 ///
 /// ```
 /// use nearlock_collection::freebsd::lockmgr::Options;
@@ -202,10 +204,10 @@ impl<P: Platform> Default for Options<'_, P> {
 }
 
 impl<'a, P: Platform> Options<'a, P> {
-    /// Those of the light entry points (`lockmgr_slock`, `lockmgr_xlock`).
+    /// The options of the light entry points (`lockmgr_slock`, `lockmgr_xlock`).
     pub(super) const LIGHT: Self = Self::new().adaptive();
 
-    /// To sleep as long as it takes.
+    /// Sleeps as long as it takes.
     pub const fn new() -> Self {
         Self {
             sleeps: true,
@@ -218,59 +220,60 @@ impl<'a, P: Platform> Options<'a, P> {
         }
     }
 
-    /// Not to sleep: [`Failure::Busy`] (`LK_NOWAIT`). Neither for a release nor for a downgrade.
+    /// Does not sleep, and fails with [`Failure::Busy`] instead (`LK_NOWAIT`). Not for an unlock or
+    /// a downgrade.
     pub const fn no_wait(mut self) -> Self {
         self.sleeps = false;
         self
     }
 
-    /// To fail after a sleep, once it has been woken: [`Failure::SleepFail`] (`LK_SLEEPFAIL`). So
-    /// it acquires what it need not sleep for, or learns that the lock has been released.
-    /// Neither for a release nor for a downgrade; a drain does not heed it.
+    /// Fails after a sleep, once it has been woken: [`Failure::SleepFail`] (`LK_SLEEPFAIL`). So the
+    /// caller locks without a sleep, or learns that the lock has been unlocked. Not for an unlock
+    /// or a downgrade. A drain ignores it.
     pub const fn sleep_fail(mut self) -> Self {
         self.sleep_fails = true;
         self
     }
 
-    /// Not to wait beyond this: [`Failure::TimedOut`] (`LK_TIMELOCK`).
+    /// Does not wait beyond this: [`Failure::TimedOut`] (`LK_TIMELOCK`).
     pub const fn timeout(mut self, timeout: Timeout) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// To wait until this is cancelled: [`Failure::Interrupted`] (`PCATCH`, where signals do it).
+    /// Gives up when this is cancelled: [`Failure::Interrupted`] (`PCATCH`, where signals do it).
     pub const fn interruptible(mut self, cancellation: &'a Cancellation<P>) -> Self {
         self.cancellation = Some(cancellation);
         self
     }
 
-    /// To acquire exclusively again what one holds so (`LK_CANRECURSE`), whatever the lock says of
-    /// it.
+    /// Lets the exclusive holder lock exclusively again (`LK_CANRECURSE`), whatever the attributes
+    /// of the lock say.
     pub const fn can_recurse(mut self) -> Self {
         self.recursion = Recursion::Permitted;
         self
     }
 
-    /// To spin first, as long as a thread that runs holds it exclusively and nobody else waits
+    /// Spins first, as long as a running thread holds it exclusively and no other thread waits
     /// (`LK_ADAPTIVE`). Not with an interlock.
     pub const fn adaptive(mut self) -> Self {
         self.spins = true;
         self
     }
 
-    /// Not to spin: as at first.
+    /// Does not spin. The default.
     pub const fn not_adaptive(mut self) -> Self {
         self.spins = false;
         self
     }
 
-    /// Whether a share waits for those that wait to hold it exclusively.
+    /// Says whether a share waits for threads that wait to lock exclusively.
     pub const fn bypass(mut self, bypass: Bypass) -> Self {
         self.bypass = bypass;
         self
     }
 
-    /// Whether it is for an operation that never waits.
+    /// Whether they suit an operation that never waits.
     pub(super) fn is_patient(&self) -> bool {
         self.sleeps && !self.sleep_fails
     }
@@ -289,10 +292,11 @@ impl<'a, P: Clock> Options<'a, P> {
 }
 
 /// Another lock that the caller holds, and that is released on its behalf: `LK_INTERLOCK`. It is
-/// released exactly once, before the caller sleeps, at the latest on return, with every outcome;
-/// and never taken again. It should not panic: what was acquired is lost then.
+/// released exactly once, with every outcome: before the caller sleeps, at the latest on return. It
+/// is never locked again. The release should not panic, since the lock that was acquired is lost
+/// then.
 ///
-/// A function is one: what it does is the release.
+/// A function is an interlock: a call of the function is the release.
 pub trait Interlock {
     /// Whether there is one.
     const IS_HELD: bool;
@@ -301,7 +305,7 @@ pub trait Interlock {
     fn release(self);
 }
 
-/// None.
+/// No interlock.
 #[derive(Clone, Copy, Debug)]
 pub struct NoInterlock;
 
@@ -319,7 +323,7 @@ impl<F: FnOnce()> Interlock for F {
     }
 }
 
-/// What is to be released exactly once.
+/// An interlock that is released exactly once.
 pub(super) struct Held<I: Interlock>(Option<I>);
 
 impl<I: Interlock> Held<I> {

@@ -1,4 +1,4 @@
-//! Sharers, and what becomes of a share.
+//! Sharers: how they lock, unlock and upgrade.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -18,7 +18,7 @@ use crate::shared_holds::{self as holds, SharedLock};
 
 const HOLDS: SharedLock = SharedLock::LockMgr;
 
-/// Whether a sharer may come in. `goes_past`: past those that wait.
+/// Whether a thread may become a sharer. `goes_past`: it may overtake waiters.
 const fn admits(seen: u64, goes_past: bool) -> bool {
     let kept_out = if goes_past { EXCLUSIVE } else { EXCLUSIVE | EXCLUSIVE_WAITERS };
     seen & kept_out == 0
@@ -32,13 +32,13 @@ const fn sharers_of(word: u64) -> u64 {
 }
 
 impl<P: Platform, T: Tuning> LockMgr<P, T> {
-    /// s -> s+1, as long as sharers may come in. What the word is if not.
+    /// s -> s+1, as long as sharers are admitted. If they are not, returns the word.
     #[inline(always)]
     fn add_sharer(&self, mut seen: u64, goes_past: bool) -> Result<(), u64> {
         while admits(seen, goes_past) {
             // Ordering: Acquire, pairs with the Releases of exclusive holders, in `release`,
             // `release_exclusive_slow`, `release_contested` and `downgrade_exclusive`: the last
-            // holder's section happens before ours.
+            // holder's critical section happens before ours.
             match self.word.exchange::<T>(seen, seen + SHARER, Acquire) {
                 Ok(()) => return Ok(()),
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -47,17 +47,17 @@ impl<P: Platform, T: Tuning> LockMgr<P, T> {
         Err(seen)
     }
 
-    /// s -> s-1, unless that would leave waiters at a free lock: then what the word is.
+    /// s -> s-1, unless that would leave waiters at a free lock. In that case returns the word.
     #[inline(always)]
     pub(super) fn drop_sharer(&self, mut seen: u64) -> Result<(), u64> {
         loop {
             debug_assert!(sharers_of(seen) > 0, "releases a lock that nobody holds");
-            // Nobody holds it exclusively, since the caller shares it.
+            // No thread holds it exclusively, since the caller shares it.
             if seen < 2 * SHARER && seen & WAITERS != 0 {
                 return Err(seen);
             }
-            // Ordering: Release, pairs with the Acquires of the exclusive holder that comes next: our section
-            // happens before its.
+            // Ordering: Release, pairs with the Acquires of the next exclusive holder: our critical
+            // section happens before the holder's.
             match self.word.exchange::<T>(seen, seen - SHARER, Release) {
                 Ok(()) => return Ok(()),
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -122,7 +122,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         })
     }
 
-    /// Sleeps in the chain, unless there is reason not to by now; what the word is then.
+    /// Sleeps in the chain, unless there is reason not to by now. Returns the word then.
     fn sleep_shared(
         &self,
         goes_past: bool,
@@ -139,8 +139,8 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             if seen & SHARED_WAITERS != 0 {
                 break;
             }
-            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes
-            // this fail.
+            // Relaxed: an unlock that sees the bit locks the chain, which orders the two. An unlock
+            // that does not see it makes this exchange fail.
             match self.word.exchange::<T>(seen, seen | SHARED_WAITERS, Relaxed) {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -154,7 +154,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         Ok(self.word.load(Relaxed))
     }
 
-    /// Releases it, in whichever way it is held.
+    /// Unlocks, whether the lock is held shared or exclusively.
     #[inline(always)]
     pub(super) fn release(&self) {
         let seen = self.word.load(Relaxed);
@@ -166,14 +166,14 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
             return;
         }
         let owned = owned_by(P::thread_id());
-        // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens before
-        // theirs.
+        // Ordering: Release, pairs with the Acquires of the next holders: our critical section
+        // happens before theirs.
         if seen != owned || self.word.exchange::<T>(owned, FREE, Release).is_err() {
             self.release_exclusive_slow();
         }
     }
 
-    /// The last sharer leaves, and somebody waits.
+    /// The last sharer unlocks, and threads wait.
     #[cold]
     #[inline(never)]
     pub(super) fn release_shared_slow(&self) {
@@ -203,7 +203,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         });
     }
 
-    /// Makes the caller's share an exclusive hold; the share is lost if it does not come to that.
+    /// Makes the caller's share an exclusive hold. If that fails, the share is lost.
     pub(super) fn upgrade<I: Interlock>(
         &self,
         options: &Options<'_, P>,
@@ -215,7 +215,7 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
                 Ok(()) => return Ok(()),
                 Err(now) => seen = now,
             }
-            // s -> s-1, of several.
+            // s -> s-1, while others share it.
             // Ordering: Release, as in `drop_sharer`.
             match self.word.exchange::<T>(seen, seen - SHARER, Release) {
                 Ok(()) => break,
@@ -226,17 +226,17 @@ impl<P: FreeBsdPlatform, T: Tuning> LockMgr<P, T> {
         self.own_slow(P::thread_id(), FREE, options, interlock)
     }
 
-    /// The same, if nobody else shares.
+    /// The same, if no other thread shares the lock.
     pub(super) fn try_upgrade(&self) -> Result<(), Failure> {
         self.upgrade_sole(self.word.load(Relaxed)).map_err(|_| Failure::Busy)
     }
 
-    /// 1 -> t, past all that wait. What the word is if others share.
+    /// 1 -> t, past all waiters. Returns the word if others share the lock.
     fn upgrade_sole(&self, mut seen: u64) -> Result<(), u64> {
         debug_assert!(sharers_of(seen) > 0, "upgrades a lock that nobody shares");
         while sharers_of(seen) == 1 {
-            // Ordering: Acquire, pairs with the Releases of sharers in `drop_sharer`: their sections happen
-            // before ours.
+            // Ordering: Acquire, pairs with the Releases of sharers in `drop_sharer`: their
+            // critical sections happen before ours.
             match self.word.exchange::<T>(seen, owned_by(P::thread_id()) | seen & WAITERS, Acquire) {
                 Ok(()) => {
                     holds::remove::<P>(HOLDS);
@@ -261,7 +261,7 @@ mod tests {
         lock
     }
 
-    /// What the upgrade has seen is stale: others have begun to wait since.
+    /// The word that the upgrade has seen is stale: others have begun to wait since.
     #[test]
     fn an_upgrade_keeps_the_bits_of_those_that_begin_to_wait() {
         let lock = shared();
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(lock.word.load(Relaxed), FREE);
     }
 
-    /// What the upgrade has seen is stale: another shares since.
+    /// The word that the upgrade has seen is stale: another thread shares the lock since.
     #[test]
     fn an_upgrade_does_not_go_past_a_sharer_that_comes_in() {
         let lock = shared();

@@ -38,7 +38,7 @@ impl<T: Tuning> Lock<T> {
 
     /// Without an interlock.
     fn does(&self, operation: Operation, options: &Asked) -> Result<(), Failure> {
-        // SAFETY: tests release what they take, and convert and release what is held; so below.
+        // SAFETY: tests unlock what they lock, and convert and unlock what is held; so below.
         unsafe { self.perform(operation, options, NoInterlock) }
     }
 
@@ -61,7 +61,7 @@ fn shares() -> u32 {
     OneThread::with_shared_holds(SharedLock::LockMgr, Cell::get)
 }
 
-/// The thread holds it exclusively, and sleeps.
+/// Lets the thread lock exclusively, and sleep.
 fn owned_by_sleeper<T: Tuning>(lock: &Lock<T>, thread: ThreadId) {
     set_owner_state(thread, OwnerState::Asleep);
     lock.done_as(thread, Operation::Exclusive);
@@ -87,7 +87,7 @@ mod waiting;
 
 fn is_taken_and_released<T: Tuning>() {
     let lock = Lock::<T>::new();
-    // SAFETY: one thread, which releases what it takes; so below.
+    // SAFETY: one thread, which unlocks what it locks; so below.
     unsafe {
         for _ in 0..2 {
             assert_eq!(lock.status(), Status::Unlocked);
@@ -175,7 +175,7 @@ fn a_lock_that_cannot_be_shared_is_exclusive() {
     mistake("cannot be shared", || unsafe { lock.lock_shared(&()) });
 }
 
-/// A bit that is written to the word is that of a waiter, and a release clears it.
+/// A test sets the bit of a waiter in the word, and an unlock clears it.
 #[test]
 fn tests_of_other_crates_see_the_word_and_write_to_it() {
     let lock = leaked::<Standard>();
@@ -192,7 +192,7 @@ fn tests_of_other_crates_see_the_word_and_write_to_it() {
 fn whoever_disowns_it_has_others_release_it() {
     let lock = leaked::<Standard>();
     lock.done(Operation::Exclusive);
-    // SAFETY: it holds it, or it is disowned.
+    // SAFETY: the thread holds the lock, or the lock is disowned.
     let disown = || unsafe { lock.disown() };
     acting(OTHER, || mistake("does not hold", disown));
     disown();

@@ -1,4 +1,4 @@
-//! Who holds it.
+//! Queries about the owner.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -9,12 +9,12 @@ use crate::platform::Atomic;
 use crate::schedule::ThreadId;
 
 impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
-    /// Who holds it. Stale by the time it is known, unless that is the caller.
+    /// The owner. Stale by the time it is known, unless it is the caller.
     pub fn owner(&self) -> Option<ThreadId> {
         owner_of(self.word.load(Relaxed))
     }
 
-    /// How often the caller, who must hold it, has locked it again.
+    /// How often the caller, which must hold the mutex, has locked it again.
     pub fn depth(&self) -> u32 {
         self.depth.get()
     }
@@ -24,7 +24,7 @@ impl<P: FreeBsdPlatform, T: Tuning> Mtx<P, T> {
         owner_of(self.word.load(Relaxed)) == Some(P::thread_id())
     }
 
-    /// Whether the caller, who must hold it, has locked it more than once.
+    /// Whether the caller, which must hold the mutex, has locked it more than once.
     pub fn is_recursed(&self) -> bool {
         debug_assert!(self.is_owned(), "asks of a mutex that it does not hold");
         self.word.load(Relaxed) & RECURSED != 0

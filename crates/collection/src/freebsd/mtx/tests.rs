@@ -82,7 +82,7 @@ fn recurses<T: Tuning>() {
     }
 }
 
-/// The owner leaves while a thread spins for it.
+/// The owner unlocks while a thread spins.
 fn spins<T: Tuning>() {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);
@@ -97,7 +97,7 @@ fn spins<T: Tuning>() {
     unsafe { mutex.unlock(&()) };
 }
 
-/// Without debug assertions nothing else keeps a waiter from looking again and again.
+/// Without debug assertions nothing else stops a waiter from spinning.
 fn gives_way_where_it_is_destroyed<T: Tuning>() {
     let mutex = leaked::<T>();
     assert_eq!(mutex.destroy(), Ok(()));
@@ -106,7 +106,7 @@ fn gives_way_where_it_is_destroyed<T: Tuning>() {
     assert!(others_are_done());
 }
 
-/// The owner sleeps, and so does who waits for it.
+/// The owner sleeps, and so does the waiter.
 fn sleeps<T: Tuning>() {
     const EVENTS: [LockEvent; 3] = [LockEvent::ChainSleep, LockEvent::ChainWake, LockEvent::MutexAfterSleep];
     let mutex = leaked::<T>();
@@ -132,7 +132,7 @@ fn sleeps<T: Tuning>() {
     set_owner_state(OTHER, OwnerState::Running);
 }
 
-/// The mutex has another owner when the woken one comes: it sleeps again.
+/// The mutex has another owner when the woken waiter looks: the waiter sleeps again.
 fn is_overtaken<T: Tuning>() {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);
@@ -157,7 +157,7 @@ fn is_overtaken<T: Tuning>() {
     set_owner_state(THIRD, OwnerState::Running);
 }
 
-/// A release wakes all that sleep, and hands the mutex to nobody.
+/// An unlock wakes all sleepers, and does not hand the mutex over.
 fn wakes_all<T: Tuning>() {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);
@@ -167,11 +167,11 @@ fn wakes_all<T: Tuning>() {
     assert_eq!((sleepers.map(is_awake), mutex.now()), ([true; 3], (FREE, 0)));
 }
 
-/// Its round of spinning ends before the owner leaves.
+/// The waiter's round of spinning ends before the owner unlocks.
 fn tires<T: Tuning>() {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);
-    // Delays let others act: nothing yet.
+    // Other threads act during the delays; at first they do nothing.
     (0..8).for_each(|_| meanwhile(|| ()));
     meanwhile(|| mutex.unlock_as(OTHER));
     let before = events_of(LockEvent::ChainSleep);
@@ -188,8 +188,7 @@ in_all_forms!(
     locks_and_unlocks recurses spins gives_way_where_it_is_destroyed sleeps is_overtaken wakes_all tires
 );
 
-/// What a thread does that has seen the mutex free, and lost the race to one that runs: whether it
-/// sleeps.
+/// Whether a thread sleeps that has seen the mutex free, and has lost the race to a running thread.
 fn sleeps_after_a_lost_race<T: Tuning>() -> bool {
     let mutex = leaked::<T>();
     mutex.lock_as(OTHER);
@@ -199,7 +198,7 @@ fn sleeps_after_a_lost_race<T: Tuning>() -> bool {
     assert_eq!(seen == FREE, state.has_slept);
     if !state.has_slept {
         assert_eq!(seen, owned_by(OTHER));
-        // SAFETY: one thread, and unlock follows lock. (The other acts meanwhile.)
+        // SAFETY: one thread, and unlock follows lock. (The other thread acts meanwhile.)
         unsafe {
             mutex.lock(&());
             mutex.unlock(&());
@@ -292,7 +291,7 @@ fn a_waiter_that_fails_to_set_its_bit_goes_on_as_the_switch_says() {
         let mutex = leaked::<T>();
         mutex.lock_as(OTHER);
         set_owner_state(OTHER, OwnerState::Asleep);
-        // That of the chain's lock.
+        // The exchange of the chain's lock.
         before_exchange(|| ());
         // SAFETY: as many unlocks as locks.
         before_exchange(|| acting(OTHER, || unsafe { mutex.lock_recursive() }));
@@ -372,7 +371,7 @@ fn who_waits_for_a_mutex_to_be_unlocked_does_not_take_it_unless_the_owner_sleeps
 }
 
 crate::tuning! {
-    /// FreeBSD 10.1, but that waiters sleep at once.
+    /// FreeBSD 10.1, except that waiters sleep at once.
     struct NotAdaptive2014: Tuning {
         hard_pre_read: bool = false;
         cas_value: CasValue = CasValue::Reread;

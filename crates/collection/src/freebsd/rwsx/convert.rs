@@ -1,4 +1,4 @@
-//! What is neither an ordinary acquisition nor a release.
+//! Operations other than ordinary acquisitions and unlocks.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -15,12 +15,12 @@ use crate::schedule::ThreadId;
 use crate::shared_holds as holds;
 
 impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
-    /// As [`lock`](crate::raw::RawLock::lock); or, if the caller writes it, counts: as many unlocks
-    /// are needed. At most 2^32 - 1 times.
+    /// As [`lock`](crate::raw::RawLock::lock), but a caller that writes the lock locks it again, at
+    /// most `2^32 - 1` times. It has to unlock it as often.
     ///
     /// # Safety
     ///
-    /// As [`lock`](crate::raw::RawLock::lock). The sections of one thread may lie in each other.
+    /// As [`lock`](crate::raw::RawLock::lock). The critical sections of one thread may be nested.
     #[inline]
     pub unsafe fn lock_recursive(&self) {
         let acquired = self.lock_with(Recursion::Permitted, &Limit::NONE);
@@ -31,19 +31,19 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
     ///
     /// # Safety
     ///
-    /// As there, if it returns true.
+    /// As for [`lock_recursive`](Self::lock_recursive), if it returns true.
     #[inline]
     pub unsafe fn try_lock_recursive(&self) -> bool {
         if self.is_owned() {
             self.recurse();
             return true;
         }
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.try_lock(&()) }
     }
 
-    /// Makes the caller's share an exclusive acquisition, if nobody else reads; goes past writers
-    /// that wait. Never waits. If it returns false, the caller has its share as before.
+    /// Makes the caller's share an exclusive hold, if no other thread reads. Overtakes waiting
+    /// writers. Never waits. If it returns false, the caller keeps its share.
     ///
     /// # Safety
     ///
@@ -53,9 +53,9 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         let me = P::thread_id();
         let mut seen = self.word.load(Relaxed);
         while readers_of(seen) == 1 {
-            // 1 reader -> t; waiters stay, and SPINNER goes.
-            // Ordering: Acquire, pairs with the Releases of readers in `drop_reader`: their sections happen
-            // before ours.
+            // 1 reader -> t; waiter bits stay, and SPINNER is cleared.
+            // Ordering: Acquire, pairs with the Releases of readers in `drop_reader`: their
+            // critical sections happen before ours.
             match self.word.exchange::<T>(seen, owned_by(me) | seen & WAITERS, Acquire) {
                 Ok(()) => {
                     holds::remove::<P>(K::HOLDS);
@@ -67,12 +67,12 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         false
     }
 
-    /// Who writes it. Stale by the time it is known, unless that is the caller.
+    /// The writer. Stale by the time it is known, unless it is the caller.
     pub fn writer(&self) -> Option<ThreadId> {
         writer_of(self.word.load(Relaxed))
     }
 
-    /// How often the caller, who must write it, has locked it again.
+    /// How often the caller, which must be the writer, has locked it again.
     pub fn depth(&self) -> u32 {
         self.depth.get()
     }
@@ -89,13 +89,13 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         self.is_owned() && self.word.load(Relaxed) & RECURSED != 0
     }
 
-    /// From now on it must not be used any more, which debug assertions see to.
+    /// Ends the use of the lock. Debug assertions detect a later use.
     ///
     /// # Errors
     ///
-    /// Why it cannot be destroyed: unlike a mutex not by its holder either.
+    /// Why it cannot be destroyed. Unlike a mutex, its holder cannot do that either.
     pub fn destroy(&self) -> Result<(), InUse> {
-        // Relaxed: whoever frees it knows by other means that it is out of use.
+        // Relaxed: a thread that frees it knows by other means that it is out of use.
         match self.word.compare_exchange(FREE, DESTROYED, Relaxed, Relaxed) {
             Ok(_) => Ok(()),
             Err(DESTROYED) => Err(InUse::Destroyed),

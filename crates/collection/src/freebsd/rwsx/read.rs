@@ -1,4 +1,4 @@
-//! Readers that do not get in at once, and the last one that leaves.
+//! Readers that do not get the lock at once, and unlocks by the last reader.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -15,13 +15,13 @@ use crate::parking::{GaveUp, Limit};
 use crate::platform::{Atomic, Platform};
 use crate::shared_holds as holds;
 
-/// Whether a writer spins that is about to take it.
+/// Whether a writer that has spun is about to take the free lock.
 const fn is_spoken_for(word: u64) -> bool {
     is_free(word) && word & SPINNER != 0
 }
 
 impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
-    /// r -> r-1, unless that would leave waiters at a free lock: then what the word is.
+    /// r -> r-1, unless that would leave waiters at a free lock. In that case returns the word.
     #[inline(always)]
     pub(super) fn drop_reader(&self, mut seen: u64) -> Result<(), u64> {
         loop {
@@ -31,8 +31,8 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
                 return Err(seen);
             }
             let left = if is_last { Self::spinner_left(seen) } else { seen - READER };
-            // Ordering: Release, pairs with the Acquires of the writer that comes next: our section happens
-            // before its.
+            // Ordering: Release, pairs with the Acquires of the next writer: our critical section
+            // happens before the writer's.
             match self.word.exchange::<T>(seen, left, Release) {
                 Ok(()) => return Ok(()),
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -40,7 +40,7 @@ impl<P: Platform, T: Tuning, K: Kind> RwSx<P, T, K> {
         }
     }
 
-    /// What the last reader leaves of SPINNER.
+    /// The word that the last reader leaves: SPINNER or free.
     fn spinner_left(seen: u64) -> u64 {
         match T::spinner_bit() {
             SpinnerBit::Cleared => FREE,
@@ -80,7 +80,7 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         })
     }
 
-    /// Spins, if there is reason to; what the word is then. `None`: it should sleep.
+    /// Spins, if there is reason to. Returns the word then, or `None` if the reader should sleep.
     fn spin_to_read(&self, seen: u64, reads: bool, state: &mut SpinState) -> Option<u64> {
         if state.is_tired {
             return None;
@@ -98,9 +98,9 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         self.spin_for_readers(seen, state, is_over)
     }
 
-    /// Waits for a writer to take what it has spun for; what the word is then.
+    /// Waits until a writer that has spun takes the free lock. Returns the word then.
     fn spin_for_spinner(&self, state: &mut SpinState) -> u64 {
-        /// Between two looks. As in the kernel.
+        /// Pauses between two looks, as in the kernel.
         const PAUSES: u32 = 2;
         while !state.spinning.is_over::<P>() {
             state.spinning.pause::<P>(PAUSES);
@@ -109,13 +109,13 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
                 return seen;
             }
         }
-        // It may be the writer who needs the processor.
+        // The writer may need this processor.
         P::give_way();
         state.is_tired = true;
         self.word.load(Relaxed)
     }
 
-    /// Sleeps in the chain, unless there is reason not to by now; what the word is then.
+    /// Sleeps in the chain, unless there is reason not to by now. Returns the word then.
     fn sleep_to_read(&self, reads: bool, state: &mut SpinState, limit: &Limit<'_, P>) -> Result<u64, GaveUp> {
         let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
@@ -128,8 +128,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
             if seen & READ_WAITERS != 0 {
                 break;
             }
-            // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not makes
-            // this fail.
+            // Relaxed: an unlock that sees the bit locks the chain, which orders the two. An unlock
+            // that does not see it makes this exchange fail.
             match self.word.exchange::<T>(seen, seen | READ_WAITERS, Relaxed) {
                 Ok(()) => break,
                 Err(found) => seen = self.word.after_failure::<T>(found),
@@ -141,11 +141,11 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         }
         let slept = chain.sleep_within(Queue::Shared, limit);
         *state = SpinState::fresh::<T>();
-        // The bit may stay: invariant 3.
+        // The waiter bit may stay: invariant 3.
         slept.map(|()| self.word.load(Relaxed)).map_err(|Abandoned { why, .. }| why)
     }
 
-    /// The last reader leaves, and somebody waits.
+    /// The last reader unlocks, and threads wait.
     #[cold]
     #[inline(never)]
     pub(super) fn unlock_shared_slow(&self) {

@@ -36,7 +36,7 @@ impl<T: Tuning, K: Kind> Lock<T, K> {
     }
 
     pub(in crate::freebsd) fn write_as(&self, thread: ThreadId) {
-        // SAFETY: tests release what they take.
+        // SAFETY: tests unlock what they lock.
         acting(thread, || unsafe { self.lock(&()) });
     }
 
@@ -60,19 +60,19 @@ fn sleeps() -> u64 {
     events_of(LockEvent::ChainSleep)
 }
 
-/// What is left of SPINNER when the last reader leaves.
+/// SPINNER as the last reader leaves it.
 fn spinner_left<T: Tuning>() -> u64 {
     if T::spinner_bit() == SpinnerBit::Kept { SPINNER } else { 0 }
 }
 
-/// Whether writers that spin say so.
+/// Whether writers that spin set SPINNER.
 fn show_themselves<T: Tuning, K: Kind>() -> bool {
     K::precedence::<T>() == Precedence::Writers
 }
 
 fn is_taken_and_released<T: Tuning, K: Kind>() {
     let lock = Lock::<T, K>::new();
-    // SAFETY: one thread, which releases what it takes; so below.
+    // SAFETY: one thread, which unlocks what it locks; so below.
     unsafe {
         for _ in 0..2 {
             assert!(!lock.is_locked() && !lock.is_owned());
@@ -139,7 +139,7 @@ fn is_written_recursively<T: Tuning, K: Kind>() {
     }
 }
 
-/// A writer that runs leaves while others spin for it.
+/// A running writer unlocks while others spin.
 fn is_spun_for<T: Tuning, K: Kind>() {
     let lock = leaked::<T, K>();
     let before = sleeps();
@@ -153,7 +153,7 @@ fn is_spun_for<T: Tuning, K: Kind>() {
     lock.unread_as(OTHER);
 }
 
-/// A writer sleeps, and so do those who wait for it.
+/// A writer sleeps, and so do the waiters.
 fn is_slept_for<T: Tuning, K: Kind>() {
     let lock = leaked::<T, K>();
     let before = sleeps();
@@ -182,7 +182,7 @@ fn is_slept_for<T: Tuning, K: Kind>() {
     assert!(others_are_done());
 }
 
-/// A writer spins until the last reader has left.
+/// A writer spins until the last reader has unlocked.
 fn waits_for_readers_awake<T: Tuning, K: Kind>() {
     let lock = leaked::<T, K>();
     let before = sleeps();
@@ -221,7 +221,8 @@ fn waits_for_readers_asleep<T: Tuning, K: Kind>() {
     lock.unwrite_as(THIRD);
 }
 
-/// What a release does with these bits and these sleepers, as by [`sleeper_at`].
+/// The effect of an unlock with these bits and these sleepers ([`sleeper_at`]): which of them are
+/// awake, and the word that is left.
 fn released<T: Tuning, K: Kind>(
     holder: u64,
     bits: u64,
@@ -252,7 +253,7 @@ fn read_release<T: Tuning, K: Kind>(lock: &Lock<T, K>) {
 
 const BOTH: &[Queue] = &[Queue::Exclusive, Queue::Shared, Queue::Exclusive];
 
-/// A release wakes all of one queue, and leaves the bit of the other.
+/// An unlock wakes all of one queue, and leaves the bit of the other.
 fn wakes_one_queue<T: Tuning, K: Kind>() {
     let writer = owned_by(me());
     let (woken, left) = match K::precedence::<T>() {
@@ -279,7 +280,7 @@ fn wakes_one_queue<T: Tuning, K: Kind>() {
     assert_eq!(released::<T, K>(READER, SPINNER, &[], read_release), (Vec::new(), spinner));
 }
 
-/// A downgrade lets readers in, if no writer waits or the lock does not mind.
+/// A downgrade lets readers in, if no writer waits or the kind of the lock permits that.
 fn is_downgraded_with_waiters<T: Tuning, K: Kind>() {
     fn downgrade<T: Tuning, K: Kind>(lock: &Lock<T, K>) {
         // SAFETY: as above.
@@ -299,7 +300,7 @@ fn is_free_with_waiters<T: Tuning, K: Kind>() {
     let bits = if show_themselves::<T, K>() { READ_WAITERS } else { WRITE_WAITERS };
     lock.word.store(bits, Relaxed);
     assert!(!lock.is_locked());
-    // SAFETY: one thread, which releases what it takes.
+    // SAFETY: one thread, which unlocks what it locks.
     unsafe {
         assert!(!lock.try_lock(&()), "only under the chain's lock");
         assert!(lock.try_lock_shared(&()));
@@ -322,7 +323,8 @@ fn is_free_with_waiters<T: Tuning, K: Kind>() {
     assert_eq!(lock.now(), FREE);
 }
 
-/// Who reads already does not wait for writers that wait, here or at another lock of the kind.
+/// A thread that reads already does not wait behind waiting writers, here or at another lock of the
+/// kind.
 fn readers_that_read_go_ahead<T: Tuning, K: Kind>() {
     let (lock, another) = (leaked::<T, K>(), leaked::<T, K>());
     let before = sleeps();
@@ -340,7 +342,7 @@ fn readers_that_read_go_ahead<T: Tuning, K: Kind>() {
             lock_chain::<OneThread, _>(lock).wake_all(Queue::Shared);
         });
     }
-    // SAFETY: one thread, which releases what it takes.
+    // SAFETY: one thread, which unlocks what it locks.
     unsafe { lock.lock_shared(&()) };
     assert_eq!((lock.now() / READER, others_are_done()), (4, true));
     lock.word.fetch_and(!(WAITERS | SPINNER), Relaxed);

@@ -1,4 +1,4 @@
-//! Writers that do not get it at once, and those that leave waiters behind.
+//! Writers that do not get the lock at once, and unlocks and downgrades with waiters.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -17,7 +17,7 @@ use crate::parking::{GaveUp, Limit, WakeList};
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{Sections, ThreadId};
 
-/// That the caller should keep its processor: it is in a section until this is dropped.
+/// A section in which the caller should keep its processor, until this is dropped.
 struct Section<P: Sections>(PhantomData<P>);
 
 impl<P: Sections> Section<P> {
@@ -33,19 +33,19 @@ impl<P: Sections> Drop for Section<P> {
     }
 }
 
-/// For whom a writer spun last.
+/// The holders for which a writer spun last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
     Writer,
     Readers,
 }
 
-/// A writer's wait.
+/// The state of a writer's wait.
 struct Wait<P: Sections> {
     me: ThreadId,
     state: SpinState,
     whom: Whom,
-    /// While it may be the one that has set SPINNER.
+    /// Present while this writer may be the one that has set SPINNER.
     section: Option<Section<P>>,
 }
 
@@ -76,7 +76,7 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         P::in_slow_path(|| {
             let mut seen = match T::cas_value() {
                 CasValue::Found if found != FREE => found,
-                // It has failed for no reason, or is not to be gone by.
+                // The attempt failed spuriously, or its value is not used.
                 _ => self.word.load(Relaxed),
             };
             debug_assert!(!is_written(seen) || writer_of(seen).is_some(), "locks what has been destroyed");
@@ -103,37 +103,39 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         })
     }
 
-    /// One attempt of a waiter, who has `seen` the word; what it is if that fails.
+    /// One attempt of a waiter that has `seen` the word. Returns the word if the attempt fails.
     fn attempt(&self, me: ThreadId, seen: u64) -> Result<(), u64> {
         let seen = match T::cas_value() {
             CasValue::Found => seen,
             CasValue::Reread | CasValue::Kept if T::hard_pre_read() => self.word.load(Relaxed),
-            // Whatever it is.
+            // Whatever the word is.
             CasValue::Reread | CasValue::Kept => FREE,
         };
         if seen & !SPINNER != FREE {
             return Err(seen);
         }
-        // 0 -> t, and SPINNER goes.
-        // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen before
-        // ours.
+        // 0 -> t, and SPINNER is cleared.
+        // Ordering: Acquire, pairs with the Releases of earlier holders: their critical sections
+        // happen before ours.
         self.word
             .exchange::<T>(seen, owned_by(me), Acquire)
             .map_err(|found| self.word.after_failure::<T>(found))
     }
 
-    /// t -> t|RECURSED, if that is permitted.
+    /// t -> t|RECURSED. The caller has checked that this is permitted.
     pub(super) fn recurse(&self) {
         if self.depth.deepen() == 1 {
-            // A read-modify-write: a waiter may set its bit at the same time. Relaxed: nothing is published.
+            // A read-modify-write, since a waiter may set its bit at the same time. Relaxed:
+            // nothing is published.
             self.word.fetch_or(RECURSED, Relaxed);
         }
     }
 
-    /// Spins, if there is reason to; what the word is then. `None`: it should go to the chain.
+    /// Spins, if there is reason to. Returns the word then, or `None` if the writer should lock the
+    /// chain.
     fn spin_to_write(&self, seen: u64, wait: &mut Wait<P>) -> Option<u64> {
         if is_written(seen) {
-            // SPINNER is gone.
+            // SPINNER is cleared.
             wait.section = None;
             wait.whom = Whom::Writer;
             let writer =
@@ -150,7 +152,7 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         let shows_itself = K::precedence::<T>() == Precedence::Writers;
         if shows_itself && seen & SPINNER == 0 {
             let section = Section::enter();
-            // r -> r, SPINNER. Relaxed: it holds readers back, and publishes nothing.
+            // r -> r, SPINNER. Relaxed: the bit holds readers back, and publishes nothing.
             if let Err(found) = self.word.exchange::<T>(seen, seen | SPINNER, Relaxed) {
                 return Some(self.word.after_failure::<T>(found));
             }
@@ -160,22 +162,22 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         self.spin_for_readers(seen, &mut wait.state, is_over)
     }
 
-    /// Sleeps in the chain, unless there is reason not to by now; what the word is then. `None`: it
-    /// has taken the lock there.
+    /// Sleeps in the chain, unless there is reason not to by now. Returns the word then, or `None`
+    /// if the caller has locked there.
     fn sleep_to_write(&self, wait: &mut Wait<P>, limit: &Limit<'_, P>) -> Result<Option<u64>, GaveUp> {
         let chain = lock_chain::<P, _>(self);
         let mut seen = self.word.load(Relaxed);
         loop {
-            // Readers have come in the place of the writer: it has not spun for them yet.
+            // Readers hold the lock in place of the writer: this thread has not spun for them yet.
             let are_new = readers_of(seen) > 0 && wait.whom == Whom::Writer;
             if !wait.state.is_tired && (are_new || Self::is_written_by_runner(seen)) {
                 chain.cancel();
                 return Ok(Some(seen));
             }
             let found = if is_free(seen) {
-                // 0 -> t; waiters stay, and SPINNER goes.
-                // Ordering: Acquire, pairs with the Releases of those who held it: their sections happen
-                // before ours.
+                // 0 -> t; waiter bits stay, and SPINNER is cleared.
+                // Ordering: Acquire, pairs with the Releases of earlier holders: their critical
+                // sections happen before ours.
                 match self.word.exchange::<T>(seen, owned_by(wait.me) | seen & WAITERS, Acquire) {
                     Ok(()) => return Ok(None),
                     Err(found) => found,
@@ -186,8 +188,8 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
                 if seen == asleep {
                     break;
                 }
-                // Relaxed: a release that sees the bit comes to the chain, which orders; one that does not
-                // makes this fail.
+                // Relaxed: an unlock that sees the bit locks the chain, which orders the two. An
+                // unlock that does not see it makes this exchange fail.
                 match self.word.exchange::<T>(seen, asleep, Relaxed) {
                     Ok(()) => break,
                     Err(found) => found,
@@ -203,7 +205,7 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         let slept = chain.sleep_within(Queue::Exclusive, limit);
         let tries = if K::SLEEP_REFRESHES_WRITERS { 0 } else { wait.state.tries };
         wait.state = SpinState { tries, ..SpinState::fresh::<T>() };
-        // The bit may stay: invariant 3.
+        // The waiter bit may stay: invariant 3.
         slept.map(|()| Some(self.word.load(Relaxed))).map_err(|Abandoned { why, .. }| why)
     }
 
@@ -233,12 +235,12 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
     /// t -> 0 with waiters, of which one queue is woken.
     fn release_contested(&self) {
         let chain = lock_chain::<P, _>(self);
-        // Nobody else writes the word: waiter bits change under the chain's lock.
+        // No other thread writes the word: waiter bits change under the chain's lock.
         let (queue, left) = Self::next_queue(self.word.load(Relaxed), &chain, |_| true);
         match T::release_order() {
             ReleaseOrder::FreeFirst => {
-                // Ordering: Release, pairs with the Acquires of whoever comes next: our section happens
-                // before theirs.
+                // Ordering: Release, pairs with the Acquires of the next holders: our critical
+                // section happens before theirs.
                 self.word.store(left, Release);
                 chain.wake_all(queue);
             }
@@ -252,7 +254,7 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
         }
     }
 
-    /// t -> 1 reader, with waiters, or after an exchange that has failed for no reason.
+    /// t -> 1 reader, with waiters, or after an exchange that has failed spuriously.
     #[cold]
     #[inline(never)]
     pub(super) fn downgrade_slow(&self, me: ThreadId) {
@@ -272,14 +274,14 @@ impl<P: FreeBsdPlatform, T: Tuning, K: Kind> RwSx<P, T, K> {
 
     fn downgrade_contested(&self) {
         let chain = lock_chain::<P, _>(self);
-        // Nobody else writes the word, as in `release_contested`.
+        // No other thread writes the word, as in `release_contested`.
         let bits = self.word.load(Relaxed) & WAITERS;
         let wakes = bits & WRITE_WAITERS == 0
             || K::DOWNGRADE_WAKES_READERS
             || K::precedence::<T>() == Precedence::Readers;
         let left = if wakes { bits & WRITE_WAITERS } else { bits };
-        // Ordering: Release, pairs with the Acquires of the readers that come: our section happens before
-        // theirs.
+        // Ordering: Release, pairs with the Acquires of later readers: our critical section happens
+        // before theirs.
         self.word.store(READER | left, Release);
         if wakes {
             chain.wake_all(Queue::Shared);

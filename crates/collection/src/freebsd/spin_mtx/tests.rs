@@ -20,7 +20,7 @@ fn leaked<T: Tuning, D: LongSpin>() -> &'static Mutex<T, D> {
 }
 
 impl<T: Tuning, D: LongSpin> Mutex<T, D> {
-    /// What another thread holds.
+    /// Makes another thread the holder.
     fn held_by_other(&self) {
         self.word.store(OTHER.get(), Relaxed);
     }
@@ -57,7 +57,7 @@ fn locks_and_unlocks<T: Tuning>() {
     assert_eq!(mutex.now(), (FREE, 0, 0));
 }
 
-/// It waits for another thread, in no section.
+/// A thread waits for another one, in no section.
 fn waits<T: Tuning>() {
     // SAFETY: one thread, and unlock follows lock; so below.
     waits_in::<T>(|mutex| unsafe { mutex.lock(&()) });

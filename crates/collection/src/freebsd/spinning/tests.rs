@@ -6,8 +6,8 @@ use super::*;
 use crate::freebsd::tuning::{Current, Era2014, LinearBackoff2016};
 use crate::testing::{OTHER, OneThread, PAUSES, SPINS, THIRD, meanwhile, others_are_done, set_owner_state};
 
-/// Another owner comes while a thread spins for the first, and runs or sleeps. Why the thread
-/// stops; and its pauses.
+/// A second owner replaces the first while a thread spins, and runs or sleeps. Returns why the
+/// thread stops, and its pauses.
 fn spun_for_two<T: Tuning>(second: OwnerState) -> (Result<u32, Stop>, Vec<u32>) {
     let word: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(OTHER.get())));
     set_owner_state(THIRD, second);

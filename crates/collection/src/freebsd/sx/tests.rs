@@ -12,14 +12,14 @@ use crate::schedule::OwnerState;
 use crate::testing::{NOW_NS, OTHER, OneThread, acting, meanwhile, others_are_done, set_owner_state};
 
 crate::tuning! {
-    /// The kernel's last reader.
+    /// The kernel's last reader, which does not notice stale bits.
     struct Kernel: Tuning {
         sx_stale_bits: StaleBits = StaleBits::SeenByWriters;
     }
 }
 
-/// Whether a reader sleeps on that waits behind a writer which has given up, when the last reader
-/// leaves; and the bits that are left.
+/// A reader waits behind a writer which has given up, and the holder unlocks. Returns whether the
+/// reader sleeps on, and the bits that are left.
 fn forgets_the_reader<T: Tuning>(
     release: fn(&Sx<OneThread, T>),
     holder: fn(&Sx<OneThread, T>),
@@ -27,7 +27,7 @@ fn forgets_the_reader<T: Tuning>(
     let lock = leaked::<T, SxKind>();
     holder(lock);
     let reader = sleeper_at(lock, Queue::Shared);
-    // SAFETY: a writer and a reader wait, of whom the writer gives up.
+    // SAFETY: a writer and a reader wait, and the writer gives up.
     let word = unsafe { lock.word() };
     word.fetch_or(WRITE_WAITERS | READ_WAITERS, core::sync::atomic::Ordering::Relaxed);
     release(lock);
@@ -64,7 +64,7 @@ fn waits_in_vain<T: Tuning>() {
     let until = |ns| Limit::until(NOW_NS.get() + ns);
     set_owner_state(OTHER, OwnerState::Asleep);
     lock.write_as(OTHER);
-    // SAFETY: acquired is what is released.
+    // SAFETY: only what is locked is unlocked.
     unsafe {
         assert_eq!(lock.lock_within(&(), &until(5)), Err(GaveUp::TimedOut));
         assert_eq!(lock.lock_shared_within(&(), &until(5)), Err(GaveUp::TimedOut));
@@ -97,7 +97,7 @@ fn a_wait_is_cancelled() {
     set_owner_state(OTHER, OwnerState::Asleep);
     lock.write_as(OTHER);
     meanwhile(|| cancellation.cancel());
-    // SAFETY: acquired is what is released.
+    // SAFETY: only what is locked is unlocked.
     unsafe {
         assert_eq!(lock.lock_shared_within(&(), &limit), Err(GaveUp::Cancelled));
         assert_eq!(lock.lock_within(&(), &limit), Err(GaveUp::Cancelled));

@@ -50,9 +50,9 @@ fn waits<T: Tuning>() {
     // SAFETY: the other thread holds what it moves and unlocks; the mutexes live for ever.
     unsafe {
         acting(OTHER, || lock.lock(&()));
-        // Of the other.
+        // The section of the other thread.
         OneThread::leave_section();
-        // Neither unlocked nor moved at its first look.
+        // Neither unlocked nor moved at the waiter's first look.
         meanwhile(|| ());
         meanwhile(|| {
             assert_eq!(OneThread::section_depth(), 0, "who waits is in no section");
@@ -108,7 +108,7 @@ fn who_gets_a_mutex_that_the_lock_has_left_unlocks_it_and_tries_the_next() {
 fn moves_that_are_mistakes_are_found() {
     mistake("finishes a move that has not begun", || {
         let lock = Lock::<Standard>::new();
-        // SAFETY: none is needed: it says so at once.
+        // SAFETY: none is needed: it panics at once.
         unsafe { lock.finish_move(None) };
     });
     mistake("a lock that is being moved has no mutex", || {

@@ -97,7 +97,7 @@ fn gives_up_by_the_light_entry_points<T: Tuning>() {
     let cancellation: &'static Cancellation<OneThread> = Box::leak(Box::default());
     let cancelled = Limit { until_ns: None, cancellation: Some(cancellation) };
     let soon = || Limit::until(NOW_NS.get() + 5);
-    // SAFETY: what is acquired is released.
+    // SAFETY: what is locked is unlocked.
     unsafe {
         assert_eq!((lock.lock_within(&(), &soon()), lock.now()), (Ok(()), owned_by(me())));
         lock.unlock(&());
@@ -135,7 +135,7 @@ fn is_upgraded<T: Tuning>() {
     lock.done(Shared);
     meanwhile(|| {
         assert_eq!((lock.now(), shares()), (SHARER | EXCLUSIVE_WAITERS, 0));
-        // Somebody else is exclusive before the upgrade comes to an end.
+        // Another thread holds the lock exclusively before the upgrade ends.
         lock.done_as(OTHER, Upgrade);
         lock.done_as(OTHER, Unlock);
     });
@@ -149,7 +149,7 @@ fn is_upgraded<T: Tuning>() {
     mistake("nobody shares", || lock.done(Upgrade));
 }
 
-/// The two owners of PR 69934: a writer that is woken after an upgrade has gone past it.
+/// The two owners of PR 69934: a writer that is woken after an upgrade has overtaken it.
 fn is_exclusive_when_upgraded_past_a_sleeper<T: Tuning>() {
     let lock = leaked::<T>();
     let before = sleeps();
@@ -158,7 +158,7 @@ fn is_exclusive_when_upgraded_past_a_sleeper<T: Tuning>() {
         lock.done_as(OTHER, Upgrade);
         assert_eq!(lock.now(), owned_by(OTHER) | EXCLUSIVE_WAITERS);
         set_owner_state(OTHER, OwnerState::Asleep);
-        // As by a release that came late.
+        // As by an unlock that is late.
         lock_chain::<OneThread, _>(lock).wake_all(Queue::Exclusive);
     });
     meanwhile(move || {
@@ -236,8 +236,8 @@ fn a_clone_of_options_says_the_same() {
     set_owner_state(OTHER, OwnerState::Running);
 }
 
-/// Who shares any lock of the kind goes past those that wait; unless it says that it does not; and
-/// whoever says so.
+/// A thread that shares any lock of the kind overtakes waiters, unless it asks not to. A thread
+/// that asks for it overtakes them too.
 #[test]
 fn sharers_go_past_those_that_wait() {
     let (lock, another) = (leaked::<Standard>(), leaked::<Standard>());
@@ -250,7 +250,7 @@ fn sharers_go_past_those_that_wait() {
     another.done(Shared);
     assert_eq!(asking(Bypass::Nobody), Err(Failure::Busy));
     assert_eq!(asking(Bypass::Holders), Ok(()));
-    // SAFETY: released below.
+    // SAFETY: unlocked below.
     assert!(unsafe { lock.try_lock_shared(&()) });
     assert_eq!(lock.now(), (3 * SHARER) | EXCLUSIVE_WAITERS);
     (0..2).for_each(|_| lock.done(Unlock));

@@ -14,7 +14,7 @@ fn interlock() -> impl Interlock {
     || RELEASES.set(RELEASES.get() + 1)
 }
 
-/// What it comes to, with an interlock, which is released once.
+/// The result of an operation with an interlock, which is released once.
 fn with_interlock(lock: &Lock, operation: Operation, options: &Asked) -> Result<(), Failure> {
     RELEASES.set(0);
     // SAFETY: as in `does`.
@@ -65,7 +65,7 @@ fn it_is_released_where_the_kernel_panics() {
     again(Operation::Drain, "drains a lock that it holds");
 }
 
-/// It is not held in sleep: others need it to release the lock.
+/// The interlock is not held in sleep: others need it to unlock the lock.
 #[test]
 fn it_is_released_before_the_sleep() {
     let lock = leaked::<Standard>();
@@ -83,7 +83,7 @@ fn it_is_released_before_the_sleep() {
     assert!(others_are_done());
 }
 
-/// Where nobody need wait it is released last.
+/// If the operation does not have to wait, the interlock is released last.
 #[test]
 fn a_panic_of_its_release_takes_the_acquisition_back() {
     use Operation::{Downgrade, Drain, Exclusive, Shared, TryUpgrade, Unlock, Upgrade};
@@ -93,8 +93,8 @@ fn a_panic_of_its_release_takes_the_acquisition_back() {
     let fails_after = |before: &[Operation], operation, options: &Asked| {
         let lock = leaked::<Standard>();
         before.iter().for_each(|before| lock.done(*before));
-        // SAFETY: what is acquired is released, or forgotten with the lock; converted and released is what
-        // is held.
+        // SAFETY: what is locked is unlocked, or leaked with the lock. Only what is held is
+        // converted and unlocked.
         let act = || unsafe { lock.perform(operation, options, fails) };
         assert!(catch_unwind(AssertUnwindSafe(act)).is_err(), "{operation:?}");
         (lock.now(), OneThread::with_shared_holds(SharedLock::LockMgr, |shares| shares.replace(0)))
@@ -105,13 +105,13 @@ fn a_panic_of_its_release_takes_the_acquisition_back() {
     let again = Options::new().can_recurse();
     assert_eq!(fails_after(&[Exclusive], Exclusive, &again), (owned_by(me()), 0), "once less");
     assert_eq!(fails_after(&[Shared], Upgrade, &PLAIN), (FREE, 0), "as with an error");
-    // What needs no undoing is done.
+    // Operations that need no undoing are done.
     assert_eq!(fails_after(&[Shared], TryUpgrade, &PLAIN), (owned_by(me()), 0));
     assert_eq!(fails_after(&[Exclusive], Downgrade, &PLAIN), (SHARER, 1));
     assert_eq!(fails_after(&[Exclusive], Unlock, &PLAIN), (FREE, 0));
 }
 
-/// It is not held while an upgrade waits for the other sharers.
+/// The interlock is not held while an upgrade waits for the other sharers.
 #[test]
 fn it_is_released_before_an_upgrade_sleeps() {
     let lock = leaked::<Standard>();

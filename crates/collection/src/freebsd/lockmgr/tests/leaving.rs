@@ -1,4 +1,4 @@
-//! Whom releases, downgrades and drains wake.
+//! Which threads unlocks, downgrades and drains wake.
 
 use std::vec::Vec;
 
@@ -11,20 +11,21 @@ use crate::testing::{PAUSES, meanwhile, others_are_done};
 use Queue::{Exclusive, Shared};
 
 crate::tuning! {
-    /// The count of those that fail after their sleep as of the kernel.
+    /// Counts the threads that fail after their sleep as the kernel does.
     struct Forgetful: Tuning {
         lockmgr_sleep_failers: SleepFailers = SleepFailers::Forgotten;
     }
 }
 
 crate::tuning! {
-    /// As before there was one.
+    /// Does not count them, as before there was a count.
     struct Ignorant: Tuning {
         lockmgr_sleep_failers: SleepFailers = SleepFailers::Ignored;
     }
 }
 
-/// A waiter of another thread, and how many locks the thread shares that does the following.
+/// A lock in this state, and for each of its sleepers a function that tells whether it is awake.
+/// The calling thread counts as many shares as the word does.
 fn staged<T: Tuning>(
     word: u64,
     failers: u32,
@@ -48,7 +49,7 @@ fn holds() -> crate::shared_holds::SharedLock {
     crate::shared_holds::SharedLock::LockMgr
 }
 
-/// Who is awake after it; what is left of the word.
+/// Which sleepers are awake after it, and the word that is left.
 fn after<T: Tuning>(
     word: u64,
     failers: u32,
@@ -126,8 +127,8 @@ fn a_drain_backs_off() {
     assert_eq!(PAUSES.take(), [1, 2, 4, 8]);
 }
 
-/// A sharer that seems to be the last comes to the chain, and others share by then: the last of
-/// them wakes.
+/// A sharer that seems to be the last locks the chain, and others share by then: the last of them
+/// wakes.
 #[test]
 fn the_last_sharer_knows_of_those_that_fail() {
     fn of<T: Tuning>() -> (Vec<bool>, u64) {

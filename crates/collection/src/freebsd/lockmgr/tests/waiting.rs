@@ -1,4 +1,4 @@
-//! Those that spin, and those that sleep.
+//! Waiters that spin, and waiters that sleep.
 
 use super::*;
 use crate::freebsd::lock_chain;
@@ -6,7 +6,7 @@ use crate::testing::{PAUSES, SPINS, meanwhile, others_are_done};
 
 use Operation::{Drain, Exclusive, Shared, Unlock};
 
-/// Of all forms only that of today spins.
+/// Only the present form spins.
 fn spins<T: Tuning>() -> bool {
     T::adaptive() && T::lockmgr_adaptive()
 }
@@ -28,7 +28,7 @@ fn waits_for_a_holder_that_runs<T: Tuning>() {
     }
 }
 
-/// Nobody spins for these.
+/// Cases in which no waiter spins.
 fn sleeps_for_others<T: Tuning>() {
     let lock = leaked::<T>();
     let asleep = |operation, options: &Asked| {
@@ -56,7 +56,7 @@ fn sleeps_for_others<T: Tuning>() {
         lock.word.fetch_or(SHARED_WAITERS, Relaxed);
         asleep(operation, &adaptive);
         lock.done_as(OTHER, Exclusive);
-        // SAFETY: it holds it.
+        // SAFETY: the thread holds the lock.
         acting(OTHER, || unsafe { lock.disown() });
         asleep(operation, &adaptive);
     }
@@ -64,7 +64,7 @@ fn sleeps_for_others<T: Tuning>() {
     asleep(Exclusive, &Options::new().adaptive());
 }
 
-/// Woken, it finds another holder.
+/// A woken waiter finds another holder.
 fn sleeps_again<T: Tuning>() {
     let lock = leaked::<T>();
     for operation in [Shared, Exclusive] {
@@ -98,7 +98,7 @@ fn is_taken_from_those_that_wait<T: Tuning>() {
     assert_eq!(lock.now(), FREE);
 }
 
-/// The holder releases it before the waiter has locked the chain.
+/// The holder unlocks before the waiter has locked the chain.
 fn does_not_sleep_for_what_is_free_by_then<T: Tuning>() {
     let lock = leaked::<T>();
     let counts = || [LockEvent::ChainSleep, LockEvent::ChainCancel].map(events_of);
@@ -141,7 +141,7 @@ fn a_spinner_backs_off_and_sleeps_when_it_has_spun_for_long() {
     }
 }
 
-/// It is not for a spinner to say so: somebody else begins to wait while it spins.
+/// Another thread sets a waiter bit while a thread spins. The spinner then sleeps too.
 #[test]
 fn a_spinner_follows_those_that_begin_to_wait() {
     let lock = leaked::<Standard>();
@@ -149,7 +149,7 @@ fn a_spinner_follows_those_that_begin_to_wait() {
     lock.done_as(OTHER, Exclusive);
     meanwhile(|| _ = lock.word.fetch_or(EXCLUSIVE_WAITERS, Relaxed));
     meanwhile(|| lock.done_as(OTHER, Unlock));
-    // SAFETY: released below.
+    // SAFETY: unlocked below.
     unsafe { lock.lock(&()) };
     assert_eq!((sleeps() - before, others_are_done()), (1, true));
     lock.done(Unlock);

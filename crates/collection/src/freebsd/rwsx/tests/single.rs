@@ -1,4 +1,4 @@
-//! What the present lock alone shows, or a switch.
+//! Tests of the present lock alone, or of one switch.
 
 use super::*;
 use crate::freebsd::lock_chain;
@@ -11,10 +11,10 @@ use crate::testing::{PAUSES, before_exchange, exchange_fails, exchanges_are_over
 fn a_reader_does_not_wait_for_a_spinner_for_ever() {
     let lock = leaked::<Current, RwKind>();
     let before = sleeps();
-    // Of a writer that has lost its processor.
+    // The bit of a writer that has lost its processor.
     lock.word.store(SPINNER, Relaxed);
     PAUSES.take();
-    // While it spins, and when it gives its processor away.
+    // Other threads act while the reader spins, and when it yields its processor.
     (0..=SPINS).for_each(|_| meanwhile(|| ()));
     meanwhile(|| {
         assert_eq!(lock.now(), SPINNER | READ_WAITERS);
@@ -29,7 +29,7 @@ fn a_reader_does_not_wait_for_a_spinner_for_ever() {
     lock.unread_as(THIRD);
 }
 
-/// How long a writer pauses for three readers who stay, until it sleeps; they leave then.
+/// The pauses of a writer for three readers, which stay until it would sleep, and then unlock.
 fn pauses_for_readers<T: Tuning>(loops: u64, retries: u64) -> Vec<u32> {
     let lock = leaked::<T, RwKind>();
     set(Setting::FreebsdDelayLoops, loops);
@@ -69,7 +69,7 @@ fn without_retries_readers_are_not_spun_for() {
     lock.unwrite_as(THIRD);
 }
 
-/// The tries of a writer that has slept once: readers come again and again.
+/// The pauses of a writer that has slept once, while readers come again and again.
 fn tries_after_sleep<K: Kind>() -> Vec<u32> {
     let lock = leaked::<Current, K>();
     set(Setting::FreebsdDelayLoops, 1);
@@ -120,7 +120,7 @@ fn a_writer_whose_spinner_bit_is_gone_sets_it_again() {
     lock.unwrite_as(THIRD);
 }
 
-/// A reader that is kept out by a writer's bit: how long it pauses, and how often it sleeps.
+/// A reader that a writer's bit keeps out: how long it pauses, and how often it sleeps.
 fn reader_behind_a_writer<K: Kind>(meanwhile: impl FnOnce(&'static Lock<Current, K>)) -> (Vec<u32>, u64) {
     let (lock, before) = (leaked::<Current, K>(), sleeps());
     set(Setting::FreebsdDelayLoops, 1);
@@ -135,7 +135,7 @@ fn reader_behind_a_writer<K: Kind>(meanwhile: impl FnOnce(&'static Lock<Current,
     (PAUSES.take(), sleeps() - before)
 }
 
-/// What keeps readers out goes.
+/// Clears the bit that keeps readers out, and wakes them.
 fn admit<K: Kind>(lock: &Lock<Current, K>) {
     lock.word.fetch_and(!WAITERS, Relaxed);
     lock_chain::<OneThread, _>(lock).wake_all(Queue::Shared);
@@ -150,12 +150,12 @@ fn a_reader_goes_in_as_soon_as_it_may() {
     of::<SxKind>();
 }
 
-/// The kernel's sx does not count a reader's rounds, so that it goes on.
+/// The kernel's sx does not count a reader's rounds, so its reader would go on.
 #[test]
 fn a_reader_spins_for_readers_as_often_as_it_is_told() {
     fn of<K: Kind>() {
         let spent = reader_behind_a_writer::<K>(|lock| {
-            // The reader leaves, and has a successor.
+            // The reader unlocks, and another one locks.
             meanwhile(|| lock.word.store(SPINNER, Relaxed));
             meanwhile(|| lock.word.store(READER | WRITE_WAITERS, Relaxed));
             meanwhile(|| {
@@ -189,8 +189,8 @@ fn a_writer_leaves_its_section_when_another_takes_the_lock() {
     lock.unwrite_as(THIRD);
 }
 
-/// A writer that sleeps becomes a reader when another writer is at the chain: how often that one
-/// comes there in vain, and how often it sleeps.
+/// A writer that sleeps becomes a reader while another writer is at the chain. Returns how often
+/// the latter leaves the chain without a sleep, and how often it sleeps.
 fn readers_instead_of_a_writer<K: Kind>(retries: u64) -> [u64; 2] {
     const EVENTS: [LockEvent; 2] = [LockEvent::ChainCancel, LockEvent::ChainSleep];
     let (lock, before) = (leaked::<Current, K>(), EVENTS.map(events_of));
@@ -216,8 +216,8 @@ fn readers_instead_of_a_writer<K: Kind>(retries: u64) -> [u64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 
-/// FreeBSD's r330414: before, a writer whose tries were spent just then took its reason for a
-/// writer, and went to the chain again and again.
+/// FreeBSD's r330414. Before, a writer whose tries were spent at that moment believed that it
+/// waited for a writer, and went to the chain again and again.
 #[test]
 fn a_writer_knows_whom_it_has_not_spun_for_yet() {
     fn of<K: Kind>() {
@@ -261,7 +261,7 @@ fn in_use_is_not_destroyed<K: Kind>() {
 fn an_exchange_that_fails_for_no_reason_is_tried_again() {
     fn of<K: Kind>() {
         let lock = leaked::<Current, K>();
-        // SAFETY: one thread, which releases what it takes.
+        // SAFETY: one thread, which unlocks what it locks.
         unsafe {
             exchange_fails();
             assert!(lock.try_lock(&()));
@@ -307,13 +307,13 @@ fn a_release_that_fails_for_no_reason_wakes_who_comes_then() {
 
 #[test]
 fn a_writer_that_fails_to_set_its_bit_goes_on_as_the_switch_says() {
-    /// Whether it leaves the chain, and how often it sleeps.
+    /// Whether the writer leaves the chain, and how often it sleeps.
     fn of<T: Tuning>() -> (bool, u64) {
         const EVENTS: [LockEvent; 2] = [LockEvent::ChainCancel, LockEvent::ChainSleep];
         let (lock, before) = (leaked::<T, RwKind>(), EVENTS.map(events_of));
         set_owner_state(OTHER, OwnerState::Asleep);
         lock.write_as(OTHER);
-        // Its first attempt, and the chain's lock.
+        // The exchanges of its first attempt, and of the chain's lock.
         (0..2).for_each(|_| before_exchange(|| ()));
         // SAFETY: as many unlocks as locks.
         before_exchange(|| acting(OTHER, || unsafe { lock.lock_recursive() }));
@@ -347,10 +347,10 @@ fn a_writer_spins_for_a_reader_that_comes_before_it() {
         assert!(exchanges_are_over() && others_are_done());
         lock.unwrite_as(THIRD);
     }
-    // After its first attempt, it is about to show that it spins.
+    // After its first attempt, the writer is about to set SPINNER.
     of::<RwKind>(READER, 1);
     of::<SxKind>(READER, 1);
-    // After its first attempt it has locked the chain, and is about to take the lock.
+    // After its first attempt, the writer has locked the chain, and is about to take the lock.
     of::<RwKind>(READ_WAITERS, 2);
     of::<SxKind>(READ_WAITERS, 2);
 }
@@ -374,7 +374,7 @@ fn who_has_spun_for_a_writer_for_long_enough_sleeps_though_it_runs() {
     fn of(wait: fn(&Lock<Current, RwKind>)) {
         let (lock, before) = (leaked::<Current, RwKind>(), sleeps());
         lock.write_as(OTHER);
-        // Its looks.
+        // The looks of the waiter.
         (0..=SPINS).for_each(|_| meanwhile(|| ()));
         meanwhile(|| {
             assert!(lock.now() & WAITERS != 0);
