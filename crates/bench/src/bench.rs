@@ -1,23 +1,27 @@
-//! The native benchmark: locks against each other on this machine.
+//! The native benchmark: locks compared on this machine.
 //!
-//! Three questions, kept apart ([`Mode`]): what a lock costs when nobody else wants it, how long it
-//! takes from one thread to another, and how many sections, or calls, many threads get through:
-//! with a processor each, wherever the scheduler puts them, and with more threads than processors.
-//! Locks are compared within a *round*, in which each runs once, in an order that is drawn anew; a
-//! lock's *ratio* is how many times as fast it is as the baseline in the same round. What disturbs
-//! a machine for longer than a round disturbs all locks alike, so that ratios are worth more than
-//! nanoseconds. Reported are medians over rounds, and quartiles of the ratio.
+//! It answers three separate questions ([`Mode`]):
+//! - What does an uncontended lock cost?
+//! - How long does a hand-over from one thread to another take?
+//! - How many sections, or system calls, do many threads complete? They run with a CPU each,
+//!   wherever the scheduler puts them, or with more threads than CPUs.
 //!
-//! | file | what |
+//! Locks are compared within a *round*. Each lock runs once in a round, in an order that is drawn
+//! at random for each round. A lock's *ratio* is its speed as a multiple of the baseline's speed in
+//! the same round. A disturbance that lasts longer than a round affects all locks alike, so ratios
+//! are more reliable than nanoseconds. The report has medians over rounds, and quartiles of the
+//! ratio.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `mode.rs`, `plan.rs`, `rows.rs` | situations, what is asked for, and what it comes to |
-//! | `candidate.rs`, `peers.rs` | what can be measured: the locks of the list, and those of others |
-//! | `run.rs`, `sample.rs` | one run of one lock, and what it comes to |
-//! | `throughput.rs`, `uncontended.rs`, `handover.rs`, `calls.rs` | the same in each mode |
-//! | `stepping.rs`, `atomics.rs` | instructions and atomic read-modify-writes, counted: natively, and in the simulator |
+//! | `mode.rs`, `plan.rs`, `rows.rs` | situations, what is requested, and the resulting figures |
+//! | `candidate.rs`, `peers.rs` | what can be measured: the locks of the list, and peers |
+//! | `run.rs`, `sample.rs` | one run of one lock, and its result |
+//! | `throughput.rs`, `uncontended.rs`, `handover.rs`, `calls.rs` | a run in each mode |
+//! | `stepping.rs`, `atomics.rs` | counts of instructions and atomic read-modify-writes |
 //! | `summary.rs` | means over situations |
-//! | `crew.rs`, `wait.rs` | threads that begin together, and that a run ends in time |
-//! | `machine.rs` | the machine: what it is, CPUs, the cost of the clock, the length of work |
+//! | `crew.rs`, `wait.rs` | threads that start together, and the end of a run |
+//! | `machine.rs` | the machine: description, CPUs, cost of the clock, calibrated work |
 //! | `statistics.rs` | quartiles, Jain's index, histograms of waits |
 
 mod atomics;
@@ -57,78 +61,78 @@ pub use rows::{Failed, Report, Row, Spread};
 use run::Run;
 pub(crate) use statistics::{Quartiles, median};
 
-/// Something that a working lock does not do.
+/// Misbehaviour of a lock.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Failure {
-    /// The counter that every section increments is too small.
+    /// The counter that each section increments is too small.
     #[error("exclusion violated: {lost} of {total} increments under the lock were lost")]
     LostUpdates {
-        /// How many increments.
+        /// Number of lost increments.
         lost: u64,
-        /// How many there were.
+        /// Number of increments.
         total: u64,
     },
-    /// A reader saw what a writer does.
+    /// A reader saw a writer's change.
     #[error("exclusion violated: {times} readers saw the counter change while they held the lock")]
     TornReads {
-        /// How often.
+        /// Number of such readers.
         times: u64,
     },
-    /// Something that the lock protects was not as its holder had left it.
+    /// Another thread changed data that the lock protects, although it had to wait.
     #[error("exclusion violated: {times} times somebody else had changed what the lock protects")]
     Faults {
-        /// How often.
+        /// Number of such changes.
         times: u64,
     },
-    /// The lock was acquired while another thread had it.
+    /// A thread got the lock while another thread held it.
     #[error("exclusion violated: {times} times the lock was acquired before it was released")]
     Overlaps {
-        /// How often.
+        /// Number of such acquisitions.
         times: u64,
     },
-    /// Nobody gets the lock.
+    /// No thread gets the lock.
     #[error("hang: no acquisition for {idle:.1?}, and {waiting} threads have not ended")]
     Hang {
-        /// For how long.
+        /// Time without an acquisition.
         idle: Duration,
-        /// How many threads are left.
+        /// Number of threads that have not ended.
         waiting: usize,
     },
 }
 
-/// Why nothing could be measured.
+/// Reason why a measurement was not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// No more threads.
+    /// A thread could not be started.
     #[error("cannot start {threads} threads: {source}; try fewer with --threads")]
     Spawn {
-        /// How many were asked for.
+        /// Number of requested threads.
         threads: usize,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// No second CPU.
+    /// A hand-over needs a second CPU.
     #[error("a hand-over is from one CPU to another, and this process may use one only: give it two")]
     OneCpu,
-    /// A thread cannot be kept on its CPU.
+    /// A thread could not be pinned to its CPU.
     #[error("cannot keep a thread on CPU {cpu}: {source}")]
     Pin {
         /// The CPU.
         cpu: u32,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A setting has a value that it cannot have.
+    /// A setting is out of its limits.
     #[error(transparent)]
     Setting(#[from] nearlock_os::OutOfRange),
 }
 
-/// Measures what is planned on this machine; `done` is called after each run of a lock. Sets the
-/// process' lock settings.
+/// Runs `plan` on this machine, and calls `done` after each run of a lock. Sets the lock settings
+/// of the process.
 ///
 /// # Errors
 ///
-/// If threads cannot be started or kept on their CPUs, or a setting is out of its limits.
+/// If threads cannot be started or pinned to their CPUs, or if a setting is out of its limits.
 pub fn run(
     plan: &Plan,
     machine: &TestBed,
@@ -141,7 +145,7 @@ pub fn run(
     let mut report = Report::default();
     for cell in &plan.cells {
         let mut order = Order::new(cell.locks.len());
-        // Of each lock; `None` once it has failed.
+        // The samples of each lock; `None` after a failure of the lock.
         let mut samples = vec![Some(Vec::with_capacity(plan.rounds)); cell.locks.len()];
         for _round in 0..plan.rounds {
             for &index in order.draw() {
@@ -175,7 +179,7 @@ pub fn run(
     Ok(report)
 }
 
-/// In which order the locks run in a round: each time another, and the same in each process.
+/// The order of the locks in a round: random, and the same in each process.
 pub(crate) struct Order {
     indices: Vec<usize>,
     rng: Xoshiro256PlusPlus,

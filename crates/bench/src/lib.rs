@@ -1,11 +1,11 @@
-//! What measures this machine.
+//! Measurements on this machine.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`torture`] | a lock under stress |
-//! | [`bench`](mod@bench) | locks against each other |
+//! | [`torture`] | stress test of a lock |
+//! | [`bench`](mod@bench) | benchmark that compares locks |
 //! | [`measure`] | this machine as a machine file of the simulator |
-//! | [`validate`] | native against simulated |
+//! | [`validate`] | native results against simulated ones |
 //! | [`watched`] | how the calling thread waits |
 
 pub mod bench;

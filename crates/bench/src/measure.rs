@@ -3,16 +3,15 @@
 //! | module | what |
 //! |---|---|
 //! | `layout` | the CPUs that the process may use, as a symmetric machine |
-//! | `threads` | threads kept on CPUs, ahead of others |
-//! | `lines`, `memory` | lines of memory, and the accesses that are timed |
-//! | `transfers` | lines that move between cores |
-//! | `local` | what happens inside a core |
-//! | `system`, `tick` | what the operating system takes |
-//! | `figure` | what stands for many samples |
-//! | `book` | all figures, and the machine that they make |
+//! | `threads` | threads pinned to CPUs, with priority over other threads |
+//! | `lines`, `memory` | cache lines, and timed accesses to them |
+//! | `transfers` | line transfers between cores |
+//! | `local` | operations inside a core |
+//! | `system`, `tick` | costs of the operating system |
+//! | `figure` | one figure that represents many samples |
+//! | `book` | all figures, and the machine description that they give |
 //!
-//! Everything is measured in many short pieces, so that whatever interrupts a piece spoils that one
-//! alone.
+//! Everything is measured in many short pieces, so that an interruption spoils only one piece.
 
 mod book;
 mod figure;
@@ -44,83 +43,84 @@ use transfers::{Cast, Kind, Samples};
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Enough for figures that come out alike: some ten seconds.
+    /// Enough for reproducible figures: about ten seconds.
     Full,
-    /// Enough to see that it works: about a second. The figures are rough.
+    /// Enough for a check that measuring works: about a second. The figures are rough.
     Quick,
 }
 
-/// Why a machine was not measured.
+/// Reason why a machine was not measured.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// A thread could not be kept on a CPU.
+    /// A thread could not be pinned to a CPU.
     #[error(
         "a thread cannot be kept on CPU {cpu}: {source}; measuring needs a system that lets it (Linux does)"
     )]
     Pin {
-        /// As the system numbers it.
+        /// The system's number of the CPU.
         cpu: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A thread could not be started.
     #[error("a thread cannot be started: {source}")]
     Spawn {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// All samples of something were disturbed.
+    /// All samples of a quantity were disturbed.
     #[error("no sample of {what} was usable: measure again while the machine is quieter")]
     Disturbed {
-        /// What was measured.
+        /// The quantity.
         what: &'static str,
     },
-    /// The figures make no machine.
+    /// The figures do not give a valid machine description.
     #[error("the figures make no machine, as happens on a very busy one; measure again: {0}")]
     NoMachine(SpecError),
 }
 
-/// A figure with what a reader must know.
+/// A figure with its key, unit and meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its key in the machine file, or a name of its own.
+    /// Its key in the machine file, or a name that only this report uses.
     pub key: String,
     /// The unit.
     pub unit: &'static str,
-    /// What was measured.
+    /// The figure.
     pub figure: MeasuredFigure,
-    /// What that is.
+    /// The meaning of the figure.
     pub meaning: &'static str,
 }
 
 /// A measured machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// With its [`measured`](MachineSpec::measured) table.
+    /// The machine description, with its [`measured`](MachineSpec::measured) table.
     pub machine: MachineSpec,
     /// All figures, in the order in which they were measured.
     pub rows: Vec<Row>,
 }
 
-/// How often each thing is measured.
+/// Numbers of samples.
 struct Amounts {
-    /// How often all that lies in processors is measured anew, with new threads and new memory.
+    /// Number of passes. Each pass measures everything inside processors with new threads and new
+    /// memory.
     passes: usize,
-    /// In a pass, over each distance, in all its pairs together.
+    /// Samples over each distance in a pass, in all its pairs together.
     transfers: usize,
-    /// Pairs of cores of a distance, at most.
+    /// Largest number of pairs of cores of a distance.
     pairs: usize,
-    /// In a pass, of what happens inside a core, on each of [`CORES`].
+    /// Samples in a pass of each operation inside a core, on each of [`CORES`].
     local: usize,
-    /// Of what the system takes.
+    /// Samples of each cost of the operating system.
     system: usize,
-    /// For how long the clock is watched.
+    /// Time for which the clock is watched.
     watch: Duration,
 }
 
-/// Cores whose insides are measured, at most.
+/// Largest number of cores whose insides are measured.
 const CORES: usize = 4;
-/// Which pairs are measured is the same in each run.
+/// Seed of the drawn pairs, so that each run measures the same pairs.
 const SEED: u64 = 1;
 
 impl Amounts {
@@ -146,13 +146,13 @@ impl Amounts {
     }
 }
 
-/// Measures the part of the machine that the process may use, and calls it `name`. What is done
-/// next is told to `progress`.
+/// Measures the part of the machine that the process may use, and calls it `name`. Before each
+/// step, `progress` gets a description of the step.
 ///
 /// # Errors
 ///
-/// See [`MeasureError`]. What a machine cannot tell (no second core, no membarrier) is no error:
-/// the file does without it, and says so in its notes.
+/// See [`MeasureError`]. Missing features of a machine (no second core, no membarrier) are not
+/// errors. The machine file then lacks the figures, and its notes say so.
 pub fn run(name: &str, effort: Effort, mut progress: impl FnMut(&str)) -> Result<Measurement, MeasureError> {
     let amounts = Amounts::of(effort);
     let topology = topology::HostTopology::of_this_process();
@@ -188,7 +188,7 @@ pub fn run(name: &str, effort: Effort, mut progress: impl FnMut(&str)) -> Result
     book.close(name, &machine, Priority::available())
 }
 
-/// What the system takes.
+/// Measures the costs of the operating system.
 fn of_system(
     book: &mut Book,
     layout: &Layout,
@@ -201,7 +201,7 @@ fn of_system(
     book.futex_call = system::futex_call(first, amounts.system, clock_ns)?;
     book.switch = system::futex_hand_over([first; 2], Rank::Batch, amounts.system, clock_ns)?;
     if let Some(other) = layout.cpus().iter().find(|&cpu| cpu != first) {
-        // Another core, if there is one, rather than another thread of this core.
+        // Prefer another core to another hardware thread of this core.
         let other = layout.cores.get(1).map_or(other, |core| core.cpus[0]);
         book.wake = system::wake([first, other], amounts.system, clock_ns)?;
         book.hand_over = system::futex_hand_over([first, other], Rank::Foremost, amounts.system, clock_ns)?;
@@ -227,12 +227,12 @@ fn add_pairs(all: &mut Samples, casts: &[Cast], samples: usize, clock_ns: f64) -
     Ok(())
 }
 
-/// At most `most` of them, evenly spread.
+/// At most `most` elements, evenly spread.
 fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     all.iter().step_by(all.len().div_ceil(most).max(1))
 }
 
-/// Pairs of cores that are so far apart, drawn at random, at most `most`.
+/// At most `most` pairs of cores at this distance, drawn at random.
 fn casts(layout: &Layout, distance: usize, most: usize, random: &mut Xoshiro256PlusPlus) -> Vec<Cast> {
     let apart = |a: &Core, b: &Core| a != b && layout.distance(a, b) == distance;
     let mut pairs: Vec<(&Core, &Core)> = layout
@@ -258,7 +258,7 @@ fn cast(layout: &Layout, distance: usize, measurer: &Core, holder: &Core) -> Cas
     Cast { measurer: measurer.cpus[0], holder: holder.cpus[0], reader, displace }
 }
 
-/// Two hardware threads of a core.
+/// Two hardware threads of one core.
 fn siblings(layout: &Layout) -> Option<Cast> {
     let [measurer, holder] = *layout.cores.first()?.cpus.first_chunk()?;
     Some(Cast { measurer, holder, reader: None, displace: None })
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use nearlock_topology::{LastLevelCache, NumaNode, NumberList};
 
-    /// Two sockets of two caches of `cores` cores of two threads.
+    /// Two sockets, each with two caches of `cores` cores with two hardware threads each.
     fn machine(cores: u32) -> Layout {
         let cpus = |from: u32, to: u32| (2 * from * cores..2 * to * cores).collect::<NumberList>();
         let node = |number: u32| NumaNode {

@@ -1,4 +1,4 @@
-//! Locks of the list on this machine: they have their switches from the process.
+//! Locks of the list on this machine. Their switches are process-wide.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,12 +6,12 @@ use nearlock_collection::subjects::Subject;
 use nearlock_core::platform::SWITCHES_MAX;
 use nearlock_os::switches;
 
-/// The switches of a lock that threads may still use, although its run is over.
+/// The switches of a lock that threads may still use after its run.
 struct LeftBehind(Mutex<Option<[u64; SWITCHES_MAX]>>);
 
 static LEFT_BEHIND: LeftBehind = LeftBehind::new();
 
-/// Does `f`, during which locks of the list are switched as this one. One caller at a time.
+/// Calls `f` with the switches of this lock set for locks of the list. One caller at a time.
 ///
 /// # Panics
 ///
@@ -20,20 +20,20 @@ pub(crate) fn switched<R>(lock: &Subject, f: impl FnOnce() -> R) -> R {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(can_switch(lock), "threads use locks with other switches");
-    // SAFETY: all native uses of locks of the list are in here. `f` makes its locks and is done with
-    // them when it returns. Threads that go on using one have been reported (`leave_behind`), and
-    // have these switches. The values are within their limits (`Subject::switches`).
+    // SAFETY: native code uses locks of the list only in here. `f` makes its locks and no longer
+    // uses them when it returns. Threads that still use one have been reported (`leave_behind`),
+    // and use these switches. The values are within their limits (`Subject::switches`).
     unsafe { switches::set(lock.switches()) };
     f()
 }
 
-/// Says that threads may still use this lock when the function of [`switched`] returns. From then
-/// on no lock is switched in another way.
+/// Records that threads may still use this lock after [`switched`] has returned. From then on,
+/// locks with other switches are refused.
 pub(crate) fn leave_behind(lock: &Subject) {
     LEFT_BEHIND.leave(lock);
 }
 
-/// Whether no thread uses a lock that is switched in another way.
+/// Whether no thread uses a lock with other switches.
 pub(crate) fn can_switch(lock: &Subject) -> bool {
     LEFT_BEHIND.allows(lock)
 }

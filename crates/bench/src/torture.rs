@@ -1,15 +1,21 @@
-//! The torture test: locktorture on this machine, over any lock.
+//! The torture test: locktorture on this machine, for any lock.
 //!
-//! Each writer and reader runs [`locktorture`](nearlock_workload::locktorture) with today's holds
-//! for [its kind](kind) of lock. Added to the original are a counter that is not atomic, must not
-//! lose an update, and must not change while readers look at it; a watch for standstill; other ways
-//! to acquire, where a lock has any (trying, within a short limit, downgrading); a [storm](Storm)
-//! of cancellations; and *phases*. A lock has paths that only a full queue reaches and paths that
-//! only a queue that runs empty reaches, so how many threads take part, and how long they think
-//! between acquisitions, changes several times a second at random. Totals are therefore no
-//! benchmark. How many there are unless told otherwise: see [`Plan::crew`].
+//! Each writer and reader runs [`locktorture`](nearlock_workload::locktorture) with today's hold
+//! times for [its kind](kind) of lock. This test adds to the original:
+//! - A counter that is not atomic, must not lose an update, and must not change while readers look
+//!   at it.
+//! - Detection of hangs.
+//! - Other ways to lock, if a lock has them: `try_lock`, a short time limit, a downgrade.
+//! - A [storm](Storm) of cancellations.
+//! - *Phases*.
 //!
-//! Judged are exclusion and progress. Fairness is not: look at Max/Min and at the longest wait.
+//! Some paths of a lock are reached only with a full queue, and others only with a queue that runs
+//! empty. In phases, the number of participating threads and their think time change several times
+//! a second, at random. Totals are therefore not a benchmark. [`Plan::crew`] gives the default
+//! number of threads.
+//!
+//! The verdict depends on exclusion and progress. It does not depend on fairness: see Max/Min and
+//! the longest wait for that.
 
 mod book;
 pub mod churn;
@@ -35,29 +41,30 @@ use crate::switched::{self, switched};
 use crate::watched::Watched;
 use nearlock_lab::lockstat::LockStatistics;
 
-/// How waiting threads pass the time.
+/// How threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// By pausing: for no more writers than processors.
+    /// Spin with a pause instruction. Only for no more writers than CPUs.
     Spin,
-    /// By pausing shortly, then yielding.
+    /// Spin shortly, then yield.
     Yield,
 }
 
-/// Which NUMA nodes the writers count as running on.
+/// The NUMA nodes that the writers are assigned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumaNodes {
-    /// The machine's own, so many.
+    /// The machine's own NUMA nodes, this many.
     Real(u32),
-    /// Made up: writer i is on node i modulo this number.
+    /// This many synthetic NUMA nodes: writer i is on NUMA node i modulo this number.
     Synthetic(u32),
-    /// Made up by `numa.locality=synthetic`, so many: by the writers' slots.
+    /// This many synthetic NUMA nodes of `numa.locality=synthetic`, assigned by the writers' slots.
     Slots(u32),
 }
 
 impl NumaNodes {
-    /// What the settings `numa.*` make of this machine. If that is its own nodes, and the process
-    /// can run on one only: two that are made up.
+    /// The NUMA nodes that the `numa.*` settings select on this machine. If they select the
+    /// machine's own NUMA nodes and the process may run on only one, the result is two synthetic
+    /// ones.
     pub fn by(settings: &[u64; Setting::COUNT]) -> Self {
         if NumaMode::of(settings[Setting::NumaMode as usize]) == NumaMode::Off {
             return NumaNodes::Real(1);
@@ -76,39 +83,40 @@ impl NumaNodes {
         }
     }
 
-    /// How many there are.
+    /// The number of NUMA nodes.
     pub fn count(self) -> u32 {
         let (NumaNodes::Real(nodes) | NumaNodes::Synthetic(nodes) | NumaNodes::Slots(nodes)) = self;
         nodes
     }
 }
 
-/// Most writers and readers. A thread takes four mappings (two stacks, each with a guard page),
-/// Linux allows a process 65530 of them unless told otherwise (`vm.max_map_count`), and a thread
-/// that cannot have its own aborts the process.
+/// Largest number of writers and readers. Linux allows a process 65530 mappings by default
+/// (`vm.max_map_count`). A thread takes four of them (two stacks, each with a guard page), and a
+/// thread that cannot get its mappings aborts the process.
 pub const THREADS_MAX: usize = 8192;
 
-/// Fewest writers if nobody says how many, so that every path of CNA is taken also on one CPU: one
-/// who holds the lock, and for CNA to sort a head, a waiter to be moved, and one behind it.
+/// Smallest default number of writers. With four, every path of CNA is reached even on one CPU: a
+/// holder, and three waiters for CNA to sort. These are a queue head, a waiter to be moved, and a
+/// waiter behind it.
 pub const WRITERS_LEAST: usize = 4;
 
 /// Writers and readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crew {
-    /// How many writers.
+    /// Number of writers.
     pub writers: usize,
-    /// How many readers; none if the lock has none.
+    /// Number of readers; 0 if the lock has no readers.
     pub readers: usize,
 }
 
 impl Crew {
-    /// All of them.
+    /// Number of writers and readers together.
     pub fn threads(self) -> usize {
         self.writers + self.readers
     }
 }
 
-/// What the kernel's test would take the lock for.
+/// The kind of lock that the kernel's test would run for `lock`.
 pub fn kind(lock: &Subject) -> Kind {
     match (lock.is_rw(), lock.is_timed()) {
         (true, _) => Kind::RwSem,
@@ -120,22 +128,23 @@ pub fn kind(lock: &Subject) -> Kind {
 /// A storm of cancellations: see [`Plan::storm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storm {
-    /// After how many cancelled waits the run ends; `None`: when its time is over.
+    /// Number of cancelled waits after which the run ends; `None`: the run ends after its duration.
     pub cancellations: Option<u64>,
 }
 
-/// How long the threads of a run live.
+/// Lifetime of the threads of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// From its beginning to its end, with one lock.
+    /// From the beginning of the run to its end, with one lock.
     Stay,
-    /// Shortly, with many locks: see [`churn`].
+    /// Short, with many locks: see [`churn`].
     ComeAndGo,
 }
 
-/// The values of lock settings that the torture test begins with: the defaults, but CNA sorts one
-/// queue in four instead of one in 128, and cna-v13 too flushes a secondary queue after 1 ms. Every
-/// path is taken with the defaults too, some of them a few times a minute only.
+/// The default lock settings of the torture test. Two of them differ from the library's defaults.
+/// CNA sorts one queue in four instead of one in 128, and cna-v13 too flushes a secondary queue
+/// after 1 ms. With the library's defaults every path is taken as well, but some only a few times a
+/// minute.
 pub fn settings() -> [u64; Setting::COUNT] {
     let mut settings = Setting::DEFAULTS;
     settings[Setting::CnaV13ThresholdNs as usize] = 1_000_000;
@@ -144,45 +153,46 @@ pub fn settings() -> [u64; Setting::COUNT] {
     settings
 }
 
-/// What is to be done to a lock.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Number of writers, 1 or more, if that is said. At most [`THREADS_MAX`] with the readers.
+    /// Number of writers, 1 or more, if given. At most [`THREADS_MAX`] together with the readers.
     pub writers: Option<usize>,
-    /// Number of readers of a lock that has them, if that is said.
+    /// Number of readers, if given. For locks with readers.
     pub readers: Option<usize>,
-    /// Whether waiters that can give up are cancelled all the time, each by a cancellation of its
-    /// own. All threads then come in rounds, at the end of which everybody has had the lock or
+    /// If set, waiters that can give up are cancelled all the time, each by its own cancellation.
+    /// All threads then run in rounds. At the end of a round every thread has had the lock or has
     /// given up.
     pub storm: Option<Storm>,
-    /// How long they live.
+    /// Lifetime of the threads.
     pub threads: Threads,
-    /// Where they count as running.
+    /// The NUMA nodes that the threads are assigned to.
     pub numa_nodes: NumaNodes,
-    /// How they wait.
+    /// How the threads wait.
     pub waiting: Waiting,
-    /// How long they run.
+    /// Duration of the run.
     pub duration: Duration,
-    /// How often to report meanwhile; zero: never.
+    /// Interval of interim reports; zero: no interim reports.
     pub stat_interval: Duration,
-    /// All writers run for so long, then all pause for so long, and so on; zero: they never pause.
+    /// All threads run for this long, then pause for this long, and so on; zero: they never pause.
     pub stutter: Duration,
-    /// Length of the rare long holds, in ms; 0: none.
+    /// Length of the rare long holds, in ms; 0: no long holds.
     pub long_hold_ms: u64,
-    /// Of 100 acquisitions, how many are urgent.
+    /// Number of urgent acquisitions in 100.
     pub priority_percent: u64,
-    /// With no acquisition for so long, the lock counts as hung.
+    /// The lock counts as hung after this time without an acquisition.
     pub hang: Duration,
-    /// Whether to record how long the lock is waited for and held.
+    /// Whether to record wait and hold times of the lock.
     pub lockstat: bool,
     /// Values of the lock's settings, indexed by [`Setting`].
     pub settings: [u64; Setting::COUNT],
 }
 
 impl Plan {
-    /// How many threads there are for this lock. If nobody says: twice as many writers as CPUs, but
-    /// at least [`WRITERS_LEAST`]; of a lock with readers as many of both as CPUs, but at least
-    /// two, or as many readers as writers if their number is said.
+    /// Number of threads for this lock. By default there are twice as many writers as CPUs, at
+    /// least [`WRITERS_LEAST`]. A lock with readers gets as many writers and as many readers as
+    /// CPUs, at least two of each. If the plan gives only the number of writers, there are as many
+    /// readers.
     pub fn crew(&self, lock: &Subject) -> Crew {
         let cpus = available_parallelism().map_or(1, usize::from);
         let alone = WRITERS_LEAST.max(2 * cpus).min(THREADS_MAX / 2);
@@ -196,36 +206,37 @@ impl Plan {
     }
 }
 
-/// What was counted so far.
+/// Counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Of the writers.
+    /// Counts of the writers.
     pub writes: Counts,
-    /// Of the readers.
+    /// Counts of the readers.
     pub reads: Counts,
 }
 
-/// What was counted of the writers, or of the readers.
+/// Counts of the writers, or of the readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Acquisitions of all of them.
     pub total: u64,
-    /// Those of the one that has most.
+    /// Largest number of acquisitions of one thread.
     pub max: u64,
-    /// Those of the one that has fewest.
+    /// Smallest number of acquisitions of one thread.
     pub min: u64,
-    /// How often one saw that another held the lock who must not.
+    /// Number of times that a holder saw another holder that must not hold the lock at the same
+    /// time.
     pub failures: u64,
 }
 
-/// Acquisitions that came to nothing.
+/// Acquisitions without success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GivenUp {
-    /// Tried only, and the lock was not free.
+    /// `try_lock` failed, because the lock was not free.
     pub refused: u64,
-    /// Given up because their time had passed.
+    /// Given up after the time limit.
     pub timed_out: u64,
-    /// Given up because they were cancelled.
+    /// Given up after a cancellation.
     pub cancelled: u64,
 }
 
@@ -240,80 +251,80 @@ impl std::iter::Sum for GivenUp {
 }
 
 impl Counts {
-    /// Whether one has more than twice as many acquisitions as another: locktorture's `???`.
+    /// Whether one thread has more than twice as many acquisitions as another: locktorture's `???`.
     pub fn is_uneven(&self) -> bool {
         self.max / 2 > self.min
     }
 }
 
-/// Something that a working lock does not do.
+/// Misbehaviour of a lock.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// Two held the lock at the same time, and not both as readers.
+    /// Two threads held the lock at the same time, and not both as readers.
     #[error("exclusion violated: {failures} times the lock was seen held by another at the same time")]
     Exclusion {
-        /// How often it was seen.
+        /// Number of observations.
         failures: u64,
     },
-    /// A plain counter, incremented under the lock, is too small.
+    /// A plain counter that is incremented under the lock is too small.
     #[error("{lost} of {total} increments under the lock were lost")]
     LostUpdates {
-        /// How many increments.
+        /// Number of lost increments.
         lost: u64,
-        /// How many there were.
+        /// Number of increments.
         total: u64,
     },
-    /// Nobody gets the lock.
+    /// No thread gets the lock.
     #[error("hang: no acquisition for {idle:.1?}; {waiting} of {threads} threads wait for the lock")]
     Hang {
-        /// For how long.
+        /// Time without an acquisition.
         idle: Duration,
-        /// How many wait.
+        /// Number of waiting threads.
         waiting: usize,
-        /// How many there are.
+        /// Number of threads.
         threads: usize,
     },
-    /// Waits are to be cancelled, and none was.
+    /// Waits were to be cancelled, but no wait was cancelled.
     #[error("calm: no wait was cancelled for {idle:.1?}; there have been {cancelled} of {wanted}")]
     Calm {
-        /// For how long.
+        /// Time without a cancellation.
         idle: Duration,
-        /// How many were cancelled before.
+        /// Number of waits that were cancelled before.
         cancelled: u64,
-        /// How many were to be.
+        /// Number of waits that were to be cancelled.
         wanted: u64,
     },
-    /// Notifications and waits that ended with one are not as many.
+    /// The number of notifications differs from the number of waits that ended with a notification.
     #[error(
         "lost: {sent} notifications were sent to threads that waited for the condition, and {returned} waits have \
          ended with one"
     )]
     LostNotifications {
-        /// How many were sent.
+        /// Number of notifications that were sent.
         sent: u64,
-        /// How many waits say that they had one.
+        /// Number of waits that report a notification.
         returned: u64,
     },
-    /// Something that must stay as it is has become more.
+    /// A quantity that must stay constant has grown.
     #[error("memory: {what} grew from {from} to {to}, though as many threads as before use as many locks")]
     Growth {
-        /// What.
+        /// The quantity.
         what: &'static str,
-        /// How much there was after warming up.
+        /// Its value after the warm-up.
         from: String,
-        /// How much there was in the end.
+        /// Its value at the end.
         to: String,
     },
-    /// It was not tried.
+    /// The lock was not tortured.
     #[error(
         "not tortured: threads of a lock before it have not ended, and may use switches that differ from its own; \
          torture it in a run of its own"
     )]
     OthersLeftBehind,
-    /// A thread died.
+    /// A thread panicked.
     #[error("{threads} threads panicked")]
     Panicked {
-        /// How many.
+        /// Number of threads that panicked.
         threads: usize,
     },
 }
@@ -329,7 +340,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As locktorture writes it.
+    /// The name, as in locktorture.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Success => "SUCCESS",
@@ -338,36 +349,36 @@ impl Verdict {
     }
 }
 
-/// What a lock did.
+/// The result of one lock.
 #[derive(Clone, Debug)]
 pub struct Tortured {
     /// The lock.
     pub lock: &'static Subject,
-    /// How many threads did it.
+    /// Number of threads.
     pub crew: Crew,
-    /// What was counted.
+    /// Acquisitions.
     pub totals: Totals,
-    /// What came to nothing.
+    /// Acquisitions without success.
     pub given_up: GivenUp,
-    /// Exclusive sections that went on as shared ones.
+    /// Number of exclusive sections that were downgraded to shared ones.
     pub downgraded: u64,
-    /// How long it was tortured, in s.
+    /// Duration, in s.
     pub seconds: f64,
-    /// The longest wait of an acquisition, in ns; those that never ended included.
+    /// The longest wait of an acquisition, in ns, including waits that never ended.
     pub wait_ns_max: u64,
-    /// What the slow paths counted meanwhile, indexed by [`LockEvent`].
+    /// Events of the slow paths during the run, indexed by [`LockEvent`].
     pub events: [u64; LockEvent::COUNT],
-    /// How long it was waited for and held, if that was to be recorded; without threads that are
-    /// left behind.
+    /// Wait and hold times of the lock, if the plan asks for them. Threads that are left behind are
+    /// not included.
     pub lockstat: Option<Vec<LockStatistics>>,
-    /// What came and went, if the threads did.
+    /// Counts of threads and locks that came and went, for [`Threads::ComeAndGo`].
     pub churn: Option<churn::Churn>,
-    /// What went wrong.
+    /// The problems that were found.
     pub problems: Vec<Problem>,
 }
 
 impl Tortured {
-    /// Of a lock that cannot be switched.
+    /// The result of a lock that cannot be switched.
     fn not_tried(lock: &'static Subject, plan: &Plan) -> Self {
         Self {
             lock,
@@ -395,8 +406,7 @@ impl Tortured {
         all.filter(|(_, count)| *count > 0)
     }
 
-    /// For a CNA lock, those of its events that did not happen: paths that the run says nothing
-    /// about.
+    /// For a CNA lock, its events that did not happen. The run says nothing about these paths.
     pub fn paths_not_taken(&self) -> impl Iterator<Item = LockEvent> + '_ {
         let is_of_cna =
             |setting: &Setting| matches!(setting, Setting::CnaThresholdNs | Setting::CnaV13ThresholdNs);
@@ -407,27 +417,27 @@ impl Tortured {
     }
 }
 
-/// Why a lock could not be tortured.
+/// Reason why a lock could not be tortured.
 #[derive(Debug, thiserror::Error)]
 pub enum TortureError {
-    /// No more threads.
+    /// A thread could not be started.
     #[error("cannot start thread {thread} of {threads}: {source}; try fewer with --nwriters and --nreaders")]
     Spawn {
-        /// Which could not be started, from 0.
+        /// Number of the thread that could not be started, from 0.
         thread: usize,
-        /// How many were asked for.
+        /// Number of requested threads.
         threads: usize,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A setting has a value that it cannot have.
+    /// A setting is out of its limits.
     #[error(transparent)]
     Setting(#[from] nearlock_os::OutOfRange),
 }
 
-/// Tortures one lock; `interim` is told what was counted so far, as often as the plan says. Sets
-/// the process' lock settings. After a hang, threads may be left behind that wait for ever; a lock
-/// that is switched in another way than theirs is not tortured after that.
+/// Tortures one lock, and passes the counts so far to `interim` at the interval of the plan. Sets
+/// the lock settings of the process. After a hang, threads may be left behind that wait for ever.
+/// From then on, a lock whose switches differ from theirs is not tortured.
 ///
 /// # Errors
 ///
@@ -450,7 +460,7 @@ pub fn torture(
     }
 }
 
-/// Does it while locks are switched as this one, and threads wait as the plan says.
+/// Calls `f` with the switches of this lock, while threads wait as the plan says.
 fn in_its_way<R>(lock: &Subject, plan: &Plan, f: impl FnOnce() -> R) -> R {
     switched(lock, || {
         Watched::choose(plan.waiting);

@@ -1,10 +1,10 @@
 //! Validation: a fixed grid of cells, measured natively on this machine and simulated on its
 //! description.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `native.rs` | a cell measured, in short bursts by threads on CPUs of their own |
-//! | `overhead.rs` | what the workload's own instructions cost, which the simulator cannot know |
+//! | `native.rs` | a cell measured, in short bursts of threads that are pinned to CPUs |
+//! | `overhead.rs` | the cost of the workload's own instructions, which the simulator cannot know |
 //! | `simulated.rs` | the same cell simulated |
 
 mod native;
@@ -25,14 +25,14 @@ use nearlock_lab::simulate;
 
 /// The locks of the grid.
 pub const LOCKS: [&str; 4] = ["ttas", "ticket", "mcs", "qspinlock"];
-/// Its numbers of threads.
+/// Numbers of threads of the grid.
 pub const THREADS: [usize; 2] = [1, 2];
-/// Its lengths of the work in a section, in ns.
+/// Work in a section, in ns, of the grid.
 pub const SECTION_NS: [u64; 3] = [0, 100, 1000];
-/// Its lengths of the work between sections, in ns.
+/// Work between sections, in ns, of the grid.
 pub const THINK_NS: [u64; 3] = [0, 500, 5000];
 
-/// The mean absolute error that is to be met over the grid.
+/// Largest acceptable mean absolute error over the grid.
 pub const MEAN_ERROR_MAX: f64 = 0.25;
 
 /// One cell: a lock in one situation.
@@ -40,7 +40,7 @@ pub const MEAN_ERROR_MAX: f64 = 0.25;
 pub struct Cell {
     /// The lock.
     pub lock: &'static Subject,
-    /// Number of threads, each on a CPU of its own.
+    /// Number of threads, each on its own CPU.
     pub threads: usize,
     /// Work in a section, in ns.
     pub section_ns: u64,
@@ -61,30 +61,30 @@ pub fn grid(cpus: usize) -> Vec<Cell> {
     cells
 }
 
-/// How much work is spent on a cell.
+/// Effort for a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// How many bursts are measured of each cell.
+    /// Number of measured bursts of each cell.
     pub bursts: usize,
-    /// How long a burst is.
+    /// Length of a burst.
     pub burst: Duration,
-    /// How many seeds are simulated.
+    /// Number of simulated seeds.
     pub seeds: u64,
-    /// Sections that are simulated for each of them, about.
+    /// Approximate number of simulated sections for each seed.
     pub sections: u64,
 }
 
 impl Effort {
     /// Less than a minute on two CPUs.
     pub const FULL: Self = Self { bursts: 40, burst: Duration::from_micros(1500), seeds: 8, sections: 4_000 };
-    /// A few seconds: to see that it works.
+    /// A few seconds: enough for a check that it works.
     pub const QUICK: Self = Self { bursts: 3, burst: Duration::from_micros(300), seeds: 1, sections: 300 };
 }
 
-/// A cell's figures.
+/// The figures of a cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Name of the machine file's machine.
+    /// Name of the machine in the machine file.
     pub machine: String,
     /// The lock.
     pub lock: &'static str,
@@ -94,36 +94,37 @@ pub struct Row {
     pub section_ns: u64,
     /// See [`Cell`].
     pub think_ns: u64,
-    /// Sections per microsecond by all threads, measured: the median over the bursts.
+    /// Measured sections per microsecond by all threads: the median over the bursts.
     pub measured_ops_per_us: f64,
-    /// A quarter of the bursts is below.
+    /// Lower quartile over the bursts.
     pub measured_low: f64,
-    /// A quarter is above.
+    /// Upper quartile over the bursts.
     pub measured_high: f64,
-    /// How many bursts count: those in which no thread was taken off its CPU, and the CPUs were as
-    /// far apart as the machine file says. If none does, the figures are of all.
+    /// Number of bursts that count. In such a burst no thread was preempted, and the distance of
+    /// the CPUs was that of the machine file. If no burst counts, the figures are of all bursts.
     pub bursts: usize,
-    /// Sections per microsecond, simulated: the median over the seeds.
+    /// Simulated sections per microsecond: the median over the seeds.
     pub simulated_ops_per_us: f64,
     /// (simulated - measured) / measured.
     pub error: f64,
 }
 
 impl Row {
-    /// Whether the threads think between sections. Without, who gets the lock next hangs on
-    /// nanoseconds.
+    /// Whether the threads think between sections. If they do not, nanoseconds decide which thread
+    /// gets the lock next.
     pub fn thinks(&self) -> bool {
         self.think_ns > 0
     }
 }
 
-/// Mean absolute error of the rows that are meant, and how many these are; `None` of none.
+/// Mean absolute error of the rows that `meant` selects, and their number; `None` if there are
+/// none.
 pub fn mean_error(rows: &[Row], meant: impl Fn(&Row) -> bool) -> Option<(f64, usize)> {
     let errors: Vec<f64> = rows.iter().filter(|row| meant(row)).map(|row| row.error.abs()).collect();
     (!errors.is_empty()).then(|| (errors.iter().sum::<f64>() / errors.len() as f64, errors.len()))
 }
 
-/// What was found.
+/// The results of a validation.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// A row for each cell of the grid.
@@ -133,16 +134,16 @@ pub struct Report {
 }
 
 impl Report {
-    /// Cells of which no burst counts.
+    /// Number of cells without a burst that counts.
     pub fn without_bursts(&self) -> usize {
         self.rows.iter().filter(|row| row.bursts == 0).count()
     }
 }
 
-/// Why nothing came of it.
+/// Reason why the validation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
-    /// Threads cannot be had, or not be kept on CPUs.
+    /// Threads could not be started, or not be pinned to CPUs.
     #[error(transparent)]
     Threads(#[from] MeasureError),
     /// A lock failed natively.
@@ -150,7 +151,7 @@ pub enum ValidateError {
     Native {
         /// The lock.
         lock: &'static str,
-        /// What it did.
+        /// What went wrong.
         failure: bench::Failure,
     },
     /// A lock failed in the simulator.
@@ -158,8 +159,8 @@ pub enum ValidateError {
     Simulated(#[from] simulate::Failure),
 }
 
-/// Two CPUs on which the threads run, or one if there are no more: such as share a cache but no
-/// core, if there are any. So are the first two cores of the simulated machine.
+/// The CPUs of the threads: two, or one if there is only one. If possible, they share a cache but
+/// not a core, like the first two cores of the simulated machine.
 fn cpus(machine: &topology::HostTopology) -> Vec<u32> {
     let first_of_core = |cpu: &u32| {
         let siblings = machine.cores.iter().find(|core| core.contains(*cpu));
@@ -177,19 +178,19 @@ fn cpus(machine: &topology::HostTopology) -> Vec<u32> {
         .collect()
 }
 
-/// What half of a round trip of a word between the first two cores takes, in ns, if the machine was
+/// Half of the time of a word's round trip between the first two cores, in ns, if the machine was
 /// measured.
 fn passage_ns(machine: &MachineSpec) -> Option<f64> {
     let key = format!("ping_pong_ns.{}", machine.distances.first()?);
     Some(machine.measured.as_ref()?.figures.get(&key)?.median)
 }
 
-/// Measures the grid on this machine and simulates it on `machine`. `done` is called after each
-/// burst and each simulated run: [`steps`] times.
+/// Measures the grid on this machine and simulates it on `machine`. Calls `done` after each burst
+/// and each simulated run: [`steps`] times.
 ///
 /// # Errors
 ///
-/// If threads cannot be started or kept on their CPUs, or a lock fails.
+/// If threads cannot be started or pinned to their CPUs, or if a lock fails.
 pub fn run(
     machine: &MachineSpec,
     effort: Effort,
@@ -209,7 +210,7 @@ pub fn run(
     Ok(Report { rows, cpus })
 }
 
-/// How often [`run`] calls back. (Bursts that do not count are repeated, without a call.)
+/// Number of calls of `done` by [`run`]. (Bursts that do not count are repeated, without a call.)
 pub fn steps(machine: &MachineSpec, effort: Effort) -> usize {
     let cells = grid(cpus(&topology::HostTopology::of_this_process()).len().min(machine.cores())).len();
     (cells + overhead::cells().len()) * effort.bursts + cells * effort.seeds as usize

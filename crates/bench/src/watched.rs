@@ -1,4 +1,4 @@
-//! Watching native threads wait.
+//! Observes how native threads wait.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
@@ -15,24 +15,24 @@ thread_local! {
     static WAITED: Cell<Waited> = const { Cell::new(Waited { turns: 0, sleeps: 0, slept_ns: 0 }) };
 }
 
-/// How the calling thread has waited so far, on platforms whose waiting is [`Watched`].
+/// How the calling thread has waited so far, on platforms whose waiting policy is [`Watched`].
 pub fn waited() -> Waited {
     WAITED.get()
 }
 
-/// Whether watched threads only pause.
+/// Whether watched threads only spin.
 static SPINS: AtomicBool = AtomicBool::new(false);
 
-/// The platform of threads that are watched, and wait as they are told.
+/// The platform of watched threads, which wait as [`Watched::choose`] says.
 pub type OsWatched = Os<Watched>;
 
-/// Waits as one of the other policies, and is watched. Which one is asked at each turn, so that one
-/// form of every lock is enough.
+/// Waits like one of the other policies, and records it. The policy is read at each turn, so one
+/// instance of every lock type is enough.
 #[derive(Debug)]
 pub struct Watched;
 
 impl Watched {
-    /// From now on it waits by pausing alone, or as programs do.
+    /// From now on, watched threads only spin, or wait like ordinary programs.
     pub fn choose(waiting: Waiting) {
         SPINS.store(waiting == Waiting::Spin, Relaxed);
     }

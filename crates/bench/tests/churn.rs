@@ -1,5 +1,5 @@
-//! Threads and locks that come and go, in a process of their own: what that has in memory is what
-//! is judged.
+//! Threads and locks that come and go. They have their own process, since its memory use determines
+//! the verdict.
 
 use std::hint::black_box;
 use std::mem;
@@ -9,7 +9,7 @@ use nearlock::classic::McsLock;
 use nearlock_bench::torture::{self, NumaNodes, Plan, Problem, Threads, Tortured, Verdict, Waiting, churn};
 use nearlock_lab::names;
 
-/// With threads that do this beside.
+/// Runs the churn, with threads that call `beside` at their end.
 fn run(lock: &str, duration: Duration, beside: fn()) -> Tortured {
     let plan = Plan {
         writers: Some(16),
@@ -40,11 +40,11 @@ fn has_looked(tortured: &Tortured) -> bool {
     tortured.churn.is_some_and(|churn| churn.memory.is_some())
 }
 
-/// In seconds. A busy machine takes longer to warm up: so runs are given more time if need be. What
-/// leaks does so in any time.
+/// Durations in seconds. A busy machine takes longer to warm up, so it gets more time if necessary.
+/// A leak shows in any time.
 const DURATIONS: [u64; 5] = [1, 2, 4, 8, 16];
 
-/// The shortest run in which nothing is left behind.
+/// The shortest duration without a leak.
 fn passing(lock: &str) -> u64 {
     for seconds in DURATIONS {
         let tortured = run(lock, Duration::from_secs(seconds), || ());
@@ -64,7 +64,7 @@ fn what_is_left_behind_is_found_and_nothing_else() {
         let is_that = |problem: &Problem| matches!(problem, Problem::Growth { what, .. } if *what == kind);
         run.problems.iter().any(is_that)
     };
-    // Not in less time than was enough without a leak.
+    // Not with a shorter duration than the lock without a leak needed.
     let durations = DURATIONS.into_iter().filter(|&seconds| seconds >= warm);
     let mut leaking = durations.map(|seconds| run("near-mutex", Duration::from_secs(seconds), leak));
     let found = leaking.find(|run| grown(run, "resident") && grown(run, "queue nodes"));

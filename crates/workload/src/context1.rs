@@ -1,5 +1,5 @@
-//! context1: two threads send each other to and fro, as UnixBench's pipe-based context switching
-//! does.
+//! context1: two threads alternately wake each other up, as in UnixBench's pipe-based context
+//! switching.
 //!
 //! ```text
 //! loop {  think
@@ -9,14 +9,14 @@
 //!         wake the partner
 //!         sleep until woken  }        (one of the two is awake at a time)
 //! ```
-//! The original is two processes and two pipes: a number goes to and fro, and round trips are
-//! counted. Each hop goes through locks of the kernel for a moment (wait queue, sleeper, run
-//! queue), wakes the other and sleeps; here that is one acquisition. The lines stand for the heads
-//! and neighbours of the lists that such an insertion writes.
+//! The original consists of two processes and two pipes. A number goes to and fro, and round trips
+//! are counted. Each hop briefly takes several locks of the kernel (wait queue, sleeper, run
+//! queue), wakes up the other process and sleeps. Here a hop takes one lock. The lines represent
+//! the list heads and neighbours that such an insertion writes.
 //!
-//! The first line is read at the beginning of a section and written at its end, in two steps, so
-//! that any two sections that overlap lose an update: at the end it must be the number of hops.
-//! Source: UnixBench's `context1`, from the description in its manual.
+//! The first line is read at the beginning of a section and written at its end, in two steps. So
+//! any two sections that overlap lose an update. At the end the line must contain the number of
+//! hops. Source: UnixBench's `context1`, from the description in its manual.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -31,7 +31,7 @@ use crate::locktorture::OwnLine;
 use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
-/// Where the two of a pair sleep.
+/// The parkers of a pair's two threads.
 #[repr(C)]
 pub struct Pair<P: Park> {
     parkers: [OwnLine<Parker<P>>; 2],
@@ -44,24 +44,24 @@ impl<P: Park> Default for Pair<P> {
     }
 }
 
-/// What a hop consists of.
+/// The parameters of a hop.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// Work inside a section, beside its lines.
+    /// Work inside a section, in addition to its lines.
     pub section: WorkLength,
     /// Lines that a section reads and writes: 1 to [`LINES_MAX`].
     pub lines: usize,
-    /// Work between being woken and locking, on average: each time it is drawn from half to one and
-    /// a half of this.
+    /// Average work between wake-up and lock. Each length is drawn from half to one and a half of
+    /// this.
     pub think: WorkLength,
 }
 
-/// Which of the two of a pair. The first begins.
+/// One of the two threads of a pair. The first thread begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Begins.
+    /// The thread that begins.
     First,
-    /// Is asleep at first.
+    /// The thread that sleeps at first.
     Second,
 }
 
@@ -76,8 +76,8 @@ pub struct Partner<'a, P: Park, L: RawLock> {
 }
 
 impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
-    /// A thread whose draws follow from `seed`. The node is exclusively its own, and so is its side
-    /// of the pair.
+    /// A thread whose random numbers follow from `seed`. The node and its side of the pair belong
+    /// exclusively to it.
     ///
     /// # Panics
     ///
@@ -94,7 +94,7 @@ impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
         Self { shared, pair, side, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// Takes turns with the partner until the observer of either has had enough.
+    /// Alternates with the partner until the observer of either thread ends the run.
     pub fn run(&mut self, observer: &mut impl Observer) {
         let Pair { parkers: [first, second], over } = self.pair;
         let (mine, partners) = match self.side {
@@ -104,7 +104,7 @@ impl<'a, P: Park + Work, L: RawLock> Partner<'a, P, L> {
         if self.side == Side::Second {
             mine.0.park();
         }
-        // Relaxed: the partner's token orders what it did before us.
+        // Relaxed: the partner's token orders its accesses before this load.
         while over.0.load(Relaxed) == 0 {
             self.hop(observer);
             let goes_on = observer.goes_on();
@@ -134,7 +134,7 @@ mod tests {
     use nearlock_collection::controls::Busted;
     use nearlock_os::Os;
 
-    /// Goes on for so many hops.
+    /// Continues for this many hops.
     struct Times(u64);
     impl Observer for Times {
         fn goes_on(&mut self) -> bool {
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Hops of the two sides of each of `pairs` pairs.
+    /// Number of hops of both sides of `pairs` pairs.
     fn hops<L: RawLock>(pairs: usize, each: [u64; 2], params: Params) -> u64 {
         let shared = LockedLines::<Os, L>::default();
         let places: Vec<Pair<Os>> = (0..pairs).map(|_| Pair::default()).collect();
@@ -167,15 +167,15 @@ mod tests {
 
     #[test]
     fn every_hop_leaves_its_mark_and_who_has_had_enough_ends_both() {
-        // In turns: when the one that has had enough makes its last hop, the other has made as many, or one
-        // less.
+        // The threads alternate. When one of them makes its last hop, the other has made as many
+        // hops, or one less.
         assert_eq!(hops::<McsLock<Os>>(3, [100, 1000], SHORT), 3 * (100 + 99));
         assert_eq!(hops::<McsLock<Os>>(3, [1000, 100], SHORT), 3 * (100 + 100));
     }
 
     #[test]
     fn sections_that_overlap_lose_updates() {
-        // Long sections, so that a thread is taken off its processor within one if there is only one.
+        // Sections are so long that even on one CPU a thread is preempted in a section.
         let params = Params { section: WorkLength { ns: 0, turns: 200_000 }, ..SHORT };
         let lost = (0..100).any(|_| hops::<Busted<Os>>(3, [10, 10], params) < 57);
         assert!(lost);

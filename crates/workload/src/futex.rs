@@ -1,4 +1,4 @@
-//! A kernel's futex: where the threads of a process sleep, on words of their memory.
+//! A kernel's futex: threads of a process sleep on words of their memory.
 //!
 //! ```text
 //! bucket   waiters: how many sleep here, or are about to | lock | queue           a line of its own, of some words' sleepers
@@ -7,17 +7,17 @@
 //! wake:  nobody is counted: done; lock; take the first out, and uncount them; unlock; then call them
 //! ```
 //! A kernel finds the bucket of a word by a hash. Words that share a bucket wait for each other's
-//! sections of its lock, though theirs are locks that nobody else takes. Here whoever makes a
-//! bucket says which words share it.
+//! sections of the bucket's lock, even if no other thread takes the locks that the words belong to.
+//! Here the code that makes a bucket determines which words share it.
 //!
-//! 1. The queue, and who is in it, change under the lock.
-//! 2. A waiter counts itself before it looks at the word, and a waker has changed the word before
-//!    it looks at the count, with a full barrier between the two on each side. So either the waker
-//!    sees the waiter, or the waiter sees the new word.
-//! 3. Who has counted itself looks at the word under the lock. So a waker that takes the lock finds
-//!    it in the queue, or it will not sleep.
+//! 1. The queue, including its members, changes only under the lock.
+//! 2. A waiter increments the count before it reads the word. A waker changes the word before it
+//!    reads the count. Both have a full barrier between the two steps. So either the waker sees the
+//!    waiter, or the waiter sees the new word.
+//! 3. After incrementing the count, a waiter reads the word under the lock. So a waker that takes
+//!    the lock finds the waiter in the queue, or the waiter will not sleep.
 //!
-//! The lock is any: that of Linux is its spinlock, which is why a contended mutex of a program is a
+//! The lock is any lock. In Linux it is a spinlock, so a contended mutex of a program causes a
 //! contended spinlock of the kernel. Source: the futex of Linux since 3.14 (Bueso, January 2014),
 //! from descriptions in own words; "Futexes Are Tricky".
 
@@ -45,9 +45,10 @@ impl<P: Platform, L: Default> Default for Bucket<P, L> {
 }
 
 impl<P: Park, L: RawLock> Bucket<P, L> {
-    /// Does `f` while it holds the lock.
+    /// Runs `f` with the lock held.
     fn locked<R>(&self, node: &L::Node, f: impl FnOnce() -> R) -> R {
-        // SAFETY: the node is the caller's own, which is in no other acquisition, and unlock follows lock.
+        // SAFETY: the node belongs to the caller and is in no other acquisition, and unlock follows
+        // lock.
         unsafe {
             self.lock.lock(node);
             let r = f();
@@ -58,16 +59,16 @@ impl<P: Park, L: RawLock> Bucket<P, L> {
 
     fn wait(&self, node: &L::Node, word: &P::U32, expected: u32) {
         P::with_record(|waiter: &Waiter<P>| {
-            // Relaxed: the barrier orders.
+            // Relaxed: the barrier orders it.
             self.waiters.fetch_add(1, Relaxed);
-            // Ordering: SeqCst, pairs with that in `wake`: invariant 2.
+            // Ordering: SeqCst, pairs with the fence in `wake`: invariant 2.
             P::fence(SeqCst);
             let sleeps = self.locked(node, || {
                 let sleeps = word.load(Relaxed) == expected;
                 if sleeps {
                     waiter.mark.store(address(word), Relaxed);
-                    // SAFETY: we hold the lock; the record is fresh, and stays until the grant, after which
-                    // it is in no queue.
+                    // SAFETY: this thread holds the lock. The record is new, and stays until the
+                    // grant. After the grant it is in no queue.
                     unsafe { self.queue.push(waiter) };
                 }
                 sleeps
@@ -81,7 +82,7 @@ impl<P: Park, L: RawLock> Bucket<P, L> {
     }
 
     fn wake(&self, node: &L::Node, word: *const P::U32, n: u32) {
-        // Ordering: SeqCst, pairs with that in `wait`: invariant 2.
+        // Ordering: SeqCst, pairs with the fence in `wait`: invariant 2.
         P::fence(SeqCst);
         if self.waiters.load(Relaxed) == 0 {
             return;
@@ -90,7 +91,8 @@ impl<P: Park, L: RawLock> Bucket<P, L> {
         self.locked(node, || {
             let (mut at, mut left) = (self.queue.first(), n);
             while !at.is_null() && left > 0 {
-                // SAFETY: in the queue, whose lock we hold, so alive until the grant.
+                // SAFETY: the waiter is in the queue and this thread holds its lock, so the waiter
+                // is alive until the grant.
                 let (waiter, next) = unsafe { (&*at, self.queue.after(at)) };
                 if waiter.mark.load(Relaxed) == address(word) {
                     // SAFETY: as above.
@@ -112,7 +114,7 @@ fn address<W>(word: *const W) -> u64 {
     word.addr() as u64
 }
 
-/// A bucket as one thread calls it.
+/// A thread's interface to a bucket.
 pub struct Calls<'a, P: Platform, L: RawLock> {
     bucket: &'a Bucket<P, L>,
     node: &'a L::Node,
@@ -120,8 +122,8 @@ pub struct Calls<'a, P: Platform, L: RawLock> {
 }
 
 impl<'a, P: Platform, L: RawLock> Calls<'a, P, L> {
-    /// Of this bucket, with a node for its lock; each call takes so long beside what it does there:
-    /// into the kernel and back.
+    /// Calls for this bucket, with a node for its lock. Each call takes the time `call`, in
+    /// addition to its work in the bucket. That is the time into the kernel and back.
     pub fn new(bucket: &'a Bucket<P, L>, node: &'a mut L::Node, call: WorkLength) -> Self {
         Self { bucket, node, call }
     }
@@ -166,7 +168,7 @@ mod tests {
         assert!(waiters(&bucket) == 0 && bucket.queue.is_empty());
     }
 
-    /// Threads that sleep on a word, until `waker` ends.
+    /// Runs `waker` while one thread sleeps on each word, or is about to.
     fn asleep(bucket: &Bucket<Os, Mcs>, words: &[Word], waker: impl FnOnce(&Calls<'_, Os, Mcs>)) {
         std::thread::scope(|scope| {
             for word in words {
@@ -187,7 +189,8 @@ mod tests {
     fn a_wake_up_takes_out_as_many_as_it_says_and_those_of_its_word_only() {
         let (bucket, words) = (Bucket::default(), [const { Word::new(0) }; 2]);
         asleep(&bucket, &words, |futex| {
-            // It may not sleep yet: whoever has counted itself may still look at the word.
+            // Repeat the wake-up: a thread that has incremented the count may still have to read
+            // the word.
             while waiters(&bucket) > 1 {
                 futex.wake(&raw const words[1], 1);
             }
@@ -204,7 +207,7 @@ mod tests {
         const THREADS: u64 = 4;
         const SECTIONS: u64 = if cfg!(miri) { 20 } else { 20_000 };
         struct Guarded(Cell<u64>);
-        // SAFETY: only whoever holds the mutex touches it.
+        // SAFETY: only the holder of the mutex accesses it.
         unsafe impl Sync for Guarded {}
         let (bucket, mutex) = (Bucket::<Os, Mcs>::default(), GlibcMutex::<Os>::new());
         let guarded = Guarded(Cell::new(0));
@@ -215,7 +218,7 @@ mod tests {
                     let mut node = Node::default();
                     let futex = Calls::new(bucket, &mut node, AT_ONCE);
                     for turn in 0..SECTIONS {
-                        // SAFETY: unlock follows lock, and all name the same bucket.
+                        // SAFETY: unlock follows lock, and all threads use the same bucket.
                         unsafe {
                             mutex.lock_in(&futex);
                             let n = guarded.0.get();

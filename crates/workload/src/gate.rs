@@ -1,49 +1,49 @@
-//! Locks as workloads with readers use them: those of plain locks exclude each other, those of
-//! reader-writer locks share.
+//! Locks for workloads with readers. Readers of a plain lock exclude each other. Readers of a
+//! reader-writer lock share it.
 
 use nearlock_core::raw::RawLock;
 
-/// A lock that readers and writers ask for. Unless implemented, readers are as writers.
+/// A lock for readers and writers. By default, readers lock it like writers.
 ///
 /// # Safety
 ///
-/// As [`RawRwLock`](nearlock_core::raw::RawRwLock); readers may be excluded from each other too.
+/// See [`RawRwLock`](nearlock_core::raw::RawRwLock). Readers may also exclude each other.
 pub unsafe trait Gate: RawLock {
-    /// Acquires for a reader.
+    /// Locks for a reader.
     ///
     /// # Safety
     ///
-    /// As [`RawRwLock::lock_shared`](nearlock_core::raw::RawRwLock::lock_shared).
+    /// See [`RawRwLock::lock_shared`](nearlock_core::raw::RawRwLock::lock_shared).
     #[inline(always)]
     unsafe fn lock_shared(&self, node: &Self::Node) {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's promise.
         unsafe { self.lock(node) };
     }
 
-    /// Releases a reader's acquisition.
+    /// Unlocks for a reader.
     ///
     /// # Safety
     ///
-    /// As [`RawRwLock::unlock_shared`](nearlock_core::raw::RawRwLock::unlock_shared).
+    /// See [`RawRwLock::unlock_shared`](nearlock_core::raw::RawRwLock::unlock_shared).
     #[inline(always)]
     unsafe fn unlock_shared(&self, node: &Self::Node) {
-        // SAFETY: the caller's: it has acquired by `lock`.
+        // SAFETY: by the caller's promise. The caller has locked it by `lock`.
         unsafe { self.unlock(node) };
     }
 }
 
-/// A plain lock: readers are as writers.
+/// A plain lock: readers lock it like writers.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct Exclusive<L>(L);
 
-// SAFETY: those of the lock.
+// SAFETY: the guarantees are those of the lock inside.
 unsafe impl<L: RawLock> RawLock for Exclusive<L> {
     type Node = L::Node;
 
     #[inline(always)]
     unsafe fn lock(&self, node: &L::Node) {
-        // SAFETY: the caller's; so below.
+        // SAFETY: by the caller's promise, also below.
         unsafe { self.0.lock(node) };
     }
     #[inline(always)]
@@ -53,5 +53,5 @@ unsafe impl<L: RawLock> RawLock for Exclusive<L> {
     }
 }
 
-// SAFETY: everybody excludes everybody.
+// SAFETY: each acquisition excludes all others.
 unsafe impl<L: RawLock> Gate for Exclusive<L> {}

@@ -1,5 +1,6 @@
-//! Jobs: users that run one job after another, some of which take kernel locks. The frame of AIM7,
-//! exim and the page-fault and mapping benchmarks, whose constants are the laboratory's.
+//! Jobs: users that run one job after another. Some jobs take kernel locks. This is the common
+//! frame of AIM7, exim, and the page-fault and mapping benchmarks. The laboratory defines their
+//! constants.
 //!
 //! ```text
 //! user:  loop {  list of 100 jobs, shuffled; each is one of two kinds  }
@@ -17,21 +18,21 @@
 //!               counter that everybody shares, spread over what is computed
 //! ```
 //! The population is closed: a user begins its next job when it has finished one. A locking job's
-//! round stands for a system call or a few, such as a fork with the child's exit: the child's part
-//! is done by the same user, since its parent waits for it. The spinlock and the counter stand for
-//! what else does not scale in a kernel. The spinlock is a ticket lock, as those of Linux were
-//! until 2015, and lets the users through one by one. The counter is for what is shared without a
-//! lock (counts of references, of pages, of files): all users get on, each the slower the more
-//! there are.
+//! round represents one or a few system calls, such as a fork and the child's exit. The same user
+//! does the child's part, because its parent waits for it. The spinlock and the counter represent
+//! other parts of a kernel that do not scale. The spinlock is a ticket lock, like those of Linux
+//! until 2015, and lets the users through one by one. The counter represents data that is shared
+//! without a lock (counts of references, of pages, of files). All users make progress, but each of
+//! them is slower the more users there are.
 //!
-//! The root's lock is a lock of another kind that the same rounds take, always as writers: a kernel
-//! that changes one lock's type has others beside it. It is one more of the locks, or stays a
-//! reader-writer semaphore of 2013 ([`Root`]).
+//! The root's lock is a lock of another kind that the same rounds take, always as writers. It
+//! represents the other locks of a kernel in which the type of one lock was changed. It is an
+//! additional lock of the users, or a reader-writer semaphore of 2013 ([`Root`]).
 //!
-//! A writer reads the first line when it enters and writes it, one more, when it leaves, so that
-//! any two that overlap lose an update: at the end it must be the number of writers' sections. A
-//! reader must find it unchanged. Source: what AIM7 does, from `README.aim7` and the workfiles of
-//! the re-aim sources.
+//! A writer reads the first line at the beginning of its section, and writes the value plus one at
+//! its end. So any two sections that overlap lose an update. At the end the line must contain the
+//! number of writers' sections. A reader must find it unchanged. Source: the behaviour of AIM7,
+//! from `README.aim7` and the workfiles of the re-aim sources.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -48,10 +49,10 @@ use crate::locktorture::OwnLine;
 use crate::sections::WorkLength;
 use crate::{Exclusive, Gate, LINES_MAX, Observer};
 
-/// Jobs of a user's list, as many as re-aim gives each unless told otherwise.
+/// Number of jobs of a user's list. It is re-aim's default.
 pub const LIST: usize = 100;
 
-/// A lock and what it protects, each on cache lines of its own.
+/// A lock and the data that it protects, each on its own cache lines.
 #[repr(C)]
 pub struct Guarded<P: Platform, G> {
     gate: OwnLine<G>,
@@ -65,24 +66,25 @@ impl<P: Platform, G: Gate> Default for Guarded<P, G> {
 }
 
 impl<P: Platform, G> Guarded<P, G> {
-    /// How many writers' sections left their mark. Exact once all users have ended.
+    /// Number of writers' sections that incremented the first line. Exact once all users have
+    /// ended.
     pub fn written(&self) -> u64 {
         self.lines.written()
     }
 }
 
-/// Which lock is the root's.
+/// The root's lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Root {
     /// The last of the users' locks, which is of the same type as the others.
     #[default]
     Last,
-    /// A reader-writer semaphore of Linux 3.10, whatever the others are.
+    /// A reader-writer semaphore of Linux 3.10, independent of the type of the other locks.
     Rwsem,
 }
 
-/// What else all users share: a spinlock and the line that it protects, a counter, and a lock that
-/// may be the root's.
+/// Other state that all users share: a spinlock and the line that it protects, a counter, and a
+/// lock that may be the root's.
 #[repr(C)]
 pub struct CommonState<P: Platform> {
     spinlock: OwnLine<TicketLock<P>>,
@@ -99,76 +101,77 @@ impl<P: Park + Schedule + Priority> Default for CommonState<P> {
 }
 
 impl<P: Platform> CommonState<P> {
-    /// How many sections of the spinlock left their mark. Exact once all users have ended.
+    /// Number of sections of the spinlock that incremented its line. Exact once all users have
+    /// ended.
     pub fn sections(&self) -> u64 {
         self.line.0.load(Relaxed)
     }
 
-    /// How many updates of the counter there were. Exact likewise.
+    /// Number of updates of the counter. Exact once all users have ended.
     pub fn updates(&self) -> u64 {
         self.counter.0.load(Relaxed)
     }
 
-    /// How many sections of the root's lock, if that is not one of the users' locks, left their
-    /// mark. Exact likewise.
+    /// Number of sections of the root's lock that incremented its first line, if that lock is not
+    /// one of the users' locks. Exact once all users have ended.
     pub fn written(&self) -> u64 {
         self.root.written()
     }
 }
 
-/// What jobs consist of. Every length is drawn anew each time, from half to one and a half of it,
-/// but those of sections, of which only the long ones are.
+/// The parameters of jobs. Each length is drawn from half to one and a half of its value every
+/// time, except the lengths of sections. Of those, only the lengths of long sections are drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// Of 100 jobs, how many take the locks.
+    /// Number of jobs in 100 that take the locks.
     pub locking_percent: u64,
     /// Rounds of a locking job.
     pub rounds: u64,
-    /// Work of a round outside of its sections.
+    /// Work of a round outside its sections.
     pub round: WorkLength,
     /// Sections of a round.
     pub sections: u64,
-    /// Sections of a round that take the root's lock, beside these.
+    /// Additional sections of a round that take the root's lock.
     pub root_sections: u64,
-    /// Which lock that is.
+    /// The root's lock.
     pub root: Root,
-    /// Sections at the end of a locking job, one after the other, as when a process ends and gives
-    /// back what it has. It may give way after each.
+    /// Sections at the end of a locking job, one after the other, as when a process ends and
+    /// releases its resources. The user may yield after each.
     pub end_sections: u64,
-    /// Work between two of these.
+    /// Work between two of these sections.
     pub end_step: WorkLength,
-    /// Jobs after which a user ends, with one more round; 0: it never does. Users that end all
-    /// begin with their lists, and so end together; others begin somewhere in theirs, as users
-    /// do that have been there for a while.
+    /// Number of jobs after which a user ends, with one more round; 0: it never ends. Users that
+    /// end all begin at the start of their lists, and so end together. Other users begin somewhere
+    /// in their lists, like users that have been running for a while.
     pub jobs: u64,
-    /// Work inside a writer's section, beside its lines.
+    /// Work inside a writer's section, in addition to its lines.
     pub section: WorkLength,
-    /// Of so many writers' sections, one is long; 0: none is.
+    /// One writers' section in this many is long; 0: no section is long.
     pub long_every: u64,
-    /// Work inside a long one, in place of the other.
+    /// Work inside a long section, instead of `section`.
     pub long_section: WorkLength,
-    /// Work inside a reader's.
+    /// Work inside a reader's section.
     pub read_section: WorkLength,
-    /// Of 100 writers' sections, how many sleep inside.
+    /// Number of writers' sections in 100 that sleep inside.
     pub sleep_inside_percent: u64,
-    /// For how long, in ns.
+    /// Time of this sleep, in ns.
     pub sleep_inside_ns: u64,
     /// Lines that a section touches: 1 to [`LINES_MAX`].
     pub lines: usize,
-    /// Of 100 sections, how many only read.
+    /// Number of sections in 100 that only read.
     pub read_percent: u64,
     /// Steps of a quiet job.
     pub steps: u64,
     /// Work of a step.
     pub step: WorkLength,
-    /// Of 100 steps and rounds, how many end asleep.
+    /// Number of steps and rounds in 100 that end with a sleep.
     pub sleep_percent: u64,
-    /// For how long, in ns.
+    /// Time of this sleep, in ns.
     pub sleep_ns: u64,
-    /// Work inside a section of the spinlock; nothing at all: there are none.
+    /// Work inside a section of the spinlock. With no work at all, there are no such sections.
     pub spinlock: WorkLength,
-    /// Updates of the counter in each step, and on the way to each section, spread evenly over the
-    /// work.
+    /// Number of updates of the counter in each step, and before each section. They are spread
+    /// evenly over the work.
     pub updates: u64,
 }
 
@@ -179,18 +182,18 @@ impl Params {
     }
 }
 
-/// What a user found, beside what its observer did.
+/// A user's counts, in addition to its observer's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Sections of writers.
+    /// Number of writers' sections.
     pub writes: u64,
-    /// Sections of readers.
+    /// Number of readers' sections.
     pub reads: u64,
-    /// Sections of the spinlock.
+    /// Number of sections of the spinlock.
     pub spins: u64,
-    /// Updates of the counter.
+    /// Number of updates of the counter.
     pub updates: u64,
-    /// Readers' sections within which a writer wrote.
+    /// Number of readers' sections in which a writer wrote.
     pub torn: u64,
 }
 
@@ -206,12 +209,12 @@ pub struct User<'a, P: Platform, G: Gate> {
 }
 
 impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
-    /// A user whose draws follow from `seed`. The node is exclusively its own.
+    /// A user whose random numbers follow from `seed`. The node belongs exclusively to it.
     ///
     /// # Panics
     ///
-    /// If there are no locks, not even for sections beside the root's, no lines or more than
-    /// [`LINES_MAX`], jobs without steps or rounds, or rounds without sections.
+    /// If there are no locks, or if the only lock is the root's. If there are no lines, or more
+    /// than [`LINES_MAX`]. If jobs have no steps or no rounds, or if rounds have no sections.
     pub fn new(
         guarded: &'a [Guarded<P, G>],
         common: &'a CommonState<P>,
@@ -227,13 +230,14 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         Self { guarded, common, node, params, list, tally: Tally::default(), rng }
     }
 
-    /// Runs jobs until the observer has had enough, which is asked after each step and round, or
-    /// until the user ends.
+    /// Runs jobs until the observer ends the run, or until the user ends. The observer is asked
+    /// after each step and round.
     pub fn run(&mut self, observer: &mut impl Observer) -> Tally {
         self.shuffle();
         let Params { jobs, end_sections, rounds, .. } = self.params;
         let mut next = if jobs == 0 { self.below(LIST as u64) as usize } else { 0 };
-        // Somewhere in the first locking job, where all would otherwise come to its end together.
+        // Start within the first locking job. Otherwise all users would reach its end at the same
+        // time.
         let mut begun = if jobs == 0 && end_sections > 0 { self.below(rounds) } else { 0 };
         let mut done = 0;
         loop {
@@ -275,7 +279,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         })
     }
 
-    /// A locking job of which so many rounds are done already.
+    /// A locking job of which `begun` rounds are already done.
     fn locking(&mut self, begun: u64, observer: &mut impl Observer) -> bool {
         let rounds = self.params.rounds;
         (begun + 1..=rounds).all(|n| {
@@ -287,8 +291,8 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         })
     }
 
-    /// The sections at the end of a locking job. All of them, even if the observer has had enough
-    /// meanwhile.
+    /// The sections at the end of a locking job. All of them run, even if the observer would end
+    /// the run meanwhile.
     fn take_apart(&mut self, observer: &mut impl Observer) {
         for _ in 0..self.params.end_sections {
             self.pass(self.params.end_step);
@@ -297,7 +301,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         }
     }
 
-    /// The root's sections are spread evenly over the others.
+    /// One round. The root's sections are spread evenly among the others.
     fn round(&mut self, observer: &mut impl Observer) {
         let Params { sections, root_sections, round, .. } = self.params;
         let all = sections + root_sections;
@@ -311,7 +315,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         }
     }
 
-    /// What comes after each step and round. Whether to go on.
+    /// The end of each step and round. Returns whether to continue.
     fn end_of_turn(&mut self, observer: &mut impl Observer, share_of_job: f64) -> bool {
         if self.params.spinlock != WorkLength::default() {
             self.spinlock();
@@ -322,7 +326,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         observer.goes_on()
     }
 
-    /// How many locks there are beside the root's.
+    /// Number of locks without the root's.
     fn locks(&self) -> usize {
         self.guarded.len() - usize::from(self.params.has_root_among_locks())
     }
@@ -335,7 +339,8 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         if is_reader {
             self.read(&self.guarded[lock], observer);
         } else {
-            // SAFETY: the node was borrowed exclusively, so it is this user's own and stays in place.
+            // SAFETY: the node was borrowed exclusively, so it is this user's own and stays in
+            // place.
             unsafe { self.write(&self.guarded[lock], self.node, observer) };
         }
     }
@@ -347,19 +352,19 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         match self.params.root {
             // SAFETY: as in `section`.
             Root::Last => unsafe { self.write(&self.guarded[lock], self.node, observer) },
-            // SAFETY: it has no node.
+            // SAFETY: this lock has no node.
             Root::Rwsem => unsafe { self.write(&self.common.root, &(), observer) },
         }
     }
 
-    /// Safety: the node is this user's own, and in no use.
+    /// Safety: the node belongs to this user, and is not in use.
     unsafe fn write<H: Gate>(
         &mut self,
         Guarded { gate, lines }: &Guarded<P, H>,
         node: &H::Node,
         observer: &mut impl Observer,
     ) {
-        // SAFETY: the caller's; it stays in place.
+        // SAFETY: by the caller's promise. The node stays in place.
         unsafe { gate.0.lock(node) };
         observer.acquired();
         lines.write(self.params.lines, || {
@@ -372,7 +377,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         self.tally.writes += 1;
     }
 
-    /// The work of a writer's next section.
+    /// Work of a writer's next section.
     fn inside(&mut self) -> WorkLength {
         let Params { section, long_every, long_section, .. } = self.params;
         if long_every == 0 || self.below(long_every) > 0 {
@@ -395,7 +400,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
 
     fn spinlock(&mut self) {
         let CommonState { spinlock, line, .. } = self.common;
-        // SAFETY: a ticket lock has no node, and is released below.
+        // SAFETY: a ticket lock has no node, and is unlocked below.
         unsafe { spinlock.0.lock(&()) };
         // Relaxed: the lock orders its holders.
         let n = line.0.load(Relaxed);
@@ -406,7 +411,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         self.tally.spins += 1;
     }
 
-    /// Work of a step, or on the way to a section.
+    /// Work of a step, or work before a section.
     fn compute(&mut self, work: WorkLength) {
         let Params { updates, .. } = self.params;
         if updates == 0 {
@@ -419,7 +424,7 @@ impl<'a, P: Work + Park + Schedule + Priority, G: Gate> User<'a, P, G> {
         self.tally.updates += updates;
     }
 
-    /// Perhaps.
+    /// Sleeps with this probability.
     fn sleep(&mut self, percent: u64, ns: u64) {
         if percent > 0 && self.below(100) < percent {
             P::sleep_ns(WorkLength::of_ns(ns).vary(self.draw()).ns);

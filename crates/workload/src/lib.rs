@@ -1,5 +1,6 @@
-//! Workloads over any lock: what a thread does between and inside its acquisitions, and nothing
-//! about how threads are made, timed or reported. The same source runs natively and simulated.
+//! Workloads for any lock: what a thread does between and inside its acquisitions. They do not
+//! cover how threads are made, timed or reported. The same source runs natively and in the
+//! simulator.
 
 pub mod context1;
 pub mod futex;

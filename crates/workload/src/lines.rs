@@ -1,5 +1,5 @@
-//! What sections read and write beside their lock: a few lines, each of which moves to whoever is
-//! inside.
+//! Data that sections read and write in addition to their lock: a few cache lines, each of which
+//! moves to the holder.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -9,11 +9,11 @@ use nearlock_core::raw::RawLock;
 use crate::Observer;
 use crate::locktorture::OwnLine;
 
-/// More lines than any section touches.
+/// Limit of the number of lines of a section.
 pub const LINES_MAX: usize = 16;
 
-/// So many lines, of which a section touches the first ones. All accesses are relaxed: the lock
-/// orders its holders.
+/// Cache lines, of which a section touches the first ones. All accesses are relaxed, because the
+/// lock orders its holders.
 #[repr(C)]
 pub(crate) struct Lines<P: Platform>([OwnLine<P::U64>; LINES_MAX]);
 
@@ -24,13 +24,13 @@ impl<P: Platform> Default for Lines<P> {
 }
 
 impl<P: Platform> Lines<P> {
-    /// Reads and writes each of the first `lines`.
+    /// Reads and writes each of the first `lines` lines.
     pub(crate) fn touch(&self, lines: usize) {
         touch::<P>(&self.0[..lines]);
     }
 
-    /// A writer's section of so many lines, 1 or more, that does `work`. It reads the first line
-    /// when it enters and writes it, one more, when it leaves, so that any two that overlap
+    /// A writer's section of this many lines, 1 or more, that does `work`. It reads the first line
+    /// at its beginning, and writes the value plus one at its end. So any two sections that overlap
     /// lose an update: see [`written`](Self::written).
     pub(crate) fn write(&self, lines: usize, work: impl FnOnce()) {
         let n = self.0[0].0.load(Relaxed);
@@ -39,8 +39,8 @@ impl<P: Platform> Lines<P> {
         self.0[0].0.store(n + 1, Relaxed);
     }
 
-    /// A reader's section of so many lines, 1 or more, that does `work`. Whether no writer has been
-    /// there meanwhile.
+    /// A reader's section of this many lines, 1 or more, that does `work`. Returns whether there
+    /// was no writer at the same time.
     pub(crate) fn read(&self, lines: usize, work: impl FnOnce()) -> bool {
         let n = self.0[0].0.load(Relaxed);
         for line in &self.0[1..lines] {
@@ -50,13 +50,14 @@ impl<P: Platform> Lines<P> {
         self.0[0].0.load(Relaxed) == n
     }
 
-    /// How many writers' sections left their mark. Exact once all threads have ended.
+    /// Number of writers' sections that incremented the first line. Exact once all threads have
+    /// ended.
     pub(crate) fn written(&self) -> u64 {
         self.0[0].0.load(Relaxed)
     }
 }
 
-/// A lock and the lines that it protects, each on cache lines of its own.
+/// A lock and the lines that it protects, each on its own cache lines.
 #[repr(C)]
 pub struct LockedLines<P: Platform, L> {
     lock: OwnLine<L>,
@@ -70,11 +71,11 @@ impl<P: Platform, L: RawLock> Default for LockedLines<P, L> {
 }
 
 impl<P: Platform, L: RawLock> LockedLines<P, L> {
-    /// A section of so many lines that does `work`.
+    /// A section of this many lines that does `work`.
     ///
     /// # Safety
     ///
-    /// The node is the calling thread's own, not in use, and stays in place.
+    /// The node belongs to the calling thread, is not in use, and stays in place.
     pub(crate) unsafe fn section(
         &self,
         node: &L::Node,
@@ -83,7 +84,7 @@ impl<P: Platform, L: RawLock> LockedLines<P, L> {
         work: impl FnOnce(),
     ) {
         observer.waiting();
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe { self.lock.0.lock(node) };
         observer.acquired();
         self.lines.write(lines, work);
@@ -94,7 +95,7 @@ impl<P: Platform, L: RawLock> LockedLines<P, L> {
 }
 
 impl<P: Platform, L> LockedLines<P, L> {
-    /// How many sections left their mark. Exact once all threads have ended.
+    /// Number of sections that incremented the first line. Exact once all threads have ended.
     pub fn sections(&self) -> u64 {
         self.lines.written()
     }

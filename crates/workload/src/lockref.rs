@@ -1,5 +1,5 @@
-//! Lockref: a count of references with a lock, which is taken only where the count cannot be
-//! changed without.
+//! Lockref: a count of references with a lock. The lock is taken only if the count cannot be
+//! changed without it.
 //!
 //! ```text
 //!  word   31..1  unused     0  held     63..32  references
@@ -8,14 +8,15 @@
 //!  0, n -> 1, n      whoever has the lock: nobody changes the count by compare-exchange from here on
 //!  1, n -> 0, n+1    get    1, n -> 0, n-1    put        one store, before the lock is released
 //! ```
-//! 1. `held` is set only by whoever has the lock, and only then is the word written by a plain
-//!    store.
+//! 1. Only the holder of the lock sets `held`. The word is written by a plain store only while
+//!    `held` is set.
 //!
-//! The kernel's lock is one half of the word, so that taking it is what keeps compare-exchanges
-//! away. Accesses to parts of a word are not for any lock here, so the lock lies beside the word,
-//! on the same line: to take it costs one more atomic on a line that is there.
+//! The kernel's lock is one half of the word, so a thread that takes the lock thereby excludes
+//! compare-exchanges. Here the lock is of any type, and cannot be a part of the word. So it is next
+//! to the word, on the same cache line. Taking it costs one more atomic on a line that is already
+//! there.
 //!
-//! A count orders nothing: the counts of these workloads never come to 0, where something would be
+//! The count orders no other memory. The counts of these workloads never become 0, so no object is
 //! freed.
 //!
 //! Source: Corbet, "Introducing lockrefs", LWN, September 2013.
@@ -28,13 +29,14 @@ use nearlock_core::raw::RawLock;
 const HELD: u64 = 1;
 const ONE: u64 = 1 << 32;
 
-/// Compare-exchanges before the lock is taken. Linux makes 100 since 2019, as recalled, for
-/// machines on which hardly any succeeds among many. So it is where requests for a line are served
-/// in turn, as in the simulator: one in as many succeeds as there are threads, and 16 that have met
-/// here stay for long. With fewer they go by the lock, and part.
+/// Number of compare-exchanges before the lock is taken. Linux has made 100 since 2019, as
+/// recalled, for machines on which hardly any attempt succeeds with many threads. That also applies
+/// if requests for a line are served first come, first served, as in the simulator: among n
+/// threads, one attempt in n succeeds. With more attempts, 16 threads that have met here contend
+/// for long. With fewer attempts, they take the lock and separate.
 const TRIES: u32 = 8;
 
-/// See the [module](self). All bits zero is no reference.
+/// See the [module](self). All bits zero means no references.
 #[repr(C)]
 pub struct Lockref<P: Platform, L> {
     lock: L,
@@ -48,7 +50,7 @@ impl<P: Platform, L: RawLock> Default for Lockref<P, L> {
 }
 
 impl<P: Platform, L: RawLock> Lockref<P, L> {
-    /// How many references there are. Stale by the time it is known.
+    /// Number of references. It may be outdated when it is returned.
     pub fn count(&self) -> u32 {
         (self.word.load(Relaxed) >> 32) as u32
     }
@@ -57,23 +59,23 @@ impl<P: Platform, L: RawLock> Lockref<P, L> {
     ///
     /// # Safety
     ///
-    /// As [`RawLock::lock`]; the node is free again afterwards.
+    /// See [`RawLock::lock`]. The node is free again afterwards.
     pub unsafe fn get(&self, node: &L::Node) {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's promise.
         unsafe { self.add(node, ONE) };
     }
 
-    /// Gives one back.
+    /// Drops a reference.
     ///
     /// # Safety
     ///
-    /// As [`get`](Self::get).
+    /// See [`get`](Self::get).
     pub unsafe fn put(&self, node: &L::Node) {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's promise.
         unsafe { self.add(node, ONE.wrapping_neg()) };
     }
 
-    /// Safety: as [`get`](Self::get).
+    /// Safety: see [`get`](Self::get).
     unsafe fn add(&self, node: &L::Node, change: u64) {
         let mut word = self.word.load(Relaxed);
         for _ in 0..TRIES {
@@ -85,10 +87,10 @@ impl<P: Platform, L: RawLock> Lockref<P, L> {
                 Err(seen) => word = seen,
             }
         }
-        // SAFETY: the caller's; so below.
+        // SAFETY: by the caller's promise, also below.
         unsafe { self.lock.lock(node) };
         let word = self.word.fetch_or(HELD, Relaxed);
-        // Ours alone (invariant 1), and without the mark.
+        // No other thread changes the word now (invariant 1). The stored value has no `held` mark.
         self.word.store(word.wrapping_add(change), Relaxed);
         // SAFETY: locked above with this node.
         unsafe { self.lock.unlock(node) };
@@ -104,16 +106,16 @@ mod tests {
 
     type Counted = Lockref<Os, Counting>;
 
-    /// A lock that counts how often it was taken.
+    /// A lock that counts its acquisitions.
     #[derive(Default)]
     struct Counting(McsLock<Os>, AtomicU32);
 
-    // SAFETY: is the lock inside.
+    // SAFETY: the guarantees are those of the lock inside.
     unsafe impl RawLock for Counting {
         type Node = <McsLock<Os> as RawLock>::Node;
         unsafe fn lock(&self, node: &Self::Node) {
             self.1.fetch_add(1, Relaxed);
-            // SAFETY: the caller's; so below.
+            // SAFETY: by the caller's promise, also below.
             unsafe { self.0.lock(node) };
         }
         unsafe fn unlock(&self, node: &Self::Node) {
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn references_are_counted_without_the_lock() {
         let (lockref, node) = (Counted::default(), Default::default());
-        // SAFETY: one thread, which uses the node for one thing after the other.
+        // SAFETY: there is one thread, which uses the node for one acquisition at a time.
         unsafe {
             lockref.get(&node);
             lockref.get(&node);
@@ -142,13 +144,13 @@ mod tests {
     #[test]
     fn while_the_lock_is_held_they_are_counted_under_it() {
         let (lockref, node, is_done) = (Counted::default(), Default::default(), AtomicBool::new(false));
-        // SAFETY: our own node; unlocked below.
+        // SAFETY: the node is this thread's own, and the lock is unlocked below.
         unsafe { lockref.lock.lock(&node) };
         lockref.word.fetch_or(HELD, Relaxed);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let node = Default::default();
-                // SAFETY: the thread's own node.
+                // SAFETY: the node is the thread's own.
                 unsafe { lockref.get(&node) };
                 is_done.store(true, Relaxed);
             });
@@ -172,11 +174,12 @@ mod tests {
                 scope.spawn(move || {
                     let node = Default::default();
                     for turn in 0..3000 {
-                        // SAFETY: the thread's own node, for one thing after the other.
+                        // SAFETY: the node is the thread's own, and is used for one acquisition at
+                        // a time.
                         unsafe {
                             lockref.get(&node);
                             if thread == 0 && turn % 10 == 0 {
-                                // As somebody who needs the lock for something else.
+                                // Like a thread that needs the lock for another purpose.
                                 lockref.lock.lock(&node);
                                 let word = lockref.word.fetch_or(HELD, Relaxed);
                                 lockref.word.store(word, Relaxed);

@@ -12,8 +12,8 @@
 //!         write_held = 0
 //!         unlock  }                             (W: number of writers)
 //! ```
-//! These are the writers of a spin lock. Those of a sleeping lock hold it for [longer](Kind), and
-//! never for 2 us. A lock with readers has R of them too:
+//! These are the writers of a spin lock. The writers of a sleeping lock hold it for [longer](Kind),
+//! and never for 2 us. A lock with readers also has R readers:
 //!
 //! ```text
 //! loop {  1 in 2^20: sleep a tick
@@ -28,12 +28,12 @@
 //!         unlock shared  }
 //! ```
 //! The kernel's readers hold an rwsem for half of `long_hold` whenever they do not hold it for
-//! longer. With its 100 ms a lock would change hands a few times a second; here such holds are as
-//! rare as their length demands.
+//! longer. With the kernel's 100 ms, a lock would change hands only a few times a second. Here such
+//! holds are rarer in proportion to their length.
 //!
-//! Source: the draws, the order of the accesses and the layout of the statistics follow Linux'
-//! `kernel/locking/locktorture.c`, from a description in own words; the constants of two eras
-//! differ ([`ShortHolds`]).
+//! Source: the random numbers, the order of the accesses and the layout of the statistics follow
+//! Linux' `kernel/locking/locktorture.c`, from a description in own words. The constants of two
+//! eras differ ([`ShortHolds`]).
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -65,40 +65,41 @@ impl ShortHolds {
     }
 }
 
-/// What happens to the rare long holds.
+/// Treatment of the rare long holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LongHolds {
-    /// They are made.
+    /// Long holds happen.
     Made {
-        /// What the user calls a long hold, in ms, 1 or more: how rare they are follows from it.
+        /// Length of the user's long hold in ms, 1 or more. It determines how rare they are.
         ms: u64,
-        /// How many times as long a hold is.
+        /// Length of a hold as a multiple of `ms`.
         times: u64,
     },
-    /// They are left out. Where only their mean counts, [`LongHolds::MEAN_NS`] divided by the
-    /// number of writers is to be added to each operation: 100 ms once in 200,000 W sections.
+    /// Long holds are left out. If only their mean matters, [`LongHolds::MEAN_NS`] divided by the
+    /// number of writers must be added to each operation: 100 ms once in 200,000 W sections.
     LeftOut,
 }
 
 impl LongHolds {
-    /// What long holds take on average from each section, times the number of writers. Independent
-    /// of their length, by the way they are drawn.
+    /// Average time of long holds per section, multiplied by the number of writers. The way they
+    /// are drawn makes it independent of their length.
     pub const MEAN_NS: f64 = 500.0;
 }
 
-/// What the kernel's test takes a lock for. The kinds differ in how long it is held.
+/// The kind of lock in the kernel's test. The kinds differ in their hold times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A spin lock: short holds, and now and then a long one.
+    /// A spin lock: short holds, and sometimes a long one.
     Spin,
     /// A mutex: long holds are five times as long.
     Mutex,
-    /// A sleeping lock with readers: long holds are ten times as long, those of readers twice.
+    /// A sleeping lock with readers: long holds of writers are ten times as long, and those of
+    /// readers twice.
     RwSem,
 }
 
 impl Kind {
-    /// Which short holds its writers make, of today's kernels.
+    /// The short holds of its writers, in today's kernels.
     pub fn short_holds(self) -> ShortHolds {
         match self {
             Kind::Spin => ShortHolds::Today,
@@ -106,7 +107,7 @@ impl Kind {
         }
     }
 
-    /// How many times `long_hold` its writers hold it.
+    /// Length of its writers' long holds as a multiple of `long_hold`.
     pub fn long_write_times(self) -> u64 {
         match self {
             Kind::Spin => 1,
@@ -116,38 +117,40 @@ impl Kind {
     }
 }
 
-/// How many times `long_hold` readers hold a lock.
+/// Length of readers' long holds as a multiple of `long_hold`.
 pub const LONG_READ_TIMES: u64 = 2;
 
 /// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Number of threads of the same sort: W above for writers, R for readers.
+    /// Number of threads of the same kind: W above for writers, R for readers.
     pub writers: u64,
-    /// How often short holds happen.
+    /// Frequency of short holds.
     pub short_holds: ShortHolds,
-    /// Whether long holds happen.
+    /// Treatment of long holds.
     pub long_holds: LongHolds,
-    /// Instructions inside a section beside the accesses above (drawing three random numbers with a
-    /// division each, bookkeeping), in ns. Only simulated; varies by 10 % either way.
+    /// Time in ns of instructions inside a section, without the accesses above (three random
+    /// numbers with a division each, bookkeeping). Only for the simulator; varies by up to 10 % in
+    /// both directions.
     pub section_ns: u64,
-    /// Instructions outside, in ns. Only simulated; varies by 20 % either way.
+    /// Time in ns of instructions outside a section. Only for the simulator; varies by up to 20 %
+    /// in both directions.
     pub think_ns: u64,
     /// A scheduler tick, in ns.
     pub tick_ns: u64,
-    /// Of 100 acquisitions, how many are urgent.
+    /// Number of urgent acquisitions in 100.
     pub priority_percent: u64,
 }
 
 /// Length of a short hold, in ns.
 pub const SHORT_HOLD_NS: u64 = 2_000;
 
-/// Something on cache lines of its own.
+/// A value on its own cache lines.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct OwnLine<T>(pub T);
 
-/// What the writers share. All bits zero is its initial state, as `default` makes it.
+/// State that the writers share. All bits zero is its initial state, as `default` makes it.
 #[repr(C)]
 pub struct TortureState<P: Platform, L> {
     lock: OwnLine<L>,
@@ -160,7 +163,7 @@ impl<P: Platform, L: RawLock> Default for TortureState<P, L> {
     }
 }
 
-/// A writer's statistics: 16 bytes, so that four writers share a line, as in the original.
+/// A writer's statistics: 16 bytes, so that four writers share a cache line, as in the original.
 #[repr(C)]
 pub struct Stats<P: Platform> {
     failures: P::U64,
@@ -174,17 +177,17 @@ impl<P: Platform> Default for Stats<P> {
 }
 
 impl<P: Platform> Stats<P> {
-    /// How often the lock was acquired.
+    /// Number of acquisitions.
     pub fn acquired(&self) -> u64 {
         self.acquired.load(Relaxed)
     }
-    /// How often somebody else was seen to hold the lock at the same time.
+    /// Number of times that another holder was seen at the same time.
     pub fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
     }
 }
 
-/// How many readers hold the lock. Zero bytes: none.
+/// Number of readers that hold the lock. Zero bytes: no reader.
 #[repr(C)]
 pub struct ReadHeld<P: Platform>(OwnLine<P::U32>);
 
@@ -195,7 +198,7 @@ impl<P: Platform> Default for ReadHeld<P> {
 }
 
 impl<P: Platform, L> TortureState<P, L> {
-    /// Does `section` as a reader. Whether no writer was seen to hold the lock.
+    /// Runs `section` as a reader. Returns whether no writer was seen at the same time.
     pub fn read(&self, read_held: &ReadHeld<P>, section: impl FnOnce()) -> bool {
         let ReadHeld(OwnLine(count)) = read_held;
         count.fetch_add(1, Relaxed);
@@ -206,21 +209,22 @@ impl<P: Platform, L> TortureState<P, L> {
     }
 }
 
-/// A thread's hand on the lock: by which operations it acquires and releases. It watches, too.
+/// A thread's access to the lock: the operations by which it locks and unlocks. It also
+/// observes.
 pub trait Hand<L: RawLock>: Observer {
-    /// Acquires the lock: shared, if the thread is a reader. False if it gave up; then the section
-    /// is left out.
+    /// Locks the lock, shared if the thread is a reader. Returns false if the thread gave up.
+    /// The section is then skipped.
     ///
     /// # Safety
     ///
-    /// As [`RawLock::lock`], if it returns true.
+    /// See [`RawLock::lock`], if it returns true.
     unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool;
 
-    /// Releases the lock.
+    /// Unlocks the lock.
     ///
     /// # Safety
     ///
-    /// The thread has acquired it by [`acquire`](Self::acquire) with this node.
+    /// The thread has locked the lock by [`acquire`](Self::acquire) with this node.
     unsafe fn release(&mut self, lock: &L, node: &L::Node);
 }
 
@@ -249,7 +253,7 @@ impl<O: Observer> Observer for Plain<'_, O> {
 impl<L: RawLock, O: Observer> Hand<L> for Plain<'_, O> {
     #[inline(always)]
     unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool {
-        // SAFETY: the caller's; so below.
+        // SAFETY: by the caller's promise, also below.
         unsafe { lock.lock(node) };
         true
     }
@@ -274,8 +278,8 @@ struct Torturer<'a, P: Platform, L: RawLock> {
 pub struct Writer<'a, P: Platform, L: RawLock>(Torturer<'a, P, L>);
 
 impl<'a, P: Work + Priority, L: RawLock> Writer<'a, P, L> {
-    /// A writer whose draws follow from `seed`. The node is exclusively its own, the statistics are
-    /// written by it alone.
+    /// A writer whose random numbers follow from `seed`. The node belongs exclusively to it. No
+    /// other thread writes the statistics.
     pub fn new(
         shared: &'a TortureState<P, L>,
         stats: &'a Stats<P>,
@@ -287,18 +291,18 @@ impl<'a, P: Work + Priority, L: RawLock> Writer<'a, P, L> {
         Self(Torturer { shared, read_held: None, stats, node, params, rng })
     }
 
-    /// The same beside readers.
+    /// The same for a lock that also has readers.
     pub fn with_readers(mut self, read_held: &'a ReadHeld<P>) -> Self {
         self.0.read_held = Some(read_held);
         self
     }
 
-    /// Acquires, holds and releases until the observer has had enough.
+    /// Locks, holds and unlocks until the observer ends the run.
     pub fn run(&mut self, observer: &mut impl Observer) {
         self.run_by(&mut Plain(observer));
     }
 
-    /// The same, by other operations than to lock and unlock.
+    /// The same with other operations than `lock` and `unlock`.
     pub fn run_by(&mut self, hand: &mut impl Hand<L>) {
         self.0.run(hand, Torturer::write);
     }
@@ -311,8 +315,8 @@ pub struct Reader<'a, P: Platform, L: RawLock> {
 }
 
 impl<'a, P: Work + Priority, L: RawLock> Reader<'a, P, L> {
-    /// A reader whose draws follow from `seed`. The node is exclusively its own, the statistics are
-    /// written by it alone; the parameters say how many readers there are.
+    /// A reader whose random numbers follow from `seed`. The node belongs exclusively to it. No
+    /// other thread writes the statistics. The parameters contain the number of readers.
     pub fn new(
         shared: &'a TortureState<P, L>,
         read_held: &'a ReadHeld<P>,
@@ -326,7 +330,7 @@ impl<'a, P: Work + Priority, L: RawLock> Reader<'a, P, L> {
         Self { torturer, read_held }
     }
 
-    /// Acquires, holds and releases until the hand has had enough.
+    /// Locks, holds and unlocks until the hand ends the run.
     pub fn run_by(&mut self, hand: &mut impl Hand<L>) {
         let read_held = self.read_held;
         self.torturer.run(hand, |torturer| torturer.read(read_held));
@@ -347,12 +351,13 @@ impl<P: Work + Priority, L: RawLock> Torturer<'_, P, L> {
                 P::set_priority(urgent);
             }
             hand.waiting();
-            // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
+            // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in
+            // place.
             if unsafe { hand.acquire(&self.shared.lock.0, self.node) } {
                 hand.acquired();
                 section(self);
                 hand.releasing();
-                // SAFETY: acquired above with this node.
+                // SAFETY: locked above with this node.
                 unsafe { hand.release(&self.shared.lock.0, self.node) };
             }
             if !hand.goes_on() {
@@ -426,7 +431,7 @@ impl<P: Work + Priority, L: RawLock> Torturer<'_, P, L> {
         self.rng.next_u64().is_multiple_of(n)
     }
 
-    /// `ns`, up to `percent` more or less.
+    /// `ns`, changed at random by up to `percent` in both directions.
     fn vary(&mut self, ns: u64, percent: u64) -> u64 {
         let spread = ns * percent / 100;
         ns - spread + self.rng.next_u64() % (2 * spread + 1)

@@ -1,5 +1,5 @@
 //! One mutex of a program: threads think, lock it, touch the lines that it protects, work, and
-//! release it.
+//! unlock it.
 //!
 //! ```text
 //! loop {  think                     (for an exponential time)
@@ -8,10 +8,11 @@
 //!         work of the section
 //!         unlock  }
 //! ```
-//! Thinking is memoryless, so that who asks when says nothing about the lock: with `n` threads, a
-//! mean of `t` and sections of `s` in all, the lock is asked for all the time from about `n = 1 +
-//! t/s` on. There may be more threads than processors. A section reads the first line when it
-//! enters and writes it, one more, when it leaves, so that any two that overlap lose an update.
+//! Think times are exponentially distributed, so the arrivals of threads reveal nothing about the
+//! lock. With `n` threads, a mean think time of `t` and a total time of `s` per section, the lock
+//! is saturated from about `n = 1 + t/s` on. There may be more threads than CPUs. A section reads
+//! the first line at its beginning, and writes the value plus one at its end. So any two sections
+//! that overlap lose an update.
 
 use nearlock_core::platform::{Platform, Work};
 use nearlock_core::raw::RawLock;
@@ -22,14 +23,14 @@ use crate::lines::LockedLines;
 use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
-/// What the threads do.
+/// The parameters of the threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// Work inside a section.
     pub section: WorkLength,
-    /// Lines that it reads and writes, 1 to [`LINES_MAX`].
+    /// Number of lines that a section reads and writes, 1 to [`LINES_MAX`].
     pub lines: usize,
-    /// Work between two sections, on average.
+    /// Average work between two sections.
     pub think: WorkLength,
 }
 
@@ -42,7 +43,7 @@ pub struct Worker<'a, P: Platform, L: RawLock> {
 }
 
 impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
-    /// A thread whose draws follow from `seed`. The node is exclusively its own.
+    /// A thread whose random numbers follow from `seed`. The node belongs exclusively to it.
     ///
     /// # Panics
     ///
@@ -52,7 +53,7 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
         Self { shared, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// Thinks, locks, works and releases until the observer has had enough.
+    /// Thinks, locks, works and unlocks until the observer ends the run.
     pub fn run(&mut self, observer: &mut impl Observer) {
         loop {
             let think = self.think();
@@ -70,7 +71,7 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
         unsafe { self.shared.section(self.node, lines, observer, || section.pass::<P>()) };
     }
 
-    /// How long to think next.
+    /// The length of the next think time.
     fn think(&mut self) -> WorkLength {
         let WorkLength { ns, turns } = self.params.think;
         let times = exponential(self.rng.next_u64());
@@ -79,10 +80,10 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     }
 }
 
-/// Exponentially distributed with mean 1, of a number of which all are as likely.
+/// A number of an exponential distribution with mean 1, from a uniformly distributed number.
 fn exponential(random: u64) -> f64 {
     const STEPS: f64 = (1_u64 << 53) as f64;
-    // From above 0 to 1.
+    // Uniform in the interval from 0 (exclusive) to 1 (inclusive).
     let uniform = ((random >> 11) + 1) as f64 / STEPS;
     -uniform.ln()
 }
@@ -93,7 +94,7 @@ mod tests {
     use nearlock_collection::classic::mcs::McsLock;
     use nearlock_os::Os;
 
-    /// Goes on for so many sections.
+    /// Continues for this many sections.
     struct Times(u64);
 
     impl Observer for Times {

@@ -1,5 +1,5 @@
-//! readrandom: threads that look up keys of a database with one mutex, as LevelDB's benchmark of
-//! that name does.
+//! readrandom: threads that look up keys in a database with one mutex, like LevelDB's benchmark
+//! with this name.
 //!
 //! ```text
 //! get:  sections {  search, a part of it
@@ -7,14 +7,14 @@
 //!                   references: read and write a few lines, the first last
 //!                   unlock  }
 //! ```
-//! A get locks the mutex to take references to what it will read, searches, and locks it again to
-//! give them back. What contends is the mutex first, and then the lock of the futex' bucket
-//! ([`futex`](crate::futex)), through which go all who sleep and all who wake them: that is the
-//! lock under test, and the mutex is not.
+//! A get locks the mutex to take references to the data that it will read. It searches, and locks
+//! the mutex again to drop the references. The first point of contention is the mutex. The second
+//! one is the lock of the futex' bucket ([`futex`](crate::futex)), which all threads that sleep or
+//! wake up others acquire. The lock under test is the bucket's lock, not the mutex.
 //!
-//! The first line is read at the beginning of a section and written at its end, in two steps, so
-//! that any two sections that overlap lose an update: at the end it must be the number of sections.
-//! Source: `db_bench` and `DBImpl::Get` of LevelDB.
+//! The first line is read at the beginning of a section and written at its end, in two steps. So
+//! any two sections that overlap lose an update. At the end the line must contain the number of
+//! sections. Source: `db_bench` and `DBImpl::Get` of LevelDB.
 
 use nearlock_collection::classic::glibc_mutex::GlibcMutex;
 use nearlock_core::platform::{Park, Platform, Work};
@@ -28,8 +28,8 @@ use crate::locktorture::OwnLine;
 use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
-/// The database's mutex, what it protects, and the bucket where its waiters sleep, each on cache
-/// lines of its own.
+/// The database's mutex, the data that it protects, and the bucket where its waiters sleep, each on
+/// its own cache lines.
 #[repr(C)]
 pub struct DatabaseState<P: Platform, L> {
     mutex: OwnLine<GlibcMutex<P>>,
@@ -44,26 +44,26 @@ impl<P: Platform, L: RawLock> Default for DatabaseState<P, L> {
 }
 
 impl<P: Platform, L> DatabaseState<P, L> {
-    /// How many sections left their mark. Exact once all threads have ended.
+    /// Number of sections that incremented the first line. Exact once all threads have ended.
     pub fn sections(&self) -> u64 {
         self.lines.written()
     }
 }
 
-/// What a get consists of.
+/// The parameters of a get.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// Work outside of the sections, on average: each part of it is drawn from half to one and a
-    /// half of itself.
+    /// Average work outside the sections. The length of each part is drawn from half to one and a
+    /// half of the average.
     pub search: WorkLength,
-    /// Sections.
+    /// Number of sections.
     pub sections: u64,
-    /// Work inside a section, beside its lines.
+    /// Work inside a section, in addition to the lines.
     pub section: WorkLength,
     /// Lines that a section reads and writes: 1 to [`LINES_MAX`].
     pub lines: usize,
-    /// What a call of the kernel takes, beside what it does in the bucket and what sleeping and
-    /// waking take.
+    /// Time of a system call, without its work in the bucket and without the costs of sleeping and
+    /// waking up.
     pub call: WorkLength,
 }
 
@@ -76,7 +76,7 @@ pub struct Reader<'a, P: Platform, L: RawLock> {
 }
 
 impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
-    /// A thread whose draws follow from `seed`. The node is exclusively its own.
+    /// A thread whose random numbers follow from `seed`. The node belongs exclusively to it.
     ///
     /// # Panics
     ///
@@ -88,8 +88,8 @@ impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
         Self { shared, futex, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// Looks up keys until the observer has had enough. Each section is an acquisition of it, each
-    /// get a job.
+    /// Looks up keys until the observer ends the run. The observer sees each section as an
+    /// acquisition, and each get as a job.
     pub fn run(&mut self, observer: &mut impl Observer) {
         loop {
             for _ in 0..self.params.sections {
@@ -107,7 +107,7 @@ impl<'a, P: Park + Work, L: RawLock> Reader<'a, P, L> {
     fn section(&self, observer: &mut impl Observer) {
         let DatabaseState { mutex, lines, .. } = self.shared;
         observer.waiting();
-        // SAFETY: all threads name the same bucket.
+        // SAFETY: all threads use the same bucket.
         unsafe { mutex.0.lock_in(&self.futex) };
         observer.acquired();
         lines.write(self.params.lines, || self.params.section.pass::<P>());
@@ -123,7 +123,7 @@ mod tests {
     use nearlock_collection::classic::mcs::McsLock;
     use nearlock_os::Os;
 
-    /// Goes on for so many gets, and counts sections.
+    /// Continues for this many gets, and counts sections.
     struct Times {
         gets: u64,
         sections: u64,

@@ -1,4 +1,4 @@
-//! Sections: threads that take one lock, work, release it, work on, and start again.
+//! Sections: threads that repeatedly lock one lock, work, unlock it, and work again.
 //!
 //! ```text
 //! loop {  think
@@ -8,10 +8,10 @@
 //!         counter = n + 1
 //!         unlock  }
 //! ```
-//! The counter is read at the beginning of a section and written at its end, in two steps, so that
-//! any two sections that overlap lose an update: at the end it must be the number of sections. A
-//! section that only reads holds the lock shared, and reads the counter at its beginning and at its
-//! end: it must not have changed.
+//! The counter is read at the beginning of a section and written at its end, in two steps. So any
+//! two sections that overlap lose an update. At the end the counter must be the number of sections.
+//! A section that only reads holds the lock shared. It reads the counter at its beginning and at
+//! its end. The counter must not have changed.
 
 use core::hint::black_box;
 use core::sync::atomic::Ordering::Relaxed;
@@ -24,17 +24,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::Observer;
 use crate::locktorture::OwnLine;
 
-/// Work that takes the processor and no shared memory.
+/// Work that uses the CPU, but no shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkLength {
-    /// How long it counts as where instructions cost no time of their own (the simulator), in ns.
+    /// Time of the work in the simulator, where instructions take no time, in ns.
     pub ns: u64,
-    /// How many [turns] are executed.
+    /// Number of executed [turns].
     pub turns: u64,
 }
 
 impl WorkLength {
-    /// Work that takes time in the simulator only.
+    /// Work that takes time only in the simulator.
     pub const fn of_ns(ns: u64) -> Self {
         Self { ns, turns: 0 }
     }
@@ -45,8 +45,9 @@ impl WorkLength {
         self.pass_on::<P>(0);
     }
 
-    /// Does the work, which begins when `value` is known and ends before the returned value is: the
-    /// same. So a processor that executes ahead of what it waits for has to wait for the work.
+    /// Does the work, and returns `value`. The work needs `value`, and the returned value needs the
+    /// work. So out-of-order execution cannot begin the work before `value` is known, nor go on
+    /// without its result.
     #[inline]
     fn pass_on<P: Work>(self, value: u64) -> u64 {
         P::compute_ns(self.ns);
@@ -57,20 +58,20 @@ impl WorkLength {
         value.wrapping_add(worked).wrapping_sub(black_box(worked))
     }
 
-    /// One of so many equal parts.
+    /// One of `parts` equal parts.
     pub(crate) fn divided(self, parts: u64) -> Self {
         Self { ns: self.ns / parts, turns: self.turns / parts }
     }
 
-    /// Half to one and a half of it, as `random` says.
+    /// Half to one and a half of the work, as `random` determines.
     pub(crate) fn vary(self, random: u32) -> Self {
         let part = |whole: u64| whole / 2 + ((u128::from(whole) * u128::from(random)) >> 32) as u64;
         Self { ns: part(self.ns), turns: part(self.turns) }
     }
 }
 
-/// Executes so many turns of a chain of a multiplication and an addition, each of which needs the
-/// one before. It begins with `x` and returns what comes of it. Never inlined, so that all locks
+/// Executes `n` turns of a chain of a multiplication and an addition, each of which needs the
+/// previous one. The chain begins with `x`. Returns its result. Never inlined, so that all locks
 /// have the same work.
 #[inline(never)]
 pub fn turns(n: u64, mut x: u64) -> u64 {
@@ -80,7 +81,7 @@ pub fn turns(n: u64, mut x: u64) -> u64 {
     black_box(x)
 }
 
-/// What the threads share, each on cache lines of its own.
+/// State that the threads share, each part on its own cache lines.
 #[repr(C)]
 pub struct SectionsState<P: Platform, L> {
     lock: OwnLine<L>,
@@ -94,31 +95,31 @@ impl<P: Platform, L: RawLock> Default for SectionsState<P, L> {
 }
 
 impl<P: Platform, L> SectionsState<P, L> {
-    /// How many sections left their mark. Exact once all threads have ended.
+    /// Number of sections that incremented the counter. Exact once all threads have ended.
     pub fn counter(&self) -> u64 {
         self.counter.0.load(Relaxed)
     }
 }
 
-/// How long a thread works.
+/// A thread's lengths of work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Params {
-    /// Inside a section.
+    /// Work inside a section.
     pub section: WorkLength,
-    /// Between two sections, on average: each time it is drawn from half to one and a half of this,
-    /// so that the threads do not fall into step.
+    /// Average work between two sections. Each length is drawn from half to one and a half of this,
+    /// so that the threads do not synchronize.
     pub think: WorkLength,
-    /// Besides this work.
+    /// Time in addition to this work.
     pub overhead: Overhead,
 }
 
-/// What the instructions of the loop itself take where instructions cost no time of their own (the
-/// simulator), in ps. Nothing natively, where they are executed.
+/// Time of the loop's own instructions in ps, in the simulator, where instructions take no time. It
+/// has no effect natively, where the instructions are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
-    /// Inside a section.
+    /// Time inside a section.
     pub section_ps: u64,
-    /// Between two sections.
+    /// Time between two sections.
     pub think_ps: u64,
 }
 
@@ -131,12 +132,12 @@ pub struct Worker<'a, P: Platform, L: RawLock> {
 }
 
 impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
-    /// A thread whose draws follow from `seed`. The node is exclusively its own.
+    /// A thread whose random numbers follow from `seed`. The node belongs exclusively to it.
     pub fn new(shared: &'a SectionsState<P, L>, node: &'a mut L::Node, params: Params, seed: u64) -> Self {
         Self { shared, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// Acquires, works and releases until the observer has had enough.
+    /// Locks, works and unlocks until the observer ends the run.
     #[inline]
     pub fn run(&mut self, observer: &mut impl Observer) {
         loop {
@@ -179,17 +180,18 @@ impl<'a, P: Work, L: RawLock> Worker<'a, P, L> {
     }
 }
 
-/// What a thread that also reads has done.
+/// Counts of a thread that also reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mixed {
-    /// Sections that wrote.
+    /// Number of sections that wrote.
     pub writes: u64,
-    /// Sections that read, and saw the counter change: a writer was let in beside them.
+    /// Number of sections that read and saw the counter change, so that a writer was admitted at
+    /// the same time.
     pub torn: u64,
 }
 
 impl<P: Work, L: RawRwLock> Worker<'_, P, L> {
-    /// As [`run`](Self::run), but of 100 sections about `read_percent` only read.
+    /// As [`run`](Self::run), but about `read_percent` of 100 sections only read.
     #[inline]
     pub fn run_mixed(&mut self, read_percent: u64, observer: &mut impl Observer) -> Mixed {
         let mut done = Mixed::default();
@@ -207,7 +209,7 @@ impl<P: Work, L: RawRwLock> Worker<'_, P, L> {
         }
     }
 
-    /// Returns whether the counter changed meanwhile.
+    /// A section that reads. Returns whether the counter changed meanwhile.
     #[inline(always)]
     fn read(&mut self, observer: &mut impl Observer) -> bool {
         let SectionsState { lock, counter } = self.shared;
@@ -215,7 +217,7 @@ impl<P: Work, L: RawRwLock> Worker<'_, P, L> {
         // SAFETY: as in `write`.
         unsafe { lock.0.lock_shared(self.node) };
         observer.acquired();
-        // Relaxed: the lock orders writers before and after.
+        // Relaxed: the lock orders the writers before and after the section.
         let n = counter.0.load(Relaxed);
         P::compute_ps(self.params.overhead.section_ps);
         let has_changed = self.params.section.pass_on::<P>(n) != counter.0.load(Relaxed);
@@ -235,7 +237,7 @@ mod tests {
     use nearlock_os::Os;
     use std::sync::Barrier;
 
-    /// Goes on for so many sections, and counts the calls.
+    /// Continues for this many sections, and counts the calls.
     struct Times {
         left: u64,
         calls: [u64; 3],
@@ -285,13 +287,13 @@ mod tests {
 
     #[test]
     fn sections_that_overlap_lose_updates() {
-        // Long sections, so that a thread is taken off its processor within one if there is only one.
+        // Sections are so long that even on one CPU a thread is preempted in a section.
         let params = Params { section: WorkLength { ns: 0, turns: 200_000 }, ..Params::default() };
         let lost = (0..100).any(|_| sections::<Busted<Os>>(3, 20, params) < 60);
         assert!(lost);
     }
 
-    /// What some threads do together that read so often.
+    /// The counts of threads that read in `read_percent` of their sections.
     fn mixed<L: RawRwLock>(each: u64, read_percent: u64, params: Params) -> (Mixed, u64) {
         let (shared, together) = (SectionsState::<Os, L>::default(), Barrier::new(3));
         let one = |seed| {

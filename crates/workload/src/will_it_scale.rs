@@ -1,18 +1,18 @@
-//! will-it-scale: threads of one process, each in a loop of system calls that meet at something in
-//! the kernel.
+//! will-it-scale: threads of one process, each in a loop of system calls that share data in the
+//! kernel.
 //!
-//! Here a call is the work that it does for itself, which is a stated time, and the words, lines
-//! and locks at which it meets the others. What it does with them under a lock fails visibly if
-//! somebody else is let in: such *faults* are counted.
+//! A call here consists of its own work, which is a stated time, and of the shared words, lines and
+//! locks. Its accesses under a lock fail visibly if another thread is admitted at the same time.
+//! Such *faults* are counted.
 //!
 //! | test case | calls of a turn | operations that the suite counts |
 //! |---|---|---|
 //! | [`open1`] | open, close | 1 |
 //! | [`lock2`] | lock and unlock a record | 2 |
 //!
-//! Source: Blanchard, will-it-scale, from a description in own words. What the threads contend for
-//! in the kernel: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600),
-//! Table 1.
+//! Source: Blanchard, will-it-scale, from a description in own words. Dice and Kogan, "Compact
+//! NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600), Table 1, name the points of contention in
+//! the kernel.
 
 pub mod lock2;
 pub mod open1;
@@ -28,7 +28,7 @@ use crate::lines::Lines;
 use crate::sections::WorkLength;
 use crate::{LINES_MAX, Observer};
 
-/// Which test case.
+/// A test case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
     /// Opening and closing separate files.
@@ -40,11 +40,11 @@ pub enum Calls {
 /// The constants of a test case, on the machine of the published tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallConstants {
-    /// Work of a call outside of its sections, on average, in ns.
+    /// Average work of a call outside its sections, in ns.
     pub call_ns: u64,
     /// Work inside a section, in ns.
     pub section_ns: u64,
-    /// Further shared lines that a section reads and writes.
+    /// Additional shared lines that a section reads and writes.
     pub lines: u64,
 }
 
@@ -57,7 +57,7 @@ impl Calls {
         }
     }
 
-    /// Its constants: all are fitted to three cells of its table, stock at 1, 8 and 142 threads.
+    /// Its constants. All are fitted to three cells of its table: stock at 1, 8 and 142 threads.
     pub const fn constants(self) -> CallConstants {
         match self {
             Self::Open1 => CallConstants { call_ns: 905, section_ns: 40, lines: 0 },
@@ -66,25 +66,25 @@ impl Calls {
     }
 }
 
-/// What a call consists of beside what its test case says.
+/// The parameters of a call, apart from its test case.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// Work of a call outside of its sections, on average: each time it is drawn from half to one
-    /// and a half of this.
+    /// Average work of a call outside its sections. Each length is drawn from half to one and a
+    /// half of this.
     pub call: WorkLength,
     /// Work inside a section.
     pub section: WorkLength,
-    /// Further shared lines that a section reads and writes, up to [`LINES_MAX`].
+    /// Number of additional shared lines that a section reads and writes, up to [`LINES_MAX`].
     pub lines: usize,
 }
 
-/// What threads of a process share in a test case. All bits zero is its initial state.
+/// State that threads of a process share in a test case. All bits zero is its initial state.
 pub trait Testcase<P: Work, L: RawLock>: Default + Send + Sync + 'static {
-    /// What each thread adds to that.
+    /// Shared state for each thread.
     type Each: Default + Send + Sync + 'static;
 
-    /// One turn of the loop of a thread. `each` has an item for each thread. Whether the observer
-    /// wants another.
+    /// One turn of a thread's loop. `each` has an item for each thread. Returns whether the
+    /// observer continues the run.
     fn turn(&self, each: &[Self::Each], caller: &mut Caller<'_, L>, observer: &mut impl Observer) -> bool;
 }
 
@@ -98,8 +98,8 @@ pub struct Caller<'a, L: RawLock> {
 }
 
 impl<'a, L: RawLock> Caller<'a, L> {
-    /// The thread of this number, from 0, whose draws follow from `seed`. The node is exclusively
-    /// its own.
+    /// The thread with this number, from 0, whose random numbers follow from `seed`. The node
+    /// belongs exclusively to it.
     ///
     /// # Panics
     ///
@@ -109,7 +109,7 @@ impl<'a, L: RawLock> Caller<'a, L> {
         Self { number, node, params, rng: Xoshiro256PlusPlus::seed_from_u64(seed), faults: 0 }
     }
 
-    /// Calls until the observer has had enough. Returns the faults that this thread has seen.
+    /// Makes calls until the observer ends the run. Returns the faults that this thread has seen.
     pub fn run<P: Work, T: Testcase<P, L>>(
         mut self,
         test: &T,
@@ -120,12 +120,12 @@ impl<'a, L: RawLock> Caller<'a, L> {
         self.faults
     }
 
-    /// What a call does for itself.
+    /// A call's own work.
     fn work<P: Work>(&mut self) {
         self.params.call.vary((self.rng.next_u64() >> 32) as u32).pass::<P>();
     }
 
-    /// Does `inside` with the lock.
+    /// Runs `inside` with the lock held.
     #[inline(always)]
     fn section<R>(
         &mut self,
@@ -134,8 +134,8 @@ impl<'a, L: RawLock> Caller<'a, L> {
         inside: impl FnOnce(&mut Self) -> R,
     ) -> R {
         observer.waiting();
-        // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place; it has
-        // one lock at a time.
+        // SAFETY: the node was borrowed exclusively, so it is this thread's own and stays in place.
+        // It is used for one lock at a time.
         unsafe { lock.lock(self.node) };
         observer.acquired();
         let result = inside(self);
@@ -145,8 +145,8 @@ impl<'a, L: RawLock> Caller<'a, L> {
         result
     }
 
-    /// What a section does beside what its test case says. Whoever is let in meanwhile may change
-    /// this word.
+    /// The part of a section that does not depend on the test case. A thread that is wrongly
+    /// admitted at the same time may change this word.
     fn work_inside<P: Work>(&mut self, lines: &Lines<P>, word: &P::U64) {
         // Relaxed: the lock orders its holders.
         let before = word.load(Relaxed);
@@ -155,7 +155,7 @@ impl<'a, L: RawLock> Caller<'a, L> {
         self.expect(|| word.load(Relaxed) == before);
     }
 
-    /// Counts a fault unless things are as they should be.
+    /// Counts a fault unless `is_right`.
     fn expect(&mut self, is_right: impl FnOnce() -> bool) {
         self.faults += u64::from(!is_right());
     }

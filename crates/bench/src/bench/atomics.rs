@@ -1,7 +1,7 @@
-//! How many atomic read-modify-writes an uncontended lock and unlock make.
+//! Number of atomic read-modify-writes of an uncontended lock and unlock.
 //!
-//! Natively nothing counts them. So one task of a simulated machine, where each access is seen,
-//! runs the same source. What it costs there is of no concern.
+//! No native counter exists for them. So one task of a simulated machine, where each access is
+//! visible, runs the same source. The simulated time is not used.
 
 use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::raw::{RawRwLock, RawTryLock};
@@ -11,11 +11,11 @@ use nearlock_sim::{Machine, Pause, Sim};
 
 use nearlock_lab::lockstat::Mode;
 
-/// The smallest there is: which one does not matter.
+/// The smallest machine. The choice does not matter.
 const MACHINE: &str = "cortex-a7-quad";
-/// So many pairs, in case they are not all alike.
+/// Number of pairs, in case the pairs differ.
 const PAIRS: u32 = 100;
-/// Far longer than they can take, in ns of virtual time.
+/// Time limit of the run in ns of virtual time, far longer than it can take.
 const LONGEST_NS: u64 = 1_000_000_000;
 
 /// Puts a lock on a machine, for a writer or a reader.
@@ -52,13 +52,12 @@ impl LockVisitor<Sim> for Place<'_> {
     }
 }
 
-/// Read-modify-writes for each lock and unlock by a thread that has the lock for itself; `None` if
-/// it does not come to an end.
+/// Read-modify-writes for each uncontended lock and unlock; `None` if the run does not end.
 pub fn per_pair(lock: &Subject, settings: [u64; Setting::COUNT]) -> Option<f64> {
     count(lock, settings, Mode::Writer)
 }
 
-/// The same for a reader, if the lock has readers.
+/// As [`per_pair`] for a reader, if the lock has readers.
 pub fn per_shared_pair(lock: &Subject, settings: [u64; Setting::COUNT]) -> Option<f64> {
     count(lock, settings, Mode::Reader)
 }

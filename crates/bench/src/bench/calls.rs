@@ -1,5 +1,4 @@
-//! Calls: threads in loops of system calls, as will-it-scale makes them, whose kernel is the
-//! workload.
+//! Calls: threads in loops of system calls, as in will-it-scale. The kernel's part is the workload.
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use super::throughput::{Done, Life, with};
 
 const _: () = assert!(super::mode::THREADS_MAX <= open1::THREADS_MAX, "each has a descriptor");
 
-/// One run of one lock. `call` is the work of a call outside of its sections, `section` that
+/// One run of one lock. `call` is the work of a call outside its sections, and `section` the work
 /// inside.
 pub fn measure<W: Wait, L: RawLock>(
     calls: Calls,

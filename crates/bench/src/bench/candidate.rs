@@ -1,4 +1,4 @@
-//! What can be measured.
+//! The locks that can be measured.
 
 use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::native::Wait;
@@ -20,18 +20,18 @@ use nearlock_lab::names::UnknownName;
 /// A lock of the list, or a peer.
 #[derive(Clone, Copy, Debug)]
 pub enum Candidate {
-    /// Ours.
+    /// A lock of this library.
     Lock(&'static Subject),
-    /// Somebody else's.
+    /// A lock of another library.
     Peer(&'static Peer),
 }
 
 impl Candidate {
-    /// The peer of this name, or the lock that is written so.
+    /// The peer with this name, or the lock with this notation.
     ///
     /// # Errors
     ///
-    /// If there is neither.
+    /// If neither exists.
     pub fn named(text: &str) -> Result<Self, LockError> {
         if let Ok(peer) = Peer::named(text) {
             return Ok(Self::Peer(peer));
@@ -54,7 +54,7 @@ impl Candidate {
         }
     }
 
-    /// Whether readers may hold it together.
+    /// Whether several readers can hold it at the same time.
     pub fn has_readers(self) -> bool {
         match self {
             Self::Lock(lock) => lock.is_rw(),
@@ -62,7 +62,7 @@ impl Candidate {
         }
     }
 
-    /// Its own size, without queue nodes.
+    /// Size of the lock, without queue nodes.
     pub(super) fn size_bytes(self) -> usize {
         match self {
             Self::Lock(lock) => lock.visit::<Os, _>(Size),
@@ -70,7 +70,8 @@ impl Candidate {
         }
     }
 
-    /// Atomic read-modify-writes of an uncontended lock and unlock. Nothing counts those of peers.
+    /// Atomic read-modify-writes of an uncontended lock and unlock. Those of peers are not counted
+    /// here.
     pub(super) fn rmw_per_pair(self, point: Point, settings: [u64; Setting::COUNT]) -> Option<f64> {
         match (self, point.read_percent) {
             (Self::Lock(lock), Some(100)) if lock.is_rw() => atomics::per_shared_pair(lock, settings),
@@ -79,7 +80,7 @@ impl Candidate {
         }
     }
 
-    /// Measures it once, with readers if the situation has any and the lock too.
+    /// One run, with readers if both the situation and the lock have readers.
     pub(super) fn measure(self, run: Run<'_>) -> Outcome {
         match (self, run.waiting) {
             (Self::Lock(lock), Waiting::Spin) => visit::<SpinWhileMeasured>(lock, run),
@@ -89,8 +90,8 @@ impl Candidate {
     }
 }
 
-/// Measures a lock of the list with the settings that it has for itself, and leaves those of all
-/// locks as they were.
+/// Measures a lock of the list with its own settings. Restores the settings of all locks
+/// afterwards.
 fn visit<W: Wait>(lock: &Subject, run: Run<'_>) -> Outcome {
     let of_all: Vec<_> =
         lock.set.iter().map(|&(setting, _)| (setting, nearlock_os::setting(setting))).collect();

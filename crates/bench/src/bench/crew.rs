@@ -1,4 +1,4 @@
-//! Threads that begin together, and an end to them.
+//! Threads that start together, and their end.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 use super::wait::Ending;
 use super::{BenchError, Failure, machine};
 
-/// Of a thread: the locks keep nothing large on it.
+/// Stack of a thread. The locks keep no large data on it.
 const STACK_BYTES: usize = 256 * 1024;
-/// How often threads that begin or end are looked at.
+/// Interval of checks whether the threads have started or ended.
 const LOOK: Duration = Duration::from_micros(200);
-/// Threads of which none gets the lock for so long are hung: far more than a busy machine keeps all
-/// of them off its processors.
+/// Time without an acquisition after which the threads count as hung. A busy machine keeps all
+/// threads off its CPUs for much less.
 const HANG: Duration = Duration::from_secs(20);
 
-/// How many threads, and where they run.
+/// The number of threads, and where they run.
 #[derive(Clone, Copy, Debug)]
 pub enum Members<'a> {
-    /// So many, where the scheduler puts them.
+    /// This many threads, where the scheduler puts them.
     Anywhere(usize),
-    /// One on each of these CPUs.
+    /// One thread on each of these CPUs.
     On(&'a [u32]),
 }
 
 impl Members<'_> {
-    /// How many.
+    /// The number of threads.
     pub fn threads(self) -> usize {
         match self {
             Members::Anywhere(threads) => threads,
@@ -35,7 +35,7 @@ impl Members<'_> {
         }
     }
 
-    /// Where this one is kept.
+    /// The CPU to which this thread is pinned.
     fn cpu(self, thread: usize) -> Option<u32> {
         match self {
             Members::Anywhere(_) => None,
@@ -44,15 +44,15 @@ impl Members<'_> {
     }
 }
 
-/// What a thread does, who is told its number.
+/// The body of a thread, which gets the thread's number.
 type Life = Arc<dyn Fn(usize) + Send + Sync>;
 
 #[derive(Default)]
 struct Gate {
     arrived: AtomicUsize,
-    /// Whether to begin, or to leave at once.
+    /// `true`: begin; `false`: leave at once.
     open: OnceLock<bool>,
-    /// A thread that cannot be kept on its CPU.
+    /// The error of a thread that could not be pinned to its CPU.
     unpinned: Mutex<Option<BenchError>>,
 }
 
@@ -62,17 +62,17 @@ impl Gate {
     }
 }
 
-/// Threads, waiting for the start.
+/// Threads that wait for the start.
 pub struct Crew {
     handles: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,
-    /// How long all of them may do nothing before they count as hung.
+    /// Time without progress after which the threads count as hung.
     patience: Duration,
 }
 
 impl Crew {
-    /// Makes the threads, and returns when all of them wait for the start. Each then does `life`,
-    /// which is told its number.
+    /// Starts the threads, and returns when all of them wait at the gate. Each thread then runs
+    /// `life` with its number.
     pub fn gather(
         members: Members,
         life: impl Fn(usize) + Send + Sync + 'static,
@@ -115,13 +115,13 @@ impl Crew {
         Ok(Self { handles, gate, patience: HANG })
     }
 
-    /// Lets them begin.
+    /// Opens the gate.
     pub fn start(&self) {
         let _ = self.gate.open.set(true);
     }
 
-    /// Waits until all have ended, after they were told to. `progress` changes while they still get
-    /// the lock. After a hang they are left behind.
+    /// Waits until all threads have ended, after they were told to. `progress` changes as long as
+    /// they acquire the lock. After a hang, the threads are left behind.
     pub fn end(self, progress: &dyn Fn() -> u64) -> Result<(), Failure> {
         let _ending = Ending::begin();
         let (mut seen, mut since) = (None, Instant::now());
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// A thread that ends once the number is as large as this.
+    /// Threads that end once the number is at least `least`.
     fn until(number: &Arc<AtomicU64>, least: u64) -> Crew {
         let number = Arc::clone(number);
         let life = move |_| {

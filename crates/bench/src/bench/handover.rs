@@ -1,4 +1,4 @@
-//! Hand-over: how long the lock takes from one thread to another that waits for it on another CPU.
+//! Hand-over: the time from one thread's unlock to the acquisition by a waiter on another CPU.
 //!
 //! ```text
 //! holder                                    waiter
@@ -7,8 +7,8 @@
 //! notes the time, unlock            ---->   lock returns; notes the time
 //! until the other has it            <----   says that it has it
 //! ```
-//! Then they change places. So every hand-over is to a waiter that is known to wait, and a lock
-//! that lets its last holder take it again has no chance to.
+//! Then they swap roles. Every hand-over is to a thread that is known to wait. The last holder has
+//! no opportunity to take the lock again.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -28,7 +28,8 @@ use super::sample::Sample;
 use super::statistics::Waits;
 use super::{BenchError, Failure};
 
-/// What the holder tells the next in the section. Atomic for the locks that do not exclude.
+/// The holder's message to the next holder, written in the section. Atomic for locks that do not
+/// exclude.
 #[derive(Default)]
 struct Message {
     /// The number of this hand-over.
@@ -37,11 +38,11 @@ struct Message {
     is_last: AtomicBool,
 }
 
-/// What the two share, but for the lock.
+/// State that both threads share, apart from the lock.
 #[derive(Default)]
 struct HandoverRun {
     message: OwnLine<Message>,
-    /// The last hand-over that somebody is about to wait for.
+    /// The last hand-over that a thread is about to wait for.
     expected: OwnLine<AtomicU64>,
     /// The last hand-over that has happened.
     happened: OwnLine<AtomicU64>,
@@ -54,14 +55,14 @@ struct HandoverRun {
 #[derive(Default)]
 struct Outcome {
     waits: Waits,
-    /// Acquisitions before the holder had released.
+    /// Acquisitions before the holder's unlock.
     overlaps: u64,
 }
 
-/// Waits for a word that another thread is about to write. It has a CPU of its own, unless somebody
-/// else takes it.
+/// Waits for a word that another thread is about to write. That thread has its own CPU, unless
+/// another process takes it.
 fn until(word: &AtomicU64, value: u64) {
-    // Relaxed: what follows from it is ordered by the lock.
+    // Relaxed: the lock orders the accesses that depend on it.
     <Os<SpinThenYield>>::wait_until(word, Relaxed, |seen| seen >= value);
 }
 
@@ -77,13 +78,14 @@ impl HandoverRun {
         last.store(is_last, Relaxed);
         number.store(n, Relaxed);
         released_ns.store(<Os<W>>::now_ns(), Relaxed);
-        // SAFETY: by our own condition.
+        // SAFETY: by this function's own condition.
         unsafe { lock.unlock(node) };
         is_last
     }
 
-    /// Takes over number `n`, and returns whether it was the last. Safety: the node is the caller's
-    /// own, and not in use.
+    /// Takes over number `n`, and returns whether it was the last.
+    ///
+    /// Safety: the node belongs to the caller, and is not in use.
     unsafe fn take_over<W: Wait, L: RawLock>(
         &self,
         lock: &L,
@@ -92,13 +94,13 @@ impl HandoverRun {
         outcome: &mut Outcome,
     ) -> bool {
         self.expected.0.store(n, Relaxed);
-        // SAFETY: by our own condition.
+        // SAFETY: by this function's own condition.
         unsafe { lock.lock(node) };
         let acquired_ns = <Os<W>>::now_ns();
         let message = &self.message.0;
         if message.number.load(Relaxed) != n {
             outcome.overlaps += 1;
-            // The run goes on until it is told to end, so what the other has yet to say must be heard.
+            // Wait for the holder's message, which is still to come: it says whether the run ends.
             until(&message.number, n);
         } else {
             outcome.waits.record(acquired_ns.saturating_sub(message.released_ns.load(Relaxed)));
@@ -112,10 +114,11 @@ impl HandoverRun {
     fn work<W: Wait, L: RawLock>(&self, lock: &L, thread: usize) {
         let node = L::Node::default();
         let mut outcome = Outcome::default();
-        // Hand-overs count from 2: that thread 0 takes the lock at first is number 1.
+        // Hand-overs count from 2. Number 1 is the first acquisition by thread 0.
         let mut n = 1;
         if thread == 0 {
-            // SAFETY: our own node. The other thread waits for the word below before it locks.
+            // SAFETY: the node is this thread's own. The other thread waits for the word below
+            // before it locks.
             unsafe { lock.lock(&node) };
             self.happened.0.store(n, Relaxed);
         } else {
@@ -124,7 +127,8 @@ impl HandoverRun {
         loop {
             n += 1;
             let takes = (n % 2 == 0) == (thread == 1);
-            // SAFETY: the node is our own, and we hold the lock exactly when it is our turn to hand it over.
+            // SAFETY: the node is this thread's own. The thread holds the lock exactly when it has
+            // to hand it over.
             let is_last = unsafe {
                 if takes {
                     self.take_over::<W, L>(lock, &node, n, &mut outcome)
@@ -133,7 +137,7 @@ impl HandoverRun {
                 }
             };
             if is_last && takes {
-                // SAFETY: just taken.
+                // SAFETY: this thread has just taken it.
                 unsafe { lock.unlock(&node) };
             }
             if is_last {
@@ -152,7 +156,7 @@ impl HandoverRun {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets them hand over to each other for so long.
+    /// Lets the threads hand over to each other for `window`.
     fn end(&self, crew: Crew, clock_ns: f64, window: Duration) -> Result<Sample, Failure> {
         crew.start();
         std::thread::sleep(window);
@@ -167,8 +171,8 @@ impl HandoverRun {
     }
 }
 
-/// One run of one lock, by a thread on each of these CPUs, the holder working for `dwell` once the
-/// other waits. A look at the clock, of `clock_ns`, is taken off the median.
+/// One run of one lock, by a thread on each of these CPUs. The holder works for `dwell` once the
+/// other thread waits. The median is reduced by `clock_ns`, the cost of reading the clock.
 pub fn measure<W: Wait, L: RawLock>(
     cpus: [u32; HANDOVER_THREADS],
     dwell: WorkLength,

@@ -1,4 +1,4 @@
-//! The machine that is measured, and what it offers for measuring.
+//! The machine that is measured, and its facilities for measuring.
 
 use std::fs;
 use std::hint::black_box;
@@ -12,33 +12,33 @@ use nearlock_workload::sections::{WorkLength, turns};
 
 use super::statistics::median;
 
-/// What stands beside every figure.
+/// The properties of the machine that are reported with the figures.
 #[derive(Clone, Debug)]
 pub struct TestBed {
-    /// The processor's name, if the system tells.
+    /// The processor's name, if the system reports it.
     pub model: Option<String>,
-    /// Whether the processor says that a hypervisor runs it, if the system tells (x86-64).
+    /// Whether the processor reports a hypervisor, if the system shows that (x86-64).
     pub is_virtual: bool,
-    /// How many threads can run at the same time: the CPUs that the process may use, and its quota
-    /// of them.
+    /// Number of threads that can run at the same time: limited by the CPUs that the process may
+    /// use, and by its CPU quota.
     pub cpus: usize,
-    /// The numbers of the CPUs that it may use, in ascending order.
+    /// The numbers of the CPUs that the process may use, in ascending order.
     pub allowed: Vec<u32>,
-    /// Of each core that it may use, one of these CPUs, likewise; as many as can run at the same
+    /// One allowed CPU of each core, in ascending order. At most as many as can run at the same
     /// time.
     pub cores: Vec<u32>,
-    /// How the frequency is governed, if the system tells.
+    /// The frequency governor, if the system reports it.
     pub governor: Option<String>,
-    /// The compiler that built this program.
+    /// The compiler of this program.
     pub compiler: &'static str,
-    /// Whether it was told to optimise.
+    /// Whether this program was built with optimisation.
     pub optimised: bool,
-    /// Average number of runnable threads in the last minute, if the system tells.
+    /// Average number of runnable threads in the last minute, if the system reports it.
     pub load: Option<f64>,
 }
 
 impl TestBed {
-    /// This one, now.
+    /// The properties of this machine now.
     pub fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok();
         let topology = topology::HostTopology::of_this_process();
@@ -74,7 +74,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(value)
 }
 
-/// Keeps the calling thread on one CPU.
+/// Pins the calling thread to one CPU.
 #[cfg(target_os = "linux")]
 pub fn pin(cpu: u32) -> io::Result<()> {
     use rustix::thread::{CpuSet, sched_setaffinity};
@@ -84,7 +84,7 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// CPU time of all threads of the process, in ns, if the system tells.
+/// CPU time of all threads of the process, in ns, if the system reports it.
 #[cfg(target_os = "linux")]
 pub fn cpu_time_ns() -> Option<u64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -94,7 +94,7 @@ pub fn cpu_time_ns() -> Option<u64> {
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{cpu_time_ns, pin};
 
-/// Where no CPU can be chosen.
+/// Systems on which a thread cannot be pinned.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use std::io;
@@ -107,17 +107,17 @@ mod elsewhere {
     }
 }
 
-/// What measuring itself costs, and how long work takes.
+/// Cost of the measurement itself, and the speed of simulated work.
 #[derive(Clone, Copy, Debug)]
 pub struct Calibration {
-    /// One look at the clock, in ns.
+    /// Cost of reading the clock, in ns.
     pub clock_ns: f64,
-    /// One turn of [`turns`], in ns.
+    /// Time of one turn of [`turns`], in ns.
     turn_ns: f64,
 }
 
 impl Calibration {
-    /// Of this machine, now. Takes some milliseconds.
+    /// Calibrates this machine. Takes some milliseconds.
     pub fn measure() -> Self {
         const LOOKS: u32 = 1_000;
         const TURNS: u64 = 20_000;
@@ -127,13 +127,13 @@ impl Calibration {
         }
     }
 
-    /// Work of so many ns, if nobody takes the processor away.
+    /// Work that takes this many ns, if the thread is not taken off its CPU.
     pub fn work_length(&self, ns: u64) -> WorkLength {
         WorkLength { ns, turns: (ns as f64 / self.turn_ns).round() as u64 }
     }
 }
 
-/// The time that something takes, undisturbed: of many times the median of the fastest few.
+/// The undisturbed time of an operation: the median of the few fastest of many runs.
 fn least_ns(mut something: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..100)
         .map(|_| {

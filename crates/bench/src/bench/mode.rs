@@ -1,4 +1,4 @@
-//! Situations: what threads do with a lock, and how many they are.
+//! Situations: what threads do with a lock, and the number of threads.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use nearlock_workload::will_it_scale::Calls;
 
 use super::machine::TestBed;
 
-/// What is measured.
+/// The operation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// One thread that has the lock for itself: lock and unlock.
+    /// One thread that locks and unlocks without contention.
     Uncontended,
-    /// Threads in sections, each kept on a core of its own: sections per time, shares, waits, CPU
-    /// time.
+    /// Threads in sections, each pinned to its own core. Measures sections per time, shares, waits
+    /// and CPU time.
     Parallel,
     /// Threads in sections, wherever the scheduler puts them.
     Free,
-    /// The same, more than there are CPUs.
+    /// As [`Mode::Free`], with more threads than CPUs.
     Oversubscribed,
-    /// Two threads on two CPUs: from the release to the waiter's acquisition.
+    /// Two threads on two CPUs: from the unlock to the waiter's acquisition.
     Handover,
-    /// Many threads in loops of system calls: as sections.
+    /// Many threads in loops of system calls. Measures the same figures as for sections.
     Calls(Calls),
 }
 
 impl Mode {
-    /// In one word.
+    /// Its name, in one word.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Uncontended => "uncontended",
@@ -42,7 +42,7 @@ impl Mode {
         matches!(self, Mode::Parallel | Mode::Free | Mode::Oversubscribed)
     }
 
-    /// Which numbers of threads make sense on this machine, from the first to the second.
+    /// The least and the largest number of threads that make sense on this machine.
     pub fn threads(self, machine: &TestBed) -> (usize, usize) {
         match self {
             Mode::Uncontended => (1, 1),
@@ -54,8 +54,7 @@ impl Mode {
     }
 }
 
-/// The situations of many threads in which locks are held against each other: all combinations of
-/// these.
+/// The standard situations with many threads: all combinations of these values.
 pub struct Grid;
 
 impl Grid {
@@ -67,33 +66,33 @@ impl Grid {
     pub const THINK_NS: [u64; 3] = [0, 500, 5000];
 }
 
-/// Most threads; as many as the torture test's writers, for the same reason.
+/// Largest number of threads. The limit of the torture test applies for the same reason.
 pub const THREADS_MAX: usize = crate::torture::THREADS_MAX;
 
-/// Threads of a hand-over: one that has the lock and one that wants it.
+/// Threads of a hand-over: a holder and a waiter.
 pub(super) const HANDOVER_THREADS: usize = 2;
 
-/// How long the holder works once the other waits, unless something else is asked for, in ns.
-/// Longer than a waiter needs to be in the queue, and shorter than it pauses before it yields.
+/// Default time, in ns, for which the holder works once the other thread waits. It is longer than a
+/// waiter needs to enter the queue, and shorter than a waiter spins before it yields.
 pub const HANDOVER_SECTION_NS: u64 = 500;
 
 /// One situation in which all locks are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Number of threads, 1 to [`THREADS_MAX`], within those of the mode.
+    /// Number of threads, 1 to [`THREADS_MAX`], within the limits of the mode.
     pub threads: usize,
     /// Work in a section, in ns.
     pub section_ns: u64,
     /// Work between sections, or of a call outside of its sections, in ns.
     pub think_ns: u64,
-    /// Of 100 sections, how many only read; `None` if there is no talk of readers. Locks without
-    /// readers have none. In [`Mode::Uncontended`] 0 or 100, in [`Mode::Handover`] and
-    /// [`Mode::Calls`] `None`.
+    /// Number of sections in 100 that only read; `None` for situations without readers. Locks
+    /// without readers have no such sections. The value is 0 or 100 in [`Mode::Uncontended`], and
+    /// `None` in [`Mode::Handover`] and [`Mode::Calls`].
     pub read_percent: Option<u64>,
 }
 
 impl Point {
-    /// The one situation of [`Mode::Uncontended`].
+    /// The only situation of [`Mode::Uncontended`].
     pub const ALONE: Point = Point { threads: 1, section_ns: 0, think_ns: 0, read_percent: None };
 
     /// A situation of [`Mode::Handover`].

@@ -1,5 +1,5 @@
-//! Peers: locks that others wrote, to hold ours against. Native only, since their source is not
-//! written over a platform; how they wait is their own affair.
+//! Peers: locks of other libraries, for comparison with ours. They run only natively, since their
+//! source is not written over a platform. Their waiters wait as the peer's own code does.
 
 mod called;
 #[cfg(target_os = "linux")]
@@ -8,7 +8,7 @@ mod mutexes;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod pthread;
 mod rwlocks;
-/// Where libraries are loaded in another way.
+/// Systems without dynamic loading of shims.
 #[cfg(not(target_os = "linux"))]
 mod foreign {
     use super::Lock;
@@ -21,7 +21,7 @@ mod foreign {
     pub const NSYNC_MU: Option<Lock> = None;
     pub const ABSL_MUTEX: Option<Lock> = None;
 }
-/// Where the C library is another.
+/// Systems with another C library.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod pthread {
     use super::Lock;
@@ -38,43 +38,43 @@ use nearlock_os::SpinThenYield;
 use super::run::Run;
 use super::sample::Outcome;
 
-/// A lock that others wrote.
+/// A lock of another library.
 #[derive(Debug)]
 pub struct Peer {
     /// Its name on the command line.
     pub name: &'static str,
-    /// One sentence.
+    /// A description in one sentence.
     pub summary: &'static str,
-    /// What its waiters do in the end.
+    /// What its waiters do after a long wait.
     pub waiters: Waiters,
-    /// The lock itself; `None` if it is not to be had here.
+    /// The lock itself; `None` if it is not available on this system.
     lock: Option<Lock>,
 }
 
-/// What waiters do that have waited for long.
+/// What waiters do after a long wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiters {
-    /// They sleep, or give the processor away.
+    /// They sleep or yield.
     Leave,
-    /// They keep the processor: with more threads than processors the lock stands still until the
-    /// scheduler has found the one thread that can go on.
+    /// They keep the CPU. With more threads than CPUs, the lock makes no progress until the
+    /// scheduler runs the one thread that can go on.
     Stay,
 }
 
-/// How a lock is measured.
+/// The functions that measure a lock.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// Sees to it that it can be made, or says why not.
+    /// Makes the lock available, or returns the reason why that is not possible.
     pub obtain: fn() -> Result<(), String>,
     pub size_bytes: fn() -> usize,
     pub measure: fn(Run<'_>) -> Outcome,
-    /// With readers, if it has any.
+    /// Measures with readers, if the lock has readers.
     pub measure_mixed: Option<fn(Run<'_>) -> Outcome>,
 }
 
 use Waiters::{Leave, Stay};
 
-/// All of them.
+/// All peers.
 #[rustfmt::skip]
 pub const PEERS: &[Peer] = &[
     peer("std", "std::sync::Mutex of the compiler's standard library", Leave, of::<mutexes::Std>()),
@@ -114,22 +114,22 @@ const fn of_rw<L: RawRwLock>() -> Option<Lock> {
     }
 }
 
-/// A peer that is not to be had here.
+/// A peer that is not available on this system.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("peer {name}: {reason}")]
 pub struct MissingPeer {
-    /// Its name.
+    /// The peer's name.
     pub name: &'static str,
-    /// Why, and what to do about it.
+    /// The reason, and how to solve it.
     pub reason: String,
 }
 
 impl Peer {
-    /// The peer of this name.
+    /// The peer with this name.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such peer.
     pub fn named(name: &str) -> Result<&'static Peer, UnknownName> {
         PEERS.iter().find(|peer| peer.name == name).ok_or_else(|| UnknownName {
             kind: "peer",
@@ -138,28 +138,28 @@ impl Peer {
         })
     }
 
-    /// Whether readers may hold it together.
+    /// Whether several readers can hold it at the same time.
     pub fn has_readers(&self) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.measure_mixed.is_some())
     }
 
-    /// Sees to it that it can be measured.
+    /// Makes the peer available for measurements.
     ///
     /// # Errors
     ///
-    /// If it is not to be had on this system, or something has to be installed first.
+    /// If the peer is not available on this system, or if something has to be installed first.
     pub fn obtain(&self) -> Result<(), MissingPeer> {
         let needs_linux = || Err("it needs Linux, and glibc".to_owned());
         let obtained = self.lock.as_ref().map_or_else(needs_linux, |lock| (lock.obtain)());
         obtained.map_err(|reason| MissingPeer { name: self.name, reason })
     }
 
-    /// Its own size.
+    /// Size of the lock, without queue nodes.
     pub(super) fn size_bytes(&self) -> usize {
         (self.lock().size_bytes)()
     }
 
-    /// Measures it once, with readers if the situation has any and the lock too.
+    /// One run, with readers if both the situation and the lock have readers.
     pub(super) fn measure(&self, run: Run<'_>) -> Outcome {
         let Lock { measure, measure_mixed, .. } = self.lock();
         let with_readers = measure_mixed.filter(|_| run.point.read_percent.is_some());
@@ -195,7 +195,7 @@ mod tests {
         let (lock, node) = (L::default(), L::Node::default());
         for _ in 0..2 {
             assert!(is_free(&lock));
-            // SAFETY: the node is fresh or released, and both stay in place.
+            // SAFETY: the node is new or unused, and both stay in place.
             unsafe { lock.lock(&node) };
             assert!(!is_free(&lock));
             // SAFETY: locked above.

@@ -1,4 +1,4 @@
-//! What is to be measured.
+//! The plan of a benchmark.
 
 use std::time::Duration;
 
@@ -10,49 +10,50 @@ use super::mode::{Mode, Point};
 use super::{BenchError, two_cpus};
 use crate::torture::Waiting;
 
-/// A situation, and the locks that are measured in it.
+/// A situation, and the locks to measure in it.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// What is measured.
+    /// The operation.
     pub mode: Mode,
-    /// In which situation.
+    /// The situation.
     pub point: Point,
-    /// Of which locks; peers among them have been [obtained](super::Peer::obtain).
+    /// The locks. Peers among them have been [obtained](super::Peer::obtain).
     pub locks: Vec<Candidate>,
 }
 
-/// What is to be measured.
+/// The plan of a benchmark.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The situations, one after the other.
     pub cells: Vec<Cell>,
-    /// Locks that all are compared with, with one after the other, in the situations in which they
-    /// are measured.
+    /// Baselines. All locks are compared with each of them, in the situations in which the baseline
+    /// is measured.
     pub baselines: Vec<Candidate>,
-    /// How often, 1 or more.
+    /// Number of rounds, 1 or more.
     pub rounds: usize,
-    /// For how long a run counts. It takes about 1.6 times as long where there are many threads.
+    /// Length of the counted part of a run. With many threads the whole run takes about 1.6 times
+    /// as long.
     pub window: Duration,
-    /// How waiting threads pass the time.
+    /// How threads wait.
     pub waiting: Waiting,
     /// Values of the locks' settings, indexed by [`Setting`].
     pub settings: [u64; Setting::COUNT],
 }
 
 impl Plan {
-    /// How many runs of a lock it takes.
+    /// Number of runs of a lock.
     pub fn runs(&self) -> usize {
         self.rounds * self.cells.iter().map(|cell| cell.locks.len()).sum::<usize>()
     }
 
-    /// How long it takes, about, if no lock takes long to end a run.
+    /// Approximate duration, if no lock takes long to end a run.
     pub fn takes(&self) -> Duration {
         let of_cell = |cell: &Cell| self.run_of(cell) * cell.locks.len() as u32;
         self.cells.iter().map(of_cell).sum::<Duration>() * self.rounds as u32
     }
 
     fn run_of(&self, cell: &Cell) -> Duration {
-        /// To begin a run and to end it, with all of its threads: seen with two CPUs.
+        /// Time to begin and to end a run, and the same for each thread: observed with two CPUs.
         const RUN: Duration = Duration::from_millis(1);
         const THREAD: Duration = Duration::from_micros(150);
         match cell.mode {
@@ -61,8 +62,8 @@ impl Plan {
         }
     }
 
-    /// The same with a window such that it takes no longer than this, about: the longest of those
-    /// from `least` to `most`, in whole ms; the least if none is short enough.
+    /// Chooses the window so that the plan takes about `limit` at most. It is the longest suitable
+    /// one from `least` to `most`, in whole ms, or `least` if none is short enough.
     pub fn within(mut self, limit: Duration, least: Duration, most: Duration) -> Self {
         self.window = most;
         while self.takes() > limit && self.window > least {
@@ -71,11 +72,11 @@ impl Plan {
         self
     }
 
-    /// Whether this machine can do it at all.
+    /// Checks that this machine can run the plan.
     ///
     /// # Errors
     ///
-    /// If it has too few CPUs for a mode.
+    /// If the machine has too few CPUs for a mode.
     pub fn suits(&self, machine: &TestBed) -> Result<(), BenchError> {
         let hands_over = self.cells.iter().any(|cell| cell.mode == Mode::Handover);
         if hands_over { two_cpus(machine).map(drop) } else { Ok(()) }

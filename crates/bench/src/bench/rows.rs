@@ -1,4 +1,4 @@
-//! The figures that the samples of runs come to.
+//! Figures that are computed from the samples of runs.
 
 use nearlock_lab::plot::Speed;
 use serde::Serialize;
@@ -10,14 +10,14 @@ use super::plan::{Cell, Plan};
 use super::sample::Sample;
 use super::statistics::{Quartiles, Waits, median};
 
-/// Figures of one lock in one situation, medians over the rounds; or means of several situations,
-/// which say of which in `summary`. What was not measured is `None`.
+/// Figures of one lock in one situation, as medians over the rounds, or means over several
+/// situations, which `summary` names. Figures that were not measured are `None`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// `None` for a situation. Else of which situations of the mode this is a mean: those without
-    /// think time, or with.
+    /// `None` for a situation. Otherwise the group of situations of the mode over which this row is
+    /// a mean: those without think time, those with think time, or all.
     pub summary: Option<&'static str>,
-    /// Of how many situations.
+    /// Number of situations.
     pub situations: usize,
     /// [`Mode::name`]; `contended` for all modes with sections together.
     pub mode: &'static str,
@@ -33,22 +33,22 @@ pub struct Row {
     pub think_ns: Option<u64>,
     /// See [`Point`].
     pub read_percent: Option<u64>,
-    /// Wall time per operation (a section, a lock and unlock, a hand-over, as the suite counts its
-    /// calls), all threads together, in ns.
+    /// Wall time per operation, all threads together, in ns. An operation is a section, a lock and
+    /// unlock, a hand-over, or a system call as the suite counts it.
     pub ns_per_op: Option<f64>,
     /// Operations per microsecond, all threads together.
     pub ops_per_us: Option<f64>,
-    /// How many times as fast as the baseline; the geometric mean of situations.
+    /// Speed as a multiple of the baseline's; for several situations the geometric mean.
     pub ratio: Option<f64>,
-    /// Its lower quartile over the rounds.
+    /// Lower quartile of the ratio over the rounds.
     pub ratio_low_quartile: Option<f64>,
-    /// Its upper quartile over the rounds.
+    /// Upper quartile of the ratio over the rounds.
     pub ratio_high_quartile: Option<f64>,
     /// Number of rounds.
     pub rounds: usize,
     /// Jain's index of the threads' shares: 1 is equal.
     pub jain: Option<f64>,
-    /// Of 1000 waits of all rounds, 999 are no longer, in ns (to 1 %).
+    /// 99.9th percentile of the waits of all rounds, in ns (to 1 %).
     pub wait_ns_p99_9: Option<u64>,
     /// The longest wait of all rounds, in ns.
     pub wait_ns_max: Option<u64>,
@@ -57,20 +57,20 @@ pub struct Row {
     /// CPU time per operation, as a multiple of the baseline's in the same round: the median, or
     /// the geometric mean of situations.
     pub cpu_ratio: Option<f64>,
-    /// Instructions of a lock and unlock, counted, in [`Mode::Uncontended`] on x86-64 with Linux.
+    /// Instructions of a lock and unlock, counted in [`Mode::Uncontended`] on x86-64 with Linux.
     pub instructions_per_op: Option<f64>,
-    /// Atomic read-modify-writes among them. Elsewhere, those of our locks are counted by running
-    /// the same source on a simulated machine.
+    /// Atomic read-modify-writes among these instructions. On other systems, those of our locks are
+    /// counted by running the same source on a simulated machine.
     pub rmw_per_op: Option<f64>,
-    /// Calls of membarrier in a second by our fences; the greatest of situations. Those of peers
-    /// are not known.
+    /// Number of membarrier calls by our fences per second; for several situations the largest. The
+    /// calls of peers are not known.
     pub membarriers_per_s: Option<f64>,
-    /// Size of the lock itself.
+    /// Size of the lock, without queue nodes.
     pub size_bytes: usize,
 }
 
 impl Row {
-    /// How fast the lock was as a multiple of the baseline, if the row is of a situation with
+    /// The lock's speed as a multiple of the baseline's, if the row is of a situation with
     /// sections.
     fn speed(&self) -> Option<Speed> {
         let ratio = self.ratio?;
@@ -84,14 +84,14 @@ impl Row {
         })
     }
 
-    /// The speeds in the situations of these modes, as multiples of a baseline's.
+    /// The speeds in the situations of `modes`, as multiples of the speeds of `baseline`.
     pub fn speeds(rows: &[Self], modes: &[Mode], baseline: &str) -> Vec<Speed> {
         let is_of_modes = |row: &&Self| modes.iter().any(|mode| mode.name() == row.mode);
         let of_baseline = rows.iter().filter(|row| row.summary.is_none() && row.baseline == baseline);
         of_baseline.filter(is_of_modes).filter_map(Self::speed).collect()
     }
 
-    /// Whether it is of this situation.
+    /// Whether the row is of this situation.
     pub fn is_of(&self, mode: Mode, point: Point) -> bool {
         let Point { threads, section_ns, think_ns, read_percent } = point;
         self.mode == mode.name()
@@ -101,43 +101,43 @@ impl Row {
     }
 }
 
-/// A lock that failed, in which situation.
+/// A lock that failed, and the situation in which it failed.
 #[derive(Clone, Debug)]
 pub struct Failed {
     /// The lock.
     pub lock: &'static str,
     /// The situation.
     pub point: Point,
-    /// What it did.
+    /// What went wrong.
     pub failure: Failure,
 }
 
-/// What was found.
+/// The results of a benchmark.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// A row for each situation, baseline and lock, in this order, without locks that failed; then
-    /// the means.
+    /// A row for each situation, baseline and lock, in this order, without locks that failed. The
+    /// means follow.
     pub rows: Vec<Row>,
-    /// The locks that failed. After a hang nothing else is measured: the threads left behind
-    /// disturb.
+    /// The locks that failed. A hang ends the benchmark, because the threads that are left behind
+    /// would disturb further measurements.
     pub failed: Vec<Failed>,
-    /// The widest middle half of a baseline's speeds over the rounds of a situation. `None` if
-    /// nothing was measured.
+    /// The largest spread of a baseline's speeds over the rounds of a situation. `None` if nothing
+    /// was measured.
     pub spread: Option<Spread>,
 }
 
-/// How far a baseline's rounds are apart.
+/// Spread of a baseline's speeds over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// Which baseline.
+    /// The baseline.
     pub baseline: &'static str,
-    /// Width of the middle half, as a share of the median.
+    /// Width of the middle half (interquartile range), as a share of the median.
     pub share: f64,
 }
 
 impl Report {
-    /// The rows of one situation: for each baseline that is measured in it, one of each lock
-    /// without failure.
+    /// Adds the rows of one situation. For each baseline that is measured in it, there is a row for
+    /// each lock without a failure.
     pub(super) fn add(&mut self, plan: &Plan, cell: &Cell, samples: &[Option<Vec<Sample>>]) {
         let measured = || cell.locks.iter().copied().zip(samples.iter().map(Option::as_deref));
         for &baseline in &plan.baselines {
@@ -164,7 +164,7 @@ type Measured<'a> = (Candidate, &'a [Sample]);
 
 fn row(plan: &Plan, cell: &Cell, (lock, samples): Measured, (baseline, of_baseline): Measured) -> Row {
     let Cell { mode, point, .. } = *cell;
-    // Over the rounds, which the lock and its baseline have together.
+    // Quartiles over the rounds in which both the lock and its baseline were measured.
     let quotients = |of: &dyn Fn(&Sample, &Sample) -> Option<f64>| {
         let rounds = samples.iter().zip(of_baseline);
         let quotients = rounds.filter_map(|(sample, of_baseline)| of(sample, of_baseline));

@@ -17,9 +17,9 @@ use crate::torture::Waiting;
 
 /// One run of one candidate.
 pub(super) struct Run<'a> {
-    /// For how long it counts.
+    /// Length of the counted part.
     pub window: Duration,
-    /// How waiting threads pass the time.
+    /// How threads wait.
     pub waiting: Waiting,
     pub machine: &'a TestBed,
     pub calibration: &'a Calibration,
@@ -41,7 +41,7 @@ impl<W: Wait> LockVisitor<Os<W>> for Run<'_> {
 }
 
 impl Run<'_> {
-    /// With this lock, whose waiters wait like `W`.
+    /// Runs with this lock, whose waiters wait as `W` does.
     pub fn of<W: Wait, L: RawLock>(self) -> Outcome {
         let Self { window, machine, calibration, mode, point, .. } = self;
         let (section, think) =
@@ -59,7 +59,7 @@ impl Run<'_> {
         }
     }
 
-    /// The same with readers.
+    /// Runs with readers.
     pub fn of_mixed<W: Wait, L: RawRwLock>(self) -> Outcome {
         let Self { window, calibration, mode, point, .. } = self;
         let read_percent = point.read_percent.unwrap_or(0);
@@ -75,7 +75,7 @@ impl Run<'_> {
         }
     }
 
-    /// Its threads, and where they are kept.
+    /// The threads, and where they run.
     fn crew(&self) -> Members<'_> {
         let threads = self.point.threads;
         match self.mode {

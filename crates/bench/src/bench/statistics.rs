@@ -1,35 +1,35 @@
-//! Figures from figures.
+//! Statistics of figures.
 
 use hdrhistogram::Histogram;
 
-/// Of a histogram: values are exact to 1 %.
+/// Precision of histograms: values are exact to 1 %.
 const SIGNIFICANT_DIGITS: u8 = 2;
-/// Waits from here up count as this long in a histogram: 1000 s.
+/// Largest value of a histogram: 1000 s. Longer waits count as this long.
 const HIGHEST_NS: u64 = 1_000_000_000_000;
 
 /// The value at the share `at` (0 to 1) of sorted figures, interpolated between neighbours; `None`
-/// of none.
+/// without figures.
 fn quantile(sorted: &[f64], at: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = at * last as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    // Where there is nothing to interpolate, infinity stays what it is.
+    // Without interpolation, so that infinity remains infinity.
     Some(if place.fract() == 0.0 || below == above { below } else { below + (above - below) * place.fract() })
 }
 
-/// The middle half of figures.
+/// Quartiles of figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quartiles {
-    /// A quarter is below.
+    /// A quarter of the figures is below.
     pub low: f64,
-    /// Half is below.
+    /// Half of the figures are below.
     pub median: f64,
-    /// A quarter is above.
+    /// A quarter of the figures is above.
     pub high: f64,
 }
 
 impl Quartiles {
-    /// Of these figures; `None` of none.
+    /// The quartiles of these figures; `None` without figures.
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = figures.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -37,19 +37,19 @@ impl Quartiles {
         Some(Self { low: at(0.25)?, median: at(0.5)?, high: at(0.75)? })
     }
 
-    /// Width of the middle half, as a share of the median; `None` if that is 0.
+    /// Width of the middle half, as a share of the median; `None` if the median is 0.
     pub fn spread(&self) -> Option<f64> {
         (self.median > 0.0).then(|| (self.high - self.low) / self.median)
     }
 }
 
-/// The median; `None` of no figures.
+/// The median; `None` without figures.
 pub fn median(figures: impl IntoIterator<Item = f64>) -> Option<f64> {
     Quartiles::of(figures).map(|quartiles| quartiles.median)
 }
 
 /// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything; `None` if
-/// nobody has anything.
+/// all shares are 0.
 ///
 /// Source: Jain, Chiu and Hawe, DEC TR-301, 1984.
 pub fn jain(shares: &[u64]) -> Option<f64> {
@@ -58,7 +58,7 @@ pub fn jain(shares: &[u64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// Lengths of time, in ns.
+/// A histogram of waits, in ns.
 #[derive(Clone, Debug)]
 pub struct Waits {
     histogram: Histogram<u64>,
@@ -73,24 +73,24 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Adds one.
+    /// Adds a wait.
     pub fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
         self.max = self.max.max(Some(ns));
     }
 
-    /// Adds all of another.
+    /// Adds all waits of another histogram.
     pub fn add(&mut self, other: &Waits) {
         self.histogram.add(&other.histogram).expect("both have the same bounds");
         self.max = self.max.max(other.max);
     }
 
-    /// The longest, exactly.
+    /// The longest wait, exactly.
     pub fn max(&self) -> Option<u64> {
         self.max
     }
 
-    /// The one that this share (0 to 1) do not exceed.
+    /// The wait that this share (0 to 1) of all waits does not exceed.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let max = self.max?;
         Some(self.histogram.value_at_quantile(share).min(max))

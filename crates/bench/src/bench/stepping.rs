@@ -1,9 +1,9 @@
-//! How many instructions something executes, and how many of them are atomic read-modify-writes:
-//! the processor is told to stop after each instruction (the trap flag), and a signal handler looks
-//! at the next one.
+//! Counts the instructions that a function executes, and the atomic read-modify-writes among them.
+//! The processor stops after each instruction (the trap flag), and a signal handler inspects the
+//! next one.
 //!
-//! It counts what runs, in the peers' machine code as in ours, libraries included. What it costs,
-//! some microseconds for each instruction, is of no concern. For x86-64 with Linux.
+//! The count covers everything that runs, including the peers' machine code and libraries. It costs
+//! some microseconds per instruction, which does not matter here. For x86-64 with Linux.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicU64;
@@ -12,33 +12,33 @@ use std::sync::{Mutex, PoisonError};
 
 use libc::{REG_RIP, SA_RESTART, SA_SIGINFO, SIGTRAP, sigaction, siginfo_t, ucontext_t};
 
-/// The trap flag among the flags of the processor.
+/// The trap flag in the processor's flags register.
 const TRAP: u32 = 1 << 8;
 
 static INSTRUCTIONS: AtomicU64 = AtomicU64::new(0);
 static ATOMICS: AtomicU64 = AtomicU64::new(0);
-/// One thread at a time is counted.
+/// Only one thread at a time is counted.
 static COUNTING: Mutex<()> = Mutex::new(());
 
-/// What was executed.
+/// Counts of executed instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// Instructions.
+    /// Number of instructions.
     pub instructions: u64,
-    /// Atomic read-modify-writes among them.
+    /// Number of atomic read-modify-writes among them.
     pub atomics: u64,
 }
 
-/// What the calling thread executes in `work`, and a few instructions around it, always the same;
-/// `None` if the system does not let itself be stopped.
+/// Counts what the calling thread executes in `work`. The counts include a constant number of
+/// instructions around it. `None` if the system does not support traps.
 pub fn executed(work: &mut dyn FnMut()) -> Option<Executed> {
     let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     let seen = || Executed { instructions: INSTRUCTIONS.load(Relaxed), atomics: ATOMICS.load(Relaxed) };
-    // SAFETY: all zeros is a legal value of this structure of numbers, a set and a pointer.
+    // SAFETY: all zeros is a valid value of this structure of numbers, a set and a pointer.
     let (mut ours, mut theirs) = unsafe { std::mem::zeroed::<(sigaction, sigaction)>() };
     ours.sa_sigaction = on_trap as *const () as usize;
     ours.sa_flags = SA_SIGINFO | SA_RESTART;
-    // SAFETY: both are structures of ours, and the handler does nothing that a handler may not.
+    // SAFETY: both structures are local, and the handler does only what a signal handler may do.
     if unsafe { sigaction(SIGTRAP, &raw const ours, &raw mut theirs) } != 0 {
         return None;
     }
@@ -47,7 +47,7 @@ pub fn executed(work: &mut dyn FnMut()) -> Option<Executed> {
     work();
     clear_trap_flag();
     let after = seen();
-    // SAFETY: what was there before.
+    // SAFETY: this restores the previous action.
     unsafe { sigaction(SIGTRAP, &raw const theirs, std::ptr::null_mut()) };
     let executed = Executed {
         instructions: after.instructions - before.instructions,
@@ -58,21 +58,21 @@ pub fn executed(work: &mut dyn FnMut()) -> Option<Executed> {
 
 #[inline(always)]
 fn set_trap_flag() {
-    // SAFETY: traps have a handler, which the processor enters with the flag off. The stack is as
-    // before.
+    // SAFETY: traps have a handler, and the processor enters it with the flag off. The stack
+    // pointer is restored.
     unsafe { std::arch::asm!("pushfq", "or dword ptr [rsp], {trap}", "popfq", trap = const TRAP) };
 }
 
 #[inline(always)]
 fn clear_trap_flag() {
-    // SAFETY: the stack is as before.
+    // SAFETY: the stack pointer is restored.
     unsafe { std::arch::asm!("pushfq", "and dword ptr [rsp], {rest}", "popfq", rest = const !TRAP as i32) };
 }
 
-/// Called with the next instruction about to be executed.
+/// Called before the next instruction is executed.
 extern "C" fn on_trap(_signal: c_int, _info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes the interrupted thread's context, whose next instruction can be read:
-    // it is about to be executed.
+    // SAFETY: the kernel passes the interrupted thread's context. The next instruction is readable,
+    // since it is about to be executed.
     let is_atomic = unsafe {
         let context = &*context.cast::<ucontext_t>();
         is_atomic(context.uc_mcontext.gregs[REG_RIP as usize] as *const u8)
@@ -81,8 +81,8 @@ extern "C" fn on_trap(_signal: c_int, _info: *mut siginfo_t, context: *mut c_voi
     ATOMICS.fetch_add(u64::from(is_atomic), Relaxed);
 }
 
-/// Whether an instruction is an atomic read-modify-write: it has a lock prefix, or exchanges
-/// memory, which is locked without.
+/// Whether an instruction is an atomic read-modify-write. Such an instruction has a lock prefix, or
+/// it exchanges a register with memory, which needs no prefix.
 ///
 /// Source: Intel's Software Developer's Manual, volume 2, 2.1 and "XCHG".
 ///
@@ -93,13 +93,13 @@ unsafe fn is_atomic(mut code: *const u8) -> bool {
     const LOCK: u8 = 0xf0;
     const EXCHANGE: [u8; 2] = [0x86, 0x87];
     const REGISTER_OPERAND: u8 = 0b11;
-    // SAFETY: an instruction is as long as it says: after a prefix there is more of it, and an exchange
-    // has a byte of operands.
+    // SAFETY: the instruction is complete: more bytes follow a prefix, and an exchange has a byte
+    // of operands.
     unsafe {
         loop {
             match *code {
                 LOCK => return true,
-                // Other prefixes, and those of 64-bit registers.
+                // Other prefixes, and REX prefixes.
                 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf2 | 0xf3 => code = code.add(1),
                 opcode => return EXCHANGE.contains(&opcode) && *code.add(1) >> 6 != REGISTER_OPERAND,
             }
@@ -138,7 +138,7 @@ mod tests {
                 }
             })
         };
-        // Where processors are emulated there may be no traps.
+        // Emulated processors may not have traps.
         let (Some(none), Some(three), Some(six)) = (count(0), count(3), count(6)) else { return };
         assert_eq!([none.atomics, three.atomics, six.atomics], [0, 3, 6]);
         assert!(six.instructions >= three.instructions + 3 && three.instructions >= none.instructions + 3);

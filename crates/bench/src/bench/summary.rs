@@ -1,12 +1,12 @@
-//! Means over situations: geometric ones, since ratios are multiplied and not added.
+//! Geometric means over situations. Ratios combine by multiplication.
 
 use super::{Mode, Plan, Row};
 
-/// Together these are `contended`: the situations in which threads can meet.
+/// Modes in which threads can contend. Together they are the mode `contended`.
 const MODES: [Mode; 3] = [Mode::Parallel, Mode::Free, Mode::Oversubscribed];
 const CONTENDED: &str = "contended";
 
-/// Which situations of a mode.
+/// A group of situations of a mode.
 struct Group {
     name: &'static str,
     has: fn(u64) -> bool,
@@ -16,11 +16,11 @@ const BY_THINK: [Group; 2] = [
     Group { name: "no think time", has: |think_ns| think_ns == 0 },
     Group { name: "think time", has: |ns| ns > 0 },
 ];
-/// Where both are measured.
+/// For plans that have both groups.
 const ALL: Group = Group { name: "all", has: |_| true };
 
-/// Of the rows of situations with two threads or more: for each mode, and for all of them, each
-/// baseline, group and lock with more than one situation.
+/// Means over rows of situations with two threads or more. There is one for each mode, and for all
+/// modes together, of each baseline, group and lock with more than one situation.
 pub(super) fn of(rows: &[Row], plan: &Plan) -> Vec<Row> {
     let mut summary = Vec::new();
     let has_some =
@@ -54,7 +54,7 @@ pub(super) fn of(rows: &[Row], plan: &Plan) -> Vec<Row> {
     summary
 }
 
-/// `None` of fewer than two.
+/// The mean; `None` for fewer than two rows.
 fn mean(mode: &'static str, group: &Group, rows: &[&Row]) -> Option<Row> {
     let [first, _, ..] = *rows else { return None };
     Some(Row {
@@ -81,7 +81,7 @@ fn mean(mode: &'static str, group: &Group, rows: &[&Row]) -> Option<Row> {
     })
 }
 
-/// The geometric mean; 0 if one of them is.
+/// The geometric mean; 0 if one of the figures is 0.
 fn geometric(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let logarithms: Vec<f64> = figures.map(f64::ln).collect();
     let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;

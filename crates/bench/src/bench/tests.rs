@@ -20,19 +20,19 @@ fn plan(mode: Mode, locks: &[&str]) -> Plan {
     }
 }
 
-/// The same for many locks, with shorter runs.
+/// A plan for many locks, with shorter runs.
 fn plan_of_many(mode: Mode, locks: &[&str]) -> Plan {
     Plan { window: Duration::from_millis(5), ..plan(mode, locks) }
 }
 
-/// [`everything`] without the presets: those are measured in `free` and `open1` by a test of the
-/// command, `text_says_what_was_measured_and_fits`.
+/// [`everything`] without the presets. The test of the command
+/// `text_says_what_was_measured_and_fits` measures those in `free` and `open1`.
 fn algorithms_and_peers() -> Vec<&'static str> {
     let is_preset = |name: &&str| Subject::named(name).is_some_and(|lock| !lock.positions.is_empty());
     everything().into_iter().filter(|name| !is_preset(name)).collect()
 }
 
-/// The locks that mean to work, and the peers that are here.
+/// The locks that are meant to work, and the peers that are available.
 fn everything() -> Vec<&'static str> {
     Subject::working()
         .map(|lock| lock.name)
@@ -104,7 +104,7 @@ fn with_several_baselines_each_has_its_rows() {
     let of = |baseline| plan.cells[0].locks.iter().map(move |lock| (baseline, lock.name()));
     assert_eq!(found, of("std").chain(of("parking-lot-0.13")).collect::<Vec<_>>());
     assert_eq!((rows[0].ratio, rows[4].ratio), (Some(1.0), Some(1.0)));
-    // The same samples, compared with another.
+    // The same samples, compared with another baseline.
     assert_eq!(rows[2].ns_per_op, rows[5].ns_per_op);
     assert_eq!((rows[0].size_bytes, rows[1].size_bytes), (size_of::<std::sync::Mutex<()>>(), 1));
 }
@@ -151,7 +151,7 @@ fn threads_in_a_queue_end_although_they_only_spin() {
 fn one_thread_alone_has_no_waits() {
     let report = report(&plan(Mode::Uncontended, &["mcs", "ttas", "std"]));
     let atomics: Vec<_> = report.rows.iter().map(|row| row.rmw_per_op).collect();
-    // Nothing counts those of peers where instructions cannot be counted.
+    // Without instruction counts, those of peers are not known.
     assert_eq!((atomics[0], atomics[1], atomics[2].unwrap_or(2.0)), (Some(2.0), Some(1.0), 2.0));
     for row in &report.rows {
         assert!(row.instructions_per_op.is_none_or(|count| count >= 2.0), "{row:?}");
@@ -160,13 +160,13 @@ fn one_thread_alone_has_no_waits() {
     }
 }
 
-/// The two counts have nothing in common but the locks' source.
+/// The two counts share only the locks' source.
 #[test]
 fn what_is_counted_natively_is_what_is_counted_in_the_simulator() {
     let simulated = |lock: &Subject| atomics::per_pair(lock, Setting::DEFAULTS);
     let of_algorithm = |lock: &Subject| Subject::named(lock.algorithm.name).and_then(simulated);
-    // Every step of a lock is a system call here. So of locks that differ by switches only, those are
-    // counted that differ in this.
+    // Each instruction of a lock costs a signal here. So a preset is counted only if its number of
+    // atomics differs from its algorithm's.
     let counted = Subject::working()
         .filter(|lock| lock.positions.is_empty() || simulated(lock) != of_algorithm(lock))
         .map(|lock| lock.name)
@@ -180,7 +180,7 @@ fn what_is_counted_natively_is_what_is_counted_in_the_simulator() {
     }
 }
 
-/// Locks that say how another library's mutex works, and that library's own code.
+/// Locks that model another library's mutex have as many atomics as that library's own code.
 #[test]
 fn protocols_make_as_many_atomics_as_what_they_are_of() {
     let pairs = [
@@ -206,7 +206,7 @@ fn situations_have_means() {
     let rows = report(&plan).rows;
     let means: Vec<_> = rows.iter().filter(|row| row.summary.is_some()).collect();
     let found: Vec<_> = means.iter().map(|row| (row.mode, row.summary, row.lock, row.situations)).collect();
-    // One situation without thinking has no mean.
+    // There is no mean of the one situation without think time.
     let of = |mode, group, situations| ["ttas", "std"].map(|lock| (mode, Some(group), lock, situations));
     let groups = |mode| [of(mode, "think time", 2), of(mode, "all", 3)].concat();
     assert_eq!(found, [groups("free"), groups("contended")].concat());
@@ -232,13 +232,13 @@ fn hand_overs_are_timed() {
 #[test]
 fn a_lock_that_excludes_nobody_is_found_out() {
     let mut plan = plan(Mode::Free, &["mcs", "lock-busted"]);
-    // Sections so long that a thread is taken off its processor within one if there is only one.
+    // Sections are so long that even on one CPU a thread is preempted in a section.
     plan.cells[0].point.section_ns = 50_000;
     plan.window = Duration::from_millis(300);
     let report = report(&plan);
     assert!(matches!(report.failed[0].failure, Failure::LostUpdates { .. }), "{report:?}");
     assert_eq!(report.failed[0].lock, "lock-busted");
-    // It has no figures, and the other lock has.
+    // The failed lock has no figures, but the other lock has.
     assert_eq!(report.rows.iter().map(|row| row.lock).collect::<Vec<_>>(), ["mcs"]);
 }
 
@@ -297,11 +297,11 @@ fn a_lock_without_operations_is_no_times_as_fast() {
     let figures: Vec<_> = report.rows.iter().map(|row| (row.ns_per_op, row.ops_per_us, row.ratio)).collect();
     assert_eq!(figures[0], (Some(100.0), Some(10.0), Some(1.0)));
     assert_eq!(figures[1], (None, Some(0.0), Some(0.0)));
-    // Nothing can be said in terms of a baseline that stood still.
+    // There is no ratio to a baseline without operations.
     assert_eq!(figures[2..], [(None, Some(0.0), None), (Some(100.0), Some(10.0), None)]);
 }
 
-/// Of each algorithm. A preset may be younger than the measurement.
+/// The page has the cost of each algorithm. A preset may be newer than the measurement.
 #[test]
 fn the_page_of_locks_has_the_cost_of_each() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/locks.md");

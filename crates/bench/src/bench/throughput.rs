@@ -1,10 +1,10 @@
-//! Throughput: many threads that take one lock, or make [calls](super::calls) that do.
+//! Throughput: many threads that lock the same lock, directly or in [system calls](super::calls).
 //!
 //! ```text
 //! | warm-up | counted: nobody looks at a clock | timed: every wait is measured | end |
 //! ```
-//! The windows are apart because a look at the clock costs as much as an uncontended lock, and half
-//! of it would lie in the section.
+//! The windows are separate because reading the clock costs as much as an uncontended lock. Half of
+//! that cost would lie in the section.
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -26,54 +26,54 @@ use super::sample::Sample;
 use super::statistics::{Waits, jain};
 use super::{BenchError, Failure};
 
-/// Shortest warm-up: a thread may first have to be given a processor.
+/// Shortest warm-up: the scheduler may first have to give a thread a CPU.
 const WARM_UP_LEAST: Duration = Duration::from_millis(2);
 
 fn warm_up(window: Duration) -> Duration {
     (window / 10).max(WARM_UP_LEAST)
 }
 
-/// The window in which waits are timed.
+/// Length of the window in which waits are timed.
 fn timed(window: Duration) -> Duration {
     window / 2
 }
 
-/// How long a run takes with this counted window, without the start and the end of its threads.
+/// Duration of a run with this counted window, without the start and the end of its threads.
 pub(super) fn takes(window: Duration) -> Duration {
     warm_up(window) + window + timed(window)
 }
 
-/// Nothing is timed.
+/// Phase in which no wait is timed.
 const RUNNING: u32 = 0;
-/// Every wait is timed.
+/// Phase in which every wait is timed.
 const TIMED: u32 = 1;
-/// The run is over.
+/// Phase after the end of the run.
 const OVER: u32 = 2;
 
-/// What a thread of a run does, who is told its number: the one part that knows the type of the
-/// lock.
+/// The body of a thread, which gets the thread's number. It is the only part that knows the type of
+/// the lock.
 pub(super) type Life<W> = Box<dyn Fn(&ThroughputRun<W>, usize) + Send + Sync>;
 
-/// What the threads share, but for the lock.
+/// State that the threads share, apart from the lock.
 pub(super) struct ThroughputRun<W> {
     waiting: PhantomData<fn() -> W>,
-    /// Read by all after each section, hardly ever written.
+    /// All threads read it after each section. It is rarely written.
     phase: OwnLine<AtomicU32>,
-    /// When the timed window began, on the platform's clock.
+    /// Beginning of the timed window, on the platform's clock.
     timed_since_ns: AtomicU64,
-    /// Sections of each thread.
+    /// Number of sections of each thread.
     sections: Vec<OwnLine<AtomicU64>>,
     outcome: Mutex<Outcome>,
 }
 
-/// What threads have done and seen.
+/// Counts of the threads.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Done {
-    /// Sections that count on the shared counter.
+    /// Number of sections that increment the shared counter.
     pub counted: u64,
-    /// Sections that read and saw a writer.
+    /// Number of read sections that saw a writer's change.
     pub torn: u64,
-    /// Things that somebody changed who should have waited.
+    /// Number of changes by threads that had to wait.
     pub faults: u64,
 }
 
@@ -83,13 +83,13 @@ struct Outcome {
     done: Done,
 }
 
-/// Watches one thread from within. In the counted window it writes the count and nothing else:
-/// stores between two sections are waited for by the next lock's atomic instruction.
+/// Observes one thread from within. In the counted window it writes only the count. The next lock's
+/// atomic instruction waits for all stores between two sections.
 pub(super) struct Witness<'a, W> {
     run: &'a ThroughputRun<W>,
-    /// How many sections this thread has done; nobody else writes it.
+    /// Number of sections of this thread; no other thread writes it.
     sections: &'a AtomicU64,
-    /// The phase in which the present wait began, and when.
+    /// Phase in which the current wait began. `since_ns` is the time at which it began.
     phase: u32,
     since_ns: u64,
     wait_ns: Option<u64>,
@@ -119,7 +119,7 @@ impl<W: Wait> Observer for Witness<'_, W> {
 
     #[inline(always)]
     fn goes_on(&mut self) -> bool {
-        // Relaxed: a count, of which no other memory follows.
+        // Relaxed: a count; no other access depends on its order.
         self.sections.store(self.sections.load(Relaxed) + 1, Relaxed);
         if self.wait_ns.is_some() {
             self.record();
@@ -143,11 +143,11 @@ impl<W: Wait> ThroughputRun<W> {
         self.phase.0.load(Relaxed)
     }
 
-    /// A wait that began before the timed window counts from the beginning of that.
+    /// A wait that began before the timed window counts from the beginning of that window.
     #[cold]
     fn waited_since_timed(&self) -> u64 {
-        // Ordering: Acquire, pairs with the Release store of the phase in `measure`, which the caller has
-        // read.
+        // Ordering: Acquire, pairs with the Release store of the phase in `lead`, which the caller
+        // has read.
         fence(Acquire);
         <Os<W>>::now_ns().saturating_sub(self.timed_since_ns.load(Relaxed))
     }
@@ -175,7 +175,7 @@ impl<W: Wait> ThroughputRun<W> {
         });
     }
 
-    /// Lets a thread work under the eyes of a witness, and notes what came of it.
+    /// Runs `work` with a witness that observes the thread, and adds its results to the outcome.
     pub(super) fn witnessed(&self, thread: usize, work: &mut dyn FnMut(&mut Witness<'_, W>) -> Done) {
         let mut witness = Witness {
             run: self,
@@ -205,7 +205,7 @@ impl<W: Wait> ThroughputRun<W> {
         self.counts().iter().sum()
     }
 
-    /// Leads the threads through the windows, and returns what was counted.
+    /// Leads the threads through the windows, and returns the figures of the counted window.
     fn lead(&self, window: Duration) -> Sample {
         std::thread::sleep(warm_up(window));
         let membarriers_before = nearlock_os::membarriers();
@@ -214,7 +214,8 @@ impl<W: Wait> ThroughputRun<W> {
         let (after, cpu_after, elapsed) = (self.counts(), cpu_time_ns(), began.elapsed());
         let membarriers = nearlock_os::membarriers() - membarriers_before;
         self.timed_since_ns.store(<Os<W>>::now_ns(), Relaxed);
-        // Ordering: Release, pairs with the fence in `waited_since_timed`: the moment is known.
+        // Ordering: Release, pairs with the fence in `waited_since_timed`: the timed window's
+        // beginning is visible.
         self.phase.0.store(TIMED, Release);
         std::thread::sleep(timed(window));
         self.phase.0.store(OVER, Relaxed);
@@ -230,7 +231,8 @@ impl<W: Wait> ThroughputRun<W> {
         }
     }
 
-    /// Lets them run through the windows. `counter` is what they counted under the lock.
+    /// Runs the threads through all windows. `counter` is the number that they counted under the
+    /// lock.
     fn end(&self, crew: Crew, window: Duration, counter: &dyn Fn() -> u64) -> Result<Sample, Failure> {
         crew.start();
         let mut sample = self.lead(window);
@@ -263,7 +265,7 @@ pub fn measure<W: Wait, L: RawLock>(
     with(members, window, life, &|| shared.counter())
 }
 
-/// The same, with threads that only read in so many of 100 sections.
+/// One run with threads that only read in `read_percent` of 100 sections.
 pub fn measure_mixed<W: Wait, L: RawRwLock>(
     members: Members,
     params: Params,
@@ -276,8 +278,8 @@ pub fn measure_mixed<W: Wait, L: RawRwLock>(
     with(members, window, life, &|| shared.counter())
 }
 
-/// One run of threads with such a life. `counter` is what they have counted under the lock, at the
-/// end.
+/// One run of threads with this body. `counter` is the number that they counted under the lock,
+/// read at the end.
 pub(super) fn with<W: Wait>(
     members: Members,
     window: Duration,

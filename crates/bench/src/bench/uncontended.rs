@@ -1,4 +1,4 @@
-//! Uncontended: what a lock costs one thread that has it for itself.
+//! Uncontended: the cost of a lock for one thread without contention.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,25 +10,26 @@ use super::statistics::median;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use super::stepping::executed;
 
-/// Operations between two looks at the clock: some microseconds, so that the look does not count,
-/// and so that most batches are not interrupted.
+/// Operations between two clock readings. A batch takes some microseconds, so that the cost of
+/// reading the clock is negligible, and so that most batches are not interrupted.
 const BATCH: u32 = 1_000;
 
 #[inline(never)]
 fn with_lock<L: RawLock>(lock: &L, node: &L::Node, pairs: u32) {
     for _ in 0..pairs {
-        // SAFETY: the node is borrowed from before the lock until after the unlock, and nobody else has it.
+        // SAFETY: the node is borrowed from before the lock until after the unlock, and no other
+        // acquisition uses it.
         unsafe {
             lock.lock(node);
             lock.unlock(node);
         }
-        // Whatever comes before and after stays apart. (Passing the lock through it would send its address
-        // through memory, at a cost that locked instructions do not let overlap.)
+        // Keep iterations apart. (Passing the lock to `black_box` would send its address through
+        // memory. Locked instructions do not let that cost overlap.)
         black_box(());
     }
 }
 
-/// As a reader.
+/// Locks and unlocks as a reader.
 #[inline(never)]
 fn with_lock_shared<L: RawRwLock>(lock: &L, node: &L::Node, pairs: u32) {
     for _ in 0..pairs {
@@ -49,12 +50,12 @@ fn without_lock(pairs: u32) {
     }
 }
 
-/// One run of one lock: the median batch, less the median empty batch.
+/// One run of one lock: the time of the median batch minus the time of the median empty batch.
 pub fn measure<L: RawLock>(window: Duration) -> Sample {
     with::<L>(window, with_lock)
 }
 
-/// The same, as a reader.
+/// One run of one lock as a reader.
 pub fn measure_shared<L: RawRwLock>(window: Duration) -> Sample {
     with::<L>(window, with_lock_shared)
 }
@@ -69,22 +70,23 @@ fn with<L: RawLock>(window: Duration, locked: fn(&L, &L::Node, u32)) -> Sample {
     })
 }
 
-/// Which loop to run.
+/// The loop to run.
 #[derive(Clone, Copy)]
 enum Batch {
     Locked,
     Empty,
 }
 
-/// Runs the loop that it is told to, so many times around.
+/// Runs the given loop this many times around.
 type Loops = Box<dyn Fn(Batch, u32)>;
 
-/// A thread of its own, as some locks cost less in a process that never had two.
+/// Measures on a new thread, because some locks cost less in a process that never had two threads.
 fn on_thread_of_its_own(window: Duration, loops: &(dyn Fn() -> Loops + Sync)) -> Sample {
     let sample = std::thread::scope(|scope| {
         let alone = || {
             let loops = loops();
-            // First, so that whatever a lock does once in a process or a thread is done.
+            // First, so that one-time work of a lock in a process or a thread is over before the
+            // counts.
             let ns_per_op = batches(window, &loops);
             let (instructions_per_op, rmw_per_op) = counts(&loops).unzip();
             Sample { ns_per_op, instructions_per_op, rmw_per_op, ..Sample::default() }
@@ -94,15 +96,14 @@ fn on_thread_of_its_own(window: Duration, loops: &(dyn Fn() -> Loops + Sync)) ->
     sample.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Instructions of an operation, and atomic read-modify-writes among them, without those of the
-/// loop.
+/// Instructions per operation, and atomic read-modify-writes among them, without those of the loop.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn counts(loops: &Loops) -> Option<(f64, f64)> {
-    /// More of them are in the second count than in the first, so that what is around the loop
-    /// falls out.
+    /// The second count has this many more pairs than the first. Their difference excludes
+    /// everything around the loop.
     const PAIRS: u32 = 4;
-    /// The lesser of two counts: a thread that is moved meanwhile asks again where it is, for
-    /// one.
+    /// Number of counts, of which the least is used. A thread that is moved to another CPU
+    /// meanwhile determines its CPU again, which adds to a count.
     const COUNTS: usize = 2;
     let least = |batch, pairs| {
         let counts = (0..COUNTS).map_while(|_| executed(&mut || loops(batch, pairs)));
@@ -123,7 +124,7 @@ fn counts(_loops: &Loops) -> Option<(f64, f64)> {
     None
 }
 
-/// In ns per operation; `None` if it is too little to be measured.
+/// Time in ns per operation; `None` if it is too small to be measured.
 fn batches(window: Duration, loops: &Loops) -> Option<f64> {
     let batch_ns = |batch| {
         let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Waiting by pausing alone, in a run that must end.
+//! Waiting that only spins, in a run that must end.
 
 use std::hint::spin_loop;
 use std::sync::atomic::AtomicU32;
@@ -7,15 +7,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use nearlock_core::lockstat::Unwatched;
 use nearlock_core::native::Wait;
 
-/// How many runs of this process are ending.
+/// Number of runs of this process that are ending.
 static ENDING: AtomicU32 = AtomicU32::new(0);
 
-/// Pauses while it is measured; yields once a run is ending. A lock that is handed to waiters in
-/// turn goes through all of them before the last can leave, and with more threads than processors
-/// each hand-over to one that is off its processor takes a slice of the scheduler's: seconds to
-/// minutes in all.
+/// Spins while a run is measured, and yields once it is ending.
 ///
-/// The look at the flag is a load from a line that nobody writes, beside a pause.
+/// Without the yield, the end of a run can take seconds to minutes. A FIFO lock is handed to all of
+/// its waiters before the last one can leave. With more threads than CPUs, a hand-over to a waiter
+/// that is not running takes a time slice of the scheduler.
+///
+/// The check of the flag is a load from a cache line that is not written meanwhile. It comes with a
+/// pause instruction.
 #[derive(Debug)]
 pub struct SpinWhileMeasured;
 
@@ -32,12 +34,12 @@ impl Wait for SpinWhileMeasured {
     }
 }
 
-/// While it lives, a run is ending.
+/// A run is ending while this value lives.
 pub struct Ending(());
 
 impl Ending {
     pub fn begin() -> Self {
-        // Relaxed: it is seen soon enough.
+        // Relaxed: waiters see it soon enough.
         ENDING.fetch_add(1, Relaxed);
         Self(())
     }

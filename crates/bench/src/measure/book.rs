@@ -1,4 +1,4 @@
-//! All samples of a measurement, and the machine that they make.
+//! All samples of a measurement, and the machine description that they give.
 
 mod latencies;
 
@@ -16,34 +16,34 @@ use super::transfers::Samples;
 use super::{MeasureError, Measurement, Row};
 use crate::bench::TestBed;
 
-/// Samples as they come in, all in ns.
+/// Samples as they are collected, all in ns.
 pub struct Book<'a> {
     layout: &'a Layout,
-    /// CPUs' worth of processor time, if a control group limits it.
+    /// CPU quota in CPUs, if a control group sets one.
     quota: Option<f64>,
-    /// Of some cores.
+    /// Samples of some cores.
     pub local: Vec<Local>,
-    /// By distance.
+    /// Samples by distance.
     pub transfers: Vec<Samples>,
-    /// By distance, whether a third core had a part.
+    /// Whether a third core took part, by distance.
     pub has_readers: Vec<bool>,
-    /// Between the hardware threads of a core.
+    /// Samples between the hardware threads of a core.
     pub siblings: Samples,
     pub futex_call: Vec<f64>,
-    /// From a thread that wakes another and goes to sleep to the other, on the same CPU.
+    /// From a thread that wakes up another and sleeps to the other, on the same CPU.
     pub switch: Vec<f64>,
-    /// The same on two CPUs.
+    /// As `switch`, on two CPUs.
     pub hand_over: Vec<f64>,
-    /// From before a call that wakes a sleeper on another CPU until that runs.
+    /// From before the call that wakes up a sleeper on another CPU until the sleeper runs.
     pub wake: Vec<f64>,
     pub heavy_fence: Vec<f64>,
     pub tick: Option<Tick>,
 }
 
-/// A machine with so many runnable threads per CPU before the start is busy.
+/// A machine counts as busy with more runnable threads per CPU than this before the start.
 const LOAD_PER_CPU_MAX: f64 = 0.25;
 
-/// Figures and notes as they are made of samples.
+/// Figures and notes that are computed from samples.
 #[derive(Default)]
 struct Page {
     rows: Vec<Row>,
@@ -51,7 +51,7 @@ struct Page {
 }
 
 impl Page {
-    /// Notes a figure of these samples, and returns its median.
+    /// Adds a figure of these samples, and returns its median.
     fn add(&mut self, key: &str, samples: &[f64], nature: Nature, meaning: &'static str) -> Option<f64> {
         let figure = figure(samples, nature)?;
         self.push(key, "ns", figure, meaning);
@@ -62,8 +62,8 @@ impl Page {
         self.rows.push(Row { key: key.to_owned(), unit, figure, meaning });
     }
 
-    /// Gives the parameter of the model the figure; without one it keeps its default, which is
-    /// noted. Returns it.
+    /// Sets the model's parameter to the figure. Without a figure, it keeps its default and adds a
+    /// note. Returns the parameter.
     fn or_default(&mut self, key: &str, figure: Option<f64>, parameter: &mut f64) -> f64 {
         match figure {
             Some(figure) => *parameter = figure,
@@ -78,7 +78,7 @@ impl Page {
 }
 
 impl<'a> Book<'a> {
-    /// Without any samples.
+    /// A book without samples.
     pub fn new(layout: &'a Layout, quota: Option<f64>) -> Self {
         let none = Vec::new;
         Self {
@@ -97,7 +97,7 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Makes the machine of them.
+    /// Computes the machine description.
     pub fn close(
         self,
         name: &str,
@@ -146,7 +146,7 @@ impl<'a> Book<'a> {
         Ok(Measurement { machine, rows })
     }
 
-    /// What of the machine the description leaves out.
+    /// Notes about parts of the machine that the description leaves out.
     fn note_machine(&self, machine: &TestBed, page: &mut Page) {
         let layout = self.layout;
         if machine.is_virtual {
@@ -228,7 +228,7 @@ impl<'a> Book<'a> {
         page.or_default("wake_latency_ns", wake, &mut model.wake_latency_ns);
         let switch = page.add(
             "model.context_switch_ns",
-            // A hand-over has two calls: one wakes the other, and one goes to sleep.
+            // A hand-over has two calls: one wakes up the other thread, and one sleeps.
             &less(&self.switch, 2.0 * call_ns),
             Nature::Typical,
             "from a thread that goes to sleep to the next on the same CPU",
@@ -259,7 +259,7 @@ impl<'a> Book<'a> {
     }
 }
 
-/// Of these times of a clock cycle the fastest quarter, in GHz.
+/// The fastest quarter of these cycle times, in GHz.
 fn fastest(mut cycles_ns: Vec<f64>) -> Option<MeasuredFigure> {
     cycles_ns.retain(|ns| ns.is_finite() && *ns > 0.0);
     cycles_ns.sort_unstable_by(f64::total_cmp);
@@ -282,7 +282,7 @@ fn in_words(layout: &Layout) -> String {
     words
 }
 
-/// The system's name and release, if it tells.
+/// The system's name and release, if the system reports them.
 fn system() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{} {}", std::env::consts::OS, release.trim()).trim().to_owned()

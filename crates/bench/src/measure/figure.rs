@@ -1,22 +1,22 @@
-//! Samples, and what stands for them.
+//! Samples, and the figures that represent them.
 
 use nearlock_sim::spec::MeasuredFigure;
 
 use crate::bench::Quartiles;
 
-/// Of what the samples are.
+/// The kind of quantity of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
-    /// A time that varies by itself: all samples count.
+    /// A time that varies by nature: all samples count.
     Typical,
-    /// A time that the processor takes exactly, so that all interference only adds: the fastest
-    /// quarter counts.
+    /// A time that is constant in the processor, so that interference only adds to it. The fastest
+    /// quarter of the samples counts.
     Floor,
 }
 
 /// Quartiles of the samples that count; `None` if there are none, or if the time is not above 0.
 ///
-/// A difference of two times that noise has made negative is no figure.
+/// Noise can make the difference of two times negative. Such a difference is not a figure.
 pub fn figure(samples: &[f64], nature: Nature) -> Option<MeasuredFigure> {
     let mut sorted: Vec<f64> = samples.iter().copied().filter(|sample| sample.is_finite()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -30,11 +30,11 @@ pub fn figure(samples: &[f64], nature: Nature) -> Option<MeasuredFigure> {
     (median > 0.0).then_some(MeasuredFigure { low, median, high, samples: sorted.len() as u64 })
 }
 
-/// To four digits, but no finer than a hundredth.
+/// The value rounded to four digits, but no finer than a hundredth.
 pub fn rounded(value: f64) -> f64 {
     let step = 10_f64.powf((value.abs().log10().floor() - 3.0).clamp(-2.0, 0.0));
     let steps = (value / step).round();
-    // The division is exact to the last digit where a multiplication would not be.
+    // Division gives an exact last digit. A multiplication does not.
     steps / (1.0 / step).round()
 }
 

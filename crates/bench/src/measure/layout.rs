@@ -1,43 +1,43 @@
-//! This machine as a machine file describes one: every socket alike, every cache domain alike,
-//! every core alike.
+//! This machine as a symmetric machine, as in a machine file: all sockets, all cache domains and
+//! all cores are alike.
 
 use std::collections::BTreeSet;
 
 use nearlock_sim::spec::{CORES_MAX, DOMAINS_MAX};
 use nearlock_topology::{HostTopology, NumberList};
 
-/// Hardware threads per core that a machine file can have.
+/// Largest number of hardware threads per core in a machine file.
 const SMT_MAX: usize = 8;
 
-/// A core that is described.
+/// A core of the description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Core {
     /// Its NUMA node, as an index into [`Layout::hops`].
     pub node: usize,
-    /// Its cache domain, numbered over all nodes.
+    /// Its cache domain, numbered over all NUMA nodes.
     pub domain: usize,
-    /// Its hardware threads that are described, as the system numbers them.
+    /// Those of its hardware threads that are described, with the system's numbers.
     pub cpus: Vec<u32>,
 }
 
 /// The largest symmetric part of the CPUs that the process may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Domain by domain, node by node.
+    /// The cores by NUMA node, and by domain within a node.
     pub cores: Vec<Core>,
-    /// For each pair of nodes 0 (the same) or how many hops they are apart.
+    /// Number of hops between each pair of NUMA nodes; 0 for the same one.
     pub hops: Vec<Vec<usize>>,
-    /// CPUs that the process may use, and that the description has no place for.
+    /// CPUs that the process may use, but that do not fit into the description.
     pub left_out: NumberList,
-    /// Whether the last-level caches are more than a machine file can have, so that each node
-    /// counts as one.
+    /// Whether there are more last-level caches than a machine file can have. Each NUMA node then
+    /// counts as one cache.
     pub merged_caches: bool,
 }
 
-/// Nodes of domains of cores of CPUs.
+/// CPUs by NUMA node, domain and core.
 type Tree = Vec<Vec<Vec<Vec<u32>>>>;
 
-/// How many of each there are in the one above.
+/// Number of elements in each element of the level above.
 #[derive(Clone, Copy)]
 struct Shape {
     nodes: usize,
@@ -47,7 +47,7 @@ struct Shape {
 }
 
 impl Layout {
-    /// Of the CPUs that the process may use.
+    /// The layout of the CPUs that the process may use.
     pub fn of(machine: &HostTopology) -> Self {
         let by_cache = tree(machine, true);
         let merged_caches = by_cache.iter().map(Vec::len).sum::<usize>() > DOMAINS_MAX;
@@ -75,12 +75,12 @@ impl Layout {
         Self { cores, hops: hops(machine, &numbers), left_out, merged_caches }
     }
 
-    /// NUMA nodes: what a machine file calls sockets.
+    /// Number of NUMA nodes, which a machine file calls sockets.
     pub fn nodes(&self) -> usize {
         self.hops.len()
     }
 
-    /// Cores of a node.
+    /// Cores of a NUMA node.
     pub fn cores_per_node(&self) -> usize {
         self.cores.len() / self.nodes()
     }
@@ -95,12 +95,12 @@ impl Layout {
         self.cores.first().map_or(1, |core| core.cpus.len())
     }
 
-    /// All CPUs that are described.
+    /// All described CPUs.
     pub fn cpus(&self) -> NumberList {
         self.cores.iter().flat_map(|core| core.cpus.iter().copied()).collect()
     }
 
-    /// How many distances lie inside a node.
+    /// Number of distances inside a NUMA node.
     pub fn local_distances(&self) -> usize {
         if self.cores_per_domain() == self.cores_per_node() { 1 } else { 2 }
     }
@@ -120,7 +120,7 @@ impl Layout {
     }
 }
 
-/// The CPUs that the process may use, by node, last-level cache (or not) and core.
+/// The CPUs that the process may use, by NUMA node, last-level cache (if `by_cache`) and core.
 fn tree(machine: &HostTopology, by_cache: bool) -> Tree {
     let cores_of = |cpus: &NumberList| -> Vec<Vec<u32>> {
         let cores = machine.cores.iter().map(|core| core.and(cpus).iter().collect::<Vec<_>>());
@@ -145,7 +145,8 @@ fn fitting_domains(domains: &[Vec<Vec<u32>>], shape: Shape) -> usize {
     domains.iter().filter(|domain| fitting_cores(domain, shape.threads) >= shape.cores).count()
 }
 
-/// The shape that takes in most CPUs; of several the one with most cores, then with most nodes.
+/// The shape with the most CPUs. Among several, the one with the most cores, then with the most
+/// NUMA nodes.
 fn largest(tree: &Tree) -> Shape {
     let domains_max = tree.iter().map(Vec::len).max().unwrap_or(1);
     let all = || tree.iter().flatten();
@@ -171,7 +172,7 @@ fn largest(tree: &Tree) -> Shape {
     best
 }
 
-/// Hops between these nodes: their distances as the system tells them, ranked.
+/// Hops between these NUMA nodes: the ranks of the distances that the system reports.
 fn hops(machine: &HostTopology, numbers: &[usize]) -> Vec<Vec<usize>> {
     let far = |a: usize, b: usize| machine.nodes[a].distances[b].max(machine.nodes[b].distances[a]);
     let pairs = || numbers.iter().flat_map(|&a| numbers.iter().map(move |&b| (a, b)));
@@ -191,7 +192,7 @@ mod tests {
         NumberList::parse(text).expect("a list")
     }
 
-    /// Nodes, caches and cores by their CPUs.
+    /// A machine whose NUMA nodes, caches and cores are given by their CPUs.
     fn machine(nodes: &[(&str, &[u32])], caches: &[&str], cores: &[&str], allowed: &str) -> HostTopology {
         let online: NumberList =
             nodes.iter().flat_map(|(cpus, _)| list(cpus).iter().collect::<Vec<_>>()).collect();
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Two sockets of two caches of two cores of two threads.
+    /// Two sockets, each with two caches of two cores with two hardware threads each.
     fn big(allowed: &str) -> Layout {
         let cores = ["0,8", "1,9", "2,10", "3,11", "4,12", "5,13", "6,14", "7,15"];
         let nodes: [(&str, &[u32]); 2] = [("0-3,8-11", &[10, 21]), ("4-7,12-15", &[21, 10])];
@@ -241,17 +242,17 @@ mod tests {
 
     #[test]
     fn of_odd_sets_the_largest_symmetric_part_is_kept() {
-        // One thread of most cores is more than two threads of some.
+        // One thread of most cores gives more CPUs than two threads of some cores.
         let layout = big("0-7,8");
         assert_eq!(sizes(&layout), [2, 4, 2, 1]);
         assert_eq!(layout.left_out, list("8"));
-        // A whole domain of each socket.
+        // One whole domain of each socket.
         let layout = big("0-2,4-5");
         assert_eq!((sizes(&layout), layout.left_out.to_string()), ([2, 2, 2, 1], "2".to_owned()));
         let layout = big("5");
         assert_eq!((sizes(&layout), layout.distances()), ([1, 1, 1, 1], vec!["socket".to_owned()]));
         assert_eq!(layout.cores[0].cpus, [5]);
-        // A core of each socket.
+        // One core of each socket.
         let layout = big("3,4");
         assert_eq!(sizes(&layout), [2, 1, 1, 1]);
         assert_eq!(layout.distances(), ["socket", "remote"]);

@@ -1,12 +1,12 @@
-//! Lines of memory to be moved about, and the accesses that are timed.
+//! Cache lines that move between cores, and the timed accesses to them.
 //!
 //! ```text
 //! page 0   . X . . . . . . . w . . . . . . . X . ...     X  one of the lines that move: 4 to a page of 4 KiB,
 //! page 1   . . . X . . . . . . . w . . . . . . . X ...       so that each set of a cache holds equally many
 //!  ...                                                   w  a line that is only touched, for the page's translation
 //! ```
-//! Each line holds the offset of the next one, in an order drawn at random over all pages: an
-//! access cannot begin before the one before has ended, and no prefetcher finds the pattern.
+//! Each line holds the offset of the next one, in a random order over all pages. So an access
+//! cannot begin before the previous one has ended, and no prefetcher can predict the order.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicUsize;
@@ -20,32 +20,32 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::memory::{Memory, wait_for_stores};
 
-/// Bytes of a line that may move; a processor with longer ones moves fewer others along.
+/// Bytes of a moving line. On a processor with longer lines, fewer others move along.
 const LINE: usize = 64;
 const PAGE: usize = 4096;
 const LINES_PER_PAGE: usize = PAGE / LINE;
-/// Pages: as many as the smallest first-level translation buffers of today hold.
+/// Number of pages: as many as the smallest first-level translation buffers of today hold.
 const PAGES: usize = LINES_PER_PAGE;
 /// Moving lines in each page.
 const PER_PAGE: usize = 4;
-/// Moving lines: 16 KiB, half of the smallest first-level cache.
+/// Number of moving lines: 16 KiB, half of the smallest first-level cache.
 pub const LINES: usize = PAGES * PER_PAGE;
-/// From a page's first moving line to the one that is touched for the translation.
+/// Distance from a page's first moving line to the line that is touched for the translation.
 const TOUCHED: usize = LINES_PER_PAGE / PER_PAGE / 2;
-/// Lines apart from the pages, for words that two threads pass to each other.
+/// Number of lines outside the pages, for words that two threads pass to each other.
 const WORDS: usize = LINES_PER_PAGE;
 
-/// The order is the same in each run.
+/// Seed of the order, so that it is the same in each run.
 const SEED: u64 = 0x6e65_6172_6c6f_636b;
 
-/// An access that is timed.
+/// A timed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
-    /// A load that needs the value of the one before.
+    /// A load that needs the previous load's value.
     Load,
     /// A store, and a wait until it is visible.
     Store,
-    /// An atomic addition that needs the value of the one before.
+    /// An atomic addition that needs the previous addition's value.
     Atomic,
 }
 
@@ -54,15 +54,15 @@ pub struct Lines {
     memory: Memory,
     /// Offsets of the lines in the order of their chain.
     order: Vec<usize>,
-    /// Of the lines that are touched.
+    /// Offsets of the lines that are touched.
     touched: Vec<usize>,
 }
 
 impl Lines {
-    /// Made, and first touched, by the calling thread.
+    /// Allocates and first touches the lines in the calling thread.
     pub fn new() -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
-        // By each page another first line, so that the lines of a page are spread over all sets.
+        // The first line differs by page, so that the lines are spread over all sets.
         let firsts = shuffled(LINES_PER_PAGE, &mut random);
         let at = |page: usize, line: usize| page * PAGE + line % LINES_PER_PAGE * LINE;
         let spots: Vec<usize> = (0..LINES)
@@ -78,13 +78,13 @@ impl Lines {
         lines
     }
 
-    /// A word on a line of its own, apart from those that move.
+    /// A word on its own line, apart from the moving lines.
     pub fn word(&self, number: usize) -> &AtomicUsize {
         assert!(number < WORDS);
         self.memory.word(PAGES * PAGE + number * LINE)
     }
 
-    /// Stores to each line, so that the caller's cache has it modified.
+    /// Stores to each line, so that the caller's cache has it in the modified state.
     pub fn own(&self) {
         for (place, &offset) in self.order.iter().enumerate() {
             self.memory.word(offset).store(self.after(place), Relaxed);
@@ -98,30 +98,31 @@ impl Lines {
         }
     }
 
-    /// Drops each line from all caches, if this processor can.
+    /// Drops each line from all caches, if this processor can do that.
     pub fn flush(&self) {
-        // Ordering: SeqCst, a full fence: what others have stored to the lines is in the caches before they
-        // are flushed. Pairs with nothing: it is for the time that the accesses take.
+        // Ordering: SeqCst, a full fence: stores of other threads to the lines are in the caches
+        // before the flushes. Pairs with nothing: it affects only the time of the accesses.
         fence(SeqCst);
         self.order.iter().for_each(|&offset| self.memory.flush(offset));
-        // Ordering: SeqCst, a full fence: the flushes have ended before the caller goes on. Pairs with
-        // nothing.
+        // Ordering: SeqCst, a full fence: the flushes have ended before the caller continues. Pairs
+        // with nothing.
         fence(SeqCst);
     }
 
-    /// Accesses each line once, in the order of the chain, and returns the time that one takes, in
-    /// ns, with the look at the clock, of `clock_ns`, taken off.
+    /// Accesses each line once, in the order of the chain. Returns the time of one access in ns,
+    /// without the cost of reading the clock, `clock_ns`.
     pub fn time(&self, timed: Timed, clock_ns: f64) -> f64 {
         self.touched.iter().for_each(|&offset| _ = black_box(self.memory.word(offset).load(Relaxed)));
         let first = self.order[0];
-        // Ordering: SeqCst, a full fence: nothing that came before is still under way. Pairs with nothing.
+        // Ordering: SeqCst, a full fence: no earlier access is in progress. Pairs with nothing.
         fence(SeqCst);
         let began = <Os>::now_ns();
         match timed {
             Timed::Load => _ = black_box(self.chase(first, |word| word.load(Relaxed))),
             Timed::Store => self.store_each(),
             Timed::Atomic => {
-                // Unknown to the compiler, which makes a fence and a load of an addition of 0.
+                // Hide the 0 from the compiler, which would replace the addition of 0 by a fence
+                // and a load.
                 let nothing = black_box(0);
                 black_box(self.chase(first, |word| word.fetch_add(nothing, Relaxed)));
             }
@@ -142,7 +143,7 @@ impl Lines {
         }
     }
 
-    /// What the line at this place of the chain holds.
+    /// The content of the line at this place of the chain.
     #[inline(always)]
     fn after(&self, place: usize) -> usize {
         self.order[(place + 1) % LINES]

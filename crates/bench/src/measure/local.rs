@@ -1,4 +1,4 @@
-//! What happens inside a core.
+//! Operations inside a core.
 
 use std::array;
 use std::hint::{black_box, spin_loop};
@@ -11,27 +11,27 @@ use nearlock_os::Os;
 use super::MeasureError;
 use super::threads::{Rank, on_cpu};
 
-/// Samples of one core. All are floors: whatever disturbs them only adds.
+/// Samples of one core. All are floors: interference only adds to them.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
-    /// A load, in ns, that needs the value of the one before.
+    /// A load that needs the previous load's value, in ns.
     pub l1: Vec<f64>,
-    /// An atomic addition, in ns, to the same word as the one before.
+    /// An atomic addition to the same word as the previous one, in ns.
     pub atomic_owned: Vec<f64>,
-    /// A pause, in ns.
+    /// A pause instruction, in ns.
     pub pause: Vec<f64>,
     /// A clock cycle, in ns.
     pub cycle: Vec<f64>,
 }
 
-/// Operations of a sample: some microseconds, far more than a look at the clock and far less than a
-/// time slice.
+/// Operations of a sample. They take some microseconds, far more than reading the clock and far
+/// less than a time slice.
 const OPERATIONS: usize = 4096;
 const PAUSES: usize = 256;
 /// Words of the chain of loads: 2 KiB.
 const WORDS: usize = 256;
 
-/// Of this CPU, so many samples.
+/// Takes `samples` samples on this CPU.
 pub fn measure(cpu: u32, samples: usize, clock_ns: f64) -> Result<Local, MeasureError> {
     on_cpu(cpu, Rank::Foremost, || {
         let mut local = Local::default();
@@ -47,15 +47,15 @@ pub fn measure(cpu: u32, samples: usize, clock_ns: f64) -> Result<Local, Measure
     })
 }
 
-/// What one of `n` operations takes, in ns.
+/// Time of one of `n` operations, in ns.
 fn time(clock_ns: f64, n: usize, operations: impl Fn(usize)) -> f64 {
     let began = <Os>::now_ns();
     operations(black_box(n));
     ((<Os>::now_ns() - began) as f64 - clock_ns) / n as f64
 }
 
-/// Takes `n` cycles: each turn is an exclusive or and a rotation, each of one cycle, that need one
-/// another.
+/// Takes `n` cycles. Each turn is an exclusive or and a rotation of one cycle each. Each depends on
+/// the previous one.
 fn cycles(n: usize) {
     let other = black_box(0x9e37_79b9_7f4a_7c15_u64);
     let end = (0..n / 2).fold(other, |value, _| (value ^ other).rotate_left(7));
@@ -66,14 +66,15 @@ fn chase(chain: &[AtomicUsize; WORDS], n: usize) {
     let base = chain.as_ptr();
     let end = (0..n).fold(0, |word, _| {
         debug_assert!(word < WORDS);
-        // SAFETY: each word of the chain holds the number of one, and the chain is not written to.
+        // SAFETY: each word of the chain holds the number of a word of the chain, and the chain is
+        // not written.
         unsafe { (*base.add(word)).load(Relaxed) }
     });
     black_box(end);
 }
 
 fn add(word: &AtomicUsize, n: usize) {
-    // What is added is what was there, so that one cannot begin before the other has ended.
+    // Add the previous value, so that an addition cannot begin before the previous one has ended.
     let end = (0..n).fold(1, |value, _| word.fetch_add(value, Relaxed));
     black_box(end);
 }

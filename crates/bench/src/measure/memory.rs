@@ -1,18 +1,20 @@
-//! Memory of the NUMA node of whoever touches it first, in one large page if the system gives one.
+//! Memory of the NUMA node whose CPU touches it first, in one large page if the system provides
+//! one.
 
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicUsize;
 
 use nearlock_topology::NumberList;
 
-/// Bytes of a large page, which a region is aligned to.
+/// Bytes of a large page. A region is aligned to it.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Whether this processor lets programs drop a line from all caches.
+/// Whether programs can drop a line from all caches on this processor.
 pub const CAN_FLUSH: bool = cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
 
-/// Returns when the stores before are visible to all, and lets nothing begin before that. A fence
-/// alone is not enough: past it a processor may already ask for the lines of later stores.
+/// Waits until earlier stores are visible to all cores, and lets no later access begin before that.
+/// A fence alone does not suffice: the processor may request the lines of later stores before the
+/// fence has completed.
 #[inline(always)]
 pub fn wait_for_stores() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -25,34 +27,35 @@ pub fn wait_for_stores() {
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
-        // SAFETY: barriers change nothing but the time.
+        // SAFETY: barriers affect only the time.
         unsafe { core::arch::asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     {
-        // Ordering: SeqCst, a full fence, the nearest that there is. Pairs with nothing.
+        // Ordering: SeqCst, a full fence, the closest portable equivalent. Pairs with nothing.
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
 }
 
-/// Words of zeros.
+/// Words that are initially 0.
 pub struct Memory {
     base: NonNull<u8>,
     bytes: usize,
     mapping: Mapping,
 }
 
-// SAFETY: the memory belongs to the value, wherever it is, and is accessed as atomics only.
+// SAFETY: the memory belongs to the value, wherever the value is, and all accesses to it are
+// atomic.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// So many bytes, not touched yet.
+    /// Allocates this many bytes, without touching them.
     ///
     /// # Panics
     ///
-    /// If the system has no memory: it would not start threads either.
+    /// If the system has no memory. It could not start threads either.
     pub fn zeroed(bytes: usize) -> Self {
         let mapping = Mapping::new(bytes.next_multiple_of(LARGE_PAGE) + LARGE_PAGE);
         let start = mapping.start.as_ptr();
@@ -66,18 +69,18 @@ impl Memory {
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If there is no such word.
     #[inline(always)]
     pub fn word(&self, offset: usize) -> &AtomicUsize {
         assert!(offset < self.bytes && offset.is_multiple_of(size_of::<usize>()));
         // SAFETY:
         // * the offset is within the mapping, which lives as long as `self`, and aligned;
-        // * the memory was zeroed by the system, and nobody accesses it but by atomics.
+        // * the memory was zeroed by the system, and all accesses to it are atomic.
         unsafe { AtomicUsize::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
-    /// Drops the line at this offset from all caches of the machine, writing it back before, if
-    /// [`CAN_FLUSH`]. The flush may still be under way: fence.
+    /// Writes the line at this offset back and drops it from all caches of the machine, if
+    /// [`CAN_FLUSH`]. The flush may still be in progress on return: use a fence.
     pub fn flush(&self, offset: usize) {
         let word = self.word(offset).as_ptr();
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -87,8 +90,8 @@ impl Memory {
         }
         #[cfg(all(target_arch = "aarch64", not(miri)))]
         {
-            // SAFETY: the line is mapped; cleaning and dropping it changes no value. Linux lets programs do
-            // it.
+            // SAFETY: the line is mapped. Cleaning and dropping it changes no value. Linux permits
+            // the instruction in programs.
             unsafe { core::arch::asm!("dc civac, {}", in(reg) word, options(nostack, preserves_flags)) };
         }
         #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -98,7 +101,7 @@ impl Memory {
     }
 }
 
-/// Pages of the process.
+/// Pages of this process.
 struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -109,7 +112,7 @@ impl Mapping {
     fn new(bytes: usize) -> Self {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         let (readable, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: a new mapping, where the system likes, touches no memory in use.
+        // SAFETY: a new mapping at an address of the system's choice touches no memory in use.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, readable, private) };
         let start = start.ok().and_then(|start| NonNull::new(start.cast())).expect("the system has memory");
         Self { start, bytes }
@@ -117,7 +120,7 @@ impl Mapping {
 
     fn ask_for_large_pages(&self, base: NonNull<u8>, bytes: usize) {
         use rustix::mm::{Advice, madvise};
-        // A system without large pages refuses: then there are small ones.
+        // A system without large pages refuses the advice. The memory then has small pages.
         // SAFETY: the range is within the mapping, and the advice changes no contents.
         let _ = unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
     }
@@ -126,7 +129,7 @@ impl Mapping {
 #[cfg(target_os = "linux")]
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: a mapping of ours of this size, which nobody borrows any more.
+        // SAFETY: the mapping is this value's own and has this size, and no borrow of it is left.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -149,14 +152,14 @@ impl Mapping {
 #[cfg(not(target_os = "linux"))]
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and nobody borrows it any more.
+        // SAFETY: the memory was allocated with this layout, and no borrow of it is left.
         unsafe { std::alloc::dealloc(self.start.as_ptr(), Self::layout(self.bytes)) };
     }
 }
 
-/// Bytes of the caches that only the core of this CPU has, all levels together.
+/// Total size of the private caches of this CPU's core, all levels together, in bytes.
 pub fn private_cache_bytes(cpu: u32) -> usize {
-    /// Where the system does not tell: more than most cores have.
+    /// For systems that do not report it: more than most cores have.
     const USUAL: usize = 2 << 20;
     let core = std::path::PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}"));
     let text = |name: &str| std::fs::read_to_string(core.join(name)).ok();
@@ -174,10 +177,10 @@ pub fn private_cache_bytes(cpu: u32) -> usize {
     }
 }
 
-/// Numbers of a CPU's caches are below this.
+/// Limit of the numbers of a CPU's caches.
 const CACHES_MAX: usize = 16;
 
-/// A size as the kernel writes it: `32K`, `1M`.
+/// Parses a size in the kernel's notation: `32K`, `1M`.
 fn bytes(text: &str) -> Option<usize> {
     let text = text.trim();
     let (number, unit) = match text.strip_suffix('K') {

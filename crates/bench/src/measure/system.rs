@@ -1,4 +1,4 @@
-//! What the operating system has a part in: futex, switches of threads, membarrier.
+//! Operations of the operating system: futex, context switches, membarrier.
 
 use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -12,7 +12,7 @@ use super::MeasureError;
 use super::threads::{Rank, on_cpu, on_cpus};
 use super::transfers::LongSpin;
 
-/// A call of the futex that wakes nobody, in ns.
+/// A futex call that wakes up no thread, in ns.
 pub fn futex_call(cpu: u32, samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
     const CALLS: u32 = 64;
     let word = AtomicU32::new(0);
@@ -28,21 +28,21 @@ pub fn futex_call(cpu: u32, samples: usize, clock_ns: f64) -> Result<Vec<f64>, M
     })
 }
 
-/// What a waker and a sleeper say to each other.
+/// Messages between a waker and a sleeper.
 #[derive(Default)]
 struct Alarm {
-    /// The number of this wake-up, from 1.
+    /// The number of the current wake-up, from 1.
     rung: OwnLine<AtomicU32>,
-    /// The last wake-up that the sleeper is up from.
+    /// The last wake-up from which the sleeper has returned.
     up: OwnLine<AtomicU32>,
-    /// When it was up.
+    /// Time at which the sleeper returned.
     up_ns: OwnLine<AtomicU64>,
 }
 
-/// From before the call that wakes a sleeper on another CPU to the moment at which it runs there,
+/// Time from before the call that wakes up a sleeper on another CPU until the sleeper runs there,
 /// in ns.
 ///
-/// Only those count that the call found asleep.
+/// Only samples in which the sleeper was asleep count.
 pub fn wake(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
     let alarm = Alarm::default();
     let rings = u32::try_from(samples).unwrap_or(u32::MAX);
@@ -58,7 +58,7 @@ pub fn wake(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, M
 
 impl Alarm {
     fn ring(&self, number: u32, clock_ns: f64) -> Option<f64> {
-        /// Until then the sleeper sleeps, and its CPU may too.
+        /// Time after which the sleeper sleeps, and its CPU may sleep too.
         const ASLEEP_NS: u64 = 50_000;
         let since = <Os>::now_ns();
         while <Os>::now_ns() - since < ASLEEP_NS {
@@ -67,7 +67,7 @@ impl Alarm {
         let rung_ns = <Os>::now_ns();
         self.rung.0.store(number, Relaxed);
         let was_asleep = futex::wake(&self.rung.0, 1) == 1;
-        // Ordering: Acquire, pairs with the Release of `sleep`: its time is there.
+        // Ordering: Acquire, pairs with the Release of `sleep`: its time has been stored.
         <Os<LongSpin>>::wait_until(&self.up.0, Acquire, |up| up == number);
         let ns = self.up_ns.0.load(Relaxed).saturating_sub(rung_ns);
         was_asleep.then_some(ns as f64 - clock_ns)
@@ -83,8 +83,8 @@ impl Alarm {
     }
 }
 
-/// From a thread that wakes another and goes to sleep to the other one, in ns: half of a round trip
-/// between two threads on these CPUs, which may be the same.
+/// Time from a thread that wakes up another and sleeps to the other, in ns. It is half of a round
+/// trip between two threads on these CPUs, which may be the same.
 pub fn futex_hand_over(
     cpus: [u32; 2],
     rank: Rank,
@@ -111,11 +111,11 @@ pub fn futex_hand_over(
         };
         (0..samples).map(sample).collect::<Vec<_>>()
     })?;
-    // The first sample has the other's beginning in it.
+    // The first sample includes the other thread's start.
     Ok(results.into_iter().next().unwrap_or_default().split_off(1.min(samples)))
 }
 
-/// A heavy fence while a thread of ours runs on another CPU, in ns.
+/// A heavy fence while another thread of the process runs on another CPU, in ns.
 pub fn heavy_fence(cpus: [u32; 2], samples: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
     let over = AtomicU32::new(0);
     let results = on_cpus(&cpus, Rank::Foremost, &|who| {

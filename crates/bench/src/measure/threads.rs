@@ -1,8 +1,8 @@
-//! Threads that are kept on CPUs, ahead of others where that is permitted.
+//! Threads that are pinned to CPUs, with priority over other threads where the system permits it.
 //!
-//! Never in a real-time class: two programs whose threads wait for each other on the same two CPUs
-//! would then wait for ever, each with one thread that runs and one that the other keeps from
-//! running.
+//! They are never in a real-time class. Otherwise two programs on the same two CPUs could block
+//! each other for ever. Each program would have one running thread, which waits for a thread that
+//! the other program keeps from running.
 
 use std::fmt;
 use std::io;
@@ -12,28 +12,29 @@ use std::thread;
 use super::MeasureError;
 use crate::bench::pin;
 
-/// How a thread that measures is scheduled: ahead of ordinary ones in any case, as far as that is
-/// permitted.
+/// Scheduling of a thread that measures. Both ranks have priority over ordinary threads, as far as
+/// the system permits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// Takes the CPU at once when it is woken, also from another that measures: for what happens
-    /// inside processors.
+    /// A thread that is woken up takes the CPU at once, even from another thread that measures. For
+    /// operations inside processors.
     Foremost,
-    /// Lets another that measures run on when it is woken: for what the scheduler has a part in.
+    /// A thread that is woken up lets another thread that measures continue. For operations of the
+    /// scheduler.
     Batch,
 }
 
-/// What was permitted.
+/// The priority that the system permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// The highest of the ordinary scheduler's: nice -20.
+    /// The highest priority of the ordinary scheduler: nice -20.
     Nice,
-    /// What the process was started with.
+    /// The priority with which the process was started.
     AsStarted,
 }
 
 impl Priority {
-    /// That of `Rank::Foremost` here.
+    /// The priority of `Rank::Foremost` on this system.
     pub fn available() -> Self {
         thread::spawn(|| system::raise(Rank::Foremost)).join().unwrap_or(Self::AsStarted)
     }
@@ -48,15 +49,15 @@ impl fmt::Display for Priority {
     }
 }
 
-/// Does `work` at the same time in a thread on each of these CPUs, which is told its place in the
-/// list, and returns the results in its order.
+/// Calls `work` at the same time in one thread on each of these CPUs, with the thread's place in
+/// the list. Returns the results in the order of the list.
 pub fn on_cpus<T: Send>(
     cpus: &[u32],
     rank: Rank,
     work: &(dyn Fn(usize) -> T + Sync),
 ) -> Result<Vec<T>, MeasureError> {
     let (ready, arrivals) = mpsc::channel();
-    // Whether all threads are where they should be.
+    // Whether all threads are pinned.
     let gate: OnceLock<bool> = OnceLock::new();
     thread::scope(|scope| {
         let mut threads = Vec::with_capacity(cpus.len());
@@ -65,7 +66,7 @@ pub fn on_cpus<T: Send>(
             let life = move || {
                 let pinned = pin(cpu);
                 system::raise(rank);
-                // The other end waits until all have said so.
+                // The receiver waits for this message from all threads.
                 let _ = ready.send(pinned.map_err(|source| MeasureError::Pin { cpu, source }));
                 gate.wait().then(|| work(place))
             };
@@ -88,7 +89,7 @@ pub fn on_cpus<T: Send>(
     })
 }
 
-/// As [`on_cpus`], on one.
+/// As [`on_cpus`], on one CPU.
 pub fn on_cpu<T: Send>(cpu: u32, rank: Rank, work: impl Fn() -> T + Sync) -> Result<T, MeasureError> {
     let mut results = on_cpus(&[cpu], rank, &|_| work())?;
     results.pop().ok_or_else(|| MeasureError::Spawn { source: io::ErrorKind::Other.into() })
@@ -98,18 +99,18 @@ pub fn on_cpu<T: Send>(cpu: u32, rank: Rank, work: impl Fn() -> T + Sync) -> Res
 mod system {
     use super::{Priority, Rank};
 
-    /// Gives the calling thread what is permitted of this rank.
+    /// Gives the calling thread the permitted part of this rank.
     pub fn raise(rank: Rank) -> Priority {
         let policy = match rank {
-            // Also if the process was started in another class.
+            // Set it even if the process was started in another class.
             Rank::Foremost => libc::SCHED_OTHER,
             Rank::Batch => libc::SCHED_BATCH,
         };
         let parameters = libc::sched_param { sched_priority: 0 };
-        // Where this or the next is refused, figures are less exact.
+        // If this call or the next is refused, figures are less exact.
         // SAFETY: the parameters are live during the call; 0 is the calling thread.
         unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
-        // SAFETY: has no conditions; 0 is the calling thread.
+        // SAFETY: the call has no conditions; 0 is the calling thread.
         match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) } {
             0 => Priority::Nice,
             _ => Priority::AsStarted,
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(on_cpu(cpus[0], Rank::Foremost, || 7).expect("allowed"), 7);
     }
 
-    /// Lets two threads on two CPUs wait for each other, again and again.
+    /// Lets two threads on two CPUs wait for each other repeatedly.
     fn take_turns(cpus: &[u32]) {
         let turn = AtomicUsize::new(0);
         let play = |place| {

@@ -1,9 +1,9 @@
 //! The timer tick: how often it interrupts a busy CPU, and for how long.
 //!
-//! A thread looks at the clock over and over. What takes far longer than a look is a gap: the CPU
-//! was doing something else. Gaps that come at a fixed moment of one of the periods that systems
-//! are built with are the tick; the others (other interrupts, a hypervisor, other threads) are at
-//! any moment.
+//! A thread reads the clock repeatedly. A reading that takes far longer than the median shows a
+//! gap, in which the CPU did something else. Systems are built with one of a few tick periods. Gaps
+//! at a fixed point of such a period are ticks. Other gaps (other interrupts, a hypervisor, other
+//! threads) are at any point.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,45 +15,46 @@ use nearlock_sim::spec::LATENCY_MAX_NS;
 use super::MeasureError;
 use super::threads::{Rank, on_cpu};
 
-/// Rates that systems are built with, in 1/s; the highest first, as the gaps of one are those of
-/// its divisors too.
+/// Tick rates of systems, in 1/s. The highest is first, because the gaps of a rate match its
+/// divisors too.
 const RATES_HZ: [u64; 6] = [1000, 500, 300, 250, 200, 100];
-/// No interrupt is shorter: entering and leaving the kernel alone take half of it.
+/// Least length of a gap. Interrupts are longer: entering and leaving the kernel alone takes half
+/// of it.
 const GAP_MIN_NS: u64 = 500;
-/// And a gap is this many times as long as the median look, at least.
+/// Least length of a gap as a multiple of the median clock reading.
 const GAP_LOOKS: u64 = 8;
-/// Nor longer than a machine file may say: then another thread, or the hypervisor, had the CPU.
+/// Largest length of a tick, which is also the largest in a machine file. In a longer gap, another
+/// thread or the hypervisor had the CPU.
 const GAP_MAX_NS: u64 = LATENCY_MAX_NS as u64;
-/// Parts of a period. Ticks are late by less than two of them.
+/// Number of parts of a period. Ticks are late by less than two parts.
 const PARTS: u64 = 16;
-/// Of all ticks that there should be so many must be there: some come late, some are hidden in
-/// longer gaps.
+/// Least share of the expected ticks. Some ticks are late, and some are hidden in longer gaps.
 const PRESENT_MIN: f64 = 0.75;
 
-/// A time that the CPU did something else.
+/// A time in which the CPU did something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// When it began, in ns since the watch began.
+    /// Its beginning, in ns since the beginning of the watch.
     pub at_ns: u64,
-    /// How long it was, in ns.
+    /// Its length, in ns.
     pub ns: u64,
 }
 
-/// What the gaps of a watch say.
+/// The timer tick, as found among the gaps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// In 1/s.
+    /// Its rate, in 1/s.
     pub hz: u64,
-    /// Length of each, in ns.
+    /// Lengths of the ticks, in ns.
     pub lengths_ns: Vec<f64>,
 }
 
-/// Watches the clock on this CPU for so long.
+/// Watches the clock on this CPU for this long.
 pub fn watch(cpu: u32, window: Duration) -> Result<Vec<Gap>, MeasureError> {
     let window_ns = window.as_nanos() as u64;
     on_cpu(cpu, Rank::Foremost, || {
         let look = median_look_ns();
-        // More would not be read one by one, and must not be allocated during the watch.
+        // Limit of the number of gaps. The memory must not be allocated during the watch.
         let mut gaps = Vec::with_capacity(100_000);
         let began = <Os>::now_ns();
         let mut before = began;
@@ -89,10 +90,10 @@ fn of_rate(gaps: &[Gap], window_ns: u64, hz: u64) -> Option<Tick> {
     let period_ns = 1_000_000_000 / hz;
     let expected = window_ns / period_ns;
     let part = |gap: &Gap| gap.at_ns % period_ns * PARTS / period_ns;
-    // Ticks near the border of a part fall into both.
+    // Ticks near the border between two parts fall into both.
     let near = |gap: &&Gap, first: u64| part(gap) == first || part(gap) == (first + 1) % PARTS;
-    // In each period, which begins with the first part, the longest gap: a tick is longer than what
-    // else comes.
+    // The longest gap in each period, which begins with part `first`. A tick is longer than other
+    // gaps.
     let longest = |first: u64| {
         let mut longest = BTreeMap::<u64, u64>::new();
         for gap in gaps.iter().filter(|gap| gap.ns <= GAP_MAX_NS && near(gap, first)) {
@@ -103,7 +104,7 @@ fn of_rate(gaps: &[Gap], window_ns: u64, hz: u64) -> Option<Tick> {
         longest
     };
     let ticks = (0..PARTS).map(longest).max_by_key(BTreeMap::len)?;
-    // Fewer than this many periods could agree by chance.
+    // With fewer periods, gaps could match by chance.
     const PERIODS_MIN: u64 = 10;
     if expected < PERIODS_MIN || (ticks.len() as f64) < PRESENT_MIN * expected as f64 {
         return None;

@@ -1,4 +1,4 @@
-//! Lines that move from one core to another: every operation on every state of a line.
+//! Line transfers from one core to another: every operation on every state of a line.
 //!
 //! ```text
 //! holder           own              own        own
@@ -9,13 +9,14 @@
 //!                  `load_modified`  `load_     `store_shared`,
 //!                  ...               shared`   ...
 //! ```
-//! A line is shared only once the holder has read it again: some processors hand a line that was
-//! just modified to its first reader together with the right to write it, since whoever reads such
-//! a line mostly writes it next.
+//! A line is shared only after the holder has read it again. Some processors pass a modified line
+//! to its first reader together with the right to write it, because such a reader usually writes
+//! the line next.
 //!
-//! All of it is done by turns on a few hundred lines: what a core does to them, it does to all of
-//! them before the next core begins. Each sample is the mean of two such turns: one with lines
-//! whose home is the measurer's NUMA node, one with lines from the holder's.
+//! The cores take turns on a few hundred lines. In its turn a core accesses all of the lines before
+//! the next core begins. Each sample is the mean of two such sequences: one with lines from the
+//! measurer's NUMA node, and one with lines from the holder's. Only loads from memory have one
+//! sequence, with the holder's lines.
 
 use std::collections::BTreeMap;
 use std::hint::{black_box, spin_loop};
@@ -33,18 +34,18 @@ use super::lines::{Lines, Timed};
 use super::memory::CAN_FLUSH;
 use super::threads::{Rank, on_cpu, on_cpus};
 
-/// An operation and the state in which it finds the line.
+/// An operation and the state of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Load of a line that the holder has modified.
     LoadModified,
-    /// Load of a line that holder and reader have; without a reader, of one that the measurer had
-    /// too, and that its own caches have lost.
+    /// Load of a line that holder and reader have. Without a reader, the measurer had it too and
+    /// has evicted it from its own caches.
     LoadShared,
-    /// Load of a line that no cache has, from the memory of the holder's node.
+    /// Load of a line that no cache has, from the memory of the holder's NUMA node.
     LoadMemory,
-    /// Store to a line that the measurer has modified itself, until it is visible: what waiting for
-    /// it costs.
+    /// Store to a line that the measurer itself has modified, until the store is visible: the cost
+    /// of this wait.
     StoreOwned,
     /// Store to a line that the holder has modified, until it is visible.
     StoreModified,
@@ -54,14 +55,15 @@ pub enum Kind {
     AtomicModified,
     /// Atomic on a line that holder and measurer have.
     AtomicShared,
-    /// Atomic on a line that the holder has modified and that the measurer then has loaded. Where
-    /// such a load takes the right to write along, the atomic is as quick as on an own line.
+    /// Atomic on a line that the holder has modified and that the measurer has then loaded. If such
+    /// a load also obtains the right to write, the atomic is as fast as on the measurer's own line.
     AtomicLoaded,
-    /// Half of a round trip of a word that measurer and holder change in turn by compare-and-swap.
+    /// Half of the round trip of a word that measurer and holder alternately change by
+    /// compare-and-swap.
     PingPong,
 }
 
-/// Those that are done by turns.
+/// Operations in which the cores take turns.
 const BY_TURNS: [Kind; 9] = [
     Kind::LoadModified,
     Kind::LoadShared,
@@ -77,26 +79,26 @@ const BY_TURNS: [Kind; 9] = [
 /// The CPUs of the threads that take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cast {
-    /// Whose accesses are timed.
+    /// The CPU whose accesses are timed.
     pub measurer: u32,
-    /// That has the lines before.
+    /// The CPU that has the lines before.
     pub holder: u32,
-    /// Near the holder, on a core of its own.
+    /// A CPU near the holder, on another core.
     pub reader: Option<u32>,
-    /// Bytes to load until the measurer's own caches have lost everything else, where there is no
-    /// reader; `None` if that says nothing, as the measurer's cache domain would still have the
+    /// Without a reader: bytes to load until the measurer's own caches have evicted everything
+    /// else. `None` if that is useless, because the measurer's cache domain would still have the
     /// lines.
     pub displace: Option<usize>,
 }
 
-/// Samples in ns, by what was measured.
+/// Samples in ns, by operation.
 pub type Samples = BTreeMap<Kind, Vec<f64>>;
 
 const MEASURER: usize = 0;
 const HOLDER: usize = 1;
 const READER: usize = 2;
 
-/// What a thread does to all lines in its turn.
+/// A thread's operation on all lines in its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Own,
@@ -106,7 +108,7 @@ enum Act {
     Time(Timed),
 }
 
-/// Who does what, in order; `None` if these threads cannot bring it about.
+/// The sequence of threads and their operations; `None` if these threads cannot produce the state.
 fn script(kind: Kind, cast: &Cast) -> Option<Vec<(usize, Act)>> {
     use Act::{Displace, Flush, Own, Read, Time};
     use Timed::{Atomic, Load, Store};
@@ -132,11 +134,11 @@ fn script(kind: Kind, cast: &Cast) -> Option<Vec<(usize, Act)>> {
     })
 }
 
-/// Turns of waiting without giving the CPU away: some 100 us.
+/// Turns of waiting before a waiter yields: about 100 us.
 const PATIENCE: u32 = 5_000;
 
-/// Pauses for a long time, then yields: the thread that is waited for may have lost its CPU to
-/// others. Another process that measures may even keep it from that one until we yield.
+/// Spins for a long time, then yields. The awaited thread may have lost its CPU to other threads.
+/// Another process that measures may even keep that CPU until the waiter yields.
 #[derive(Debug)]
 pub struct LongSpin;
 
@@ -148,18 +150,18 @@ impl Wait for LongSpin {
     }
 }
 
-/// Whose turn it is, and the lines.
+/// The current turn, and the lines.
 struct Stage<'a> {
     cast: &'a Cast,
     rounds: usize,
     clock_ns: f64,
-    /// Lines of the measurer's and of the holder's node.
+    /// Lines of the measurer's and of the holder's NUMA node.
     homes: &'a [Lines; 2],
-    /// How many turns have ended.
+    /// Number of turns that have ended.
     ended: OwnLine<AtomicU64>,
 }
 
-/// Measures everything between these CPUs, so many times.
+/// Takes `rounds` samples of each operation between these CPUs.
 pub fn measure(cast: &Cast, rounds: usize, clock_ns: f64) -> Result<Samples, MeasureError> {
     let lines = |cpu| on_cpu(cpu, Rank::Foremost, Lines::new);
     let homes = [lines(cast.measurer)?, lines(cast.holder)?];
@@ -169,7 +171,7 @@ pub fn measure(cast: &Cast, rounds: usize, clock_ns: f64) -> Result<Samples, Mea
     Ok(samples.swap_remove(MEASURER))
 }
 
-/// As [`measure`], what one core can do alone: load from memory. In ns.
+/// As [`measure`], for one core alone: loads from memory. In ns.
 pub fn measure_memory(cpu: u32, rounds: usize, clock_ns: f64) -> Result<Vec<f64>, MeasureError> {
     on_cpu(cpu, Rank::Foremost, || {
         let lines = Lines::new();
@@ -192,7 +194,8 @@ impl Stage<'_> {
         for _ in 0..self.rounds {
             for kind in BY_TURNS {
                 let Some(script) = script(kind, self.cast) else { continue };
-                // Memory belongs to the holder's node: its distance is meant.
+                // Loads from memory use the holder's lines, because the distance to its NUMA node
+                // is measured.
                 let homes = if kind == Kind::LoadMemory { &self.homes[1..] } else { self.homes };
                 let mut times = Vec::with_capacity(homes.len());
                 for lines in homes {
@@ -201,9 +204,8 @@ impl Stage<'_> {
                         if actor == who {
                             self.wait_for_turn(turn);
                             times.extend(perform(act, lines, &scratch, self.clock_ns));
-                            // Ordering: Release, pairs with the Acquire of `wait_for_turn`: what this turn
-                            // did to the lines has happened before the next
-                            // begins.
+                            // Ordering: Release, pairs with the Acquire of `wait_for_turn`: this
+                            // turn's accesses to the lines happen before the next turn.
                             self.ended.0.store(turn, Release);
                         }
                     }
@@ -223,12 +225,12 @@ impl Stage<'_> {
     }
 
     fn wait_for_turn(&self, turn: u64) {
-        // Ordering: Acquire, pairs with the Release at the end of a turn: all that was done to the lines
-        // until then has happened before.
+        // Ordering: Acquire, pairs with the Release at the end of a turn: all accesses to the lines
+        // before that have happened before.
         <Os<LongSpin>>::wait_until(&self.ended.0, Acquire, |ended| ended + 1 == turn);
     }
 
-    /// Passes a word of each home to and fro. The time of one pass, in ns.
+    /// Passes a word of each home to and fro. Returns the time of one pass, in ns.
     fn ping_pong(&self, who: usize, round: usize) -> f64 {
         const ROUND_TRIPS: usize = 64;
         let first = 2 * ROUND_TRIPS * round;
@@ -244,7 +246,7 @@ impl Stage<'_> {
     }
 }
 
-/// Makes the word one more than `expected` as soon as it is that.
+/// Sets the word to `expected + 1` as soon as it is `expected`.
 fn pass(word: &AtomicUsize, expected: usize) {
     let mut failures = 0;
     while word.compare_exchange(expected, expected + 1, Relaxed, Relaxed).is_err() {
@@ -255,7 +257,7 @@ fn pass(word: &AtomicUsize, expected: usize) {
     }
 }
 
-/// Does it, and returns the time of an access if it was to be timed.
+/// Performs an operation. Returns the time of an access if the operation is timed.
 fn perform(act: Act, lines: &Lines, scratch: &[u64], clock_ns: f64) -> Option<f64> {
     const WORDS_PER_LINE: usize = 8;
     match act {

@@ -1,4 +1,4 @@
-//! What a run keeps of its threads, and what that comes to.
+//! State and results of the threads of a run.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::AtomicU64;
@@ -20,62 +20,65 @@ use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Totals};
 use crate::watched::OsWatched;
 use nearlock_lab::lockstat::{Class, LockStatistics, Mode, Record};
 
-/// A counter that only the holder of the lock writes, and in two steps, a load and a store: if the
-/// lock fails to exclude, an increment between them is lost. Relaxed suffices, as the lock orders
-/// its holders; atomic it is for the locks that fail to. Built for ThreadSanitizer
-/// (`nearlock_visible_words`) the accesses are plain, so that it also sees a lock that excludes,
-/// but does not order its holders.
+/// A counter that only the holder of the lock writes. It is incremented by a load and a store, so
+/// that an increment in between is lost if the lock fails to exclude. Relaxed suffices, as the lock
+/// orders its holders. The counter is atomic because of locks that fail to exclude. In builds for
+/// ThreadSanitizer (`nearlock_visible_words`) the accesses are plain. ThreadSanitizer then also
+/// reports a lock that excludes but does not order its holders.
 #[derive(Default)]
 pub struct Canary(AtomicU64);
 
 impl Canary {
     /// # Safety
     ///
-    /// The caller holds the lock, shared or not, or nobody does nor will. (What a lock that
-    /// excludes nobody makes of this is for ThreadSanitizer to report.)
+    /// The caller holds the lock, shared or exclusively, or no thread holds it now or later. (If a
+    /// lock does not exclude, ThreadSanitizer reports the violation.)
     pub unsafe fn read(&self) -> u64 {
         if cfg!(nearlock_visible_words) {
-            // SAFETY: the word is alive, and by our own condition nobody writes to it.
+            // SAFETY: the word is alive, and no other thread writes it, by this function's own
+            // condition.
             return unsafe { self.0.as_ptr().read() };
         }
         self.0.load(Relaxed)
     }
     /// # Safety
     ///
-    /// The caller holds the lock exclusively. (As above.)
+    /// The caller holds the lock exclusively. (For locks that do not exclude, see above.)
     pub unsafe fn write(&self, value: u64) {
         if cfg!(nearlock_visible_words) {
-            // SAFETY: the word is alive, and by our own condition nobody else uses it.
+            // SAFETY: the word is alive, and no other thread accesses it, by this function's own
+            // condition.
             return unsafe { self.0.as_ptr().write(value) };
         }
         self.0.store(value, Relaxed);
     }
 }
 
-/// The account of a lock that is made of a condition variable, by what that says to its users.
+/// Balance of notifications of a lock that is made of a condition variable, as its users see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notifications {
-    /// To somebody who waited.
+    /// Number of notifications that were sent to a waiter.
     pub sent: u64,
-    /// Waits that have ended with one.
+    /// Number of waits that ended with a notification.
     pub returned: u64,
 }
 
 impl Notifications {
-    /// What the calling thread has counted, and those that had its slot before it.
+    /// The counts of the calling thread's slot, including those of earlier threads in the slot.
     pub fn of_slot() -> Self {
         let of = |event: LockEvent| nearlock_os::events_of_slot().map_or(0, |events| events[event as usize]);
         Self { sent: of(LockEvent::CondvarSent), returned: of(LockEvent::CondvarReturn) }
     }
 
-    /// Adds what was counted from one look to another.
+    /// Adds the difference between two readings of the counts.
     pub fn add(&mut self, from: Self, to: Self) {
         self.sent += to.sent - from.sent;
         self.returned += to.returned - from.returned;
     }
 }
 
-/// What the threads share, but for the lock. The writers come first among them, then the readers.
+/// State that the threads share, apart from the lock. Threads are numbered: first the writers, then
+/// the readers.
 pub struct Book {
     pub read_held: ReadHeld<OsWatched>,
     pub stats: Vec<Stats<OsWatched>>,
@@ -83,16 +86,16 @@ pub struct Book {
     pub canary: OwnLine<Canary>,
     pub pace: Pace,
     pub storm: Option<Storm<OsWatched>>,
-    /// Of the threads that have ended.
+    /// Counts of the threads that have ended.
     pub notifications: Mutex<Notifications>,
-    /// What the threads that have ended have recorded, by mode; `None` if nothing is recorded.
+    /// Records of the threads that have ended, by mode; `None` without recording.
     pub lockstat: Option<Mutex<[Record; 2]>>,
     pub crew: Crew,
     pub write_params: Params,
     pub read_params: Params,
 }
 
-/// Another number each time, in every process: each run of a torture test should be another.
+/// A random number. It differs in every process and call, so that each torture run differs.
 pub fn entropy() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -104,7 +107,7 @@ fn params(threads: usize, short_holds: ShortHolds, long_holds: LongHolds, plan: 
         long_holds,
         section_ns: 0,
         think_ns: 0,
-        // A scheduler tick at 250 Hz, most distributions' choice.
+        // A scheduler tick at 250 Hz, the usual rate of distributions.
         tick_ns: 4_000_000,
         priority_percent: plan.priority_percent,
     }
@@ -133,7 +136,7 @@ impl Book {
         }
     }
 
-    /// Starts who cancels, if there is a storm.
+    /// Starts the canceller, if there is a storm.
     pub fn start_canceller(self: &Arc<Self>) -> Result<Option<JoinHandle<()>>, TortureError> {
         if self.storm.is_none() {
             return Ok(None);
@@ -150,7 +153,7 @@ impl Book {
         })
     }
 
-    /// Whether the thread can be cancelled at present.
+    /// Whether the thread waits with a cancellation at present.
     pub fn waits_by_cancellation(&self, thread: usize) -> bool {
         self.watches[thread].0.cancellable.load(Relaxed) != 0
     }
@@ -176,7 +179,7 @@ impl Book {
         Totals { writes: of(writers, write_watches), reads: of(readers, read_watches) }
     }
 
-    /// Adds what a thread has recorded.
+    /// Adds a thread's record.
     pub fn record(&self, mode: Mode, record: &Record) {
         if let Some(records) = &self.lockstat {
             records.lock().unwrap_or_else(PoisonError::into_inner)[mode as usize].add(record);
@@ -193,22 +196,22 @@ impl Book {
         self.watches.iter().map(|watch| watch.0.given_up()).sum()
     }
 
-    /// Whether somebody has seen another in its section.
+    /// Whether a thread has seen another thread in its section.
     pub fn lost_exclusion(&self) -> Option<Problem> {
         let totals = self.totals();
         let failures = totals.writes.failures + totals.reads.failures;
         (failures > 0).then_some(Problem::Exclusion { failures })
     }
 
-    /// Whether the canary has missed sections. For when all threads have ended.
+    /// Whether the canary lacks increments. Call it when all threads have ended.
     pub fn lost_updates(&self) -> Option<Problem> {
         let total = self.totals().writes.total;
-        // SAFETY: nobody is left to hold the lock.
+        // SAFETY: no thread is left that could hold the lock.
         let lost = total.abs_diff(unsafe { self.canary.0.read() });
         (lost > 0).then_some(Problem::LostUpdates { lost, total })
     }
 
-    /// Whether notifications have come to nothing, or waits have ended without one. For when all
+    /// Whether notifications had no effect, or waits ended without a notification. Call it when all
     /// threads have ended.
     pub fn lost_notifications(&self) -> Option<Problem> {
         let Notifications { sent, returned } =

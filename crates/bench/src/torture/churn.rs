@@ -1,9 +1,9 @@
-//! Threads that come and go, with locks that come and go: what each of them leaves behind adds up.
+//! Threads and locks that come and go, so that anything that they leave behind accumulates.
 //!
-//! So many threads at a time live for some ms to some 100 ms. They use locks that they share, and
-//! now and then put a new one in the place of one of these; the last that uses a lock frees it.
-//! They also have locks of their own, and those with guards of a pool. The process's memory and the
-//! library's pools are looked at all the time, and must be [flat](super::memory).
+//! A fixed number of threads run at the same time, each for some ms to some 100 ms. They use shared
+//! locks, and sometimes replace one of these by a new one. The last user of a lock frees it. They
+//! also use locks of their own, and locks with guards of a pool. The memory of the process and the
+//! pools of the library are observed all the time. They must [not grow](super::memory).
 
 use std::mem;
 use std::sync::atomic::AtomicU64;
@@ -27,38 +27,37 @@ use super::{Counts, Crew, GivenUp, Plan, Problem, TortureError, Tortured, Totals
 use crate::switched;
 use crate::watched::OsWatched;
 
-/// How many threads there are at a time unless told otherwise.
+/// Default number of threads at the same time.
 pub const THREADS: usize = 64;
-/// How many locks they share at a time.
+/// Number of shared locks at the same time.
 const PLACES: usize = 24;
-/// How long to wait for the end of a thread before looking at anything else.
+/// Longest wait for the end of a thread between two other checks.
 const LOOK: Duration = Duration::from_millis(5);
-/// How many looks at the memory there are in a run.
+/// Number of memory readings in a run.
 const LOOKS: u32 = 400;
-/// A life is 1 ms long, and at most 2^n ns longer, where n is one of these, each as often.
+/// A thread lives for 1 ms plus at most 2^n ns, where n is drawn uniformly from this range.
 const LIFE_SHIFTS: std::ops::Range<u32> = 20..29;
-/// One turn of a life in so many puts a new lock in the place of another.
+/// One turn of a thread in this many replaces a lock by a new one.
 const RENEWED_ONE_IN: u32 = 8;
-/// One in so many uses a lock of its own, and one with guards.
+/// One turn in this many uses a new lock of the thread's own, and a lock with guards.
 const OWN_ONE_IN: u32 = 8;
-/// One acquisition in so many is tried only, one shared, and one limited, where the lock has such
-/// ways.
+/// One acquisition in this many only tries, one in this many is shared, and one in this many has a
+/// limit, if the lock has the operation.
 const OTHER_WAY_ONE_IN: u32 = 4;
-/// A limit is at most so many ns away: some sleeps.
+/// Longest limit, in ns: as long as some sleeps.
 const LIMIT_NS_MAX: u32 = 1 << 20;
-/// One section in so many sleeps, for at most [`SLEEP_NS_MAX`].
+/// The holder sleeps in one section of this many, for at most [`SLEEP_NS_MAX`].
 const SLEEPING_ONE_IN: u32 = 8;
-/// See above.
+/// Longest sleep of a holder, in ns.
 const SLEEP_NS_MAX: u32 = 1 << 18;
-/// A turn is followed by a pause of at most so many ns: so that 64 threads take a part of a
-/// processor, and not all of them.
+/// Longest pause after a turn, in ns. With such pauses 64 threads use only a part of one CPU.
 const PAUSE_NS_MAX: u32 = 1 << 22;
 
 fn below(n: u32) -> u32 {
     OsWatched::random_u32() % n
 }
 
-/// What lives have come to.
+/// Counts of all threads.
 #[derive(Default)]
 struct Tally {
     lives: AtomicU64,
@@ -67,7 +66,7 @@ struct Tally {
     refused: AtomicU64,
     timed_out: AtomicU64,
     wait_ns_max: AtomicU64,
-    /// Sections, by seat.
+    /// Number of sections, by seat.
     sections: Vec<AtomicU64>,
 }
 
@@ -80,8 +79,8 @@ impl Tally {
     }
 }
 
-/// A lock, and what it protects: a count that is not atomic in effect, and whether somebody is
-/// inside.
+/// A lock and the data that it protects: a count whose increment is not atomic, and whether a
+/// thread is in its section.
 struct Thing<L> {
     lock: L,
     is_held: AtomicU64,
@@ -97,14 +96,15 @@ impl<L: RawTryLock> Thing<L> {
         Arc::new(Self { lock: L::default(), is_held, count, writes, tally: Arc::clone(tally) })
     }
 
-    /// With the lock, exclusively or not: whether nobody has written meanwhile.
+    /// To be called with the lock, exclusive or shared. Returns whether there was no writer at the
+    /// same time.
     fn read(&self) -> bool {
         let before = self.count.load(Relaxed);
         dwell();
         self.is_held.load(Relaxed) == 0 && self.count.load(Relaxed) == before
     }
 
-    /// With the lock: whether it was alone.
+    /// To be called with the exclusive lock. Returns whether there was no other holder.
     fn write(&self) -> bool {
         let was_held = self.is_held.swap(1, Relaxed);
         let count = self.count.load(Relaxed);
@@ -115,7 +115,8 @@ impl<L: RawTryLock> Thing<L> {
         was_held == 0
     }
 
-    /// A section, if there is one. How it was asked for is drawn.
+    /// One acquisition by a random operation, and its section. Returns whether it acquired the
+    /// lock.
     fn section<O: Ways<OsWatched, L>>(&self) -> bool {
         let node = L::Node::default();
         let asked_ns = OsWatched::now_ns();
@@ -125,7 +126,7 @@ impl<L: RawTryLock> Thing<L> {
             true => Limit::until(asked_ns + u64::from(below(LIMIT_NS_MAX))),
             false => Limit::NONE,
         };
-        // SAFETY: the node is fresh, and stays until the acquisition has ended below.
+        // SAFETY: the node is new, and stays in place until the acquisition has ended below.
         let acquired = unsafe {
             match (tries, shares) {
                 (true, true) => O::try_lock_shared(&self.lock, &node).then_some(()).ok_or(None),
@@ -140,7 +141,7 @@ impl<L: RawTryLock> Thing<L> {
             Err(Some(GaveUp::TimedOut | GaveUp::Cancelled)) => _ = self.tally.timed_out.fetch_add(1, Relaxed),
             Ok(()) => {
                 let alone = if shares { self.read() } else { self.write() };
-                // SAFETY: acquired above, in this way.
+                // SAFETY: locked above in the same mode.
                 unsafe {
                     if shares {
                         O::unlock_shared(&self.lock, &node);
@@ -169,13 +170,13 @@ fn dwell() {
     }
 }
 
-/// What a thread does from its beginning to its end, told its seat.
+/// The body of a thread, which gets its seat.
 type Life = Arc<dyn Fn(usize) + Send + Sync>;
 
-/// Makes lives with locks of the type that it is given.
+/// Makes thread bodies with locks of the given type.
 struct Yard {
     tally: Arc<Tally>,
-    /// What each thread does beside.
+    /// Called by each thread at its end.
     beside: fn(),
 }
 
@@ -224,20 +225,20 @@ fn live<L: RawTryLock, O: Ways<OsWatched, L>>(
     tally.lives.fetch_add(1, Relaxed);
 }
 
-/// Tells that a thread is at its end, whatever it ends by.
+/// Sends the seat at the end of its thread, including after a panic.
 struct Ended(usize, Sender<usize>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Nobody listens any more after a hang.
+        // After a hang there is no receiver.
         _ = self.1.send(self.0);
     }
 }
 
-/// The threads that live at present.
+/// The threads that run at present.
 struct Crowd {
     life: Life,
-    /// By seat.
+    /// The threads, by seat.
     seats: Vec<Option<JoinHandle<()>>>,
     sender: Sender<usize>,
     panicked: usize,
@@ -257,7 +258,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Waits until the thread in this seat, which is at its end, has gone.
+    /// Joins the thread of this seat, which is about to end.
     fn go(&mut self, seat: usize) {
         let gone = self.seats[seat].take().map(JoinHandle::join);
         self.panicked += usize::from(gone.is_some_and(|gone| gone.is_err()));
@@ -268,19 +269,19 @@ impl Crowd {
     }
 }
 
-/// Who looks at a run from outside.
+/// Observes a run from outside.
 struct Watcher<'a> {
     plan: &'a Plan,
     tally: &'a Tally,
     began: Instant,
-    /// Their memory is there from the beginning.
+    /// Memory readings. The memory for them is allocated from the beginning.
     looks: Vec<Look>,
     looked: usize,
     reported: u32,
 }
 
 impl Watcher<'_> {
-    /// Looks at the memory, and reports, when it is time for that. Whether the run is over.
+    /// Reads the memory use, and reports, if it is time for that. Returns whether the run is over.
     fn look(&mut self, interim: &mut dyn FnMut(&Totals)) -> bool {
         let (elapsed, interval) = (self.began.elapsed(), self.plan.stat_interval);
         let is_over = elapsed >= self.plan.duration;
@@ -298,7 +299,7 @@ impl Watcher<'_> {
         is_over
     }
 
-    /// Has threads come for those that have gone until it is over, and all have gone.
+    /// Replaces threads that have ended, until the run is over and all threads have ended.
     fn run(
         &mut self,
         crowd: &mut Crowd,
@@ -329,8 +330,8 @@ impl Watcher<'_> {
     }
 }
 
-/// Runs the plan over locks of this kind. `beside` is what each thread does beside, at its end:
-/// nothing, but in a control.
+/// Runs the plan with locks of this kind. Each thread calls `beside` at its end, which does nothing
+/// except in a control experiment.
 pub fn run(
     lock: &'static Subject,
     plan: &Plan,
@@ -362,7 +363,7 @@ fn run_crowd(
     }
     let (memory, seconds) = (watcher.memory(), began.elapsed().as_secs_f64());
     let panicked = crowd.panicked;
-    // With what the threads have shared.
+    // This also drops the locks that the threads have shared.
     drop(crowd);
     let problems = hang.into_iter().chain(verdict(&tally, panicked, memory.as_ref())).collect();
     let mut events = nearlock_os::events();
@@ -383,7 +384,7 @@ fn run_crowd(
     })
 }
 
-/// What went wrong, but for a standstill.
+/// The problems, except a hang.
 fn verdict(tally: &Tally, panicked: usize, memory: Option<&Memory>) -> Vec<Problem> {
     let failures = tally.failures.load(Relaxed);
     let exclusion = (failures > 0).then_some(Problem::Exclusion { failures });
@@ -391,13 +392,13 @@ fn verdict(tally: &Tally, panicked: usize, memory: Option<&Memory>) -> Vec<Probl
     exclusion.into_iter().chain(panicked).chain(memory.into_iter().flat_map(Memory::problems)).collect()
 }
 
-/// What came and went.
+/// Counts of threads and locks that came and went.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Churn {
-    /// Threads.
+    /// Number of threads.
     pub lives: u64,
-    /// Locks that were made.
+    /// Number of locks that were made.
     pub locks: u64,
-    /// `None` if there was no time to look often enough.
+    /// `None` if the run was too short for enough memory readings.
     pub memory: Option<Memory>,
 }

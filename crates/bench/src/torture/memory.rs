@@ -1,8 +1,8 @@
-//! What the process has in memory, and whether that stays as it is.
+//! Memory use of the process, and whether it stays constant.
 //!
-//! What is in memory goes up and down: stacks and heaps are kept for the next thread, threads end
-//! in batches. So the middle of many looks is compared, those of the second quarter of a run with
-//! those of the last, and some growth is allowed. The first quarter is for warming up.
+//! Memory use fluctuates: stacks and heaps are kept for the next thread, and threads end in
+//! batches. So medians of many looks are compared: the second quarter of a run with its last
+//! quarter. Some growth is allowed. The first quarter is the warm-up.
 
 use std::fmt;
 use std::fs;
@@ -11,21 +11,21 @@ use serde::Serialize;
 
 use super::Problem;
 
-/// Something that must not grow.
+/// A quantity that must not grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What the system has given memory for (`/proc/self/statm`).
+    /// Memory that the system has provided (`/proc/self/statm`).
     Resident,
-    /// Addresses in use (the same).
+    /// Mapped addresses (from the same file).
     Mapped,
-    /// What the library keeps for each thread: as many as there were threads at a time.
+    /// Thread slots of the library: as many as there were threads at the same time.
     ThreadSlots,
-    /// Queue nodes of guards: as many as there were guards at a time, for each thread.
+    /// Queue nodes of guards: for each thread as many as it had guards at the same time.
     QueueNodes,
 }
 
 impl Kind {
-    /// All of them, in the order of a [`Look`].
+    /// All quantities, in the order of a [`Look`].
     pub const ALL: [Kind; 4] = [Kind::Resident, Kind::Mapped, Kind::ThreadSlots, Kind::QueueNodes];
 
     fn name(self) -> &'static str {
@@ -37,11 +37,13 @@ impl Kind {
         }
     }
 
-    /// By how much two middles may differ though nothing leaks. Memory, in bytes: the allocator's
-    /// own, whose heaps of 64 MiB each a process gets one by one, while few of their pages are
-    /// used. Pools: who is just coming or going, of 64 threads, which other load on the machine
-    /// changes (41 to 45 slots has been seen in 20 s, with 40,000 threads: a leak would be of
-    /// hundreds).
+    /// Allowed difference between the two medians.
+    ///
+    /// - Memory, in bytes: the allocator's own use. A process gets its heaps of 64 MiB one by one,
+    ///   while few of their pages are used.
+    /// - Pools: depends on how many of 64 threads are just starting or ending. Other load on the
+    ///   machine changes that number. Observed are 41 to 45 slots in 20 s, with 40,000 threads. A
+    ///   leak would amount to hundreds.
     fn allowance(self) -> u64 {
         match self {
             Kind::Resident => 1 << 20,
@@ -59,10 +61,10 @@ impl Kind {
     }
 }
 
-/// What there was at a moment, by [`Kind`].
+/// The quantities at one time, by [`Kind`].
 pub type Look = [u64; Kind::ALL.len()];
 
-/// A look now. What the system does not tell is 0.
+/// The quantities now; 0 if the system does not report a quantity.
 pub fn look() -> Look {
     const PAGE: u64 = 4096;
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -71,17 +73,17 @@ pub fn look() -> Look {
     [resident, mapped, nearlock_os::thread_slots().into(), nearlock::process::queue_nodes() as u64]
 }
 
-/// What there was after warming up, and at the end.
+/// Memory use after the warm-up, and at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// The middle of the second quarter of the looks.
+    /// Medians of the second quarter of the looks.
     pub from: Look,
-    /// That of the last quarter.
+    /// Medians of the last quarter.
     pub to: Look,
 }
 
 impl Memory {
-    /// Of these looks, in the order of their time. `None` if they are too few.
+    /// Evaluates these looks, in the order of their time. `None` if there are too few.
     pub fn of(looks: &[Look]) -> Option<Self> {
         let quarter = looks.len() / 4;
         let middle = |looks: &[Look]| {
@@ -97,7 +99,7 @@ impl Memory {
         })
     }
 
-    /// What has grown.
+    /// The quantities that have grown.
     pub fn problems(&self) -> impl Iterator<Item = Problem> + '_ {
         let grown = |kind: &Kind| self.to[*kind as usize] > self.from[*kind as usize] + kind.allowance();
         Kind::ALL.into_iter().filter(grown).map(|kind| Problem::Growth {
@@ -124,8 +126,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Looks at something that begins like this, and grows with each by so much; every third look
-    /// there is more.
+    /// Looks that begin with `from` and grow by `growth` each. Every third look is larger by a
+    /// constant.
     fn looks(from: Look, growth: Look) -> Vec<Look> {
         let look = |n: u64| {
             std::array::from_fn(|kind| from[kind] + growth[kind] * n + 50 * u64::from(n.is_multiple_of(3)))

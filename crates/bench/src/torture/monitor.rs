@@ -1,4 +1,4 @@
-//! Who looks at a run from outside.
+//! Observes a run from outside.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,21 +11,21 @@ use super::book::{Book, entropy};
 use super::pace::{PHASE, Phase};
 use super::{Plan, Problem, Totals};
 
-/// How often the run is looked at.
+/// Interval of observations.
 const LOOK: Duration = Duration::from_millis(10);
-/// In a storm waiters spin in one phase of so many, and sleep at once in the others: it is sleepers
-/// that can be cancelled.
+/// In a storm, waiters spin in one phase of this many, and sleep at once in the others. Only
+/// waiters that sleep can be cancelled.
 const SPINNING_ONE_IN: u64 = 4;
-/// Changes phases, reports, and notices a standstill.
+/// Changes phases, reports, and detects hangs.
 pub struct Monitor<'a> {
     lock: &'static Subject,
     book: &'a Book,
     plan: &'a Plan,
     handles: &'a [JoinHandle<()>],
-    /// Acquisitions and ended threads at the last change of either.
+    /// Number of acquisitions and of ended threads at the last change of either.
     progress: (u64, usize),
     since: Instant,
-    /// Cancelled waiters at the last change.
+    /// Number of cancelled waiters at the last change.
     cancelled: u64,
     cancelled_since: Instant,
 }
@@ -41,7 +41,7 @@ impl<'a> Monitor<'a> {
         Self { lock, book, plan, handles, progress: (0, 0), since: now, cancelled: 0, cancelled_since: now }
     }
 
-    /// Runs the threads through their phases, for as long as the plan says.
+    /// Runs the threads through their phases, for the duration of the plan.
     pub fn run(&mut self, interim: &mut dyn FnMut(&Totals)) -> Option<Problem> {
         let began = Instant::now();
         let mut next_phase = Duration::ZERO;
@@ -66,7 +66,7 @@ impl<'a> Monitor<'a> {
                 next_report += self.plan.stat_interval;
             }
             std::thread::sleep(LOOK.min(left));
-            // No thread ends before it is told to.
+            // No thread may end before it is told to.
             let ended = self.ended();
             if ended > 0 {
                 return Some(Problem::Panicked { threads: ended });
@@ -77,12 +77,12 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// How many cancellations end the run, if not time does.
+    /// Number of cancellations that end the run; `None` if the duration ends it.
     fn cancellations_wanted(&self) -> Option<u64> {
         self.book.storm.as_ref().and(self.plan.storm).and_then(|storm| storm.cancellations)
     }
 
-    /// Waits until every thread has seen that the run is over.
+    /// Waits until every thread has seen the end of the run.
     pub fn wait_for_the_end(&mut self) -> Option<Problem> {
         self.since = Instant::now();
         while self.ended() < self.handles.len() {
@@ -97,14 +97,14 @@ impl<'a> Monitor<'a> {
     fn phase(&mut self, elapsed: Duration) -> (Phase, Duration) {
         let stutter = self.plan.stutter.as_nanos();
         if stutter > 0 && elapsed.as_nanos() / stutter % 2 == 1 {
-            // Nobody can be expected to make progress.
+            // No progress is expected in a pause.
             self.since = Instant::now();
             self.cancelled_since = self.since;
             return (Phase::pause(), PHASE);
         }
         let threads = self.book.crew.threads();
         match self.book.storm {
-            // Its rounds are phases enough.
+            // The rounds of the storm replace the phases.
             Some(_) => {
                 let spins = entropy().is_multiple_of(SPINNING_ONE_IN);
                 let budget_ns = self.plan.settings[Setting::SpinBudgetNs as usize];
@@ -120,14 +120,14 @@ impl<'a> Monitor<'a> {
         self.handles.iter().filter(|handle| handle.is_finished()).count()
     }
 
-    /// For how long nothing may happen.
+    /// Longest allowed time without progress.
     fn patience(&self) -> Duration {
         let times = super::kind(self.lock).long_write_times().max(LONG_READ_TIMES);
         let long_hold = Duration::from_millis(self.plan.long_hold_ms.saturating_mul(times));
         self.plan.hang.max(long_hold.saturating_mul(3))
     }
 
-    /// Whether nothing has happened for too long.
+    /// A hang, if there was no progress for too long.
     fn hang(&mut self) -> Option<Problem> {
         let totals = self.book.totals();
         let progress = (totals.writes.total + totals.reads.total, self.ended());
@@ -140,8 +140,9 @@ impl<'a> Monitor<'a> {
         (idle >= self.patience()).then_some(Problem::Hang { idle, waiting, threads })
     }
 
-    /// Whether a storm that is to cancel so many cancels nobody any more, while locks are taken:
-    /// else it hangs, which is for [`Monitor::hang`] to say, if a moment later.
+    /// A storm with a required number of cancellations that cancels no waiter any more, although
+    /// threads acquire the lock. If they do not acquire it, the lock hangs, which [`Monitor::hang`]
+    /// reports a moment later.
     fn calm(&mut self) -> Option<Problem> {
         let wanted = self.cancellations_wanted()?;
         let cancelled = self.book.given_up().cancelled;
@@ -171,7 +172,8 @@ mod tests {
         let mut monitor = Monitor::new(lock, &book, &plan, &[]);
         let (now, patience) = (Instant::now(), monitor.patience());
         monitor.cancelled_since = now.checked_sub(patience).unwrap();
-        // Somebody has had the lock a moment after the last cancellation, and nobody since.
+        // A thread acquired the lock a moment after the last cancellation. There was no acquisition
+        // since.
         monitor.since = now.checked_sub(patience * 3 / 4).unwrap();
         assert_eq!((monitor.hang(), monitor.calm()), (None, None));
         monitor.since = monitor.cancelled_since;

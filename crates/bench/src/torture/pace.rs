@@ -1,4 +1,6 @@
-//! Phases: who takes part at present, and what writers do between acquisitions.
+//! Phases: the threads that take part at present, and their think time between acquisitions.
+//!
+//! A "writer" in this module is any thread of the run, including readers.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -6,8 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Length of a phase that is not scant. Short enough for a dozen in the shortest run, and long
-/// enough for a writer that has to wait for a processor to take part.
+/// Length of a phase that is not scant. It is short enough for a dozen phases in the shortest run,
+/// and long enough for a writer that has to wait for a CPU.
 pub const PHASE: Duration = Duration::from_millis(50);
 
 /// What a writer does between two acquisitions.
@@ -15,16 +17,16 @@ pub const PHASE: Duration = Duration::from_millis(50);
 pub enum Think {
     /// Nothing.
     Not,
-    /// It keeps its processor busy, for a random time of at most 2^`shift` ns.
+    /// It keeps its CPU busy for a random time of at most 2^`shift` ns.
     Busy {
-        /// See above.
+        /// The exponent of the longest time.
         shift: u8,
     },
     /// It sleeps once in [`SLEEP_ONE_IN`] times, for a random time of at most 2^`shift` ns. So
-    /// queues run empty where processors are few or taken by others, and waking preempts others
-    /// at any place.
+    /// queues run empty even if there are few CPUs or other programs use them. A wake-up can
+    /// preempt another thread at any place.
     Sleep {
-        /// See above.
+        /// The exponent of the longest time.
         shift: u8,
     },
 }
@@ -32,35 +34,36 @@ pub enum Think {
 /// See [`Think::Sleep`].
 pub const SLEEP_ONE_IN: u32 = 4;
 
-/// How many take part in a scant phase, if there are so many.
+/// Number of writers in a scant phase, if there are that many.
 ///
-/// The fewest that a lock can sort: a head, a waiter to be moved, and one behind it. Two of them
-/// thinking for a section's length or less, the queue runs empty again and again while the moved
-/// one is left, and whoever comes next races with the head for the tail. With four, or longer
-/// thinking, that is rarer by an order where other programs take the processors.
+/// This is the smallest number that a lock can sort: a queue head, a waiter to be moved, and a
+/// waiter behind it. If two of them think for a section's length or less, the queue often runs
+/// empty while the moved waiter remains. The next thread to arrive then races with the head for the
+/// tail. With four writers, or with longer think times, that is rarer by an order of magnitude if
+/// other programs use the CPUs.
 const SCANT: u16 = 3;
 /// Limits of `shift` in a scant phase.
 const SCANT_SHIFTS: Range<u32> = 0..9;
-/// One phase in so many is scant.
+/// One phase in this many is scant.
 const SCANT_ONE_IN: u32 = 4;
-/// Length of a scant phase. Longer, as all who wait from the phase before must have had their turn
-/// first.
+/// Length of a scant phase. It is longer, because all waiters of the previous phase must get the
+/// lock first.
 const SCANT_PHASE: Duration = Duration::from_millis(150);
-/// Limits of `shift`: from a section's length to that of many hand-overs.
+/// Limits of `shift`: from a section's length to the length of many hand-overs.
 const BUSY_SHIFTS: Range<u32> = 7..15;
-/// From what a timer can do to a few rounds of many writers.
+/// Limits of `shift`: from a timer's resolution to a few rounds of many writers.
 const SLEEP_SHIFTS: Range<u32> = 14..20;
 
 fn pick(shifts: Range<u32>, below: &mut impl FnMut(u32) -> u32) -> u8 {
     (shifts.start + below(shifts.len() as u32)) as u8
 }
 
-/// One phase. Writers are numbered from 0 to one less than [`THREADS_MAX`](super::WRITERS_MAX).
+/// One phase. Writers are numbered from 0 to [`THREADS_MAX`](super::THREADS_MAX) - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// The first writer that takes part; the others follow it, round the last.
+    /// The first writer that takes part. The others follow it, with wrap-around after the last.
     first: u16,
-    /// How many do.
+    /// Number of writers that take part.
     active: u16,
     /// What they do between acquisitions.
     think: Think,
@@ -69,17 +72,18 @@ pub struct Phase {
 const _: () = assert!(super::THREADS_MAX <= u16::MAX as usize);
 
 impl Phase {
-    /// Everybody takes part, without thinking.
+    /// All writers take part, without think time.
     pub fn full(writers: usize) -> Self {
         Self { first: 0, active: writers as u16, think: Think::Not }
     }
 
-    /// Nobody takes part.
+    /// No writer takes part.
     pub fn pause() -> Self {
         Self { first: 0, active: 0, think: Think::Not }
     }
 
-    /// Scant, or else everybody or only some, each with any way to think; and for how long.
+    /// Draws a phase and its length. The phase is scant, or it has all or some of the writers with
+    /// any kind of think time.
     pub fn draw(writers: usize, mut random: impl FnMut() -> u32) -> (Self, Duration) {
         let mut below = |n: u32| random() % n;
         let mut phase = Self::full(writers);
@@ -93,7 +97,8 @@ impl Phase {
             return (phase, SCANT_PHASE);
         }
         if below(2) == 0 {
-            // Small numbers as often as large ones: with each, the queue has another length.
+            // Small numbers are as likely as large ones, since each number gives another queue
+            // length.
             let doublings = below(writers.ilog2() + 1);
             let extra = (1 << doublings) - 1 + below(1 << doublings);
             phase.active = (2 + extra).min(writers as u32) as u16;
@@ -136,10 +141,10 @@ impl Phase {
     }
 }
 
-/// What [`Pace::next`] tells a writer.
+/// Result of [`Pace::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Think, then acquire again.
+    /// Think, then lock again.
     Go(Think),
     /// The run is over.
     Stop,
@@ -148,17 +153,17 @@ pub enum Next {
 /// A value of `phase` that no phase has.
 const STOPPED: u64 = u64::MAX;
 
-/// The present phase. All writers look at it between two acquisitions.
+/// The current phase. All writers check it between two acquisitions.
 pub struct Pace {
     writers: usize,
-    /// A [`Phase`], packed, or [`STOPPED`]. Changed with `gate` held.
+    /// A packed [`Phase`], or [`STOPPED`]. Changed only while `gate` is held.
     phase: AtomicU64,
     gate: Mutex<()>,
     changed: Condvar,
 }
 
 impl Pace {
-    /// A pause, until something else is [`set`](Self::set).
+    /// A pause, until another phase is [`set`](Self::set).
     pub fn new(writers: usize) -> Self {
         Self {
             writers,
@@ -168,7 +173,7 @@ impl Pace {
         }
     }
 
-    /// Begins another phase.
+    /// Begins a new phase.
     pub fn set(&self, phase: Phase) {
         self.change(phase.pack());
     }
@@ -184,7 +189,7 @@ impl Pace {
         self.changed.notify_all();
     }
 
-    /// What a writer is to do next; waits while it does not take part.
+    /// The writer's next step. Waits while the writer does not take part.
     pub fn next(&self, writer: usize) -> Next {
         match self.look(writer) {
             Some(next) => next,
@@ -204,7 +209,7 @@ impl Pace {
     }
 
     fn look(&self, writer: usize) -> Option<Next> {
-        // Relaxed: a phase says nothing about other memory.
+        // Relaxed: no other memory depends on the phase.
         let word = self.phase.load(Relaxed);
         if word == STOPPED {
             return Some(Next::Stop);

@@ -1,4 +1,4 @@
-//! One run: the threads, what watches them, and the verdict.
+//! One run: its threads, their observation, and the verdict.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -18,18 +18,18 @@ use super::{NumaNodes, Plan, Problem, TortureError, Tortured, Totals};
 use crate::switched;
 use crate::watched::OsWatched;
 
-/// Of a thread: the locks keep nothing large on it.
+/// Stack of a thread. The locks keep no large data on it.
 pub const STACK_BYTES: usize = 256 * 1024;
 
-/// What a thread does, who is told its number and its role: the one part of a run that knows the
-/// type of the lock.
+/// The body of a thread, which gets the thread's number and role. It is the only part of a run that
+/// knows the type of the lock.
 pub type Life = Arc<dyn Fn(usize, Role) + Send + Sync>;
 
-/// Makes lives with a lock of the type that it is given.
+/// Makes thread bodies with a lock of the given type.
 pub struct Lives(Arc<Book>);
 
 impl Lives {
-    /// By all the ways that the lock has.
+    /// A thread body that uses all operations of the lock.
     pub fn with(self, lock: &Subject) -> Life {
         ways::visit(lock, self)
     }
@@ -43,7 +43,7 @@ impl ByWays for Lives {
     }
 }
 
-/// The life of one thread.
+/// The body of one thread.
 fn live<L: RawTryLock, O: Ways<OsWatched, L>>(
     book: &Book,
     shared: &TortureState<OsWatched, L>,
@@ -66,7 +66,7 @@ fn live<L: RawTryLock, O: Ways<OsWatched, L>>(
     }
 }
 
-/// Runs the plan over this lock, whose threads wait in this way and live such a life.
+/// Runs the plan with this lock. `life` makes the body of its threads.
 pub fn run(
     lock: &'static Subject,
     plan: &Plan,
@@ -83,7 +83,7 @@ pub fn run(
     let mut problems = Vec::new();
     problems.extend(monitor.run(interim));
     book.stop();
-    // Those of a lock that hangs do not end.
+    // The threads of a lock that hangs do not end.
     if !problems.iter().any(|problem| matches!(problem, Problem::Hang { .. })) {
         problems.extend(monitor.wait_for_the_end());
     }
@@ -125,7 +125,7 @@ pub fn run(
     })
 }
 
-/// Starts the threads, who pause until the pace is set.
+/// Starts the threads, which pause until the pace is set.
 fn start(book: &Book, life: &Life, plan: &Plan) -> Result<Vec<JoinHandle<()>>, TortureError> {
     let threads = book.crew.threads();
     let mut handles = Vec::with_capacity(threads);
@@ -147,7 +147,7 @@ fn start(book: &Book, life: &Life, plan: &Plan) -> Result<Vec<JoinHandle<()>>, T
             Ok(handle) => handles.push(handle),
             Err(source) => {
                 book.stop();
-                // They are paused still, so they end at once.
+                // The threads are still paused, so they end at once.
                 let _ = join(handles);
                 return Err(TortureError::Spawn { thread, threads, source });
             }
@@ -156,7 +156,7 @@ fn start(book: &Book, life: &Life, plan: &Plan) -> Result<Vec<JoinHandle<()>>, T
     Ok(handles)
 }
 
-/// Waits for threads that are known to end.
+/// Joins threads that are known to end.
 fn join(handles: Vec<JoinHandle<()>>) -> Option<Problem> {
     let threads = handles.into_iter().filter_map(|handle| handle.join().err()).count();
     (threads > 0).then_some(Problem::Panicked { threads })

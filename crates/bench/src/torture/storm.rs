@@ -1,8 +1,10 @@
-//! A storm of cancellations: rounds in which everybody comes, and one who cancels those who wait.
+//! A storm of cancellations: rounds in which all threads take part, and a canceller that cancels
+//! waiters.
 //!
-//! A lock that loses the wake-up of a waiter that gave up can go unnoticed for long, because
-//! whoever comes next makes good for it. So nobody comes again in a round that has finished his
-//! share of it, and at the end of each round every waiter must have had the lock, or have given up.
+//! A lock that loses a wake-up when a waiter gives up can remain undetected for long, because the
+//! next thread to arrive repairs the loss. So a thread that has finished its share of a round does
+//! not acquire the lock again in that round. At the end of each round every waiter must have had
+//! the lock or have given up.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +25,7 @@ struct Round {
     stopped: bool,
 }
 
-/// Where all threads meet at the end of a round.
+/// The point at which all threads meet at the end of a round.
 struct Rounds {
     threads: usize,
     round: Mutex<Round>,
@@ -31,7 +33,8 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Waits until all have arrived, or the storm is over. Whether all have.
+    /// Waits until all threads have arrived, or the storm is over. Returns whether all have
+    /// arrived.
     fn arrive(&self) -> bool {
         let mut round = locked(&self.round);
         let mine = round.number;
@@ -51,33 +54,34 @@ impl Rounds {
 /// See the [module](self).
 pub struct Storm<P: Park> {
     rounds: Rounds,
-    /// By which each thread waits at present. A cancelled one stays so: its thread then takes
-    /// another.
+    /// The cancellation of each thread's current wait. After a cancellation, the thread takes a new
+    /// one.
     cancellations: Vec<OwnLine<Mutex<Arc<Cancellation<P>>>>>,
     over: AtomicBool,
 }
 
-/// Of two waiters, how many wait for ever. Those who sleep on after a wake-up was lost are among
-/// them.
+/// One waiter in this many waits without a limit. The waiters that sleep on after a lost wake-up
+/// are among them.
 pub const UNLIMITED_ONE_IN: u64 = 2;
-/// After how many acquisitions a thread has done its share of a round, on average.
+/// Average number of acquisitions after which a thread has done its share of a round.
 const ACQUISITIONS_A_ROUND: u32 = 2;
-/// One section in so many is left for another thread, so that waiters come together also on few
-/// processors.
+/// The holder yields in one section of this many. So several threads wait at the same time even on
+/// few CPUs.
 const YIELDING_ONE_IN: u32 = 2;
-/// One section in so many sleeps, at most for [`SLEEP_NS_MAX`]: waiters fall asleep, too.
+/// The holder sleeps in one section of this many, for at most [`SLEEP_NS_MAX`]. So waiters fall
+/// asleep too.
 const SLEEPING_ONE_IN: u32 = 8;
-/// See above: some wake-ups long.
+/// Longest sleep of a holder: as long as some wake-ups.
 const SLEEP_NS_MAX: u32 = 1 << 16;
-/// The canceller pauses after one look in so many, for at most [`PAUSE_NS_MAX`]. Else hardly
-/// anybody who waits by a cancellation would get the lock.
+/// The canceller pauses after one look of this many, for at most [`PAUSE_NS_MAX`]. Otherwise hardly
+/// any cancellable waiter would get the lock.
 const PAUSE_ONE_IN: u32 = 4;
-/// See above: a few hand-overs.
+/// Longest pause of the canceller: as long as a few hand-overs.
 const PAUSE_NS_MAX: u32 = 1 << 14;
-/// A thread that has the lock cancels those who wait, each with a chance of one in so many; so does
-/// one that has just released it, when whoever is woken has not run yet. So there are cancellations
-/// as long as anybody runs: the canceller, too, waits for a processor where they are few, and would
-/// have its turn a hundred times a second.
+/// A holder cancels each waiter with a chance of one in this many. So does a thread that has just
+/// released the lock, while the woken waiter has not run yet. So there are cancellations as long as
+/// any thread runs. The canceller alone would not suffice: on few CPUs it has to wait for a CPU,
+/// and would run a hundred times a second.
 const CANCELLED_ONE_IN: u32 = 2;
 
 impl<P: Work + Random + Park> Storm<P> {
@@ -89,7 +93,7 @@ impl<P: Work + Random + Park> Storm<P> {
         }
     }
 
-    /// By which this thread is to wait next.
+    /// The cancellation for this thread's next wait.
     pub fn cancellation(&self, thread: usize) -> Arc<Cancellation<P>> {
         let mut present = locked(&self.cancellations[thread].0);
         if present.is_cancelled() {
@@ -103,13 +107,13 @@ impl<P: Work + Random + Park> Storm<P> {
         cancellation.cancel();
     }
 
-    /// Cancels some of those that wait.
+    /// Cancels some of the waiters.
     fn gust(&self, waits: impl Fn(usize) -> bool) {
         let waiting = (0..self.cancellations.len()).filter(|thread| waits(*thread));
         waiting.filter(|_| one_in::<P>(CANCELLED_ONE_IN)).for_each(|thread| self.cancel(thread));
     }
 
-    /// What the holder does in its section.
+    /// The holder's part in its section.
     pub fn hold(&self, waits: impl Fn(usize) -> bool) {
         self.gust(waits);
         if one_in::<P>(SLEEPING_ONE_IN) {
@@ -119,14 +123,14 @@ impl<P: Work + Random + Park> Storm<P> {
         }
     }
 
-    /// To be called after each acquisition, or after it was given up: at random, the thread has
-    /// then done its share of the round. Whether the storm goes on.
+    /// Call it after each acquisition, and after each wait that was given up. At random, the thread
+    /// has then done its share of the round. Returns whether the storm continues.
     pub fn goes_on(&self, waits: impl Fn(usize) -> bool) -> bool {
         self.gust(waits);
         !one_in::<P>(ACQUISITIONS_A_ROUND) || self.rounds.arrive()
     }
 
-    /// Cancels those who wait, until it is over.
+    /// Cancels waiters until the storm is over.
     pub fn rage(&self, waits: impl Fn(usize) -> bool) {
         while !self.over.load(Relaxed) {
             let thread = P::random_u32() as usize % self.cancellations.len();
@@ -141,7 +145,7 @@ impl<P: Work + Random + Park> Storm<P> {
         }
     }
 
-    /// Ends it.
+    /// Ends the storm.
     pub fn end(&self) {
         self.over.store(true, Relaxed);
         locked(&self.rounds.round).stopped = true;

@@ -1,4 +1,4 @@
-//! Verdicts.
+//! Tests of verdicts.
 
 mod ways;
 
@@ -47,7 +47,7 @@ fn every_algorithm_passes() {
             Plan { duration: Duration::from_millis(80), stat_interval: Duration::from_millis(20), ..plan() };
         let mut once = || torture(lock, &short, &mut |_| reports += 1).unwrap();
         let mut tortured = once();
-        // On a busy machine 80 ms can go by before the first writer has had a processor.
+        // On a busy machine, 80 ms may pass before the first writer gets a CPU.
         for _ in 0..100 {
             if tortured.totals.writes.total == 0 && tortured.problems.is_empty() {
                 tortured = once();
@@ -71,8 +71,8 @@ fn stutter_and_one_writer_pass() {
     assert!(!tortured.totals.writes.is_uneven());
 }
 
-/// The first of ten runs in which a fault is found: on a busy machine no two threads may have met
-/// in one.
+/// The first of ten runs in which a fault is found. On a busy machine, two threads may not meet in
+/// every run.
 pub(super) fn first_found(lock: &str, plan: &Plan) -> Tortured {
     let lock = names::lock(lock).unwrap();
     let mut runs = (0..10).map(|_| torture(lock, plan, &mut |_| ()).unwrap());

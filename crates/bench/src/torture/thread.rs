@@ -1,4 +1,4 @@
-//! One thread of a run: what it does to the lock, and what it sees.
+//! One thread of a run: its operations on the lock, and its observations.
 
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
@@ -20,28 +20,29 @@ use super::ways::Ways;
 use crate::watched::{OsWatched, waited};
 use nearlock_lab::lockstat::{Mode, Record};
 
-/// One acquisition in so many is tried only, where a lock has other ways than to lock it.
+/// For locks with other operations than `lock`: one acquisition in this many only calls `try_lock`.
 const TRIED_ONE_IN: u64 = 16;
-/// One acquisition in so many has a limit, where waiters can give up.
+/// One acquisition in this many has a limit, if waiters can give up.
 const LIMITED_ONE_IN: u64 = 8;
-/// A limit is at most 2^n ns away, where n is one of these, each as often: from less than a section
-/// to many sleeps.
+/// A limit is at most 2^n ns away, where n is drawn uniformly from this range: from less than a
+/// section to many sleeps.
 const LIMIT_SHIFTS: std::ops::Range<u64> = 8..21;
-/// One exclusive section in so many goes on as a shared one.
+/// One exclusive section in this many is downgraded.
 const DOWNGRADED_ONE_IN: u64 = 8;
-/// In a storm, of the waiters that can be cancelled, one in so many has a limit in time too.
+/// In a storm, one cancellable waiter in this many has a time limit too.
 const STORM_TIMED_ONE_IN: u64 = 4;
 
-/// What others may know of a thread. It alone writes.
+/// State of a thread that other threads read. Only the thread itself writes it.
 #[derive(Default)]
 pub struct Watch {
-    /// Since when it waits, in ns of the platform's clock; 0: it does not.
+    /// Beginning of the current wait, in ns of the platform's clock; 0: the thread does not wait.
     pub waiting_since_ns: AtomicU64,
     /// The longest wait of an acquisition, in ns.
     pub wait_ns_max: AtomicU64,
-    /// Whether it waits by its cancellation: 1, or 0.
+    /// Whether the thread waits with a cancellation: 1 or 0.
     pub cancellable: AtomicU64,
-    /// How often a reader saw what is protected change, or a downgraded writer saw another.
+    /// Number of times that a reader saw protected data change, or that a downgraded writer saw
+    /// another writer.
     pub failures: AtomicU64,
     refused: AtomicU64,
     timed_out: AtomicU64,
@@ -50,13 +51,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What was given up, and how often.
+    /// Number of acquisitions without success, by reason.
     pub fn given_up(&self) -> GivenUp {
         let of = |count: &AtomicU64| count.load(Relaxed);
         GivenUp { refused: of(&self.refused), timed_out: of(&self.timed_out), cancelled: of(&self.cancelled) }
     }
 
-    /// How many sections went on as shared ones.
+    /// Number of sections that were downgraded.
     pub fn downgraded(&self) -> u64 {
         self.downgraded.load(Relaxed)
     }
@@ -70,20 +71,20 @@ fn below<P: Random>(n: u64) -> u64 {
     u64::from(P::random_u32()) % n
 }
 
-/// What a thread does with the lock.
+/// The thread's use of the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Writer,
     Reader,
 }
 
-/// What the limit of a wait is made of.
+/// The parts of a wait's limit.
 struct Patience {
     until_ns: Option<u64>,
     cancellation: Option<Arc<Cancellation<OsWatched>>>,
 }
 
-/// A thread, to itself, whatever the lock.
+/// A thread's own state, independent of the type of the lock.
 pub struct Witness<'a> {
     book: &'a Book,
     thread: usize,
@@ -92,14 +93,14 @@ pub struct Witness<'a> {
     wait_ns_max: u64,
     canary: u64,
     notifications_before: Notifications,
-    /// `None` if nothing is recorded.
+    /// `None` without recording.
     stopwatch: Option<Stopwatch>,
 }
 
 /// Records one thread's acquisitions.
 #[derive(Default)]
 struct Stopwatch {
-    /// How the thread had waited before it asked.
+    /// The thread's waiting so far, before the acquisition began.
     before: Waited,
     acquired_ns: u64,
     record: Record,
@@ -125,7 +126,7 @@ impl<'a> Witness<'a> {
         &self.book.watches[self.thread].0
     }
 
-    /// Within what limit to wait, where waiters can give up; `None`: for ever.
+    /// The limit of the next wait, if waiters can give up; `None`: no limit.
     fn patience(&self) -> Option<Patience> {
         let within = || {
             let shift = LIMIT_SHIFTS.start + below::<OsWatched>(LIMIT_SHIFTS.end - LIMIT_SHIFTS.start);
@@ -146,7 +147,7 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// Notes how a wait ended. Whether it has the lock.
+    /// Records the end of a wait. Returns whether the thread has the lock.
     fn waited(&self, outcome: Result<(), GaveUp>) -> bool {
         let watch = self.watch();
         watch.cancellable.store(0, Relaxed);
@@ -159,7 +160,7 @@ impl<'a> Witness<'a> {
     }
 }
 
-/// What the thread has recorded is in the book when it ends.
+/// Adds the thread's records to the book when the thread ends.
 impl Drop for Witness<'_> {
     fn drop(&mut self) {
         let mut notifications = self.book.notifications.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +198,7 @@ impl Observer for Witness<'_> {
             self.watch().wait_ns_max.store(wait_ns, Relaxed);
         }
         // Read at the beginning of the section and written at its end, so that any overlap shows.
-        // SAFETY: the lock was acquired.
+        // SAFETY: this thread holds the lock.
         self.canary = unsafe { self.book.canary.0.read() };
         if let Some(storm) = &self.book.storm {
             storm.hold(|thread| self.book.waits_by_cancellation(thread));
@@ -208,7 +209,7 @@ impl Observer for Witness<'_> {
         if let Some(stopwatch) = &mut self.stopwatch {
             stopwatch.record.released(OsWatched::now_ns().saturating_sub(stopwatch.acquired_ns));
         }
-        // SAFETY: the lock is held, by a writer exclusively.
+        // SAFETY: the lock is held, exclusively in the case of a writer.
         unsafe {
             match self.role {
                 Role::Writer => self.book.canary.0.write(self.canary + 1),
@@ -241,7 +242,7 @@ impl Observer for Witness<'_> {
     }
 }
 
-/// A thread with a lock.
+/// A thread with its lock.
 pub struct Torturer<'a, L, O> {
     witness: Witness<'a>,
     shared: &'a TortureState<OsWatched, L>,
@@ -253,9 +254,9 @@ impl<'a, L: RawTryLock, O: Ways<OsWatched, L>> Torturer<'a, L, O> {
         Self { witness, shared, ways: PhantomData }
     }
 
-    /// Safety: as `RawTryLock::try_lock`.
+    /// Safety: see `RawTryLock::try_lock`.
     unsafe fn try_lock(&self, lock: &L, node: &L::Node) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's promise.
         let acquired = unsafe {
             match self.witness.role {
                 Role::Writer => lock.try_lock(node),
@@ -268,11 +269,11 @@ impl<'a, L: RawTryLock, O: Ways<OsWatched, L>> Torturer<'a, L, O> {
         acquired
     }
 
-    /// Safety: as `RawTimedLock::lock_within`.
+    /// Safety: see `RawTimedLock::lock_within`.
     unsafe fn lock_within(&self, lock: &L, node: &L::Node, limit: &Limit<'_, OsWatched>) -> bool {
         let cancellable = &self.witness.watch().cancellable;
         cancellable.store(u64::from(limit.cancellation.is_some()), Relaxed);
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's promise.
         let outcome = unsafe {
             match self.witness.role {
                 Role::Writer => O::lock_within(lock, node, limit),
@@ -285,7 +286,7 @@ impl<'a, L: RawTryLock, O: Ways<OsWatched, L>> Torturer<'a, L, O> {
 
 impl<L: RawTryLock, O: Ways<OsWatched, L>> Hand<L> for Torturer<'_, L, O> {
     unsafe fn acquire(&mut self, lock: &L, node: &L::Node) -> bool {
-        // SAFETY: the caller's; so below.
+        // SAFETY: by the caller's promise, also below.
         let acquired = unsafe {
             if (O::TIMED || O::SHARED) && below::<OsWatched>(TRIED_ONE_IN) == 0 {
                 self.try_lock(lock, node)
@@ -308,7 +309,7 @@ impl<L: RawTryLock, O: Ways<OsWatched, L>> Hand<L> for Torturer<'_, L, O> {
     }
 
     unsafe fn release(&mut self, lock: &L, node: &L::Node) {
-        // SAFETY: the caller's; so below.
+        // SAFETY: by the caller's promise, also below.
         unsafe {
             if self.witness.role == Role::Writer && !(O::SHARED && below::<OsWatched>(DOWNGRADED_ONE_IN) == 0)
             {
@@ -317,7 +318,7 @@ impl<L: RawTryLock, O: Ways<OsWatched, L>> Hand<L> for Torturer<'_, L, O> {
             if self.witness.role == Role::Writer {
                 O::downgrade(lock, node);
                 count(&self.witness.watch().downgraded);
-                // SAFETY: held shared.
+                // SAFETY: the lock is held shared.
                 let before = self.witness.book.canary.0.read();
                 // SAFETY: as above.
                 let after = || self.witness.book.canary.0.read();

@@ -1,4 +1,4 @@
-//! What a thread can do with a lock, whatever the lock can.
+//! The operations of a lock, for all kinds of locks.
 
 use nearlock_collection::subjects::{LockVisitor, Subject};
 use nearlock_core::parking::{GaveUp, Limit, RawTimedLock, RawTimedRwLock};
@@ -7,20 +7,20 @@ use nearlock_core::raw::{RawRwLock, RawTryLock};
 
 use crate::watched::OsWatched;
 
-/// The operations of a lock of type `L`. One that cannot be given up is waited for; one without
-/// readers takes them for writers.
+/// The operations of a lock of type `L`. If waiters cannot give up, the operation waits without a
+/// limit. If the lock has no readers, readers lock it as writers.
 ///
-/// Safety: each operation has the conditions, and keeps the promises, of the one of
-/// `nearlock_core::raw` whose name it has.
+/// Safety: each operation has the conditions and the promises of the operation with the same name
+/// in `nearlock_core::raw`.
 pub trait Ways<P: Platform, L: RawTryLock>: Send + Sync + 'static {
     /// Whether waiters can give up.
     const TIMED: bool;
-    /// Whether there are readers.
+    /// Whether the lock has readers.
     const SHARED: bool;
 
     /// See `RawTimedLock`.
     unsafe fn lock_within(lock: &L, node: &L::Node, _limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        // SAFETY: the caller's; so everywhere below.
+        // SAFETY: by the caller's promise, also everywhere below.
         unsafe { lock.lock(node) };
         Ok(())
     }
@@ -49,21 +49,21 @@ pub trait Ways<P: Platform, L: RawTryLock>: Send + Sync + 'static {
     unsafe fn downgrade(_lock: &L, _node: &L::Node) {}
 }
 
-/// Locking, trying and unlocking only.
+/// Only `lock`, `try_lock` and `unlock`.
 pub struct Plain;
-/// A lock whose waiters may give up.
+/// A lock whose waiters can give up.
 pub struct Timed;
 /// A lock with readers.
 pub struct Rw;
-/// Both.
+/// A lock with readers, whose waiters can give up.
 pub struct TimedRw;
 
-/// The operations of readers, as the lock has them.
+/// The readers' operations of a lock that has readers.
 macro_rules! readers {
     () => {
         const SHARED: bool = true;
         unsafe fn lock_shared(lock: &L, node: &L::Node) {
-            // SAFETY: the caller's; so below.
+            // SAFETY: by the caller's promise, also below.
             unsafe { lock.lock_shared(node) };
         }
         unsafe fn try_lock_shared(lock: &L, node: &L::Node) -> bool {
@@ -81,12 +81,12 @@ macro_rules! readers {
     };
 }
 
-/// The operation of a waiter that may give up, as the lock has it.
+/// The operation with a limit, of a lock whose waiters can give up.
 macro_rules! limits {
     () => {
         const TIMED: bool = true;
         unsafe fn lock_within(lock: &L, node: &L::Node, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-            // SAFETY: the caller's.
+            // SAFETY: by the caller's promise.
             unsafe { lock.lock_within(node, limit) }
         }
     };
@@ -111,20 +111,20 @@ impl<P: Platform, L: RawTimedRwLock<Platform = P>> Ways<P, L> for TimedRw {
     limits!();
     readers!();
     unsafe fn lock_shared_within(lock: &L, node: &L::Node, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's promise.
         unsafe { lock.lock_shared_within(node, limit) }
     }
 }
 
-/// Something to be done with a lock by all its ways.
+/// A function of a lock and its operations.
 pub trait ByWays {
-    /// What it comes to.
+    /// Its result.
     type Output;
-    /// Does it with lock type `L` by the ways `O`.
+    /// Calls it for lock type `L` with the operations `O`.
     fn by<L: RawTryLock, O: Ways<OsWatched, L>>(self) -> Self::Output;
 }
 
-/// Does it with this lock, which is switched so already.
+/// Calls it for this lock, whose switches are already set.
 pub fn visit<T: ByWays>(lock: &Subject, what: T) -> T::Output {
     lock.visit::<OsWatched, _>(Visitor(what))
 }

@@ -1,14 +1,14 @@
-//! Cells measured natively.
+//! Native measurement of cells.
 //!
-//! A cell is measured in many short bursts, of all cells in an order drawn anew for each round:
-//! whatever slows the machine for a while slows all of them. In a burst the threads have CPUs of
-//! their own and come before ordinary programs, if the system permits; they wait by pausing alone,
-//! as in the simulator.
+//! A cell is measured in many short bursts. In each round the cells run in a new random order, so
+//! that a temporary slowdown of the machine affects all of them. In a burst, the threads have their
+//! own CPUs and priority over ordinary programs, if the system permits. They only spin, as in the
+//! simulator.
 //!
-//! A virtual machine's CPUs may be moved to other cores, nearer or farther than before. So two
-//! threads pass a word to and fro before and after their burst, and the burst counts only if that
-//! takes as long as the machine's description says: whatever the lock did meanwhile has no say in
-//! it.
+//! The CPUs of a virtual machine may move to other cores, which are nearer to each other or farther
+//! apart. So two threads pass a word to and fro before and after their burst. The burst counts only
+//! if each pass takes as long as the machine's description says. This check does not depend on the
+//! lock's behaviour.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -30,59 +30,58 @@ use crate::switched::switched;
 
 type Platform = Os<Spin>;
 
-/// How long a thread works between two looks at the clock, about, in ns: so long that a look, at
-/// some 30 ns, is nothing, and much shorter than a burst.
+/// Approximate time between two clock readings of a thread, in ns. It is so long that the cost of a
+/// reading, about 30 ns, is negligible, and much shorter than a burst.
 const BETWEEN_LOOKS_NS: u64 = 16_000;
-/// What a section takes besides its work, at least, in ns.
+/// Least time of a section in addition to its work, in ns.
 const SECTION_LEAST_NS: u64 = 8;
-/// How long the threads sleep after a burst, as a share of its length: others, who have to wait
-/// during a burst, run then.
+/// Time for which the threads sleep after a burst, as a share of its length. Other threads, which
+/// have to wait during a burst, run then.
 const PAUSE_SHARE: f64 = 0.25;
 
-/// Round trips of the word before it is timed, and timed.
+/// Round trips of the word: first the untimed ones, then the timed ones.
 const TRIPS: [u64; 2] = [30, 150];
-/// By how much the time of a passage may differ from what the description says.
+/// Largest relative difference between the time of a pass and the description.
 const PASSAGE_TOLERANCE: f64 = 0.25;
-/// Rounds for each burst that is to count of each cell, at most.
+/// Largest number of rounds for each required burst of each cell.
 const ROUNDS_PER_BURST_MAX: usize = 4;
 
-/// One cell.
+/// The measurement of one cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Sections per microsecond by all threads.
     pub ops_per_us: Quartiles,
-    /// How many bursts count; if none does, the figures are of all.
+    /// Number of bursts that count; if it is 0, the figures are of all bursts.
     pub bursts: usize,
 }
 
-/// What one thread did in a burst.
+/// One thread's part of a burst.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// All sections.
+    /// Number of sections.
     total: u64,
-    /// Those that count.
+    /// Number of sections that count.
     sections: u64,
-    /// In which time.
+    /// Time of these sections.
     elapsed_ns: u64,
-    /// Whether it was taken off its CPU meanwhile; unknown counts as no.
+    /// Whether the thread was preempted meanwhile; `false` if that is unknown.
     preempted: bool,
-    /// How long the word took from one thread to the other before and after, in ns; `None` of one
-    /// thread.
+    /// Time of a pass of the word from one thread to the other, before and after the burst, in ns;
+    /// `None` with only one thread.
     passage_ns: Option<[f64; 2]>,
 }
 
 impl Share {
-    /// Whether it says something about a machine on which a passage takes so long, if that is
-    /// known.
+    /// Whether it counts for a machine with this time of a pass, if that is known.
     fn counts(&self, passage_ns: Option<f64>) -> bool {
         let near = |ns: f64| passage_ns.is_none_or(|right| (ns / right - 1.0).abs() <= PASSAGE_TOLERANCE);
         !self.preempted && self.passage_ns.is_none_or(|[before, after]| near(before) && near(after))
     }
 }
 
-/// Measures cells on these CPUs until so many bursts of each count. `passage_ns` is what a passage
-/// of a word between the CPUs takes on the described machine, if that is known. `done` is called
-/// after each burst of the first rounds.
+/// Measures cells on these CPUs until enough bursts of each cell count. `passage_ns` is the time of
+/// a word's pass between the CPUs of the described machine, if it is known. Calls `done` after each
+/// burst of the first rounds.
 pub fn measure(
     cells: &[Cell],
     cpus: &[u32],
@@ -118,7 +117,7 @@ fn counts(burst: &[Share], passage_ns: Option<f64>) -> bool {
     burst.iter().all(|share| share.counts(passage_ns))
 }
 
-/// Of the bursts that count; of all if none does.
+/// Figures of the bursts that count, or of all bursts if none counts.
 fn summary(bursts: &[Vec<Share>], passage_ns: Option<f64>) -> Measured {
     let counted: Vec<f64> =
         bursts.iter().filter(|burst| counts(burst, passage_ns)).map(|burst| ops_per_us(burst)).collect();
@@ -129,7 +128,7 @@ fn summary(bursts: &[Vec<Share>], passage_ns: Option<f64>) -> Measured {
     Measured { ops_per_us: Quartiles::of(figures).unwrap_or(none), bursts: bursts_that_count }
 }
 
-/// The threads' own speeds added up: their windows are not exactly the same.
+/// Sum of the threads' speeds, since their windows are not exactly the same.
 fn ops_per_us(burst: &[Share]) -> f64 {
     burst.iter().map(|share| share.sections as f64 * 1e3 / share.elapsed_ns.max(1) as f64).sum()
 }
@@ -173,18 +172,18 @@ impl LockVisitor<Platform> for Burst<'_> {
     }
 }
 
-/// What the threads of a burst share.
+/// State that the threads of a burst share.
 struct Stage<L> {
     shared: SectionsState<Platform, L>,
     ready: OwnLine<AtomicUsize>,
     over: OwnLine<AtomicBool>,
-    /// What passes to and fro.
+    /// The word that the threads pass to and fro.
     word: OwnLine<AtomicU64>,
     params: Params,
     threads: usize,
     length: Duration,
     seed: u64,
-    /// Sections between two looks at the clock.
+    /// Sections between two clock readings.
     stride: u64,
 }
 
@@ -193,7 +192,7 @@ impl<L: RawLock> Stage<L> {
         let mut node = OwnLine(L::Node::default());
         let mut worker = Worker::new(&self.shared, &mut node.0, self.params, self.seed << 1 | thread as u64);
         let switches = involuntary_switches();
-        // Relaxed: only when they begin matters.
+        // Relaxed: it only determines when they begin.
         self.ready.0.fetch_add(1, Relaxed);
         while self.ready.0.load(Relaxed) < self.threads {
             std::hint::spin_loop();
@@ -223,8 +222,8 @@ impl<L: RawLock> Stage<L> {
         }
     }
 
-    /// Half of a round trip of a word that two threads change in turn by compare-and-swap, as
-    /// `measure` does it.
+    /// Half of the time of a word's round trip. Two threads alternately change the word by
+    /// compare-and-swap, as in `nearlock measure`.
     fn passage_ns(&self, thread: u64, time: u64) -> Option<f64> {
         if self.threads != 2 {
             return None;
@@ -237,22 +236,22 @@ impl<L: RawLock> Stage<L> {
                 began_ns = Platform::now_ns();
             }
             let mine = first + 2 * trip;
-            // Relaxed: the word says everything.
+            // Relaxed: no other memory depends on the word.
             while self.word.0.compare_exchange(mine, mine + 1, Relaxed, Relaxed).is_err() {}
         }
         Some((Platform::now_ns() - began_ns) as f64 / (2 * timed) as f64)
     }
 }
 
-/// Counts a thread's sections, and ends the burst for all when its time is over.
+/// Counts a thread's sections, and ends the burst for all threads after its duration.
 struct Watch<'a> {
     over: &'a AtomicBool,
     stride: u64,
     sections: u64,
-    /// The number of sections at which the clock is looked at next.
+    /// Number of sections at the next clock reading.
     look_at: u64,
-    /// Number and moment from which on it counts: those of the first look, when all is warm, unless
-    /// that is the last.
+    /// Number of sections and time at which counting begins. These are the values of the first
+    /// clock reading, after the warm-up, unless that reading ends the burst.
     began: (u64, u64),
     now_ns: u64,
     end_ns: u64,
@@ -283,7 +282,7 @@ impl Observer for Watch<'_> {
     }
 }
 
-/// How often the calling thread was taken off its CPU, if the system tells.
+/// Number of times that the calling thread was preempted, if the system reports it.
 fn involuntary_switches() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;

@@ -1,8 +1,9 @@
-//! What the workload's own instructions cost.
+//! The cost of the workload's own instructions.
 //!
-//! Natively they take time; in the simulator instructions take none, and only work of a stated
-//! length does. So one thread runs the workload with a lock that does next to nothing, measured and
-//! simulated, in each situation of the grid: the difference is what the simulation has to be told.
+//! Instructions take time natively, but no time in the simulator, where only work of a stated
+//! length takes time. So one thread runs the workload with a lock that does almost nothing, in each
+//! situation of the grid. The difference between measured and simulated time is given to the
+//! simulation.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +15,23 @@ use super::native::Measured;
 use super::{Cell, SECTION_NS, THINK_NS, simulated};
 use nearlock_lab::simulate::Failure;
 
-/// The lock that excludes nobody: two stores.
+/// The lock that does not exclude: two stores.
 const BARE: &str = "lock-busted";
 
-/// More is no overhead of a few instructions.
+/// Limit of the surplus. A few instructions cannot take longer.
 const SURPLUS_PS_MAX: f64 = 1e9;
 
-/// By section and think, in ns.
+/// Overheads by section and think time, in ns.
 pub type Overheads = BTreeMap<(u64, u64), Overhead>;
 
-/// The cells to be measured.
+/// The cells to measure.
 pub fn cells() -> Vec<Cell> {
     let lock = Subject::named(BARE).expect("is in the list");
     let of_section = |section_ns| THINK_NS.map(|think_ns| Cell { lock, threads: 1, section_ns, think_ns });
     SECTION_NS.into_iter().flat_map(of_section).collect()
 }
 
-/// What they tell.
+/// Computes the overheads from these measurements.
 pub fn of(machine: &MachineSpec, cells: &[Cell], measured: &[Measured]) -> Result<Overheads, Failure> {
     let mut surplus_ps = BTreeMap::new();
     for (cell, measured) in cells.iter().zip(measured) {
@@ -40,7 +41,7 @@ pub fn of(machine: &MachineSpec, cells: &[Cell], measured: &[Measured]) -> Resul
     }
     let alone = surplus_ps[&(0, 0)];
     let split = |(&(section_ns, think_ns), &whole): (&(u64, u64), &u64)| {
-        // What a section of this length adds to one of none.
+        // The difference between a section of this length and an empty section.
         let section_ps = surplus_ps[&(section_ns, 0)].saturating_sub(alone).min(whole);
         ((section_ns, think_ns), Overhead { section_ps, think_ps: whole - section_ps })
     };
@@ -56,7 +57,7 @@ mod tests {
     fn what_the_simulator_does_not_take_is_divided_between_section_and_rest() {
         let machine = MachineSpec::builtin("epyc-genoa-2s").expect("is built in");
         let cells = cells();
-        // Natively each takes so much more than simulated, in ns.
+        // Each native operation takes this much longer than the simulated one, in ns.
         let surplus_ns = |cell: &Cell| 2.0 + cell.section_ns as f64 / 100.0 + cell.think_ns as f64 / 1000.0;
         let measured: Vec<Measured> = cells
             .iter()

@@ -1,4 +1,4 @@
-//! Cells simulated.
+//! Simulation of cells.
 
 use std::ops::ControlFlow;
 
@@ -12,9 +12,9 @@ use crate::bench::statistics::median;
 use nearlock_lab::simulate::{Failure, Limits, Placement, Sections, Simulated, Simulation, Start, simulate};
 use nearlock_lab::sweep;
 
-/// What a section takes besides its work, about, in ns: for the length of the window.
+/// Approximate time of a section in addition to its work, in ns. It determines the window's length.
 const SECTION_ABOUT_NS: u64 = 50;
-/// The warm-up, as a part of the window, and at least, in ns: the lines come from memory.
+/// The warm-up as a part of the window, and its least length in ns. It loads the lines from memory.
 const WARM_UP_PART: u64 = 10;
 const WARM_UP_NS: u64 = 2_000;
 
@@ -27,8 +27,8 @@ fn simulation(
 ) -> Simulation {
     let window_ns = sections * (cell.section_ns + cell.think_ns + SECTION_ABOUT_NS);
     let mut machine = machine.clone();
-    // As natively: there a thread's count has a line of its own (`nearlock-os`), which nobody else
-    // writes.
+    // As in native runs, where a thread's count has its own cache line (`nearlock-os`), which no
+    // other thread writes.
     machine.model.node_count = NodeCount::Free;
     Simulation {
         machine,
@@ -53,15 +53,15 @@ fn simulation(
     }
 }
 
-/// Sections for one run.
+/// Number of sections of one run.
 const SECTIONS: u64 = 2_000;
 
-/// One cell, once.
+/// Simulates a cell once.
 pub fn once(machine: &MachineSpec, cell: &Cell, overhead: Overhead, seed: u64) -> Result<Simulated, Failure> {
     simulate(&simulation(machine, cell, overhead, seed, SECTIONS))
 }
 
-/// All cells: sections per microsecond by all threads, the median over the seeds.
+/// Simulates all cells. Returns sections per microsecond by all threads: the median over the seeds.
 pub fn throughputs(
     machine: &MachineSpec,
     cells: &[Cell],

@@ -11,7 +11,7 @@ use crate::switched::switched;
 
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
-/// Waits as programs do, and lets everybody see that somebody waits.
+/// Waits like ordinary programs, and counts waits visibly for other threads.
 struct Seen;
 
 impl Wait for Seen {
@@ -33,20 +33,20 @@ impl Hooks for Seen {
     }
 }
 
-/// Holds a lock until somebody is seen to wait for it. How often that was seen with nobody there,
-/// and whether then.
+/// Holds a lock until another thread is seen to wait for it. Returns the number of waits seen
+/// before that thread started, and whether its wait was seen.
 struct Contend;
 
 impl LockVisitor<Os<Seen>> for Contend {
     type Output = (u64, bool);
 
     fn visit<L: RawTryLock>(self) -> (u64, bool) {
-        /// Far longer than a thread takes to begin.
+        /// Far longer than a thread takes to start.
         const PATIENCE: Duration = Duration::from_secs(60);
         let (lock, node) = (L::default(), L::Node::default());
         SEEN.store(0, Relaxed);
         thread::scope(|scope| {
-            // SAFETY: the nodes are each thread's own, and unlock follows lock; so below.
+            // SAFETY: each thread has its own node, and unlock follows lock, also below.
             unsafe { lock.lock(&node) };
             let alone = SEEN.load(Relaxed);
             let waits = || {
@@ -91,7 +91,8 @@ fn what_a_watched_thread_waits_is_noted() {
             <Os<Watched>>::cpu_relax(turn);
         }
         let word = AtomicU32::new(0);
-        <Os<Watched>>::park(&word, 1); // does not sleep for long: it is another
+        // Returns at once: the word has another value.
+        <Os<Watched>>::park(&word, 1);
         let before = waited();
         assert_eq!((before.turns, before.sleeps), (3, 1));
         assert_eq!(Watched::asleep(|| thread::sleep(SLEEP)), ());

@@ -1,4 +1,5 @@
-//! Each slip is an error that names it and lists what there is, with exit status 2 and no results.
+//! Each mistake gives an error that names it and lists the valid choices, with exit status 2 and no
+//! results.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -174,7 +175,7 @@ cas = [50.0, 150.0]
 pause = 10.0
 "#;
 
-/// Simulates the machine that this text describes.
+/// Simulates the machine that `text` describes, and expects an error.
 fn refused_machine(name: &str, text: &str, expected: &[&str]) {
     let path = format!("{}/{name}.toml", env!("CARGO_TARGET_TMPDIR"));
     fs::write(&path, text).expect("the directory is ours");
@@ -211,7 +212,7 @@ fn machine_files() {
 #[test]
 fn an_error_that_nobody_can_hear_is_still_an_exit_status() {
     let full = || Stdio::from(OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full"));
-    // Its reader is dropped.
+    // The reading end of the pipe is dropped.
     let closed = || Stdio::from(io::pipe().expect("a pipe").1);
     for (args, code) in
         [("frob", 2), ("reproduce nosuch", 2), ("torture lock-busted --shutdown-secs 2 --stat-interval 1", 1)]

@@ -1,9 +1,9 @@
-//! The benchmark on the machine that runs the tests: no figure is judged.
+//! The benchmark on the machine that runs the tests. The figures are not judged.
 
 use crate::support::{assert_fits, assert_refused, keys, nearlock, sorted};
 use serde_json::Value;
 
-/// Short runs, whose figures mean nothing.
+/// Short runs with meaningless figures.
 const QUICK: &str = "--rounds 2 --duration-ms 5";
 
 const KEYS: &str = "summary situations mode lock baseline threads section_ns think_ns read_percent ns_per_op \
@@ -11,7 +11,7 @@ const KEYS: &str = "summary situations mode lock baseline threads section_ns thi
                     wait_ns_max cpu_ns_per_op cpu_ratio instructions_per_op rmw_per_op membarriers_per_s \
                     size_bytes";
 
-/// Of the situations, without their means.
+/// The rows of situations, without their means.
 fn rows(args: &str) -> Vec<Value> {
     let run = nearlock(&format!("bench {args} {QUICK} --format json"));
     assert_eq!(run.code, 0, "{args}: {}", run.err);
@@ -127,7 +127,7 @@ fn readers_are_measured_where_there_are_any() {
 #[test]
 fn a_lock_that_lets_readers_in_beside_a_writer_fails() {
     let busted = "bench --mode free --locks lock-busted-rw --threads 2 --section-ns 50000 --think-ns 50000 --read-percent 50";
-    // Without processors to spare a thread may run alone for long.
+    // Without spare CPUs a thread may run alone for a long time.
     let mut runs = (0..20).map(|_| nearlock(&format!("{busted} --rounds 1 --duration-ms 500")));
     let failed = runs.find(|run| run.code != 0).expect("a reader and a writer meet");
     assert_eq!(failed.code, 1, "{}", failed.err);
@@ -183,11 +183,11 @@ fn text_says_what_was_measured_and_fits() {
         assert_eq!(run.code, 0, "{}", run.err);
         assert_fits(&run.out);
         assert!(run.out.starts_with(&format!("MEASURED: {mode} on ")), "{}", run.out);
-        // The line of the machine is broken where its processor's name makes it long.
+        // A long name of the processor breaks the machine's line into several lines.
         let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("rustc 1.") && words.contains("wait yield"), "{}", run.out);
         assert!(run.out.contains("\ncna-v13 ") && !run.out.contains("\nlock-"), "{}", run.out);
-        // Tests are built so.
+        // Tests are usually built without optimisation.
         if cfg!(debug_assertions) {
             assert!(run.err.contains("warning: built without optimisation"), "{}", run.err);
         }

@@ -18,7 +18,7 @@ fn every_shell_has_one_with_every_command_and_name() {
         for command in commands() {
             assert!(script.contains(&command), "{shell}: no {command}");
         }
-        // Elvish and PowerShell complete no values, and fish none without an option before them.
+        // Elvish and PowerShell complete no values. Fish completes none without a preceding option.
         let options = ["qspinlock", "haswell-ex-4s", "locktorture", "uncontended"];
         let (options, positional): (&[_], &[_]) = match shell {
             "bash" | "zsh" => (&options, &["cna-locktorture", "lock-busted"]),
@@ -31,7 +31,7 @@ fn every_shell_has_one_with_every_command_and_name() {
     }
 }
 
-/// Runs a script in bash, and says what it prints, or `None` if there is no bash.
+/// Runs a script in bash, and returns its output; `None` if there is no bash.
 fn in_bash(options: &[&str], script: &str) -> Option<String> {
     let output = match Command::new("bash").args(options).write_stdin(script).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -76,7 +76,7 @@ fn bash_completes_commands_and_names() {
 
 #[test]
 fn names_that_can_be_completed_are_not_the_only_ones_that_are_explained() {
-    // A shell's own completion never reaches the command: its errors are the same as ever.
+    // The shell handles completion, so the command's errors do not change.
     assert_refused(
         "simulate --machine pdp-11 --lock mcs --threads 1",
         &["or give the path of a machine file"],

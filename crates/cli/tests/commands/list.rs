@@ -1,4 +1,4 @@
-//! What can be named, and help.
+//! Lists of names, and help.
 
 use crate::support::{Finished, assert_fits, commands, nearlock};
 use nearlock_lab::simulate::workloads;
@@ -102,7 +102,7 @@ fn without_restartable_sequences_the_node_is_found_all_the_same() {
         .expect("the command can be run");
     let out = String::from_utf8(run.stdout).expect("results are text");
     let line = out.lines().find(|line| line.starts_with("node of a thread by")).expect("a line for it");
-    // On a system without nodes, all threads are on one.
+    // On a system without NUMA nodes, all threads count as on one NUMA node.
     assert!(!line.ends_with("rseq"), "{line}");
 }
 

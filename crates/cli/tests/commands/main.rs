@@ -1,4 +1,5 @@
-//! The real command. One program, so that tests which wait run beside those that compute.
+//! The real command. The tests are one program, so that tests which wait run at the same time as
+//! those that compute.
 
 mod bad_input;
 mod bench;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::support::{Finished, assert_refused, commands, nearlock, nearlock_args};
 use assert_cmd::Command;
 
-/// A directory of this test that is not there.
+/// A directory of this test that does not exist.
 fn absent(name: &str) -> PathBuf {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     if dir.exists() {

@@ -1,4 +1,4 @@
-//! Measuring the machine that runs the tests: figures are asked for, and none is judged.
+//! Measurement of the machine that runs the tests. The figures must exist, but are not judged.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -8,14 +8,14 @@ use crate::support::{assert_fits, assert_refused, nearlock};
 use nearlock_lab::MachineSpec;
 use nearlock_lab::names;
 
-/// A directory of this test's own.
+/// A directory that only this test uses.
 fn directory(name: &str) -> PathBuf {
     let directory = std::env::temp_dir().join(format!("nearlock-measure-{name}-{}", std::process::id()));
     fs::create_dir_all(&directory).expect("it can be made");
     directory
 }
 
-/// Asserts that everything that a machine of this size has was measured, and makes sense by itself.
+/// Asserts that all figures of a machine of this size exist and are plausible.
 fn assert_plausible(machine: &MachineSpec) {
     let measured = machine.measured.as_ref().expect("it was measured");
     for (key, figure) in &measured.figures {

@@ -8,7 +8,7 @@ use crate::support::{Finished, nearlock, nearlock_args};
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \
                         --set simulation.window-ns=200000 --lock qspinlock,hmcs --threads 1,8,36 --seeds 2";
 
-/// A path for this test alone, at which there is nothing.
+/// A path that only this test uses, at which nothing exists.
 fn nothing_at(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));

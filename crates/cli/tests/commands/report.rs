@@ -1,4 +1,4 @@
-//! All tables on one page, and what is kept of a run.
+//! All tables on one page, and the stored results of a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use assert_cmd::cargo::cargo_bin;
 
 const SHORT: &str = "--quick --seeds 1 --set simulation.warm-up-ns=20000 --set simulation.window-ns=100000";
 
-/// A directory of its own, with nothing in it.
+/// An empty directory that only this test uses.
 fn directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     _ = fs::remove_dir_all(&directory);
     directory
 }
 
-/// The command, with what it keeps in this directory.
+/// The command, with this directory for stored results.
 fn command(args: &str, kept: &Path) -> Command {
     let mut command = Command::new(cargo_bin!("nearlock"));
     command.args(args.split_whitespace()).env("XDG_CACHE_HOME", kept);
@@ -50,7 +50,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     assert!((30..2 * 30 * 25).contains(&before), "{before}: it is to be killed before it ends");
     let gone_on = run(&reproduce, &kept);
     assert!(gone_on.status.success());
-    // The last line may have been cut off.
+    // The last line may have been incomplete.
     let all = 2 * 30 * 25;
     assert!((all..=all + 1).contains(&lines(&file)), "no simulation was made twice: {}", lines(&file));
     let fresh = run(&format!("{reproduce} --fresh"), &kept);

@@ -1,4 +1,4 @@
-//! Results of `reproduce`. One seed and a short window: what is tested here is the report, not the
+//! Results of `reproduce`, with one seed and a short window. The tests cover the report, not the
 //! simulator.
 
 use std::fs;
@@ -12,7 +12,7 @@ use nearlock_lab::published::{RowKey, Table};
 const REPRODUCE: &str = "reproduce cna-locktorture --quick --seeds 1 --set simulation.warm-up-ns=20000 \
                          --set simulation.window-ns=100000";
 
-/// The class that the table gives to a cell.
+/// The class of a cell in the table.
 fn class(cell: &serde_json::Value) -> &'static str {
     let table = Table::named("cna-locktorture").expect("a table");
     let threads = cell["row"]["threads"].as_u64().expect("a number");
@@ -32,7 +32,7 @@ fn json_has_the_documented_keys_and_every_cell() {
     assert_eq!(last["row"], serde_json::json!({"threads": 142}));
     assert_eq!((last["variant"].as_str(), last["published"].as_f64()), (Some("cna"), Some(10.424)));
     for row in rows {
-        // A band is made only where one is asked for.
+        // A band is computed only on request.
         assert!(row["low"].is_null() && row["high"].is_null(), "{row}");
         let (simulated, published) = (row["simulated"].as_f64(), row["published"].as_f64());
         let (Some(simulated), Some(published), Some(error)) = (simulated, published, row["error"].as_f64())
@@ -68,7 +68,7 @@ fn what_is_set_is_set_in_every_cell_and_said() {
     let cells: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
     assert_eq!(cells.len(), 30);
     for cell in cells {
-        // Sections of 5 us leave no more than 0.6 of 1e7 operations in 30 s.
+        // Sections of 5 us permit at most 0.6 of 1e7 operations in 30 s.
         assert!(cell["simulated"].as_f64() < Some(0.6), "{cell}");
         assert_eq!(cell["class"], class(&cell), "classes are those of the model as it is: {cell}");
     }
@@ -89,7 +89,7 @@ fn what_cannot_be_set_is_refused_before_anything_is_simulated() {
 
 #[test]
 fn a_failure_comes_with_the_command_that_repeats_it() {
-    // No waiter of a first-come-first-served lock is served within a nanosecond.
+    // Every waiter of a first-come-first-served lock waits for more than a nanosecond.
     let run = nearlock(&format!("{REPRODUCE} --set simulation.starvation-ns=1"));
     assert_eq!(run.code, 1, "{}", run.err);
     let mut lines = run.err.lines();
@@ -109,7 +109,7 @@ fn what_is_published_in_words_is_held_against_the_figures() {
     for statement in Table::named("cna-locktorture").expect("a table").statements {
         assert!(words.contains(statement.text), "{}: {words}", statement.text);
     }
-    // A lock that goes by no NUMA node is ahead of nobody.
+    // A lock that ignores NUMA nodes has no advantage.
     let run = nearlock(&format!("{REPRODUCE} --set numa.mode=off"));
     let line = "CNA is ahead of stock from 8 threads up (by more than 2 %): DOES NOT HOLD\n";
     assert!(run.out.contains(line), "{}", run.out);

@@ -1,8 +1,8 @@
-//! Results of `simulate`, and that its checkers work.
+//! Results of `simulate`, and tests of its checkers.
 
 use crate::support::{Finished, assert_fits, keys, nearlock, nearlock_args, sorted};
 
-/// A run short enough for a test.
+/// A run that is short enough for a test.
 const SIMULATE: &str = "simulate --machine haswell-ex-4s --workload locktorture --set simulation.warm-up-ns=20000 \
                         --set simulation.window-ns=200000";
 
@@ -95,7 +95,7 @@ fn users_with_jobs_do_so_many_in_a_minute() {
                 --set simulation.window-ns=5000000";
     let out = success(&format!("{args} --format json"));
     let rows: Vec<serde_json::Value> = serde_json::from_str(&out).expect("JSON");
-    // A job takes 4.8 ms, and eight users hardly meet.
+    // A job takes 4.8 ms, and eight users hardly contend.
     let jobs = rows[0]["jobs_per_minute"].as_f64().expect("a number");
     assert!((70_000.0..130_000.0).contains(&jobs), "{jobs}");
     let text = success(args);
@@ -177,7 +177,7 @@ fn two_settings_of_one_lock_stand_beside_each_other() {
     }
 }
 
-/// A lock that is switched as a preset does to the byte what the preset does.
+/// A lock with the switches of a preset has exactly the same output as the preset.
 #[test]
 fn a_preset_is_its_algorithm_with_its_switches() {
     let run = |lock: &str| {
@@ -193,7 +193,7 @@ fn a_preset_is_its_algorithm_with_its_switches() {
     assert_ne!(run("cna-v13[threshold-ns=1000,shuffle-reduction=0]"), run("cna-v13"));
 }
 
-/// Each control fails as it must, names its seed, and the printed command repeats the failure.
+/// Each control fails as required and names its seed. The printed command repeats the failure.
 fn found_out(lock: &str, fault: &str) {
     let run = nearlock(&format!(
         "simulate --machine haswell-ex-4s --lock {lock},mcs --threads 4 --seed 11 --format json \

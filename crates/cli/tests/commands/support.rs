@@ -19,7 +19,7 @@ pub fn nearlock(args: &str) -> Finished {
 /// Runs `nearlock` with these arguments.
 pub fn nearlock_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Finished {
     let mut command = cargo_bin_cmd!("nearlock");
-    // What is simulated here is no use to anybody else.
+    // Other runs need not reuse the results that are simulated here.
     command.args(args).env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     let Output { status, stdout, stderr } = command.output().expect("the command can be run");
     Finished {
@@ -29,7 +29,7 @@ pub fn nearlock_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Finished {
     }
 }
 
-/// The commands that the help lists.
+/// The commands in the help.
 pub fn commands() -> Vec<String> {
     let help = nearlock("--help").out;
     let (_, listed) = help.split_once("\nCommands:\n").expect("the help lists commands");
@@ -38,7 +38,7 @@ pub fn commands() -> Vec<String> {
     lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// Asserts that this is an error of usage that names what was wrong, and what there is.
+/// Asserts that this is a usage error that names the mistake and the valid choices.
 pub fn assert_refused(args: &str, expected: &[&str]) {
     let Finished { code, out, err } = nearlock(args);
     assert_eq!(code, 2, "{args}: {err}");
@@ -56,7 +56,7 @@ pub fn assert_fits(text: &str) {
     }
 }
 
-/// The keys of the objects of a JSON array, which must all have the same.
+/// The keys of the objects of a JSON array. All objects must have the same keys.
 pub fn keys(json: &str) -> Vec<String> {
     let rows: Vec<serde_json::Map<String, serde_json::Value>> =
         serde_json::from_str(json).expect("an array of objects");

@@ -154,7 +154,7 @@ fn readers_have_a_line_of_their_own() {
     });
     let run = runs.find(|run| run.code == 1).expect("a reader and a writer meet");
     assert_fits(&run.out);
-    // Counts of many digits are broken into lines.
+    // Lines with long counts are broken.
     let out = run.out.replace("\n    Fail: ", "  Fail: ").replace("\n    FAILURE\n", "  FAILURE\n");
     let lines: Vec<_> = out.lines().filter(|line| line.contains("-torture: ")).collect();
     let [writes, reads, mcs] = lines[..] else { panic!("{}", run.out) };
@@ -200,7 +200,7 @@ fn waits_for_a_condition_are_cancelled_so_many_times() {
     }
 }
 
-/// What that has in memory is judged where it has more time: `crates/bench/tests/churn.rs`.
+/// `crates/bench/tests/churn.rs`, which has more time, judges the memory use.
 #[test]
 fn threads_that_come_and_go_are_told_of() {
     let run =

@@ -1,4 +1,4 @@
-//! Results of `validate`: that there are some. What they are is the machine's affair.
+//! Results of `validate`. They must exist, but their values depend on the machine.
 
 use std::fs;
 
@@ -76,7 +76,7 @@ fn without_a_file_the_machine_is_measured() {
 
 #[test]
 fn a_check_tells_by_its_exit_status() {
-    // On a core whose accesses take microseconds nothing is as it is here.
+    // On a simulated core with accesses of microseconds, all figures differ from the measured ones.
     let slow = format!("{}/slow.toml", env!("CARGO_TARGET_TMPDIR"));
     fs::write(&slow, SLOW).expect("the directory is ours");
     let run = nearlock(&format!("validate --quick --machine {slow} --check"));

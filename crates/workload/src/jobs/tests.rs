@@ -4,7 +4,7 @@ use nearlock_collection::classic::mcs::McsLock;
 use nearlock_collection::controls::Busted;
 use nearlock_os::Os;
 
-/// Goes on for so many steps and rounds.
+/// Continues for this many steps and rounds.
 #[derive(Default)]
 struct Turns {
     left: u64,
@@ -66,18 +66,18 @@ const SHORT: Params = Params {
     updates: 0,
 };
 
-/// What users found, and what their sections left.
+/// Counts of users, and of the data that their sections incremented.
 struct Found {
     tally: Tally,
-    /// Of the locks' writers, lock by lock; then of the root's, if that is none of them.
+    /// Number of writers' sections by lock, and then of the root's lock, if it is not one of them.
     written: Vec<u64>,
-    /// Of the spinlock.
+    /// Number of sections of the spinlock.
     spins: u64,
-    /// Of the counter.
+    /// Number of updates of the counter.
     updates: u64,
 }
 
-/// Lets so many users run, over so many locks.
+/// Runs this many users with this many locks.
 fn users<G: Gate>(users: u64, turns: u64, locks: usize, params: Params) -> Found {
     let guarded: Vec<Guarded<Os, G>> = (0..locks).map(|_| Guarded::default()).collect();
     let rest = CommonState::<Os>::default();
@@ -122,7 +122,7 @@ fn every_section_leaves_its_mark() {
 #[test]
 fn a_locking_job_ends_with_sections_of_its_own() {
     let params = Params { locking_percent: 100, end_sections: 7, ..SHORT };
-    // Wherever in a job of three rounds it begins, it comes to the ends of four.
+    // 12 rounds include four ends of a job of three rounds, independent of the first round.
     let Found { tally, written, .. } = users::<Exclusive<McsLock<Os>>>(1, 12, 2, params);
     assert_eq!(tally.writes + tally.reads, 12 * params.sections + 4 * 7);
     assert_eq!(written.iter().sum::<u64>(), tally.writes);
@@ -132,7 +132,8 @@ fn a_locking_job_ends_with_sections_of_its_own() {
 fn users_begin_in_the_midst_of_their_jobs_unless_they_end() {
     let ends = |jobs| {
         let params = Params { locking_percent: 100, end_sections: 7, jobs, ..SHORT };
-        // One round each: the end of a job of three for those alone that begin at its last.
+        // With one round each, only users that begin at the last of three rounds reach the end of a
+        // job.
         let Found { tally, .. } = users::<Exclusive<McsLock<Os>>>(30, 1, 2, params);
         (tally.writes + tally.reads - 30 * params.sections) / 7
     };
@@ -187,7 +188,7 @@ fn users_that_end_do_so_after_their_jobs_and_with_a_round() {
 
 #[test]
 fn sections_that_overlap_lose_updates() {
-    // Long sections, so that a thread is taken off its processor within one if there is only one.
+    // Sections are so long that even on one CPU a thread is preempted in a section.
     let params = Params { locking_percent: 100, section: work_length(200_000), read_percent: 0, ..SHORT };
     let lost = (0..100).any(|_| {
         let Found { tally, written, .. } = users::<Exclusive<Busted<Os>>>(3, 4, 1, params);
@@ -196,15 +197,15 @@ fn sections_that_overlap_lose_updates() {
     assert!(lost);
 }
 
-/// Writers exclude each other, and readers nobody.
+/// Writers exclude each other. Readers exclude no thread.
 #[derive(Default)]
 struct Torn(McsLock<Os>);
 
-// SAFETY: those of the lock.
+// SAFETY: the guarantees are those of the lock inside.
 unsafe impl RawLock for Torn {
     type Node = <McsLock<Os> as RawLock>::Node;
     unsafe fn lock(&self, node: &Self::Node) {
-        // SAFETY: the caller's; so below.
+        // SAFETY: by the caller's promise, also below.
         unsafe { self.0.lock(node) };
     }
     unsafe fn unlock(&self, node: &Self::Node) {
@@ -213,7 +214,7 @@ unsafe impl RawLock for Torn {
     }
 }
 
-// SAFETY: it does not keep its promise to readers: a control.
+// SAFETY: it does not keep its promise to readers. It is a control.
 unsafe impl Gate for Torn {
     unsafe fn lock_shared(&self, _node: &Self::Node) {}
     unsafe fn unlock_shared(&self, _node: &Self::Node) {}
@@ -238,12 +239,12 @@ fn turns_add_up_to_jobs() {
     for locking_percent in [0, 30, 100] {
         let params = Params { locking_percent, steps: 4, rounds: 3, ..SHORT };
         let mut node = Default::default();
-        // Lists of 100 jobs, of which so many have three rounds and the others four steps.
+        // A list has 100 jobs: `locking_percent` with three rounds, and the others with four steps.
         let turns = locking_percent * 3 + (100 - locking_percent) * 4;
         let mut observer = Turns { left: 20 * turns, ..Turns::default() };
         let mut user = User::new(&guarded, &rest, &mut node, params, 1);
         let tally = user.run(&mut observer);
-        // Beginning within a list moves this by less than a list.
+        // A start within a list changes this by less than one list.
         assert!((observer.jobs - 2000.0).abs() < 20.0, "{locking_percent}: {}", observer.jobs);
         assert_eq!(tally.spins, 20 * turns);
     }

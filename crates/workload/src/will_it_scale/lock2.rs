@@ -1,5 +1,4 @@
-//! lock2: each thread locks and unlocks the same record of the same file, by a descriptor of its
-//! own.
+//! lock2: each thread locks and unlocks the same record of the same file, with its own descriptor.
 //!
 //! ```text
 //! lock     work
@@ -16,15 +15,17 @@
 //!
 //!  lock, first | lock | slots | record | record | ...          (| begins another line)
 //! ```
-//! Record locks belong to processes, so that threads of one never wait for each other's: who finds
-//! the record locked by another has it, too, and any of them unlocks it. What is contended is the
-//! lock of the list, `file_lock_context.flc_lock`. After a record has been locked the call looks,
-//! under `files_struct.file_lock`, whether another has closed the descriptor meanwhile: Dice and
-//! Kogan name that call site for lock1, where the list is nobody else's. That lists and locks lie
-//! so is as recalled.
+//! Record locks belong to processes, so threads of one process never wait for each other's record
+//! locks. A thread that finds the record locked by another thread has it too, and any of the
+//! threads can unlock it. The contended lock is the lock of the list, `file_lock_context.flc_lock`.
+//! After a record has been locked, the call checks whether another thread has closed the descriptor
+//! meanwhile, under `files_struct.file_lock`. Dice and Kogan name that call site for lock1, where
+//! each thread has its own list. The layout of lists and locks is as recalled.
 //!
-//! *Faults*: a record that is linked twice, or named by the list and not linked, or that changes
-//! while the lock is held.
+//! *Faults*:
+//! - A record that is linked twice.
+//! - A record that the list names but that is not linked.
+//! - A record that changes while the lock is held.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -44,7 +45,7 @@ struct List<P: Platform, L> {
     first: P::U64,
 }
 
-/// What the threads share.
+/// State that the threads share.
 #[repr(C)]
 pub struct Lock2<P: Platform, L> {
     list: OwnLine<List<P, L>>,
@@ -100,8 +101,8 @@ impl<P: Work, L: RawLock> Testcase<P, L> for Lock2<P, L> {
 }
 
 impl<P: Work, L: RawLock> Lock2<P, L> {
-    /// Locks the record, and returns the word of the one that is linked. The caller has the list's
-    /// lock, which orders all that is read here: Relaxed.
+    /// Locks the record, and returns the word of the linked record. The caller holds the list's
+    /// lock, which orders all loads here: Relaxed.
     fn link<'a>(&self, records: &'a [Record<P>], caller: &mut Caller<'_, L>) -> &'a P::U64 {
         let first = &self.list.0.first;
         if let Some(other) = (first.load(Relaxed) as usize).checked_sub(1) {
@@ -116,7 +117,8 @@ impl<P: Work, L: RawLock> Lock2<P, L> {
         own
     }
 
-    /// Unlocks it, and returns the word of one that is not linked. The caller has the list's lock.
+    /// Unlocks the record, and returns the word of a record that is not linked. The caller holds
+    /// the list's lock.
     fn unlink<'a>(&self, records: &'a [Record<P>], caller: &mut Caller<'_, L>) -> &'a P::U64 {
         let first = &self.list.0.first;
         let linked = (first.load(Relaxed) as usize).checked_sub(1);

@@ -1,4 +1,4 @@
-//! open1: each thread opens and closes a file of its own, all in one directory.
+//! open1: each thread opens and closes its own file, all in one directory.
 //!
 //! ```text
 //! open    work
@@ -17,16 +17,18 @@
 //!
 //!  lock, next | bits              | slots, 8 to a line | lockref   | count         (| begins another line)
 //! ```
-//! The lock that is contended is `files_struct.file_lock`, which all threads of a process share;
-//! the other is the lockref of the directory: open2, with a directory for each thread, has no
-//! contended lockref (Dice and Kogan, Table 1). That it is referred to once in an open is an
-//! estimate. The credentials are those of the process; each open file refers to them. That lock and
-//! `next` share a line, the bits have another and the slots lie apart is the layout of a table that
-//! has been enlarged, as recalled.
+//! The contended lock is `files_struct.file_lock`, which all threads of a process share. The other
+//! lock is the lockref of the directory. In open2, where each thread has its own directory, the
+//! lockref is not contended (Dice and Kogan, Table 1). An open refers to the directory once, which
+//! is an estimate. The credentials are those of the process; each open file refers to them. The
+//! layout is that of a table that has been enlarged, as recalled. The lock and `next` share a line,
+//! the bits have another line, and the slots are separate.
 //!
-//! *Faults*: a slot that is not empty when its descriptor is given out, or has another's file when
-//! it is closed; bits that change while the lock is held; and no free descriptor, of which there
-//! are as many as threads.
+//! *Faults*:
+//! - A slot that is not empty when its descriptor is allocated.
+//! - A slot that has another thread's file when it is closed.
+//! - Bits that change while the lock is held.
+//! - The lack of a free descriptor, because there are as many descriptors as threads.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -39,18 +41,18 @@ use crate::lines::Lines;
 use crate::lockref::Lockref;
 use crate::locktorture::OwnLine;
 
-/// The most threads: each has one file open at most.
+/// Largest number of threads: each has at most one open file.
 pub const THREADS_MAX: usize = 64 * WORDS;
 const WORDS: usize = 128;
 
-/// A lock, and where to look for a free descriptor: below all are in use.
+/// A lock, and the lowest descriptor that may be free: all below it are in use.
 #[repr(C)]
 struct Head<P: Platform, L> {
     lock: L,
     next: P::U64,
 }
 
-/// What the threads share.
+/// State that the threads share.
 #[repr(C)]
 pub struct Open1<P: Platform, L> {
     head: OwnLine<Head<P, L>>,
@@ -72,7 +74,7 @@ impl<P: Platform, L: RawLock> Default for Open1<P, L> {
     }
 }
 
-/// The slot of a descriptor: 1 more than the number of the thread whose file it is, or 0.
+/// The slot of a descriptor: 1 more than the number of the thread that has opened the file, or 0.
 #[repr(transparent)]
 pub struct Slot<P: Platform>(P::U64);
 
@@ -102,7 +104,7 @@ impl<P: Work, L: RawLock> Open1<P, L> {
         observer: &mut impl Observer,
     ) -> Option<usize> {
         caller.work::<P>();
-        // SAFETY: the thread's own node, which it uses for one lock at a time; so below.
+        // SAFETY: the node is the thread's own, and is used for one lock at a time, also below.
         unsafe { self.directory.0.get(caller.node) };
         self.credentials.0.fetch_add(1, Relaxed);
         let descriptor = caller.section(&self.head.0.lock, observer, |caller| {
@@ -137,13 +139,13 @@ impl<P: Work, L: RawLock> Open1<P, L> {
         self.credentials.0.fetch_sub(1, Relaxed);
     }
 
-    /// The word that has the bit of a descriptor.
+    /// The word with the bit of a descriptor.
     fn bits_of(&self, descriptor: usize) -> &P::U64 {
         &self.bits.0[descriptor / 64]
     }
 
-    /// Sets the bit of the lowest free descriptor of so many. The caller has the lock, which orders
-    /// all that is read here: Relaxed.
+    /// Sets the bit of the lowest free descriptor below `descriptors`. The caller holds the lock,
+    /// which orders all loads here: Relaxed.
     fn take_lowest(&self, descriptors: usize) -> Option<usize> {
         let next = self.head.0.next.load(Relaxed) as usize;
         for (word, bits) in self.bits.0.iter().enumerate().skip(next / 64) {
@@ -161,7 +163,7 @@ impl<P: Work, L: RawLock> Open1<P, L> {
         None
     }
 
-    /// Clears the bit of a descriptor. The caller has the lock.
+    /// Clears the bit of a descriptor. The caller holds the lock.
     fn give_back(&self, descriptor: usize) {
         let bits = self.bits_of(descriptor);
         bits.store(bits.load(Relaxed) & !(1 << (descriptor % 64)), Relaxed);
@@ -170,8 +172,8 @@ impl<P: Work, L: RawLock> Open1<P, L> {
         }
     }
 
-    /// References to directory and credentials, and descriptors in use. Exact once all threads have
-    /// ended: nothing.
+    /// Number of references to directory and credentials, and of descriptors in use. Exact once all
+    /// threads have ended: it is then 0.
     pub fn in_use(&self) -> u64 {
         let bits: u32 = self.bits.0.iter().map(|bits| bits.load(Relaxed).count_ones()).sum();
         u64::from(bits) + self.credentials.0.load(Relaxed) + u64::from(self.directory.0.count())

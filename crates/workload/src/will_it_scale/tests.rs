@@ -8,7 +8,7 @@ use std::sync::Barrier;
 
 const THREADS: usize = 3;
 
-/// Goes on for so many operations, and counts what it is told.
+/// Continues for this many operations, and counts the calls.
 #[derive(Default)]
 struct Times {
     left: u64,
@@ -29,7 +29,7 @@ impl Observer for Times {
     }
 }
 
-/// Faults and acquisitions of threads that do so many operations each, and what they shared.
+/// Faults and acquisitions of threads that do this many operations each, and their shared state.
 fn run<L: RawLock, T: Testcase<Os, L>>(operations: u64, params: Params) -> (u64, [u64; 2], T) {
     let (test, together) = (T::default(), Barrier::new(THREADS));
     let each: Vec<T::Each> = (0..THREADS).map(|_| T::Each::default()).collect();
@@ -69,7 +69,7 @@ fn records_are_locked_and_unlocked() {
     }
 }
 
-/// Long sections, so that a thread is taken off its processor within one if there is only one.
+/// Sections are so long that even on one CPU a thread is preempted in a section.
 const LONG: Params = Params { section: WorkLength { ns: 0, turns: 200_000 }, ..SHORT };
 
 #[test]

@@ -1,5 +1,5 @@
-//! A lock of ours behind calls, as locks of shared libraries are: a control, which says what those
-//! cost.
+//! One of our locks behind function calls, as locks of shared libraries are. It is a control that
+//! shows the cost of these calls.
 
 use std::hint::black_box;
 
@@ -21,14 +21,14 @@ unsafe impl<L: RawLock> RawLock for Called<L> {
     #[inline(always)]
     unsafe fn lock(&self, node: &L::Node) {
         let lock: unsafe fn(&L, &L::Node) = black_box(L::lock);
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe { lock(&self.0, node) };
     }
 
     #[inline(always)]
     unsafe fn unlock(&self, node: &L::Node) {
         let unlock: unsafe fn(&L, &L::Node) = black_box(L::unlock);
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe { unlock(&self.0, node) };
     }
 }

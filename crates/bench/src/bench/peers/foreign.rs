@@ -1,9 +1,9 @@
-//! Locks of C and C++ libraries, where those are installed: a few lines for each library (`shims/`)
-//! are compiled when one of its locks is to be measured, and loaded. So nearlock is built without
-//! any of them, and without a compiler of C++.
+//! Locks of C and C++ libraries, where they are installed. Each library has a few lines of C or C++
+//! (`shims/`), which are compiled and loaded when one of its locks is measured. So the build of
+//! nearlock needs none of the libraries, and no C++ compiler.
 //!
-//! A lock is called through a pointer, as one of a shared library is. [`Called`] has our own lock
-//! behind such calls.
+//! A lock is called through a pointer, like a lock of a shared library. [`Called`] puts one of our
+//! own locks behind such calls.
 
 mod shim;
 
@@ -19,20 +19,21 @@ use nearlock_core::raw::RawLock;
 use super::{Lock, of};
 use shim::{ABSL, CK, NSYNC, Shim, TBB};
 
-/// Acquires or releases: the lock and the acquisition's node.
+/// Locks or unlocks. The arguments are the lock and the acquisition's node.
 type Call = unsafe extern "C" fn(*mut c_void, *mut c_void);
-/// Makes a lock.
+/// Initializes a lock.
 type Init = unsafe extern "C" fn(*mut c_void);
 
 /// Memory for a lock, or for a node.
 type Memory<const WORDS: usize> = UnsafeCell<MaybeUninit<[u64; WORDS]>>;
-/// Words of each: enough for all of them, which is looked at when one is loaded.
+/// Words of a lock and of a node. They are enough for all locks, which is checked when a lock is
+/// loaded.
 const WORDS: usize = 2;
 
-/// What a shim exports of one lock; null until it is loaded.
+/// The symbols that a shim exports for one lock; null until the shim is loaded.
 struct Entry {
     shim: &'static Shim,
-    /// What the names of its symbols contain.
+    /// The part of its symbols' names that names the lock.
     name: &'static str,
     init: AtomicPtr<c_void>,
     lock: AtomicPtr<c_void>,
@@ -54,7 +55,7 @@ impl Entry {
         for (of, part) in
             [(&self.init, "init"), (&self.lock, "lock"), (&self.unlock, "unlock"), (&self.size, "size")]
         {
-            // Relaxed: a thread that locks has been started later.
+            // Relaxed: threads that lock start later.
             of.store(symbol(part)?, Relaxed);
         }
         // SAFETY: the shim defines them as `unsigned long`.
@@ -67,26 +68,26 @@ impl Entry {
     }
 
     fn size_bytes(&self) -> usize {
-        // SAFETY: it has been obtained, and is an `unsigned long`.
+        // SAFETY: the symbol has been obtained, and is an `unsigned long`.
         unsafe { *self.size.load(Relaxed).cast::<usize>() }
     }
 }
 
-/// Which lock.
+/// Selects a lock.
 trait Kind: Send + Sync + 'static {
     fn entry() -> &'static Entry;
 }
 
 struct Foreign<K>(Memory<WORDS>, PhantomData<K>);
 
-/// What an acquisition keeps.
+/// The node of an acquisition.
 struct Node(Memory<WORDS>);
 
-// SAFETY: it is there for several threads.
+// SAFETY: the lock is made for use by several threads.
 unsafe impl<K> Send for Foreign<K> {}
 // SAFETY: as above.
 unsafe impl<K> Sync for Foreign<K> {}
-// SAFETY: the lock that it is passed to knows how to use it.
+// SAFETY: the node is used only by the lock that it is passed to.
 unsafe impl Send for Node {}
 // SAFETY: as above.
 unsafe impl Sync for Node {}
@@ -95,8 +96,9 @@ impl<K: Kind> Default for Foreign<K> {
     fn default() -> Self {
         let memory = UnsafeCell::new(MaybeUninit::zeroed());
         let init = K::entry().init.load(Relaxed);
-        // SAFETY: it has been obtained, with this signature, and the memory is large enough. It may be
-        // moved: a free lock of all of these kinds refers to nothing.
+        // SAFETY: the function has been obtained, with this signature, and the memory is large
+        // enough. The lock may be moved, since a free lock of each of these kinds contains no
+        // address.
         unsafe { std::mem::transmute::<*mut c_void, Init>(init)(memory.get().cast()) };
         Self(memory, PhantomData)
     }
@@ -115,7 +117,8 @@ unsafe impl<K: Kind> RawLock for Foreign<K> {
     #[inline(always)]
     unsafe fn lock(&self, node: &Node) {
         let lock = K::entry().lock.load(Relaxed);
-        // SAFETY: obtained, with this signature; both stay in place by the caller's promise.
+        // SAFETY: the function has been obtained, with this signature. Both stay in place by the
+        // caller's promise.
         unsafe { std::mem::transmute::<*mut c_void, Call>(lock)(self.0.get().cast(), node.0.get().cast()) };
     }
 
@@ -127,7 +130,7 @@ unsafe impl<K: Kind> RawLock for Foreign<K> {
     }
 }
 
-/// A constant for the list of peers, by the name of the lock in its shim.
+/// Defines a constant for the list of peers, by the name of the lock in its shim.
 macro_rules! foreign {
     ($($lock:ident, $shim:ident, $name:literal;)*) => {$(
         pub const $lock: Option<Lock> = {

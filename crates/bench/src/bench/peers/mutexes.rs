@@ -10,13 +10,13 @@ use parking_lot_013::lock_api::GuardNoSend;
 #[derive(Default)]
 pub struct Std(Mutex<()>);
 
-/// The guard of one acquisition: it cannot be had back from the lock. The compiler keeps what it
-/// consists of in registers, so that the loop costs what it does with the guard in a variable.
+/// The guard of one acquisition, which cannot be obtained from the lock again. The compiler keeps
+/// its parts in registers, so the loop costs as much as with the guard in a variable.
 #[derive(Default)]
 pub struct HeldGuard(UnsafeCell<Option<MutexGuard<'static, ()>>>);
 
-// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the
-// node is empty before and after, and nobody else looks into it.
+// SAFETY: lock and unlock run on the same thread, here as in all of the benchmark. The node is
+// empty before and after, and no other thread accesses it.
 unsafe impl Send for HeldGuard {}
 // SAFETY: as above.
 unsafe impl Sync for HeldGuard {}
@@ -27,11 +27,11 @@ unsafe impl RawLock for Std {
 
     #[inline(always)]
     unsafe fn lock(&self, node: &HeldGuard) {
-        // SAFETY: neither the lock nor the node moves or dies before the release, by the caller's promise,
-        // and the guard is gone by then.
+        // SAFETY: neither the lock nor the node moves or is dropped before the release, by the
+        // caller's promise. The guard is gone by then.
         let mutex: &'static Mutex<()> = unsafe { &*std::ptr::from_ref(&self.0) };
         let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the node is in use by this acquisition alone.
+        // SAFETY: only this acquisition uses the node.
         unsafe { *node.0.get() = Some(guard) };
     }
 
@@ -42,7 +42,7 @@ unsafe impl RawLock for Std {
     }
 }
 
-/// Mutexes whose guards can be forgotten: name, type, and what the guard kept, if anything.
+/// Mutexes whose guards can be forgotten: name, type, and the argument of `force_unlock`, if any.
 macro_rules! without_guard {
     ($($name:ident, $mutex:ty $(, $kept:expr)?;)*) => {$(
         #[derive(Default)]

@@ -7,7 +7,7 @@ use nearlock_core::raw::RawLock;
 
 use super::{Lock, of};
 
-/// What it is unless something else is asked for: it sleeps at once.
+/// The default kind: it sleeps at once.
 pub const NORMAL: Option<Lock> = of::<Mutex<{ libc::PTHREAD_MUTEX_NORMAL }>>();
 /// Spins for a while before it sleeps.
 pub const ADAPTIVE: Option<Lock> = of::<Mutex<{ libc::PTHREAD_MUTEX_ADAPTIVE_NP }>>();
@@ -17,7 +17,7 @@ pub const SPIN: Option<Lock> = of::<Spin>();
 /// A pthread mutex of this kind.
 struct Mutex<const KIND: i32>(UnsafeCell<pthread_mutex_t>);
 
-// SAFETY: it is there for several threads.
+// SAFETY: a pthread mutex is made for use by several threads.
 unsafe impl<const KIND: i32> Send for Mutex<KIND> {}
 // SAFETY: as above.
 unsafe impl<const KIND: i32> Sync for Mutex<KIND> {}
@@ -52,7 +52,7 @@ unsafe impl<const KIND: i32> RawLock for Mutex<KIND> {
 /// `pthread_spin_lock`.
 struct Spin(UnsafeCell<pthread_spinlock_t>);
 
-// SAFETY: it is there for several threads.
+// SAFETY: a pthread spin lock is made for use by several threads.
 unsafe impl Send for Spin {}
 // SAFETY: as above.
 unsafe impl Sync for Spin {}
@@ -60,7 +60,7 @@ unsafe impl Sync for Spin {}
 impl Default for Spin {
     fn default() -> Self {
         let spin = UnsafeCell::new(0);
-        // SAFETY: ours.
+        // SAFETY: the memory is this function's own.
         unsafe { libc::pthread_spin_init(spin.get(), libc::PTHREAD_PROCESS_PRIVATE) };
         Self(spin)
     }
@@ -89,7 +89,7 @@ mod tests {
     use crate::bench::peers::tests::holds_and_releases;
 
     fn is_free<const KIND: i32>(mutex: &Mutex<KIND>) -> bool {
-        // SAFETY: initialized, in place, and released if it was acquired.
+        // SAFETY: initialized, in place, and unlocked if it was locked.
         unsafe {
             let free = libc::pthread_mutex_trylock(mutex.0.get()) == 0;
             free && libc::pthread_mutex_unlock(mutex.0.get()) == 0
@@ -100,7 +100,7 @@ mod tests {
     fn a_lock_is_held_from_lock_to_unlock() {
         holds_and_releases::<Mutex<{ libc::PTHREAD_MUTEX_NORMAL }>>(is_free);
         holds_and_releases::<Mutex<{ libc::PTHREAD_MUTEX_ADAPTIVE_NP }>>(is_free);
-        // SAFETY: initialized, in place, and released if it was acquired.
+        // SAFETY: initialized, in place, and unlocked if it was locked.
         holds_and_releases::<Spin>(|spin| unsafe {
             libc::pthread_spin_trylock(spin.0.get()) == 0 && libc::pthread_spin_unlock(spin.0.get()) == 0
         });

@@ -1,4 +1,4 @@
-//! Reader-writer locks of others.
+//! Reader-writer locks of other libraries.
 
 use std::cell::UnsafeCell;
 use std::mem::forget;
@@ -19,31 +19,32 @@ enum Guard {
     Read(RwLockReadGuard<'static, ()>),
 }
 
-/// Keeps it: as with the mutex.
+/// Keeps the guard, as for the mutex.
 #[derive(Default)]
 pub struct HeldGuard(UnsafeCell<Guard>);
 
-// SAFETY: an acquisition and its release are one thread's, here as in all of the benchmark; the
-// node is empty before and after, and nobody else looks into it.
+// SAFETY: lock and unlock run on the same thread, here as in all of the benchmark. The node is
+// empty before and after, and no other thread accesses it.
 unsafe impl Send for HeldGuard {}
 // SAFETY: as above.
 unsafe impl Sync for HeldGuard {}
 
 impl HeldGuard {
-    /// Puts a guard there, and returns what was there. Safety: the node is in use by the caller's
-    /// acquisition alone.
+    /// Stores a guard, and returns the previous one.
+    ///
+    /// Safety: only the caller's acquisition uses the node.
     #[inline(always)]
     unsafe fn replace(&self, guard: Guard) -> Guard {
-        // SAFETY: by our own condition.
+        // SAFETY: by this function's own condition.
         unsafe { std::mem::replace(&mut *self.0.get(), guard) }
     }
 }
 
 impl Std {
-    /// Safety: the lock neither moves nor dies before the guards that it makes are gone.
+    /// Safety: the lock neither moves nor is dropped before the guards that it makes are gone.
     #[inline(always)]
     unsafe fn lasting(&self) -> &'static RwLock<()> {
-        // SAFETY: by our own condition.
+        // SAFETY: by this function's own condition.
         unsafe { &*std::ptr::from_ref(&self.0) }
     }
 }
@@ -54,7 +55,7 @@ unsafe impl RawLock for Std {
 
     #[inline(always)]
     unsafe fn lock(&self, node: &HeldGuard) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe {
             let guard = self.lasting().write().unwrap_or_else(PoisonError::into_inner);
             node.replace(Guard::Write(guard));
@@ -63,7 +64,7 @@ unsafe impl RawLock for Std {
 
     #[inline(always)]
     unsafe fn unlock(&self, node: &HeldGuard) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         drop(unsafe { node.replace(Guard::None) });
     }
 }
@@ -72,7 +73,7 @@ unsafe impl RawLock for Std {
 unsafe impl RawTryLock for Std {
     #[inline(always)]
     unsafe fn try_lock(&self, node: &HeldGuard) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe {
             let guard = self.lasting().try_write().ok();
             guard.map(|guard| node.replace(Guard::Write(guard))).is_some()
@@ -84,7 +85,7 @@ unsafe impl RawTryLock for Std {
 unsafe impl RawRwLock for Std {
     #[inline(always)]
     unsafe fn lock_shared(&self, node: &HeldGuard) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe {
             let guard = self.lasting().read().unwrap_or_else(PoisonError::into_inner);
             node.replace(Guard::Read(guard));
@@ -93,7 +94,7 @@ unsafe impl RawRwLock for Std {
 
     #[inline(always)]
     unsafe fn try_lock_shared(&self, node: &HeldGuard) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe {
             let guard = self.lasting().try_read().ok();
             guard.map(|guard| node.replace(Guard::Read(guard))).is_some()
@@ -102,7 +103,7 @@ unsafe impl RawRwLock for Std {
 
     #[inline(always)]
     unsafe fn unlock_shared(&self, node: &HeldGuard) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         if let Guard::Read(guard) = unsafe { node.replace(Guard::None) } {
             drop(guard);
         }
@@ -110,7 +111,7 @@ unsafe impl RawRwLock for Std {
 
     #[inline(always)]
     unsafe fn downgrade(&self, node: &HeldGuard) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe {
             if let Guard::Write(guard) = node.replace(Guard::None) {
                 node.replace(Guard::Read(RwLockWriteGuard::downgrade(guard)));
@@ -133,7 +134,7 @@ unsafe impl RawLock for ParkingLot {
 
     #[inline(always)]
     unsafe fn unlock(&self, _node: &()) {
-        // SAFETY: locked by the caller, whose guard was forgotten.
+        // SAFETY: locked by the caller, and the guard was forgotten.
         unsafe { self.0.force_unlock_write() };
     }
 }
@@ -160,13 +161,13 @@ unsafe impl RawRwLock for ParkingLot {
 
     #[inline(always)]
     unsafe fn unlock_shared(&self, _node: &()) {
-        // SAFETY: locked shared by the caller, whose guard was forgotten.
+        // SAFETY: locked shared by the caller, and the guard was forgotten.
         unsafe { self.0.force_unlock_read() };
     }
 
     #[inline(always)]
     unsafe fn downgrade(&self, _node: &()) {
-        // SAFETY: locked by the caller, whose guard was forgotten.
+        // SAFETY: locked by the caller, and the guard was forgotten.
         unsafe { self.0.raw().downgrade() };
     }
 }
@@ -178,7 +179,8 @@ mod tests {
     fn admits_readers_or_a_writer<L: RawRwLock>() {
         let lock = L::default();
         let [first, second] = [L::Node::default(), L::Node::default()];
-        // SAFETY: one thread, each node is in use by one acquisition at a time, and all stay in place.
+        // SAFETY: there is one thread. Each node is in use by one acquisition at a time, and all
+        // stay in place.
         unsafe {
             lock.lock(&first);
             assert!(!lock.try_lock(&second) && !lock.try_lock_shared(&second));

@@ -8,7 +8,7 @@ use crate::measure::MeasureError;
 use crate::measure::figure::{Nature, rounded};
 use crate::measure::transfers::{Kind, Samples};
 
-/// The rows of a latency table, with what they mean.
+/// The rows of a latency table, with their meanings.
 const ROWS: [(Kind, &str, &str); 7] = [
     (Kind::AtomicModified, "atomic_modified", "atomic on a line that another core has modified"),
     (Kind::AtomicShared, "atomic_shared", "atomic on a line that this core and another have"),
@@ -28,8 +28,9 @@ const ROWS: [(Kind, &str, &str); 7] = [
 ];
 
 impl Book<'_> {
-    /// Whether a load of a modified line brings the right to write along, over the nearest distance
-    /// that shows it: an atomic after it then takes far less than one on a shared line.
+    /// Whether a load of a modified line also obtains the right to write it. The nearest distance
+    /// with samples decides. If so, an atomic after such a load takes far less time than an atomic
+    /// on a shared line.
     pub(super) fn load_of_modified(&self) -> LoadOfModified {
         let medians = self.transfers.iter().find_map(|samples| {
             let of = |kind| median(of_kind(samples, kind).iter().copied());
@@ -41,7 +42,7 @@ impl Book<'_> {
         }
     }
 
-    /// The table; what of it is measured, and what not, is noted.
+    /// The latency table. Notes record which entries are measured.
     pub(super) fn latency_ns(&self, page: &mut Page) -> Result<LatencyNs, MeasureError> {
         let names = self.layout.distances();
         let transfers = self.comparable();
@@ -110,8 +111,8 @@ impl Book<'_> {
         })
     }
 
-    /// The samples by distance, with the fence taken off stores, and with one memory for all
-    /// distances of a node.
+    /// The samples by distance. The cost of the fence is subtracted from stores, and all distances
+    /// inside a NUMA node have the same memory latency.
     fn comparable(&self) -> Vec<Samples> {
         let mut transfers = self.transfers.clone();
         for samples in &mut transfers {
@@ -132,8 +133,8 @@ impl Book<'_> {
         transfers
     }
 
-    /// Fills in what could not be measured over a distance where an atomic could, as a machine file
-    /// that gives atomics alone is filled in.
+    /// Fills in entries that could not be measured over a distance where an atomic could be
+    /// measured. The rules are those for a machine file that gives only atomics.
     fn derive(
         &self,
         page: &mut Page,
@@ -159,7 +160,7 @@ impl Book<'_> {
         }
     }
 
-    /// What the model does not have: lines that hardware threads of a core have in common.
+    /// Figures that the model does not use: lines that hardware threads of a core share.
     fn add_siblings(&self, page: &mut Page) {
         let meaning = "half a round trip of a word between hardware threads of a core, by compare-and-swap";
         page.add("ping_pong_ns.core", of_kind(&self.siblings, Kind::PingPong), Nature::Typical, meaning);
@@ -173,14 +174,15 @@ impl Book<'_> {
     }
 }
 
-/// Memory of the own node, where it cannot be measured: as a machine file that does not give it.
+/// Latency of the own NUMA node's memory where it cannot be measured. A machine file without it has
+/// the same value.
 const USUAL_MEMORY_NS: f64 = 90.0;
 
 fn of_kind(samples: &Samples, kind: Kind) -> &[f64] {
     samples.get(&kind).map_or(&[], Vec::as_slice)
 }
 
-/// The table of a machine that has memory only.
+/// The table of a machine with memory latencies only.
 fn of_one_core(page: &mut Page, samples: &Samples) -> LatencyNs {
     let (kind, key, meaning) = ROWS[ROWS.len() - 1];
     let memory =
@@ -202,12 +204,13 @@ fn of_one_core(page: &mut Page, samples: &Samples) -> LatencyNs {
     }
 }
 
-/// The row without gaps, and never falling with distance, as a machine file must have it; `None` if
-/// it is empty.
+/// The row without gaps, and never falling with distance, as a machine file requires; `None` if the
+/// row is empty.
 fn ascending(page: &mut Page, key: &str, names: &[String], row: Vec<Option<f64>>) -> Option<Vec<f64>> {
     let mut values: Vec<f64> = Vec::with_capacity(row.len());
     for distance in 0..row.len() {
-        // A distance that no two cores are apart has what the next farther one has, or the last nearer one.
+        // A distance between no two cores gets the value of the next farther one, or of the last
+        // nearer one.
         let farther = row[distance..].iter().flatten().next();
         let value = *farther.or_else(|| row[..distance].iter().flatten().last())?;
         let nearer = values.last().copied().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! Locks with readers, and with waiters that give up.
+//! Tests of locks with readers, and of locks whose waiters give up.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,9 +17,9 @@ const WRITER: u32 = 1;
 const READER: u32 = 2;
 const QUEUED: u32 = 1;
 
-/// The simplest lock that can do all: whoever leaves wakes everybody who waits.
+/// The simplest lock with all operations. A thread that unlocks it wakes up all waiters.
 struct Simple {
-    /// Bit 0: a writer; the others: number of readers. Written under `wait_lock`.
+    /// Bit 0: a writer; other bits: number of readers. Written only with `wait_lock` held.
     word: AtomicU32,
     wait_lock: TtasLock<OsWatched>,
     waiters: WaitList<OsWatched>,
@@ -32,7 +32,7 @@ impl Default for Simple {
 }
 
 impl Simple {
-    /// Under `wait_lock`.
+    /// To be called with `wait_lock` held.
     fn enter(&self, how: u32) -> bool {
         let word = self.word.load(Relaxed);
         let excluded = if how == WRITER { word != 0 } else { word & WRITER != 0 };
@@ -46,7 +46,8 @@ impl Simple {
         locked(&self.wait_lock, || {
             let entered = self.enter(how);
             if !entered && waiter.note.swap(QUEUED, Relaxed) != QUEUED {
-                // SAFETY: under the lock, in no queue, and stays until it has been taken out.
+                // SAFETY: `wait_lock` is held. The waiter is in no queue, and stays in place until
+                // it is removed.
                 unsafe { self.waiters.push(waiter) };
             }
             entered
@@ -62,7 +63,7 @@ impl Simple {
                 }
                 locked(&self.wait_lock, || {
                     if waiter.note.load(Relaxed) == QUEUED {
-                        // SAFETY: under the lock, and in the queue.
+                        // SAFETY: `wait_lock` is held, and the waiter is in the queue.
                         unsafe { self.waiters.remove(waiter) };
                     }
                 });
@@ -75,7 +76,7 @@ impl Simple {
         locked(&self.wait_lock, || {
             self.word.store(change(self.word.load(Relaxed)), Relaxed);
             while !self.waiters.is_empty() {
-                // SAFETY: in the queue, and under the lock, so alive.
+                // SAFETY: the waiter is in the queue and `wait_lock` is held, so it is alive.
                 let waiter = unsafe { &*self.waiters.first() };
                 // SAFETY: as above.
                 unsafe { self.waiters.remove(waiter) };
@@ -88,7 +89,8 @@ impl Simple {
     }
 }
 
-// SAFETY: `enter` admits by the word, and `wait_lock` orders those who change it; so below.
+// SAFETY: `enter` admits by the word, and `wait_lock` orders the threads that change it, also
+// below.
 unsafe impl RawLock for Simple {
     type Node = ();
     unsafe fn lock(&self, _node: &()) {
@@ -137,7 +139,7 @@ unsafe impl RawTimedRwLock for Simple {
     }
 }
 
-/// Cannot give up, and says that it can.
+/// Claims that waiters can give up, although they cannot.
 struct Deaf;
 
 impl Ways<OsWatched, Simple> for Deaf {
@@ -145,7 +147,7 @@ impl Ways<OsWatched, Simple> for Deaf {
     const SHARED: bool = false;
 }
 
-/// A row of the list that says of a lock that it can do all.
+/// A lock of the list that claims to have all operations.
 fn able() -> &'static Subject {
     Box::leak(Box::new(Subject { name: "able", ..*names::lock("rwsem").unwrap() }))
 }
@@ -226,8 +228,8 @@ fn waits_for_a_condition_lose_nothing() {
     }
 }
 
-/// By a standstill, if those that sleep on beside a free lock are all that is left; by the account,
-/// if others made good for it.
+/// The result is a hang if only threads remain that sleep although the lock is free. Otherwise
+/// other threads repaired the loss, and the counts of notifications differ.
 #[test]
 fn a_notification_that_is_lost_is_found_out() {
     for storm in [None, Some(Storm { cancellations: Some(1_000_000) })] {

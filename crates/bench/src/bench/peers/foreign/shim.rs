@@ -1,4 +1,4 @@
-//! Compiling and loading a shim.
+//! Compiles and loads a shim.
 
 use std::ffi::{CString, OsString, c_void};
 use std::fs::{self, DirBuilder};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Before each of them.
+/// Included before each shim.
 const HEADER: &str = include_str!("../shims/shim.h");
 
 pub static CK: Shim = Shim::new("ck.c", include_str!("../shims/ck.c"), "libck-dev", Libraries::Known(&[]));
@@ -23,28 +23,29 @@ pub static ABSL: Shim = Shim::new(
     Libraries::Told("absl_synchronization"),
 );
 
-/// What a shim is linked with.
+/// The libraries that a shim is linked with.
 pub enum Libraries {
-    /// With these flags.
+    /// Linked with these flags.
     Known(&'static [&'static str]),
-    /// As pkg-config tells of this module, whose parts are static libraries that need each other.
+    /// Linked with the flags that pkg-config reports for this module. Its parts are static
+    /// libraries that depend on each other.
     Told(&'static str),
 }
 
-/// Some lines between a library and the benchmark.
+/// A few lines between a library and the benchmark.
 pub struct Shim {
     file: &'static str,
     source: &'static str,
-    /// Debian's package of the library.
+    /// The library's Debian package.
     package: &'static str,
     libraries: Libraries,
     loaded: OnceLock<Result<Library, String>>,
 }
 
-/// A shim in memory, for good.
+/// A loaded shim, which is never unloaded.
 pub struct Library(*mut c_void);
 
-// SAFETY: any thread may look symbols up.
+// SAFETY: any thread may look up symbols.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
@@ -53,7 +54,7 @@ impl Library {
     pub fn symbol(&self, name: &str) -> Result<*mut c_void, String> {
         let missing = || format!("its shim has no symbol {name}");
         let name = CString::new(name).map_err(|_| missing())?;
-        // SAFETY: loaded, and a string.
+        // SAFETY: the library is loaded, and the name is a C string.
         let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         if symbol.is_null() { Err(missing()) } else { Ok(symbol) }
     }
@@ -69,7 +70,7 @@ impl Shim {
         Self { file, source, package, libraries, loaded: OnceLock::new() }
     }
 
-    /// Compiles and loads it, once.
+    /// Compiles and loads the shim, once.
     pub fn load(&self) -> Result<&Library, String> {
         self.loaded.get_or_init(|| self.compile_and_load()).as_ref().map_err(String::clone)
     }
@@ -79,7 +80,7 @@ impl Shim {
         let library = self.compile(&directory.0)?;
         let path =
             CString::new(library.into_os_string().into_encoded_bytes()).map_err(|error| error.to_string())?;
-        // SAFETY: a string, and a library whose initializers are those of the peer's.
+        // SAFETY: the path is a C string, and the library's initializers are those of the peer.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
             Err(format!("its shim cannot be loaded; {}", self.advice()))
@@ -88,7 +89,7 @@ impl Shim {
         }
     }
 
-    /// Returns the path of the shared library.
+    /// Compiles the shim, and returns the path of the shared library.
     fn compile(&self, directory: &Path) -> Result<PathBuf, String> {
         let [source, header, library] = [self.file, "shim.h", "shim.so"].map(|name| directory.join(name));
         let written = fs::write(&source, self.source).and_then(|()| fs::write(&header, HEADER));
@@ -125,7 +126,7 @@ impl Shim {
         Ok(String::from_utf8_lossy(&told.stdout).split_whitespace().map(str::to_owned).collect())
     }
 
-    /// What to install, by the names of Debian's packages.
+    /// The packages to install, with Debian's names.
     fn advice(&self) -> String {
         let compiler = if self.is_cpp() { "g++" } else { "gcc" };
         let more = if matches!(self.libraries, Libraries::Told(_)) { ", pkg-config" } else { "" };
@@ -133,11 +134,11 @@ impl Shim {
     }
 }
 
-/// A directory of our own, as long as it is needed.
+/// A private temporary directory, removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
-    /// Nobody else may put a library there. Fails if it is there already.
+    /// Makes a directory in which no other user can put a library. Fails if it already exists.
     fn make() -> io::Result<Self> {
         use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
         static NUMBER: AtomicU32 = AtomicU32::new(0);
