@@ -21,6 +21,11 @@ use core::marker::PhantomData;
 
 use crate::platform::Switches;
 
+/// An argument of a function that only the traits of `switches!` have.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct DeclaredBySwitches;
+
 /// All recommended values, for every tuning trait.
 #[derive(Debug)]
 pub struct Standard;

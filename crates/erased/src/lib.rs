@@ -99,7 +99,8 @@ impl CurrentLock {
     /// # Safety
     ///
     /// Until this is dropped the thread uses no erased lock and no [`Node`] that was made before.
-    /// Those that are made meanwhile are used by this thread alone, and not after this is dropped.
+    /// Those that are made meanwhile are used by this thread alone, and not after this is dropped. If
+    /// the thread has several of these, the last one is dropped first.
     pub unsafe fn new(lock: &Subject) -> Self {
         let before = OPERATIONS.replace(Some(lock.visit::<Sim, _>(OperationsOf)));
         Self { before, not_send: PhantomData }

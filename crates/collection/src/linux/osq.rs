@@ -279,7 +279,7 @@ impl<P: Schedule + ParkTimeout + LocalNodes<Node<P>>> Osq<P> {
             P::cpu_relax(*turn);
             *turn += 1;
         } else {
-            P::park_until(word, 0, P::now_ns() + NEIGHBOUR_SLEEP_NS);
+            P::park_until(word, 0, P::now_ns().saturating_add(NEIGHBOUR_SLEEP_NS));
         }
     }
 

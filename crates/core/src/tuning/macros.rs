@@ -41,6 +41,10 @@ macro_rules! switches {
         /// (A type that [`tuning!`](crate::tuning!) declares does.)
         #[allow(clippy::missing_safety_doc)] // clippy does not see what a macro of another crate documents
         pub unsafe trait $trait: Send + Sync + 'static {
+            /// Tells `tuning!` that this macro has declared the trait.
+            #[doc(hidden)]
+            fn declared_by_switches(_: $crate::tuning::DeclaredBySwitches) {}
+
             $(
                 $(#[doc = $doc])+
                 #[inline(always)]
@@ -139,6 +143,19 @@ macro_rules! stored {
 /// }
 /// assert_eq!(Broadcasts::notifies(), Notifies::All);
 /// ```
+///
+/// It implements no other unsafe trait:
+///
+/// ```compile_fail,E0576
+/// /// # Safety
+/// ///
+/// /// More than constants can promise.
+/// unsafe trait Wraps {}
+///
+/// nearlock_core::tuning! {
+///     struct Careless: Wraps {}
+/// }
+/// ```
 #[macro_export]
 macro_rules! tuning {
     ($(#[$doc:meta])* $vis:vis struct $name:ident: $trait:path { $($switch:ident: $type:ty = $value:expr;)* }) => {
@@ -146,7 +163,11 @@ macro_rules! tuning {
         #[derive(Debug)]
         $vis struct $name;
 
-        // SAFETY: constants.
+        // Only a trait of `switches!` has this function. Another unsafe trait could ask for more than
+        // values that do not change.
+        const _: fn($crate::tuning::DeclaredBySwitches) = <$name as $trait>::declared_by_switches;
+
+        // SAFETY: all that a trait of `switches!` asks for is that the values do not change, and these are constants.
         unsafe impl $trait for $name {
             $(
                 #[inline(always)]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::platform::NodeId;
 use crate::schedule::OwnerState;
-use crate::testing::{OneThread, SLEEPS, SPINS, events_of, meanwhile, others_are_done, set_owner_state};
+use crate::testing::{NOW_NS, OneThread, SLEEPS, SPINS, events_of, meanwhile, others_are_done, set_owner_state};
 use std::sync::Arc;
 use std::vec::Vec;
 
@@ -54,6 +54,14 @@ fn order(queue: &Queue, first: u32) -> Vec<u32> {
 fn turn<R>(queue: &Queue, spin: &mut Spin, is_over: bool, f: impl FnOnce(&mut Spin) -> R) -> Option<R> {
     // SAFETY: what the tests do in a turn does not unwind.
     unsafe { queue.with_turn(thread(0), spin, || is_over, f) }
+}
+
+#[test]
+fn a_clock_at_its_end_stops_no_waiter() {
+    NOW_NS.set(u64::MAX);
+    let (word, mut turn) = (<OneThread as Platform>::U32::new(0), NEIGHBOUR_TURNS);
+    Queue::await_neighbour(&word, &mut turn);
+    assert_eq!(turn, NEIGHBOUR_TURNS, "it slept");
 }
 
 #[test]
