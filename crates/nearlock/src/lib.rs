@@ -1,6 +1,7 @@
 //! Locks whose throughput does not collapse on machines with many processors.
 //!
-//! They guard data as `std`'s and `parking_lot`'s do, without poisoning (but see [`poison`]):
+//! They protect data like the locks of `std` and `parking_lot`, but without poisoning (except in
+//! [`poison`]):
 //!
 //! ```
 //! use nearlock::Mutex;
@@ -15,116 +16,123 @@
 //! assert_eq!(HITS.lock().len(), 4);
 //! ```
 //!
-//! [`Mutex`] and [`Condvar`] are the product, and need no feature. The locks of the literature, of
-//! Linux and of FreeBSD (`classic`, `linux`, `freebsd`) are there with the feature `collection`.
+//! [`Mutex`] and [`Condvar`] are the main types, and need no feature. The feature `collection` adds
+//! the locks of the literature, of Linux and of FreeBSD (modules `classic`, `linux` and `freebsd`).
 //!
 //! # Which lock
 //!
-//! | your sections | your threads | take |
+//! | critical sections | threads | lock |
 //! |---|---|---|
 //! | a few instructions to a few microseconds | any | [`linux::SpinLock`] |
-//! | the same | run on several NUMA nodes | [`linux::CnaLock`] |
-//! | the same, and must have their turns in order | have a processor each | [`linux::FifoSpinLock`] |
-//! | longer, or they wait for something, or you do not know | any | [`Mutex`] |
-//! | the same, and mostly read | any | [`linux::RwSem`] |
+//! | the same | on several NUMA nodes | [`linux::CnaLock`] |
+//! | the same, and the order must be first come, first served | one processor each | [`linux::FifoSpinLock`] |
+//! | longer, or with waits inside, or unknown | any | [`Mutex`] |
+//! | the same, and mostly reads | any | [`linux::RwSem`] |
 //!
-//! To wait for what another thread does there is a [`Condvar`], which goes with [`Mutex`]. Both
-//! have the methods of `parking_lot`'s: a program for these takes them by one line, `use nearlock
-//! as parking_lot`.
+//! A [`Condvar`], together with a [`Mutex`], lets threads wait for an event. Both have the methods
+//! of their counterparts in `parking_lot`. A program for `parking_lot` needs one line to use them:
+//! `use nearlock as parking_lot`.
 //!
-//! The others are for comparison, and for special needs:
+//! The next table lists the properties of the locks. The locks that are not named above are for
+//! comparison, and for special needs:
 //!
 //! | lock | bytes | a waiter | fairness |
 //! |---|---|---|---|
-//! | [`Mutex`] | 4 | looks for a while, first in the queue, or sleeps in a queue on its stack | newcomers overtake the queue for 20 to 32 us, or 2 ms if its first sleeps; one of another NUMA node is overtaken for 1 ms, and by up to 32 after that |
-//! | [`linux::SpinLock`] | 4 | queues, in a node of its thread, and sleeps after a while | newcomers overtake a queue whose first is asleep |
-//! | [`linux::FifoSpinLock`] | 4 | queues, in a node of its thread | first come, first served |
-//! | [`linux::CnaLock`] | 4 | as `SpinLock`, but those near by go first | as `SpinLock`; and the others are overtaken for a threshold (1 ms) at a time |
-//! | [`linux::Mutex`] | 32 | spins while the holder runs, one at a time, or sleeps in a queue on its stack | newcomers overtake the queue until its first has been woken in vain |
-//! | [`linux::RwSem`] | 40 | the same; readers sleep | nobody overtakes who has waited for 4 ms, and is first |
-//! | [`linux::CounterMutex`] | 32 | spins with all the others while the holder runs, then sleeps | none: a wait has no bound |
-//! | [`freebsd::Mtx`] | 8 | spins while the holder runs, with growing delays, or sleeps | none: all are woken, and compete |
-//! | [`freebsd::Rw`], [`freebsd::Sx`] | 16 | the same | none among writers; they go before readers |
-//! | [`freebsd::SpinMtx`] | 8 | watches the word, with all the others and growing delays | none |
-//! | [`classic::McsLock`] | a pointer | queues, in a node of a pool or on its stack | first come, first served |
+//! | [`Mutex`] | 4 | spins for a while as the first in the queue, or sleeps; its queue node is on its stack | newcomers overtake the queue for 20 to 32 us, or for 2 ms if the first waiter sleeps; a waiter of another NUMA node is overtaken for 1 ms, and by up to 32 waiters after that |
+//! | [`linux::SpinLock`] | 4 | spins in the queue, then sleeps; its queue node belongs to its thread | newcomers overtake the queue while the first waiter sleeps |
+//! | [`linux::FifoSpinLock`] | 4 | spins in the queue; its queue node belongs to its thread | first come, first served |
+//! | [`linux::CnaLock`] | 4 | as `SpinLock`; waiters of the holder's NUMA node go first | as `SpinLock`; waiters of other NUMA nodes are overtaken for a threshold (1 ms) at a time |
+//! | [`linux::Mutex`] | 32 | spins while the holder runs, one waiter at a time, or sleeps; its queue node is on its stack | newcomers overtake the queue until the first waiter has been woken without success |
+//! | [`linux::RwSem`] | 40 | the same; readers sleep | a waiter that is first in the queue and has waited for 4 ms is not overtaken |
+//! | [`linux::CounterMutex`] | 32 | spins with all other waiters while the holder runs, then sleeps | none: a wait has no bound |
+//! | [`freebsd::Mtx`] | 8 | spins while the holder runs, with growing delays, or sleeps | none: an unlock wakes all waiters, and they compete |
+//! | [`freebsd::Rw`], [`freebsd::Sx`] | 16 | the same | none among writers; writers go before readers |
+//! | [`freebsd::SpinMtx`] | 8 | spins on the lock's word with all other waiters, with growing delays | none |
+//! | [`classic::McsLock`] | a pointer | spins in the queue; its queue node is in a pool or on its stack | first come, first served |
 //! | [`classic::ClhLock`] | a pointer | the same | the same |
-//! | [`classic::TtasLock`] | 4 | watches the word, with all the others | none: a wait has no bound |
+//! | [`classic::TtasLock`] | 4 | spins on the lock's word with all other waiters | none: a wait has no bound |
 //!
-//! What ruins a contended lock on a big machine is that threads hammer its word with writes that
-//! cannot succeed: so they read first, and queue. And that the lock travels between NUMA nodes at
-//! every hand-over: so it goes to a waiter near by, without starving the others.
+//! Two effects ruin the throughput of a contended lock on a big machine. The first is that waiters
+//! write to the lock's word although these writes cannot succeed. So the locks of this crate read
+//! the word before they write it, and let waiters queue. The second is that the lock moves between
+//! NUMA nodes at each hand-over. So the lock is handed over to a waiter near by, without starvation
+//! of the others.
 //!
 //! # What spinning means
 //!
-//! This is about the spin locks, that is all but [`Mutex`], [`linux::Mutex`], [`linux::RwSem`],
-//! [`linux::CounterMutex`], [`freebsd::Mtx`], [`freebsd::Rw`], [`freebsd::Sx`],
-//! [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter pauses for 128 turns, a few
-//! microseconds. A [`linux::SpinLock`] or [`linux::CnaLock`] then puts it to sleep; with the others
-//! it never sleeps, but offers its processor to other threads at every further turn
+//! This section is about the spin locks. These are all locks except [`Mutex`], [`linux::Mutex`],
+//! [`linux::RwSem`], [`linux::CounterMutex`], [`freebsd::Mtx`], [`freebsd::Rw`], [`freebsd::Sx`],
+//! [`freebsd::LockMgr`] and [`classic::GlibcMutex`]. A waiter spins for 128 turns, which take a few
+//! microseconds. A waiter of a [`linux::SpinLock`] or [`linux::CnaLock`] then sleeps. A waiter of
+//! any other spin lock never sleeps. It yields its processor to other threads at each further turn
 //! ([`SpinThenYield`](nearlock_os::SpinThenYield)).
 //!
-//! * **Sections are short**: no I/O, no allocation if it can be helped, no sleep, nothing that
-//!   waits for another thread. Those who wait spend a processor, or a sleep and a wake-up, on every
-//!   section.
-//! * **More runnable threads than processors** is what [`linux::SpinLock`] and [`linux::CnaLock`]
-//!   are made for. With a lock that is first come, first served a program is correct, but slow. The
-//!   lock goes to the next in the queue even if that thread is off its processor. All others wait until
-//!   the scheduler brings it back, for milliseconds.
-//! * **Priorities**: none is inherited, and **a wait for a spin lock has no bound** where the
-//!   waiter has preempted the holder. A real-time thread (`SCHED_FIFO`) that spins for an ordinary
-//!   one on the same processor keeps it from running, because its yields go to threads of its own
-//!   priority only. The sleeping locks that are named above have no such wait inside: a thread that
-//!   finds a queue of theirs locked looks for a bounded time, below 1 ms, and then sleeps. ([`raw`]
-//!   has others, for comparison, that queue under spin locks.)
-//! * **Locking twice** from one thread never returns. Nothing detects it, but that FreeBSD's locks
-//!   know their holder ([`freebsd::Checked`]), and have forms that can be locked again
+//! * **Critical sections must be short**: no I/O, no sleep, no wait for another thread, and no
+//!   allocation if possible. Each critical section costs each waiter processor time, or a sleep and
+//!   a wake-up.
+//! * **More runnable threads than processors**: [`linux::SpinLock`] and [`linux::CnaLock`] are made
+//!   for this case. With a lock that is first come, first served a program is correct, but slow.
+//!   Such a lock goes to the next waiter in the queue even if that thread has no processor. All
+//!   others wait until the scheduler runs it again, for milliseconds.
+//! * **Priorities**: no lock inherits priorities, and **a wait for a spin lock has no bound** if
+//!   the waiter has preempted the holder. A real-time thread (`SCHED_FIFO`) that spins for an
+//!   ordinary thread on the same processor keeps it from running: its yields go only to threads of
+//!   its own priority. The sleeping locks that are named above contain no such wait. If a thread
+//!   finds one of their queues locked, it spins for a bounded time, below 1 ms, and then sleeps.
+//!   ([`raw`] has other locks, for comparison, whose queues are under spin locks.)
+//! * **Locking twice** in one thread is a deadlock. Only FreeBSD's locks can detect it, since they
+//!   know their holder ([`freebsd::Checked`]). They also have recursive forms
 //!   ([`freebsd::RecursiveMtx`]).
-//! * **Panics** release the lock. The data stays as the panicking section left it: there is no
-//!   poisoning, but in [`poison`].
-//! * **Async**: a guard is not `Send`, so that a task which holds one across an `.await` cannot be
-//!   spawned on an executor with several threads. On one with a single thread it compiles, and the
-//!   next task that wants the lock hangs them all. Drop guards before `.await`.
-//! * **Signal handlers** may lock what the code they interrupt neither holds nor waits for:
-//!   elsewhere, block the signal around such a lock. A thread with such handlers calls
-//!   [`process::register_thread`] first. Guards of [`classic::McsLock`] and [`classic::ClhLock`]
-//!   may allocate; in a handler, use [`lock_with`](classic::LockWith).
+//! * **Panics** unlock the lock. The data stays as the panicking critical section left it. There is
+//!   no poisoning, except in [`poison`].
+//! * **Async**: a guard is not `Send`. So a task that holds a guard across an `.await` cannot be
+//!   spawned on an executor with several threads. On an executor with a single thread it compiles,
+//!   and may deadlock: the next task that locks the lock blocks the only thread. Drop guards before
+//!   `.await`.
+//! * **Signal handlers** may lock a lock that the interrupted code neither holds nor waits for. To
+//!   ensure this, block the signal while other code uses the lock. A thread with such handlers
+//!   calls [`process::register_thread`] first. Guards of [`classic::McsLock`] and
+//!   [`classic::ClhLock`] may allocate. In a handler, use [`lock_with`](classic::LockWith) instead.
 //! * **`fork`**: the child may use each lock that no other thread of the parent held, waited for or
-//!   was about to release. Others may stay locked in the child. The same holds of a
-//!   [`Cancellation`] that another thread was using. A signal handler that interrupts a lock must
-//!   not fork.
+//!   was about to unlock. Other locks may stay locked in the child. The same applies to a
+//!   [`Cancellation`] that another thread was using. A signal handler that interrupts a lock
+//!   operation must not fork.
 //!
-//! Waiters of [`Mutex`] and FreeBSD's locks that sleep are in a table that the process shares. A
-//! signal handler must not lock or unlock one, unless the signal is blocked wherever any of them is
-//! used. It may always call [`Cancellation::cancel`]. In the child of a `fork` the table is empty,
-//! whatever other threads of the parent waited for.
+//! Sleeping waiters of [`Mutex`] and of FreeBSD's locks are in a table that the process shares. A
+//! signal handler must not lock or unlock such a lock, unless the signal is blocked wherever any of
+//! them is used. It may always call [`Cancellation::cancel`]. In the child of a `fork` the table is
+//! empty, whatever other threads of the parent waited for.
 //!
 //! # Generic code
 //!
-//! All are mutexes or reader-writer locks of [`lock_api`] 0.5 (re-exported) over the raw locks of
-//! [`raw`]. With the feature `lock_api_04`, raw locks whose guards hold nothing are those of
-//! `lock_api` 0.4 too. [`MutexGuard::map`] narrows a guard to a part of the data; see
-//! [`MappedMutexGuard`]. Waiters of the sleeping locks can leave the queue: they are timed
-//! (`try_lock_for`, `try_read_until`, ...), and can be cancelled ([`Cancellation`]). Those of spin
-//! locks cannot.
+//! All locks are mutexes or reader-writer locks of [`lock_api`] 0.5 (re-exported) over the raw
+//! locks of [`raw`]. With the feature `lock_api_04`, raw locks whose guards hold nothing also
+//! implement the traits of `lock_api` 0.4. Use [`MutexGuard::map`] to narrow a guard to a part of
+//! the data, see [`MappedMutexGuard`].
+//!
+//! Waits for [`Mutex`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`] and
+//! [`freebsd::Sx`] can have a timeout (`try_lock_for`, `try_read_until`, ...) and can be cancelled
+//! ([`Cancellation`]). [`freebsd::LockMgr`] has options for both. Other waits end only with the
+//! lock.
 //!
 //! | feature | what it adds |
 //! |---|---|
 //! | `collection` | the modules `classic`, `linux` and `freebsd` |
 //! | `lock_api_04` | [`raw::Nodeless`] implements `RawMutex`, `RawRwLock` and their timed forms of `lock_api` 0.4 |
-//! | `arc_lock` | `lock_arc` and guards that keep the lock alive |
-//! | `serde` | locks are serialized as what they protect |
+//! | `arc_lock` | `lock_arc`, and guards that keep the lock alive |
+//! | `serde` | locks are serialized as the data that they protect |
 //!
-//! None is on by default, and none changes a lock. [`process`] has what belongs to the process and
-//! its threads: settings, counters, and the NUMA node that a thread claims.
+//! No feature is on by default, and none changes a lock. The module [`process`] has the state of
+//! the process and its threads: settings, counters, and the NUMA node that a thread claims.
 
-// The locks of the collection are named throughout.
+// The documentation links to locks of the collection throughout.
 #![cfg_attr(not(feature = "collection"), allow(rustdoc::broken_intra_doc_links))]
 
 pub use lock_api;
 #[cfg(feature = "lock_api_04")]
 pub use lock_api_04;
 
-/// A mutex over a raw lock, and its guards.
+/// Defines a mutex over a raw lock, and its guards.
 macro_rules! guarded {
     ($(#[$doc:meta])* $lock:ident, $guard:ident, $mapped:ident = $raw:ty;) => {
         $(#[$doc])*
@@ -162,7 +170,7 @@ macro_rules! guarded {
     };
 }
 
-/// A reader-writer lock over a raw lock, and its guards.
+/// Defines a reader-writer lock over a raw lock, and its guards.
 #[cfg(feature = "collection")]
 macro_rules! guarded_rw {
     ($(#[$doc:meta])* $lock:ident, $read:ident, $write:ident, $mapped_read:ident, $mapped_write:ident = $raw:ty;) => {
@@ -243,3 +251,11 @@ pub use near::{
 #[cfg(all(doctest, feature = "collection"))]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
+
+/// The biased mutex is gone, since two threads could hold it after a move (`docs/internals/history.md`).
+///
+/// ```compile_fail,E0432
+/// use nearlock::near::BiasedMutex;
+/// ```
+#[cfg(doctest)]
+struct Retired;

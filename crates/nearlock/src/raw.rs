@@ -1,14 +1,15 @@
 //! The locks without data, and the adapters that make them mutexes of [`lock_api`].
 //!
-//! | the lock's acquisitions | adapter | its guards hold |
+//! | acquisitions of the lock | adapter | contents of its guards |
 //! |---|---|---|
-//! | need nothing from the caller | [`Nodeless`] | nothing; it implements `lock_api` 0.4 too (feature `lock_api_04`), and is a timed lock or one with readers if the lock is |
-//! | bring a queue node | `Pooled` (feature `collection`) | a node of the thread's pool |
+//! | need nothing from the caller | [`Nodeless`] | nothing; it implements `lock_api` 0.4 too (feature `lock_api_04`), and is a timed lock or a reader-writer lock if the lock is one |
+//! | need a queue node from the caller | `Pooled` (feature `collection`) | a node from the thread's pool |
 //!
-//! Around either, [`Unpreempted`] makes a mutex whose holder asks for a longer time slice.
+//! [`Unpreempted`] wraps the result of either, and makes a mutex whose holder asks for a longer
+//! time slice.
 //!
-//! Code that is generic over the raw lock takes these types; so does a mutex with guards over
-//! another lock:
+//! Code that is generic over the raw lock uses these types. They also give guards to other raw
+//! locks:
 //!
 //! ```
 //! use nearlock::lock_api::{Mutex, RawMutex};
@@ -29,10 +30,10 @@
 //! assert_eq!(account.deposit(2), 3);
 //! ```
 //!
-//! Guards of both are not `Send`. All locks here except FreeBSD's, which know their holder, could
-//! be released by another thread. But a guard that cannot leave its thread cannot be held across an
-//! `.await` of a task that moves between threads, and a spinning waiter must not wait for a task
-//! that has been put aside.
+//! Guards of both adapters are not `Send`. Any thread could unlock these locks, except those of
+//! FreeBSD, which know their holder. But a guard that cannot leave its thread cannot be held across
+//! an `.await` of a task that moves between threads. And a spinning waiter must not wait for a task
+//! that is suspended.
 
 mod shared;
 pub(crate) mod timed;
@@ -51,24 +52,24 @@ use crate::lock_api::{GuardNoSend, RawMutex};
 pub use crate::pool::{Pooled, PooledNode};
 pub use unpreempted::Unpreempted;
 
-/// A lock that a `static` can hold, and that guards may be made for. The [`Default`] of [`RawLock`]
-/// is not `const`.
+/// A lock that can be a `static`, and that can have guards. The [`Default`] of [`RawLock`] is not
+/// `const`.
 ///
 /// # Safety
 ///
 /// The lock may be moved or dropped while it is held and no thread waits for it, as happens after a
 /// guard was forgotten. Nothing points into the lock. Its own words alone say whether it is held.
 pub unsafe trait Unlocked: RawLock {
-    /// The lock, free.
+    /// An unlocked lock.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const UNLOCKED: Self;
 }
 
-/// A line for each lock: its type parameters, and the type.
+/// One entry for each lock: its type parameters, and the type.
 macro_rules! unlocked {
     ($([$($parameter:tt)*] $lock:ty;)*) => {
-        // SAFETY: it consists of words, which say whether it is held, and point to nodes of
-        // acquisitions or to waiters, if to anything.
+        // SAFETY: the lock consists of words. They say whether it is held, and point only to nodes
+        // of acquisitions or to waiters, if to anything.
         $(unsafe impl<$($parameter)*> Unlocked for $lock
         where
             Self: RawLock,
@@ -82,12 +83,12 @@ unlocked! {
     [P: Platform] NearMutex<P>;
 }
 
-// Behind the macro, which it uses.
+// After the macro, which it uses.
 #[cfg(feature = "collection")]
 mod collection;
 
-/// Makes a lock whose acquisitions need no node a mutex of [`lock_api`], of the same size; and a
-/// reader-writer lock of it, if there are readers.
+/// Makes a [`lock_api`] mutex, of the same size, from a lock whose acquisitions need no queue node.
+/// If the lock has readers, it makes a reader-writer lock as well.
 ///
 /// See the [module](self) for an example.
 ///
@@ -95,7 +96,8 @@ mod collection;
 ///
 /// ```compile_fail,E0599
 /// use nearlock::raw::Nodeless;
-/// /// use nearlock_os::Os;
+/// use nearlock_collection::controls::Busted;
+/// use nearlock_os::Os;
 ///
 /// let broken = nearlock::lock_api::Mutex::<Nodeless<Busted<Os>>, _>::new(1);
 /// ```
@@ -103,9 +105,9 @@ mod collection;
 #[repr(transparent)]
 pub struct Nodeless<L>(pub(crate) L);
 
-// SAFETY: exclusion and orderings are the lock's (`RawLock`). The guard state owns nothing and
-// cannot unlock, so forgetting it is safe; and nothing points to the lock, so it may be moved or
-// dropped while it is locked and nobody waits. The lock's operations do not unwind.
+// SAFETY: the lock provides exclusion and orderings (`RawLock`). The guard state owns nothing and
+// cannot unlock, so forgetting it is safe. Nothing points to the lock, so it may be moved or
+// dropped while it is locked and no thread waits. The lock's operations do not unwind.
 unsafe impl<L: RawTryLock<Node = ()> + Unlocked> RawMutex for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);
     type Guard = GuardNoSend;
@@ -135,8 +137,8 @@ unsafe impl<L: RawTryLock<Node = ()> + Unlocked> RawMutex for Nodeless<L> {
     }
 }
 
-// SAFETY: as above. Guards of this version unlock when an acquisition panics that ends a call of
-// `unlocked`, though they do not hold the lock then: so a panic ends the process.
+// SAFETY: as above. In this version `unlocked` locks the mutex again when it ends. If this panics,
+// the guard unlocks the mutex although it does not hold it. So a panic ends the process.
 #[cfg(feature = "lock_api_04")]
 unsafe impl<L: RawTryLock<Node = ()> + Unlocked> lock_api_04::RawMutex for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);
