@@ -1,16 +1,16 @@
-//! Locks of the literature, of Linux and of FreeBSD, written once, generic over a
+//! Locks from the literature, from Linux and from FreeBSD. Each is written once, generic over a
 //! [`Platform`](platform::Platform).
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`classic`] | locks of papers and libraries |
 //! | [`linux`] | locks of the Linux kernel |
 //! | [`freebsd`] | locks of the FreeBSD kernel |
-//! | [`controls`] | locks that are broken on purpose, to test the tests |
-//! | [`subjects`] | the one list of all locks, with those of [`near`] |
+//! | [`controls`] | locks with deliberate faults, to test the tests |
+//! | [`subjects`] | the list of all locks, including those of [`near`] |
 //!
-//! What they are made of is in [`nearlock_core`]. This crate is for readers and authors of
-//! algorithms; programs use `nearlock` with its feature `collection`.
+//! Their building blocks are in [`nearlock_core`]. This crate is for readers and authors of
+//! algorithms. Programs use `nearlock` with its feature `collection`.
 #![no_std]
 
 // Its macros declare switches.
@@ -20,7 +20,8 @@ extern crate nearlock_core;
 #[cfg(test)]
 extern crate std;
 
-// The modules of `nearlock_core` have the same paths here as there, in the tests' platform too.
+// Gives the modules of `nearlock_core` the same paths here as in that crate. The tests' platform,
+// which both crates include, relies on it.
 use nearlock_core::{events, native, near, parking, platform, raw, schedule, settings, shared_holds, tuning};
 
 pub mod classic;
@@ -28,7 +29,8 @@ pub mod controls;
 pub mod freebsd;
 pub mod linux;
 pub mod subjects;
-// The platform of the unit tests of `nearlock_core`, which uses all of it between the two crates.
+// The platform of `nearlock_core`'s unit tests. Each of the two crates uses a part of it, and
+// together they use all of it.
 #[cfg(test)]
 #[allow(dead_code)]
 #[path = "../../core/src/testing/mod.rs"]

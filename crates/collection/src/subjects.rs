@@ -1,10 +1,10 @@
-//! The one list of locks. It feeds the model checkers, the torture test, the simulator and the
-//! benchmark: a lock that is listed here is in all of them.
+//! The list of all locks. The model checkers, the torture test, the simulator and the benchmark
+//! take their locks from it, so a lock that is listed here is in all of them.
 //!
-//! A lock of the list is an algorithm (`algorithms.rs`) with its switches in some position: all in
-//! the recommended one, or as a preset says (`presets.rs`), or as a user asks for. The type of an
-//! algorithm has its tuning from the platform instance ([`Switched`](crate::tuning::Switched)), so
-//! that it is compiled once.
+//! A lock of the list is an algorithm (`algorithms.rs`) and the positions of its switches. All
+//! switches are in the recommended position, or a preset (`presets.rs`) or the user chooses the
+//! positions. The type of an algorithm takes its tuning from the platform instance
+//! ([`Switched`](crate::tuning::Switched)), so that each algorithm is compiled once.
 
 mod algorithms;
 mod capability;
@@ -20,7 +20,7 @@ pub use algorithms::ALGORITHMS;
 pub use capability::EveryCapability;
 pub use presets::{PRESETS, Preset};
 
-/// Where a lock comes from, and whether it means to work.
+/// The origin of a lock, and whether it is meant to work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// From the literature.
@@ -29,29 +29,30 @@ pub enum Family {
     Linux,
     /// From the FreeBSD kernel.
     FreeBsd,
-    /// This project's own.
+    /// This project's own locks.
     Near,
-    /// Broken on purpose: must be named to be used, and must then be found out.
+    /// Locks with a deliberate fault. They are used only if named, and the tests must then find the
+    /// fault.
     Control,
 }
 
-/// What a lock promises to a waiter.
+/// The fairness that a lock promises to a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fairness {
-    /// Nothing: others may overtake it for ever.
+    /// None: other threads may overtake a waiter for ever.
     Unbounded,
     /// First come, first served.
     Fifo,
-    /// Overtaken only for a threshold in ns at a time (0: for ever), by waiters of one NUMA node; a
-    /// few times where there are several others.
+    /// Waiters of one NUMA node may overtake a waiter, for at most a threshold in ns at a time (0:
+    /// for ever). This may happen a few times if there are several other NUMA nodes.
     Threshold(Setting),
-    /// Overtaken only for so many hand-overs at a time, within one NUMA node: as many times as
-    /// there are others.
+    /// Waiters of one NUMA node may overtake a waiter, for at most so many hand-overs at a time.
+    /// This may happen as many times as there are other NUMA nodes.
     PassLimit(Setting),
 }
 
 impl Fairness {
-    /// In a word or two.
+    /// The name of the promise, in a few words.
     pub const fn name(self) -> &'static str {
         match self {
             Fairness::Unbounded => "none",
@@ -65,20 +66,20 @@ impl Fairness {
 /// An algorithm of the list.
 #[derive(Debug)]
 pub struct Algorithm {
-    /// Its name on the command line: that of the lock with all switches in the recommended
-    /// position.
+    /// Its name on the command line. It is also the name of the lock with all switches in the
+    /// recommended position.
     pub name: &'static str,
     /// Its family.
     pub family: Family,
-    /// One sentence.
+    /// A summary in one sentence.
     pub summary: &'static str,
-    /// The switches that it asks for.
+    /// The switches that it has.
     pub switches: &'static [&'static SwitchInfo],
-    /// What it promises to a waiter, as it is switched. (What a control promises, it breaks.)
+    /// The promise to a waiter, which depends on the switches. (A control breaks its promise.)
     fairness: fn(&Subject) -> Fairness,
-    /// The run-time settings that it obeys, as it is switched.
+    /// The run-time settings that it uses, which depend on the switches.
     settings: fn(&Subject) -> &'static [Setting],
-    /// Whether readers may hold it together.
+    /// Whether several readers may hold it at the same time.
     pub is_rw: bool,
     /// Whether its waiters may give up.
     pub is_timed: bool,
@@ -86,44 +87,44 @@ pub struct Algorithm {
     index: usize,
 }
 
-/// A lock of the list: an algorithm, and how it is switched and set.
+/// A lock of the list: an algorithm, with the positions of its switches and its own settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     /// Its name on the command line.
     pub name: &'static str,
-    /// One sentence.
+    /// A summary in one sentence.
     pub summary: &'static str,
     /// The algorithm.
     pub algorithm: &'static Algorithm,
     /// Its switches that are not in the recommended position.
     pub positions: &'static [Position],
-    /// Its run-time settings that are not at what is set for all locks.
+    /// The run-time settings for which it has its own value, in place of the value for all locks.
     pub set: &'static [(Setting, u64)],
 }
 
-/// Something to be done with a lock whose type is chosen by name. Of the four functions the one is
-/// called that says the most of what the lock can do.
+/// An operation on a lock whose type is chosen by name. Of the four functions, the most specific
+/// one that the lock's capabilities permit is called.
 pub trait LockVisitor<P: Platform>: Sized {
-    /// What it comes to.
+    /// The result of the operation.
     type Output;
-    /// Does it with lock type `L`.
+    /// Runs the operation with lock type `L`.
     fn visit<L: RawTryLock>(self) -> Self::Output;
-    /// Does it with a lock whose waiters may give up.
+    /// Runs the operation with a lock whose waiters may give up.
     fn visit_timed<L: RawTimedLock<Platform = P>>(self) -> Self::Output {
         self.visit::<L>()
     }
-    /// Does it with a lock that has readers.
+    /// Runs the operation with a lock that has readers.
     fn visit_rw<L: RawRwLock>(self) -> Self::Output {
         self.visit::<L>()
     }
-    /// Does it with a lock that has readers, and whose waiters may give up.
+    /// Runs the operation with a lock that has readers, and whose waiters may give up.
     fn visit_timed_rw<L: RawTimedRwLock<Platform = P>>(self) -> Self::Output {
         self.visit_rw::<L>()
     }
 }
 
-/// All locks: each algorithm, then its presets; those that mean to work first, in the order of the
-/// documentation.
+/// All locks: each algorithm, followed by its presets. The locks that are meant to work come first,
+/// in the order of the documentation.
 pub const SUBJECTS: &[Subject] = &{
     let mut all = [Subject::of(&ALGORITHMS[0]); ALGORITHMS.len() + PRESETS.len()];
     let (mut filled, mut algorithm) = (0, 0);
@@ -150,27 +151,27 @@ pub const SUBJECTS: &[Subject] = &{
 };
 
 impl Subject {
-    /// An algorithm as it is recommended.
+    /// The algorithm with all switches in the recommended position.
     const fn of(algorithm: &'static Algorithm) -> Self {
         Self { name: algorithm.name, summary: algorithm.summary, algorithm, positions: &[], set: &[] }
     }
 
-    /// The lock of this name.
+    /// The lock with this name.
     pub fn named(name: &str) -> Option<&'static Subject> {
         SUBJECTS.iter().find(|subject| subject.name == name)
     }
 
-    /// The locks that mean to work.
+    /// The locks that are meant to work.
     pub fn working() -> impl Iterator<Item = &'static Subject> {
         SUBJECTS.iter().filter(|subject| subject.family() != Family::Control)
     }
 
-    /// Where it comes from.
+    /// Its origin, and whether it is meant to work.
     pub const fn family(&self) -> Family {
         self.algorithm.family
     }
 
-    /// Whether readers may hold it together.
+    /// Whether several readers may hold it at the same time.
     pub const fn is_rw(&self) -> bool {
         self.algorithm.is_rw
     }
@@ -180,21 +181,21 @@ impl Subject {
         self.algorithm.is_timed
     }
 
-    /// What it promises to a waiter. (What a control promises, it breaks.)
+    /// The promise to a waiter. (A control breaks its promise.)
     pub fn fairness(&self) -> Fairness {
         (self.algorithm.fairness)(self)
     }
 
-    /// The run-time settings that it obeys.
+    /// The run-time settings that it uses.
     pub fn settings(&self) -> &'static [Setting] {
         (self.algorithm.settings)(self)
     }
 
-    /// Whether the switch of this key is in this position.
+    /// Whether the switch with this key is in this position.
     ///
     /// # Panics
     ///
-    /// If the algorithm has no such switch, or the switch no such position.
+    /// If the algorithm has no such switch, or the switch has no such position.
     pub fn is_switched(&self, key: &str, to: &str) -> bool {
         let switch = self.algorithm.switch(key).expect("it has this switch");
         Some(self.value(switch)) == switch.values.parse(to)
@@ -206,7 +207,7 @@ impl Subject {
         position.map_or(switch.default, |position| position.value)
     }
 
-    /// These values of all settings, but for those that the lock has set for itself.
+    /// Returns `settings` with the lock's own values in it.
     pub fn settings_over(&self, mut settings: [u64; Setting::COUNT]) -> [u64; Setting::COUNT] {
         for &(setting, value) in self.set {
             settings[setting as usize] = value;
@@ -214,11 +215,11 @@ impl Subject {
         settings
     }
 
-    /// What a platform instance is to store for its switches.
+    /// The values that a platform instance must store for the switches.
     ///
     /// # Panics
     ///
-    /// If a switch has a value that it cannot have.
+    /// If the value of a switch is not one of its permitted values.
     pub fn switches(&self) -> [u64; SWITCHES_MAX] {
         let mut switches = [0; SWITCHES_MAX];
         for position in self.positions {
@@ -232,7 +233,7 @@ impl Subject {
 }
 
 impl Algorithm {
-    /// Its switch of this key.
+    /// The switch with this key.
     pub const fn switch(&self, key: &str) -> Option<&'static SwitchInfo> {
         crate::tuning::named(self.switches, key)
     }

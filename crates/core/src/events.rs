@@ -1,6 +1,6 @@
-//! What the slow paths count.
+//! The events that slow paths count.
 //!
-//! The names are those of the kernel's `lock_events` where it has one.
+//! The names are those of the kernel's `lock_events`, if it has the event.
 
 macro_rules! events {
     ($($variant:ident $name:literal $doc:literal)*) => {
@@ -77,10 +77,10 @@ events! {
 }
 
 impl LockEvent {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// The kind that says how deeply slow paths were nested; `None` for the first level.
+    /// The kind of event for a nesting level of slow paths; `None` for the first level.
     pub const fn of_level(level: u32) -> Option<Self> {
         match level {
             0 => None,

@@ -1,28 +1,28 @@
 //! Lock algorithms written once, generic over a [`Platform`](platform::Platform).
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`platform`] | the words and capabilities that an algorithm may ask for |
 //! | [`raw`] | the interface of the algorithms |
 //! | [`native`] | the platform of the machine itself |
-//! | [`parking`] | what makes a thread sleep and wake: waiters, chains, limits, cancellation |
-//! | [`schedule`] | who runs: what waiters that spin for a sleeping lock go by |
-//! | [`strong_fences`] | asymmetric fences where there are only ordinary ones |
-//! | [`unwinding`] | what ends the process where a panic would leave a queue behind |
-//! | [`mod@tuning`], [`settings`] | switches fixed at compile time, and settings changed at run time |
-//! | [`events`] | what the slow paths count |
-//! | [`lockstat`] | hooks at what a thread does while it waits |
+//! | [`parking`] | how threads sleep and are woken: waiters, chains, limits, cancellation |
+//! | [`schedule`] | which threads run: the basis on which waiters spin or sleep |
+//! | [`strong_fences`] | asymmetric fences made of ordinary ones |
+//! | [`unwinding`] | ends the process where a panic would leave a queue behind |
+//! | [`mod@tuning`], [`settings`] | switches fixed at compile time; settings changed at run time |
+//! | [`events`] | the events that slow paths count |
+//! | [`lockstat`] | hooks for what a thread does while it waits |
 //! | [`near`] | this project's own locks |
 //! | [`shared_holds`] | how many locks of a kind a thread holds shared |
 //!
 //! This crate is for readers and authors of algorithms; programs use `nearlock`. Other locks, and
-//! the list of all, are in `nearlock-collection`.
+//! the list of all locks, are in `nearlock-collection`.
 #![no_std]
 
 #[cfg(test)]
 extern crate std;
 
-// First: its macros are for those below.
+// First, since the modules below use its macros.
 #[macro_use]
 pub mod tuning;
 
@@ -37,7 +37,7 @@ pub mod schedule;
 pub mod settings;
 pub mod shared_holds;
 pub mod strong_fences;
-// `nearlock-collection` has it, too: each uses a part.
+// `nearlock-collection` includes it, too. Each crate uses a part of it.
 #[cfg(test)]
 #[allow(dead_code, unused_imports)]
 mod testing;

@@ -1,26 +1,26 @@
 //! Statistics of locks: how long each acquisition waited, and how.
 //!
-//! Who uses a lock sees when it asks and when it has it. What comes between is seen by the
-//! platform, which does the waiting: it calls [`Hooks`], which are empty unless somebody implements
-//! them. So statistics work for every lock, no lock has an instruction for them, and a platform
-//! that names [`Unwatched`] has none either.
+//! The caller of a lock knows when it asks for the lock, and when it has it. The platform does the
+//! waiting in between, and calls [`Hooks`]. They do nothing unless a type implements them. So
+//! statistics work for every lock. No lock has an instruction for them, nor has a platform that
+//! uses [`Unwatched`].
 
-/// What a thread does while it waits for a lock. Every method is empty unless implemented. One that
-/// panics ends the process, and none may use a lock, as the functions of a
-/// [`Wait`](crate::native::Wait).
+/// Hooks for what a thread does while it waits for a lock. Every method does nothing unless
+/// implemented. As with the functions of a [`Wait`](crate::native::Wait), a panic in a method ends
+/// the process, and no method may use a lock.
 pub trait Hooks: Send + Sync + 'static {
-    /// The caller has looked in vain, and waits awake until its next look.
+    /// The caller has looked without success, and stays awake until its next look.
     #[inline(always)]
     fn turned() {}
 
-    /// Does `sleep`, in which the caller sleeps.
+    /// Calls `sleep`, in which the caller sleeps.
     #[inline(always)]
     fn asleep<R>(sleep: impl FnOnce() -> R) -> R {
         sleep()
     }
 }
 
-/// Nobody watches: nothing is done, by no instruction.
+/// No statistics: the hooks do nothing, and have no instructions.
 #[derive(Debug)]
 pub struct Unwatched;
 
@@ -29,16 +29,16 @@ impl Hooks for Unwatched {}
 /// How a thread has waited, for all locks since it began; or for one acquisition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// Looks in vain, each followed by a pause of some kind.
+    /// Looks without success, each followed by a pause of some kind.
     pub turns: u64,
     /// Sleeps.
     pub sleeps: u64,
-    /// What they took together, in ns.
+    /// The total time of the sleeps, in ns.
     pub slept_ns: u64,
 }
 
 impl Waited {
-    /// What has come since `earlier`.
+    /// The difference since `earlier`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Waited {
         }
     }
 
-    /// Whether it has waited at all.
+    /// Whether the thread has waited at all.
     pub const fn has_waited(self) -> bool {
         self.turns > 0 || self.sleeps > 0
     }
@@ -68,7 +68,7 @@ mod tests {
         static TURNS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Counts what the thread waits.
+    /// Counts the thread's looks without success.
     struct Counted;
 
     impl Hooks for Counted {

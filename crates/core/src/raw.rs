@@ -1,24 +1,24 @@
 //! The interface of the algorithms: locks that hold no data.
 //!
-//! Guards, `Send`, `Sync` and access to the data are somebody else's business, once for all locks.
+//! Guards, `Send`, `Sync` and access to the data are made elsewhere, once for all locks.
 
 /// Mutual exclusion.
 ///
 /// # Safety
 ///
-/// At most one acquisition is between the return of [`lock`](Self::lock) (or of a successful
-/// [`try_lock`](RawTryLock::try_lock)) and the call of [`unlock`](Self::unlock), and what happened
-/// before one `unlock` happens before what follows the next acquisition.
-/// (The negative controls break this on purpose and say so.)
+/// An acquisition lasts from the return of [`lock`](Self::lock), or of a successful
+/// [`try_lock`](RawTryLock::try_lock), to the call of [`unlock`](Self::unlock). There is at most
+/// one acquisition at a time. Everything before an `unlock` happens before everything after the
+/// next acquisition. (The negative controls break this on purpose and say so.)
 pub unsafe trait RawLock: Default + Send + Sync + 'static {
-    /// What one acquisition keeps from `lock` to `unlock`: a queue node, or `()`.
+    /// The data of an acquisition from `lock` to `unlock`: a queue node, or `()`.
     type Node: Default + Send + Sync + 'static;
 
     /// Acquires the lock.
     ///
     /// # Safety
     ///
-    /// `node` is not in use by any other acquisition. Neither it nor the lock moves or dies before
+    /// No other acquisition uses `node`. Neither the node nor the lock moves or is dropped before
     /// the matching [`unlock`](Self::unlock) returns.
     unsafe fn lock(&self, node: &Self::Node);
 
@@ -30,7 +30,7 @@ pub unsafe trait RawLock: Default + Send + Sync + 'static {
     unsafe fn unlock(&self, node: &Self::Node);
 }
 
-/// A lock that can be acquired if it happens to be free.
+/// A lock that can be acquired without waiting if it is free.
 ///
 /// # Safety
 ///
@@ -43,13 +43,12 @@ pub unsafe trait RawTryLock: RawLock {
     /// As [`RawLock::lock`], if it returns true.
     unsafe fn try_lock(&self, node: &Self::Node) -> bool;
 
-    /// Whether somebody holds the lock. Stale by the time it is known, and orders nothing.
+    /// Whether a thread holds the lock. The answer may be out of date, and orders nothing.
     ///
-    /// Locks that can tell from a look at their word do so; this default takes the lock for a
-    /// moment.
+    /// Locks whose word tells it read the word. This default takes the lock for a moment.
     fn is_locked(&self) -> bool {
         let node = Self::Node::default();
-        // SAFETY: the node is fresh, and lives until the lock is released.
+        // SAFETY: the node is fresh, and lives until the lock has been released.
         unsafe {
             let free = self.try_lock(&node);
             if free {
@@ -60,13 +59,13 @@ pub unsafe trait RawTryLock: RawLock {
     }
 }
 
-/// A lock that many readers or one writer hold. What [`RawLock`] does is the writer's side.
+/// A lock that many readers or one writer hold. The functions of [`RawLock`] are the writer's side.
 ///
 /// # Safety
 ///
-/// While a shared acquisition is under way there is no exclusive one; what happened before the
-/// `unlock` of an exclusive one happens before what follows the next shared ones, and what happened
-/// before the `unlock_shared` of those happens before what follows the next exclusive one.
+/// While there is a shared acquisition, there is no exclusive one. Everything before the `unlock`
+/// of an exclusive acquisition happens before everything after the next shared ones. Everything
+/// before the `unlock_shared` of those happens before everything after the next exclusive one.
 pub unsafe trait RawRwLock: RawTryLock {
     /// Acquires the lock together with other readers.
     ///
@@ -75,7 +74,8 @@ pub unsafe trait RawRwLock: RawTryLock {
     /// As [`RawLock::lock`], up to [`unlock_shared`](Self::unlock_shared).
     unsafe fn lock_shared(&self, node: &Self::Node);
 
-    /// Does so if no writer holds the lock, nor anything else that the lock gives precedence to.
+    /// Acquires the lock together with other readers, if no writer holds it. Fails also if the lock
+    /// gives precedence to another thread.
     ///
     /// # Safety
     ///
@@ -89,13 +89,13 @@ pub unsafe trait RawRwLock: RawTryLock {
     /// The caller holds the lock, acquired shared with this `node`.
     unsafe fn unlock_shared(&self, node: &Self::Node);
 
-    /// Whether a writer holds the lock. Stale by the time it is known, and orders nothing.
+    /// Whether a writer holds the lock. The answer may be out of date, and orders nothing.
     ///
-    /// Locks that can tell from a look at their word do so; this default takes the lock shared for
-    /// a moment, so that it may take writers that wait for one that holds.
+    /// Locks whose word tells it read the word. This default takes the lock shared for a moment. It
+    /// may mistake waiting writers for a writer that holds the lock.
     fn is_locked_exclusive(&self) -> bool {
         let node = Self::Node::default();
-        // SAFETY: the node is fresh, and lives until the lock is released.
+        // SAFETY: the node is fresh, and lives until the lock has been released.
         unsafe {
             let without_writer = self.try_lock_shared(&node);
             if without_writer {
@@ -105,7 +105,7 @@ pub unsafe trait RawRwLock: RawTryLock {
         }
     }
 
-    /// Makes the caller's exclusive acquisition a shared one, with no other writer in between.
+    /// Turns the caller's exclusive acquisition into a shared one, with no other writer in between.
     ///
     /// # Safety
     ///
@@ -119,11 +119,11 @@ mod tests {
     use crate::near::mutex::NearMutex;
     use crate::testing::OneThread;
 
-    /// Leaves `is_locked` to the trait.
+    /// Uses the default `is_locked` of the trait.
     #[derive(Default)]
     struct Plain(NearMutex<OneThread>);
 
-    // SAFETY: is the lock inside; so below.
+    // SAFETY: the lock inside is a `RawLock`; so below.
     unsafe impl RawLock for Plain {
         type Node = ();
         unsafe fn lock(&self, node: &()) {

@@ -1,17 +1,17 @@
-//! Who runs: what waiters go by that spin as long as the owner of a lock runs, and sleep when it
-//! does not.
+//! Which threads run: the basis on which waiters spin while the owner of a lock runs, and sleep
+//! when it does not.
 //!
-//! A kernel knows which thread runs on which processor. Here a platform says what it can: the
-//! simulator exactly; the operating system that a thread sleeps in a lock, and else nothing, so
-//! that a budget of time bounds the spinning.
+//! A kernel knows which thread runs on which processor. Here a platform says what it knows. The
+//! simulator knows everything. With an operating system, the platform knows only that a thread
+//! sleeps in a lock, so that a budget of time bounds the spinning.
 
 use core::num::NonZeroU32;
 use core::sync::atomic::Ordering;
 
 use crate::platform::{Atomic, Platform};
 
-/// Names a thread in lock words. Unique among the threads that are alive; may name another one
-/// later.
+/// Names a thread in lock words. Unique among the threads that are alive. It may name another
+/// thread later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(NonZeroU32);
 
@@ -19,7 +19,7 @@ impl ThreadId {
     /// Ids are below 2 to this power, so that a lock word has room for flags beside one.
     pub const BITS: u32 = 28;
 
-    /// The id of this number; `None` for 0, which names nobody.
+    /// The id of this number; `None` for 0, which names no thread.
     pub const fn new(number: u32) -> Option<Self> {
         debug_assert!(number >> Self::BITS == 0);
         match NonZeroU32::new(number) {
@@ -34,58 +34,59 @@ impl ThreadId {
     }
 }
 
-/// What is known of the owner of a lock.
+/// The known state of the owner of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerState {
     /// It has a processor.
     Running,
-    /// It sleeps, or waits for a processor: spinning for it is in vain.
+    /// It sleeps, or waits for a processor. Spinning for it is useless.
     Asleep,
     /// It may have a processor.
     Unknown,
 }
 
-/// Why spinning on an owner ended without what was waited for.
+/// Why spinning on an owner ended without success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The owner does not run.
     OwnerSleeps,
-    /// Somebody else needs the caller's processor, or the caller has spun for long enough.
+    /// Another thread needs the caller's processor, or the caller has spun for long enough.
     GiveWay,
 }
 
-/// One wait by spinning: what a platform needs to know of it to say when it has lasted long enough.
+/// The state of one wait by spinning. A platform decides by it when the wait has lasted long
+/// enough.
 #[derive(Debug, Default)]
 pub struct Spin {
     /// Looks so far.
     pub turns: u32,
-    /// Looks and pauses since the platform has last looked at its clock.
+    /// Looks and pauses since the platform last read its clock.
     pub since_clock: u32,
-    /// When it must end, in ns of the platform's clock; 0: not known yet.
+    /// When the spinning must end, in ns of the platform's clock; 0: not known yet.
     pub until_ns: u64,
 }
 
 impl Spin {
-    /// So many pauses have been made beside the turns.
+    /// Notes pauses that were made in addition to the turns.
     pub fn paused(&mut self, pauses: u32) {
         self.since_clock = self.since_clock.saturating_add(pauses);
     }
 }
 
-/// Sections in which a thread must not sleep: in a kernel those of its spin locks, with interrupts
-/// off. They may lie in each other.
+/// Critical sections in which a thread must not sleep. In a kernel these are the sections of its
+/// spin locks, with interrupts off. They may be nested.
 ///
-/// Where every section that is entered is left (models, the simulator, the unit tests), a lock in
-/// which a thread sleeps within one is a fault that [`assert_may_sleep`](Self::assert_may_sleep)
-/// finds. In a program safe code may forget a guard, which leaves a section without an end. That
-/// costs the lock of this guard. It must not cost other locks anything, so a platform for programs
-/// has an `assert_may_sleep` that does nothing.
+/// In models, the simulator and the unit tests, every section that is entered is left. There, a
+/// thread that sleeps in a lock within a section is a fault, which
+/// [`assert_may_sleep`](Self::assert_may_sleep) finds. In a program, safe code may forget a guard,
+/// which leaves a section without an end. That costs the lock of this guard. It must not cost other
+/// locks anything. So the `assert_may_sleep` of a platform for programs does nothing.
 pub trait Sections: Platform {
     /// The caller enters a section.
     fn enter_section();
     /// The caller leaves the section that it entered last.
     fn leave_section();
-    /// How many sections the caller is in. One that never ends counts for ever.
+    /// The number of sections that the caller is in. A section that never ends counts for ever.
     fn section_depth() -> u32;
 
     /// The caller is about to sleep in a lock.
@@ -99,15 +100,15 @@ pub trait Sections: Platform {
     }
 }
 
-/// Who runs.
+/// Knowledge about which threads run.
 ///
 /// # Safety
 ///
 /// - No two threads that are alive have the same [`thread_id`](Self::thread_id), and it is less
-///   than 2^28. Locks with an owner know it by that number.
+///   than 2^28. Locks with an owner identify the owner by that number.
 /// - [`processors`](Self::processors) is not 0.
-/// - [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only what it has loaded from the word,
-///   with that ordering, and of which `done` holds. A spinner takes that for its turn.
+/// - [`spin_on_owner`](Self::spin_on_owner) returns as `Ok` only a value that it has loaded from
+///   the word, with that ordering, and for which `done` holds. A spinner relies on it for its turn.
 ///
 /// ```compile_fail,E0200
 /// use nearlock_core::platform::Platform;
@@ -156,38 +157,39 @@ pub trait Sections: Platform {
 /// }
 /// ```
 pub unsafe trait Schedule: Platform {
-    /// The caller. May change only while the thread ends.
+    /// The id of the calling thread. It may change only while the thread ends.
     fn thread_id() -> ThreadId;
 
-    /// What is known of a thread. One that has ended is as good as asleep.
+    /// The known state of a thread. A thread that has ended counts as asleep.
     fn owner_state(thread: ThreadId) -> OwnerState;
 
-    /// How many processors the machine has, at least 1: what back-off is tuned by. Does not change.
+    /// The number of processors of the machine, at least 1. Back-off is tuned by it. Does not
+    /// change.
     fn processors() -> u32;
 
-    /// Whether the caller should stop spinning. To be asked at each turn of a loop of its own; what
-    /// it pauses beside the turns it says by [`Spin::paused`].
+    /// Whether the caller should stop spinning. The caller asks at each turn of its own loop. It
+    /// reports pauses in addition to the turns by [`Spin::paused`].
     fn should_give_way(spin: &mut Spin) -> bool;
 
-    /// How many pauses take so long, and at least one: for delays that do not depend on the
-    /// processor. Where nobody has measured it, a pause takes 10 ns.
+    /// The number of pauses that take this time, and at least one: for delays that do not depend on
+    /// the processor. A pause counts as 10 ns where it has not been measured.
     fn pauses_in(ns: u32) -> u32 {
         (ns / 10).max(1)
     }
 
-    /// Leaves the processor to others that are ready, once: the last that a spinner can do for one
-    /// whose processor it may have.
+    /// Leaves the processor once to other threads that are ready. A spinner may have the processor
+    /// of the thread that it waits for.
     fn give_way() {
         Self::cpu_relax(u32::MAX);
     }
 
-    /// The same by a program's system call, which takes its time though nobody else is ready.
+    /// The same by a program's system call, which takes its time even if no other thread is ready.
     fn sched_yield() {
         Self::give_way();
     }
 
-    /// Spins until `done` holds of the word, and returns the value seen; or until there is reason
-    /// to stop. The load that satisfies `done` has ordering `order`.
+    /// Spins until `done` holds for the word, and returns the value, or until there is reason to
+    /// stop. The load that satisfies `done` has ordering `order`.
     #[track_caller]
     fn spin_on_owner<V: Copy>(
         spin: &mut Spin,

@@ -1,11 +1,11 @@
 //! Settings of locks that may change while the locks are in use.
 //!
-//! Their values belong to the platform instance ([`Settings`](crate::platform::Settings)); here
-//! stand their names, defaults and limits.
+//! The values belong to the platform instance ([`Settings`](crate::platform::Settings)). Here are
+//! the names, defaults and limits.
 
 macro_rules! settings {
     ($($variant:ident $name:literal $unit:literal default $default:literal, $min:literal to $max:expr, $doc:literal)*) => {
-        /// Names one setting.
+        /// A setting.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Setting {
             $(#[doc = $doc] $variant,)*
@@ -13,7 +13,7 @@ macro_rules! settings {
         impl Setting {
             /// All settings, in the order of their discriminants.
             pub const ALL: &[Setting] = &[$(Setting::$variant,)*];
-            /// What it is called, how it is measured, and what it may be.
+            /// The name, the unit, and the possible values.
             pub const fn info(self) -> SettingInfo {
                 match self {
                     $(Setting::$variant => SettingInfo {
@@ -25,20 +25,20 @@ macro_rules! settings {
     };
 }
 
-/// What a setting is called and may be.
+/// The name of a setting, its unit, and its possible values.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingInfo {
     /// `lock.key`, as on the command line.
     pub name: &'static str,
-    /// Unit of the value; or the words for the values from `min` on, with `|` between them.
+    /// The unit of the value. Or the words for the values from `min` on, with `|` between them.
     pub unit: &'static str,
-    /// Value unless set.
+    /// The value unless it is set.
     pub default: u64,
-    /// Least value.
+    /// The least value.
     pub min: u64,
-    /// Greatest value.
+    /// The greatest value.
     pub max: u64,
-    /// One sentence.
+    /// A short description.
     pub summary: &'static str,
 }
 
@@ -58,7 +58,7 @@ settings! {
     CnaV13PriorityWaiters "cna-v13.priority-waiters" "0|1" default 1, 0 to 1,
         "Whether urgent waiters are never moved to the secondary queue. Source: CNA v13, patch 5."
     HmcsLocalPassLimit "hmcs.local-pass-limit" "hand-overs" default 800, 0 to 1_000_000_000,
-        "How often in a row hmcs is handed over within a NUMA node before it must leave it. 800 keeps simulated waits under 1 ms on four NUMA nodes (docs/tuning.md); in print 64 to 100. At 0 it leaves at every release; at its greatest, other nodes starve."
+        "How often in a row hmcs is handed over within a NUMA node before it must leave it. 800 keeps simulated waits under 1 ms on four NUMA nodes (docs/internals/tuning.md); in print 64 to 100. At 0 it leaves at every release; at its greatest, other nodes starve."
     CohortLocalPassLimit "cohort.local-pass-limit" "hand-overs" default 800, 0 to 1_000_000_000,
         "As hmcs.local-pass-limit, of cohort."
     SpinBudgetNs "spin.budget-ns" "ns" default 20_000, 0 to 1_000_000_000,
@@ -84,22 +84,22 @@ settings! {
 /// The values of [`Setting::NumaMode`], in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumaMode {
-    /// Every thread counts as on one node.
+    /// All threads count as on one NUMA node.
     Off,
-    /// Threads are on the nodes that [`NumaLocality`] says.
+    /// [`NumaLocality`] says on which NUMA node a thread is.
     On,
-    /// On if there are several nodes.
+    /// On if there are several NUMA nodes.
     Auto,
 }
 
 /// The values of [`Setting::NumaLocality`], in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumaLocality {
-    /// The machine's nodes.
+    /// The NUMA nodes of the machine.
     Node,
-    /// The CPUs of a last-level cache are a node.
+    /// The CPUs of a last-level cache are a NUMA node.
     LastLevelCache,
-    /// So many made-up nodes as [`Setting::NumaSyntheticNodes`] says.
+    /// Synthetic NUMA nodes, as many as [`Setting::NumaSyntheticNodes`] says.
     Synthetic,
 }
 
@@ -126,7 +126,7 @@ impl NumaLocality {
 }
 
 impl SettingInfo {
-    /// The words for the values from `min` on, if the setting takes words and not numbers.
+    /// The words for the values from `min` on, if the setting takes words instead of numbers.
     #[inline]
     pub fn words(&self) -> Option<impl Iterator<Item = &'static str> + Clone + use<>> {
         self.unit.as_bytes().contains(&b'|').then(|| self.unit.split('|'))
@@ -134,7 +134,7 @@ impl SettingInfo {
 }
 
 impl Setting {
-    /// How many settings there are.
+    /// The number of settings.
     pub const COUNT: usize = Self::ALL.len();
 
     /// All settings at their defaults, indexed by discriminant.

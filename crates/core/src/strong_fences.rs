@@ -1,5 +1,5 @@
-//! The two sides of an [`AsymFence`](crate::platform::AsymFence) where nobody can make other
-//! processors fence: both are ordinary strong fences, and equally dear.
+//! The two sides of an [`AsymFence`](crate::platform::AsymFence) where no thread can make other
+//! processors fence. Both are ordinary strong fences, and cost the same.
 //!
 //! ```text
 //!   one side              the other side
@@ -7,8 +7,8 @@
 //!   light: SeqCst fence   heavy: SeqCst fence
 //!   read y                read x               at least one of them reads 1
 //! ```
-//! Source: the C++ standard, [atomics.order]: of two sequentially consistent fences one comes
-//! first, and what is read after the other is not older than what was written before the first.
+//! Source: the C++ standard, [atomics.order]. One of two sequentially consistent fences comes
+//! first. A read after the other fence is not older than a write before the first.
 
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -17,8 +17,8 @@ use crate::platform::Platform;
 /// See [`AsymFence::light`](crate::platform::AsymFence::light).
 #[inline(always)]
 pub fn light<P: Platform>() {
-    // Ordering: SeqCst, for Dekker's pattern, drawn above: our store before it, our load after it, and
-    // the same in `heavy`. One of the two loads sees the other's store.
+    // Ordering: SeqCst, for Dekker's pattern, as drawn above. Our store is before it, and our load
+    // after it; the same holds for `heavy`. One of the two loads sees the store of the other side.
     P::fence(SeqCst);
 }
 

@@ -1,17 +1,18 @@
-//! Switches: what can be chosen of an algorithm before a lock of it exists.
+//! Switches: choices about an algorithm that are made before a lock of it exists.
 //!
-//! An algorithm asks for its switches by the functions of a tuning trait. What implements such a
-//! trait is a type:
+//! An algorithm reads its switches through the functions of a tuning trait. A tuning trait is
+//! implemented by types:
 //!
-//! | type | what its functions return |
+//! | type | its functions return |
 //! |---|---|
 //! | [`Standard`] | the recommended values: constants |
 //! | a type that [`tuning!`](crate::tuning!) declares | other constants |
-//! | [`Switched`] | what the platform instance says, so that one form of the code has all positions |
+//! | [`Switched`] | the values of the platform instance: one form of the code has all positions |
 //!
-//! Programs use types, so that the compiler removes what is switched off. A laboratory compiles
-//! each algorithm once, with [`Switched`], and sets its switches by name ([`SwitchInfo`]). Numbers
-//! that may change while a lock is in use are [`settings`](crate::settings) instead.
+//! Programs use types with constants, so that the compiler removes code that is switched off. A
+//! laboratory compiles each algorithm once, with [`Switched`], and sets its switches by name
+//! ([`SwitchInfo`]). Numbers that may change while a lock is in use are
+//! [`settings`](crate::settings) instead.
 
 #[macro_use]
 mod macros;
@@ -34,36 +35,36 @@ pub struct Standard;
 #[derive(Debug)]
 pub struct Switched<P>(PhantomData<fn() -> P>);
 
-/// What a switch is called, and may be.
+/// The name of a switch, and its possible values.
 #[derive(Debug)]
 pub struct SwitchInfo {
-    /// Its name: `preread`.
+    /// Its name, for instance `preread`.
     pub key: &'static str,
-    /// The values that it may have.
+    /// The possible values.
     pub values: Values,
     /// The recommended value.
     pub default: u64,
-    /// What it decides.
+    /// A short description.
     pub summary: &'static str,
-    /// Its place among the switches of a platform instance.
+    /// Its index among the switches of a platform instance.
     pub index: usize,
 }
 
-/// The values of a switch, which are numbers where they are stored.
+/// The possible values of a switch. They are stored as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Words, which stand for 0, 1 and so on.
+    /// Words for the numbers from 0 on.
     Words(&'static [&'static str]),
     /// A number within limits.
     Number {
-        /// The least.
+        /// The least value.
         min: u64,
-        /// The greatest.
+        /// The greatest value.
         max: u64,
     },
     /// The word `off`, or a number up to a limit.
     OffOrNumber {
-        /// The greatest.
+        /// The greatest number.
         max: u64,
     },
 }
@@ -84,7 +85,7 @@ pub struct Position {
 }
 
 impl Values {
-    /// The value that a text stands for, if it is one of these.
+    /// The value of a text, if the text is one of these values.
     #[inline]
     pub const fn parse(self, text: &str) -> Option<u64> {
         match self {
@@ -119,7 +120,7 @@ impl Values {
         }
     }
 
-    /// A value as it is written.
+    /// The text of a value.
     #[inline]
     pub fn show(self, value: u64) -> impl fmt::Display {
         fmt::from_fn(move |f| match self {
@@ -131,7 +132,7 @@ impl Values {
 }
 
 impl fmt::Display for Values {
-    /// What there is: `off, on`, or `1 to 20`.
+    /// Writes all values: `off, on`, or `1 to 20`.
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -146,27 +147,27 @@ impl fmt::Display for Values {
 }
 
 impl SwitchInfo {
-    /// Its value on the present platform instance.
+    /// The value of the switch on the present platform instance.
     #[inline(always)]
     pub fn of<P: Switches>(&self) -> u64 {
         P::switch(self.index) ^ self.default
     }
 
-    /// What the platform instance stores for a value: 0 for the default, so that an instance need
-    /// not know it.
+    /// The number that the platform instance stores for a value. It is 0 for the default, so that
+    /// an instance need not know the default.
     pub const fn stored(&self, value: u64) -> u64 {
         value ^ self.default
     }
 }
 
 impl Position {
-    /// What the platform instance stores for it, and where.
+    /// The index in the platform instance, and the number that is stored there.
     pub const fn stored(&self) -> (usize, u64) {
         (self.switch.index, self.switch.stored(self.value))
     }
 }
 
-/// Whether two texts are the same, in `const`.
+/// Whether two texts are equal, in `const`.
 pub const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut i = 0;
@@ -176,7 +177,7 @@ pub const fn is_same(a: &str, b: &str) -> bool {
     i == a.len() && i == b.len()
 }
 
-/// The switch of this key among some.
+/// The switch with this key among these switches.
 pub const fn named(switches: &'static [&'static SwitchInfo], key: &str) -> Option<&'static SwitchInfo> {
     let mut i = 0;
     while i < switches.len() {
@@ -191,10 +192,11 @@ pub const fn named(switches: &'static [&'static SwitchInfo], key: &str) -> Optio
 words! {
     /// How a lock writes a part of its word.
     pub enum WordAccess {
-        /// By a narrow store or swap ([`SplitWord`](crate::platform::SplitWord)): a release costs no
-        /// locked instruction. What the kernel does.
+        /// By a narrow store or swap ([`SplitWord`](crate::platform::SplitWord)), as the kernel
+        /// does. A release costs no locked instruction.
         Split "split",
-        /// By a read-modify-write of the whole word: what model checkers, Miri and sanitizers can see.
+        /// By a read-modify-write of the whole word, which model checkers, Miri and sanitizers can
+        /// see.
         Whole "whole",
     }
 }

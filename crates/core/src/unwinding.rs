@@ -1,9 +1,9 @@
-//! Where nothing may unwind: waiters lie in queues on their stacks, and other threads write to them
-//! there.
+//! Code that must not unwind: the records of waiters lie on their stacks, where other threads write
+//! to them.
 
 use core::mem;
 
-/// Dropped by nobody but a panic.
+/// Dropped only by a panic.
 struct Unwound;
 
 impl Drop for Unwound {
@@ -16,10 +16,10 @@ impl Drop for Unwound {
     }
 }
 
-/// Does `f`. If that unwinds, the process ends.
+/// Calls `f`. If it unwinds, the process ends.
 ///
-/// For what a user brings that is called where a thread cannot leave. Costs nothing where `f` is
-/// seen not to unwind.
+/// For a user's function that is called where a thread cannot leave. Costs nothing where the
+/// compiler sees that `f` does not unwind.
 #[inline(always)]
 pub fn without_unwinding<R>(f: impl FnOnce() -> R) -> R {
     let unwound = Unwound;
@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(without_unwinding(|| 5), 5);
     }
 
-    /// Here no other panic unwinds, so this one does not end the process.
+    /// No other panic unwinds here, so this one does not end the process.
     #[test]
     #[should_panic(expected = "a panic where a thread waits for a lock")]
     fn what_is_left_otherwise_panics_and_says_why() {

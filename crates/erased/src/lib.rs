@@ -1,10 +1,10 @@
-//! The locks of the list in the simulator, behind pointers to their operations. A workload is
-//! compiled once for all locks of a size, and not for each lock. A change of a workload compiles no
-//! lock again.
+//! Type-erased locks: the locks of the list in the simulator, behind pointers to their operations.
+//! A workload is compiled once for all locks of a size, and not for each lock. A change of a
+//! workload compiles no lock again.
 //!
-//! A cell has locks of one type, and runs on one thread. The thread knows which lock's operations
-//! they are for as long as the cell runs ([`CurrentLock`]). An erased lock has the size and the
-//! alignment of the lock itself, because the simulation includes the data beside it on its line.
+//! A cell has locks of one type, and runs on one thread. While the cell runs, the thread knows the
+//! operations of these locks ([`CurrentLock`]). An erased lock has the size and the alignment of
+//! the lock itself, because the simulation includes the data next to it on its cache line.
 
 use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
@@ -16,28 +16,28 @@ use nearlock_core::raw::{RawLock, RawRwLock, RawTryLock};
 use nearlock_sim::{LINE, Sim};
 use nearlock_workload::Gate;
 
-/// What can be done with a lock, and with a node, of which only the address is known.
+/// The operations on a lock, and on a node, of which only the address is known.
 struct Operations {
     layout: Layout,
     make: unsafe fn(*mut u8),
     make_node: unsafe fn(*mut u8),
     lock: unsafe fn(*const u8, *const u8),
     unlock: unsafe fn(*const u8, *const u8),
-    /// As the two before where there are no readers.
+    /// The same as the two above if the lock has no readers.
     lock_shared: unsafe fn(*const u8, *const u8),
     unlock_shared: unsafe fn(*const u8, *const u8),
 }
 
 impl Operations {
-    /// Those of a lock.
+    /// The operations of a lock.
     const fn of<L: RawLock>() -> Self {
         const { assert!(size_of::<L::Node>() <= size_of::<Node>() && align_of::<L::Node>() <= align_of::<Node>()) }
         Self {
             layout: Layout::new::<L>(),
-            // SAFETY: the caller's. The first two functions get room for a lock or a node. The
-            // others get a lock and a node that were made there, and what `RawLock` asks.
+            // SAFETY: upheld by the caller. The first two functions get room for a lock or a node.
+            // The others get a lock and a node that were made there, and what `RawLock` requires.
             make: |room| unsafe { room.cast::<L>().write(L::default()) },
-            // SAFETY: as above; so below.
+            // SAFETY: as above. The same holds below.
             make_node: |room| unsafe { room.cast::<L::Node>().write(L::Node::default()) },
             // SAFETY: as above.
             lock: |lock, node| unsafe { (*lock.cast::<L>()).lock(&*node.cast::<L::Node>()) },
@@ -50,7 +50,7 @@ impl Operations {
         }
     }
 
-    /// Those of a lock with readers.
+    /// The operations of a lock with readers.
     const fn with_readers<L: RawRwLock>() -> Self {
         Self {
             // SAFETY: as in `of`.
@@ -86,7 +86,7 @@ fn operations() -> &'static Operations {
     OPERATIONS.get().expect("this thread has a current lock")
 }
 
-/// The erased locks that this thread makes are of one type for as long as this lives.
+/// As long as this lives, the erased locks that this thread makes are of one type.
 pub struct CurrentLock {
     before: Option<&'static Operations>,
     /// It ends on the thread where it began.
@@ -99,8 +99,8 @@ impl CurrentLock {
     /// # Safety
     ///
     /// Until this is dropped the thread uses no erased lock and no [`Node`] that was made before.
-    /// Those that are made meanwhile are used by this thread alone, and not after this is dropped. If
-    /// the thread has several of these, the last one is dropped first.
+    /// Erased locks and nodes that are made meanwhile are used by this thread alone, and not after
+    /// this is dropped. If the thread has several of these, the last one is dropped first.
     pub unsafe fn new(lock: &Subject) -> Self {
         let before = OPERATIONS.replace(Some(lock.visit::<Sim, _>(OperationsOf)));
         Self { before, not_send: PhantomData }
@@ -117,13 +117,13 @@ impl Drop for CurrentLock {
 #[repr(C, align(64))]
 pub struct Node(UnsafeCell<[MaybeUninit<u8>; 128]>);
 
-// SAFETY: it holds a node of the current lock, which is both.
+// SAFETY: it contains a node of the current lock, which is `Send` and `Sync`.
 unsafe impl Send for Node {}
 // SAFETY: as above.
 unsafe impl Sync for Node {}
 
 impl Default for Node {
-    /// One of the current lock.
+    /// Creates a node of the current lock.
     ///
     /// # Panics
     ///
@@ -141,13 +141,13 @@ impl Default for Node {
 #[repr(transparent)]
 pub struct Erased<R>(UnsafeCell<MaybeUninit<R>>);
 
-// SAFETY: it holds a lock, which is both.
+// SAFETY: it contains a lock, which is `Send` and `Sync`.
 unsafe impl<R> Send for Erased<R> {}
 // SAFETY: as above.
 unsafe impl<R> Sync for Erased<R> {}
 
 impl<R> Default for Erased<R> {
-    /// One of the current type.
+    /// Creates a lock of the current type.
     ///
     /// # Panics
     ///
@@ -177,13 +177,13 @@ impl Node {
     }
 }
 
-// SAFETY: those of the current lock.
+// SAFETY: the operations are those of the current lock.
 unsafe impl<R: 'static> RawLock for Erased<R> {
     type Node = Node;
 
     unsafe fn lock(&self, node: &Node) {
-        // SAFETY: made in `default`, of the lock that is the current one still; the rest is the
-        // caller's. So below.
+        // SAFETY: made in `default`, of the lock that is still the current one. The rest is upheld
+        // by the caller. The same holds below.
         unsafe { (operations().lock)(self.at(), node.at()) };
     }
 
@@ -193,7 +193,8 @@ unsafe impl<R: 'static> RawLock for Erased<R> {
     }
 }
 
-// SAFETY: those of the current lock; one without readers takes them as writers (`Operations::of`).
+// SAFETY: the operations are those of the current lock. One without readers locks exclusively
+// instead (`Operations::of`).
 unsafe impl<R: 'static> Gate for Erased<R> {
     unsafe fn lock_shared(&self, node: &Node) {
         // SAFETY: as in `lock`.
@@ -206,21 +207,21 @@ unsafe impl<R: 'static> Gate for Erased<R> {
     }
 }
 
-/// Something to be done with an erased lock.
+/// An operation on an erased lock.
 pub trait InRoom {
-    /// What it comes to.
+    /// The result of the operation.
     type Output;
-    /// Does it with room `R`.
+    /// Performs the operation with room `R`.
     fn with<R: 'static>(self) -> Self::Output;
 }
 
-/// Room of a lock of several lines, aligned to two of them.
+/// Room of a lock with several cache lines, aligned to two of them.
 #[repr(C, align(128))]
 struct Lines<const N: usize>([u8; N]);
 
-/// Does something with an erased lock that has the size and alignment of the current one. If there
-/// is no such room, and the lock has its lines to itself, it gets more lines than it needs. What
-/// lies beside it is on other lines in both cases.
+/// Performs an operation on an erased lock that has the size and alignment of the current lock. If
+/// there is no such room, and the lock has its cache lines to itself, it gets more cache lines than
+/// it needs. The data next to it is on other cache lines in both cases.
 ///
 /// # Panics
 ///
@@ -265,7 +266,7 @@ mod tests {
         fn visit<L: RawTryLock>(self) {
             let (size, align) = (size_of::<L>(), align_of::<L>());
             let room = in_room_for(Layout::new::<L>(), self);
-            // The lines of a lock that has them to itself may be more than it needs.
+            // A lock that has its cache lines to itself may get more than it needs.
             let more_lines = align.is_multiple_of(LINE)
                 && room[0].is_multiple_of(LINE)
                 && room[0] >= size

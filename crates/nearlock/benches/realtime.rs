@@ -2,11 +2,11 @@
 //! `cargo bench -p nearlock --bench realtime`.
 //!
 //! Four threads of normal priority contend for one mutex, and a thread of the policy `SCHED_FIFO`
-//! locks and unlocks others, all on one processor. The mutexes have nothing in common but their
-//! chain, whose lock is held, now and then, by a thread that the real-time thread has preempted. If
-//! it spun for that lock, it would do so until the kernel throttles it (for about a second). The
-//! exit status is 1 if the longest lock and unlock of `nearlock::Mutex` stays above 1 ms in all
-//! runs.
+//! locks and unlocks others. All of them run on one processor. The mutexes have nothing in common
+//! except their chain. Now and then the real-time thread preempts a thread that holds the chain's
+//! lock. If it spun for that lock, it would spin until the kernel throttles it (for about a
+//! second). The exit status is 1 if the longest lock and unlock of `nearlock::Mutex` stays above 1
+//! ms in all runs.
 
 mod support;
 
@@ -22,37 +22,37 @@ mod pinned {
 
     use crate::support;
 
-    /// Of each mutex, taking turns.
+    /// Runs of each mutex. The mutexes alternate.
     const RUNS: usize = 3;
     const RUN: Duration = Duration::from_secs(5);
-    /// A run ends early when it has found this: it says enough, and the machine has been stalled
-    /// for as long.
+    /// A run ends early when it has found this. The result is clear then, and the machine has been
+    /// stalled for as long.
     const HOPELESS: Duration = Duration::from_millis(100);
-    /// Far above a preemption by the host of a virtual machine, in the best of some runs, and far
-    /// below a time slice.
+    /// Far above the delay if the host preempts a virtual machine, in the best of some runs, and
+    /// far below a time slice.
     const GATE: Duration = Duration::from_millis(1);
 
     /// Threads that contend for the first mutex.
     const CONTENDERS: usize = 4;
-    /// They give up after this, so that they often enter and leave the chain.
+    /// How long contenders wait before they give up, so that they often enter and leave the chain.
     const PATIENCE: Duration = Duration::from_micros(120);
-    /// Between two rounds of the real-time thread, which is asleep for as long. It preempts another
-    /// thread when it wakes up.
+    /// The sleep of the real-time thread between two rounds. When it wakes up, it preempts another
+    /// thread.
     const SLEEP: Duration = Duration::from_micros(60);
 
-    /// Of which there are enough to find some that share a chain.
+    /// The number of mutexes: enough to find some that share a chain.
     const MUTEXES: usize = 1 << 17;
-    /// Locked in each round.
+    /// The mutexes that are locked in each round.
     const NEIGHBOURS: usize = 8;
 
     /// The chain of a mutex at this address: the hash of `chains.rs` of `nearlock-os`, with 4096
-    /// chains. parking_lot takes fewer of the same bits, as its table has fewer buckets for so few
-    /// threads; so mutexes of one chain have one bucket there.
+    /// chains. The table of parking_lot takes fewer of the same bits, since it has fewer buckets
+    /// for so few threads. So mutexes of one chain have one bucket there.
     fn chain(address: usize) -> u64 {
         (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - 12)
     }
 
-    /// Mutexes but the first, by index, whose chain is that of the first.
+    /// The indices of mutexes that share the chain of the first one.
     fn neighbours<M>(mutexes: &[M; MUTEXES]) -> Vec<usize> {
         let chain_of = |index: &usize| chain((&raw const mutexes[*index]).addr());
         let found: Vec<_> =
@@ -63,7 +63,7 @@ mod pinned {
 
     /// The last processor that this process may use.
     fn processor() -> io::Result<usize> {
-        // SAFETY: the set may be all zero, and is as large as is said.
+        // SAFETY: the set may be all zero, and has the size that is passed.
         unsafe {
             let mut set: libc::cpu_set_t = mem::zeroed();
             if libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) != 0 {
@@ -74,7 +74,7 @@ mod pinned {
         }
     }
 
-    /// Keeps the calling thread there.
+    /// Keeps the calling thread on this processor.
     fn pin(processor: usize) -> io::Result<()> {
         // SAFETY: as above.
         let result = unsafe {
@@ -85,7 +85,7 @@ mod pinned {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Makes it a real-time thread.
+    /// Makes the calling thread a real-time thread.
     fn set_realtime() -> io::Result<()> {
         // SAFETY: all zero is valid, and the priority is set.
         let mut parameters: libc::sched_param = unsafe { mem::zeroed() };
@@ -95,7 +95,7 @@ mod pinned {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Where the threads may be, if a thread of this process may be real-time there.
+    /// The processor for the threads, if a thread of this process may be real-time there.
     fn place() -> io::Result<usize> {
         let processor = processor()?;
         let tried = thread::spawn(move || pin(processor).and_then(|()| set_realtime()));
@@ -160,7 +160,7 @@ mod pinned {
         })
     }
 
-    /// Measures, and says so.
+    /// Measures, and prints the results.
     pub fn compare() -> ExitCode {
         let processor = match place() {
             Ok(processor) => processor,

@@ -1,9 +1,9 @@
-//! What threads that sleep in locks cost those that run, beside parking_lot:
+//! The cost that threads which sleep in locks have for running threads, compared with parking_lot:
 //! `cargo bench -p nearlock --bench sleepers -- --sleepers 0,500,5000 --mutexes 1000 --rounds 7`.
 //!
-//! nearlock has a table of chains of a fixed size, and parking_lot has one that grows with the
-//! threads. Each measurement is a process of its own. Its sleepers wait in a condition variable
-//! each, or for a held mutex each. The libraries take turns. `--near-only` leaves parking_lot out.
+//! nearlock has a table of chains of a fixed size. The table of parking_lot grows with the number
+//! of threads. Each measurement is a separate process. Its sleepers wait in a condition variable
+//! each, or for a held mutex each. The libraries alternate. `--near-only` leaves parking_lot out.
 
 use std::array;
 use std::env;
@@ -19,29 +19,30 @@ use nearlock::lock_api::{Condvar, Mutex, MutexGuard, RawCondvar};
 
 /// How long each operation is repeated.
 const WINDOW: Duration = Duration::from_millis(200);
-/// Sleepers that are there at least when sleepers are woken: the one that is woken next should
-/// sleep by then.
+/// The least number of sleepers when sleepers are woken: the next sleeper to be woken should sleep
+/// by then.
 const WOKEN_AMONG: usize = 16;
 const STACK_BYTES: usize = 64 << 10;
-/// Multiplications between two sections of a thread that contends: some 100 ns.
+/// Multiplications between two critical sections of a contending thread: some 100 ns.
 const THINK: u64 = 100;
 
 const LIBRARIES: [&str; 2] = ["nearlock", "parking_lot"];
 const KINDS: [&str; 2] = ["condvar", "mutex"];
-/// What is measured: one thread locks and unlocks mutexes that no other wants; two threads contend
-/// for one mutex; a sleeper is woken, and answers.
+/// The measured operations. One thread locks and unlocks mutexes that no other thread uses. Two
+/// threads contend for one mutex. A sleeper is woken, and answers.
 const OPERATIONS: [&str; 3] = ["uncontended", "contended", "wake"];
 
-/// A library, by its condition variable.
+/// A library, represented by its condition variable.
 trait Library: RawCondvar<RawMutex: Send + Sync + 'static> + Send + Sync + 'static {}
 
 impl<C: RawCondvar<RawMutex: Send + Sync + 'static> + Send + Sync + 'static> Library for C {}
 
-/// Where one thread sleeps.
+/// The place where one thread sleeps.
 struct Place<C: Library> {
     mutex: Mutex<C::RawMutex, u64>,
     changed: Condvar<C>,
-    /// How often the sleeper has had the mutex, and how often it has been taken from it again.
+    /// How often the sleeper has locked the mutex, and how often the other thread has locked it
+    /// again.
     had: AtomicU64,
     taken_back: AtomicU64,
 }
@@ -93,7 +94,7 @@ impl<C: Library> Place<C> {
         }
     }
 
-    /// Releases the mutex, and takes it back when the sleeper has had it.
+    /// Unlocks the mutex, and locks it again when the sleeper has had it.
     fn lend(&'static self, held: &mut Option<Held<C>>) {
         let had = self.had.load(Relaxed) + 1;
         *held = None;
@@ -114,7 +115,7 @@ struct Crowd<C: Library> {
 }
 
 impl<C: Library> Crowd<C> {
-    /// Adds sleepers until there are so many, and waits until all of them sleep.
+    /// Adds sleepers up to this number, and waits until all of them sleep.
     fn grow(&mut self, sleepers: usize) {
         while self.places.len() < sleepers {
             let (place, home) = (Place::<C>::new(), self.home);
@@ -152,7 +153,7 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What an operation costs, if `work` does some and says how many.
+/// The cost of one operation. `work` does some operations, and returns how many.
 fn cost(work: impl FnOnce() -> u64) -> Cost {
     let (begin, begin_ns) = (Instant::now(), cpu_ns());
     let operations = work() as f64;
@@ -160,7 +161,7 @@ fn cost(work: impl FnOnce() -> u64) -> Cost {
     [wall_ns / operations, (cpu_ns() - begin_ns) as f64 / operations]
 }
 
-/// Repeats rounds of operations, as long as there is time.
+/// Repeats rounds of operations, as long as there is time. Returns the number of operations.
 fn repeat(mut round: impl FnMut() -> u64) -> u64 {
     let begin = Instant::now();
     let mut operations = 0;
@@ -182,12 +183,12 @@ impl Random {
     }
 }
 
-/// A single thread locks mutexes in turn, each in a place of its own on the heap.
+/// A single thread locks mutexes one after the other. Each is in a place of its own on the heap.
 fn uncontended<C: Library>(mutexes: usize, random: &mut Random) -> Cost {
     let mut spread = Vec::new();
     for _ in 0..mutexes {
         spread.push(Box::new(Mutex::<C::RawMutex, u64>::new(0)));
-        // Between it and the next one.
+        // Memory between this mutex and the next one.
         black_box(vec![0_u8; 16 + random.below(1000)]).leak();
     }
     for last in (1..spread.len()).rev() {
@@ -223,7 +224,7 @@ fn contended<C: Library>() -> Cost {
     })
 }
 
-/// What a process of its own measures, and prints.
+/// Measures in a separate process, and prints the costs.
 fn measure<C: Library>(kind: &str, sleepers: usize, mutexes: usize) {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let waits_for_mutexes = kind == KINDS[1];
@@ -263,7 +264,7 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
 }
 
-/// What one library did in one situation, in each round.
+/// The results of one library in one situation, in each round.
 struct Row {
     library: &'static str,
     kind: &'static str,
@@ -272,7 +273,7 @@ struct Row {
 }
 
 impl Row {
-    /// Prints an operation's figures, beside the same rounds of another row.
+    /// Prints the figures of an operation, and compares them with the same rounds of another row.
     fn print(&self, operation: usize, alone: &Self) {
         let of = |row: &Self, which: usize| -> Vec<f64> {
             row.rounds.iter().map(|costs| costs[operation][which]).collect()

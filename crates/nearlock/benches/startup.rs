@@ -1,9 +1,9 @@
-//! What the first lock and release of a process cost, with threads running:
+//! The cost of the first lock and unlock in a process that has other threads:
 //! `cargo bench -p nearlock --bench startup`.
 //!
-//! Each start is a process of its own, which has other threads asleep when its main thread locks a
+//! Each measurement is a separate process. Its other threads sleep when its main thread locks a
 //! mutex for the first time. The kernel takes milliseconds to register such a process for
-//! membarrier; so the library does that before `main`. The exit status is 1 if the median of
+//! membarrier. So the library does that before `main`. The exit status is 1 if the median of
 //! `nearlock::Mutex` is not below [`GATE_NS`].
 
 mod support;
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 
 /// Processes for each mutex.
 const STARTS: usize = 20;
-/// Threads beside the main thread.
+/// Threads besides the main thread.
 const THREADS: usize = 16;
-/// Far above what the first lock takes, and far below a registration of a process with threads (8
-/// to 18 ms).
+/// Far above the cost of the first lock, and far below that of a registration of a process with
+/// threads (8 to 18 ms).
 const GATE_NS: u64 = 20_000;
 
-/// What a child process gets as its first argument, with the name of a mutex.
+/// The first argument of a child process. The second one is the name of a mutex.
 const CHILD: &str = "first-lock";
 
-/// A mutex, and what locks and unlocks one of it.
+/// The name of a mutex, and a function that locks and unlocks one.
 type Subject = (&'static str, fn());
 
 const SUBJECTS: [Subject; 4] = [
@@ -47,7 +47,7 @@ const SUBJECTS: [Subject; 4] = [
     }),
 ];
 
-/// Nanoseconds of the first lock and release of this process.
+/// The time of the first lock and unlock of this process, in ns.
 fn first_lock(lock_and_unlock: fn()) -> u128 {
     static ARE_THERE: Barrier = Barrier::new(THREADS + 1);
     for _ in 0..THREADS {
@@ -59,16 +59,16 @@ fn first_lock(lock_and_unlock: fn()) -> u128 {
         });
     }
     ARE_THERE.wait();
-    // Until all of them sleep.
+    // Until all other threads sleep.
     thread::sleep(Duration::from_millis(2));
-    // The first look at the clock is not to count.
+    // The first read of the clock must not count.
     black_box(Instant::now());
     let begin = Instant::now();
     lock_and_unlock();
     begin.elapsed().as_nanos()
 }
 
-/// What a new process says.
+/// Starts a process, and returns the time that it prints.
 fn start(name: &str) -> u64 {
     let program = std::env::current_exe().expect("this program has a path");
     let output = Command::new(program).args([CHILD, name]).output().expect("a process starts");
@@ -88,7 +88,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     println!("{}: first lock and release of a process with {THREADS} other threads", support::processor());
-    // The mutexes take turns, so that a busy moment of the machine does not hit one of them alone.
+    // The mutexes alternate, so that a busy moment of the machine does not affect one of them
+    // alone.
     let mut starts = SUBJECTS.map(|_| Vec::with_capacity(STARTS));
     for _ in 0..STARTS {
         for ((name, _), starts) in SUBJECTS.iter().zip(&mut starts) {
@@ -107,7 +108,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Of numbers in their order.
+/// The median of sorted numbers.
 fn median(sorted: &[u64]) -> u64 {
     sorted[sorted.len() / 2]
 }

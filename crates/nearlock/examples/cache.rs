@@ -1,26 +1,27 @@
-//! A cache that threads share: least recently used goes first. Which lock it has is one line.
+//! A cache that several threads share. It evicts the least recently used entry. One line chooses
+//! the lock.
 //!
 //! ```text
 //! cargo run --release -p nearlock --example cache
 //! ```
 //!
-//! A look changes the order of use, so that readers write, too: that is why it is a mutex and not a
-//! reader-writer lock. A value is made without the lock. If several threads miss the same key at
-//! once, then the first to come back with a value has it kept.
+//! A lookup changes the order of use, so readers write, too. This is why the lock is a mutex, and
+//! not a reader-writer lock. Values are computed without the lock. If several threads miss the same
+//! key at the same time, the cache keeps the value of the first thread that returns with one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::thread::available_parallelism;
 
-/// The lock. As well `nearlock::linux::SpinLock`, `nearlock::linux::CnaLock`,
+/// The lock. Others are possible: `nearlock::linux::SpinLock`, `nearlock::linux::CnaLock`,
 /// `nearlock::freebsd::Mtx`, `nearlock::classic::McsLock`, or `parking_lot::Mutex`.
 use nearlock::Mutex as Lock;
 
-/// What the lock protects.
+/// The data that the lock protects.
 struct Entries<K, V> {
-    /// By key, with the moment of the last use.
+    /// The values by key, with the time of the last use.
     values: HashMap<K, (V, u64)>,
-    /// By that moment.
+    /// The keys by that time.
     keys: BTreeMap<u64, K>,
     /// Counts uses.
     now: u64,
@@ -77,7 +78,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
 const LOOKS_EACH: u64 = 20_000;
 const KEYS: u64 = 300;
 
-/// Steps until the Collatz sequence that begins here comes to 1.
+/// The number of steps from `start + 1` to 1 in the Collatz sequence.
 fn steps(start: &u64) -> usize {
     let next = |number: &u64| Some(if number.is_multiple_of(2) { number / 2 } else { 3 * number + 1 });
     std::iter::successors(Some(start + 1), next).take_while(|number| *number != 1).count()
@@ -91,7 +92,7 @@ fn main() {
             let cache = &cache;
             scope.spawn(move || {
                 for look in 0..LOOKS_EACH {
-                    // Small keys are wanted more often.
+                    // Small keys are used more often.
                     let at_random = (look + thread).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
                     let key = at_random % KEYS * (at_random / KEYS % KEYS) / KEYS;
                     assert_eq!(cache.get(&key, steps), steps(&key));

@@ -1,4 +1,5 @@
-//! A program written for `parking_lot`, over this crate: one line is all.
+//! A program that was written for `parking_lot`, with this crate instead. Only one line is
+//! different.
 //!
 //! ```text
 //! cargo run --release -p nearlock --example channel

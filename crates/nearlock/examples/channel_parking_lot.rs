@@ -1,4 +1,4 @@
-//! The program of the example `channel`, over `parking_lot` itself: that source is the same.
+//! The program of the example `channel` with `parking_lot` itself. The source is the same.
 //!
 //! ```text
 //! cargo run --release -p nearlock --example channel_parking_lot

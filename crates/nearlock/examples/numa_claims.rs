@@ -1,11 +1,12 @@
-//! How often a lock stays on its NUMA node, with threads that claim to run on one of two.
+//! Measures how often a lock stays on its NUMA node. The threads claim to run on one of two NUMA
+//! nodes.
 //!
 //! ```text
 //! cargo run --release -p nearlock --example numa_claims
 //! ```
 //!
-//! On a machine with one node, too, the claims show the order in which a lock serves its waiters.
-//! What that order is worth they cannot show: there, a hand-over costs the same wherever it goes.
+//! The claims show the order in which a lock serves its waiters, even on a machine with one NUMA
+//! node. They cannot show the benefit of that order there, since all hand-overs have the same cost.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,12 +20,12 @@ use nearlock::process::{Setting, set_numa_node, set_setting};
 const THREADS: u32 = 8;
 const RUN: Duration = Duration::from_millis(200);
 
-/// What the lock protects: where it has been.
+/// The data that the lock protects: where the lock has been.
 #[derive(Default)]
 struct Travels {
     numa_node: u32,
     acquisitions: u64,
-    /// Acquisitions after one on the same node.
+    /// Acquisitions after one on the same NUMA node.
     local: u64,
 }
 
@@ -36,7 +37,7 @@ impl Travels {
     }
 }
 
-/// Lets threads of two nodes contend for a lock.
+/// Lets threads of two NUMA nodes contend for a lock.
 fn contend<R: RawMutex + Sync>() -> Travels {
     let (travels, stop) = (Mutex::<R, _>::new(Travels::default()), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -48,7 +49,8 @@ fn contend<R: RawMutex + Sync>() -> Travels {
                 while !stop.load(Relaxed) {
                     let mut travels = travels.lock();
                     travels.arrive(numa_node);
-                    // Somebody queues meanwhile, also where there are fewer processors than threads.
+                    // Other threads queue meanwhile, even if there are fewer processors than
+                    // threads.
                     std::thread::yield_now();
                 }
             });
@@ -60,8 +62,8 @@ fn contend<R: RawMutex + Sync>() -> Travels {
 }
 
 fn main() {
-    // Sort the waiters at every acquisition. By default, a lock that is little contended hardly ever
-    // does.
+    // CNA of version 13 then sorts the waiters at each acquisition. By default, a lock with little
+    // contention hardly ever does. (The setting of `CnaLock` is `CnaShuffleReduction`.)
     set_setting(Setting::CnaV13ShuffleReduction, 0).expect("0 is its least value");
     println!("{THREADS} threads on two claimed NUMA nodes, {RUN:?} for each lock");
     for (name, travels) in [("SpinLock", contend::<RawSpinLock>()), ("CnaLock", contend::<RawCnaLock>())] {

@@ -1,11 +1,11 @@
-//! Counts words from several threads, in a hash map whose shards have a spin lock each.
+//! Several threads count words in a hash map, whose shards have a spin lock each.
 //!
 //! ```text
 //! cargo run --release -p nearlock --example shard_counters
 //! ```
 //!
-//! Sections are short: find the counter, add to it. A few words are far more frequent than the
-//! others, so that their shards are contended however many shards there are.
+//! Critical sections are short: they find a counter, and add to it. A few words are far more
+//! frequent than the others. So their shards are contended, however many shards there are.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,7 +23,7 @@ const VOCABULARY: [&str; 16] = [
     "tail", "pending",
 ];
 
-/// Aligned to a cache line, or holders of one shard would disturb waiters of the next.
+/// Aligned to a cache line. Otherwise holders of one shard would disturb waiters of the next one.
 #[derive(Default)]
 #[repr(align(64))]
 struct Shard(SpinLock<HashMap<&'static str, u64>>);
@@ -34,7 +34,7 @@ struct Counters {
 }
 
 impl Counters {
-    /// The counter of a word, and with it the lock of its shard.
+    /// The counter of a word. Its shard is locked.
     fn counter(&self, word: &'static str) -> MappedSpinLockGuard<'_, u64> {
         let mut hasher = DefaultHasher::new();
         word.hash(&mut hasher);
@@ -42,7 +42,7 @@ impl Counters {
         SpinLockGuard::map(shard.0.lock(), |counters| counters.entry(word).or_insert(0))
     }
 
-    /// All counters, the greatest first.
+    /// All counters, the largest first.
     fn into_sorted(self) -> Vec<(&'static str, u64)> {
         let shards = self.shards.into_iter();
         let mut counters: Vec<_> = shards.flat_map(|shard| shard.0.into_inner()).collect();
@@ -51,15 +51,16 @@ impl Counters {
     }
 }
 
-/// A word: the first of the vocabulary are the most frequent.
+/// A random word. The first words of the vocabulary are the most frequent.
 fn word(state: &mut u64) -> &'static str {
-    // Source: Knuth, "The art of computer programming", volume 2, MMIX' linear congruential generator.
+    // Source: Knuth, "The art of computer programming", volume 2, MMIX' linear congruential
+    // generator.
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let uniform = (*state >> 40) as f64 / (1_u64 << 24) as f64;
     VOCABULARY[(uniform * uniform * uniform * VOCABULARY.len() as f64) as usize]
 }
 
-/// Counts words until it is told to stop. Returns how many.
+/// Counts words until it is told to stop. Returns the number of words.
 fn count(counters: &Counters, thread: u64, stop: &AtomicBool) -> u64 {
     let mut state = thread;
     let mut words = 0;
@@ -71,8 +72,8 @@ fn count(counters: &Counters, thread: u64, stop: &AtomicBool) -> u64 {
 }
 
 fn main() {
-    // Not more than processors: a lock that is first come, first served would wait for those that are
-    // off.
+    // Not more threads than processors: a lock that is first come, first served would wait for
+    // threads that have no processor.
     let threads = available_parallelism().map_or(1, |processors| processors.get().min(8)) as u64;
     let (counters, stop) = (Counters::default(), AtomicBool::new(false));
     let waits = || events()[LockEvent::Slowpath as usize];

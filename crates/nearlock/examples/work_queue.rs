@@ -1,12 +1,12 @@
-//! Workers that share a queue of jobs, of which some make further jobs.
+//! Workers that share a queue of jobs. Some jobs create further jobs.
 //!
 //! ```text
 //! cargo run --release -p nearlock --example work_queue
 //! ```
 //!
-//! The lock is held to take a job and to put jobs back, never while one is done. The sections are
-//! closures, so that the lock's queue node is on the worker's stack. A worker that finds no job
-//! lets others run, without the lock.
+//! The lock is held to take a job and to put jobs back, never while a job runs. The critical
+//! sections are closures, so the lock's queue node is on the worker's stack. A worker that finds no
+//! job yields its processor, without the lock.
 
 use std::ops::Range;
 use std::thread::available_parallelism;
@@ -14,21 +14,21 @@ use std::thread::available_parallelism;
 use nearlock::classic::{LockWith, McsLock};
 
 const LIMIT: u32 = 100_000;
-/// Greater jobs are split in two.
+/// Longer jobs are split in two.
 const JOB_LENGTH_MAX: usize = 2_000;
 
-/// Jobs, and what has come of them.
+/// Jobs, and their results.
 #[derive(Default)]
 struct Queue {
     jobs: Vec<Range<u32>>,
-    /// Jobs that are waiting or being done: only they can make further jobs.
+    /// Jobs that wait or run. Only they can create further jobs.
     unfinished: usize,
     primes: usize,
 }
 
 enum Next {
     Job(Range<u32>),
-    /// All jobs are being done by others, who may make further ones.
+    /// All jobs run on other workers, and may create further jobs.
     Wait,
     Finished,
 }
@@ -54,7 +54,7 @@ fn is_prime(n: u32) -> bool {
     n >= 2 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
 }
 
-/// Does jobs until there are no more. Returns how many.
+/// Runs jobs until there are no more. Returns how many.
 fn work(queue: &McsLock<Queue>) -> usize {
     let mut done = 0;
     loop {
@@ -81,8 +81,8 @@ fn work(queue: &McsLock<Queue>) -> usize {
 }
 
 fn main() {
-    // Not more than processors: a lock that is first come, first served would wait for those that are
-    // off.
+    // Not more threads than processors: a lock that is first come, first served would wait for
+    // threads that have no processor.
     let workers = available_parallelism().map_or(1, |processors| processors.get().min(8));
     let queue = McsLock::new(Queue::default());
     queue.lock().add([Range { start: 0, end: LIMIT }]);

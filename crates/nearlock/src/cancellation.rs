@@ -1,4 +1,4 @@
-//! Waits that another thread can end.
+//! Cancellation of waits by another thread.
 
 use std::error::Error;
 use std::fmt;
@@ -9,14 +9,16 @@ use nearlock_os::Os;
 use crate::lock_api::{GuardNoSend, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::raw::{Nodeless, Unlocked};
 
-/// Ends waits for locks from another thread: what a signal is to the kernel's interruptible locks.
+/// Ends waits for locks from another thread. This is what a signal is for the interruptible locks
+/// of the kernel.
 ///
-/// Any number of threads may wait by one, for any locks, by the methods of [`LockCancellable`] and
-/// [`RwLockCancellable`]. Once cancelled it stays so: whoever waits by it gives up, now or later,
-/// when it would sleep. What the canceller did before is visible to whoever gives up.
+/// Any number of threads may wait with one `Cancellation`, for any locks, by the methods of
+/// [`LockCancellable`] and [`RwLockCancellable`]. A cancellation is final. Each wait with it gives
+/// up, now or later, when it would sleep. Everything that the canceller did before is visible to a
+/// thread that gives up.
 ///
-/// It allocates nothing, can be a `static`, and can be cancelled from a signal handler, whatever
-/// that interrupts.
+/// A `Cancellation` allocates nothing, and can be a `static`. A signal handler can cancel it,
+/// whatever code the handler has interrupted.
 ///
 /// ```
 /// use nearlock::{Cancellation, Cancelled, LockCancellable, Mutex};
@@ -36,22 +38,23 @@ use crate::raw::{Nodeless, Unlocked};
 pub struct Cancellation(parking::Cancellation<Os>);
 
 impl Cancellation {
-    /// Not cancelled.
+    /// Creates a `Cancellation` that is not cancelled.
     pub const fn new() -> Self {
         Self(parking::Cancellation::new())
     }
 
-    /// Ends all waits by it, the present ones and those to come.
+    /// Ends all waits with this `Cancellation`, the present ones and those to come.
     ///
-    /// Never waits for another thread, and may be called from a signal handler that has interrupted
-    /// anything: a wait by it, or this very function. If another thread is just about to begin or
-    /// to end a wait by it, then that thread ends the others' waits, a moment later.
+    /// This method never waits for another thread. A signal handler may call it, whatever code the
+    /// handler has interrupted: a wait with this `Cancellation`, or this very method. If another
+    /// thread is about to begin or to end such a wait, that thread ends the waits of the others, a
+    /// moment later.
     #[inline]
     pub fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// Whether it has been cancelled.
+    /// Returns whether it has been cancelled.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
@@ -73,7 +76,7 @@ impl fmt::Debug for Cancellation {
     }
 }
 
-/// A wait was cancelled: the lock was not acquired.
+/// The error of a wait that was cancelled. A cancelled wait for a lock has not locked it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
@@ -85,14 +88,14 @@ impl fmt::Display for Cancelled {
 
 impl Error for Cancelled {}
 
-/// Locking a mutex until somebody cancels. See [`Cancellation`] for an example.
+/// Locks a mutex, with a wait that can be cancelled. See [`Cancellation`] for an example.
 pub trait LockCancellable {
-    /// What gives access to the data.
+    /// The guard that gives access to the data.
     type Guard<'a>
     where
         Self: 'a;
 
-    /// Waits for the mutex, until `by` is cancelled. If it is free it is locked even then.
+    /// Locks the mutex. Waits for it until `by` is cancelled. A free mutex is locked even then.
     ///
     /// # Errors
     ///
@@ -109,7 +112,7 @@ impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> LockCancel
         Self: 'a;
 
     fn lock_cancellable<'a>(&'a self, by: &Cancellation) -> Result<Self::Guard<'a>, Cancelled> {
-        // SAFETY: only to lock it; the guard unlocks.
+        // SAFETY: the raw mutex is only locked here, and the guard unlocks it.
         let raw = unsafe { self.raw() };
         if !raw.lock_within(&by.limit()) {
             return Err(Cancelled);
@@ -119,7 +122,7 @@ impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked, T: ?Sized> LockCancel
     }
 }
 
-/// Locking a reader-writer lock until somebody cancels.
+/// Locks a reader-writer lock, with waits that can be cancelled.
 #[cfg_attr(feature = "collection", doc = "```")]
 #[cfg_attr(not(feature = "collection"), doc = "```ignore")]
 /// use nearlock::linux::RwSem;

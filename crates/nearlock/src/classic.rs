@@ -1,8 +1,9 @@
-//! Locks from the literature, and that of the C library.
+//! Locks from the literature, and the mutex of the C library.
 //!
-//! Each `XLock<T>` guards data; the `RawXLock` in it has none, and its caller keeps the promises of
-//! [`RawLock`](crate::raw::RawLock). The callers of some bring a queue node for each acquisition.
-//! Their guards take it from a pool of the thread; [`LockWith`] has it on the stack instead.
+//! Each `XLock<T>` protects data. A `RawXLock` is the lock in it, without data, whose caller
+//! upholds the contract of [`RawLock`](crate::raw::RawLock). Some locks need a queue node from the
+//! caller for each acquisition. Their guards take it from a pool of the thread. [`LockWith`] has it
+//! on the stack instead.
 
 use nearlock_collection::classic::{clh, cohort, glibc_mutex, hmcs, mcs, tas, ticket, ttas};
 use nearlock_os::Os;
@@ -10,65 +11,71 @@ use nearlock_os::Os;
 pub use crate::pool::LockWith;
 use crate::raw::{Nodeless, Pooled};
 
-/// Queue lock whose nodes the callers bring, and keep in place until they have unlocked. Without
-/// that burden, and half as big: [`RawQSpinLock`](crate::linux::RawQSpinLock).
+/// MCS queue lock, with queue nodes from the callers. The caller keeps its node in place until it
+/// has unlocked the lock. [`RawQSpinLock`](crate::linux::RawQSpinLock) needs no nodes from its
+/// callers, and is half as big.
 pub type RawMcsLock = mcs::McsLock<Os>;
 
-/// The node that an acquisition of [`RawMcsLock`] brings.
+/// The queue node of an acquisition of [`RawMcsLock`].
 pub type RawMcsNode = mcs::Node<Os>;
 
-/// Queue lock with nodes of 4 bytes that the callers bring; otherwise as [`RawMcsLock`]. Its
+/// CLH queue lock, with queue nodes of 4 bytes from the callers; otherwise as [`RawMcsLock`]. Its
 /// `unlock` waits until the next waiter has seen that the lock is free.
 pub type RawClhLock = clh::ClhLock<Os>;
 
-/// The node that an acquisition of [`RawClhLock`] brings.
+/// The queue node of an acquisition of [`RawClhLock`].
 pub type RawClhNode = clh::Node<Os>;
 
-/// An MCS queue for each NUMA node, and an MCS lock that they compete for. For locks contended by
-/// threads of several NUMA nodes, where a wait must not last a threshold of milliseconds, and a
-/// lock may have 1152 bytes. Has no guards: it must stay where it is while it is held.
+/// HMCS lock: an MCS queue for each NUMA node, and an MCS lock that these queues compete for. For
+/// locks that threads of several NUMA nodes contend for, where a wait must not last for a threshold
+/// of milliseconds, and 1152 bytes are acceptable. It has no guards, because it must not move while
+/// it is held.
 pub type RawHmcsLock = hmcs::HmcsLock<Os>;
 
-/// The node that an acquisition of [`RawHmcsLock`] brings.
+/// The queue node of an acquisition of [`RawHmcsLock`].
 pub type RawHmcsNode = hmcs::Node<Os>;
 
-/// Lock cohorting: as [`RawHmcsLock`], with a ticket lock above the queues.
+/// Cohort lock: as [`RawHmcsLock`], with a ticket lock that the queues compete for.
 pub type RawCohortLock = cohort::CohortLock<Os>;
 
-/// The node that an acquisition of [`RawCohortLock`] brings.
+/// The queue node of an acquisition of [`RawCohortLock`].
 pub type RawCohortNode = cohort::Node<Os, RawMcsNode>;
 
-/// Two counters in one word that everybody spins on: first come, first served, for locks with few
-/// waiters. Has no guards: it excludes only as long as at most 2^16 threads hold and wait for it.
+/// Ticket lock: two counters in one word, on which all waiters spin. First come, first served, for
+/// locks with few waiters. It has no guards: it excludes only as long as at most 2^16 threads hold
+/// it or wait for it.
 pub type RawTicketLock = ticket::TicketLock<Os>;
 
-/// One word, and waiters that sleep at once: the C library's mutex. For comparison with
+/// The C library's mutex: one word, and waiters that sleep at once. For comparison with
 /// [`linux::Mutex`](crate::linux::Mutex), whose waiters spin first.
 pub type RawGlibcMutex = glibc_mutex::GlibcMutex<Os>;
 
-/// One word that everybody tries to write. The baseline: [`RawTtasLock`] is better in every way.
+/// Test-and-set lock: one word, to which all waiters write. It is the baseline of comparisons.
+/// [`RawTtasLock`] is better in every way.
 pub type RawTasLock = tas::TasLock<Os>;
 
-/// One word that everybody spins on. For locks that are hardly ever contended; unfair.
+/// Test-and-test-and-set lock: one word, on which all waiters spin. For locks that are hardly ever
+/// contended. Unfair.
 pub type RawTtasLock = ttas::TtasLock<Os>;
 
 guarded! {
-    /// MCS queue lock around data: each waiter spins on its own cache line.
+    /// MCS queue lock that protects data: each waiter spins on its own cache line.
     ///
-    /// For programs that need first come, first served without exception, or have more threads than
-    /// [`linux::SpinLock`](crate::linux::SpinLock) has places for. Otherwise that is smaller and no slower.
+    /// For programs that need first come, first served without exception, or that have more threads
+    /// than [`linux::SpinLock`](crate::linux::SpinLock) has queue nodes for. Otherwise `SpinLock`
+    /// is smaller and no slower.
     ///
-    /// Space: a pointer and the data; for each acquisition under way 128 bytes of a pool of the thread, or 16 on the
-    /// stack with [`LockWith`].
+    /// Space: a pointer and the data. For each acquisition that waits or holds the lock, 128 bytes
+    /// from a pool of the thread, or 16 bytes on the stack with [`LockWith`].
     ///
     /// Fairness: first come, first served.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
-    /// without bound if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
+    /// waits without bound if its priority is higher.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Not for long sections, nor for more runnable threads than processors: see
+    /// Not for long critical sections, nor for more runnable threads than processors: see
     /// [What spinning means](crate#what-spinning-means).
     ///
     /// ```
@@ -83,21 +90,22 @@ guarded! {
 }
 
 guarded! {
-    /// CLH queue lock around data: each waiter spins on the node of the one before it.
+    /// CLH queue lock that protects data: each waiter spins on the queue node of its predecessor.
     ///
-    /// For comparison with [`McsLock`]: a release that has a successor also waits until that one has seen it.
+    /// For comparison with [`McsLock`]: an unlock that has a successor also waits until the
+    /// successor has seen it.
     ///
-    /// Space: a pointer and the data; for each acquisition under way 128 bytes of a pool of the thread, or 4 on the
-    /// stack with [`LockWith`].
+    /// Space: a pointer and the data. For each acquisition that waits or holds the lock, 128 bytes
+    /// from a pool of the thread, or 4 bytes on the stack with [`LockWith`].
     ///
     /// Fairness: first come, first served.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
-    /// without bound if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
+    /// waits without bound if its priority is higher.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Not for long sections, nor for more runnable threads than processors: see
+    /// Not for long critical sections, nor for more runnable threads than processors: see
     /// [What spinning means](crate#what-spinning-means).
     ///
     /// ```
@@ -117,21 +125,23 @@ guarded! {
 }
 
 guarded! {
-    /// Test-and-test-and-set lock around data: one word, everybody spins on it.
+    /// Test-and-test-and-set lock that protects data: one word, on which all waiters spin.
     ///
     /// For locks that are hardly ever contended, and as the baseline of comparisons.
     ///
     /// Space: 4 bytes and the data.
     ///
-    /// Fairness: none. After a release any waiter or newcomer may win, and a wait has no bound.
+    /// Fairness: none. After an unlock any waiter or newcomer may lock the lock. A wait has no
+    /// bound.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
-    /// without bound if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder waits without bound if its priority is
+    /// higher.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Not for long sections: see [What spinning means](crate#what-spinning-means). With more runnable threads than
-    /// processors it does better than the queue locks, because whoever runs may take it.
+    /// Not for long critical sections: see [What spinning means](crate#what-spinning-means). With
+    /// more runnable threads than processors it is faster than the queue locks, because any running
+    /// thread may lock it.
     ///
     /// ```
     /// use nearlock::classic::TtasLock;
@@ -145,16 +155,17 @@ guarded! {
 }
 
 guarded! {
-    /// The C library's mutex around data: one word, and waiters that sleep at once.
+    /// The C library's mutex that protects data: one word, and waiters that sleep at once.
     ///
-    /// For comparison with what `pthread_mutex_t` does under a Rust program, and for programs that hold it for long. Who is
-    /// held up for a microsecond only is better off with [`linux::Mutex`](crate::linux::Mutex), whose waiters spin first.
+    /// For comparison with `pthread_mutex_t`, and for programs that hold the mutex for long. For
+    /// waits of only a microsecond [`linux::Mutex`](crate::linux::Mutex) is better, since its
+    /// waiters spin first.
     ///
     /// Space: 4 bytes and the data.
     ///
-    /// Fairness: none. A release wakes a waiter, and whoever comes first takes it.
+    /// Fairness: none. An unlock wakes one waiter, which competes with newcomers.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
     /// ```
     /// use nearlock::classic::GlibcMutex;

@@ -2,30 +2,35 @@
 //!
 //! | lock | bytes | in the kernel | a waiter | fairness |
 //! |---|---|---|---|---|
-//! | [`Mtx`] | 8 | `mtx`, type `MTX_DEF` | spins while the owner runs, or sleeps | none: all are woken, and compete |
+//! | [`Mtx`] | 8 | `mtx`, type `MTX_DEF` | spins while the owner runs, or sleeps | none: an unlock wakes all waiters, and they compete |
 //! | [`SpinMtx`] | 8 | `mtx`, type `MTX_SPIN` | spins, with growing delays | none |
-//! | [`Rw`] | 16 | `rw` | spins for whoever holds it and runs, or sleeps | writers go before readers |
+//! | [`Rw`] | 16 | `rw` | spins while the holder runs, or sleeps | writers go before readers |
 //! | [`Sx`] | 16 | `sx` | the same, and may give up | the same |
-//! | [`LockMgr`] | 32 | `lockmgr` | spins while an exclusive holder runs and nobody waits, or sleeps, and may give up | exclusive before shared |
+//! | [`LockMgr`] | 32 | `lockmgr` | spins while an exclusive holder runs and no thread waits, or sleeps; may give up | exclusive waiters go before sharers |
 //!
-//! They know who holds them. So they can be asked ([`Ownership`]), find mistakes ([`Checked`],
-//! [`RwChecked`]), and be locked again by their holder ([`RecursiveMtx`], [`RecursiveRw`] and the
-//! like). Those who wait asleep are in a table of the process and not in the lock, of which nothing
-//! is touched once it is free.
+//! These locks know their holders. So a program can ask for the holder ([`Ownership`]), locking can
+//! detect mistakes ([`Checked`], [`RwChecked`]), and there are recursive forms ([`RecursiveMtx`],
+//! [`RecursiveRw`] and others). Sleeping waiters are in a table of the process and not in the lock.
+//! A lock is not accessed any more once it is free.
 //!
 //! | in the kernel | here |
 //! |---|---|
 //! | `mtx_trylock`, `rw_try_rlock`, `sx_try_xlock` ... | `try_lock`, `try_read`, `try_write`; with the reason: [`Checked`], [`RwChecked`] |
 //! | `mtx_owned`, `rw_wowned`, `sx_xlocked`, `sx_xholder` | [`Ownership`] |
 //! | `mtx_recursed` | [`RecursiveGuard::is_recursed`], [`RecursiveWriteGuard::is_recursed`] |
-//! | `mtx_assert`, `rw_assert`, `sx_assert`, `lockmgr_assert` | a guard as an argument: who has one holds the lock; or `assert!` of [`Ownership::is_owned`], [`LockMgr::status`] |
+//! | `mtx_assert`, `rw_assert`, `sx_assert`, `lockmgr_assert` | a guard as an argument, which shows that the lock is held; or `assert!` of [`Ownership::is_owned`], [`LockMgr::status`] |
 //! | `mtx_wait_unlocked`, `mtx_spin_wait_unlocked` | [`WaitUnlocked`] |
 //! | `rw_try_upgrade`, `sx_try_upgrade` | [`TryUpgrade::try_upgrade`] |
 //! | `rw_downgrade`, `sx_downgrade` | [`RwWriteGuard::downgrade`](crate::lock_api::RwLockWriteGuard::downgrade) |
 //! | `sx_slock_sig`, `sx_xlock_sig` | [`Interruptible`] |
-//! | `MTX_RECURSE`, `RW_RECURSE`, `SX_RECURSE` | types of their own: [`RecursiveMtx`], [`RecursiveRw`] ... |
+//! | `MTX_RECURSE`, `RW_RECURSE`, `SX_RECURSE` | separate types: [`RecursiveMtx`], [`RecursiveRw`] ... |
 //! | `lockmgr` and its flags | [`LockMgr`], [`LockMgrOptions`] |
-//! | `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy` | [`Destroy::destroy`], or just dropping it |
+//! | `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy` | [`Destroy::destroy`], or just a drop |
+//!
+//! # Earlier versions of the kernel
+//!
+//! The types above are those of the current kernel. Earlier forms, and in particular the pre-reads
+//! of 2015, are presets of [`tuning`]. These are parameters of the raw locks.
 //!
 //! # Other times of the kernel
 //!
@@ -46,14 +51,18 @@
 //!
 //! # Mistakes
 //!
-//! Where the kernel stops the machine, debug assertions panic: at a lock that the caller holds
-//! already and that is not recursive, at a release by another thread (which needs `unsafe`), and at
-//! the end of a lock that is held. Without debug assertions the first never returns; of a
-//! [`LockMgr`] it is [`LockError::Deadlock`], or a panic where there is no error to return. What
-//! the kernel returns as an error is one with and without them.
+//! Debug assertions panic where the kernel stops the machine:
 //!
-//! A thread may keep a guard in its thread-local data, and lock while these are destroyed: it has
-//! the same name to its end.
+//! * The caller locks a lock that it holds already, and that is not recursive.
+//! * A thread unlocks a lock that another thread holds. This needs `unsafe`.
+//! * A lock is destroyed while it is held.
+//!
+//! Without debug assertions the first of these deadlocks. With a [`LockMgr`] it is
+//! [`LockError::Deadlock`], or a panic where no error can be returned. The errors that the kernel
+//! returns are errors here, with and without debug assertions.
+//!
+//! A thread may keep a guard in its thread-local data, and may lock while these data are destroyed.
+//! It keeps its id until it ends.
 
 mod checked;
 mod error;
@@ -93,7 +102,7 @@ pub use wait_unlocked::WaitUnlocked;
 pub type RawMtx<K = Standard> = Nodeless<mtx::Mtx<Os, K>>;
 
 /// The raw lock of [`SpinMtx`], for code that is generic over `lock_api`'s `RawMutex`. `K` is a
-/// preset of [`tuning`], `D` is told of waits that are too long.
+/// preset of [`tuning`]. `D` is notified of waits that are too long.
 pub type RawSpinMtx<K = Standard, D = Counted> = Nodeless<spin_mtx::SpinMtx<Os, K, D>>;
 
 /// The raw lock of [`Rw`], for code that is generic over `lock_api`'s `RawRwLock`. `K` is a preset
@@ -105,20 +114,21 @@ pub type RawRw<K = Standard> = Nodeless<rw::Rw<Os, K>>;
 pub type RawSx<K = Standard> = Nodeless<sx::Sx<Os, K>>;
 
 guarded! {
-    /// FreeBSD's mutex (`mtx` of type `MTX_DEF`) around data.
+    /// FreeBSD's mutex (`mtx` of type `MTX_DEF`) that protects data.
     ///
-    /// For sections of any length. [`linux::Mutex`](crate::linux::Mutex) is four times as big, and lets one waiter spin; here all
-    /// do, with delays that grow.
+    /// For critical sections of any length. [`linux::Mutex`](crate::linux::Mutex) is four times as
+    /// big, and lets one waiter spin. Here all waiters spin, with growing delays.
     ///
-    /// Space: 8 bytes and the data; a waiter's place in the queue is on its stack.
+    /// Space: 8 bytes and the data. A waiter's queue node is on its stack.
     ///
-    /// Waiting: spins while the owner runs, for at most `spin.budget-ns`
-    /// ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs)), and sleeps then, or if the owner sleeps. If nobody
-    /// waits, `lock` and `unlock` are one compare-exchange each.
+    /// Waiting: a waiter spins while the owner runs, for at most `spin.budget-ns`
+    /// ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs)). After that, or if the
+    /// owner sleeps, it sleeps. If no thread waits, `lock` and `unlock` are one compare-exchange
+    /// each.
     ///
-    /// Fairness: none. A release wakes all that sleep, and they compete with newcomers.
+    /// Fairness: none. An unlock wakes all sleeping waiters, and they compete with newcomers.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
     /// ```
     /// use nearlock::freebsd::{Mtx, Ownership};
@@ -132,7 +142,7 @@ guarded! {
     /// assert_eq!(NAMES.lock().len(), 1);
     /// ```
     ///
-    /// A guard stays on its thread, which is the one that the mutex names:
+    /// A guard cannot be sent to another thread, because the mutex contains the id of its holder:
     ///
     /// ```compile_fail,E0277
     /// use nearlock::freebsd::Mtx;
@@ -147,23 +157,24 @@ guarded! {
 }
 
 guarded! {
-    /// FreeBSD's spin mutex (`mtx` of type `MTX_SPIN`) around data: its holder must not sleep.
+    /// FreeBSD's spin mutex (`mtx` of type `MTX_SPIN`) that protects data.
     ///
-    /// The holder should not sleep, as all waiters spin meanwhile. Nothing checks that. A
-    /// guard that is forgotten leaves this mutex locked, and has no effect on other locks.
+    /// The holder should not sleep, because all waiters spin meanwhile. This is not checked. A
+    /// forgotten guard leaves this mutex locked, and has no effect on other locks.
     ///
     /// Space: 8 bytes and the data.
     ///
-    /// Waiting: with delays that grow, outside of the section. Never sleeps; the release is one store.
+    /// Waiting: a waiter spins with growing delays, and never sleeps. In the kernel it may be
+    /// interrupted meanwhile. `unlock` is one store.
     ///
     /// Fairness: none.
     ///
     /// Priorities: a waiter that has preempted the holder waits without bound if its priority is
     /// higher.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Not for long sections: see [What spinning means](crate#what-spinning-means).
+    /// Not for long critical sections: see [What spinning means](crate#what-spinning-means).
     ///
     /// ```
     /// use nearlock::freebsd::SpinMtx;
@@ -174,7 +185,7 @@ guarded! {
     /// assert_eq!(*TICKS.lock(), 1);
     /// ```
     ///
-    /// Waits that are too long are told to whom the raw lock names:
+    /// A type parameter of the raw lock is notified of waits that are too long:
     ///
     /// ```
     /// use nearlock::freebsd::{LongSpin, RawSpinMtx, TooLong, tuning};
@@ -205,18 +216,22 @@ guarded! {
 }
 
 guarded_rw! {
-    /// FreeBSD's reader-writer lock (`rw`) around data: many readers or one writer.
+    /// FreeBSD's reader-writer lock (`rw`) that protects data: many readers or one writer.
     ///
-    /// For data that are mostly read. With short sections a [`Mtx`] is faster, as all readers write to the lock's word.
+    /// For data that is mostly read. With short critical sections a [`Mtx`] is faster, since all
+    /// readers write to the lock's word.
     ///
-    /// Space: 16 bytes and the data; a waiter's place in the queue is on its stack.
+    /// Space: 16 bytes and the data. A waiter's queue node is on its stack.
     ///
-    /// Waiting: spins while the writer runs, or, ten times at most, while readers may be about to leave; sleeps then.
+    /// Waiting: a waiter spins while the writer runs. While readers may be about to unlock, it
+    /// spins ten times at most. Then it sleeps.
     ///
-    /// Fairness: writers go before readers, who can starve. A thread may read again what it reads already, any number of times:
-    /// whoever reads one of these locks does not wait behind writers that wait.
+    /// Fairness: writers go before readers, which can starve. A thread that reads a lock may read
+    /// it again, any number of times: a thread that reads one of these locks does not wait behind
+    /// waiting writers.
     ///
-    /// Ordering: a writer's section happens before the sections that follow; those of readers before the next writer's.
+    /// Ordering: a writer's critical section happens before all later critical sections. Critical
+    /// sections of readers happen before that of the next writer.
     ///
     /// ```
     /// use nearlock::freebsd::{Rw, RwWriteGuard, TryUpgrade};
@@ -244,14 +259,15 @@ guarded_rw! {
 }
 
 guarded_rw! {
-    /// FreeBSD's shared-exclusive lock (`sx`) around data: an [`Rw`] for sections that last, whose waiters may give up.
+    /// FreeBSD's shared-exclusive lock (`sx`) that protects data: an [`Rw`] for long critical
+    /// sections, whose waiters may give up.
     ///
     /// Space, waiting and ordering: as [`Rw`].
     ///
-    /// Fairness: as [`Rw`]; a writer's downgrade wakes readers though writers wait.
+    /// Fairness: as [`Rw`], but a writer's downgrade wakes readers although writers wait.
     ///
-    /// Timed by `try_read_for`, `try_write_for` and their `_until`; with errors that say why, and until interrupted, by
-    /// [`Interruptible`].
+    /// A wait can have a timeout (`try_read_for`, `try_write_for` and their `_until` forms). The
+    /// waits of [`Interruptible`] can be interrupted, and return an error with the reason.
     ///
     /// ```
     /// use std::time::Duration;
@@ -279,7 +295,7 @@ guarded_rw! {
     Sx, SxReadGuard, SxWriteGuard, MappedSxReadGuard, MappedSxWriteGuard = RawSx;
 }
 
-// SAFETY: who reads already does not wait for writers that wait (`SharedHolds`).
+// SAFETY: a thread that reads already does not wait for waiting writers (`SharedHolds`).
 #[cfg(feature = "lock_api_04")]
 unsafe impl<K: tuning::Tuning, S: rwsx::Kind> lock_api_04::RawRwLockRecursive
     for Nodeless<rwsx::RwSx<Os, K, S>>
@@ -295,17 +311,17 @@ unsafe impl<K: tuning::Tuning, S: rwsx::Kind> lock_api_04::RawRwLockRecursive
     }
 }
 
-/// A [`Mtx`] that its holder may lock again, as by `MTX_RECURSE`. See [`RecursiveMutex`].
+/// A [`Mtx`] that its holder may lock again, as with `MTX_RECURSE`. See [`RecursiveMutex`].
 pub type RecursiveMtx<T> = RecursiveMutex<mtx::Mtx<Os>, T>;
 
-/// A [`SpinMtx`] that its holder may lock again. `try_lock` does not: as in the kernel. See
-/// [`RecursiveMutex`].
+/// A [`SpinMtx`] that its holder may lock again. `try_lock` fails for the holder, as in the kernel.
+/// See [`RecursiveMutex`].
 pub type RecursiveSpinMtx<T> = RecursiveMutex<spin_mtx::SpinMtx<Os>, T>;
 
-/// An [`Rw`] whose writer may write again, as by `RW_RECURSE`. See [`RecursiveRwLock`].
+/// An [`Rw`] whose writer may write again, as with `RW_RECURSE`. See [`RecursiveRwLock`].
 pub type RecursiveRw<T> = RecursiveRwLock<rw::Rw<Os>, T>;
 
-/// An [`Sx`] whose writer may write again, as by `SX_RECURSE`. See [`RecursiveRwLock`].
+/// An [`Sx`] whose writer may write again, as with `SX_RECURSE`. See [`RecursiveRwLock`].
 pub type RecursiveSx<T> = RecursiveRwLock<sx::Sx<Os>, T>;
 
 const _: () = assert!(size_of::<Mtx<()>>() == 8);

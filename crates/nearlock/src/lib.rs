@@ -105,10 +105,11 @@
 //!
 //! # Generic code
 //!
-//! All locks are mutexes or reader-writer locks of [`lock_api`] 0.5 (re-exported) over the raw
-//! locks of [`raw`]. With the feature `lock_api_04`, raw locks whose guards hold nothing also
-//! implement the traits of `lock_api` 0.4. Use [`MutexGuard::map`] to narrow a guard to a part of
-//! the data, see [`MappedMutexGuard`].
+//! All locks except [`freebsd::LockMgr`] and the recursive locks of FreeBSD are mutexes or
+//! reader-writer locks of [`lock_api`] 0.5 (re-exported) over the raw locks of [`raw`]. With the
+//! feature `lock_api_04`, raw locks whose guards hold nothing also implement the traits of
+//! `lock_api` 0.4. Use [`MutexGuard::map`] to narrow a guard to a part of the data, see
+//! [`MappedMutexGuard`].
 //!
 //! Waits for [`Mutex`], [`linux::Mutex`], [`linux::RwSem`], [`linux::CounterMutex`] and
 //! [`freebsd::Sx`] can have a timeout (`try_lock_for`, `try_read_until`, ...) and can be cancelled
@@ -252,7 +253,8 @@ pub use near::{
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
 
-/// The biased mutex is gone, since two threads could hold it after a move (`docs/internals/history.md`).
+/// The biased mutex is gone, since two threads could hold it after a move
+/// (`docs/internals/history.md`).
 ///
 /// ```compile_fail,E0432
 /// use nearlock::near::BiasedMutex;

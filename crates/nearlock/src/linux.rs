@@ -1,21 +1,21 @@
 //! The locks of the Linux kernel.
 //!
-//! Their queue nodes belong to the threads. In a process with more than 16383 threads that have
-//! waited for such a lock, further ones wait without a place in the queue, and can starve.
+//! Queue nodes belong to threads. Each thread that waits for such a lock gets its nodes, up to
+//! 16383 threads of the process. Further threads wait without a place in the queue, and can starve.
 //!
-//! [`SpinLock`] and [`CnaLock`] are the forms for programs, whose threads may lose their
-//! processors: newcomers may take the lock ahead of a queue that is not ready for it, and waiters
-//! sleep. [`FifoSpinLock`] and the raw spin locks named after nothing else are the kernel's forms
-//! for threads that have a processor each.
+//! [`SpinLock`] and [`CnaLock`] are the forms for programs, whose threads may be preempted.
+//! Newcomers may take the lock ahead of a queue that is not ready for it, and waiters sleep. The
+//! kernel's forms are for threads that have a processor each: [`FifoSpinLock`], [`RawQSpinLock`],
+//! [`RawCnaV15Lock`] and [`RawCnaV13Lock`].
 //!
-//! [`Mutex`] and [`RwSem`] are for sections that last: waiters spin only while it is worth it, and
-//! sleep in a queue. They can be waited for within a time, or until somebody cancels.
+//! [`Mutex`] and [`RwSem`] are for long critical sections. Waiters spin only while it is worth it,
+//! and then sleep in a queue. A wait can have a timeout, and can be cancelled.
 //!
 //! # Freeing a sleeping lock
 //!
-//! A guard's drop looks at its lock after others may have it. Borrows and `Arc` see to it that the
-//! lock is alive by then; unsafe code that frees one must know that every guard's drop has
-//! returned, not just that it has locked last.
+//! The drop of a guard accesses its lock after other threads may have locked it. Borrows and `Arc`
+//! keep the lock alive until then. Unsafe code that frees such a lock must know that the drops of
+//! all guards have returned. It is not enough that its thread was the last to lock it.
 
 use nearlock_collection::linux::{cna, cna_v13, counter_mutex, mutex, qspinlock, rwsem};
 use nearlock_core::parking::QueueLock;
@@ -27,17 +27,17 @@ use crate::raw::Nodeless;
 /// Linux' queued spinlock, without data.
 pub type RawQSpinLock = qspinlock::QSpinLock<Os>;
 
-/// The same for threads that may lose their processors, without data.
+/// The same for threads that may be preempted, without data.
 pub type RawPreemptibleQSpinLock = qspinlock::QSpinLock<Os, qspinlock::Fifo, qspinlock::Preemptible>;
 
 /// CNA in its final form, version 15 of its patch series, without data.
 pub type RawCnaV15Lock = cna::CnaLock<Os>;
 
-/// The same for threads that may lose their processors, without data.
+/// The same for threads that may be preempted, without data.
 pub type RawPreemptibleCnaLock = qspinlock::QSpinLock<Os, cna::Cna, qspinlock::Preemptible>;
 
-/// CNA as version 13 of its patch series had it, the one of the published tables, without data. Its
-/// threshold is 10 ms.
+/// CNA as in version 13 of its patch series, without data. This is the version of the published
+/// tables. Its threshold is 10 ms.
 pub type RawCnaV13Lock = cna_v13::CnaV13Lock<Os>;
 
 /// The raw lock of [`SpinLock`], for code that is generic over `lock_api`'s `RawMutex`.
@@ -52,14 +52,14 @@ pub type RawCnaLock = Nodeless<RawPreemptibleCnaLock>;
 /// Linux' mutex since 4.9, without data.
 pub type RawLinuxMutex = mutex::LinuxMutex<Os>;
 
-/// Linux' mutex of version 3.7, with the patch that reads before it writes, without data. In place
-/// of the kernel's ticket lock, which excludes at most 2^16 threads, its queue has a [`QueueLock`],
-/// whose waiters sleep.
+/// The mutex of Linux 3.7, with the patch that reads before it writes, without data. Its queue is
+/// under a [`QueueLock`], whose waiters sleep. The kernel's ticket lock would exclude at most 2^16
+/// threads.
 pub type RawLinuxCounterMutex =
     counter_mutex::CounterMutex<Os, counter_mutex::Crowd, Standard, QueueLock<Os>>;
 
-/// Linux' reader-writer semaphore since 5.11, without data. Its queue has the lock of that of
-/// [`RawLinuxMutex`].
+/// Linux' reader-writer semaphore since 5.11, without data. Its queue is under the same lock as
+/// that of [`RawLinuxMutex`].
 pub type RawLinuxRwsem = rwsem::Rwsem<Os, Standard, QueueLock<Os>>;
 
 /// The raw lock of [`Mutex`], for code that is generic over `lock_api`'s `RawMutex` or
@@ -75,24 +75,24 @@ pub type RawCounterMutex = Nodeless<RawLinuxCounterMutex>;
 pub type RawRwSem = Nodeless<RawLinuxRwsem>;
 
 guarded! {
-    /// Linux' queued spinlock around data: the lock to begin with.
+    /// Linux' queued spinlock that protects data: the first choice among the spin locks.
     ///
-    /// Space: 4 bytes and the data. A waiter's queue node belongs to its thread, which has four, for slow
-    /// paths in signal handlers on top of each other.
+    /// Space: 4 bytes and the data. A waiter's queue node belongs to its thread. A thread has four
+    /// nodes, so that up to three signal handlers on top of each other can wait as well.
     ///
-    /// Waiting: 128 looks (1 to 6 us), then the waiter sleeps. With a lock that nobody waits for, `lock` and
-    /// `unlock` are one compare-exchange each.
+    /// Waiting: a waiter spins for 128 turns (1 to 6 us), and then sleeps. If no thread waits,
+    /// `lock` and `unlock` are one compare-exchange each.
     ///
-    /// Fairness: newcomers overtake the queue while the first in it is asleep or on its way back, however many come in
-    /// that time. Once it has come back in vain about a thousand times, nobody overtakes it any more. The queue itself
-    /// is first come, first served.
+    /// Fairness: newcomers overtake the queue while its first waiter sleeps or wakes up, however
+    /// many arrive in that time. Once it has woken up about a thousand times without success, no
+    /// thread overtakes it any more. The queue itself is first come, first served.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
-    /// without bound if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
+    /// waits without bound if its priority is higher.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Not for long sections: see [What spinning means](crate#what-spinning-means).
+    /// Not for long critical sections: see [What spinning means](crate#what-spinning-means).
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -107,7 +107,7 @@ guarded! {
     /// assert!(!stock.is_locked());
     /// ```
     ///
-    /// A guard stays on its thread:
+    /// A guard cannot be sent to another thread:
     ///
     /// ```compile_fail,E0277
     /// use nearlock::linux::SpinLock;
@@ -122,22 +122,24 @@ guarded! {
 }
 
 guarded! {
-    /// Linux' queued spinlock as the kernel has it, around data: for threads that have a processor each.
+    /// The kernel's form of Linux' queued spinlock, for threads that have a processor each. It
+    /// protects data.
     ///
     /// Space: as [`SpinLock`].
     ///
-    /// Waiting: by pauses, and by offering the processor to others after 128 of them. Never sleeps; the release is one
-    /// byte store.
+    /// Waiting: a waiter pauses 128 times, and then yields its processor to other threads at each
+    /// further turn. It never sleeps. `unlock` is one byte store.
     ///
-    /// Fairness: first come, first served; one waiter, the first to find the lock taken, goes ahead of the queue.
+    /// Fairness: first come, first served, with one exception: the first waiter to find the lock
+    /// held goes ahead of the queue.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
-    /// without bound if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
+    /// waits without bound if its priority is higher.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Not for more runnable threads than processors, where its throughput falls to that of the scheduler: see
-    /// [What spinning means](crate#what-spinning-means).
+    /// Not for more runnable threads than processors, where the scheduler limits its throughput:
+    /// see [What spinning means](crate#what-spinning-means).
     ///
     /// ```
     /// use nearlock::linux::FifoSpinLock;
@@ -151,23 +153,25 @@ guarded! {
 }
 
 guarded! {
-    /// The NUMA-aware queued spinlock around data: the lock stays within a NUMA node for as long as its threshold
-    /// allows.
+    /// NUMA-aware queued spinlock that protects data. The lock stays within a NUMA node for as long
+    /// as its threshold allows.
     ///
-    /// For locks that threads of several NUMA nodes contend for. With one node it only costs.
+    /// For locks that threads of several NUMA nodes contend for. With one NUMA node it has a cost
+    /// and no benefit.
     ///
     /// Space: as [`SpinLock`].
     ///
-    /// Fairness: that of [`SpinLock`] within a NUMA node. In the queue the other nodes are overtaken for a threshold
-    /// (1 ms, see [`Setting::CnaThresholdNs`](crate::process::Setting::CnaThresholdNs)) at a time, a few times where
-    /// there are several.
+    /// Fairness: that of [`SpinLock`] within a NUMA node. Waiters of the other NUMA nodes are
+    /// overtaken for a threshold (1 ms, see
+    /// [`Setting::CnaThresholdNs`](crate::process::Setting::CnaThresholdNs)) at a time. If there
+    /// are several other NUMA nodes, this may happen to a waiter a few times.
     ///
-    /// Priorities: a waiter that has preempted the holder, or one before it in the queue, waits
-    /// without bound if its priority is higher.
+    /// Priorities: a waiter that has preempted the holder, or a waiter before it in the queue,
+    /// waits without bound if its priority is higher.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Not for long sections: see [What spinning means](crate#what-spinning-means).
+    /// Not for long critical sections: see [What spinning means](crate#what-spinning-means).
     ///
     /// ```
     /// use nearlock::linux::CnaLock;
@@ -185,24 +189,28 @@ guarded! {
 }
 
 guarded! {
-    /// Linux' mutex around data: for sections that are long, or wait for something.
+    /// Linux' mutex that protects data, for critical sections that are long, or wait for something.
     ///
-    /// Space: 32 bytes and the data; a waiter's place in the queue is on its stack.
+    /// Space: 32 bytes and the data. A waiter's queue node is on its stack.
     ///
-    /// Waiting: one waiter at a time spins while the holder runs, for at most `spin.budget-ns`
-    /// ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs), 20 us); the others sleep, and so does whoever waits
-    /// for a holder that sleeps. If nobody waits, `lock` and `unlock` are one compare-exchange each.
+    /// Waiting: a waiter spins while the holder runs, for at most `spin.budget-ns`
+    /// ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs), 20 us). One waiter at a
+    /// time spins on the mutex, and further ones wait for their turn. A waiter that has spun for so
+    /// long, or finds the holder asleep, sleeps. If no thread waits, `lock` and `unlock` are one
+    /// compare-exchange each.
     ///
-    /// Fairness: newcomers and spinners overtake the queue until its first has been woken once in vain. From then on others
-    /// have the mutex once more at most. There is no bound in time.
+    /// Fairness: newcomers and spinning waiters overtake the queue until its first waiter has been
+    /// woken once without success. After that, other threads lock the mutex at most once more.
+    /// There is no bound in time.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Timed by `try_lock_for` and `try_lock_until`; until cancelled by
-    /// [`lock_cancellable`](crate::LockCancellable::lock_cancellable). A mutex that is free is locked even if the time
-    /// has passed; who spins for one that is not sees that it has, and gives up.
+    /// A wait can have a timeout (`try_lock_for`, `try_lock_until`), and can be cancelled
+    /// ([`lock_cancellable`](crate::LockCancellable::lock_cancellable)). A free mutex is locked
+    /// even if the time has passed. A waiter that spins for a held mutex notices that the time has
+    /// passed, and gives up.
     ///
-    /// Not for signal handlers, nor to be locked twice by one thread, which never returns.
+    /// Not for signal handlers. A thread that locks the mutex twice deadlocks.
     ///
     /// ```
     /// use std::time::Duration;
@@ -221,18 +229,19 @@ guarded! {
 }
 
 guarded! {
-    /// Linux' mutex of version 3.7 around data, for comparison with [`Mutex`].
+    /// The mutex of Linux 3.7 that protects data, for comparison with [`Mutex`].
     ///
-    /// Space: 32 bytes and the data; a waiter's place in the queue is on its stack.
+    /// Space: 32 bytes and the data. A waiter's queue node is on its stack.
     ///
-    /// Waiting: all who come spin while the holder runs, for at most `spin.budget-ns`, and sleep then. If nobody waits,
-    /// `lock` and `unlock` are an atomic instruction each.
+    /// Waiting: all waiters spin at the same time while the holder runs, for at most
+    /// `spin.budget-ns`, and then sleep. If no thread waits, `lock` and `unlock` are one atomic
+    /// instruction each.
     ///
-    /// Fairness: none. A waiter that has been woken has to compete with all who come, each time anew.
+    /// Fairness: none. A waiter that has been woken competes with all newcomers, each time again.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Timed and cancellable as [`Mutex`].
+    /// Timeouts and cancellation: as [`Mutex`].
     ///
     /// ```
     /// use nearlock::linux::CounterMutex;
@@ -249,25 +258,30 @@ guarded! {
 }
 
 guarded_rw! {
-    /// Linux' reader-writer semaphore around data: many readers or one writer, for sections that last.
+    /// Linux' reader-writer semaphore that protects data: many readers or one writer, for long
+    /// critical sections.
     ///
-    /// For data that are mostly read, in sections that are long enough for readers to be in them together. With short ones
-    /// a [`Mutex`] or a [`SpinLock`] is faster, as all readers write to the lock's word.
+    /// For data that is mostly read, in critical sections that are long enough for readers to
+    /// overlap. With short critical sections a [`Mutex`] or a [`SpinLock`] is faster, since all
+    /// readers write to the lock's word.
     ///
-    /// Space: 40 bytes and the data; a waiter's place in the queue is on its stack.
+    /// Space: 40 bytes and the data. A waiter's queue node is on its stack.
     ///
     /// Waiting: as [`Mutex`]; readers sleep at once.
     ///
-    /// Fairness: who has waited for 4 ms and is first in the queue is not overtaken any more, as soon as it, or somebody
-    /// who wakes it, looks. Readers of the queue are let in together, 256 at a time, past the writers between them.
+    /// Fairness: a waiter that is first in the queue is not overtaken any more after it has waited
+    /// for 4 ms. This takes effect when the waiter, or a thread that wakes it, checks the lock.
+    /// Readers in the queue are let in together, 256 at a time, past the writers between them.
     ///
-    /// Ordering: a writer's section happens before the sections that follow; those of readers before the next writer's.
+    /// Ordering: a writer's critical section happens before all later critical sections. Critical
+    /// sections of readers happen before that of the next writer.
     ///
-    /// Timed by `try_read_for`, `try_write_for` and their `_until`; until cancelled by
-    /// [`RwLockCancellable`](crate::RwLockCancellable). Write guards can be downgraded.
+    /// A wait can have a timeout (`try_read_for`, `try_write_for` and their `_until` forms), and
+    /// can be cancelled ([`RwLockCancellable`](crate::RwLockCancellable)). Write guards can be
+    /// downgraded.
     ///
-    /// A thread that reads already must not read again: a writer that waits in between stops it for ever. Not for
-    /// signal handlers.
+    /// A thread that reads must not read again: if a writer waits in between, the thread deadlocks.
+    /// Not for signal handlers.
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -294,8 +308,8 @@ const _: () = assert!(size_of::<FifoSpinLock<()>>() == 4);
 const _: () = assert!(size_of::<CnaLock<()>>() == 4);
 const _: () = assert!(size_of::<SpinLockGuard<'_, u8>>() == size_of::<usize>());
 const _: () = assert!(size_of::<CnaLockGuard<'_, u8>>() == size_of::<usize>());
-/// Bytes of the sleeping mutexes: three words of four, and the two pointers of a queue. 32, or 20
-/// where pointers have four.
+/// Bytes of the sleeping mutexes: three words of 4 bytes, and the two pointers of a queue. 32
+/// bytes, or 20 where a pointer has 4 bytes.
 const MUTEX_SIZE: usize = (12 + 2 * size_of::<usize>()).next_multiple_of(size_of::<usize>());
 const _: () = assert!(size_of::<Mutex<()>>() == MUTEX_SIZE);
 const _: () = assert!(size_of::<CounterMutex<()>>() == MUTEX_SIZE);

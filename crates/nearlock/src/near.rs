@@ -1,20 +1,20 @@
-//! This project's own locks, for programs: [`Mutex`] and [`Condvar`].
+//! The main types of this crate: [`Mutex`] and [`Condvar`].
 //!
 //! # Freeing a lock
 //!
-//! Nothing of a lock is read or written once it can be had by somebody else. So the thread that has
-//! locked it last may free it when it has unlocked, though the `drop` of an earlier guard has not
-//! returned.
+//! A lock is not accessed any more once another thread can lock it. So the last thread to lock it
+//! may free it after it has unlocked it, although the `drop` of an earlier guard has not returned.
 //!
 //! # Cheap releases
 //!
-//! A release needs an asymmetric fence of the kernel's, membarrier. The process is registered for
-//! it before `main`, or when a library with this crate is loaded. If that is with several threads
-//! it may take some milliseconds. Where the kernel refuses, or there is none, releases have an
-//! ordinary fence. A program that forbids itself the call (seccomp) must do so before its first
-//! release, or allow it. The first release decides whether locks rely on it. If the kernel refuses
-//! it later, they take its slow form (`MEMBARRIER_CMD_GLOBAL`), of milliseconds. If that is refused
-//! too, the process aborts, with a message on its standard error.
+//! An unlock relies on an asymmetric fence of the kernel, membarrier. The process registers for it
+//! before `main`, or when a library with this crate is loaded. If the process has several threads
+//! by then, this may take some milliseconds. If the kernel refuses, or has no membarrier, unlocks
+//! use an ordinary fence. A program that forbids itself the call (seccomp) must do so before its
+//! first unlock, or allow the call. The first unlock decides whether locks rely on membarrier. If
+//! the kernel refuses it later, locks use its slow form (`MEMBARRIER_CMD_GLOBAL`), which takes
+//! milliseconds. If the kernel refuses that too, the process aborts, with a message on its standard
+//! error.
 
 mod condvar;
 
@@ -32,24 +32,32 @@ pub use condvar::{Condvar, RawCondvar, WaitCancellable, WaitTimeoutResult};
 pub type RawMutex = Nodeless<NearMutex<Os>>;
 
 guarded! {
-    /// Mutex around data: for sections and waits of any length, and any number of threads.
+    /// A mutex that protects data, for critical sections and waits of any length, and for any
+    /// number of threads.
     ///
-    /// Space: 4 bytes and the data; a waiter's place in the queue is on its stack.
+    /// Space: 4 bytes and the data. A waiter's queue node is on its stack.
     ///
-    /// Waiting: a few looks, some microseconds; then in the queue, where the first looks now and then for 20 to 50 us and sleeps (for 0.1 ms in
-    /// between where one thread takes the mutex again and again), and the others sleep at once. If nobody waits, `lock` is one swap, and `unlock` a plain store.
+    /// Waiting: a waiter spins for some microseconds, and then joins the queue. The first waiter in
+    /// the queue checks the mutex from time to time for 20 to 50 us, and then sleeps. If one thread
+    /// locks the mutex again and again, the first waiter sleeps for 0.1 ms in between. The other
+    /// waiters in the queue sleep at once. If no thread waits, `lock` is one swap, and `unlock` is
+    /// a plain store.
     ///
-    /// Fairness: newcomers overtake the queue until its first has looked for 20 to 32 us. The next release then hands the
-    /// mutex over to it. A first that sleeps, or has no processor, is handed the mutex by the first release that looks at the
-    /// queue after 2 ms. Where one thread takes the mutex again and again these times are 0.1 ms and 0.25 ms. Releases look
-    /// every 4 to 16 us, and at the latest after 4096 of them. The queue is first come, first served, with two exceptions.
-    /// Waiters of one NUMA node go together, for 1 ms and up to 32 that have been moved by then. A waiter that was woken to
-    /// compete with newcomers, and lost, stands at the end of the queue again, once.
-    /// [`MutexGuard::unlock_fair`] hands over at once, and [`MutexGuard::bump`] lets those in who wait.
+    /// Fairness: newcomers overtake the queue until its first waiter has checked the mutex for 20
+    /// to 32 us. The next unlock then hands the mutex over to it. If the first waiter sleeps, or
+    /// has no processor, it is handed the mutex by the first unlock that checks the queue after 2
+    /// ms. If one thread locks the mutex again and again, these times are 0.1 ms and 0.25 ms.
+    /// Unlocks check the queue every 4 to 16 us, and at the latest after 4096 unlocks. The queue is
+    /// first come, first served, with two exceptions. Waiters of one NUMA node go first for 1 ms,
+    /// and up to 32 of them that have been moved by then go first after that. A waiter that was
+    /// woken to compete with newcomers, and failed, joins the queue again at its end, once. With
+    /// [`MutexGuard::unlock_fair`] the holder hands the mutex over at once. With
+    /// [`MutexGuard::bump`] it lets waiters in and locks the mutex again.
     ///
-    /// Ordering: what happened in one section happens before what follows in the next.
+    /// Ordering: each critical section happens before the next one.
     ///
-    /// Panics release the mutex; there is no poisoning, but in [`poison`](crate::poison). It is `const` to make, and a `static` needs no initialization.
+    /// A panic unlocks the mutex. There is no poisoning, except in [`poison`](crate::poison). The
+    /// constructor is `const`, so a `static` mutex needs no initialization.
     ///
     /// ```
     /// use nearlock::Mutex;
@@ -64,7 +72,7 @@ guarded! {
     /// assert_eq!(LOG.lock().len(), 2);
     /// ```
     ///
-    /// Waits may have an end, and be cancelled ([`Cancellation`](crate::Cancellation)):
+    /// A wait can have a timeout, and can be cancelled ([`Cancellation`](crate::Cancellation)):
     ///
     /// ```
     /// use std::time::Duration;
@@ -77,7 +85,7 @@ guarded! {
     /// assert_eq!(*mutex.try_lock().expect("is free"), 1);
     /// ```
     ///
-    /// A guard stays on its thread:
+    /// A guard cannot be sent to another thread:
     ///
     /// ```compile_fail,E0277
     /// use nearlock::Mutex;
@@ -94,11 +102,11 @@ guarded! {
 const _: () = assert!(size_of::<Mutex<()>>() == 4);
 const _: () = assert!(size_of::<MutexGuard<'_, u8>>() == size_of::<usize>());
 
-// SAFETY: it releases; whoever it is handed to has been waiting for it.
+// SAFETY: it unlocks the mutex. If it hands the mutex over, the new holder has been waiting for it.
 unsafe impl<P: NearPlatform> lock_api::RawMutexFair for Nodeless<NearMutex<P>> {
     #[inline]
     unsafe fn unlock_fair(&self, _guard: GuardNoSend) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.unlock_fair() };
     }
 }
@@ -108,7 +116,7 @@ unsafe impl<P: NearPlatform> lock_api::RawMutexFair for Nodeless<NearMutex<P>> {
 unsafe impl<P: NearPlatform> lock_api_04::RawMutexFair for Nodeless<NearMutex<P>> {
     #[inline]
     unsafe fn unlock_fair(&self) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.unlock_fair() };
     }
 }

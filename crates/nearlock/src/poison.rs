@@ -1,8 +1,8 @@
 //! Mutexes that a panic poisons, with the signatures of `std::sync`: [`Mutex`] and [`Condvar`].
 //!
-//! The locks of this crate are released by a panic, and whoever comes next finds the data as the
-//! section has left them. These here say so: once a guard has been dropped by a panic, `lock`
-//! returns an error, which has the guard. The results are `std`'s own types, but for
+//! A panic unlocks the locks of this crate, and the next holder finds the data as the critical
+//! section left it. The locks of this module report this. Once a panic has dropped a guard, `lock`
+//! returns an error that contains the guard. The results are `std`'s own types, except
 //! `WaitTimeoutResult`.
 //!
 //! ```
@@ -13,7 +13,7 @@
 //! assert_eq!(guard.pop(), Some(1));
 //! ```
 //!
-//! A mutex that was poisoned, and is repaired:
+//! A mutex that is poisoned, and then repaired:
 //!
 //! ```
 //! use nearlock::poison::Mutex;
@@ -44,40 +44,40 @@ use crate::near;
 pub use crate::near::WaitTimeoutResult;
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
-/// A [`nearlock::Mutex`](near::Mutex) that is poisoned by a panic of whoever holds it.
+/// A [`nearlock::Mutex`](near::Mutex) that is poisoned if its holder panics.
 ///
 /// Space: 5 bytes and the data. Fairness and ordering: as there.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
-    /// Written under the mutex, but for `clear_poison`; so its accesses need no ordering.
+    /// Written while the mutex is held, except by `clear_poison`. So its accesses need no ordering.
     is_poisoned: AtomicBool,
     mutex: near::Mutex<T>,
 }
 
-// Whoever panics leaves a mark for those who come.
+// A panic poisons the mutex, so that later holders know of it.
 impl<T: ?Sized> UnwindSafe for Mutex<T> {}
 impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
 
-/// Access to what a [`Mutex`] protects. Unlocks when it is dropped, and poisons the mutex if a
-/// panic drops it that began while it lived.
+/// A guard that gives access to the data of a [`Mutex`]. Unlocks the mutex when dropped. Poisons
+/// the mutex if it is dropped by a panic that began while the guard existed.
 #[must_use = "if unused the Mutex will immediately unlock"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mark: Mark<'a>,
     guard: near::MutexGuard<'a, T>,
 }
 
-// As `std`'s: a panic that leaves the data half changed poisons the mutex, and the next to lock it
-// is told.
+// As `std`'s: a panic that leaves the data half changed poisons the mutex, and the next holder is
+// told.
 impl<T: ?Sized> UnwindSafe for MutexGuard<'_, T> {}
 impl<T: ?Sized> RefUnwindSafe for MutexGuard<'_, T> {}
 
-// SAFETY: a shared guard gives shared references to the data, and nothing else: it cannot unlock,
-// nor lead to the mutex. So the data need not be `Send`, which the guard within asks for, as its
-// mutex can be had from it.
+// SAFETY: a shared reference to the guard gives shared references to the data, and nothing else. It
+// cannot unlock the mutex, nor give access to it. So the data need not be `Send`. The guard inside
+// requires `Send`, because it gives access to its mutex.
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
-/// Poisons when it is dropped by a panic. A part of a guard that is dropped before the mutex is
-/// released.
+/// Poisons the mutex if it is dropped by a panic. The part of a guard that is dropped before the
+/// mutex is unlocked.
 struct Mark<'a> {
     is_poisoned: &'a AtomicBool,
     was_panicking: bool,
@@ -92,16 +92,16 @@ impl Drop for Mark<'_> {
 }
 
 impl<T> Mutex<T> {
-    /// Unlocked, and not poisoned.
+    /// Creates an unlocked mutex that is not poisoned.
     pub const fn new(value: T) -> Self {
         Self { is_poisoned: AtomicBool::new(false), mutex: near::Mutex::new(value) }
     }
 
-    /// The data, for whoever owns the mutex.
+    /// Consumes the mutex, and returns the data.
     ///
     /// # Errors
     ///
-    /// If it is poisoned; the error has the data.
+    /// If the mutex is poisoned. The error contains the data.
     pub fn into_inner(self) -> LockResult<T> {
         match self.is_poisoned() {
             true => Err(PoisonError::new(self.mutex.into_inner())),
@@ -120,11 +120,11 @@ impl<T: ?Sized> Mutex<T> {
         result(&self.is_poisoned, MutexGuard { mark, guard })
     }
 
-    /// Waits for the mutex, and locks it.
+    /// Locks the mutex. Waits until it is free.
     ///
     /// # Errors
     ///
-    /// If it is poisoned; the error has the guard.
+    /// If the mutex is poisoned. The error contains the guard.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         self.guard(self.mutex.lock())
     }
@@ -133,28 +133,28 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// If it is not free; or if it is poisoned, and then the error has the guard.
+    /// If the mutex is not free. Also if it is poisoned, and then the error contains the guard.
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let guard = self.mutex.try_lock().ok_or(TryLockError::WouldBlock)?;
         Ok(self.guard(guard)?)
     }
 
-    /// Whether somebody has panicked while holding it. Stale by the time it is known, unless the
-    /// caller holds it.
+    /// Returns whether the mutex is poisoned. The result may be out of date at once, unless the
+    /// caller holds the mutex.
     pub fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Relaxed)
     }
 
-    /// Says that the data are as they should be.
+    /// Clears the poison of the mutex. The caller says by this that the data is consistent.
     pub fn clear_poison(&self) {
         self.is_poisoned.store(false, Ordering::Relaxed);
     }
 
-    /// The data, for whoever has the only reference.
+    /// Returns a mutable reference to the data. The caller has the only reference to the mutex.
     ///
     /// # Errors
     ///
-    /// If it is poisoned; the error has the reference.
+    /// If the mutex is poisoned. The error contains the reference.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         result(&self.is_poisoned, self.mutex.get_mut())
     }
@@ -206,12 +206,12 @@ impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub struct Condvar(near::Condvar);
 
-/// Whether the mutex has been poisoned by now, which whoever waits finds out when it returns.
+/// An error if the mutex has been poisoned by now. A waiter learns this when it returns.
 fn after_wait<T: ?Sized>(guard: MutexGuard<'_, T>) -> LockResult<MutexGuard<'_, T>> {
     result(guard.mark.is_poisoned, guard)
 }
 
-/// The same, with what the wait has come to.
+/// The same, with the result of the wait.
 fn after_timed<T: ?Sized>(
     guard: MutexGuard<'_, T>,
     waited: WaitTimeoutResult,
@@ -220,7 +220,7 @@ fn after_timed<T: ?Sized>(
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// Creates a condition variable without waiters.
     pub const fn new() -> Self {
         Self(near::Condvar::new())
     }
@@ -229,17 +229,17 @@ impl Condvar {
     ///
     /// # Errors
     ///
-    /// If the mutex is poisoned; the error has the guard. So of all waits here.
+    /// If the mutex is poisoned. The error contains the guard. The same applies to all waits here.
     ///
     /// # Panics
     ///
-    /// If others wait with another mutex. So all waits here.
+    /// If other threads wait with another mutex. The same applies to all waits here.
     pub fn wait<'a, T: ?Sized>(&self, mut guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         self.0.wait(&mut guard.guard);
         after_wait(guard)
     }
 
-    /// Waits as long as the condition holds.
+    /// Waits while the condition holds.
     ///
     /// # Errors
     ///
@@ -255,7 +255,7 @@ impl Condvar {
         Ok(guard)
     }
 
-    /// Waits for a notification, for so long at most.
+    /// Waits for a notification, for at most `timeout`.
     ///
     /// # Errors
     ///
@@ -269,7 +269,7 @@ impl Condvar {
         after_timed(guard, waited)
     }
 
-    /// Waits as long as the condition holds, for so long at most.
+    /// Waits while the condition holds, for at most `timeout`.
     ///
     /// # Errors
     ///
@@ -284,13 +284,13 @@ impl Condvar {
         after_timed(guard, waited)
     }
 
-    /// Notifies whoever has waited longest.
+    /// Notifies the thread that has waited longest.
     #[inline]
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Notifies all that wait.
+    /// Notifies all threads that wait.
     #[inline]
     pub fn notify_all(&self) {
         self.0.notify_all();

@@ -1,4 +1,4 @@
-//! Queue nodes for locks whose callers bring them.
+//! Queue nodes for locks that take them from their callers.
 //!
 //! ```text
 //!  FREE (of the thread) --> block --next--> block --next--> null
@@ -8,12 +8,12 @@
 //!                            block, holding the node of one acquisition
 //! ```
 //! 1. A block is in the list of one thread, or belongs to one acquisition of that thread.
-//! 2. A block never moves, whatever becomes of the guard that names it, and is freed only from the
-//!    list. A guard that is forgotten leaks its block: the lock stays locked for ever, and its word
-//!    may name the node.
+//! 2. A block never moves, whatever happens to the guard that refers to it. It is freed only from
+//!    the list. A forgotten guard leaks its block: the lock stays locked for ever, and its word may
+//!    point to the node.
 //!
-//! So a thread has as many blocks as it has ever held such locks at the same time. They are freed
-//! when it ends.
+//! So a thread keeps as many blocks as the largest number of such locks that it has held at the
+//! same time. They are freed when the thread ends.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -26,16 +26,16 @@ use nearlock_core::raw::{RawLock, RawTryLock};
 use crate::lock_api::{Mutex, RawMutex};
 use crate::raw::Unlocked;
 
-/// Bytes for a node: two lines of 64, because processors fetch lines in pairs. Fewer would let
-/// waiters disturb each other; a lock with greater nodes does not compile.
+/// Bytes for a node: two cache lines of 64 bytes, because processors fetch cache lines in pairs.
+/// With fewer bytes waiters would disturb each other. A lock with larger nodes does not compile.
 const BLOCK_BYTES: usize = 128;
 
 /// Memory for a node of any lock.
 #[repr(C, align(128))]
 union Block {
-    /// The block behind this one in the list; null if this is the last.
+    /// The next block in the list. Null in the last one.
     next: *mut Block,
-    /// Room for the node.
+    /// Memory for the node.
     node: MaybeUninit<[u8; BLOCK_BYTES]>,
 }
 
@@ -52,15 +52,15 @@ impl FreeList {
     #[inline]
     fn take(&self) -> Option<NonNull<Block>> {
         let block = NonNull::new(self.0.get())?;
-        // SAFETY: a block of the list is ours, and holds `next`.
+        // SAFETY: a block in the list belongs to the list, and contains `next`.
         self.0.set(unsafe { (*block.as_ptr()).next });
         Some(block)
     }
 
-    /// Safety: nobody else uses the block.
+    /// Safety: no other code uses the block.
     #[inline]
     unsafe fn put(&self, block: NonNull<Block>) {
-        // SAFETY: ours from here on.
+        // SAFETY: the block belongs to the list from here on.
         unsafe { (*block.as_ptr()).next = self.0.get() };
         self.0.set(block.as_ptr());
     }
@@ -69,18 +69,18 @@ impl FreeList {
 impl Drop for FreeList {
     fn drop(&mut self) {
         while let Some(block) = self.take() {
-            // SAFETY: out of the list.
+            // SAFETY: the block is not in the list any more.
             unsafe { free_block(block) };
         }
     }
 }
 
-/// How many blocks there are. Relaxed: a figure, which orders nothing.
+/// The number of blocks. Relaxed: a statistic, which orders nothing.
 static BLOCKS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many queue nodes of guards the process has in memory at present, of 128 bytes each: for each
-/// thread as many as it has ever held such locks ([`Pooled`]) at the same time, until it ends. A
-/// guard that is forgotten keeps its node for ever.
+/// Returns how many queue nodes of guards the process has in memory, of 128 bytes each. A thread
+/// keeps as many as the largest number of such locks ([`Pooled`]) that it has held at the same
+/// time, until it ends. A forgotten guard keeps its node for ever.
 pub fn queue_nodes() -> usize {
     BLOCKS.load(Relaxed)
 }
@@ -98,32 +98,32 @@ fn new_block() -> NonNull<Block> {
     NonNull::from(Box::leak(Box::new(Block { node: MaybeUninit::uninit() })))
 }
 
-/// Safety: nobody else uses the block, and it is in no list.
+/// Safety: no other code uses the block, and it is in no list.
 #[cold]
 unsafe fn free_block(block: NonNull<Block>) {
     BLOCKS.fetch_sub(1, Relaxed);
-    // SAFETY: made by `new_block`, and the caller's.
+    // SAFETY: made by `new_block`; the rest is upheld by the caller.
     drop(unsafe { Box::from_raw(block.as_ptr()) });
 }
 
-/// Safety: nobody else uses the block.
+/// Safety: no other code uses the block.
 #[inline]
 unsafe fn give_back_block(block: NonNull<Block>) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     if FREE.try_with(|free| unsafe { free.put(block) }).is_err() {
-        // SAFETY: in no list.
+        // SAFETY: the block is in no list.
         unsafe { free_block(block) };
     }
 }
 
-/// What a guard of a [`Pooled`] lock holds: the queue node of its acquisition.
+/// The state of a guard of a [`Pooled`] lock: the queue node of its acquisition.
 ///
-/// It cannot be made or used by other code. Forgetting it leaks the node and leaves the lock
+/// Other code can neither create nor use it. Forgetting it leaks the node and leaves the lock
 /// locked.
 #[must_use = "the acquisition is lost without it"]
 pub struct PooledNode<L: RawLock>(NonNull<L::Node>);
 
-// SAFETY: a reference to it leads nowhere.
+// SAFETY: a shared reference to it gives access to nothing.
 unsafe impl<L: RawLock> Sync for PooledNode<L> {}
 
 impl<L: RawLock> PooledNode<L> {
@@ -132,19 +132,19 @@ impl<L: RawLock> PooledNode<L> {
             assert!(size_of::<L::Node>() <= BLOCK_BYTES && align_of::<L::Node>() <= BLOCK_BYTES);
         }
         let node = take_block().cast::<L::Node>();
-        // SAFETY: the block is ours by invariant 1, and has room for a node.
+        // SAFETY: the block belongs to this acquisition by invariant 1, and has room for a node.
         unsafe { node.write(L::Node::default()) };
         Self(node)
     }
 
     fn node(&self) -> &L::Node {
-        // SAFETY: written in `take`, and where it was by invariant 2.
+        // SAFETY: written in `take`, and not moved since, by invariant 2.
         unsafe { self.0.as_ref() }
     }
 
     /// Safety: the node belongs to no acquisition, or to one that has ended.
     unsafe fn give_back(self) {
-        // SAFETY: written in `take`, used no more, and in a block of ours.
+        // SAFETY: written in `take`, not used any more, and in a block that belongs to us.
         unsafe {
             self.0.drop_in_place();
             give_back_block(self.0.cast());
@@ -152,21 +152,21 @@ impl<L: RawLock> PooledNode<L> {
     }
 }
 
-/// Makes a lock whose acquisitions bring a node a mutex of [`lock_api`], of the same size.
+/// Makes a [`lock_api`] mutex, of the same size, from a lock whose acquisitions need a queue node.
 ///
-/// A guard holds a node from a pool of the calling thread, so that it may be moved, forgotten and
-/// dropped in any order like any other guard. Taking the node and giving it back costs a few
-/// instructions; a thread allocates when it holds more such locks at once than ever before, so this
-/// is nothing for signal handlers. [`LockWith`] does without the pool.
+/// A guard holds a node from a pool of the calling thread. So it may be moved, forgotten and
+/// dropped in any order, like any other guard. It costs a few instructions to take a node and to
+/// give it back. A thread allocates when it holds more such locks at the same time than ever
+/// before. So signal handlers must not use this. [`LockWith`] needs no pool.
 #[derive(Default)]
 #[repr(transparent)]
 pub struct Pooled<L>(L);
 
-// SAFETY: exclusion and orderings are the lock's (`RawLock`), which has each acquisition's node for
-// itself and in place until `unlock` returns (invariants 1 and 2). The guard state cannot unlock;
-// forgetting it leaks the node, to which the word of a lock that is moved or dropped while it is
-// locked may go on pointing, which is all that points anywhere (`Unlocked`). The lock's operations
-// do not unwind.
+// SAFETY: the lock provides exclusion and orderings (`RawLock`). It has each acquisition's node for
+// itself and in place until `unlock` returns (invariants 1 and 2). The guard state cannot unlock.
+// Forgetting it leaks the node. If a lock is moved or dropped while it is locked, its word may
+// still point to that node, and nothing else points anywhere (`Unlocked`). The lock's operations do
+// not unwind.
 unsafe impl<L: RawTryLock + Unlocked> RawMutex for Pooled<L> {
     const INIT: Self = Self(L::UNLOCKED);
     type Guard = PooledNode<L>;
@@ -174,7 +174,7 @@ unsafe impl<L: RawTryLock + Unlocked> RawMutex for Pooled<L> {
     #[inline]
     fn lock(&self) -> PooledNode<L> {
         let node = PooledNode::take();
-        // SAFETY: the node is this acquisition's until `unlock`.
+        // SAFETY: the node belongs to this acquisition until `unlock`.
         unsafe { self.0.lock(node.node()) };
         node
     }
@@ -207,8 +207,8 @@ unsafe impl<L: RawTryLock + Unlocked> RawMutex for Pooled<L> {
     }
 }
 
-/// Locking with the queue node on the caller's stack: no pool and no allocation, and the section is
-/// a closure, so that the node cannot move or die too early.
+/// Locks with the queue node on the caller's stack. This needs no pool and no allocation. The
+/// critical section is a closure, so that the node can neither move nor be dropped too early.
 ///
 /// ```
 /// use nearlock::classic::{LockWith, McsLock};
@@ -223,16 +223,16 @@ unsafe impl<L: RawTryLock + Unlocked> RawMutex for Pooled<L> {
 /// assert_eq!(LOG.try_lock_with(|log| log.pop()), Some(Some(7)));
 /// ```
 pub trait LockWith<T: ?Sized> {
-    /// Runs `section` with the lock held. If it panics, the lock is released.
+    /// Runs `section` with the lock held. If it panics, the lock is unlocked.
     ///
-    /// Never returns if the calling thread holds the lock already.
+    /// Deadlocks if the calling thread holds the lock already.
     fn lock_with<R>(&self, section: impl FnOnce(&mut T) -> R) -> R;
 
-    /// Runs `section` with the lock held if the lock is free; never waits for another thread.
+    /// Runs `section` with the lock held, if the lock is free. Never waits for another thread.
     fn try_lock_with<R>(&self, section: impl FnOnce(&mut T) -> R) -> Option<R>;
 }
 
-/// Releases at the end of a section, also of one that panics.
+/// Unlocks at the end of a critical section, even if it panics.
 struct Held<'a, L: RawLock> {
     lock: &'a L,
     node: &'a L::Node,
@@ -248,19 +248,19 @@ impl<L: RawLock> Drop for Held<'_, L> {
 impl<L: RawTryLock + Unlocked, T: ?Sized> LockWith<T> for Mutex<Pooled<L>, T> {
     fn lock_with<R>(&self, section: impl FnOnce(&mut T) -> R) -> R {
         let node = L::Node::default();
-        // SAFETY: only to lock and unlock, in this order.
+        // SAFETY: the raw lock is only locked and then unlocked.
         let lock = unsafe { &self.raw().0 };
-        // SAFETY: the node is fresh and stays on this stack frame until `_held`, declared after it, has
-        // unlocked.
+        // SAFETY: the node is new. It stays on this stack frame until `_held`, which is declared
+        // after it, has unlocked the lock.
         unsafe { lock.lock(&node) };
         let _held = Held { lock, node: &node };
-        // SAFETY: the holder of the lock has the data for itself.
+        // SAFETY: the holder of the lock has exclusive access to the data.
         section(unsafe { &mut *self.data_ptr() })
     }
 
     fn try_lock_with<R>(&self, section: impl FnOnce(&mut T) -> R) -> Option<R> {
         let node = L::Node::default();
-        // SAFETY: as in `lock_with`; so below.
+        // SAFETY: as in `lock_with`. The same holds below.
         let lock = unsafe { &self.raw().0 };
         // SAFETY: as above.
         if !unsafe { lock.try_lock(&node) } {
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::classic::McsLock;
 
-    /// How many blocks the thread has in its list.
+    /// The number of blocks in the list of the thread.
     fn free_blocks() -> usize {
         FREE.with(|free| {
             let mut count = 0;

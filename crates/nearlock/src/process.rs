@@ -1,4 +1,4 @@
-//! What all locks of the process share, and what a thread may say about itself.
+//! State that all locks of the process share, and properties that a thread may claim.
 //!
 //! ```
 //! use nearlock::linux::CnaLock;
@@ -38,8 +38,8 @@ pub use crate::pool::queue_nodes;
 use nearlock_core::schedule::Schedule;
 use nearlock_os::Os;
 
-/// What locks that know their owner call the calling thread. Unique among the threads that are
-/// alive; the next one may get it.
+/// Returns the id by which locks that know their owner name the calling thread. It is unique among
+/// the threads that are alive. After the thread has ended, a new thread may get it.
 pub fn thread_id() -> ThreadId {
     <Os>::thread_id()
 }

@@ -1,4 +1,4 @@
-//! Which of the types may go to, and be seen by, other threads. It compiles, or it fails.
+//! Which of the types are `Send` and `Sync`. The test is that this compiles.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -25,9 +25,9 @@ use nearlock::{
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
-/// May go to other threads, and be seen by one at a time.
+/// `Send`, but not `Sync`.
 type SendOnly = Cell<u32>;
-/// May be seen by several threads, but stays on its own.
+/// `Sync`, but not `Send`.
 type SyncOnly = StdGuard<'static, u32>;
 type Neither = Rc<u32>;
 
@@ -42,7 +42,7 @@ macro_rules! locks {
 locks! { SpinLock FifoSpinLock CnaLock Mutex CounterMutex McsLock ClhLock TtasLock Mtx SpinMtx }
 locks! { RecursiveMtx RecursiveSpinMtx NearMutex }
 
-// Readers see the data together, so it must be one that several threads may see.
+// Readers see the data at the same time, so the data must be `Sync`.
 macro_rules! rw_locks {
     ($($lock:ident)*) => {
         $(assert_impl_all!($lock<u32>: Send, Sync);
@@ -78,17 +78,17 @@ assert_not_impl_any!(RecursiveGuard<'static, RawMtx, u32>: Send);
 assert_not_impl_any!(RecursiveGuard<'static, RawMtx, SendOnly>: Send, Sync);
 assert_impl_all!(RecursiveReadGuard<'static, Current, RwKind, u32>: Sync);
 assert_not_impl_any!(RecursiveReadGuard<'static, Current, RwKind, u32>: Send);
-// It shows the cell.
+// It gives access to the cell.
 assert_not_impl_any!(RecursiveWriteGuard<'static, Current, RwKind, u32>: Send, Sync);
 
 assert_impl_all!(RawSpinLock: Send, Sync, Default);
 assert_impl_all!(nearlock::classic::RawMcsLock: Unlocked);
-// Guards can be forgotten, and then locks be moved while they are held: nodes in the lock would be
-// left behind.
+// A guard can be forgotten, and then the lock can be moved while it is held. Nodes in the lock
+// would be left behind.
 assert_not_impl_any!(nearlock::classic::RawHmcsLock: Unlocked);
-// With a ticket lock for its queue a mutex would exclude 2^16 threads at most.
+// A mutex whose queue is under a ticket lock excludes 2^16 threads at most.
 assert_not_impl_any!(nearlock_collection::linux::counter_mutex::CounterMutex<nearlock_os::Os>: Unlocked);
-// Broken on purpose, and a monitor whose conditions a program brings.
+// A lock that is broken on purpose, and a monitor whose conditions come from the program.
 assert_not_impl_any!(nearlock_collection::controls::Busted<nearlock_os::Os>: Unlocked);
 assert_not_impl_any!(nearlock_core::near::condvar::monitor::Monitor<nearlock_os::Os>: Unlocked);
 assert_not_impl_any!(PooledNode<nearlock::classic::RawMcsLock>: Send, Clone, Default);

@@ -1,9 +1,11 @@
-//! A signal handler cancels, whatever it interrupts. Without the test harness, whose threads would
-//! get the signals.
+//! A signal handler cancels, whatever code it interrupts. This runs without the test harness, whose
+//! threads would get the signals.
 //!
-//! Would find: a cancellation that waits for the code which its handler has interrupted, or for the
-//! memory allocator; a waiter that is not woken because the canceller found the list of waiters
-//! locked; two holders.
+//! Would find:
+//! * a cancellation that waits for the code that its handler has interrupted, or for the memory
+//!   allocator;
+//! * a waiter that is not woken because the canceller found the list of waiters locked;
+//! * two holders.
 
 // The interpreter has no signals.
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -27,15 +29,15 @@ mod parts {
     /// Waits of all threads that are cancelled in a round, before the next one begins.
     const CANCELLED_PER_ROUND: u64 = 6;
 
-    /// What the handler cancels. Each is used in one part, and in one round of it.
+    /// The cancellations for the handler. Each is used in one part, and in one round of it.
     static FRESH: [Cancellation; 3 * ROUNDS] = [const { Cancellation::new() }; 3 * ROUNDS];
     static CURRENT: AtomicPtr<Cancellation> = AtomicPtr::new(ptr::null_mut());
     /// How often the handler has run.
     static SIGNALS: AtomicU64 = AtomicU64::new(0);
 
     fn current() -> &'static Cancellation {
-        // SAFETY: `Timer::start` has stored a reference that is always valid, as all that follow
-        // it.
+        // SAFETY: `Timer::start` has stored a reference that is always valid. So are all that
+        // follow it.
         unsafe { &*CURRENT.load(SeqCst) }
     }
 
@@ -44,7 +46,7 @@ mod parts {
         SIGNALS.fetch_add(1, SeqCst);
     }
 
-    /// Blocks the signal in the calling thread, or has it come.
+    /// Blocks or unblocks the signal in the calling thread.
     fn mask(how: i32) {
         // SAFETY: the set is initialised before it is used.
         unsafe {
@@ -55,13 +57,13 @@ mod parts {
         }
     }
 
-    /// Has the signal come every 500 us, until it is dropped.
+    /// Sends the signal every 500 us, until it is dropped.
     struct Timer;
 
     impl Timer {
         fn start(first: &'static Cancellation) -> Self {
             CURRENT.store(ptr::from_ref(first).cast_mut(), SeqCst);
-            // SAFETY: the handler makes no call but futex(2), and locks nothing.
+            // SAFETY: the handler makes no call except futex(2), and locks nothing.
             unsafe {
                 libc::signal(libc::SIGALRM, cancel_current as extern "C" fn(i32) as libc::sighandler_t)
             };
@@ -83,7 +85,7 @@ mod parts {
         }
     }
 
-    /// The rounds of a part of the test, which has the handler interrupt its threads.
+    /// The rounds of one part of the test, in which the handler interrupts threads.
     struct Rounds {
         cancellations: &'static [Cancellation],
         round: AtomicUsize,
@@ -103,14 +105,14 @@ mod parts {
             }
         }
 
-        /// Until the time is over, and something has happened in it.
+        /// Whether to continue: until the time is over, and a wait has been cancelled in it.
         fn go_on(&self) -> bool {
             Instant::now() < self.end || self.cancelled.load(SeqCst) == 0
         }
 
-        /// A wait by `by` was cancelled. After some, a fresh one takes its place, while there are
-        /// any. Every one that waits were by has been cancelled then; and the last one is, while
-        /// threads are left.
+        /// Counts a wait with `by` that was cancelled. After some of these, a fresh cancellation
+        /// replaces the current one, while there are any. If threads have waited with the replaced
+        /// one, it has been cancelled. The last one is cancelled while threads are left.
         fn count_cancelled(&self, by: &Cancellation) {
             assert!(by.is_cancelled(), "a wait was cancelled by nothing");
             let cancelled = self.cancelled.fetch_add(1, SeqCst) + 1;
@@ -118,7 +120,7 @@ mod parts {
                 return;
             }
             let round = self.round.load(SeqCst);
-            // The caller's may be of an earlier round.
+            // The caller's cancellation may be of an earlier round.
             if ptr::eq(by, &raw const self.cancellations[round]) && round + 1 < ROUNDS {
                 let is_next = self.round.compare_exchange(round, round + 1, SeqCst, SeqCst).is_ok();
                 if is_next {
@@ -134,7 +136,7 @@ mod parts {
         }
     }
 
-    /// The handler interrupts this thread, which cancels the same.
+    /// The handler interrupts this thread, which cancels the same cancellation.
     pub fn interrupts_cancel() {
         let _watchdog = Watchdog::new("a handler that cancels waits for a `cancel` that it has interrupted");
         static CANCELLATION: Cancellation = Cancellation::new();
@@ -154,9 +156,9 @@ mod parts {
     static MUTEX: Mutex<u64> = Mutex::new(0);
     static IN_MUTEX: Sections = Sections::new();
     static CHANGED: Condvar = Condvar::new();
-    /// Held by the main thread, so that waits for it end when they are cancelled, and only then.
+    /// Held by the main thread, so that waits for it end if they are cancelled, and only then.
     static HELD: Mutex<()> = Mutex::new(());
-    /// Nothing notifies those who wait for it.
+    /// No thread notifies the waiters.
     static NEVER: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 
     /// A wait that ends by itself, or is cancelled.
@@ -173,7 +175,7 @@ mod parts {
         }
     }
 
-    /// Begins and ends waits by the current cancellation.
+    /// Begins and ends waits with the current cancellation.
     fn wait_again_and_again(rounds: &Rounds, thread: u64) {
         let mut random = Random::new(thread);
         while rounds.go_on() {
@@ -189,7 +191,8 @@ mod parts {
         }
     }
 
-    /// The handler interrupts threads that begin and end waits by what it cancels.
+    /// The handler interrupts threads that begin and end waits with the cancellation that it
+    /// cancels.
     pub fn interrupts_waits() {
         let _watchdog = Watchdog::new("a wait goes on that a handler has cancelled, or a handler waits");
         const THREADS: u64 = 4;
@@ -202,7 +205,7 @@ mod parts {
         rounds.say("waits");
     }
 
-    /// Allocates, frees, and has the mutex with others that wait for it.
+    /// Allocates, frees, and locks the mutex for which others wait.
     fn allocate_and_lock(rounds: &Rounds, thread: u64) {
         let mut random = Random::new(thread);
         let mut kept = Vec::new();
@@ -236,7 +239,8 @@ mod parts {
         rounds.say("others");
     }
 
-    /// Threads that do this while the handler interrupts them, and the main thread that never.
+    /// Threads that run `body` while the handler interrupts them. It never interrupts the main
+    /// thread.
     fn crowd(rounds: &Rounds, threads: u64, body: impl Fn(u64) + Sync) {
         let body = &body;
         thread::scope(|scope| {
@@ -246,7 +250,7 @@ mod parts {
                 mask(libc::SIG_BLOCK);
             };
             let crowd: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
-            // A thread that is left may wait by the current cancellation, which nothing else
+            // A thread that is left may wait with the current cancellation, which nothing else
             // cancels then.
             while !crowd.iter().all(|thread| thread.is_finished()) {
                 thread::sleep(Duration::from_millis(1));
@@ -257,7 +261,7 @@ mod parts {
         });
     }
 
-    /// The watchdogs' threads, and this one, have the signal blocked unless they say otherwise.
+    /// The threads of the watchdogs, and this one, block the signal unless they unblock it.
     pub fn begin() {
         mask(libc::SIG_BLOCK);
     }

@@ -1,5 +1,5 @@
-//! The condition variable for programs: what its waits and notifications return, and that no
-//! notification is lost.
+//! The condition variable: the results of its waits and notifications, and that no notification is
+//! lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
@@ -13,14 +13,14 @@ const SHORT: Duration = Duration::from_millis(1);
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(1_000_000);
 
-/// How many wait, and whether they may go.
+/// The number of waiters, and whether they may continue.
 #[derive(Default)]
 struct Gate {
     waiting: usize,
     is_open: bool,
 }
 
-/// Waits until so many wait, with the mutex.
+/// Waits until so many threads wait. It reads their number under the mutex.
 fn await_waiters(gate: &Mutex<Gate>, waiters: usize) {
     while gate.lock().waiting < waiters {
         thread::yield_now();
@@ -43,7 +43,8 @@ fn notifications_say_whom_they_have_notified() {
             });
         }
         await_waiters(&gate, WAITERS);
-        // Whoever has the mutex finds all of them waiting, or on their way back from a look.
+        // All of them wait while this thread holds the mutex: they check the gate only with the
+        // mutex locked.
         let mut opening = gate.lock();
         opening.is_open = true;
         assert!(opened.notify_one());
@@ -113,7 +114,7 @@ fn waiting_with_two_mutexes_panics_and_keeps_the_mutex() {
         });
         await_waiters(&gate, 1);
         let mut guard = other.lock();
-        // It waits as soon as the mutex is free.
+        // The other thread waits as soon as the mutex is free.
         drop(gate.lock());
         let panic = catch_unwind(AssertUnwindSafe(|| opened.wait(&mut guard))).unwrap_err();
         let said = panic.downcast_ref::<&str>().unwrap();
@@ -125,8 +126,8 @@ fn waiting_with_two_mutexes_panics_and_keeps_the_mutex() {
     assert!(opened.wait_for(&mut other.lock(), SHORT).timed_out(), "nobody else waits now");
 }
 
-/// Threads hand a token round, each to the next: one notification that is lost, and they all wait
-/// for ever.
+/// Threads pass a token round, each to the next. If one notification is lost, all of them wait for
+/// ever.
 #[test]
 fn a_token_goes_round() {
     const THREADS: usize = 4;
@@ -150,8 +151,8 @@ fn a_token_goes_round() {
     assert_eq!(turn.into_inner(), THREADS * ROUNDS);
 }
 
-/// Some wait for ever, some give up and come back; each token is announced once. Who would give up
-/// with a notification would leave somebody beside a token.
+/// Some threads wait without a limit, others give up and come back. Each token is announced once.
+/// If a thread gave up with a notification, another one would wait although there is a token.
 #[test]
 fn no_notification_is_lost_among_those_that_give_up() {
     const TAKERS: usize = 6;
@@ -206,7 +207,8 @@ fn no_notification_is_lost_among_those_that_give_up() {
                 given.notify_one();
             }
         }
-        // Whoever waits for ever has them all before: nobody tells it that it is over.
+        // The waiters without a limit take all tokens before, since they are not told that it is
+        // over.
         while *tokens.lock() > 0 {
             thread::yield_now();
         }
@@ -218,11 +220,11 @@ fn no_notification_is_lost_among_those_that_give_up() {
     });
 }
 
-/// The last to return frees it, although the notifier is not back yet.
+/// The last waiter to return frees it, although the notifier has not returned yet.
 #[test]
 fn the_last_waiter_may_free_it() {
     const ROUNDS: usize = if cfg!(miri) { 4 } else { 300 };
-    /// To memory that whoever is last frees.
+    /// A pointer to memory that the last waiter frees.
     struct SharedGate(*mut (Mutex<Gate>, Condvar));
     // SAFETY: both are `Sync`, and freed once.
     unsafe impl Send for SharedGate {}
@@ -242,16 +244,16 @@ fn the_last_waiter_may_free_it() {
                     gate.waiting == 0
                 };
                 if is_last {
-                    // SAFETY: the notifier has released the mutex, and the other waiter too.
+                    // SAFETY: the notifier has unlocked the mutex, and the other waiter too.
                     drop(unsafe { Box::from_raw(it) });
                 }
             })
         });
-        // SAFETY: alive as long as somebody waits.
+        // SAFETY: alive as long as a thread waits.
         let (gate, opened) = unsafe { &*it };
         await_waiters(gate, 2);
         gate.lock().is_open = true;
-        // Both wait: nothing but this lets them go.
+        // Both wait, and only this wakes them.
         assert_eq!(opened.notify_all(), 2);
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     }

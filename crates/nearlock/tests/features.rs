@@ -1,4 +1,4 @@
-//! What the features add. All of it: `cargo test -p nearlock --all-features`.
+//! What the features add. The command for all of it: `cargo test -p nearlock --all-features`.
 
 #![cfg(all(feature = "lock_api_04", feature = "arc_lock", feature = "serde"))]
 

@@ -1,7 +1,7 @@
-//! A guard that is forgotten keeps its own lock held, wherever that is moved, and no other lock.
+//! A forgotten guard keeps its own lock held, wherever that lock is moved, and no other lock.
 //!
-//! Safe code can move a lock whose guard was forgotten. So who holds a lock must not depend on its
-//! address. The list at the end has each raw lock that implements `RawMutex`.
+//! Safe code can move a lock whose guard was forgotten. So the holder of a lock must not depend on
+//! the address of the lock. The list at the end has each raw lock that implements `RawMutex`.
 
 #![forbid(unsafe_code)]
 
@@ -23,19 +23,19 @@ use parking_lot_013::RawThreadId;
 
 type Reentrant<R> = ReentrantMutex<R, RawThreadId, Cell<u32>>;
 
-/// Sections before a guard is forgotten: a lock may learn from them who takes it. Fewer for Miri,
-/// which is slow.
+/// Critical sections before a guard is forgotten: a lock may learn from them which thread locks it.
+/// Fewer for Miri, which is slow.
 const SECTIONS: u32 = if cfg!(miri) { 8 } else { 300 };
 
 /// How long a waiter waits for a lock that it does not get.
 const SHORT: Duration = Duration::from_millis(3);
 
-/// What another thread finds.
+/// Runs `act` in another thread, and returns its result.
 fn elsewhere<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
 
-/// The lock, held by the calling thread, and no more where it was when it was locked.
+/// A lock that the calling thread holds, and that has been moved since it was locked.
 fn held_and_moved<R: RawMutex>() -> Box<Reentrant<R>> {
     let lock = Reentrant::<R>::new(Cell::new(0));
     (0..SECTIONS).for_each(|_| drop(lock.lock()));
@@ -47,10 +47,10 @@ fn is_held_where_it_is_moved_to<R: RawMutex + Send + Sync>() {
     let lock = held_and_moved::<R>();
     assert!(lock.is_locked() && lock.is_owned_by_current_thread());
     assert!(elsewhere(|| lock.try_lock().is_none()), "two threads hold it");
-    // Its thread has it still, and again.
+    // Its thread still holds it, and can lock it again.
     lock.lock().set(1);
     assert!(lock.is_locked() && elsewhere(|| lock.try_lock().is_none()), "two threads hold it");
-    // The end of a lock that is held is a mistake with some.
+    // For some locks it is a mistake to destroy a lock that is held.
     mem::forget(*lock);
 }
 
@@ -100,7 +100,7 @@ where
     mem::forget(locks);
 }
 
-/// Each test on a thread of its own, which ends with what it has forgotten.
+/// Each test runs in a separate thread, which ends with the guards that it has forgotten.
 macro_rules! tests {
     ($name:ident: $raw:ty; $($test:ident)*) => {
         mod $name {

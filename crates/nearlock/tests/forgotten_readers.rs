@@ -1,7 +1,7 @@
 //! A read guard that is forgotten keeps its own lock shared, wherever that lock is moved, and no
 //! other lock. The same for the guards of `LockMgr` and of recursive mutexes.
 //!
-//! The list at the end has each raw lock that implements `RawRwLock`. Those that implement
+//! The list at the end has each raw lock that implements `RawRwLock`. The raw locks that implement
 //! `RawMutex` are in `forgotten.rs`.
 
 #![forbid(unsafe_code)]
@@ -13,7 +13,7 @@ use nearlock::freebsd::{LockMgr, LockMgrOptions, RawRw, RawSx, RecursiveMtx};
 use nearlock::linux::RawRwSem;
 use nearlock::lock_api::{RawRwLock, RwLock};
 
-/// What another thread finds.
+/// Runs `act` in another thread, and returns its result.
 fn elsewhere<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
@@ -81,7 +81,9 @@ fn a_lockmgr_stays_held_where_it_is_moved_to() {
         locks.rotate_left(1);
         let [exclusive, free, shared] = &locks;
         let at_once = LockMgrOptions::new().no_wait();
-        assert!(elsewhere(|| exclusive.read_with(&at_once).is_err() && exclusive.write_with(&at_once).is_err()));
+        assert!(elsewhere(
+            || exclusive.read_with(&at_once).is_err() && exclusive.write_with(&at_once).is_err()
+        ));
         assert_eq!(elsewhere(|| shared.read_with(&at_once).ok().map(|value| *value)), Some("shared"));
         assert!(elsewhere(|| shared.write_with(&at_once).is_err()));
         assert_eq!(elsewhere(|| free.write_with(&at_once).ok().map(|value| *value)), Some("free"));

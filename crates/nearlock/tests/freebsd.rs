@@ -128,7 +128,7 @@ fn an_upgrade_goes_past_a_writer_that_waits() {
     thread::scope(|scope| {
         let reads = lock.read();
         scope.spawn(|| lock.write().push("the other"));
-        // Whether the writer waits by now, is about to, or has not begun.
+        // The writer may wait by now, or is about to wait, or has not begun.
         thread::sleep(Duration::from_millis(10));
         reads.try_upgrade().expect("one reader").push("mine");
     });
@@ -179,7 +179,7 @@ fn waits_for_an_sx_end_by_time_and_by_interruption() {
         assert_eq!(writer.join().unwrap(), Err(LockError::Interrupted));
     });
     drop(writes);
-    // What is free is had.
+    // A free lock is locked.
     assert_eq!(*lock.write_sig(&by).unwrap(), 5);
     assert_eq!((*lock.read_sig(&by).unwrap(), *lock.read_timed(Duration::ZERO).unwrap()), (5, 5));
     assert_eq!(lock.destroy(), 5);
@@ -317,7 +317,7 @@ fn mistakes_are_found_by_debug_assertions() {
     mistake("must not be acquired again", || drop(lockmgr.write()));
     mistake("drains a lock that it holds", || drop(lockmgr.drain(&LockMgrOptions::new())));
     drop(held);
-    // What fails there does not leave its section.
+    // The failed call must not leave the section.
     elsewhere(|| {
         let spin = SpinMtx::new(());
         let _held = spin.lock();
@@ -325,7 +325,7 @@ fn mistakes_are_found_by_debug_assertions() {
     });
 }
 
-/// Destroys a lock of which somebody holds a guard that is forgotten.
+/// Destroys a lock after `hold` has forgotten a guard of it.
 fn destroyed<L: Destroy>(lock: L, hold: fn(&L)) -> L::Value {
     hold(&lock);
     lock.destroy()
@@ -361,7 +361,7 @@ fn bits_of_those_who_gave_up_do_not_hide_that_a_lock_is_held() {
     });
     assert!(lockmgr.has_waiters());
     forget(held);
-    // Nor do they hide that it is held.
+    // The bits do not hide that the lock is held either.
     mistake("destroys a lock that is in use", || _ = lockmgr.destroy());
     mistake("destroys a lock that is in use", || _ = sx.destroy());
 }
@@ -370,8 +370,8 @@ fn bits_of_those_who_gave_up_do_not_hide_that_a_lock_is_held() {
 fn a_release_by_another_thread_is_found() {
     let (mtx, spin, rw, sx) = (Mtx::new(()), SpinMtx::new(()), Rw::new(()), Sx::new(()));
     let held = (mtx.lock(), spin.lock(), rw.write(), sx.write());
-    // SAFETY: nothing is released, as these are mistakes; without debug assertions they are not made.
-    // So below.
+    // SAFETY: nothing is unlocked, since debug assertions panic at these mistakes. Without debug
+    // assertions the mistakes are not made. The same holds below.
     elsewhere(|| unsafe {
         mistake("unlocks a mutex that it does not hold", || {
             mtx.force_unlock(lock_api::GuardNoSend::new());

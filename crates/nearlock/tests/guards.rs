@@ -1,4 +1,4 @@
-//! What guards promise, for every lock that has them.
+//! The guarantees of guards, for each lock that has them.
 //!
 //! Runs are bounded by time, so that a lock which hands over once per scheduling quantum passes
 //! too.
@@ -18,7 +18,7 @@ use nearlock::process::set_numa_node;
 use nearlock::raw::{Nodeless, Pooled, Unpreempted};
 
 type CohortLock<T> = Mutex<Pooled<RawCohortLock>, T>;
-/// Asks for longer time slices, where that is switched on.
+/// A mutex whose holder asks for a longer time slice, where that is switched on.
 type UnpreemptedMutex<T> = Mutex<Unpreempted<RawNearMutex>, T>;
 type TasLock<T> = Mutex<Nodeless<RawTasLock>, T>;
 
@@ -27,7 +27,7 @@ const RUN: Duration = Duration::from_millis(if cfg!(miri) { 5 } else { 100 });
 
 const THREADS: usize = 4;
 
-/// Each test, for a static of each lock.
+/// Runs each test for a static of each lock.
 macro_rules! for_each_lock {
     ($($test:ident)*) => {
         for_each_lock!(@ spin_lock SpinLock, $($test)*);
@@ -89,7 +89,7 @@ for_each_lock! {
     works_while_a_thread_is_being_destroyed
 }
 
-/// Two halves that are equal outside of sections.
+/// Two halves that are equal outside of critical sections.
 #[derive(Debug, Default)]
 struct Data {
     left: u64,
@@ -102,7 +102,8 @@ fn excludes<R: RawMutex + Sync>(lock: &Lock<R>) {
     let stop = AtomicBool::new(false);
     let sections: u64 = std::thread::scope(|scope| {
         let count = |thread: usize| {
-            // So that CNA has something to sort, whatever the machine (and Miri cannot ask it).
+            // CNA has waiters to sort then, whatever the machine is. (And Miri cannot ask the
+            // machine.)
             set_numa_node(Some(thread as u32 % 2));
             let mut own = 0;
             while !stop.load(Relaxed) {
@@ -139,7 +140,7 @@ fn tries_without_waiting<R: RawMutex + Sync>(lock: &Lock<R>) {
     assert!(!lock.is_locked());
 }
 
-/// Panics, without a word on standard error.
+/// Panics, without a message on standard error.
 fn panic() -> ! {
     std::panic::resume_unwind(Box::new(()))
 }
@@ -178,7 +179,7 @@ fn stays_locked_when_a_guard_is_forgotten<R: RawMutex + Sync>(lock: &Lock<R>) {
     std::thread::scope(|scope| {
         scope.spawn(|| std::mem::forget(lock.lock()));
     });
-    // The thread has ended, and with it whatever its guards could have pointed to.
+    // The thread has ended, and so has all that its guards could have pointed to.
     assert!(lock.is_locked());
     assert!(lock.try_lock().is_none());
 }
@@ -206,14 +207,15 @@ fn works_while_a_thread_is_being_destroyed<R: RawMutex + Sync>(lock: &Lock<R>) {
     }
     /// Safety: the thread ends before what the closure borrows.
     unsafe fn for_ever<'a>(end: Box<dyn FnOnce() + 'a>) -> Box<dyn FnOnce()> {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { std::mem::transmute(end) }
     }
     let count = || lock.lock().left += 1;
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // Whichever the order of destruction, one of the two comes after what the lock keeps for the
-            // thread. SAFETY: the thread is joined below, local data and all.
+            // With any order of destruction, one of the two runs after the destruction of the data
+            // that the lock keeps for the thread.
+            // SAFETY: the thread is joined below, with its local data.
             EARLY.with(|end| end.0.set(Some(unsafe { for_ever(Box::new(count)) })));
             count();
             // SAFETY: as above.

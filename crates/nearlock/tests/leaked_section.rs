@@ -1,4 +1,5 @@
-//! What a guard costs that is forgotten, as safe code may: its own lock, and no other one.
+//! The cost of a forgotten guard, which safe code permits: its own lock stays held, and no other
+//! one.
 
 use std::mem::forget;
 use std::time::Duration;
@@ -27,8 +28,8 @@ fn sleep_in_other_locks() {
     drop(held);
 }
 
-/// Its thread counted as one that must not sleep, for ever: a debug assertion of the next lock
-/// panicked.
+/// Would find: a thread that counts for ever as one that must not sleep. A debug assertion of its
+/// next lock would panic.
 #[test]
 fn a_forgotten_spin_mutex_costs_no_other_lock() {
     let spin = SpinMtx::new(1);

@@ -1,9 +1,9 @@
-//! Threads that get the name of one that has ended: the kernel's id. Alone in its process, where
-//! other tests' threads would get it.
+//! Threads that get the id of a thread that has ended: the kernel's id. This test has a process to
+//! itself, since threads of other tests would get the id.
 //!
-//! The kernel gives ids out in a row, so a name comes again after thousands of threads, unless the
-//! kernel is asked for it (`/proc/sys/kernel/ns_last_pid`), which takes privileges. Without these
-//! the tests say so, and show nothing.
+//! The kernel gives out ids in ascending order, so an id returns after thousands of threads. A
+//! process can ask the kernel for an id (`/proc/sys/kernel/ns_last_pid`), which requires
+//! privileges. Without them the tests print this, and show nothing.
 
 #![cfg(target_os = "linux")]
 
@@ -17,12 +17,13 @@ use std::thread;
 use nearlock::freebsd::{Destroy, Ownership, RecursiveMtx, RecursiveSx, SpinMtx};
 use nearlock::process::{ThreadId, thread_id};
 
-/// What another thread finds.
+/// Runs `act` in another thread, and returns its result.
 fn elsewhere<R: Send>(act: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
 
-/// Has threads do this until one of them has the name of a thread that has ended, and says so.
+/// Runs `act` in new threads until one of them has the id of a thread that has ended. Prints a line
+/// if none gets it.
 fn until_one_is_called(name: ThreadId, act: impl Fn() + Sync) {
     const TRIES: u32 = if cfg!(miri) { 100 } else { 2000 };
     let mut is_asked = true;
@@ -42,7 +43,7 @@ fn until_one_is_called(name: ThreadId, act: impl Fn() + Sync) {
     println!("no thread has had the name: the kernel is not asked for it without privileges");
 }
 
-/// The name in the word is given to another thread, who must not take itself for the holder.
+/// Another thread gets the id in the word. It must not take itself for the holder.
 #[test]
 fn a_guard_that_is_left_behind_does_not_let_the_next_thread_in() {
     let (mtx, sx) = (RecursiveMtx::new(Cell::new(1)), RecursiveSx::new(1));
@@ -60,8 +61,8 @@ fn a_guard_that_is_left_behind_does_not_let_the_next_thread_in() {
     });
 }
 
-/// The thread that ends the lock leaves no section by it that it has not entered: its count would
-/// be below zero when it unlocks another spin mutex.
+/// A thread that destroys the lock must not leave a section that it has not entered. Its count
+/// would be below zero when it unlocks another spin mutex.
 #[test]
 fn the_end_of_a_spin_mutex_that_a_namesake_has_left_costs_no_other_lock() {
     let left = SpinMtx::new(7);

@@ -1,7 +1,7 @@
-//! A thread keeps its number, by which locks know their holder, as long as it lives.
+//! A thread keeps its number, by which locks know their holder, until it ends.
 //!
-//! Would find: a number that comes from the thread's slot, and changes when the thread gets one or
-//! gives it back. The holder of a lock is a stranger to it then, and waits for itself.
+//! Would find: a number that comes from the thread's slot, and changes when the thread gets a slot
+//! or gives it back. The lock then does not recognise its holder, which waits for itself.
 
 #![cfg(all(target_os = "linux", not(miri)))]
 
@@ -26,25 +26,25 @@ use nearlock_core::platform::NodeId;
 
 use support::Watchdog;
 
-/// One test at a time: the slots are those of the process.
+/// Lets one test run at a time, since the slots belong to the process.
 fn turn() -> StdGuard<'static, ()> {
     static TURN: StdMutex<()> = StdMutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Threads that have a slot each, in stacks that lie in one mapping. They end when this is dropped.
+/// Threads that have a slot each. Their stacks are in one mapping. They end when this is dropped.
 struct Others {
     stacks: *mut c_void,
-    /// Of all stacks.
+    /// The size of all stacks.
     size: usize,
     threads: Vec<libc::pthread_t>,
 }
 
 impl Others {
-    /// ThreadSanitizer needs more.
+    /// ThreadSanitizer needs larger stacks.
     const STACK: usize = if cfg!(nearlock_sanitizer_thread) { 256 << 10 } else { 32 << 10 };
 
-    /// So many, or as many as the system allows.
+    /// Starts so many threads, or as many as the system allows.
     fn new(count: usize) -> Self {
         let size = count * Self::STACK;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -62,10 +62,10 @@ impl Others {
         others
     }
 
-    /// Has so many of them end, or more.
+    /// Ends so many of them, or more.
     fn end(&self, count: i32) {
         END.store(1, SeqCst);
-        // SAFETY: wakes threads that sleep for the word, if there are any.
+        // SAFETY: wakes threads that sleep on the word, if there are any.
         unsafe { libc::syscall(libc::SYS_futex, END.as_ptr(), libc::FUTEX_WAKE, count) };
     }
 }
@@ -100,7 +100,7 @@ extern "C" fn have_a_slot(_: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// A thread with its stack there. `None` if the system has no more threads.
+/// Starts a thread on this stack. `None` if the system has no more threads.
 fn start(stack: *mut c_void) -> Option<libc::pthread_t> {
     // SAFETY: the attributes are initialised, the stack is used by this thread only, and the
     // mapping stays.
@@ -130,7 +130,7 @@ fn a_thread_without_a_slot_keeps_its_number_when_it_gets_one() {
         println!("the system allows {} threads only: a slot was free", others.threads.len());
     }
     let number = thread_id();
-    // A stranger to the locks could not drop them.
+    // Not dropped on a panic: a thread that the locks do not recognise could not drop them.
     let held = ManuallyDrop::new((RECURSIVE.lock(), PLAIN.lock()));
     assert_eq!(thread_id(), number);
     others.end(1);
@@ -139,7 +139,7 @@ fn a_thread_without_a_slot_keeps_its_number_when_it_gets_one() {
     }
     assert_eq!(thread_id(), number, "the thread has another number with a slot");
     assert!(RECURSIVE.is_owned() && PLAIN.is_owned());
-    // Its holder would wait for itself here.
+    // If the lock did not recognise its holder, the holder would wait for itself here.
     RECURSIVE.lock().set(1);
     drop(ManuallyDrop::into_inner(held));
     assert!(!RECURSIVE.is_owned() && !PLAIN.is_owned());
@@ -151,7 +151,7 @@ fn a_thread_without_a_slot_keeps_its_number_when_it_gets_one() {
 /// one ThreadSanitizer forgets the thread, and its own code fails at what the thread does then.
 const ROUNDS: usize = if cfg!(nearlock_sanitizer_thread) { 3 } else { 4 };
 
-/// What was found by destructors, in their order.
+/// The observations of destructors, in their order.
 static FOUND: StdMutex<Vec<(&str, u32, bool)>> = StdMutex::new(Vec::new());
 /// Locked by a thread, and unlocked by the last of its destructors.
 static HELD: Mtx<()> = Mtx::new(());
@@ -173,13 +173,14 @@ thread_local! {
     static LATE: Local = const { Local("thread-local, newer than the number") };
 }
 
-/// Thread-specific data whose destructor asks for another round, with what rounds are left.
+/// The key of thread-specific data, whose destructor asks for another round. The data is the number
+/// of rounds that are left.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
 unsafe extern "C" fn at_exit(left: *mut c_void) {
     look("thread-specific");
     if left.addr() > 1 {
-        // SAFETY: the key is there.
+        // SAFETY: the key exists.
         unsafe { libc::pthread_setspecific(KEY.load(SeqCst), ptr::without_provenance(left.addr() - 1)) };
     } else if HELD.is_owned() {
         // SAFETY: the thread has locked it, and has forgotten the guard.
@@ -192,7 +193,7 @@ fn a_thread_keeps_its_number_in_its_last_destructors() {
     let _turn = turn();
     let _watchdog = Watchdog::new("a thread waits for a lock that its destructor should unlock");
     let mut key = 0;
-    // SAFETY: the key is writable, and the destructor is a function for ever.
+    // SAFETY: the key is writable, and the destructor is a static function.
     assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(at_exit)) }, 0);
     KEY.store(key, SeqCst);
     let body = move || {
@@ -201,7 +202,7 @@ fn a_thread_keeps_its_number_in_its_last_destructors() {
         assert!(register_thread());
         LATE.with(|_| ());
         std::mem::forget(HELD.lock());
-        // SAFETY: the key is there, and the argument is a number.
+        // SAFETY: the key exists, and the argument is a number.
         assert_eq!(unsafe { libc::pthread_setspecific(key, ptr::without_provenance(ROUNDS)) }, 0);
         number
     };

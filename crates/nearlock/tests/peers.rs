@@ -1,32 +1,32 @@
-//! Bugs that other libraries of locks have had, as their threads tell of them: each as a test here
-//! that would fail, or why it cannot happen.
+//! Bugs that other lock libraries have had, as their issue threads describe them. For each of them
+//! there is a test here that would fail, or a reason why the bug cannot happen.
 //!
-//! | bug | whose | here |
+//! | bug | library | here |
 //! |---|---|---|
-//! | a later waiter takes an earlier one's notification, which sleeps on | glibc 25847 | `a_later_waiter_takes_no_notification` |
-//! | a wake-up is lost with a waiter that times out | parking_lot 0.12.4 | `a_waiter_that_times_out_takes_no_wake_up_along`; of condition variables: `condvar.rs` |
-//! | waiters go over to a mutex that is free, and nobody ever releases it | of requeueing | `a_broadcast_to_a_free_mutex_reaches_everybody` |
-//! | a release touches a lock that its next holder has freed | glibc 13690 | `the_last_waiter_may_free_it` in `condvar.rs`; `crates/os/tests/lifetime.rs` for mutexes |
-//! | a limit that is over keeps from taking what is free | LiTL | `a_limit_that_is_over_still_tries` |
-//! | a thread that reads already waits for a writer that waits for it | parking_lot 101, 169, 212, 489, dashmap 195 | `a_reader_may_read_again_beside_a_waiting_writer`. `linux::RwSem` does not promise it, and says so |
+//! | a later waiter takes the notification of an earlier one, which sleeps on | glibc 25847 | `a_later_waiter_takes_no_notification` |
+//! | a wake-up is lost with a waiter that times out | parking_lot 0.12.4 | `a_waiter_that_times_out_takes_no_wake_up_along`; for condition variables: `condvar.rs` |
+//! | waiters are moved to a mutex that is free, and no thread ever unlocks it | any that requeues | `a_broadcast_to_a_free_mutex_reaches_everybody` |
+//! | an unlock accesses a lock that its next holder has freed | glibc 13690 | `the_last_waiter_may_free_it` in `condvar.rs`; `crates/os/tests/lifetime.rs` for mutexes |
+//! | a timeout that has passed prevents the locking of a free lock | LiTL | `a_limit_that_is_over_still_tries` |
+//! | a thread that reads already waits for a writer that waits for it | parking_lot 101, 169, 212, 489, dashmap 195 | `a_reader_may_read_again_beside_a_waiting_writer`. `linux::RwSem` does not promise it, and its documentation says so |
 //! | the count of readers overflows | spin 123 | `readers_that_never_leave_are_counted` |
-//! | one way of `lock_api` into a lock does not exclude the others | spin, `try_upgrade` until 0.12.1 | `every_way_into_a_mutex_excludes`, `every_way_into_a_reader_writer_lock_excludes`. No lock implements `RawRwLockUpgrade` |
-//! | waiters spin for a holder that has no processor, for ever | ConcurrencyKit 141 | `one_processor_is_enough` |
-//! | a release is Relaxed, or an acquisition | spin 65 (RUSTSEC-2019-0013), parking_lot 292, 294, 344, 501, oneTBB 2136 | the models drop each ordering in turn (`docs/orderings.md`) |
-//! | a lock differs between debug and release builds of its users | abseil in azurelinux 10038 | no lock has a `cfg`: `xtask` looks |
+//! | one way of `lock_api` to lock a lock does not exclude the others | spin, `try_upgrade` until 0.12.1 | `every_way_into_a_mutex_excludes`, `every_way_into_a_reader_writer_lock_excludes`. No lock implements `RawRwLockUpgrade` |
+//! | waiters spin for ever for a holder that has no processor | ConcurrencyKit 141 | `one_processor_is_enough` |
+//! | an unlock is Relaxed, or an acquisition is | spin 65 (RUSTSEC-2019-0013), parking_lot 292, 294, 344, 501, oneTBB 2136 | the models drop the orderings one at a time (`docs/internals/orderings.md`) |
+//! | a lock differs between debug and release builds of its users | abseil in azurelinux 10038 | no lock has a `cfg`: `xtask` checks this |
 //! | a lock is used before its constructor has run | abseil 1068 | `new` is `const`, and free locks are zero bytes: `a_static_mutex_is_zero_bytes` |
-//! | state of the process is there twice, in two shared objects | folly 1558 | two copies of this crate in a process must not share a lock: a Rust program has one, unless it loads objects that bring their own |
-//! | writers starve beside readers who come and go | glibc (RedisGraph 1588, h2o 423) | `a_writer_has_its_turn_beside_readers_who_come_and_go` |
-//! | a cell that is made once is used before it is made; a fair mutex loses count | spin, `Once` until 0.12.0, `FairMutex` until 0.12.2 | there are none |
-//! | a lock beside its data shares their cache line | std 117470 | a lock is as small as it can be, and pads nothing: who has one such line in a hot path aligns it |
-//! | poisoning, no limits, no fairness, for who wants them otherwise | std 134645, 93740 | `nearlock::poison` apart, `try_lock_for`, `unlock_fair`: `poison.rs`, `waiting.rs`, `guards.rs` |
-//! | a fixed number of pauses collapses where a pause takes ten times as long | parking_lot 201, 418, 455, 461 | delays are in ns, turned into pauses by what one takes: `pauses_in` in `crates/os/src/platform.rs`, with a test |
-//! | kinds of a mutex are asked for by `#ifdef`, and are an enumeration | glibc (ceph 19195, osal 1573) | there are no kinds |
-//! | nobody spins unless a program asks for it | glibc (MariaDB 1923, 1935, RocksDB 1710) | waiters spin by themselves, for a bounded time, and not on one processor |
-//! | a broadcast wakes all, who meet at the mutex | std, glibc | one is woken, the others are put into the mutex' line: `a_broadcast_brings_along_where_its_waiters_were` and its neighbours in `crates/core/src/near/condvar/tests.rs` |
-//! | no priority inheritance | parking_lot 205, std 128231 | there is none here: `docs/which-lock.md` says what to take |
-//! | readers or writers first is the platform's choice | std (rfcs 2674) | each lock says its own, the same everywhere (`docs/locks.md`) |
-//! | a detector of deadlocks takes for one what is none | parking_lot 490, abseil | there is none |
+//! | state of the process exists twice, in two shared objects | folly 1558 | two copies of this crate in a process must not share a lock. A Rust program has one copy, unless it loads objects that bring their own |
+//! | writers starve while readers come and go | glibc (RedisGraph 1588, h2o 423) | `a_writer_has_its_turn_beside_readers_who_come_and_go` |
+//! | a cell that is initialized once is used before that; a fair mutex loses count | spin, `Once` until 0.12.0, `FairMutex` until 0.12.2 | there are none |
+//! | a lock next to its data shares the cache line of the data | std 117470 | a lock is as small as possible, and has no padding: a program with such a cache line in a hot path aligns it |
+//! | there is no choice of poisoning, timeouts or fairness | std 134645, 93740 | `nearlock::poison` is separate; `try_lock_for`, `unlock_fair`: `poison.rs`, `waiting.rs`, `guards.rs` |
+//! | a fixed number of pauses is slow where a pause takes ten times as long | parking_lot 201, 418, 455, 461 | delays are in ns, and are converted to pauses by the measured length of a pause: `pauses_in` in `crates/os/src/platform.rs`, with a test |
+//! | kinds of a mutex are tested by `#ifdef`, and are an enumeration | glibc (ceph 19195, osal 1573) | there are no kinds |
+//! | no waiter spins unless a program asks for it | glibc (MariaDB 1923, 1935, RocksDB 1710) | waiters spin by default, for a bounded time, and not on one processor |
+//! | a broadcast wakes all waiters, which then contend for the mutex | std, glibc | one is woken, and the others are moved to the mutex's queue: `a_broadcast_brings_along_where_its_waiters_were` and its neighbours in `crates/core/src/near/condvar/tests.rs` |
+//! | no priority inheritance | parking_lot 205, std 128231 | there is none here: `docs/guide/which-lock.md` says what to use |
+//! | the platform decides whether readers or writers go first | std (rfcs 2674) | each lock documents its own order, the same everywhere (`docs/guide/locks.md`) |
+//! | a deadlock detector reports a deadlock where there is none | parking_lot 490, abseil | there is none |
 
 use std::mem;
 use std::sync::atomic::AtomicBool;
@@ -44,7 +44,8 @@ assert_not_impl_any!(nearlock::linux::RawRwSem: RawRwLockUpgrade);
 assert_not_impl_any!(nearlock::freebsd::RawRw: RawRwLockUpgrade);
 assert_not_impl_any!(nearlock::freebsd::RawSx: RawRwLockUpgrade);
 
-/// Waits until so many wait: they say so under the mutex, which they release by waiting.
+/// Waits until so many threads wait. They count themselves under the mutex, which they unlock by
+/// the wait.
 fn await_waiters(waiting: &Mutex<usize>, waiters: usize) {
     while *waiting.lock() < waiters {
         thread::yield_now();
@@ -65,11 +66,12 @@ fn a_later_waiter_takes_no_notification() {
         let mut held = waiting.lock();
         assert!(notified.notify_one());
         *held += 1;
-        // The earlier one wants the mutex; this one waits, too, and releases it.
+        // The earlier waiter wants the mutex. This one waits as well, and unlocks the mutex by
+        // that.
         let later = scope.spawn(wait);
         assert!(notified.wait_for(&mut held, Duration::from_millis(1)).timed_out(), "it was not notified");
         drop(held);
-        // No predicate: it returns by its notification, or never.
+        // There is no predicate: the earlier waiter returns by its notification, or never.
         earlier.join().unwrap();
         await_waiters(&waiting, 3);
         assert!(notified.notify_one(), "the later one still waits");
@@ -112,7 +114,7 @@ fn a_broadcast_to_a_free_mutex_reaches_everybody() {
                 });
             }
             await_waiters(&waiting, WAITERS);
-            // Nobody holds it, and nobody will but those that wait.
+            // No thread holds the mutex, and only the waiters will lock it.
             assert_eq!(notified.notify_all(), WAITERS);
         });
     }
@@ -150,14 +152,15 @@ fn a_reader_may_read_again_beside_a_waiting_writer() {
     assert_eq!(lock.into_inner(), 1);
 }
 
-/// It never ends if the writer does not have its turn.
+/// The test never ends if the writer does not get the lock.
 #[test]
 fn a_writer_has_its_turn_beside_readers_who_come_and_go() {
     let (lock, is_written) = (nearlock::linux::RwSem::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                // Each has the lock again before it leaves it, if it can, so that somebody always reads.
+                // Each thread locks again before it unlocks, if it can. So there is a reader at all
+                // times.
                 let mut held = lock.read();
                 while !is_written.load(Relaxed) {
                     match lock.try_read() {
@@ -192,7 +195,7 @@ fn readers_that_never_leave_are_counted() {
     }
 }
 
-/// Each way that `lock_api` knows into a mutex, and each out of it.
+/// Locks a mutex in each way of `lock_api`, and unlocks it in each way.
 fn ways_into<R>()
 where
     R: RawMutexFair + RawMutexTimed<Duration = Duration, Instant = Instant>,
@@ -213,7 +216,7 @@ where
                 tried.iter().all(Option::is_none) && mutex.is_locked()
             };
             assert!(is_excluded(), "way {way}");
-            // SAFETY: held, by the only guard, which is given up at last.
+            // SAFETY: the mutex is held by the only guard, which is given up at last.
             unsafe {
                 mutex.bump(&mut guard);
                 assert!(is_excluded(), "way {way}");
@@ -229,15 +232,15 @@ fn every_way_into_a_mutex_excludes() {
     ways_into::<RawMutex>();
 }
 
-/// What another thread finds: FreeBSD's locks know who asks.
+/// Runs `look` in another thread: FreeBSD's locks know their caller.
 fn elsewhere(look: impl Fn() -> bool + Sync) -> bool {
     thread::scope(|scope| scope.spawn(&look).join().unwrap())
 }
 
-/// A way into a reader-writer lock.
+/// A way to lock a reader-writer lock.
 type Way<'a, R, G> = fn(&'a lock_api::RwLock<R, u32>) -> G;
 
-/// The same of a reader-writer lock.
+/// The same for a reader-writer lock.
 fn ways_into_rw<R>()
 where
     R: RawRwLockDowngrade + RawRwLockTimed<Duration = Duration, Instant = Instant> + Sync,
@@ -295,7 +298,7 @@ fn every_way_into_a_reader_writer_lock_excludes() {
     ways_into_rw::<nearlock::freebsd::RawSx>();
 }
 
-/// All threads of this test on one processor: whoever is waited for runs only if the others let it.
+/// All threads of this test run on one processor. A holder runs only if the waiters let it.
 #[cfg(target_os = "linux")]
 #[test]
 #[cfg_attr(miri, ignore = "the interpreter has no affinity")]
@@ -310,7 +313,7 @@ fn one_processor_is_enough() {
         one.set((0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).expect("it runs"));
         sched_setaffinity(None, &one).unwrap();
         let (count, is_done, changed) = (Mutex::new(0), AtomicBool::new(false), Condvar::new());
-        // They inherit the affinity.
+        // The threads inherit the affinity.
         thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
@@ -332,7 +335,7 @@ fn one_processor_is_enough() {
 fn a_static_mutex_is_zero_bytes() {
     static MUTEX: Mutex<u32> = Mutex::new(0);
     static NEVER: Condvar = Condvar::new();
-    // SAFETY: nobody has used them; all bits zero is free.
+    // SAFETY: no thread has used them, and all bits zero is free.
     let (mutex, never): (Mutex<u32>, Condvar) = unsafe { mem::zeroed() };
     *mutex.lock() += 1;
     assert!(!never.notify_one() && !NEVER.notify_one());

@@ -1,4 +1,4 @@
-//! Mutexes that a panic poisons: each as `std`'s.
+//! Mutexes that a panic poisons, in comparison with `std`'s.
 
 use std::any::type_name;
 use std::cell::Cell;
@@ -48,7 +48,7 @@ macro_rules! same_auto_traits {
     };
 }
 
-/// Of data that lack some of the traits, each in its own way.
+/// The same for data that lack some of the traits, each in a different way.
 macro_rules! same_auto_traits_around {
     ($($data:ty),* $(,)?) => {
         $(same_auto_traits!(Mutex<$data>, std::sync::Mutex<$data>);
@@ -72,7 +72,7 @@ fn every_type_has_the_auto_traits_of_its_counterpart_in_std() {
     same_auto_traits!(Condvar, std::sync::Condvar);
     same_auto_traits!(poison::WaitTimeoutResult, std::sync::WaitTimeoutResult);
 
-    // Some are implemented and some are not: the question can be answered either way.
+    // Some are implemented and some are not, so the macro can give both answers.
     let guard = auto_traits!(poison::MutexGuard<'static, Cell<u8>>).map(|(_, is_implemented)| is_implemented);
     assert_eq!(guard, [false, false, true, true, true]);
 }

@@ -1,7 +1,6 @@
-//! Any sequence of operations by two threads on a few locks does what a reference of a few lines
-//! says.
+//! Any sequence of operations by two threads on a few locks has the results of a short reference.
 //!
-//! One operation at a time: what happens at the same time is for the models of `nearlock-model`.
+//! There is one operation at a time. The models of `nearlock-model` check concurrent operations.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -18,22 +17,22 @@ const LOCKS: usize = 3;
 const THREADS: usize = 2;
 const STEPS_MAX: usize = if cfg!(miri) { 20 } else { 60 };
 
-/// What a thread is told to do with a lock.
+/// An operation of a thread on a lock.
 #[derive(Clone, Copy, Debug)]
 enum Action {
-    /// Lock, or try if somebody holds it.
+    /// Lock, or try to lock if a thread holds it.
     Lock,
     Try,
     /// Unlock, if the thread holds it.
     Unlock,
     /// Add to the data, if the thread holds the lock.
     Add(u32),
-    /// Add to the data in a section of its own, if the lock is free.
+    /// Add to the data in a separate critical section, if the lock is free.
     AddWith(u32),
     Look,
 }
 
-/// What it sees.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Data(u32),
@@ -43,7 +42,7 @@ enum Seen {
     Nothing,
 }
 
-/// What locks should be.
+/// The reference for the locks.
 #[derive(Default)]
 struct Reference {
     holders: [Option<usize>; LOCKS],
@@ -78,7 +77,7 @@ impl Reference {
     }
 }
 
-/// A section of one operation, if the lock is free. Says what the data are then.
+/// A critical section of one operation, if the lock is free. Returns the data after it.
 type Section<R> = fn(&Mutex<R, u32>, u32) -> Option<u32>;
 
 fn add(data: &mut u32, amount: u32) -> u32 {
@@ -86,8 +85,8 @@ fn add(data: &mut u32, amount: u32) -> u32 {
     *data
 }
 
-/// A thread: does what it is told, and says what it sees. Guards live until they are dropped on
-/// purpose, or all at the end.
+/// The body of a thread: executes operations, and sends their results. Guards live until an
+/// operation drops them, or until the end.
 fn work<R: RawMutex>(
     locks: &[Mutex<R, u32>; LOCKS],
     section: Section<R>,
@@ -131,7 +130,7 @@ fn check<R: RawMutex + Sync>(steps: &[(Index, Index, Action)], section: Section<
         });
         for (thread, lock, action) in steps {
             let (thread, lock) = (thread.index(THREADS), lock.index(LOCKS));
-            // To wait for a lock that is held would be to wait for ever: nobody else is told anything
+            // A wait for a held lock would never end, since the other thread gets no operation
             // meanwhile.
             let action = match action {
                 Action::Lock if reference.holders[lock].is_some() => Action::Try,
@@ -169,7 +168,7 @@ fn steps() -> impl Strategy<Value = Vec<(Index, Index, Action)>> {
 fn config() -> ProptestConfig {
     ProptestConfig {
         cases: if cfg!(miri) { 1 } else { 64 },
-        // Failures are shown whole, and kept nowhere.
+        // Failures are printed in full, and are not stored.
         failure_persistence: None,
         ..ProptestConfig::default()
     }

@@ -1,5 +1,5 @@
-//! What guards of locks with readers promise; and that any sequence of operations does what a
-//! reference says.
+//! The guarantees of guards of locks with readers. Also, any sequence of operations has the results
+//! of a reference.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +15,7 @@ const RUN: Duration = Duration::from_millis(if cfg!(miri) { 5 } else { 200 });
 const THREADS: usize = 3;
 const STEPS_MAX: usize = if cfg!(miri) { 20 } else { 80 };
 
-/// Two halves that are equal outside of exclusive sections.
+/// Two halves that are equal outside of exclusive critical sections.
 #[derive(Debug, Default)]
 struct Data {
     left: u64,
@@ -120,7 +120,7 @@ fn it_stays_locked_when_a_guard_is_forgotten() {
     assert_eq!(format!("{lock:?}"), "RwLock { data: <locked> }");
 }
 
-/// What is done with one of the guards.
+/// An operation with one of the guards.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Read,
@@ -147,12 +147,12 @@ struct Guards<'a> {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: if cfg!(miri) { 1 } else { 128 },
-        // Failures are shown whole, and kept nowhere.
+        // Failures are printed in full, and are not stored.
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
-    /// One thread tries only, so that it waits for nobody; the numbers of guards are the reference.
+    /// The only thread never waits, since it only tries. The numbers of guards are the reference.
     #[test]
     fn does_as_the_reference(actions in prop::collection::vec(action(), 1..STEPS_MAX), timed in any::<bool>()) {
         let lock = RwSem::new(0);

@@ -1,4 +1,4 @@
-//! Those of FreeBSD's locks that can be locked again: their ends, and how they are asked for.
+//! FreeBSD's recursive locks: their destruction, and the ways to lock them.
 
 mod helpers;
 
@@ -18,7 +18,7 @@ use nearlock_os::Os;
 
 use helpers::{elsewhere, mistake};
 
-/// Ends a mutex after that.
+/// Destroys a mutex after `act`.
 fn mutex_ends<L: RawRecursiveLock>(act: fn(&RecursiveMutex<L, Cell<u32>>)) -> u32 {
     let lock = RecursiveMutex::<L, _>::new(Cell::new(7));
     act(&lock);

@@ -1,8 +1,7 @@
-//! What safe code tries, to have a lock that another thread holds: policies and hooks that panic,
-//! and waits that panic after the lock was released.
+//! Attempts of safe code to get a lock that another thread holds. They use policies and hooks that
+//! panic, and waits that panic after they have unlocked the lock.
 //!
-//! What no program can do any more because it does not compile is shown beside the traits, by
-//! `compile_fail`.
+//! Attempts that do not compile are documented at the traits, by `compile_fail`.
 #![forbid(unsafe_code)]
 
 #[path = "../../os/tests/helpers/emulator.rs"]
@@ -24,10 +23,10 @@ use nearlock_os::Os;
 
 use emulator::this_program;
 
-/// Set in a process that is to end.
+/// Set in a process that must end.
 const ENDS: &str = "NEARLOCK_TEST_ENDS";
 
-/// Does what may not come to its end: in a process of its own, which must end because a waiter
+/// Runs `act` in a separate process. The process must end before `act` returns, because a waiter
 /// would unwind.
 fn ends_the_process(test: &str, act: impl FnOnce()) {
     if env::var_os(ENDS).is_some() {
@@ -41,8 +40,8 @@ fn ends_the_process(test: &str, act: impl FnOnce()) {
     assert!(has_ended, "{}: {said}", output.status);
 }
 
-/// Waits, by policies that panic, for a lock that is never released. If the wait unwinds, it is
-/// found by `join`.
+/// Waits, by policies that panic, for a lock that is never unlocked. `join` detects it if the wait
+/// unwinds.
 fn waits_and_panics<R: RawMutex + Send + Sync + 'static>() {
     let mutex: &Mutex<R, ()> = Box::leak(Box::new(Mutex::new(())));
     mem::forget(mutex.lock());
@@ -92,9 +91,9 @@ impl Hooks for WhereAsleep {
     }
 }
 
-/// By the queue's node on the stack of one who waits.
+/// A lock whose waiter has a queue node in its thread's pool.
 type Queued<W> = Pooled<McsLock<Os<W>>>;
-/// By the waiter's record there.
+/// A lock whose waiter has a record on its stack.
 type Sleeping<W> = Nodeless<LinuxMutex<Os<W>, NoSpinning, QueueLock<Os<W>>>>;
 
 #[test]
@@ -125,7 +124,7 @@ fn a_hook_that_panics_at_a_sleep_ends_the_process() {
     ends_the_process(test, waits_and_panics::<Sleeping<WhereAsleep>>);
 }
 
-/// The guards of `lock_api` 0.4 unlock when they are dropped, also if the mutex could not be locked
+/// The guards of `lock_api` 0.4 unlock when they are dropped, even if the mutex could not be locked
 /// again for them.
 #[cfg(feature = "lock_api_04")]
 #[test]
@@ -156,8 +155,8 @@ fn a_guard_that_is_not_given_its_mutex_back_ends_the_process() {
     });
 }
 
-/// A program may wait for a word of its own, which may have no size and be nowhere in memory. It
-/// fails where the processor can watch a line (aarch64).
+/// A program may wait for a word of its own type, which may have no size and no place in memory. If
+/// the word were watched, this would fail on processors that can watch a cache line (aarch64).
 #[test]
 fn a_word_of_no_size_is_not_watched() {
     struct Nothing;

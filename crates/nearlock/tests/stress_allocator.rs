@@ -1,7 +1,7 @@
-//! A global allocator that locks: a program of its own, as it has one allocator.
+//! A global allocator that locks. This is a separate program, since a program has one allocator.
 //!
 //! Would find: a lock that allocates while it waits, or while its thread begins or ends, and so
-//! locks itself out; two threads in the allocator.
+//! deadlocks; two threads in the allocator.
 
 #[path = "stress/support.rs"]
 mod support;
@@ -16,12 +16,12 @@ use nearlock::freebsd::Mtx;
 
 use support::{Random, Sections, Watchdog, run_time};
 
-/// Counts its calls under a lock of each kind that a program's allocator may have.
+/// Counts its calls under one lock of each kind that a program's allocator may have.
 struct Counting;
 
 static CALLS: Mutex<u64> = Mutex::new(0);
 static IN_CALLS: Sections = Sections::new();
-/// It needs the number of the calling thread, which has one from its first lock on.
+/// It needs the number of the calling thread. A thread has one from its first lock on.
 static CALLS_BY_OWNER: Mtx<u64> = Mtx::new(0);
 static IN_CALLS_BY_OWNER: Sections = Sections::new();
 
@@ -30,17 +30,17 @@ fn count_call() {
     IN_CALLS_BY_OWNER.pass(&mut CALLS_BY_OWNER.lock(), || ());
 }
 
-// SAFETY: the system's allocator, but for two numbers that are counted.
+// SAFETY: the system's allocator, except for two numbers that are counted.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_call();
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count_call();
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Threads that allocate, free what they have allocated, and leave the rest to their neighbours.
+/// Threads that allocate, free a part of their blocks, and leave the rest to their neighbours.
 fn crowd(round: u64) {
     const THREADS: u64 = 8;
     const BLOCKS: u64 = if cfg!(miri) { 10 } else { 300 };
@@ -84,7 +84,7 @@ fn an_allocator_may_lock() {
         crowd(rounds);
         rounds += 1;
     }
-    // Looked at alone: what says something may allocate, which must not be in a section.
+    // Checked separately: a print may allocate, which must not happen in a critical section.
     let fault = IN_CALLS.fault(*CALLS.lock());
     let fault_by_owner = IN_CALLS_BY_OWNER.fault(*CALLS_BY_OWNER.lock());
     let calls = *CALLS.lock();

@@ -1,10 +1,12 @@
-//! Processes made by fork, and by fork in those, while the forking thread holds locks. Without the
-//! test harness, whose threads would be there at the fork.
+//! Processes made by fork, and by fork in those, while the forking thread holds locks. This runs
+//! without the test harness, whose threads would exist at the fork.
 //!
-//! Would find: a thread that the child does not know, or has another number there; a lock that can
-//! only be released in the parent; a fence for which only the parent is registered; a queue, or a
-//! table of threads, that is not usable after a fork because of what the parent's other threads
-//! have left in it; two holders, with few threads and with many more than processors.
+//! Would find:
+//! * a thread that the child does not know, or that has another number there;
+//! * a lock that can only be unlocked in the parent;
+//! * a fence for which only the parent is registered;
+//! * a queue, or a table of threads, that the parent's other threads have left unusable;
+//! * two holders, with few threads and with many more than processors.
 
 #[path = "../../os/tests/helpers/emulator.rs"]
 mod emulator;
@@ -21,13 +23,13 @@ use nearlock::{Condvar, Mutex};
 
 use support::{Random, Sections, Watchdog, run_time};
 
-/// In the first process, in its child, and in that one's.
+/// Threads in the first process, in its child, and in the child of that.
 const THREADS: [u64; 3] = [4, 64, 4];
 
 static MUTEX: Mutex<u64> = Mutex::new(0);
 static IN_MUTEX: Sections = Sections::new();
 static CHANGED: Condvar = Condvar::new();
-/// Knows its holder by its thread's number.
+/// A lock that knows its holder by the thread's number.
 static MTX: Mtx<u64> = Mtx::new(0);
 static IN_MTX: Sections = Sections::new();
 
@@ -58,7 +60,7 @@ fn crowd(threads: u64, time: Duration) {
     assert_eq!(IN_MTX.fault(*MTX.lock()), None);
 }
 
-/// Threads that have used the locks, and do nothing more. A child does not have them.
+/// Leaves threads that have used the locks, and are idle now. A child does not have them.
 fn leave_idle_threads() {
     const IDLE: u32 = 3;
     static READY: AtomicU32 = AtomicU32::new(0);
@@ -80,7 +82,7 @@ fn leave_idle_threads() {
     }
 }
 
-/// Forks with both locks held, and goes on in both processes.
+/// Forks with both locks held, and continues in both processes.
 fn generation(number: usize) {
     let time = run_time() / THREADS.len() as u32;
     crowd(THREADS[number], time);
@@ -89,14 +91,15 @@ fn generation(number: usize) {
     }
     leave_idle_threads();
     let held = (MUTEX.lock(), MTX.lock());
-    // SAFETY: no other thread of ours is in a lock or allocates, as all that are left are idle.
+    // SAFETY: no other thread of this process is in a lock or allocates: all that are left are
+    // idle.
     let child = unsafe { libc::fork() };
     assert!(MTX.is_owned(), "the thread is the same in either process");
     drop(held);
     if child == 0 {
         generation(number + 1);
-        // SAFETY: nothing is left to be done here: what runs at the end of a program is the
-        // parent's.
+        // SAFETY: nothing is left to do in the child. The code that runs at the end of a program is
+        // for the parent.
         unsafe { libc::_exit(0) };
     }
     crowd(THREADS[number], time);

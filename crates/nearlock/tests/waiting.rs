@@ -1,7 +1,7 @@
-//! Waits that end without the lock: because their time has passed, or because somebody cancels.
+//! Waits that end without the lock: by a timeout, or by a cancellation.
 //!
-//! What would be too late is never measured: only that nothing ends too early, and that everything
-//! ends.
+//! The tests check that no wait ends too early, and that each wait ends. They never measure whether
+//! a wait ends too late.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const SHORT: Duration = Duration::from_millis(5);
 /// More than the clock can count, and more than any test takes.
 const LONG: [Duration; 2] = [Duration::MAX, Duration::from_secs(3600)];
 
-/// Says whether the call took at least [`SHORT`].
+/// Returns whether the call failed, after at least [`SHORT`].
 fn lasts<T>(f: impl FnOnce() -> Option<T>) -> bool {
     let began = Instant::now();
     let refused = f().is_none();
@@ -85,7 +85,7 @@ fn readers_and_writers_wait_within_a_time() {
     check(&lock_api::RwLock::<RawRwSem, _>::new(1));
 }
 
-/// Has three threads wait and then be cancelled, when they have begun to.
+/// Lets three threads wait, and cancels their waits, at once or after [`SHORT`].
 fn are_cancelled(wait: impl Fn(&Cancellation) -> Result<(), Cancelled> + Sync) {
     for pause in [Duration::ZERO, SHORT] {
         let cancellation = Cancellation::new();

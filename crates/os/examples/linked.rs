@@ -1,5 +1,5 @@
-//! A lock behind a C function, as a shared object and as a static library: what `tests/start`
-//! links to C programs.
+//! A lock behind a C function, built as a shared object and as a static library. `tests/start`
+//! links it to C programs.
 
 use nearlock_core::near::mutex::NearMutex;
 use nearlock_core::raw::RawLock;
@@ -7,8 +7,7 @@ use nearlock_os::Os;
 
 static LOCK: NearMutex<Os> = NearMutex::new();
 
-/// Takes the lock and releases it. The thread has a slot afterwards, which it gives back at its
-/// end.
+/// Locks and unlocks. Afterwards the thread has a slot, which it gives back at its end.
 #[unsafe(no_mangle)]
 pub extern "C" fn linked_section() {
     nearlock_os::register_thread();

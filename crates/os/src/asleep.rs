@@ -1,4 +1,4 @@
-//! Which threads sleep in a lock: hints, found by a thread's number.
+//! Hints about which threads sleep in a lock, found by the number of the thread.
 //!
 //! ```text
 //! place  0: no thread sleeps that has its place here | n: the thread with the number n sleeps
@@ -6,9 +6,9 @@
 //!  * -> n   a thread goes to sleep
 //!  n -> 0   it has woken
 //! ```
-//! Several numbers have one place. A thread that goes to sleep takes it over, and the other one
-//! counts as not known to sleep from then on. That costs the spinner that asks some turns, and
-//! nothing else.
+//! Several thread numbers share one place. A thread that goes to sleep overwrites the number in its
+//! place. From then on the thread with the other number is not known to sleep. This costs a spinner
+//! that asks about that thread some turns, and has no other effect.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -17,16 +17,16 @@ use nearlock_core::schedule::ThreadId;
 
 use crate::slots::LINE;
 
-/// Places: 16 KiB of zero bytes. The threads of a process have numbers in a row, as the kernel
-/// counts them, so threads share a place where there are thousands. With fewer places they do so
-/// earlier.
+/// The number of places, which take 16 KiB of zero bytes. The threads of a process have consecutive
+/// numbers, because the kernel counts them up. So threads share a place only if there are thousands
+/// of them. With fewer places they share earlier.
 const PLACES: usize = 4096;
-/// Places of one cache line.
+/// Places per cache line.
 const PER_LINE: usize = LINE / size_of::<AtomicU32>();
 
 static SLEEPERS: [AtomicU32; PLACES] = [const { AtomicU32::new(0) }; PLACES];
 
-/// The place of this number. Neighbours have places on different lines.
+/// The place of this number. Adjacent numbers have places on different cache lines.
 #[inline]
 fn place_of(number: u32) -> &'static AtomicU32 {
     const LINES: usize = PLACES / PER_LINE;
@@ -34,7 +34,7 @@ fn place_of(number: u32) -> &'static AtomicU32 {
     &SLEEPERS[number % LINES * PER_LINE + number / LINES % PER_LINE]
 }
 
-/// Does `sleep`, while the calling thread counts as asleep. Relaxed: a hint.
+/// Calls `sleep`. Meanwhile the calling thread counts as asleep. Relaxed: this is a hint.
 #[inline]
 pub fn while_asleep<R>(me: ThreadId, sleep: impl FnOnce() -> R) -> R {
     let place = place_of(me.get());
@@ -52,7 +52,7 @@ pub fn is_asleep(thread: ThreadId) -> bool {
     place_of(thread.get()).load(Relaxed) == thread.get()
 }
 
-/// In a child made by fork: the sleepers are threads of the parent.
+/// Clears all places in a child made by `fork`: the sleepers are threads of the parent.
 pub fn forget_all() {
     SLEEPERS.iter().for_each(|place| place.store(0, Relaxed));
 }

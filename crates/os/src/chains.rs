@@ -1,8 +1,8 @@
-//! The chains of the process, where threads sleep that wait for a lock of one of the families.
+//! The chains of the process, in which threads that wait for a lock of one of the families sleep.
 //!
 //! In a child made by `fork` all chains are empty and unlocked ([`forget_all`]): their waiters, and
 //! the threads that had one locked, are threads of the parent. A handler that interrupts a thread
-//! which has a chain locked must not lock, nor fork.
+//! which has a chain locked must neither lock nor fork.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, fence};
@@ -10,17 +10,19 @@ use core::sync::atomic::{AtomicBool, fence};
 use nearlock_core::parking::Room;
 use nearlock_core::parking::chain::{Family, TABLES};
 
-/// Chains of a family: 512 KiB of zero bytes, of which a program without such locks touches none.
-/// The waiters of all locks of a chain are in one list, and a release may have to look through it
-/// though none of them waits for its own lock. With 5000 threads that wait for as many mutexes,
-/// another mutex takes 1.5 times as long as without them, 3.4 times with 2048 chains, and 11 times
-/// with 1024. Threads in condition variables cost it nothing (docs/benchmark.md, "Many sleepers").
-/// The child of a `fork` reads all chains of a table that is in use.
+/// The number of chains of a family, which take 512 KiB of zero bytes. A program without such locks
+/// touches none of these bytes.
+///
+/// The waiters of all locks of a chain are in one list. An unlock may have to search the list even
+/// if no thread waits for its own lock. With 5000 threads that wait for as many mutexes, another
+/// mutex takes 1.5 times as long as without them. With 2048 chains it takes 3.4 times as long, and
+/// with 1024 chains 11 times. Threads in condition variables cost it nothing (docs/guide/benchmark.md,
+/// "Many sleepers"). The child of a `fork` reads all chains of a table that is in use.
 const CHAINS: usize = 4096;
 
 static ROOMS: [[Room; CHAINS]; TABLES] = [const { [const { Room::new() }; CHAINS] }; TABLES];
 
-/// Which tables have chains that were locked. The child of a `fork` leaves the others alone:
+/// Which tables have chains that were locked. The child of a `fork` does not read the others:
 /// reading a table takes it as long as the fork itself.
 static IN_USE: [AtomicBool; TABLES] = [const { AtomicBool::new(false) }; TABLES];
 
@@ -31,12 +33,12 @@ pub fn room<F: Family>(lock: *const ()) -> &'static Room {
     &ROOMS[F::TABLE][(hash(lock) >> (u64::BITS - CHAINS.trailing_zeros())) as usize]
 }
 
-/// A chain of the family is about to be locked.
+/// To be called before a chain of the family is locked.
 ///
-/// The memory of the child is a copy that the kernel makes while other threads run. It makes the
-/// pages of the parent read-only for that, and a thread that then stores to one of them waits until
-/// the copy is complete. So if a store of a thread is not in the copy, no later one of it is. A
-/// chain that is locked in the copy therefore belongs to a table that is in use there.
+/// The memory of the child is a copy that the kernel makes while other threads run. For that the
+/// kernel makes the pages of the parent read-only. A thread that then stores to one of them waits
+/// until the copy is complete. So if a store of a thread is not in the copy, no later store of that
+/// thread is. A chain that is locked in the copy therefore belongs to a table that is in use there.
 #[inline]
 pub fn note_use<F: Family>() {
     // Ordering: Acquire, pairs with the fence below: the chain is locked after the store.
@@ -56,8 +58,9 @@ fn begin_use(table: &AtomicBool) {
 #[inline]
 pub fn place_in_chain(lock: *const ()) -> u32 {
     let hash = hash(lock);
-    // The upper bits are the same for all locks of the chain. The lower ones without the upper
-    // would be those of another product, which takes another multiplication.
+    // The upper bits are the same for all locks of the chain, so lower bits are mixed into them.
+    // Without the upper bits, the lower ones would be those of another product, which takes another
+    // multiplication.
     ((hash ^ (hash << 16)) >> 32) as u32
 }
 
@@ -65,20 +68,20 @@ pub fn place_in_chain(lock: *const ()) -> u32 {
 ///
 /// # Safety
 ///
-/// The process has one thread, which has just forked, in no handler that has interrupted a slow
+/// The process has one thread. It has just forked, and not in a handler that has interrupted a slow
 /// path.
 pub unsafe fn forget_all() {
     for (rooms, in_use) in ROOMS.iter().zip(&IN_USE) {
         if in_use.load(Relaxed) {
-            // SAFETY: that thread is in no chain, and has none locked.
+            // SAFETY: that thread is in no chain, and has no chain locked.
             rooms.iter().for_each(|room| unsafe { room.forget() });
         }
     }
 }
 
-/// Fibonacci hashing: neighbours, and locks at the same place of equal objects, have different
-/// chains. FreeBSD shifts the address by 8 bits, so that the locks of a small object share one.
-/// Source: Knuth, "The Art of Computer Programming", volume 3, section 6.4.
+/// Fibonacci hashing: neighbouring locks have different chains, and so have locks at the same place
+/// of equal objects. FreeBSD shifts the address by 8 bits, so that the locks of a small object
+/// share one. Source: Knuth, "The Art of Computer Programming", volume 3, section 6.4.
 #[inline]
 fn hash(lock: *const ()) -> u64 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -106,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Addresses of locks with so many bytes between, as many as there are.
+    /// Addresses of locks with this many bytes between them, as many as there are.
     fn row(stride: usize) -> impl Iterator<Item = *const ()> {
         let first = ptr::without_provenance(0x7f12_5678);
         iter::successors(Some(first), move |lock: &*const ()| {

@@ -1,4 +1,4 @@
-//! Systems that we know nothing of, by the means of the standard library.
+//! For systems that nearlock does not know: uses only the standard library.
 
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -19,15 +19,15 @@ pub fn now_ns() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// What is called at the end of a thread, with an argument of its own.
+/// A function that is called at the end of a thread, with the thread's own argument.
 pub type AtExit = unsafe extern "C" fn(*mut c_void);
 
 /// Whether the system tells that a thread has ended.
 pub const TELLS_ENDS: bool = false;
 
-/// A number that no other thread of the process has, nor has had; below [`RENAMED`].
+/// A number that no other thread of the process has or has had; below [`RENAMED`].
 ///
-/// After as many threads have asked the process is aborted. A panic would unwind a waiter that
+/// After that many threads have asked, the process is aborted. A panic would unwind a waiter that
 /// stands in a queue.
 pub fn thread_id() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
@@ -46,23 +46,24 @@ fn next_after(last: &AtomicU32) -> Option<u32> {
     None
 }
 
-/// That is not known.
+/// Not known here.
 pub fn has_ended(_thread: u32) -> bool {
     false
 }
 
-/// There is no such thing.
+/// There is no such key.
 pub fn exit_key(_at_exit: AtExit) -> Option<u32> {
     None
 }
 
-/// Has this called when the calling thread's local data is destroyed; false if it has been.
+/// Calls `at_exit` when the calling thread's local data is destroyed. Returns false if it has been
+/// destroyed already.
 pub fn at_thread_exit(at_exit: AtExit, argument: *mut c_void) -> bool {
     struct Call(Cell<Option<(AtExit, *mut c_void)>>);
     impl Drop for Call {
         fn drop(&mut self) {
             if let Some((at_exit, argument)) = self.0.take() {
-                // SAFETY: as whoever has asked for it has promised.
+                // SAFETY: the caller of `at_thread_exit` has promised that this call is allowed.
                 unsafe { at_exit(argument) };
             }
         }
@@ -79,7 +80,7 @@ pub fn at_fork(_in_child: unsafe extern "C" fn()) {}
 /// Whether the system tells of NUMA nodes.
 pub const KNOWS_NODES: bool = false;
 
-/// One node for all.
+/// One NUMA node for all.
 pub fn numa_node() -> u32 {
     0
 }
@@ -89,20 +90,20 @@ pub fn rseq_offset() -> Option<i32> {
     None
 }
 
-/// Nor is there a word to ask for longer time slices by.
+/// There is no word to ask for longer time slices.
 pub fn slice_control() -> Option<*mut u8> {
     None
 }
 
-/// Nobody has been granted one.
+/// Does nothing: no thread has been granted a longer time slice.
 pub fn rseq_slice_yield() {}
 
-/// One node for all.
+/// One NUMA node for all.
 pub fn numa_node_by_rseq(_offset: i32) -> u32 {
     0
 }
 
-/// How many nodes have processors.
+/// How many NUMA nodes have processors.
 pub fn numa_nodes() -> u32 {
     1
 }
@@ -112,27 +113,27 @@ pub fn last_level_cache() -> u32 {
     0
 }
 
-/// Whether there are two.
+/// Whether there are at least two last-level caches.
 pub fn several_last_level_caches() -> bool {
     false
 }
 
-/// There is no such thing.
+/// There is no membarrier.
 pub fn register_membarrier() -> bool {
     false
 }
 
-/// Nobody has registered.
+/// Never called: the process is not registered.
 pub fn membarrier() {
     unreachable!("the process is not registered");
 }
 
-/// Nobody is bound to processors.
+/// No thread is bound to processors.
 pub fn affinity() -> Option<impl Iterator<Item = u32>> {
     None::<core::iter::Empty<u32>>
 }
 
-/// Offers the processor to other threads.
+/// Yields the processor to other threads.
 pub fn sched_yield() {
     std::thread::yield_now();
 }
@@ -145,7 +146,8 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) ->
     match timeout {
         None => std::thread::yield_now(),
         Some(timeout) => {
-            // Sleeping in short pieces, or the whole timeout would be the price of a missed wake-up.
+            // Sleeps in short pieces, since a missed wake-up would otherwise cost the whole
+            // timeout.
             const PIECE: Duration = Duration::from_millis(1);
             std::thread::sleep(timeout.min(PIECE));
             if timeout <= PIECE {
@@ -156,7 +158,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) ->
     WaitResult::Woken
 }
 
-/// Nobody sleeps for long.
+/// Wakes up no thread: no thread sleeps for long.
 pub fn futex_wake(_word: *const AtomicU32, _n: u32) -> u32 {
     0
 }
@@ -166,12 +168,12 @@ pub fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 
-/// Nobody is bound to processors.
+/// No thread is bound to processors.
 pub fn processors_of_process() -> Option<u32> {
     None
 }
 
-/// Nobody has a quota but what [`processors`] knows of.
+/// There is no quota except the one that [`processors`] knows of.
 pub fn processors_of_quota() -> u32 {
     processors()
 }
@@ -187,9 +189,9 @@ pub fn zeroed(layout: Layout) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// `memory` is not null, came from `zeroed` with this `layout`, and nobody refers to it.
+/// `memory` is not null, came from `zeroed` with this `layout`, and no reference to it is left.
 pub unsafe fn give_back(memory: *mut u8, layout: Layout) {
-    // SAFETY: by our own condition.
+    // SAFETY: by the condition of this function.
     unsafe { alloc::dealloc(memory, layout) };
 }
 

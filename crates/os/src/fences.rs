@@ -1,30 +1,29 @@
-//! Asymmetric fences: `light` holds back the compiler only, `heavy` interrupts every processor that
-//! runs a thread of ours (membarrier). Where the kernel does not offer that, both are ordinary
-//! strong fences.
+//! Asymmetric fences: `light` restrains only the compiler; `heavy` interrupts every processor that
+//! runs a thread of the process (membarrier). Where the kernel does not offer membarrier, both are
+//! ordinary strong fences.
 //!
 //! ```text
 //! word  0 not decided | 1 strong | 2 membarrier
 //!
 //!   0 -> 2   the process is registered         0 -> 1   the kernel has refused
 //! ```
-//! The word changes once at most, and that is what makes it sound to look at it without any
-//! ordering:
-//! 1. A heavy side never fences before the word is decided; it decides it if need be. If its own
-//!    attempt to register was refused while another's was not (filters of system calls belong to
-//!    threads), it still does what the word says.
-//! 2. A light side that sees 2 leaves the fence to the heavy sides. The word is 2 for ever, so by 1
-//!    every heavy side, of whatever time, interrupts.
-//! 3. A light side that sees 0 or 1 fences by itself, which is enough for either kind of heavy
-//!    side.
-//! 4. A heavy side fences by itself only if the word is 1. Then it has never been 2 nor ever will
-//!    be, so by 3 every light side fences by itself.
+//! The word changes at most once. So it is sound to read it without any ordering:
+//! 1. A heavy side never fences before the word is decided; it decides the word if needed. Its own
+//!    attempt to register may be refused while that of another thread is not, since filters of
+//!    system calls belong to threads. Even then it does what the word says.
+//! 2. A light side that sees 2 leaves the fence to the heavy sides. The word is 2 forever, so by 1
+//!    every heavy side, at any time, interrupts.
+//! 3. A light side that sees 0 or 1 executes a fence itself, which is enough for either kind of
+//!    heavy side.
+//! 4. A heavy side executes a fence itself only if the word is 1. Then the word has never been 2
+//!    and never will be, so by 3 every light side executes a fence itself.
 //!
 //! So a heavy side cannot do without membarrier once the word is 2, and the kernel may still fail.
 //! It may lack memory for the call. A filter of system calls that a thread has installed since may
-//! refuse it. A process made by fork may not be registered. Each is met in its way on Linux
-//! (`linux/membarrier.rs`): the heavy side tries again, or registers again, or takes the command of
-//! membarrier that needs no registration and takes milliseconds. Only if that is refused too the
-//! process aborts, and says on its standard error what can be done.
+//! refuse it. A process made by fork may not be registered. Linux has a remedy for each case
+//! (`linux/membarrier.rs`). The heavy side tries again, registers again, or uses the command of
+//! membarrier that needs no registration and takes milliseconds. If that is refused too, the
+//! process prints on its standard error how this can be fixed, and aborts.
 //!
 //! Source: membarrier(2), commands `PRIVATE_EXPEDITED`, `REGISTER_PRIVATE_EXPEDITED` and `GLOBAL`.
 
@@ -43,23 +42,23 @@ const MEMBARRIER: u32 = 2;
 
 static KIND: AtomicU32 = AtomicU32::new(UNDECIDED);
 
-/// How often every processor has been interrupted.
+/// How often a heavy side has interrupted every processor.
 static MEMBARRIERS: AtomicU64 = AtomicU64::new(0);
 
 /// See [`AsymFence::light`](nearlock_core::platform::AsymFence::light).
 #[inline(always)]
 pub fn light() {
     if KIND.load(Relaxed) == MEMBARRIER {
-        // Ordering: SeqCst, for the compiler alone: our store before it, our load after it, in this order
-        // in the program that runs. `heavy` puts a full fence between the two instructions, or
-        // before, or after both.
+        // Ordering: SeqCst, for the compiler alone: in the program that runs, our store comes
+        // before it and our load after it, in this order. `heavy` puts a full fence between the two
+        // instructions, before both, or after both.
         compiler_fence(SeqCst);
     } else {
         light_by_itself();
     }
 }
 
-/// Also decides, so that the next ones need not: the program may never come to a heavy side.
+/// Also decides the word, so that the next light sides need not: there may never be a heavy side.
 #[cold]
 #[inline(never)]
 fn light_by_itself() {
@@ -73,14 +72,14 @@ fn light_by_itself() {
 pub fn heavy() {
     if decided(&KIND, sys::register_membarrier) == MEMBARRIER {
         sys::membarrier();
-        // Relaxed: a count, beside a call that takes some microseconds.
+        // Relaxed: a count, next to a call that takes some microseconds.
         MEMBARRIERS.fetch_add(1, Relaxed);
     } else {
         strong_fences::heavy::<Native>();
     }
 }
 
-/// What the word says; decided now if need be.
+/// The value of the word, which is decided now if needed.
 fn decided(kind: &AtomicU32, register: impl FnOnce() -> bool) -> u32 {
     let known = kind.load(Relaxed);
     if known != UNDECIDED {
@@ -93,15 +92,16 @@ fn decided(kind: &AtomicU32, register: impl FnOnce() -> bool) -> u32 {
     }
 }
 
-/// Decides now, rather than when a lock first has a fence, whether fences rely on membarrier.
-/// Returns whether they do: if the kernel refuses, they are ordinary ones.
+/// Decides now, rather than at the first fence of a lock, whether fences rely on membarrier.
+/// Returns whether they do. If the kernel refuses, fences are ordinary ones.
 ///
 /// The process is registered with the kernel before `main`, where that is possible. Otherwise this
 /// takes some milliseconds if the process has several threads.
 ///
-/// After this the kernel should not refuse the call to any thread: fences take milliseconds then.
-/// If it refuses all forms of the call, the next fence aborts the process. A filter of system calls
-/// should allow membarrier, or be installed before that: before any lock is used.
+/// After this call the kernel should not refuse membarrier to any thread, because fences then take
+/// milliseconds. If it refuses all forms of the call, the next fence aborts the process. A filter
+/// of system calls should allow membarrier, or be installed before the decision: before any lock is
+/// used.
 pub fn register_membarrier() -> bool {
     decided(&KIND, sys::register_membarrier) == MEMBARRIER
 }
@@ -152,7 +152,7 @@ mod tests {
     #[cfg(all(unix, not(miri)))]
     fn a_forked_process_can_fence_too() {
         register_membarrier();
-        // SAFETY: the child calls nothing that another thread's state at the fork could hold up.
+        // SAFETY: the child calls nothing that depends on the state of another thread at the fork.
         let child = unsafe { libc::fork() };
         if child == 0 {
             heavy();
@@ -165,18 +165,19 @@ mod tests {
         assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}");
     }
 
-    /// Dekker's pattern, again and again: the light side writes 1, 2, 3, ... to `x` without a stop,
-    /// and reads `y` each time; the heavy side writes rounds to `y`, and reads `x`. If it sees
-    /// `i` there, the light side's write of `i + 1` was missed, so the read after that write
-    /// must have seen the round.
+    /// Dekker's pattern, again and again. The light side writes 1, 2, 3, ... to `x` without a stop,
+    /// and reads `y` each time. The heavy side writes rounds to `y`, and reads `x`. If it reads
+    /// `i`, it has missed the light side's write of `i + 1`. Then the light side's read after that
+    /// write must have seen the round.
     struct Litmus {
         x: AtomicU32,
         y: AtomicU32,
-        /// What the light side saw in `y` after it had written i: at i modulo the length.
+        /// The value of `y` that the light side read after it had written i: at i modulo the
+        /// length.
         seen: Vec<AtomicU32>,
-        /// Up to which i it has noted that.
+        /// The light side has noted its reads up to this i.
         noted: AtomicU32,
-        /// Up to which i the heavy side needs the notes no more.
+        /// The heavy side no longer needs the notes up to this i.
         judged: AtomicU32,
         stop: AtomicBool,
     }
@@ -199,7 +200,7 @@ mod tests {
             }
         }
 
-        /// Whether one of the two has seen the other.
+        /// Whether one of the two sides has seen the other.
         fn heavy_side(&self, round: u32) -> bool {
             self.y.store(round, Relaxed);
             heavy();

@@ -10,8 +10,8 @@ use crate::sys;
 /// Why [`wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitResult {
-    /// A wake-up, meant for this waiter or, as the word's memory may have had another use before,
-    /// not.
+    /// A wake-up. It may have been meant for an earlier use of the word's memory, and not for this
+    /// waiter.
     Woken,
     /// The word did not have the expected value.
     Mismatch,
@@ -21,17 +21,18 @@ pub enum WaitResult {
     Interrupted,
 }
 
-/// Sleeps while `word` has the value `expected`, until woken, at most for `timeout` (by the
-/// monotonic clock; `None`: for ever). The comparison and falling asleep are one step for [`wake`].
+/// Sleeps while `word` has the value `expected`, until woken up, at most for `timeout` (by the
+/// monotonic clock; `None`: without a limit). For [`wake`], the comparison and falling asleep are
+/// one step.
 ///
-/// Any result may come for no reason: look at the word and, if need be, wait again.
+/// Any result may be returned for no reason: read the word and, if needed, wait again.
 #[inline]
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
     sys::futex_wait(word, expected, timeout)
 }
 
-/// Wakes at most `n` of those that sleep on `word`, in no promised order. Returns how many; where
-/// the system cannot tell, 0.
+/// Wakes up at most `n` of the threads that sleep on `word`, in no guaranteed order. Returns how
+/// many; 0 if the system cannot tell.
 #[inline]
 pub fn wake(word: &AtomicU32, n: u32) -> u32 {
     sys::futex_wake(word, n)
@@ -68,7 +69,7 @@ mod tests {
             for _ in 0..SLEEPERS {
                 scope.spawn(|| {
                     while word.load(Relaxed) == 0 {
-                        // A timeout longer than there are nanoseconds means for ever.
+                        // A timeout of more nanoseconds than can be counted means no limit.
                         wait(&word, 0, Some(Duration::MAX));
                     }
                 });
@@ -84,7 +85,8 @@ mod tests {
         let word = AtomicU32::new(0);
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| while wait(&word, 0, None) != WaitResult::Woken {});
-            // The word keeps its value, so only a counted wake-up ends the wait (or one for no reason).
+            // The word keeps its value, so only a counted wake-up ends the wait (or one for no
+            // reason).
             while wake(&word, 1) == 0 && !sleeper.is_finished() {
                 crate::sched_yield();
             }

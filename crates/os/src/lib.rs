@@ -6,7 +6,7 @@
 //! | [`SpinThenYield`], [`Spin`] | how a waiting thread passes the time |
 //! | [`register_thread`] | gives the calling thread its queue nodes ahead of time |
 //! | [`set_numa_node`] | makes the calling thread claim another NUMA node |
-//! | [`node_source`] | how the node of a thread is found that claims none |
+//! | [`node_source`] | how the NUMA node of a thread that claims none is found |
 //! | [`set_setting`], [`setting`] | settings of the locks |
 //! | [`switches`] | switches of the locks that a laboratory runs |
 //! | [`events`], [`events_of_slot`] | what the slow paths have counted |
@@ -25,20 +25,21 @@
 //!
 //! # Signals and fork
 //!
-//! A signal handler may lock, up to [`NodeId::NESTING`](nearlock_core::platform::NodeId::NESTING)
-//! slow paths on top of each other in a thread; deeper ones wait without a place in the queue. A
-//! thread whose handlers lock should call [`register_thread`] first: registering maps memory. A
-//! handler that interrupts a slow path of a sleeping lock must not wait for a lock: it may find the
-//! queue's lock held by the code that it has interrupted.
+//! A signal handler may use locks. In one thread, up to
+//! [`NodeId::NESTING`](nearlock_core::platform::NodeId::NESTING) slow paths can be nested; a deeper
+//! one waits without a place in the queue. A thread whose handlers lock should call
+//! [`register_thread`] first, because registering maps memory. A handler that interrupts a slow
+//! path of a sleeping lock must not wait for a lock: the interrupted code may hold the lock of the
+//! queue.
 //!
-//! A thread has one number as long as it lives,
-//! [`thread_id`](nearlock_core::schedule::Schedule::thread_id), in its last destructors and in a
-//! child made by `fork` too. So the child may go on locking, and release what its thread held,
-//! except for locks that other threads of the parent held, waited for or were about to release at
-//! the fork. A signal handler that interrupts a lock must not fork: that lock may just be getting
-//! queue nodes for the thread, and the child would lend them twice. A handler of
-//! `pthread_atfork` empties the queues of sleepers there, and frees the queue nodes of the threads
-//! that the child does not have; nodes that were in use stay taken. A child made by other means
+//! A thread keeps one number, [`thread_id`](nearlock_core::schedule::Schedule::thread_id), as long
+//! as it lives. It has this number in its last destructors and in a child made by `fork` too. So
+//! the child may continue to use locks, and may unlock the locks that its thread held. Excepted are
+//! locks that other threads of the parent held, waited for, or were about to unlock at the fork. A
+//! signal handler that interrupts a lock operation must not fork: that operation may be getting
+//! queue nodes for the thread, and the child would lend them twice. A handler of `pthread_atfork`
+//! empties the queues of sleepers in the child. It also frees the queue nodes of the threads that
+//! the child does not have; nodes that were in use stay taken. A child made by other means
 //! (`vfork`, `_Fork`, `clone`) must not lock before it calls `exec`.
 
 mod asleep;
@@ -85,6 +86,6 @@ pub use thread::{events, events_of_slot, register_thread, thread_slots};
 pub use time_slice::{TimeSlices, begin_section, end_section, set_time_slices};
 pub use wait::SpinThenYield;
 
-/// Levels of caches are below this, and so are the numbers of a CPU's caches: no machine has so
-/// many.
+/// The limit for cache levels and for the indices of a CPU's caches: both are below this number. No
+/// machine has so many.
 pub const CACHES_MAX: u32 = 16;

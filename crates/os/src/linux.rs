@@ -1,4 +1,4 @@
-//! What Linux offers.
+//! The functions of Linux that the platform uses.
 
 mod c;
 mod file;
@@ -9,7 +9,7 @@ mod parallelism;
 mod rseq;
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 mod rseq {
-    //! Where nobody has said how to find the thread pointer.
+    //! For targets on which the thread pointer is not used.
 
     pub fn offset() -> Option<i32> {
         None
@@ -49,7 +49,7 @@ pub use parallelism::{processors_of_process, processors_of_quota};
 pub use rseq::{offset as rseq_offset, slice_control, slice_yield as rseq_slice_yield};
 pub use thread::{TELLS_ENDS, at_fork, at_thread_exit, delete_exit_key, exit_key, has_ended, thread_id};
 
-/// The monotonic clock.
+/// The time of the monotonic clock.
 #[inline]
 pub fn now_ns() -> u64 {
     let mut now = MaybeUninit::<c::timespec>::uninit();
@@ -61,15 +61,15 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Aborts the process, and says why: there is no going on, and nothing may unwind.
+/// Prints the message and aborts the process. The process cannot continue, and nothing may unwind.
 #[cold]
 fn die(message: &[u8]) -> ! {
-    // SAFETY: the message is readable and as long as it says.
+    // SAFETY: the message is readable, and its length is passed.
     unsafe { c::write(c::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
     std::process::abort();
 }
 
-/// Offers the processor to other threads.
+/// Yields the processor to other threads.
 #[inline]
 pub fn sched_yield() {
     // SAFETY: has no conditions.
@@ -78,18 +78,19 @@ pub fn sched_yield() {
 
 /// See [`futex::wait`](crate::futex::wait).
 pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> WaitResult {
-    /// What this call takes: two longs. `c::timespec` is what the C library takes, whose seconds
-    /// may be longer on a processor of 32 bits. As the time is relative, 31 bits of them do.
+    /// The time that this system call takes: two longs. `c::timespec` is the type that the C
+    /// library takes, and its seconds may be longer on a 32-bit processor. As the timeout is
+    /// relative, 31 bits of seconds suffice.
     #[repr(C)]
     struct KernelTime {
         s: c_long,
         ns: c_long,
     }
-    // More seconds than the kernel can count are for ever.
+    // A timeout of more seconds than the kernel can count means no limit.
     let timeout = timeout.and_then(|timeout| {
         Some(KernelTime { s: timeout.as_secs().try_into().ok()?, ns: timeout.subsec_nanos() as c_long })
     });
-    // The C library's type for it, by which the interpreter knows the argument.
+    // The C library's type for the time, by which Miri knows the argument.
     let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref).cast::<c::timespec>();
     // SAFETY:
     // * the word is a live, aligned 32-bit word;
@@ -112,28 +113,29 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) ->
 
 /// See [`futex::wake`](crate::futex::wake).
 pub fn futex_wake(word: *const AtomicU32, n: u32) -> u32 {
-    // The kernel takes the number as signed.
+    // The kernel takes a signed number.
     let n = i32::try_from(n).unwrap_or(i32::MAX);
-    // The call declares no types, so the word's is that of `futex_wait`.
+    // The call declares no types, so the word has the type that it has in `futex_wait`.
     let word = word.cast::<u32>().cast_mut();
-    // SAFETY: a private wake-up looks at the address alone, and reads nothing there.
+    // SAFETY: a private wake-up uses only the address, and reads nothing there.
     let woken = unsafe { c::syscall(c::SYS_futex, word, c::FUTEX_WAKE | c::FUTEX_PRIVATE_FLAG, n) };
-    // The waiter may have woken before, and have freed the word. The kernel then finds no sleeper,
-    // but Miri refuses the address.
+    // The waiter may have woken up before, and may have freed the word. The kernel then finds no
+    // sleeper, but Miri rejects the address.
     let is_freed = || cfg!(miri) && io::Error::last_os_error().raw_os_error() == Some(c::EFAULT);
     debug_assert!(woken >= 0 || is_freed(), "futex wake");
     u32::try_from(woken).unwrap_or(0)
 }
 
-/// How many processors are switched on, at least 1. Asks the system: some microseconds.
+/// The number of processors that are online, at least 1. Asks the system, which takes some
+/// microseconds.
 pub fn processors() -> u32 {
     // SAFETY: has no conditions.
     let count = unsafe { c::sysconf(c::_SC_NPROCESSORS_ONLN) };
     u32::try_from(count).unwrap_or(1).max(1)
 }
 
-/// Zeroed memory that may be used for ever, or null. Straight from the kernel: the program's
-/// allocator may use our locks.
+/// Zeroed memory that may be used forever, or null. It comes straight from the kernel, because the
+/// program's allocator may use our locks.
 pub fn zeroed(layout: Layout) -> *mut u8 {
     assert!(layout.align() <= 4096, "pages are not aligned any better");
     c::map_zeroed(layout.size()).cast()
@@ -143,8 +145,8 @@ pub fn zeroed(layout: Layout) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// `memory` is not null, came from `zeroed` with this `layout`, and nobody refers to it.
+/// `memory` is not null, came from `zeroed` with this `layout`, and no reference to it is left.
 pub unsafe fn give_back(memory: *mut u8, layout: Layout) {
-    // SAFETY: a mapping of ours of this size, by our own condition.
+    // SAFETY: a mapping of ours of this size, by the condition of this function.
     unsafe { c::munmap(memory.cast(), layout.size()) };
 }

@@ -1,7 +1,7 @@
 //! The NUMA node of the calling thread, or the one that it claims.
 //!
-//! How the node of a thread that claims none is found is decided at the first question, and again
-//! after one of the settings `numa.*` has changed:
+//! How the NUMA node of a thread that claims none is found is decided at the first question. It is
+//! decided again after one of the settings `numa.*` has changed:
 //!
 //! ```text
 //! bits 0-7 how (0: not decided) | 8-31 changes of settings | 32-63 the one number that it needs
@@ -9,8 +9,8 @@
 //!    0 -> how   decided, if the settings have not changed meanwhile
 //!  how -> 0     a setting changed; counts
 //! ```
-//! Neither the decision nor the question allocates, locks or asks the loader: both may come from a
-//! signal handler, or from within a lock that the allocator uses.
+//! Neither the decision nor the question allocates, locks or calls the loader. Both may happen in a
+//! signal handler, or inside a lock that the allocator uses.
 
 use core::fmt;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -24,13 +24,14 @@ use crate::settings::setting;
 use crate::{sys, thread};
 
 thread_local! {
-    /// The claimed node plus one; 0: none claimed. Atomic because signal handlers may look.
+    /// The claimed NUMA node plus one; 0 if none is claimed. Atomic because signal handlers may
+    /// read it.
     static CLAIMED: AtomicU32 = const { AtomicU32::new(0) };
 }
 
-/// Makes the calling thread claim to run on this NUMA node, whichever it runs on and whatever the
-/// settings `numa.*` are, or takes that back (`None`). For tests of NUMA-aware locks on machines
-/// with one node, and for threads that know better.
+/// Makes the calling thread claim to run on this NUMA node, wherever it runs and whatever the
+/// settings `numa.*` are. `None` withdraws the claim. This is for tests of NUMA-aware locks on
+/// machines with one NUMA node, and for threads that know their NUMA node better.
 ///
 /// # Panics
 ///
@@ -46,7 +47,7 @@ pub fn set_numa_node(numa_node: Option<u32>) {
     CLAIMED.with(|word| word.store(claimed, Relaxed));
 }
 
-/// The NUMA node that the caller claims, or else the one that it is on by the settings.
+/// The NUMA node that the caller claims, or otherwise the one that it is on by the settings.
 #[inline]
 pub fn numa_node() -> u32 {
     match CLAIMED.with(|word| word.load(Relaxed)) {
@@ -55,7 +56,7 @@ pub fn numa_node() -> u32 {
     }
 }
 
-/// See the head of the module.
+/// See the documentation of the module.
 static HOW: AtomicU64 = AtomicU64::new(UNDECIDED);
 
 const UNDECIDED: u64 = 0;
@@ -63,11 +64,11 @@ const UNDECIDED: u64 = 0;
 const ONE_NODE: u64 = 1;
 /// By the restartable-sequences area; the number is its offset.
 const RSEQ: u64 = 2;
-/// By the CPU that the C library or the kernel tells.
+/// By the CPU that the C library or the kernel reports.
 const GETCPU: u64 = 3;
 /// By that CPU's last-level cache.
 const LAST_LEVEL_CACHE: u64 = 4;
-/// By the thread's slot; the number is how many nodes there are.
+/// By the thread's slot; the number is how many NUMA nodes there are.
 const SLOT: u64 = 5;
 
 const HOW_MASK: u64 = 0xff;
@@ -75,7 +76,8 @@ const CHANGE: u64 = 0x100;
 const CHANGES_MASK: u64 = 0xffff_ff00;
 const NUMBER_SHIFT: u32 = 32;
 
-/// Nobody reads other memory through the word: Relaxed suffices.
+/// The NUMA node of the caller by this word. No other memory is read through the word, so its load
+/// may be Relaxed.
 #[inline(always)]
 fn located(how: u64) -> u32 {
     match how & HOW_MASK {
@@ -99,8 +101,8 @@ fn located_elsewhere(how: u64) -> u32 {
 #[cold]
 fn decide() -> u64 {
     loop {
-        // Ordering: Acquire, pairs with the Release in `settings_changed`: whoever sees that count sees the
-        // settings too.
+        // Ordering: Acquire, pairs with the Release in `settings_changed`: a thread that sees that
+        // count sees the settings too.
         let word = HOW.load(Acquire);
         if word & HOW_MASK != UNDECIDED {
             return word;
@@ -112,7 +114,7 @@ fn decide() -> u64 {
     }
 }
 
-/// How nodes are found by the present settings.
+/// How NUMA nodes are found by the present settings.
 fn decision() -> u64 {
     let nodes = setting(Setting::NumaSyntheticNodes);
     let locality = NumaLocality::of(setting(Setting::NumaLocality));
@@ -142,8 +144,8 @@ pub fn settings_changed() {
     let mut word = HOW.load(Relaxed);
     loop {
         let undecided = word.wrapping_add(CHANGE) & CHANGES_MASK;
-        // Ordering: Release, pairs with the Acquire in `decide`: the setting is there before the count that
-        // makes others decide again. Relaxed on failure: the value is only tried again.
+        // Ordering: Release, pairs with the Acquire in `decide`: the setting is visible before the
+        // count that makes others decide again. Relaxed on failure: the value is only tried again.
         match HOW.compare_exchange(word, undecided, Release, Relaxed) {
             Ok(_) => return,
             Err(seen) => word = seen,
@@ -151,19 +153,19 @@ pub fn settings_changed() {
     }
 }
 
-/// How the NUMA node of a thread is found that claims none.
+/// How the NUMA node of a thread that claims none is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeSource {
-    /// Every thread counts as on node 0: `numa.mode` is off, or it is auto and there are not two
-    /// nodes.
+    /// Every thread counts as on NUMA node 0: `numa.mode` is off, or it is auto and there are fewer
+    /// than two NUMA nodes.
     OneNode,
-    /// The kernel keeps it in the thread's restartable-sequences area.
+    /// By the number that the kernel keeps in the thread's restartable-sequences area.
     Rseq,
-    /// By the CPU that `sched_getcpu` or `getcpu` tells.
+    /// By the CPU that `sched_getcpu` or `getcpu` reports.
     Getcpu,
     /// By the last-level cache of that CPU.
     LastLevelCache,
-    /// By the thread's slot: nodes are made up.
+    /// By the thread's slot: the NUMA nodes are synthetic.
     Slot,
 }
 
@@ -179,7 +181,7 @@ impl fmt::Display for NodeSource {
     }
 }
 
-/// How nodes are found by the present settings, decided now if need be.
+/// How NUMA nodes are found by the present settings; decided now if needed.
 pub fn node_source() -> NodeSource {
     match decide() & HOW_MASK {
         ONE_NODE => NodeSource::OneNode,
@@ -190,8 +192,8 @@ pub fn node_source() -> NodeSource {
     }
 }
 
-/// How the machine's own nodes are found, if they are asked for: [`NodeSource::Rseq`] or
-/// [`NodeSource::Getcpu`]; [`NodeSource::OneNode`] where the system does not tell.
+/// How the machine's own NUMA nodes are found, if they are asked for: [`NodeSource::Rseq`] or
+/// [`NodeSource::Getcpu`]; [`NodeSource::OneNode`] if the system does not tell.
 pub fn machine_node_source() -> NodeSource {
     match sys::rseq_offset() {
         Some(_) => NodeSource::Rseq,
@@ -265,7 +267,7 @@ mod tests {
             let before = HOW.load(Relaxed) & CHANGES_MASK;
             set_setting(Setting::NumaMode, NumaMode::Off as u64).unwrap();
             assert_eq!(HOW.load(Relaxed), before + CHANGE, "undecided again");
-            // Whoever began to decide before finds another count.
+            // A thread that began to decide before finds another count.
             assert!(HOW.compare_exchange(before, before | GETCPU, Relaxed, Relaxed).is_err());
             assert_eq!(numa_node(), 0);
             assert_eq!(HOW.load(Relaxed) & HOW_MASK, ONE_NODE);

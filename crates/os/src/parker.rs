@@ -6,11 +6,11 @@ use nearlock_core::parking::parker;
 
 use crate::{Os, futex, sys};
 
-/// The parking place of one thread, whose token is never lost: see
-/// [`nearlock_core::parking::parker`]. Four bytes.
+/// A parking place for one thread, whose token is never lost: see
+/// [`nearlock_core::parking::parker`]. It has four bytes.
 ///
-/// One thread at a time may park here, its owner; any may unpark it. On systems without a futex the
-/// owner yields in place of sleeping.
+/// One thread at a time, the owner, may park here; any thread may unpark it. On systems without a
+/// futex the owner yields instead of sleeping.
 ///
 /// ```
 /// let place = nearlock_os::Parker::new();
@@ -25,20 +25,20 @@ use crate::{Os, futex, sys};
 pub struct Parker(parker::Parker<Os>);
 
 impl Parker {
-    /// Without a token.
+    /// A parking place without a token.
     pub const fn new() -> Self {
         Self(parker::Parker::new())
     }
 
-    /// Takes the token, and sleeps until there is one. What happened before it was set is visible
-    /// afterwards.
+    /// Sleeps until there is a token, and takes it. What happened before the token was set is
+    /// visible afterwards.
     #[inline]
     pub fn park(&self) {
         self.0.park();
     }
 
-    /// As [`park`](Self::park), at most for so long by the monotonic clock. Returns whether a token
-    /// was taken: one that is there is taken even if there is no time.
+    /// As [`park`](Self::park), with a limit of `timeout` by the monotonic clock. Returns whether a
+    /// token was taken. A token that is already there is taken even if the timeout is zero.
     pub fn park_timeout(&self, timeout: Duration) -> bool {
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let end_ns = sys::now_ns().saturating_add(timeout_ns);
@@ -51,21 +51,21 @@ impl Parker {
         })
     }
 
-    /// Sets the token, and wakes the owner if it sleeps. Many of these make one token.
+    /// Sets the token, and wakes up the owner if it sleeps. Several calls set one token.
     #[inline]
     pub fn unpark(&self) {
         self.0.unpark();
     }
 
-    /// As [`unpark`](Self::unpark), for a parker that its owner may take away as soon as it has the
+    /// As [`unpark`](Self::unpark), for a parker that its owner may free as soon as it has the
     /// token.
     ///
     /// # Safety
     ///
-    /// `place` is alive until its token is set by this call.
+    /// `place` is alive until this call has set its token.
     #[inline]
     pub unsafe fn unpark_at(place: *const Self) {
-        // SAFETY: the same layout, and by our own condition.
+        // SAFETY: the layout is the same, and the condition of this function holds.
         unsafe { parker::Parker::<Os>::unpark_at(place.cast()) };
     }
 }
@@ -108,7 +108,7 @@ mod tests {
         std::thread::scope(|scope| {
             let owner = scope.spawn(|| place.park());
             for _ in 0..100 {
-                // What a stale wake-up at this address does.
+                // A stale wake-up at this address does the same.
                 futex::wake(word(&place), u32::MAX);
                 sys::sched_yield();
             }
@@ -122,7 +122,7 @@ mod tests {
         unsafe { &*ptr::from_ref(place).cast() }
     }
 
-    /// Two threads wake each other in turn: a lost token would be the end of it.
+    /// Two threads wake each other up alternately. A lost token would stop both.
     #[test]
     fn tokens_go_to_and_fro() {
         let (ping, pong) = (Parker::new(), Parker::new());
@@ -133,7 +133,7 @@ mod tests {
                 while !stop.load(Relaxed) {
                     ping.park();
                     expected += 1;
-                    // Relaxed: the token orders it.
+                    // Relaxed: the token provides the ordering.
                     assert!(count.load(Relaxed) == expected || stop.load(Relaxed));
                     pong.unpark();
                 }
@@ -143,7 +143,7 @@ mod tests {
                 turns += 1;
                 count.store(turns, Relaxed);
                 ping.unpark();
-                // With and without a timeout that never passes.
+                // Alternates between no timeout and a timeout that never expires.
                 if turns % 2 == 0 {
                     pong.park();
                 } else {

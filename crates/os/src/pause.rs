@@ -1,4 +1,4 @@
-//! What a pause costs here.
+//! The cost of a pause on this machine.
 
 use core::hint::spin_loop;
 use core::sync::atomic::AtomicU64;
@@ -6,16 +6,19 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::sys;
 
-/// Pauses of one try: long against reading the clock twice (50 ns), short against a time slice.
+/// Pauses per try: long compared with reading the clock twice (50 ns), short compared with a time
+/// slice.
 const PAUSES: u64 = 128;
 
-/// Tries. The least counts: whatever comes between only adds.
+/// The number of tries. The smallest result counts, because interruptions only add time.
 const TRIES: u32 = 4;
 
-/// How long one [`spin_loop`] takes on this processor, in nanoseconds, measured once (at the first
-/// call, which takes some 5 to 25 us: for a [`Mutex`](nearlock_core::near::mutex::NearMutex), the
-/// first that waits): 1 to 60, depending on the processor. On a processor that changes its clock it
-/// is what it was then.
+/// How long one [`spin_loop`] takes on this processor, in nanoseconds: 1 to 60, depending on the
+/// processor.
+///
+/// The time is measured once, at the first call, which takes about 5 to 25 us. For a
+/// [`Mutex`](nearlock_core::near::mutex::NearMutex) the first waiter makes this call. On a
+/// processor that changes its clock, the result stays what it was then.
 pub fn pause_ns() -> f64 {
     /// The bits of the result; 0: not measured.
     static MEASURED: AtomicU64 = AtomicU64::new(0);
@@ -24,7 +27,7 @@ pub fn pause_ns() -> f64 {
         return known;
     }
     let measured_ns = (0..TRIES).map(|_| one_try_ns()).min().unwrap_or(0).max(1) as f64 / PAUSES as f64;
-    // Of threads that measure at the same time all have what the first has found.
+    // If several threads measure at the same time, all return the result of the first.
     match MEASURED.compare_exchange(0, measured_ns.to_bits(), Relaxed, Relaxed) {
         Ok(_) => measured_ns,
         Err(known) => f64::from_bits(known),
@@ -46,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// Of eight threads the first seldom has a result before another begins.
+    /// With eight threads, the first seldom has a result before another begins.
     #[test]
     fn threads_that_ask_at_the_same_time_have_one_result() {
         let together = Barrier::new(8);

@@ -1,4 +1,4 @@
-//! What the platform can do: each capability, by what does it.
+//! The capabilities of the platform, each with its implementation.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -20,11 +20,11 @@ use nearlock_core::unwinding::without_unwinding;
 use crate::pause::pause_ns;
 use crate::{Os, chains, fences, numa, random, settings, switches, sys, thread};
 
-/// Looks at a word, or pauses, between two looks at the clock, which costs as much as several of
-/// them. With more a spinner would overrun its budget by longer.
+/// Looks at a word, or pauses, between two readings of the clock, which costs as much as several of
+/// them. With a larger number a spinner would overrun its budget by longer.
 const LOOKS_PER_CLOCK: u32 = 32;
 
-/// The number that was told when it was asked for first; 0: not yet.
+/// The number that `ask` returned the first time. `known` is 0 before.
 fn asked_once(known: &AtomicU32, ask: fn() -> u32) -> u32 {
     let mut number = known.load(Ordering::Relaxed);
     if number == 0 {
@@ -34,12 +34,13 @@ fn asked_once(known: &AtomicU32, ask: fn() -> u32) -> u32 {
     number
 }
 
-/// Whether one thread of the process can run at a time, by its quota when that was asked for first,
-/// and by the affinity of the caller and the process' first thread. As long as that is so they are
-/// asked again, since it may be those two alone that are bound to the same processor.
+/// Whether only one thread of the process can run at a time. This depends on the quota at the first
+/// question, and on the affinity of the caller and of the process' first thread. While the answer
+/// is yes, the affinity is asked for again: perhaps only these two threads are bound to the same
+/// processor.
 fn runs_one_at_a_time() -> bool {
     static QUOTA: AtomicU32 = AtomicU32::new(0);
-    /// More than one, or 0.
+    /// A number above one, or 0.
     static AFFINITY: AtomicU32 = AtomicU32::new(0);
     if asked_once(&QUOTA, sys::processors_of_quota) == 1 {
         return true;
@@ -96,7 +97,7 @@ unsafe impl<W: Wait> Platform for Os<W> {
     }
 }
 
-/// Sleeps as `sleep` says. Others may refer to the thread as a waiter.
+/// Calls `sleep` without unwinding, because other threads may refer to this thread as a waiter.
 #[inline(always)]
 fn asleep<W: Wait, R>(sleep: impl FnOnce() -> R) -> R {
     without_unwinding(|| thread::asleep(|| W::Hooks::asleep(sleep)))
@@ -122,10 +123,10 @@ impl<W: Wait> ParkTimeout for Os<W> {
     }
 }
 
-/// A thread is known to sleep while it is in [`Park::park`]; of others nothing is known, and
+/// A thread is known to sleep while it is in [`Park::park`]. Of other threads nothing is known, and
 /// spinning has a budget: `spin.budget-ns`.
-// SAFETY: a slot is one thread's at a time, and those without one have numbers of their own
-// (`thread`).
+// SAFETY: no two living threads of the process have the same number, and it is less than 2^28
+// (`thread`). There is at least 1 processor.
 unsafe impl<W: Wait> Schedule for Os<W> {
     #[inline]
     fn thread_id() -> ThreadId {
@@ -140,7 +141,7 @@ unsafe impl<W: Wait> Schedule for Os<W> {
         static PROCESSORS: AtomicU32 = AtomicU32::new(0);
         asked_once(&PROCESSORS, sys::processors)
     }
-    /// By what a pause takes here, which is measured by the first that asks.
+    /// The length of a pause is measured by the first caller.
     fn pauses_in(ns: u32) -> u32 {
         ((f64::from(ns) / pause_ns()) as u32).max(1)
     }
@@ -156,7 +157,7 @@ unsafe impl<W: Wait> Schedule for Os<W> {
         spin.since_clock = 0;
         let now_ns = sys::now_ns();
         if is_first && runs_one_at_a_time() {
-            // Whoever is waited for can hardly run meanwhile.
+            // The thread that is waited for can hardly run meanwhile.
             return true;
         }
         if is_first {
@@ -179,7 +180,7 @@ impl<W: Wait> Sections for Os<W> {
     fn section_depth() -> u32 {
         thread::section_depth()
     }
-    /// Nothing: a thread that has forgotten a guard is in a section for ever, and may sleep in
+    /// Does nothing: a thread that has forgotten a guard is in a section forever, and may sleep in
     /// other locks.
     #[inline(always)]
     fn assert_may_sleep() {}
@@ -192,7 +193,7 @@ impl<W: Wait> SharedHolds for Os<W> {
     }
 }
 
-// SAFETY: statics. A chain consists of words, which are the same for all `W`.
+// SAFETY: the tables are statics. A chain consists of words, which are the same for all `W`.
 unsafe impl<W: Wait, F: Family> Chains<F> for Os<W> {
     #[inline]
     fn chain(lock: *const ()) -> *const Chain<Self, F> {
@@ -211,7 +212,7 @@ unsafe impl<W: Wait, F: Family> Chains<F> for Os<W> {
     }
 }
 
-// SAFETY: argued in `fences`.
+// SAFETY: see the argument in `fences`.
 unsafe impl<W: Wait> AsymFence for Os<W> {
     #[inline(always)]
     fn light() {
@@ -262,7 +263,7 @@ impl<W: Wait> Settings for Os<W> {
     }
 }
 
-// SAFETY: the condition of `switches::set`.
+// SAFETY: by the condition of `switches::set`.
 unsafe impl<W: Wait> Switches for Os<W> {
     #[inline]
     fn switch(index: usize) -> u64 {
@@ -270,7 +271,8 @@ unsafe impl<W: Wait> Switches for Os<W> {
     }
 }
 
-// SAFETY: a slot belongs to one thread, which counts the nodes it has lent; slots are never freed.
+// SAFETY: a slot belongs to one thread, which counts the nodes that it has lent. Slots are never
+// freed.
 unsafe impl<W: Wait, N: ZeroNode> LocalNodes<N> for Os<W> {
     #[inline]
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
@@ -310,7 +312,7 @@ mod tests {
         assert_eq!(<Os>::processors(), <Os>::processors());
     }
 
-    /// A spinner whose budget is spent, as far as it has not looked at the clock.
+    /// A spinner whose budget is spent, but that has not read the clock since.
     fn overdue() -> schedule::Spin {
         schedule::Spin { until_ns: 1, ..schedule::Spin::default() }
     }

@@ -1,15 +1,15 @@
 //! Cheap random bits, from one generator per thread.
 //!
 //! Source: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", ACM
-//! TOMS 42(4), 2016 (xorshift64*, shifts 12, 25, 27); Steele, Lea and Flood, "Fast splittable
-//! pseudorandom number generators", OOPSLA 2014 (the mixing of seeds).
+//! TOMS 42(4), 2016 (xorshift64*, shifts 12, 25, 27). For the mixing of seeds: Steele, Lea and
+//! Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 use std::thread_local;
 
 thread_local! {
-    /// 0: not seeded. Atomic because signal handlers may draw too; one that does so in the middle of a draw
+    /// 0: not seeded. Atomic because signal handlers may draw too. A handler that interrupts a draw
     /// gets the same bits.
     static STATE: AtomicU64 = const { AtomicU64::new(0) };
 }
@@ -31,14 +31,14 @@ pub fn random_u32() -> u32 {
     })
 }
 
-/// Another seed for each thread, never 0.
+/// A different seed for each thread, never 0.
 #[cold]
 fn seed() -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(1);
     mix(THREADS.fetch_add(1, Relaxed)).max(1)
 }
 
-/// SplitMix64: neighbouring numbers become seeds without resemblance.
+/// SplitMix64: turns neighbouring numbers into unrelated seeds.
 const fn mix(n: u64) -> u64 {
     let x = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

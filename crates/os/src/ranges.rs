@@ -2,12 +2,12 @@
 
 use core::ops::RangeInclusive;
 
-/// Numbers of CPUs or NUMA nodes from here up are taken for garbage: the kernel counts to 8192
-/// (x86-64).
+/// Numbers of CPUs or NUMA nodes that are not below this limit are rejected as garbage. The kernel
+/// supports up to 8192 CPUs (x86-64).
 const NUMBERS_MAX: u32 = 1 << 16;
 
-/// The ranges of a list as the kernel writes it; `None` in place of one that is none. Empty text
-/// has no range. Does not allocate.
+/// Returns the ranges of a list as the kernel writes it. An item that is not a range gives `None`.
+/// Empty text has no range. Does not allocate.
 pub fn ranges(text: &str) -> impl Iterator<Item = Option<RangeInclusive<u32>>> + '_ {
     let text = text.trim();
     let count = if text.is_empty() { 0 } else { usize::MAX };

@@ -1,4 +1,4 @@
-//! The process' settings of locks.
+//! The settings of locks, which belong to the process.
 
 use core::fmt;
 use core::sync::atomic::AtomicU64;
@@ -24,7 +24,7 @@ static VALUES: [AtomicU64; Setting::COUNT] = {
 pub struct OutOfRange {
     /// The setting.
     pub setting: Setting,
-    /// What it was to be set to.
+    /// The value that was rejected.
     pub value: u64,
 }
 
@@ -38,17 +38,18 @@ impl fmt::Display for OutOfRange {
 impl std::error::Error for OutOfRange {}
 
 /// Changes a setting for all locks of the process, in the unit that [`Setting::info`] names. Locks
-/// in use take it up at their next look.
+/// in use read the new value the next time they look.
 ///
 /// # Errors
 ///
-/// If the value is outside the setting's limits; the setting then keeps its value.
+/// If the value is outside the setting's limits. The setting then keeps its value.
 pub fn set_setting(setting: Setting, value: u64) -> Result<(), OutOfRange> {
     let info = setting.info();
     if !(info.min..=info.max).contains(&value) {
         return Err(OutOfRange { setting, value });
     }
-    // Relaxed: a setting says nothing about other memory. Decisions made of settings are told apart.
+    // Relaxed: a setting says nothing about other memory. Decisions that depend on settings are
+    // notified below.
     VALUES[setting as usize].store(value, Relaxed);
     if matches!(setting, Setting::NumaMode | Setting::NumaLocality | Setting::NumaSyntheticNodes) {
         numa::settings_changed();

@@ -1,4 +1,5 @@
-//! Slots: what the process keeps for each thread that has waited for a lock, found by number.
+//! Slots: the data that the process keeps for each thread that has waited for a lock, found by
+//! number.
 //!
 //! ```text
 //!  chunks  [ * | * | null ... ]        free  (count of pushes, slot + 1)
@@ -16,25 +17,28 @@
 //!  (n, t|x) -> (n, 0)           `give_back`: by that thread, or by another that has found that t
 //!                               has ended
 //! ```
-//! 1. Memory of slots is never freed nor moved: a number once given out names the same lines for
-//!    ever.
-//! 2. A slot is leased to at most one thread, and only that thread writes to it, except that other
-//!    threads write to nodes of acquisitions that are under way.
+//! 1. The memory of slots is never freed and never moved. A number that was given out once names
+//!    the same cache lines forever.
+//! 2. A slot is leased to at most one thread, and only that thread writes to it. There is one
+//!    exception: other threads write to nodes of acquisitions that are in progress.
 //! 3. A slot is leased again only after its thread has left all its acquisitions. The locks promise
-//!    that nobody writes to a node after its acquisition has given it back, and that whoever did so
-//!    before happens before that. The free list passes this on to the next lessee. A waiter may
-//!    still look at a word of 4 bytes of such a node, and take what it reads for a hint.
+//!    that no thread writes to a node after its acquisition has given the node back. They promise
+//!    too that earlier writes of other threads happen before that. The free list passes this on to
+//!    the next lessee. A waiter may still read a word of 4 bytes of such a node, and takes the
+//!    value for a hint.
 //!
-//! 4. A thread gives its slot back at its end. Where it cannot be told of its end, the slot is
-//!    UNWATCHED, and counted. A thread that needs a slot then, and finds none that is free, looks
-//!    whether the threads of these have ended: a system call for each. The kernel's answer is about
-//!    the lease that it was asked for, as the count of leases says: it may give the id of a thread
-//!    that has ended to another one, and that may lease the slot.
+//! 4. A thread gives its slot back at its end. If it cannot be notified of its end, the slot is
+//!    UNWATCHED, and counted. If a thread needs a slot and none is free, it checks whether the
+//!    threads of the UNWATCHED slots have ended, with a system call for each. The kernel's answer
+//!    counts only for the lease that was asked about, and the count of leases identifies that
+//!    lease. Without the count the answer could be out of date: the kernel may give the id of an
+//!    ended thread to a new one, which may lease the same slot.
 //!
-//! The free list is a stack without locks, so that registering can be interrupted, and the process
-//! forked by another thread, at any moment. Each push counts the head up, so a head that has been
-//! away and back is not taken for the same (ABA), short of 2^32 pushes during one pop. Source:
-//! Treiber, "Systems programming: coping with parallelism", IBM RJ 5118, 1986 (the stack).
+//! The free list is a lock-free stack. So a registration can be interrupted, and another thread can
+//! fork the process, at any moment. Each push increments a count in the head. A head that has been
+//! removed and pushed again is therefore not mistaken for the old one (ABA), unless 2^32 pushes
+//! happen during one pop. Source: Treiber, "Systems programming: coping with parallelism", IBM RJ
+//! 5118, 1986 (the stack).
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -49,44 +53,44 @@ use nearlock_core::platform::{LentNode, NodeId, ZeroNode};
 
 use crate::sys;
 
-/// Bytes of a cache line, and of a node: a waiter spins on its own line. (x86-64 and the servers of
-/// aarch64.)
+/// Bytes of a cache line, and of a node: each waiter spins on its own cache line. (x86-64 and the
+/// servers of aarch64.)
 pub const LINE: usize = 64;
 
-/// Slots per chunk, a few pages. More would waste memory in small programs, fewer make the table
-/// longer.
+/// Slots per chunk, which takes a few pages. A larger number would waste memory in small programs;
+/// a smaller one makes the table longer.
 const CHUNK_SLOTS: usize = 64;
 const CHUNKS: usize = (NodeId::SLOTS as usize).div_ceil(CHUNK_SLOTS);
 
-/// Of a lessee: no destructor is sure to give the slot back.
+/// A flag of a lessee: no destructor is sure to give the slot back.
 const UNWATCHED: u64 = 1 << 31;
 
 /// The low half of a lessee: its thread, and UNWATCHED.
 const THREAD: u64 = u32::MAX as u64;
 
-/// A node of whatever type the acquisition asks for that uses it at present.
+/// The memory of a node. The acquisition that uses it at present determines the type.
 #[repr(C, align(64))]
 struct NodeLine(UnsafeCell<[MaybeUninit<u8>; LINE]>);
 
 const _: () = assert!(size_of::<NodeLine>() == LINE && align_of::<NodeLine>() == LINE);
 
-// SAFETY: the bytes are reached only through raw pointers, and whoever follows one argues for
-// itself.
+// SAFETY: the bytes are reached only through raw pointers, and each access through one has its own
+// safety argument.
 unsafe impl Sync for NodeLine {}
 
-/// What is kept for one thread. Zeroed memory, but for its `id`, is a free slot.
+/// The data kept for one thread. Memory that is zero except for `id` is a free slot.
 #[repr(C, align(64))]
 pub struct Slot {
     nodes: [NodeLine; NodeId::NESTING as usize],
-    /// Its number. Fixed before other threads can reach the slot.
+    /// The number of the slot. Fixed before other threads can reach the slot.
     id: u32,
     /// How many nodes are in use.
     depth: AtomicU32,
     /// Number plus one of the slot below in the free list; 0 if there is none.
     next_free: AtomicU32,
-    /// Whose it is.
+    /// The thread that has leased the slot, and the count of leases.
     lessee: AtomicU64,
-    /// Counted since the process began, by whichever threads had the slot.
+    /// Counts since the process began, by all threads that have had the slot.
     events: [AtomicU64; LockEvent::COUNT],
 }
 
@@ -99,7 +103,7 @@ impl Slot {
         self.id
     }
 
-    /// Takes the thread's next node, or none if all are in use.
+    /// Takes the next node of the thread. Returns `None` if all are in use.
     ///
     /// # Safety
     ///
@@ -111,23 +115,23 @@ impl Slot {
             return None;
         }
         self.depth.store(level + 1, Relaxed);
-        // Ordering: SeqCst, for the compiler alone. This thread: depth, then the node. A signal handler
-        // that interrupts it: depth, then its node. No access to the node may come before the new
-        // depth is there.
+        // Ordering: SeqCst, for the compiler alone. This thread accesses the depth, then the node.
+        // A signal handler that interrupts it accesses the depth, then its own node. No access to
+        // the node may come before the store of the new depth.
         compiler_fence(SeqCst);
         Some(Level { slot: self, level, own_thread: PhantomData })
     }
 
-    /// Counts an event. To be called by the thread that has the slot: the count is no
-    /// read-modify-write. (If a signal handler counts the same event in between, that one is
-    /// lost.)
+    /// Counts an event. To be called by the thread that has the slot, because the increment is not
+    /// an atomic read-modify-write. (If a signal handler counts the same event in between, that one
+    /// is lost.)
     #[inline]
     pub fn count(&self, event: LockEvent) {
         let counter = &self.events[event as usize];
         counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// What was counted so far.
+    /// The events counted so far.
     pub fn events(&self) -> [u64; LockEvent::COUNT] {
         self.events.each_ref().map(|count| count.load(Relaxed))
     }
@@ -137,7 +141,7 @@ impl Slot {
 pub struct Level<'a> {
     slot: &'a Slot,
     level: u32,
-    /// Neither `Send` nor `Sync`: the slot is the thread's.
+    /// Neither `Send` nor `Sync`: the slot belongs to one thread.
     own_thread: PhantomData<*const ()>,
 }
 
@@ -147,12 +151,12 @@ impl Level<'_> {
     pub fn lend<N: ZeroNode>(&mut self) -> LentNode<N> {
         let id = NodeId { slot: self.slot.id, level: self.level };
         let node = node_of::<N>(self.slot, id.level).cast_mut();
-        // An earlier acquisition may have left bytes here that are no value of `N`.
+        // An earlier acquisition may have left bytes here that are not a valid `N`.
         for word in 0..size_of::<N>() / size_of::<AtomicU32>() {
-            // Atomic, because a waiter of that acquisition may still look (invariant 3). Relaxed: it reads
-            // nothing through what it sees.
-            // SAFETY: the line is as long and as aligned as the node (`node_of`), the level is ours, and by
-            // invariant 3 nobody else writes to it, nor reads words of another size.
+            // Atomic, because a waiter of that acquisition may still read the node (invariant 3).
+            // Relaxed: the waiter reads nothing through the value.
+            // SAFETY: the line has the size and alignment for the node (`node_of`), and the level
+            // is ours. By invariant 3 no other thread writes to it, or reads words of another size.
             unsafe { AtomicU32::from_ptr(node.cast::<u32>().add(word)) }.store(0, Relaxed);
         }
         LentNode { id, node }
@@ -162,14 +166,14 @@ impl Level<'_> {
 impl Drop for Level<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Ordering: SeqCst, for the compiler alone, as in `enter`: nor may an access come after the old
-        // depth is back.
+        // Ordering: SeqCst, for the compiler alone, as in `enter`: no access may come after the
+        // store of the old depth.
         compiler_fence(SeqCst);
         self.slot.depth.store(self.level, Relaxed);
     }
 }
 
-/// Where the node of this level is, for any pointer to a slot: nothing is accessed.
+/// The address of the node of this level, for any pointer to a slot: nothing is accessed.
 #[inline]
 fn node_of<N: ZeroNode>(slot: *const Slot, level: u32) -> *const N {
     const { assert!(size_of::<N>() <= LINE && align_of::<N>() <= LINE, "a node must fit into a line") };
@@ -182,7 +186,7 @@ pub struct Registry {
     capacity: u32,
     /// How many slots are UNWATCHED.
     unwatched: AtomicU32,
-    /// Slots that have been leased at least once.
+    /// The number of slots that have been leased at least once.
     fresh: AtomicU32,
     /// Upper half: count of pushes. Lower half: number plus one of the first free slot; 0 if there
     /// is none.
@@ -203,9 +207,9 @@ impl Registry {
         }
     }
 
-    /// A slot for a thread with this id of the kernel's, until it is [given back](Self::give_back).
-    /// `None` if all are taken, or memory has run out. Whether a thread has ended is asked of
-    /// `has_ended`.
+    /// Leases a slot to the thread with this kernel id, until it is [given back](Self::give_back).
+    /// Returns `None` if all slots are taken, or memory has run out. Calls `has_ended` to find out
+    /// whether a thread has ended.
     pub fn lease(&self, thread: u32, has_ended: impl Fn(u32) -> bool) -> Option<&'static Slot> {
         let slot = self.pop_free().or_else(|| self.reclaim(has_ended)).or_else(|| self.take_fresh())?;
         debug_assert!(thread != 0 && u64::from(thread) & UNWATCHED == 0, "an id of the kernel's");
@@ -214,7 +218,7 @@ impl Registry {
         Some(slot)
     }
 
-    /// No destructor is sure to give the slot back. To be called by its thread.
+    /// Marks the slot UNWATCHED: no destructor is sure to give it back. To be called by its thread.
     pub fn is_not_watched(&self, slot: &Slot) {
         if slot.lessee.fetch_or(UNWATCHED, Relaxed) & UNWATCHED == 0 {
             self.unwatched.fetch_add(1, Relaxed);
@@ -225,19 +229,19 @@ impl Registry {
     ///
     /// # Safety
     ///
-    /// The caller's, who uses it no more.
+    /// The slot is leased to the caller, and the caller uses it no more.
     pub unsafe fn give_back(&self, slot: &'static Slot) {
         let lessee = slot.lessee.load(Relaxed);
-        // SAFETY: our caller's.
+        // SAFETY: the condition of this function.
         unsafe { self.give_back_of(slot, lessee) };
     }
 
-    /// Gives back the slot of this lessee, unless another thread does so.
+    /// Gives back the slot of this lessee, unless another thread does so first.
     ///
-    /// Safety: nobody uses it.
+    /// Safety: no thread uses the slot.
     unsafe fn give_back_of(&self, slot: &'static Slot, lessee: u64) {
-        // Relaxed: what the lessee did comes before, as the caller is the lessee, or the kernel has
-        // ended it. All that is in a slot is atomic.
+        // Relaxed: the caller is the lessee, or the kernel has ended the lessee, so the accesses of
+        // the lessee come before. All accesses to a slot are atomic.
         let free = lessee & !THREAD;
         if lessee == free || slot.lessee.compare_exchange(lessee, free, Relaxed, Relaxed).is_err() {
             return;
@@ -245,14 +249,15 @@ impl Registry {
         if lessee & UNWATCHED != 0 {
             self.unwatched.fetch_sub(1, Relaxed);
         }
-        // A thread can end within an acquisition: `exit` in a signal handler runs destructors.
-        // Others may refer to its node, so the slot is then never leased again.
+        // A thread can end within an acquisition, because `exit` in a signal handler runs
+        // destructors. Other threads may refer to its node, so the slot is then never leased again.
         if slot.depth.load(Relaxed) == 0 {
             self.push_free(slot);
         }
     }
 
-    /// Gives back the slots of threads that have ended and could not do so, and takes one of them.
+    /// Gives back the slots of threads that have ended without giving them back, and takes one of
+    /// them.
     #[cold]
     fn reclaim(&self, has_ended: impl Fn(u32) -> bool) -> Option<&'static Slot> {
         if self.unwatched.load(Relaxed) == 0 {
@@ -261,8 +266,8 @@ impl Registry {
         for slot in self.made_slots() {
             let lessee = slot.lessee.load(Relaxed);
             if lessee & UNWATCHED != 0 && has_ended((lessee & THREAD & !UNWATCHED) as u32) {
-                // SAFETY: its thread has ended, if the slot has still been leased as often. Another
-                // may find the same, and one of us is first.
+                // SAFETY: the thread of the slot has ended, if the count of leases is unchanged.
+                // Another thread may find the same, and only one of the two succeeds.
                 unsafe { self.give_back_of(slot, lessee) };
             }
         }
@@ -272,14 +277,14 @@ impl Registry {
     /// All slots that have been leased at least once.
     fn made_slots(&self) -> impl Iterator<Item = &'static Slot> {
         // Ordering: Acquire, pairs with the Release in `take_fresh`: the chunks of these slots are
-        // there.
-        // SAFETY: its chunk is there, for ever (invariant 1).
+        // visible.
+        // SAFETY: the chunk exists, and is never freed (invariant 1).
         (0..self.fresh.load(Acquire)).map(|id| unsafe { &*self.locate(id) })
     }
 
-    /// In a child made by fork: frees the slots of the parent's other threads. The caller's `own`
-    /// is that of a thread with this id now. One whose nodes are in use stays taken for ever: locks
-    /// refer to them.
+    /// Frees the slots of the parent's other threads, in a child made by `fork`. `own` is the
+    /// caller's slot, and the caller's id now. A slot whose nodes are in use stays taken forever,
+    /// because locks refer to the nodes.
     ///
     /// # Safety
     ///
@@ -311,7 +316,7 @@ impl Registry {
         node_of(self.locate(id.slot), id.level)
     }
 
-    /// Adds what has been counted in all slots to `sums`.
+    /// Adds the counts of all slots to `sums`.
     pub fn add_events(&self, sums: &mut [u64; LockEvent::COUNT]) {
         for slot in self.made_slots() {
             sums.iter_mut().zip(slot.events()).for_each(|(sum, count)| *sum = sum.wrapping_add(count));
@@ -323,13 +328,15 @@ impl Registry {
         self.fresh.load(Relaxed)
     }
 
-    /// Where the slot with this number is, if its chunk is there; otherwise nowhere.
+    /// The address of the slot with this number. The pointer is valid only if the slot's chunk
+    /// exists.
     #[inline]
     fn locate(&self, id: u32) -> *const Slot {
         let Some(chunk) = self.chunks.get(id as usize / CHUNK_SLOTS) else {
             return ptr::null();
         };
-        // Ordering: Acquire, pairs with the Release in `ensure_chunk`: the slots' numbers are there.
+        // Ordering: Acquire, pairs with the Release in `ensure_chunk`: the numbers of the slots are
+        // visible.
         chunk.load(Acquire).wrapping_add(id as usize % CHUNK_SLOTS)
     }
 
@@ -341,16 +348,16 @@ impl Registry {
             }
             self.ensure_chunk(id as usize / CHUNK_SLOTS)?;
             // Ordering: Release, pairs with the Acquire in `made_slots`: the chunk that we have
-            // seen there is there. Relaxed on failure, where the value is only tried again.
+            // seen is visible there. Relaxed on failure: the value is only tried again.
             match self.fresh.compare_exchange(id, id + 1, Release, Relaxed) {
-                // SAFETY: its chunk is there, for ever (invariant 1).
+                // SAFETY: the chunk exists, and is never freed (invariant 1).
                 Ok(_) => return Some(unsafe { &*self.locate(id) }),
                 Err(seen) => id = seen,
             }
         }
     }
 
-    /// Makes the chunk if it is not there yet. `None` if there is no memory for it.
+    /// Makes the chunk if it does not exist yet. Returns `None` if there is no memory for it.
     fn ensure_chunk(&self, index: usize) -> Option<()> {
         let entry = &self.chunks[index];
         if !entry.load(Relaxed).is_null() {
@@ -362,30 +369,31 @@ impl Registry {
             return None;
         }
         for i in 0..CHUNK_SLOTS {
-            // SAFETY: within the new chunk, which is ours alone.
+            // SAFETY: within the new chunk, which no other thread knows.
             unsafe { (*chunk.add(i)).id = (index * CHUNK_SLOTS + i) as u32 };
         }
-        // Ordering: Release, pairs with the Acquire in `locate`: whoever finds the chunk sees the slots'
-        // numbers. Relaxed on failure: nothing is read through the value.
+        // Ordering: Release, pairs with the Acquire in `locate`: a thread that finds the chunk sees
+        // the numbers of the slots. Relaxed on failure: nothing is read through the value.
         if entry.compare_exchange(ptr::null_mut(), chunk, Release, Relaxed).is_err() {
-            // SAFETY: another thread was faster, and nobody knows of our chunk.
+            // SAFETY: another thread was faster, and no other thread knows our chunk.
             unsafe { sys::give_back(chunk.cast(), layout) };
         }
         Some(())
     }
 
     fn pop_free(&self) -> Option<&'static Slot> {
-        // Ordering: Acquire, pairs with the Release in `push_free`, whose release sequence only
-        // read-modify-writes continue: `next_free` is there, and the slot as its last thread left it.
+        // Ordering: Acquire, pairs with the Release in `push_free`, whose release sequence is
+        // continued by read-modify-writes only. So `next_free` is visible, and the slot as its last
+        // thread left it.
         let mut head = self.free.load(Acquire);
         loop {
             let id = (head as u32).checked_sub(1)?;
-            // SAFETY: a slot in the list has been leased before, so its chunk is there, for ever (invariant
-            // 1).
+            // SAFETY: a slot in the list has been leased before, so its chunk exists, and is never
+            // freed (invariant 1).
             let slot = unsafe { &*self.locate(id) };
             let below = head & !u64::from(u32::MAX) | u64::from(slot.next_free.load(Relaxed));
-            // Ordering: Acquire on failure, as above. Relaxed on success: the head, being unique, is the one
-            // that was acquired.
+            // Ordering: Acquire on failure, as above. Relaxed on success: a head is unique, so this
+            // head is the one that was loaded with Acquire.
             match self.free.compare_exchange(head, below, Relaxed, Acquire) {
                 Ok(_) => return Some(slot),
                 Err(seen) => head = seen,
@@ -398,8 +406,8 @@ impl Registry {
         loop {
             slot.next_free.store(head as u32, Relaxed);
             let pushes = (head >> 32).wrapping_add(1) << 32;
-            // Ordering: Release, pairs with the Acquires in `pop_free`: the next lessee sees the slot as we
-            // leave it. Relaxed on failure: the value is only tried again.
+            // Ordering: Release, pairs with the Acquires in `pop_free`: the next lessee sees the
+            // slot as this thread leaves it. Relaxed on failure: the value is only tried again.
             match self.free.compare_exchange(head, pushes | u64::from(slot.id + 1), Release, Relaxed) {
                 Ok(_) => return,
                 Err(seen) => head = seen,

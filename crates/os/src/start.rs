@@ -1,24 +1,26 @@
-//! What is done once, best before the process has a second thread.
+//! Initialisation that is done once, best before the process has a second thread.
 //!
 //! ```text
 //! word  0 not done | 1 done
 //! ```
-//! An entry of `.init_array` has the dynamic linker, or the start-up code of a static binary, call
-//! [`begin`] before `main`; of a library that is loaded later, when it is loaded. Where there is no
-//! such entry, or it has not run yet, the first slow path of the process does it: then membarrier's
-//! registration takes milliseconds if there are several threads, as the kernel waits for a grace
-//! period.
+//! An entry of `.init_array` makes the dynamic linker, or the start-up code of a static binary,
+//! call [`begin`] before `main`. If a library is loaded later, the call is made when it is loaded.
+//! If there is no such entry, or it has not run yet, the first slow path of the process calls
+//! [`begin`]. Then the registration with membarrier takes milliseconds if there are several
+//! threads, because the kernel waits for a grace period.
 //!
-//! `tests/start` shows it of a binary, a shared object, and a static library in a C program.
+//! `tests/start` checks this for a binary, a shared object, and a static library in a C program.
 //!
-//! Whether fences rely on membarrier is not decided here, but by the first fence (`fences.rs`): a
-//! program may install a filter of system calls in `main`.
+//! Whether fences rely on membarrier is not decided here, but by the first fence (`fences.rs`),
+//! because a program may install a filter of system calls in `main`.
 //!
-//! A lock does without the key and membarrier, and each path that depends on the handler of `fork`
-//! calls [`begin`] first: where a slot is leased, and where a thread gets its number.
+//! A lock works without the key and without membarrier. Each path that depends on the handler of
+//! `fork` calls [`begin`] first. These are the lease of a slot, and the first use of a thread's
+//! number.
 //!
-//! A library that is unloaded takes back the key and the handler. The queue nodes of its threads
-//! stay mapped, as another thread could look at one: about 44 KB for a load, a lock and an unload.
+//! A library that is unloaded removes the key and the handler. The queue nodes of its threads stay
+//! mapped, because another thread could still read one. A load, a lock operation and an unload
+//! leave about 44 KB.
 
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
@@ -29,19 +31,19 @@ use crate::{chains, sys, thread};
 mod entries;
 #[cfg(not(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm"))))]
 mod entries {
-    //! Where no such entry is known.
+    //! For systems on which no such entry is known.
 
     pub fn keep() {}
 }
 
 static DONE: AtomicBool = AtomicBool::new(false);
 
-/// Does it, unless it has been done.
+/// Does the initialisation, unless it has been done.
 #[cold]
 #[inline(never)]
 pub fn begin() {
     entries::keep();
-    // Ordering: Acquire, pairs with the Release below: the handler is there for a fork that
+    // Ordering: Acquire, pairs with the Release below: the handler is installed before a fork that
     // follows.
     if DONE.load(Acquire) {
         return;
@@ -49,16 +51,16 @@ pub fn begin() {
     thread::watch_ends();
     sys::at_fork(after_fork);
     sys::register_membarrier();
-    // Last, so that who calls this in the meantime does not go on without the handler. It is there
-    // twice then: the second call in a child finds nothing left to do.
+    // Last, so that a thread that calls this in the meantime does not continue without the handler.
+    // The handler is then installed twice: its second call in a child finds nothing left to do.
     // Ordering: Release, as above.
     DONE.store(true, Release);
 }
 
-/// In the child, which has one thread: the one that has forked. The others are gone, with what they
-/// were at.
+/// Runs in the child, which has one thread: the one that has forked. The other threads are gone,
+/// together with the work that they were doing.
 extern "C" fn after_fork() {
-    // SAFETY: the child has one thread. That it has not forked in a slow path is its own to see to.
+    // SAFETY: the child has one thread. The program is responsible for not forking in a slow path.
     unsafe { chains::forget_all() };
     thread::after_fork();
 }

@@ -1,4 +1,4 @@
-//! What the calling thread has: its number, its slot, and whether it is urgent.
+//! The data of the calling thread: its number, its slot, and whether it is urgent.
 //!
 //! ```text
 //!  NUMBER  0 not asked for yet | n what locks call the thread, as long as it lives
@@ -10,17 +10,17 @@
 //! ```
 //! The flags are atomic only because signal handlers of the thread read them too.
 //!
-//! **The number** is the kernel's id of the thread, which needs no memory and no slot, and which no
-//! other living thread of the process has. It stays the same until the thread has ended, in the
-//! destructors of its thread-local data too. In a child made by `fork` the thread that has forked
-//! keeps its number, since it may hold locks that name it; a later thread of the child whose id is
-//! that number gets another one ([`RENAMED`]).
+//! **The number** is the kernel's id of the thread. It needs no memory and no slot, and no other
+//! living thread of the process has it. It stays the same until the thread has ended, also in the
+//! destructors of its thread-local data. In a child made by `fork` the thread that has forked keeps
+//! its number, since it may hold locks that name it. A later thread of the child whose id is that
+//! number gets another one ([`RENAMED`]).
 //!
-//! **The slot** is given back by a destructor of thread-specific data (`pthread_key_create`), after
-//! those of thread-local data. Registering allocates no memory of the program's allocator by that,
-//! nor takes locks of the dynamic linker, as a destructor of thread-local data would. A thread
-//! whose later destructors lock has a slot again: the destructor runs once more, up to three times,
-//! and then the slot is found by the end of its thread (`slots.rs`, invariant 4).
+//! **The slot** is given back by a destructor of thread-specific data (`pthread_key_create`), which
+//! runs after those of thread-local data. So registering neither uses the program's allocator nor
+//! takes locks of the dynamic linker, as a destructor of thread-local data would. A thread whose
+//! later destructors lock has a slot again. The destructor then runs once more, up to three times.
+//! After that the slot is found when its thread has ended (`slots.rs`, invariant 4).
 
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -40,67 +40,67 @@ use crate::{asleep, start, sys};
 /// The slots of the process.
 static REGISTRY: Registry = Registry::new(NodeId::SLOTS);
 
-/// Lines of counters for threads without a slot, by their number. With one, all of these would
-/// write to the same line.
+/// The number of cache lines of counters for threads without a slot; the thread's number selects
+/// the line. With one, all these threads would write to the same line.
 const SLOTLESS: usize = 16;
 
-/// What threads without a slot have counted.
+/// The events counted by threads without a slot.
 #[repr(align(64))]
 struct Counters([AtomicU64; LockEvent::COUNT]);
 
 static SLOTLESS_EVENTS: [Counters; SLOTLESS] =
     [const { Counters([const { AtomicU64::new(0) }; LockEvent::COUNT]) }; SLOTLESS];
 
-/// The number that a thread has kept that has forked and is the first of this process; 0 if there
-/// is none.
+/// The number that the first thread of this process has kept from before the fork; 0 if there is
+/// none.
 static KEPT: AtomicU32 = AtomicU32::new(0);
 
-/// Set in the number of a thread whose id is the [`KEPT`] number of another. Ids of the kernel are
-/// below 2^22.
+/// Set in the number of a thread whose id is the [`KEPT`] number of another thread. Ids of the
+/// kernel are below 2^22.
 pub const RENAMED: u32 = 1 << (ThreadId::BITS - 1);
 
 thread_local! {
     static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
     static MINE: AtomicPtr<Slot> = const { AtomicPtr::new(ptr::null_mut()) };
     static BARRED: AtomicBool = const { AtomicBool::new(false) };
-    /// Whether the thread's slot has been given back because the thread ends.
+    /// Whether the thread's slot has been given back because the thread is ending.
     static ENDS: AtomicBool = const { AtomicBool::new(false) };
     static URGENT: AtomicBool = const { AtomicBool::new(false) };
-    /// By kind. A signal handler leaves them as they were.
+    /// Indexed by kind. A signal handler leaves the counts as they were.
     static SHARED_HOLDS: [Cell<u32>; SharedLock::COUNT] = const { [const { Cell::new(0) }; SharedLock::COUNT] };
-    /// A signal handler leaves it as it was.
+    /// A signal handler leaves the count as it was.
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Sees to it that the ends of threads are told, before there are many.
+/// Makes the key whose destructor runs at the end of a thread, before the process has many keys.
 pub fn watch_ends() {
     sys::exit_key(at_exit);
 }
 
 /// Called at the end of a thread, with its slot.
 ///
-/// Safety: by the thread whose slot it is.
+/// Safety: called by the thread that has the slot.
 unsafe extern "C" fn at_exit(slot: *mut c_void) {
     ENDS.with(|ends| ends.store(true, Relaxed));
     MINE.with(|mine| mine.store(ptr::null_mut(), Relaxed));
-    // Ordering: SeqCst, for the compiler alone: signal handlers must find the slot gone before it
-    // is given back.
+    // Ordering: SeqCst, for the compiler alone: signal handlers must find no slot before it is
+    // given back.
     compiler_fence(SeqCst);
-    // SAFETY: what `register` has asked for: the slot, which lives for ever, and was the thread's
-    // until now.
+    // SAFETY: the argument is what `register` has passed: the slot, which lives forever, and was
+    // the thread's until now.
     unsafe { REGISTRY.give_back(&*slot.cast_const().cast::<Slot>()) };
 }
 
-/// In a child made by `fork`.
+/// To be called in a child made by `fork`.
 pub fn after_fork() {
-    // 0 if it has no number: then it has no lock that names it.
+    // 0 if the thread has no number: then no lock names it.
     KEPT.store(NUMBER.with(|number| number.load(Relaxed)), Relaxed);
     asleep::forget_all();
     // SAFETY: the child has one thread.
     unsafe { REGISTRY.after_fork(own_slot().map(|slot| (slot, sys::thread_id()))) };
 }
 
-/// The caller's slot; registers the caller if need be. `None` if it can have none.
+/// The caller's slot; registers the caller if needed. `None` if the caller cannot have one.
 #[inline]
 fn mine() -> Option<&'static Slot> {
     own_slot().or_else(register)
@@ -112,52 +112,53 @@ fn register() -> Option<&'static Slot> {
     if BARRED.with(|barred| barred.swap(true, Relaxed)) {
         return None;
     }
-    // Ordering: SeqCst, for the compiler alone: signal handlers must find the bar before anything half
-    // done.
+    // Ordering: SeqCst, for the compiler alone: signal handlers must find BARRED before they find
+    // anything half done.
     compiler_fence(SeqCst);
     start::begin();
     let slot = REGISTRY.lease(sys::thread_id(), sys::has_ended).filter(|slot| watch(slot));
     MINE.with(|mine| {
         mine.store(slot.map_or(ptr::null_mut(), |slot| ptr::from_ref(slot).cast_mut()), Relaxed)
     });
-    // Ordering: SeqCst, for the compiler alone, as above: nor may the bar be lifted early.
+    // Ordering: SeqCst, for the compiler alone, as above: BARRED must not be cleared early.
     compiler_fence(SeqCst);
     BARRED.with(|barred| barred.store(false, Relaxed));
     slot
 }
 
-/// Sees to it that the caller's new slot is given back at the end of the thread. If that cannot be,
-/// the slot is given back now, and this is false.
+/// Arranges that the caller's new slot is given back at the end of the thread. If that is
+/// impossible, gives the slot back now and returns false.
 fn watch(slot: &'static Slot) -> bool {
     let is_watched = sys::at_thread_exit(at_exit, ptr::from_ref(slot).cast_mut().cast());
     if !is_watched && !sys::TELLS_ENDS {
-        // SAFETY: the caller's, and used for nothing yet.
+        // SAFETY: the slot is the caller's, and has not been used yet.
         unsafe { REGISTRY.give_back(slot) };
         return false;
     }
-    // The destructors of a thread that ends may be in their last round.
+    // If the thread is ending, its destructors may be in their last round.
     if !is_watched || ENDS.with(|ends| ends.load(Relaxed)) && sys::TELLS_ENDS {
         REGISTRY.is_not_watched(slot);
     }
     true
 }
 
-/// Gives the calling thread its queue nodes now rather than when it first waits for a lock that has
-/// them. Returns whether it has them: not if as many threads as there are slots ([`NodeId::SLOTS`])
-/// have theirs already. Locks work without, but such a thread waits without a place in the queue.
+/// Gives the calling thread its queue nodes now, rather than when it first waits for a lock that
+/// uses them. Returns whether it has them. It has none if as many other threads as there are slots
+/// ([`NodeId::SLOTS`]) have theirs. Locks work without, but such a thread waits without a place in
+/// the queue.
 ///
 /// For threads whose signal handlers lock: registering maps memory, which a handler should not do.
 pub fn register_thread() -> bool {
     mine().is_some()
 }
 
-/// The number of the caller's slot, below [`NodeId::SLOTS`]; registers the caller if need be.
-/// `None` if it can have none.
+/// The number of the caller's slot, below [`NodeId::SLOTS`]; registers the caller if needed. `None`
+/// if the caller cannot have one.
 pub fn slot() -> Option<u32> {
     mine().map(Slot::id)
 }
 
-/// What locks call the caller, as long as it lives.
+/// The number by which locks know the caller, as long as it lives.
 #[inline]
 pub fn id() -> ThreadId {
     ThreadId::new(NUMBER.with(|number| number.load(Relaxed))).unwrap_or_else(first_id)
@@ -166,7 +167,7 @@ pub fn id() -> ThreadId {
 #[cold]
 #[inline(never)]
 fn first_id() -> ThreadId {
-    // The number stays that of one thread in a child made by `fork` too.
+    // This installs the handler by which a thread keeps its number in a child made by `fork`.
     start::begin();
     let number = match sys::thread_id() {
         id if id == KEPT.load(Relaxed) => id | RENAMED,
@@ -184,13 +185,13 @@ fn own_slot() -> Option<&'static Slot> {
     unsafe { slot.as_ref() }
 }
 
-/// Whether the thread sleeps in a lock.
+/// The state of the thread, as far as it is known: asleep in a lock, or unknown.
 #[inline]
 pub fn owner_state(thread: ThreadId) -> OwnerState {
     if asleep::is_asleep(thread) { OwnerState::Asleep } else { OwnerState::Unknown }
 }
 
-/// Does `sleep`, while the caller counts as asleep.
+/// Calls `sleep`. Meanwhile the caller counts as asleep.
 #[inline]
 pub fn asleep<R>(sleep: impl FnOnce() -> R) -> R {
     asleep::while_asleep(id(), sleep)
@@ -201,7 +202,7 @@ pub fn asleep<R>(sleep: impl FnOnce() -> R) -> R {
 pub fn with_node<N: ZeroNode, R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
     // SAFETY: the slot is the caller's.
     let mut level = mine().and_then(|slot| unsafe { slot.enter() });
-    // The level is left when it is dropped, after `f`, also if that panics.
+    // The level is left when it is dropped: after `f` returns or panics.
     f(level.as_mut().map(|level| level.lend()))
 }
 
@@ -217,7 +218,7 @@ pub fn count(event: LockEvent) {
     match own_slot() {
         Some(slot) => slot.count(event),
         None => {
-            // 0 as long as it has none.
+            // 0 as long as the thread has no number.
             let number = NUMBER.with(|number| number.load(Relaxed));
             let counters = &SLOTLESS_EVENTS[number as usize % SLOTLESS];
             counters.0[event as usize].fetch_add(1, Relaxed);
@@ -225,8 +226,9 @@ pub fn count(event: LockEvent) {
     }
 }
 
-/// What the slow paths of all locks of the process have counted since it began, threads that have
-/// ended included; indexed by discriminant. Counts of running threads may be a moment old.
+/// The events that the slow paths of all locks of the process have counted since it began, indexed
+/// by discriminant. Threads that have ended are included. Counts of running threads may be slightly
+/// out of date.
 pub fn events() -> [u64; LockEvent::COUNT] {
     let mut sums = [0_u64; LockEvent::COUNT];
     for counters in &SLOTLESS_EVENTS {
@@ -236,15 +238,15 @@ pub fn events() -> [u64; LockEvent::COUNT] {
     sums
 }
 
-/// The same of the caller's slot: what it and those have counted who had the slot before. Registers
-/// the caller if need be; `None` if it can have no slot. Two looks by one thread differ by what
-/// that has counted between them.
+/// The events of the caller's slot, which the caller and earlier threads with this slot have
+/// counted. Registers the caller if needed; `None` if it cannot have a slot. The difference between
+/// two calls of one thread is what that thread has counted in between.
 pub fn events_of_slot() -> Option<[u64; LockEvent::COUNT]> {
     mine().map(Slot::events)
 }
 
-/// For how many threads the process has kept queue nodes so far: as many as have waited for locks
-/// with such nodes at the same time. They are kept for the next threads.
+/// The number of threads for which the process keeps queue nodes. As many
+/// threads have had such nodes at the same time. The nodes are kept for later threads.
 pub fn thread_slots() -> u32 {
     REGISTRY.made()
 }
@@ -255,7 +257,7 @@ pub fn is_priority() -> bool {
     URGENT.with(|word| word.load(Relaxed))
 }
 
-/// Declares them so, or not.
+/// Sets whether the caller's acquisitions are urgent.
 #[inline]
 pub fn set_priority(urgent: bool) {
     URGENT.with(|word| word.store(urgent, Relaxed));
@@ -273,13 +275,13 @@ pub fn enter_section() {
     SECTIONS.with(|depth| depth.set(depth.get() + 1));
 }
 
-/// It leaves the last one.
+/// The caller leaves the section that it entered last.
 #[inline]
 pub fn leave_section() {
     SECTIONS.with(|depth| depth.set(depth.get() - 1));
 }
 
-/// How many it is in.
+/// The number of sections that the caller is in.
 #[inline]
 pub fn section_depth() -> u32 {
     SECTIONS.with(Cell::get)
@@ -296,7 +298,7 @@ mod tests {
 
     type Node = qspinlock::Node<Os, ()>;
 
-    /// Name of the node that the caller would get.
+    /// The name of the node that the caller would get.
     fn next_node() -> Option<NodeId> {
         with_node(|lent: Option<LentNode<Node>>| lent.map(|lent| lent.id))
     }
@@ -305,7 +307,7 @@ mod tests {
         events()[event as usize]
     }
 
-    /// It counts where waiters stand in queues, so it asks the system for nothing.
+    /// Threads count where waiters stand in queues, so counting makes no system call.
     #[test]
     fn a_thread_counts_without_a_number() {
         let number = std::thread::spawn(|| {
@@ -337,7 +339,7 @@ mod tests {
 
     #[test]
     fn slots_of_ended_threads_are_recycled() {
-        // Threads of other tests may snatch some.
+        // Threads of other tests may take some of the slots.
         const THREADS: usize = 100;
         let slots: HashSet<_> =
             (0..THREADS).map(|_| std::thread::spawn(next_node).join().unwrap().unwrap().slot).collect();
@@ -373,7 +375,7 @@ mod tests {
         assert_eq!(counted(LockEvent::CnaSplice), before + 2);
     }
 
-    /// What thread-local data finds when it is destroyed.
+    /// Checks what thread-local data finds when it is destroyed.
     struct Probe(&'static AtomicU64);
 
     impl Drop for Probe {
@@ -400,15 +402,16 @@ mod tests {
         assert_eq!(SEEN.load(Relaxed), 2 * number);
     }
 
-    /// Locks in each round of the destructors of thread-specific data, the last one included, after
-    /// which nothing gives a slot back.
+    /// Locks in each round of the destructors of thread-specific data, including the last. After
+    /// that round nothing gives a slot back.
     #[test]
     #[cfg(all(target_os = "linux", not(miri)))]
     fn slots_of_threads_that_lock_in_their_last_destructor_are_found_again() {
         static KEY: AtomicU32 = AtomicU32::new(0);
         static ROUNDS: AtomicU64 = AtomicU64::new(0);
-        // As many as the C library makes. In the last one ThreadSanitizer forgets the thread, and
-        // its own code fails at an access. A slot is given back one round after it was taken.
+        // As many rounds as the C library makes. In the last one ThreadSanitizer forgets the
+        // thread, and its own code fails at an access. A slot is given back one round after it was
+        // taken.
         const ROUNDS_MAX: usize = if cfg!(nearlock_sanitizer_thread) { 2 } else { 4 };
         unsafe extern "C" fn again(round: *mut c_void) {
             assert!(next_node().is_some());
@@ -458,8 +461,7 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let kept = id() == me && KEPT.load(Relaxed) == me.get();
-            // As if the kernel gave a new thread of the child the id that the parent's thread has
-            // had.
+            // As if the kernel gave a new thread of the child the id that the parent's thread had.
             KEPT.store(sys::thread_id(), Relaxed);
             NUMBER.with(|number| number.store(0, Relaxed));
             let renamed = id().get() == sys::thread_id() | RENAMED;
@@ -486,7 +488,8 @@ mod tests {
         }
         assert!(register_thread());
         let handler: extern "C" fn(libc::c_int) = handler;
-        // SAFETY: the handler touches this thread's slot and an atomic only; no other test uses the signal.
+        // SAFETY: the handler accesses only this thread's slot and an atomic; no other test uses
+        // the signal.
         unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
         assert_eq!(raise(), 0);
         with_node(|_outer: Option<LentNode<Node>>| assert_eq!(raise(), 1));

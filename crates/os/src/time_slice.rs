@@ -1,5 +1,5 @@
-//! Time-slice extensions: a thread that holds a lock asks the kernel for some more microseconds,
-//! should its time be up just then.
+//! Time-slice extensions: a thread that holds a lock asks the kernel for a few more microseconds if
+//! its time slice ends at that moment.
 //!
 //! ```text
 //! slice_ctrl of the thread's restartable-sequences area      byte 28 request | 29 granted
@@ -7,19 +7,20 @@
 //!  request  0 -> 1   `begin`, of the outermost section          1 -> 0   `end`; or the kernel, which grants
 //!  granted  0 -> 1   the kernel: the thread goes on             1 -> 0   the kernel: it has had to leave all the same
 //! ```
-//! A thread whose `end` finds `granted` gives the processor back (`rseq_slice_yield`). Off at
-//! first, and only for locks that ask (`nearlock::raw::Unpreempted`). It is a wish: the kernel may
-//! refuse, and ends an extension after 5 to 50 us, or at a system call.
+//! A thread whose `end` finds `granted` set gives the processor back (`rseq_slice_yield`).
+//! Extensions are off at first, and only locks of one kind ask for them
+//! (`nearlock::raw::Unpreempted`). A request is not a guarantee: the kernel may refuse it, and ends
+//! an extension after 5 to 50 us, or at a system call.
 //!
-//! It needs Linux 7.0, and a C library that registers an area of the kernel's feature size (glibc
-//! 2.41). **What has been run**: the unit tests, with areas made up; on the kernels that were at
-//! hand, older ones, only that they refuse.
+//! Extensions need Linux 7.0, and a C library that registers an area of the kernel's feature size
+//! (glibc 2.41). **What has been run**: the unit tests, with areas that the tests make up. The
+//! kernels at hand were older, so on them only the refusal was run.
 //!
 //! Source: the kernel's documentation, "Restartable Sequences", section "Scheduler time slice
-//! extensions"; of the numbers, T. Gleixner, "rseq: Implement time slice extension mechanism",
-//! version 6, December 2025; of the offset, M. Desnoyers, "rseq: slice ext: Ensure rseq feature
-//! size differs from original rseq size", February 2026: with the control word the fields
-//! fill 32 bytes, and a feature size of 33 says that it is there.
+//! extensions". The numbers are from T. Gleixner, "rseq: Implement time slice extension mechanism",
+//! version 6, December 2025. The offset is from M. Desnoyers, "rseq: slice ext: Ensure rseq feature
+//! size differs from original rseq size", February 2026. With the control word the fields fill 32
+//! bytes, and a feature size of 33 tells that the word is there.
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -28,16 +29,16 @@ use std::thread_local;
 
 use crate::sys;
 
-/// What threads are to do.
+/// What threads do when their time slice ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeSlices {
-    /// Leave when their time is up.
+    /// Leave the processor.
     Ordinary,
-    /// Ask for more while they hold a lock of the kind that asks.
+    /// Ask for more time while they hold a lock of the kind that asks.
     Extended,
 }
 
-/// Two bytes of the area.
+/// The two control bytes of the area.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Control {
@@ -50,11 +51,11 @@ static EXTENDED: AtomicBool = AtomicBool::new(false);
 /// Whether the calling thread may ask, and where.
 #[derive(Clone, Copy, Debug)]
 enum Asks {
-    /// Not tried yet.
+    /// Not known yet.
     Unknown,
     /// The kernel has refused.
     Nowhere,
-    /// Here, as long as the thread lives.
+    /// At this address, as long as the thread lives.
     At(*const Control),
 }
 
@@ -63,9 +64,8 @@ thread_local! {
     static DEPTH: Depth = const { Depth(Cell::new(0)) };
 }
 
-/// Says what threads are to do from now on. Returns whether the kernel offers extensions to the
-/// calling thread; if not, nothing changes. Sections that are under way keep what they have asked
-/// for.
+/// Sets what threads do from now on. Returns whether the kernel offers extensions to the calling
+/// thread; if it does not, nothing changes. A section that has already begun keeps its request.
 pub fn set_time_slices(to: TimeSlices) -> bool {
     let offered = control().is_some();
     if offered {
@@ -82,8 +82,8 @@ fn control() -> Option<&'static Control> {
         known => known,
     };
     match asks {
-        // SAFETY: the thread's own area, which is there as long as the thread; the callers here do not keep
-        // it.
+        // SAFETY: this is the thread's own area, which lives as long as the thread. The callers in
+        // this module do not keep the reference.
         Asks::At(control) => Some(unsafe { &*control }),
         _ => None,
     }
@@ -96,7 +96,7 @@ fn first_asked() -> Asks {
     asks
 }
 
-/// The caller has taken a lock that asks.
+/// The caller has locked a lock that asks for extensions.
 #[inline]
 pub fn begin_section() {
     if EXTENDED.load(Relaxed) {
@@ -104,14 +104,15 @@ pub fn begin_section() {
     }
 }
 
-/// The caller has released one.
+/// The caller has unlocked such a lock.
 #[inline]
 pub fn end_section() {
     DEPTH.with(|depth| depth.end(control, sys::rseq_slice_yield));
 }
 
-/// How many sections a thread is in that have asked, or would have if it could. Fewer than it is
-/// in, if they have been told to only since.
+/// The number of sections of a thread that have asked for an extension, or would have asked if the
+/// thread could. The thread is in more sections than that if extensions were switched on after some
+/// of them had begun.
 struct Depth(Cell<u32>);
 
 impl Depth {
@@ -121,8 +122,8 @@ impl Depth {
         self.0.set(depth + 1);
         if let Some(control) = control.filter(|_| depth == 0) {
             control.request.store(1, Relaxed);
-            // Ordering: SeqCst, for the compiler alone: the request before the section. The kernel looks at
-            // it when it interrupts this very thread.
+            // Ordering: SeqCst, for the compiler alone: the request comes before the section. The
+            // kernel reads the request when it interrupts this same thread.
             compiler_fence(SeqCst);
         }
     }
@@ -132,11 +133,12 @@ impl Depth {
         let Some(depth) = self.0.get().checked_sub(1) else { return };
         self.0.set(depth);
         if let Some(control) = Some(depth).filter(|depth| *depth == 0).and_then(|_| control()) {
-            // Ordering: SeqCst, for the compiler alone, as in `begin`: the section before the end of the
-            // request.
+            // Ordering: SeqCst, for the compiler alone, as in `begin`: the section comes before the
+            // end of the request.
             compiler_fence(SeqCst);
             control.request.store(0, Relaxed);
-            // It may be revoked right now: then the call has nothing to do, and does nothing.
+            // The kernel may revoke the grant at this moment. Then the call has nothing to do, and
+            // does nothing.
             if control.granted.load(Relaxed) != 0 {
                 yield_slice();
             }
@@ -148,8 +150,9 @@ impl Depth {
 mod tests {
     use super::*;
 
-    /// A thread with an area, in so many sections, one in the other; what the kernel does
-    /// meanwhile; and how often the thread has given the processor back.
+    /// Enters this many nested sections as a thread that has an area, calls `meanwhile` in place of
+    /// the kernel, and leaves the sections. Returns how often the thread has given the processor
+    /// back.
     fn yields(sections: u32, meanwhile: impl FnOnce(&Control)) -> u32 {
         let (depth, control, yields) = (Depth(Cell::new(0)), Control::default(), Cell::new(0));
         let requested = || control.request.load(Relaxed) == 1;
@@ -198,7 +201,7 @@ mod tests {
         assert_eq!(depth.0.get(), 0);
     }
 
-    /// Whatever this kernel offers.
+    /// Holds whatever this kernel offers.
     #[test]
     fn the_switch_says_whether_it_does_anything() {
         let offered = set_time_slices(TimeSlices::Extended);

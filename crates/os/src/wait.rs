@@ -7,22 +7,22 @@ use nearlock_core::native::Wait;
 
 use crate::sys;
 
-/// Pauses for a while, then offers the processor to other threads at every turn.
+/// Pauses for a while, then yields the processor to other threads at every turn.
 ///
-/// For programs that may have more runnable threads than processors: whoever the others wait for
-/// gets to run before the scheduler would take the processor away. Needs no wake-up, so an unlock
-/// costs nothing more.
+/// For programs that may have more runnable threads than processors. The thread that the others
+/// wait for can run before the scheduler would preempt a spinning waiter. No wake-up is needed, so
+/// an unlock costs nothing more.
 #[derive(Debug)]
 pub struct SpinThenYield;
 
 impl SpinThenYield {
-    /// Turns of pausing before the first yield.
+    /// The number of pauses before the first yield.
     ///
-    /// Long enough for a hand-over between sockets and a short critical section, and no longer than
-    /// being switched out and in again: at 9 ns (measured in a virtual Xeon) to 50 ns (140
-    /// cycles, Skylake) a pause this is 1 to 6 us. At 0 every turn yields (170 ns for the call
-    /// alone, and the kernel's run queue in the way of every hand-over); at the maximum it is
-    /// [`Spin`](crate::Spin) for minutes.
+    /// This is long enough for a hand-over between sockets and a short critical section, and no
+    /// longer than a context switch out and in again. A pause takes 9 ns (measured in a virtual
+    /// Xeon) to 50 ns (140 cycles, Skylake), so the pauses take 1 to 6 us. At 0 every turn yields:
+    /// the call alone takes 170 ns, and the kernel's run queue delays every hand-over. At the
+    /// maximum this policy is [`Spin`](crate::Spin) for minutes.
     pub const SPIN_TURNS_MAX: u32 = 128;
 }
 

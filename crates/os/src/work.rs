@@ -1,4 +1,4 @@
-//! What workloads do between and inside their acquisitions.
+//! The work of workloads between and inside their critical sections.
 
 use core::hint::spin_loop;
 use core::time::Duration;
@@ -9,7 +9,7 @@ use nearlock_core::platform::{Clock, Work};
 use crate::{Os, sys};
 
 impl<W: Wait> Work for Os<W> {
-    /// For at least this long; the clock is looked at after every pause.
+    /// Spins for at least this long, and reads the clock after every pause.
     fn busy_ns(ns: u64) {
         let end_ns = Self::now_ns().saturating_add(ns);
         while Self::now_ns() < end_ns {

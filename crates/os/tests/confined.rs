@@ -15,11 +15,11 @@ use nearlock_topology::HostTopology;
 
 use emulator::this_program;
 
-/// Set for the process that is confined.
+/// Set in the environment of the process that is confined.
 const CONFINED: &str = "NEARLOCK_TEST_CONFINED";
 
 fn bind(thread: libc::pid_t, cpu: u32) -> io::Result<()> {
-    // SAFETY: zero bytes are an empty set, which is readable and as long as it says.
+    // SAFETY: zero bytes are an empty set, which is readable, and its size is passed.
     let result = unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
         libc::CPU_SET(cpu as usize, &mut set);
@@ -42,12 +42,12 @@ fn a_process_with_one_processor_does_not_spin() {
     let cpu = HostTopology::of_this_process().allowed.iter().next().expect("a processor");
     let mut confined = this_program();
     confined.args(["--exact", "a_process_with_one_processor_does_not_spin"]).env(CONFINED, "1");
-    // SAFETY: a system call, which is safe between fork and exec.
+    // SAFETY: the closure makes only a system call, which is safe between fork and exec.
     unsafe { confined.pre_exec(move || bind(0, cpu)) };
     assert!(confined.status().expect("this test again").success());
 }
 
-/// Its thread alone is bound: those that it waits for run elsewhere.
+/// Only the thread of this test is bound: the threads that it waits for run elsewhere.
 #[test]
 fn a_thread_that_is_bound_spins() {
     let machine = HostTopology::of_this_process();
@@ -57,7 +57,7 @@ fn a_thread_that_is_bound_spins() {
     let cpu = machine.allowed.iter().next().expect("a processor");
     bind(0, cpu).expect("one of its processors");
     assert!(spins());
-    // So it is if the first thread has bound itself, once a thread elsewhere has been seen.
+    // The same holds if the first thread has bound itself, once a thread elsewhere has been seen.
     // SAFETY: has no conditions.
     bind(unsafe { libc::getpid() }, cpu).expect("one of its processors");
     let other = machine.allowed.iter().nth(1).expect("another");

@@ -1,8 +1,7 @@
-//! Every lock that means to work excludes, with every waiting policy, and however it is switched,
-//! on this machine.
+//! Every lock that is supposed to work excludes on this machine, with every waiting policy and with
+//! all its switches.
 //!
-//! Runs are bounded by time, so that a lock which hands over once per scheduling quantum passes
-//! too.
+//! Runs are bounded by time, so that a lock that hands over once per scheduling quantum passes too.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,13 +29,13 @@ fn run_length() -> Duration {
     number("NEARLOCK_EXCLUSION_MS").map_or(RUN, Duration::from_millis)
 }
 
-/// What a variable of the environment says, if it is there.
+/// The value of an environment variable, if it is set.
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, and not {text:?}")))
 }
 
-/// What must happen sooner or later has happened long before this, however loaded the machine is.
+/// An event that must happen has happened long before this, however loaded the machine is.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// More threads than processors.
@@ -45,14 +44,14 @@ fn too_many_threads() -> u32 {
     (cpus + 2).min(16)
 }
 
-/// A counter that only exclusion keeps right.
+/// A counter that is correct only if the lock excludes.
 #[derive(Default)]
 struct Guarded<L> {
     lock: L,
     count: UnsafeCell<u64>,
     inside: AtomicU32,
-    /// How often somebody came in while another was inside. Judged at the end: who panics inside
-    /// leaves the others waiting.
+    /// How often a thread came in while another was inside. Checked at the end, because a thread
+    /// that panics inside leaves the others waiting.
     overlaps: AtomicU32,
 }
 
@@ -68,7 +67,8 @@ impl<L: RawLock> Guarded<L> {
                 self.overlaps.fetch_add(1, Relaxed);
             }
             *self.count.get() += 1;
-            // On few processors others come while it is held only if the holder lets them.
+            // With few processors, other threads come while the lock is held only if the holder
+            // yields.
             if (*self.count.get()).is_multiple_of(16) {
                 sched_yield();
             }
@@ -77,7 +77,7 @@ impl<L: RawLock> Guarded<L> {
         }
     }
 
-    /// What a reader sees: nobody inside.
+    /// A reader checks that no writer is inside.
     fn look(&self) {
         if self.inside.load(Relaxed) != 0 {
             self.overlaps.fetch_add(1, Relaxed);
@@ -97,8 +97,8 @@ struct Excludes {
 }
 
 impl Excludes {
-    /// Each of the threads does `act` over and over with a node of its own, and is told how often
-    /// it has. It says how many sections that was.
+    /// Each of the threads calls `act` over and over, with a node of its own and a count that
+    /// increases. `act` returns how many exclusive sections it has executed.
     fn over_and_over<L: RawLock>(self, act: impl Fn(&Guarded<L>, &L::Node, u64) -> u64 + Sync) {
         let guarded = Guarded::<L>::default();
         let total = AtomicU64::new(0);
@@ -163,11 +163,11 @@ fn every_lock_excludes<W: Wait>(threads: u32, numa_nodes: u32) {
     }
 }
 
-/// How many combinations of its switches are tried of each algorithm at least, besides those of its
-/// presets, for half of a run. `NEARLOCK_EXCLUSION_SEED` draws others.
+/// At least this many combinations of its switches are tried of each algorithm, besides those of
+/// its presets, each for half of a run. `NEARLOCK_EXCLUSION_SEED` draws others.
 const COMBINATIONS: u64 = 40;
 
-/// All combinations of words are tried of an algorithm that has no more.
+/// If an algorithm has at most this many combinations of words, all are tried.
 const COMBINATIONS_OF_WORDS_MAX: u64 = 64;
 
 /// How many combinations of words there are.
@@ -179,7 +179,7 @@ fn combinations_of_words(switches: &[&SwitchInfo]) -> u64 {
     words.product()
 }
 
-/// The value number `choice` of a switch: of a number one of its limits, a small one, or its
+/// The value of a switch for this choice. A number takes one of its limits, a small value, or its
 /// default.
 fn value(switch: &SwitchInfo, choice: u64) -> u64 {
     let numbers = |min: u64, max: u64| [min, max, max.min(4), switch.default];
@@ -190,12 +190,12 @@ fn value(switch: &SwitchInfo, choice: u64) -> u64 {
     }
 }
 
-/// What was a hole: whether the head of a qspinlock competes was a switch of its own, and could be
-/// set against the others.
+/// An example of a fault that this finds: whether the head of a qspinlock competes was a separate
+/// switch, which could contradict the others.
 #[test]
 #[cfg_attr(miri, ignore = "by the clock")]
 fn combinations_of_switches_exclude() {
-    // Knuth's multiplier of 64 bits: the upper bits are well spread.
+    // Knuth's 64-bit multiplier: the upper bits are well spread.
     let seed = number("NEARLOCK_EXCLUSION_SEED").unwrap_or(1);
     println!("NEARLOCK_EXCLUSION_SEED={seed}");
     let mut state = seed;
@@ -246,8 +246,8 @@ fn with_two_threads_and_spinning() {
     every_lock_excludes::<Spin>(2, 1);
 }
 
-/// The lock is held until all have come, so that there is a queue to be sorted. One round need not
-/// do: the order of the queue is the scheduler's.
+/// The lock is held until all threads have come, so that there is a queue to be sorted. One round
+/// may not suffice, because the scheduler determines the order of the queue.
 fn sorts_waiters_of_two_numa_nodes<L: RawLock<Node = ()>>() {
     const WAITERS: u32 = 6;
     let spliced = || events()[LockEvent::CnaSplice as usize];
@@ -280,7 +280,7 @@ fn sorts_waiters_of_two_numa_nodes<L: RawLock<Node = ()>>() {
     }
 }
 
-/// One after the other: they count the same events.
+/// The two run one after the other, because they count the same events.
 #[test]
 fn cna_sorts_waiters_of_two_numa_nodes() {
     sorts_waiters_of_two_numa_nodes::<CnaLock<Os, NoShuffleReduction>>();
@@ -291,7 +291,7 @@ struct FindsOut;
 
 impl LockVisitor<Os> for FindsOut {
     type Output = bool;
-    /// Whether two threads were ever inside together.
+    /// Whether two threads were ever inside at the same time.
     fn visit<L: RawTryLock>(self) -> bool {
         let (lock, inside, found) = (L::default(), AtomicU32::new(0), AtomicBool::new(false));
         let start = Instant::now();
@@ -317,7 +317,7 @@ impl LockVisitor<Os> for FindsOut {
     }
 }
 
-/// The negative control: what the tests above look for can be seen.
+/// The negative control: the fault that the tests above look for can be seen.
 #[test]
 fn a_lock_that_excludes_nobody_is_found_out() {
     let busted = Subject::named("lock-busted").unwrap();

@@ -1,5 +1,5 @@
-//! How long a lock must live. Miri runs these (`.ci/deep miri`), and must find the faults of the
-//! ignored ones.
+//! How long a lock must live. Miri runs these tests (`.ci/deep miri`), and must find the faults of
+//! the ignored ones.
 
 use std::cell::Cell;
 use std::ptr;
@@ -28,13 +28,14 @@ use nearlock_os::Os;
 
 const ROUNDS: u32 = if cfg!(miri) { 4 } else { 200 };
 
-/// Mutexes without spinners, so that their sleepers are in the queue; and with them.
+/// Locks without spinning, so that their waiters sleep in the queue. The tests use locks with
+/// spinning too.
 type Mutex = LinuxMutex<Os, NoSpinning>;
 type OldMutex<T> = CounterMutex<Os, Nobody, T>;
 type Semaphore = Rwsem<Os, NoSpin>;
 type OldSemaphore = RwsemXadd<Os, Base>;
 
-/// Takes the lock and releases it.
+/// Locks and unlocks.
 fn section<L: RawLock<Node = ()>>(lock: &L) {
     // SAFETY: unlock follows lock.
     unsafe {
@@ -43,7 +44,7 @@ fn section<L: RawLock<Node = ()>>(lock: &L) {
     }
 }
 
-/// The same, for so long that others come and wait.
+/// The same, for so long that other threads arrive and wait.
 fn long_section<L: RawLock<Node = ()>>(lock: &L) {
     // SAFETY: as above.
     unsafe {
@@ -70,14 +71,14 @@ fn downgraded_section<L: RawRwLock<Node = ()>>(lock: &L) {
     }
 }
 
-/// A lock that its last user frees, and how many have yet to come back from it.
+/// A lock that its last user frees, and the number of users that have yet to return from it.
 struct Counted<L> {
     lock: Box<L>,
     left: AtomicUsize,
 }
 
-/// Threads go through these sections. Whichever is the last to return frees the lock at once, while
-/// the others are still there.
+/// Threads execute these sections. The last one to return frees the lock at once, while the others
+/// are still alive.
 fn is_freed_when_all_have_returned<L: RawLock<Node = ()>>(sections: [fn(&L); 3]) {
     for _ in 0..ROUNDS {
         let counted = Box::into_raw(Box::new(Counted {
@@ -91,15 +92,16 @@ fn is_freed_when_all_have_returned<L: RawLock<Node = ()>>(sections: [fn(&L); 3])
                 let (counted, section, all_have_left) = (Last(counted), *section, all_have_left.clone());
                 thread::spawn(move || {
                     let Last(counted) = { counted };
-                    // SAFETY: alive until the last has counted itself out; so below.
+                    // SAFETY: alive until the last thread has counted itself out; also below.
                     section(unsafe { &(*counted).lock });
-                    // Ordering: AcqRel: what the others did with the lock comes before it is freed.
+                    // Ordering: AcqRel: the accesses of the others to the lock come before it is
+                    // freed.
                     // SAFETY: as above.
                     if unsafe { &(*counted).left }.fetch_sub(1, AcqRel) == 1 {
-                        // SAFETY: it is the last, and everybody's unlock has returned.
+                        // SAFETY: this is the last thread, and every unlock has returned.
                         drop(unsafe { Box::from_raw(counted.cast_mut()) });
                     }
-                    // Nobody ends before.
+                    // No thread ends before this.
                     all_have_left.wait();
                 })
             })
@@ -117,8 +119,8 @@ fn a_mutex_may_go_when_every_unlock_has_returned() {
     is_freed_when_all_have_returned::<CounterMutex<Os>>([long_section, section, section]);
 }
 
-/// Two of the readers are mostly let in together: who grants may not look at the first any more
-/// when it grants the second.
+/// Two of the readers usually get the lock together. The thread that grants it to the second one
+/// may no longer access the first.
 #[test]
 fn a_semaphore_may_go_when_every_unlock_has_returned() {
     fn of<L: RawRwLock<Node = ()>>() {
@@ -131,7 +133,7 @@ fn a_semaphore_may_go_when_every_unlock_has_returned() {
     of::<RwsemXadd<Os>>();
 }
 
-/// Those that have their sleepers elsewhere.
+/// Locks whose sleepers are in chains, outside the lock.
 type WordMutex = Mtx<Os, NotAdaptive>;
 type WordRw = Rw<Os, NotAdaptive>;
 type WordSx = Sx<Os, NotAdaptive>;
@@ -143,9 +145,9 @@ struct Last<L>(*const L);
 // SAFETY: the last thread that uses it frees it.
 unsafe impl<L: Sync> Send for Last<L> {}
 
-/// The `unlock` that has woken the last thread may not have returned when that one frees the lock.
+/// When the last thread frees the lock, the `unlock` that has woken it up may not have returned.
 ///
-/// Safety: `unlock` releases what `lock` takes.
+/// Safety: `unlock` unlocks what `lock` locks.
 unsafe fn is_freed_by_the_last<L: RawLock<Node = ()>>(
     lock: unsafe fn(&L, &()),
     unlock: unsafe fn(&L, &()),
@@ -153,7 +155,8 @@ unsafe fn is_freed_by_the_last<L: RawLock<Node = ()>>(
 ) {
     for _ in 0..ROUNDS {
         let it: *const L = Box::into_raw(Box::new(L::default()));
-        // SAFETY: alive until the other thread has locked it, which it cannot before the unlock below.
+        // SAFETY: alive until the other thread has locked it, which it cannot do before the unlock
+        // below.
         unsafe { lock(&*it, &()) };
         let last = Last(it);
         let last = thread::spawn(move || {
@@ -178,16 +181,17 @@ unsafe fn is_freed_by_the_last<L: RawLock<Node = ()>>(
 #[test]
 fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
     fn is_waited_for<T: Tuning, K: Kind>(lock: &RwSx<Os, T, K>) -> bool {
-        // SAFETY: to look.
+        // SAFETY: the word is only read.
         unsafe { lock.word() }.load(Relaxed) & WRITE_WAITERS != 0
     }
-    /// Nothing tells: so after some looks, during which the other comes, looks, or goes to sleep.
+    /// The lock does not tell. So this returns true after some looks, during which the other thread
+    /// arrives, looks, or goes to sleep.
     fn may_be_waited_for<L>(_mutex: &L) -> bool {
         static LOOKS: AtomicU32 = AtomicU32::new(0);
         let looks = LOOKS.fetch_add(1, Relaxed);
         looks.is_multiple_of(1 + looks % 61)
     }
-    // SAFETY: each releases what it takes.
+    // SAFETY: each unlocks what it locks.
     unsafe {
         is_freed_by_the_last(WordMutex::lock, WordMutex::unlock, |mutex| {
             mutex.word().load(Relaxed) & CONTESTED != 0
@@ -204,15 +208,15 @@ fn a_lock_of_a_word_may_be_freed_by_whoever_has_been_the_last_to_lock_it() {
 }
 
 thread_local! {
-    /// Whether this thread comes late to locks of queues.
+    /// Whether this thread is late to lock the locks of queues.
     static DAWDLES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the mutex is gone.
+/// Whether the mutex has been freed.
 static IS_FREED: AtomicBool = AtomicBool::new(false);
 
-/// A lock for the queue to which a thread that dawdles comes when the mutex is gone: the scheduler
-/// could have it so.
+/// A lock for the queue. A thread that dawdles locks it only when the mutex has been freed, which
+/// the scheduler could cause.
 #[derive(Default)]
 struct Late(TtasLock<Os>);
 
@@ -220,7 +224,7 @@ impl WaitLock for Late {
     const FREE: Self = Self(TtasLock::new());
 }
 
-// SAFETY: is the lock inside; so below.
+// SAFETY: forwards to the lock inside; also below.
 unsafe impl RawLock for Late {
     type Node = ();
     unsafe fn lock(&self, node: &()) {
@@ -228,7 +232,7 @@ unsafe impl RawLock for Late {
         while DAWDLES.get() && !IS_FREED.load(Acquire) {
             thread::yield_now();
         }
-        // SAFETY: the caller's; so below.
+        // SAFETY: the condition of the caller; also below.
         unsafe { self.0.lock(node) };
     }
     unsafe fn unlock(&self, node: &()) {
@@ -256,32 +260,33 @@ impl<L> Clone for SharedLock<L> {
 
 impl<L> Copy for SharedLock<L> {}
 
-// SAFETY: to a lock, which is alive as long as nobody frees it: that is what goes wrong.
+// SAFETY: points to a lock that is alive as long as no thread frees it. The fault that these tests
+// show is that one does.
 unsafe impl<L: Sync> Send for SharedLock<L> {}
 
 impl<L> SharedLock<L> {
     fn lock<'a>(self) -> &'a L {
-        // SAFETY: it is alive when this is called; that it stays so, nobody sees to.
+        // SAFETY: the lock is alive when this is called. Nothing ensures that it stays alive.
         unsafe { &*self.0 }
     }
 }
 
-/// Three threads have a lock one after the other, and the third frees it, knowing to be the last.
-/// But the first has not come to the end of its `unlock`.
+/// Three threads lock a lock one after the other. The third knows that it is the last, and frees
+/// the lock. But the first has not reached the end of its `unlock`.
 fn is_freed_too_early<L: RawTryLock<Node = ()>>(is_waited_for: fn(&L) -> bool) {
     static ONE_AT_A_TIME: Mutex = Mutex::new();
     // SAFETY: unlocked at the end.
     unsafe { ONE_AT_A_TIME.lock(&()) };
     IS_FREED.store(false, Relaxed);
     let shared = SharedLock(Box::into_raw(Box::new(L::default())));
-    // SAFETY: unlocked by this thread below; so in the threads.
+    // SAFETY: unlocked by this thread below; the same holds in the threads.
     unsafe { shared.lock().lock(&()) };
     let third = thread::spawn(move || {
         let shared = shared;
         section(shared.lock());
-        // SAFETY: freed by nobody else.
+        // SAFETY: freed by no other thread.
         drop(unsafe { Box::from_raw(shared.0.cast_mut()) });
-        // Ordering: Release, pairs with the Acquire in `lock`: it is free by then.
+        // Ordering: Release, pairs with the Acquire in `lock`: the lock has been freed by then.
         IS_FREED.store(true, Release);
     });
     let second = thread::spawn(move || {
@@ -289,7 +294,7 @@ fn is_freed_too_early<L: RawTryLock<Node = ()>>(is_waited_for: fn(&L) -> bool) {
         while shared.lock().is_locked() {
             thread::yield_now();
         }
-        // It is ahead of the third, which sleeps.
+        // It is ahead of the third thread, which sleeps.
         section(shared.lock());
     });
     while !is_waited_for(shared.lock()) {
@@ -309,7 +314,7 @@ fn is_freed_too_early<L: RawTryLock<Node = ()>>(is_waited_for: fn(&L) -> bool) {
 #[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
 fn freed_by_whoever_has_been_the_last_to_lock_it() {
     is_freed_too_early::<LinuxMutex<Os, NoSpinning, Late>>(|mutex| {
-        // SAFETY: to look.
+        // SAFETY: the word is only read.
         unsafe { mutex.word() }.load(Relaxed) & WAITERS != 0
     });
 }
@@ -334,7 +339,8 @@ fn semaphore_freed_by_whoever_has_been_the_last_to_lock_it() {
 #[test]
 #[ignore = "shows a fault on purpose, an access to freed memory: for tools that see it"]
 fn semaphore_of_2013_freed_by_whoever_has_been_the_last_to_lock_it() {
-    /// Held by a writer, and sleepers: once more what a writer counts beside itself.
+    /// Held by a writer, with sleepers. A writer counts for 1 and for -2^32, and sleepers count for
+    /// another -2^32.
     const WAITED_FOR: i64 = -2 * (1 << 32) + 1;
     is_freed_too_early::<RwsemXadd<Os, Base, Late>>(|semaphore| count_of(semaphore) as i64 == WAITED_FOR);
 }

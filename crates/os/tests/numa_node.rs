@@ -1,4 +1,4 @@
-//! The NUMA node of a running thread is the one that the kernel's files tell of its CPU.
+//! The NUMA node of a running thread is the one that the kernel's files give for its CPU.
 #![cfg(all(target_os = "linux", any(target_pointer_width = "64", target_arch = "arm")))]
 
 use std::mem::{self, MaybeUninit};
@@ -30,7 +30,7 @@ fn run_on(cpu: usize) {
     assert_eq!(failed, 0, "CPU {cpu}: {}", io::Error::last_os_error());
 }
 
-/// The node in whose directory the kernel has put the CPU; 0 where there are no nodes.
+/// The NUMA node that the kernel's directory of the CPU names; 0 if there is none.
 fn node_of_files(cpu: usize) -> u32 {
     let Ok(entries) = fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")) else { return 0 };
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -40,7 +40,7 @@ fn node_of_files(cpu: usize) -> u32 {
 #[test]
 fn a_thread_that_moves_knows_where_it_is() {
     let cpus = allowed();
-    // Twice, so that what is remembered of a CPU counts too.
+    // Twice, so that the remembered node of a CPU is tested too.
     for &cpu in cpus.iter().chain(&cpus) {
         run_on(cpu);
         assert_eq!(<Os>::numa_node(), node_of_files(cpu), "CPU {cpu}");

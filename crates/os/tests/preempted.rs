@@ -1,5 +1,5 @@
-//! A thread that finds the lock of a queue held looks for a bounded time, and sleeps then: the
-//! holder may be a thread that it has preempted, and runs only when it sleeps.
+//! A thread that finds the lock of a queue held spins for a bounded time, and then sleeps. It may
+//! have preempted the holder, which then runs only when the thread sleeps.
 
 #![cfg(all(target_os = "linux", not(miri)))]
 
@@ -34,8 +34,8 @@ impl Hooks for Counted {
     }
 }
 
-/// Counts turns and sleeps, and pauses only: so does a thread that runs at a higher priority than
-/// the holder.
+/// Counts turns and sleeps, and pauses without yielding. A thread that runs at a higher priority
+/// than the holder does the same.
 struct Counting;
 
 impl Wait for Counting {
@@ -47,17 +47,17 @@ impl Wait for Counting {
 
 type Mutex = NearMutex<Os<Counting>>;
 
-/// The word of the lock of this mutex' chain: its first field (`repr(C)`).
+/// The word of the lock of this mutex's chain, which is the first field (`repr(C)`).
 fn chain_lock(mutex: &Mutex) -> &AtomicU32 {
     let chain = <Os<Counting> as Chains<Near>>::chain(std::ptr::from_ref(mutex).cast());
-    // SAFETY: a chain begins with that word, and is there for ever.
+    // SAFETY: a chain begins with that word, and lives forever.
     unsafe { &*chain.cast() }
 }
 
 #[test]
 fn who_finds_the_lock_of_a_chain_held_sleeps_after_so_many_looks() {
-    /// What `QueueLock` says: twelve rounds, of 128 looks and up to 1024 pauses. And some looks at
-    /// the mutex before.
+    /// The limit of `QueueLock`: twelve rounds, each of 128 looks and up to 1024 pauses. Some looks
+    /// at the mutex come before.
     const TURNS_MAX: u32 = 5000;
     const HELD: u32 = 1;
     const SLEEPERS: u32 = 2;
@@ -65,10 +65,10 @@ fn who_finds_the_lock_of_a_chain_held_sleeps_after_so_many_looks() {
     let lock = chain_lock(&MUTEX);
     // SAFETY: unlocked below.
     unsafe { MUTEX.lock(&()) };
-    // A thread has locked the chain, and is taken off its processor.
+    // As if a thread had locked the chain and were preempted.
     assert_eq!(lock.swap(HELD, SeqCst), 0);
     let waiter = thread::spawn(|| {
-        // It comes to the chain to queue.
+        // The thread locks the chain to queue up.
         // SAFETY: unlock follows lock.
         unsafe {
             MUTEX.lock(&());
@@ -79,7 +79,7 @@ fn who_finds_the_lock_of_a_chain_held_sleeps_after_so_many_looks() {
         thread::yield_now();
     }
     let (turns, word) = (TURNS.load(SeqCst), lock.load(SeqCst));
-    // The thread that has the chain goes on, and so does the holder of the mutex.
+    // The thread that has the chain locked continues, and so does the holder of the mutex.
     lock.store(0, SeqCst);
     futex::wake(lock, 1);
     // SAFETY: locked above.

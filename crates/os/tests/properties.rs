@@ -1,9 +1,9 @@
-//! Any sequence of operations by a few threads on a few locks does what a reference of a few lines
-//! says, with every lock of the list.
+//! Any sequence of operations by a few threads on a few locks gives what a small reference says,
+//! with every lock of the list.
 //!
-//! One operation at a time: the next is begun when the last one is done, or its thread waits.
-//! Nothing is judged by time, since a thread that begins to wait says so: by its waiting policy.
-//! What happens at the same time is for the models of `nearlock-model`.
+//! There is one operation at a time: the next begins when the last one is done, or its thread
+//! waits. No result depends on time, since a thread that begins to wait says so through its waiting
+//! policy. Operations at the same time are tested by the models of `nearlock-model`.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -31,13 +31,13 @@ const LOCKS: usize = 3;
 const THREADS: usize = 4;
 const STEPS_MAX: usize = 50;
 
-/// How long to wait for what must happen, however loaded the machine is.
+/// How long to wait for an event that must happen, however loaded the machine is.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What a thread is told to do with a lock.
+/// An operation that a thread is told to do with a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// Lock. Try, if to wait would be to wait for ever.
+    /// Lock. Try, if waiting would be a deadlock.
     Lock,
     Try,
     /// Unlock, if the thread holds any.
@@ -45,7 +45,7 @@ enum Action {
     Look,
 }
 
-/// What a thread says.
+/// A report of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     /// It waits.
@@ -58,11 +58,11 @@ enum Seen {
     Free,
 }
 
-/// What locks should be.
+/// The state that the locks should have.
 #[derive(Default)]
 struct Reference {
     holders: [Option<usize>; LOCKS],
-    /// Those that wait, in the order in which they came.
+    /// The waiters, in the order in which they came.
     waiters: [VecDeque<usize>; LOCKS],
 }
 
@@ -72,15 +72,15 @@ impl Reference {
         self.waiters.iter().position(|waiters| waiters.contains(&thread))
     }
 
-    /// Whether a thread that waits for the lock waits for itself, by way of the holder, of whom
-    /// that waits for, ...
+    /// Whether a thread that waits for the lock would wait for itself: the holder of the lock waits
+    /// for another lock, whose holder waits, and so on.
     fn would_deadlock(&self, thread: usize, lock: usize) -> bool {
         let holder = self.holders[lock];
         let next = holder.and_then(|holder| self.awaited_by(holder));
         holder == Some(thread) || next.is_some_and(|next| self.would_deadlock(thread, next))
     }
 
-    /// What the thread should say.
+    /// The report that the thread should make.
     fn apply(&mut self, thread: usize, lock: usize, action: Action) -> Seen {
         match (action, self.holders[lock]) {
             (Action::Lock | Action::Try, None) => {
@@ -103,22 +103,22 @@ impl Reference {
 
 /// A lock, and what to do with it.
 type Order = (usize, Action);
-/// Who says what.
+/// A thread, and its report.
 type Said = (usize, Seen);
 
 thread_local! {
-    /// Whom to tell, once, that this thread waits.
+    /// The receiver of the report, made once, that this thread waits.
     static WAITS: RefCell<Option<(usize, Sender<Said>)>> = const { RefCell::new(None) };
 }
 
-/// Says that the thread waits, at its first look in vain, or before it sleeps. By then it is in the
-/// queue of a lock that is first come, first served.
+/// Reports that the thread waits, when its first look is unsuccessful or before it sleeps. By then
+/// it is in the queue of a lock that is first come, first served.
 struct SaySo;
 
 impl SaySo {
     fn say() {
         if let Some((thread, told)) = WAITS.take() {
-            // Nobody listens any more when the others have failed.
+            // There is no receiver any more when the other threads have failed.
             let _ = told.send((thread, Seen::Waits));
         }
     }
@@ -133,21 +133,21 @@ impl Wait for SaySo {
 
     fn turn(turn: u32) {
         Self::say();
-        // There may be many of us, and one CPU.
+        // There may be many such threads, and one CPU.
         if turn < 16 { thread::yield_now() } else { thread::sleep(Duration::from_micros(20)) }
     }
 }
 
-/// A thread: does what it is told, and says what it sees. In the end it unlocks what it holds.
+/// A thread: does what it is told, and reports what it sees. In the end it unlocks what it holds.
 fn work<L: RawTryLock>(thread: usize, locks: &[L; LOCKS], orders: &Receiver<Order>, told: &Sender<Said>) {
-    // Two NUMA nodes, for locks that heed them.
+    // Two NUMA nodes, for NUMA-aware locks.
     set_numa_node(Some(thread as u32 % 2));
     let nodes: [L::Node; LOCKS] = Default::default();
     let mut held = [false; LOCKS];
     for (number, action) in orders {
         let (lock, node, held) = (&locks[number], &nodes[number], &mut held[number]);
-        // SAFETY: the node is for this lock, unlocked only if held; and if it is held, another is tried
-        // with.
+        // SAFETY: the node is for this lock, and is unlocked only if held. If it is held, the try
+        // uses another node.
         let seen = unsafe {
             match action {
                 Action::Lock => {
@@ -180,13 +180,13 @@ fn work<L: RawTryLock>(thread: usize, locks: &[L; LOCKS], orders: &Receiver<Orde
     }
 }
 
-/// The locks, the threads that use them, and what should be.
+/// The locks, the threads that use them, and the state that should be.
 struct Trial<L> {
     locks: Arc<[L; LOCKS]>,
     threads: Vec<(Sender<Order>, JoinHandle<()>)>,
     seen: Receiver<Said>,
     reference: Reference,
-    /// Whether waiters get in in the order in which they came.
+    /// Whether waiters get the lock in the order in which they came.
     is_fifo: bool,
 }
 
@@ -207,7 +207,7 @@ impl<L: RawTryLock> Trial<L> {
         seen.map_err(|_| TestCaseError::fail("nobody gets on, though somebody should"))
     }
 
-    /// Somebody who waits takes the place of the holder.
+    /// A waiter becomes the holder.
     fn let_in(&mut self, lock: usize, thread: usize) -> TestCaseResult {
         let waiters = &mut self.reference.waiters[lock];
         let place = waiters.iter().position(|waiter| *waiter == thread);
@@ -225,7 +225,7 @@ impl<L: RawTryLock> Trial<L> {
 
     fn step(&mut self, (thread, lock, action): (Index, Index, Action)) -> TestCaseResult {
         let reference = &mut self.reference;
-        // A circle of waiters is never allowed, so somebody does not wait.
+        // A circle of waiters is never allowed, so some thread does not wait.
         let ready: Vec<_> = (0..THREADS).filter(|thread| reference.awaited_by(*thread).is_none()).collect();
         let thread = *thread.get(&ready);
         let held: Vec<_> = (0..LOCKS).filter(|lock| reference.holders[*lock] == Some(thread)).collect();
@@ -261,7 +261,7 @@ impl<L: RawTryLock> Trial<L> {
         Ok(())
     }
 
-    /// Everybody unlocks what they hold, and goes.
+    /// All threads unlock what they hold, and end.
     fn end(self) -> TestCaseResult {
         let (orders, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
         drop(orders);
@@ -291,11 +291,11 @@ impl LockVisitor<Os<SaySo>> for Try<'_> {
     }
 }
 
-/// The shortest sequence found that the lock does not do as the reference, if there is one. What is
-/// tried is drawn from `seed`.
+/// The shortest sequence found for which the lock differs from the reference, if there is one. The
+/// sequences are drawn from `seed`.
 fn counterexample(lock: &Subject, seed: RngSeed) -> Result<(), TestError<Vec<Step>>> {
     for (setting, value) in [
-        // Locks that heed NUMA nodes sort whenever they can, and change over often.
+        // NUMA-aware locks sort whenever they can, and change the NUMA node often.
         (Setting::CnaShuffleReduction, 0),
         (Setting::CnaV13ShuffleReduction, 0),
         (Setting::CnaThresholdNs, 100_000),
@@ -312,7 +312,7 @@ fn counterexample(lock: &Subject, seed: RngSeed) -> Result<(), TestError<Vec<Ste
         1 => Just(Action::Look),
     ];
     let steps = prop::collection::vec((any::<Index>(), any::<Index>(), action), 1..STEPS_MAX);
-    // Failures are shown whole, and kept nowhere.
+    // Failures are shown in full, and not stored.
     let config =
         ProptestConfig { cases: 64, failure_persistence: None, rng_seed: seed, ..ProptestConfig::default() };
     let run = || TestRunner::new(config).run(&steps, |steps| lock.visit(Try(&steps, lock.fairness())));
@@ -328,7 +328,8 @@ fn every_lock_does_as_the_reference() {
     }
 }
 
-/// The negative controls: one that excludes nobody, and one that serves last who came first.
+/// The negative controls: a lock that does not exclude, and a lock that serves the first waiter
+/// last.
 #[test]
 fn broken_locks_are_found_out_by_short_sequences() {
     // Which thread a step is for depends on the steps before it. So proptest cannot shorten one

@@ -1,4 +1,4 @@
-//! How much processor time the process may use: the quotas of its control groups.
+//! The processor time that the process may use: the quotas of its control groups.
 //!
 //! Source: the kernel's administrator's guide, "Control Group v2" (`cpu.max`), and "CFS Bandwidth
 //! Control" (`cpu.cfs_quota_us`).
@@ -9,15 +9,15 @@ use nearlock_os::CpuQuota;
 
 use super::text;
 
-/// The least quota of the process' control groups and all their ancestors; `None` if none has one,
-/// or the system does not tell. Looked for where systems mount control groups: below
+/// The least quota of the process' control groups and all their ancestors. `None` if none of them
+/// has a quota, or the system does not report it. Systems mount control groups below
 /// `/sys/fs/cgroup`.
 pub fn quota(root: &Path) -> Option<CpuQuota> {
     let groups = text(&root.join("proc/self/cgroup"))?;
     let mounts = root.join("sys/fs/cgroup");
     let mut quotas = Vec::new();
     for line in groups.lines() {
-        // number:controllers:path, where version 2 has no controllers.
+        // number:controllers:path. In version 2 there are no controllers.
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
         if controllers.is_empty() {
@@ -33,8 +33,8 @@ pub fn quota(root: &Path) -> Option<CpuQuota> {
     quotas.into_iter().min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
 }
 
-/// The least quota of the group and its ancestors up to the mount. Ancestors that cannot be seen,
-/// as from within a container, have none.
+/// The least quota of the group and its ancestors up to the mount. Invisible ancestors, as in a
+/// container, have none.
 fn least_along(mount: &Path, path: &str, of_group: fn(&Path) -> Option<CpuQuota>) -> Option<CpuQuota> {
     let names = Path::new(path).components().filter_map(|component| match component {
         Component::Normal(name) => Some(name),
@@ -53,7 +53,7 @@ fn version_2(group: &Path) -> Option<CpuQuota> {
     CpuQuota::of_cpu_max(&text(&group.join("cpu.max"))?)
 }
 
-/// A quota of -1: none.
+/// A quota of -1 means that there is none.
 fn version_1(group: &Path) -> Option<CpuQuota> {
     let word = |name| text(&group.join(name));
     CpuQuota::of(word("cpu.cfs_quota_us")?.trim(), word("cpu.cfs_period_us")?.trim())

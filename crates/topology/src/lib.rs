@@ -1,9 +1,10 @@
-//! What the process runs on: CPUs, NUMA nodes, caches, and how much of it it may use.
+//! The machine of the process: CPUs, NUMA nodes, caches, and the part of them that the process may
+//! use.
 //!
-//! Read from the files that the kernel offers, without any library. A file that is missing, or that
-//! says nothing of sense, never is an error: CPUs of which nobody knows a node are on one node, a
-//! CPU of which nobody knows siblings has none, and where no cache is known the CPUs of a node
-//! share one.
+//! The data comes from the files of the kernel, without any library. It is no error if a file is
+//! missing or makes no sense. If the NUMA node of a CPU is not known, all CPUs are on one NUMA
+//! node. A CPU without known siblings has none. If no cache is known, the CPUs of a NUMA node share
+//! one.
 //!
 //! Source: the kernel's documents "ABI/stable/sysfs-devices-node",
 //! "ABI/testing/sysfs-devices-system-cpu" and "admin-guide/cputopology".
@@ -21,59 +22,60 @@ pub use list::NumberList;
 pub use nearlock_os::CpuQuota;
 use nearlock_os::{CACHES_MAX, affinity};
 
-/// Distance of a NUMA node from itself, and from the others, where the system does not tell: as
-/// ACPI.
+/// The distances of a NUMA node from itself and from the others, if the system does not report
+/// them. The values are those of ACPI.
 const DISTANCE_LOCAL: u32 = 10;
 const DISTANCE_REMOTE: u32 = 20;
 
 /// A machine as the process sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostTopology {
-    /// CPUs that there are or could be plugged in.
+    /// CPUs that exist or could be plugged in.
     pub possible: NumberList,
     /// CPUs that run.
     pub online: NumberList,
     /// CPUs that run and that the process may use: its affinity.
     pub allowed: NumberList,
-    /// NUMA nodes, at least one, in ascending order. A node may have no CPU (memory only), and
-    /// numbers may be left out.
+    /// NUMA nodes, at least one, in ascending order. A NUMA node may have no CPU (memory only).
+    /// There may be gaps between the numbers.
     pub nodes: Vec<NumaNode>,
-    /// The CPUs of each core that run, in ascending order of their first.
+    /// The running CPUs of each core, in ascending order of the first CPU.
     pub cores: Vec<NumberList>,
-    /// The CPUs that share each last-level cache, in ascending order of their first.
+    /// The running CPUs that share each last-level cache, in ascending order of the first CPU.
     pub last_level_caches: Vec<LastLevelCache>,
-    /// Processor time that the control groups of the process allow.
+    /// The processor time that the control groups of the process allow.
     pub quota: Option<CpuQuota>,
 }
 
 /// A NUMA node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaNode {
-    /// Its number.
+    /// The number of the NUMA node.
     pub number: u32,
-    /// Its CPUs that run.
+    /// The running CPUs of the NUMA node.
     pub cpus: NumberList,
-    /// Distance to each node of [`HostTopology::nodes`], in their order: 10 is local, 20 twice as
-    /// far.
+    /// The distance to each NUMA node of [`HostTopology::nodes`], in their order. 10 is local, 20
+    /// is twice as far.
     pub distances: Vec<u32>,
 }
 
-/// A cache that is the last one before memory.
+/// A last-level cache: the last one before memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastLevelCache {
-    /// Its level; 0 where the system does not tell of caches.
+    /// The level of the cache. 0 if the system does not report caches.
     pub level: u32,
-    /// The CPUs that share it and run.
+    /// The running CPUs that share the cache.
     pub cpus: NumberList,
 }
 
 impl HostTopology {
-    /// This machine, as the calling thread may use it.
+    /// Reads this machine, as the calling thread may use it.
     pub fn of_this_process() -> Self {
         Self::read(Path::new("/"), affinity().map(NumberList::from_iter))
     }
 
-    /// The machine whose files are below `root`, for a thread of this affinity (`None`: all CPUs).
+    /// Reads the machine whose files are below `root`, for a thread of this affinity (`None`: all
+    /// CPUs).
     pub fn read(root: &Path, affinity: Option<NumberList>) -> Self {
         let cpu = root.join("sys/devices/system/cpu");
         let one = || NumberList::from_iter([0]);
@@ -89,18 +91,18 @@ impl HostTopology {
         Self { possible, online, allowed, nodes, cores, last_level_caches, quota }
     }
 
-    /// The node of a CPU that runs.
+    /// Returns the NUMA node of a running CPU.
     pub fn node_of_cpu(&self, cpu: u32) -> Option<&NumaNode> {
         self.nodes.iter().find(|node| node.cpus.contains(cpu))
     }
 
-    /// The nodes that the process can run on: that have a CPU which it may use.
+    /// Returns the NUMA nodes that the process can run on: those with a CPU that it may use.
     pub fn allowed_nodes(&self) -> impl Iterator<Item = &NumaNode> {
         self.nodes.iter().filter(|node| node.cpus.iter().any(|cpu| self.allowed.contains(cpu)))
     }
 
-    /// How many threads of the process can run at the same time: as many as it may use CPUs, but no
-    /// more than the whole CPUs of its quota; at least one.
+    /// Returns how many threads of the process can run at the same time. This is the number of CPUs
+    /// that it may use, but at most the number of whole CPUs in its quota, and at least one.
     pub fn parallelism(&self) -> usize {
         let quota = self.quota.map_or(usize::MAX, |quota| quota.whole_cpus());
         self.allowed.len().min(quota).max(1)
@@ -126,7 +128,7 @@ fn number(path: &Path) -> Option<u32> {
     text(path)?.trim().parse().ok()
 }
 
-/// The nodes of this directory; `None` unless each CPU is on just one of them.
+/// The NUMA nodes of this directory. `None` unless each CPU is on exactly one of them.
 fn nodes(directory: &Path, online: &NumberList) -> Option<Vec<NumaNode>> {
     let numbers = list(&directory.join("online"))?;
     let mut nodes = Vec::with_capacity(numbers.len());
@@ -149,7 +151,7 @@ fn distances(node: &Path) -> Option<Vec<u32>> {
     text(&node.join("distance"))?.split_whitespace().map(|word| word.parse().ok()).collect()
 }
 
-/// The CPUs of each core. The file's name is newer than its contents.
+/// The CPUs of each core. `core_cpus_list` is the newer name of a file that existed before.
 fn cores(cpu: &Path, online: &NumberList) -> Vec<NumberList> {
     let siblings = |number: u32| {
         let topology = cpu.join(format!("cpu{number}/topology"));
@@ -160,8 +162,8 @@ fn cores(cpu: &Path, online: &NumberList) -> Vec<NumberList> {
     groups(online.iter().map(|cpu| (cpu, siblings(cpu).unwrap_or_else(|| NumberList::from_iter([cpu])))))
 }
 
-/// One of each group that CPUs say they belong to. A CPU that is in an earlier one's group belongs
-/// there.
+/// The groups that CPUs say they belong to. A CPU in the group of an earlier CPU belongs to that
+/// group.
 fn groups(of_cpus: impl Iterator<Item = (u32, NumberList)>) -> Vec<NumberList> {
     let mut groups: Vec<NumberList> = Vec::new();
     for (cpu, group) in of_cpus {
@@ -193,7 +195,7 @@ fn last_level_caches(cpu: &Path, online: &NumberList, nodes: &[NumaNode]) -> Vec
     groups.into_iter().map(|cpus| LastLevelCache { level: level_of(&cpus).unwrap_or(0), cpus }).collect()
 }
 
-/// Level and CPUs of the cache of the highest level that holds data.
+/// The level and the CPUs of the cache with the highest level that holds data.
 fn last_level_cache(caches: &Path) -> Option<(u32, NumberList)> {
     let known = (0..CACHES_MAX).filter_map(|index| {
         let cache = caches.join(format!("index{index}"));

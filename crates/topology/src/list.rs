@@ -4,14 +4,14 @@ use std::fmt;
 
 use nearlock_os::ranges;
 
-/// A sorted set of numbers: of CPUs, or of NUMA nodes. Written as the kernel does, `0-3,8`; the
-/// empty set is empty text.
+/// A sorted set of numbers of CPUs or NUMA nodes. Its text is that of the kernel, `0-3,8`. The text
+/// of the empty set is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumberList(Vec<u32>);
 
 impl NumberList {
-    /// The numbers of a list as the kernel writes it. `None` if it is none, or a number is beyond
-    /// all sense (65536 or more).
+    /// Parses a list as the kernel writes it. `None` if the text is not a list, or a number is out
+    /// of range (65536 or more).
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = Vec::new();
         for range in ranges(text) {
@@ -20,27 +20,27 @@ impl NumberList {
         Some(numbers.into_iter().collect())
     }
 
-    /// Whether the number is in it.
+    /// Returns whether the set contains the number.
     pub fn contains(&self, number: u32) -> bool {
         self.0.binary_search(&number).is_ok()
     }
 
-    /// The numbers, in ascending order.
+    /// Returns the numbers, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
 
-    /// How many they are.
+    /// Returns how many numbers there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The numbers that are in both.
+    /// Returns the numbers that are in both sets.
     pub fn and(&self, other: &Self) -> Self {
         Self(self.iter().filter(|&number| other.contains(number)).collect())
     }

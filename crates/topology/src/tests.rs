@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A directory with the files of a machine, gone when this is dropped.
+/// A directory with the files of a machine. It is removed when this is dropped.
 struct Fixture(PathBuf);
 
 impl Fixture {
-    /// Of `cpus` running CPUs, with no word on nodes, cores and caches.
+    /// A machine with these running CPUs, and without files on NUMA nodes, cores and caches.
     fn new(cpus: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("nearlock-topology-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
@@ -33,7 +33,7 @@ impl Fixture {
         self.file(&format!("sys/devices/system/node/{name}"), text)
     }
 
-    /// One of a CPU's caches.
+    /// Adds one of a CPU's caches.
     fn cache(&self, cpu: u32, index: u32, level: &str, kind: &str, shared: &str) -> &Self {
         let cache = format!("cpu{cpu}/cache/index{index}");
         self.cpu(&format!("{cache}/level"), level)
@@ -162,8 +162,8 @@ fn a_restricted_process_can_run_on_some_nodes_only() {
 #[cfg_attr(miri, ignore)] // makes files
 fn cores_of_different_kinds_have_different_caches() {
     let fixture = Fixture::new("0-5");
-    // Two large cores below a third level, two small ones with a second level of their own, one without
-    // a word, and one whose word leaves itself out.
+    // Two large cores share a third-level cache. Two small ones share a second-level cache of their
+    // own. One core has no files, and the list of another one does not contain the core itself.
     for cpu in 0..2 {
         fixture.cache(cpu, 0, "2", "Unified", &cpu.to_string());
         fixture.cache(cpu, 1, "3", "Unified", "0-1");
@@ -227,7 +227,7 @@ fn the_least_quota_of_a_group_and_its_ancestors_counts() {
     assert_eq!(quota(&[own, outer, ("sys/fs/cgroup/a/b/cpu.max", "20000 10000")]), Some(2.0));
     assert_eq!(quota(&[own, outer, ("sys/fs/cgroup/a/b/cpu.max", "800000 100000")]), Some(4.0));
     assert_eq!(quota(&[own, ("sys/fs/cgroup/elsewhere/cpu.max", "1000 100000")]), None);
-    // From within a container the path may not be there, and a path upwards leads nowhere.
+    // In a container the path may not exist, and an upward path leads nowhere.
     assert_eq!(quota(&[("proc/self/cgroup", "0::/docker/0123"), outer]), Some(4.0));
     assert_eq!(quota(&[("proc/self/cgroup", "0::/../b"), outer]), Some(4.0));
     assert_eq!(quota(&[("proc/self/cgroup", "0::/"), ("sys/fs/cgroup/unified/cpu.max", "1 2")]), Some(0.5));

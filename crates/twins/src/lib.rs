@@ -1,12 +1,12 @@
-//! The fast paths of the locks, and beside each its twin: the same written by hand on
+//! The fast paths of the locks, and a twin of each: the same written by hand on
 //! `core::sync::atomic`, for one lock and without a platform. `cargo xtask asm` compiles both into
-//! one unit and compares the machine code: a lock that is generic over its platform must cost no
-//! instruction more.
+//! one unit and compares the machine code. A lock that is generic over its platform must not cost
+//! an instruction more.
 //!
-//! [`ours`] and [`hand`] have the same functions. None is inlined, so that each has code of its own
-//! in this unit; where the code of two is the same, the compiler may keep it once, under both
-//! names. [`sizes`] has what the locks take in memory. Names that begin with `control_` are the
-//! negative control: there ours is longer on purpose, and must be found out.
+//! [`ours`] and [`hand`] have the same functions. None is inlined, so each has separate code in
+//! this unit. If two of them have the same code, the compiler may keep it once, under both names.
+//! The module [`sizes`] has the sizes of the locks. Names that begin with `control_` are the
+//! negative control. Our code is longer there on purpose, and the comparison must find this.
 //!
 //! To compare another lock: write its twin in `locks.rs`, and add a line below.
 
@@ -35,7 +35,7 @@ type RawTtasNoPreReadLock =
     nearlock_collection::classic::ttas::TtasLock<Os, nearlock_collection::classic::ttas::NoPreRead>;
 type RawWholeWordLock = QSpinLock<Os, Fifo, WholeWord>;
 
-/// What is compared is what programs have: nobody watches how their threads wait.
+/// The compared locks are those of programs: no hooks watch how their threads wait.
 const _: () = {
     const fn is_unwatched<W: Wait<Hooks = Unwatched>>() {}
     is_unwatched::<Spin>();
@@ -51,7 +51,7 @@ macro_rules! operations {
             $(operations! { @one $lock $try_lock $unlock $ours })*
         }
 
-        /// Their twins.
+        /// The twins.
         pub mod hand {
             use super::*;
             $(operations! { @one $lock $try_lock $unlock $hand })*
@@ -63,7 +63,7 @@ macro_rules! operations {
         /// As [`RawLock::lock`].
         #[inline(never)]
         pub unsafe fn $lock(lock: &$type, node: &<$type as RawLock>::Node) {
-            // SAFETY: by our own condition.
+            // SAFETY: upheld by the caller.
             unsafe { lock.lock(node) }
         }
         /// # Safety
@@ -71,7 +71,7 @@ macro_rules! operations {
         /// As [`RawTryLock::try_lock`].
         #[inline(never)]
         pub unsafe fn $try_lock(lock: &$type, node: &<$type as RawLock>::Node) -> bool {
-            // SAFETY: by our own condition.
+            // SAFETY: upheld by the caller.
             unsafe { lock.try_lock(node) }
         }
         /// # Safety
@@ -79,7 +79,7 @@ macro_rules! operations {
         /// As [`RawLock::unlock`].
         #[inline(never)]
         pub unsafe fn $unlock(lock: &$type, node: &<$type as RawLock>::Node) {
-            // SAFETY: by our own condition.
+            // SAFETY: upheld by the caller.
             unsafe { lock.unlock(node) }
         }
     };
@@ -108,10 +108,11 @@ operations! {
     control_lock control_try_lock control_unlock: locks::Control, locks::Tas;
 }
 
-/// A section under a lock that guards data: lock, add, and unlock when the guard is dropped.
+/// A critical section under a lock that protects data: lock, add, and unlock when the guard is
+/// dropped.
 macro_rules! sections {
     ($($section:ident $try_section:ident: $ours:ty, $hand:ty;)*) => {
-        /// [`operations`](self) of guards.
+        /// The [operations](self) of guards.
         pub mod ours_guards {
             use super::*;
             $(
@@ -120,7 +121,7 @@ macro_rules! sections {
                 pub fn $section(lock: &$ours) {
                     *lock.lock() += 1;
                 }
-                /// Does without.
+                /// Adds only if the lock is free.
                 #[inline(never)]
                 pub fn $try_section(lock: &$ours) -> bool {
                     let guard = lock.try_lock();
@@ -138,7 +139,7 @@ macro_rules! sections {
                 pub fn $section(lock: &locks::Guarded<$hand>) {
                     lock.add();
                 }
-                /// Does without.
+                /// Adds only if the lock is free.
                 #[inline(never)]
                 pub fn $try_section(lock: &locks::Guarded<$hand>) -> bool {
                     lock.try_add()
@@ -154,16 +155,17 @@ sections! {
     cna_lock_guard cna_lock_try_guard: CnaLock<u32>, WakingRelease;
 }
 
-/// Narrow stores that release and store something: no lock of ours does today, but a platform must.
+/// Narrow stores with Release, of a value that is not 0. No lock here uses them today, but a
+/// platform must have them.
 pub mod ours_words {
     use super::*;
 
-    /// Of bits 0 to 7.
+    /// Stores bits 0 to 7.
     #[inline(never)]
     pub fn release_low_byte(word: &AtomicU32) {
         word.store_low_byte(locks::RELEASED as u8, Release);
     }
-    /// Of bits 0 to 15.
+    /// Stores bits 0 to 15.
     #[inline(never)]
     pub fn release_low_half(word: &AtomicU32) {
         word.store_low_half(locks::RELEASED, Release);
@@ -174,26 +176,26 @@ pub mod ours_words {
 pub mod hand_words {
     use super::*;
 
-    /// Of bits 0 to 7.
+    /// Stores bits 0 to 7.
     #[inline(never)]
     pub fn release_low_byte(word: &AtomicU32) {
         locks::release_low_byte(word);
     }
-    /// Of bits 0 to 15.
+    /// Stores bits 0 to 15.
     #[inline(never)]
     pub fn release_low_half(word: &AtomicU32) {
         locks::release_low_half(word);
     }
 }
 
-/// Sizes in bytes. Functions, because a listing does not show what a static is.
+/// Sizes in bytes. They are functions, because a listing does not show the value of a static.
 pub mod sizes {
     use super::*;
 
     macro_rules! sizes {
         ($($name:ident: $type:ty;)*) => {
             $(
-                /// Of this lock or node.
+                /// The size of this lock or node.
                 #[inline(never)]
                 pub fn $name() -> usize {
                     size_of::<$type>()

@@ -1,5 +1,5 @@
-//! The twins. Their fast paths are what one would write for one lock only. Their slow paths need
-//! only be right, not good: nobody runs them.
+//! The twins. Their fast paths are written for one lock only. Their slow paths must be correct, but
+//! need not be fast, since only a test runs them.
 
 mod owners;
 mod plain;
@@ -35,7 +35,7 @@ impl Tas {
     }
 }
 
-// SAFETY: only the swap that finds 0 acquires.
+// SAFETY: only the swap that finds 0 locks.
 unsafe impl RawLock for Tas {
     type Node = ();
     #[inline]
@@ -109,8 +109,8 @@ impl Ticket {
     #[inline]
     fn serving(&self) -> &AtomicU16 {
         let place = usize::from(cfg!(target_endian = "big"));
-        // SAFETY: a half of a live word, as aligned as it must be. That accesses of both sizes meet in it
-        // is what the real lock does in assembly.
+        // SAFETY: a half of a live word, with sufficient alignment. Accesses of both sizes to one
+        // word are what the real lock does in assembly.
         unsafe { AtomicU16::from_ptr(self.0.as_ptr().cast::<u16>().add(place)) }
     }
 }
@@ -128,8 +128,8 @@ unsafe impl RawLock for Ticket {
     }
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // The load is of the whole word, as no platform has one of a half. (With one, x86-64 could do both
-        // in one instruction that is not locked.)
+        // This loads the whole word, since no platform has a load of a half. (With such a load,
+        // x86-64 could do both in one instruction without the lock prefix.)
         let serving = self.0.load(Relaxed) as u16;
         self.serving().store(serving.wrapping_add(1), Release);
     }
@@ -145,7 +145,7 @@ unsafe impl RawTryLock for Ticket {
     }
 }
 
-/// A word that is taken from 0, and whose low byte is cleared by the release: qspinlock without its
+/// A word that is locked from 0, and whose low byte is cleared by the unlock: qspinlock without its
 /// queue.
 #[derive(Default)]
 pub struct ByteRelease(AtomicU32);
@@ -160,13 +160,13 @@ impl ByteRelease {
         }
     }
 
-    /// Clears the low byte, which only the holder writes. In assembly, as in the real lock: for
-    /// Rust, a store that meets accesses of another size has no meaning.
+    /// Clears the low byte, which only the holder writes. In assembly, as in the real lock: Rust
+    /// does not define a store that races with accesses of another size.
     #[inline]
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn release(&self) {
         let p = self.0.as_ptr();
-        // SAFETY: the address is that of a live word, of which this is the low byte (little endian).
+        // SAFETY: the address is that of a live word, whose low byte this is (little endian).
         unsafe {
             #[cfg(target_arch = "x86_64")]
             asm!("mov byte ptr [{p}], 0", p = in(reg) p, options(nostack, preserves_flags));
@@ -175,14 +175,14 @@ impl ByteRelease {
         }
     }
 
-    /// Where nothing is compared.
+    /// For targets on which nothing is compared.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     fn release(&self) {
         self.0.fetch_and(!0xff, Release);
     }
 }
 
-// SAFETY: only the exchange from 0 acquires.
+// SAFETY: only the exchange from 0 locks.
 unsafe impl RawLock for ByteRelease {
     type Node = ();
     #[inline]
@@ -205,7 +205,7 @@ unsafe impl RawTryLock for ByteRelease {
     }
 }
 
-/// The same, released by a read-modify-write of the word.
+/// The same, unlocked by a read-modify-write of the word.
 #[derive(Default)]
 pub struct WholeRelease(ByteRelease);
 
@@ -214,7 +214,7 @@ unsafe impl RawLock for WholeRelease {
     type Node = ();
     #[inline]
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.lock(node) };
     }
     #[inline]
@@ -227,12 +227,12 @@ unsafe impl RawLock for WholeRelease {
 unsafe impl RawTryLock for WholeRelease {
     #[inline]
     unsafe fn try_lock(&self, node: &()) -> bool {
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.try_lock(node) }
     }
 }
 
-/// The same, released by an exchange that finds out whether somebody has to be woken.
+/// The same, unlocked by an exchange that shows whether a thread must be woken.
 #[derive(Default)]
 pub struct WakingRelease(ByteRelease);
 
@@ -249,7 +249,7 @@ unsafe impl RawLock for WakingRelease {
     type Node = ();
     #[inline]
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.lock(node) };
     }
     #[inline]
@@ -264,7 +264,7 @@ unsafe impl RawLock for WakingRelease {
 unsafe impl RawTryLock for WakingRelease {
     #[inline]
     unsafe fn try_lock(&self, node: &()) -> bool {
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.try_lock(node) }
     }
 }
@@ -276,7 +276,7 @@ pub struct Guarded<L> {
     number: UnsafeCell<u32>,
 }
 
-// SAFETY: the number is accessed by the holder of the lock only.
+// SAFETY: only the holder of the lock accesses the number.
 unsafe impl<L: Sync> Sync for Guarded<L> {}
 
 impl<L: RawTryLock<Node = ()>> Guarded<L> {
@@ -306,7 +306,7 @@ impl<L: RawTryLock<Node = ()>> Guarded<L> {
     }
 }
 
-/// The negative control: does more than its twin, by an instruction and by a call.
+/// The negative control. It does more than its twin: one instruction and one call.
 #[derive(Default)]
 pub struct Control(Tas);
 
@@ -316,7 +316,7 @@ unsafe impl RawLock for Control {
     #[inline]
     unsafe fn lock(&self, node: &()) {
         self.0.0.load(Acquire);
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.lock(node) };
     }
     #[inline]
@@ -326,7 +326,7 @@ unsafe impl RawLock for Control {
             black_box(());
         }
         nothing();
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.unlock(node) };
     }
 }
@@ -336,7 +336,7 @@ unsafe impl RawTryLock for Control {
     #[inline]
     unsafe fn try_lock(&self, node: &()) -> bool {
         black_box(node);
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.try_lock(node) }
     }
 }
@@ -348,7 +348,7 @@ const _: () = assert!(size_of::<McsNode>() == size_of::<nearlock::classic::RawMc
 mod tests {
     use super::*;
 
-    /// The slow paths are right too: four threads lose no section.
+    /// The slow paths are correct, too: four threads lose no critical section.
     fn excludes<L: RawTryLock>() {
         let (lock, number) = (L::default(), AtomicU32::new(0));
         std::thread::scope(|scope| {

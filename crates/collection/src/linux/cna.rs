@@ -1,8 +1,9 @@
 //! CNA, compact NUMA-aware lock, in the final form of its patch series (v15): a queued spinlock
 //! whose queue prefers waiters of the holder's NUMA node.
 //!
-//! The word is that of [`qspinlock`](crate::linux::qspinlock); so is everything but the four hooks.
-//! The two queues, and their invariants 1 and 2, are those of [`queues`].
+//! The word, and everything except the four hooks, is that of
+//! [`qspinlock`](crate::linux::qspinlock). The two queues, and their invariants 1 and 2, are those
+//! of [`queues`].
 //!
 //! ```text
 //! granted (of the head)   0 or 1: no secondary queue     greater: name of its last node
@@ -13,23 +14,25 @@
 //!          now -> 1     the threshold has passed            `became_head`
 //!            1 -> 0     flushed: the first of it is head    `hand_over`, `try_clear_tail`
 //! ```
-//! 3. Of the head, granted > 1 exactly if `start_ns` is not 0.
-//! 4. A head whose `start_ns` is 1 sorts nothing: the next that it hands over to is the one it
-//!    began with.
+//! 3. In the head's node, `granted` is greater than 1 if and only if `start_ns` is not 0.
+//! 4. A head whose `start_ns` is 1 does not sort. So its next waiter, with which `hand_over` is
+//!    called, has not changed since it became the head.
 //!
-//! A head moves far waiters aside one by one, for as long as the lock is busy and until a near one
-//! comes next: sorting takes time that the head would only have waited. The preference for the NUMA
-//! node travels with the secondary queue, also by way of a head on another node, which is urgent or
-//! was last in the queue.
+//! While the lock is busy, a head moves far waiters aside one by one, until a near waiter comes
+//! next. Sorting takes only time in which the head would wait anyway. The preference for the NUMA
+//! node is passed on with the secondary queue. It is also passed on through a head on another NUMA
+//! node, which is urgent or was the last in the queue.
 //!
-//! With the switches for preempted waiters the head sorts for [`QSpinTuning::head_turns`] turns at
-//! most: it is to sleep, or to keep newcomers from stealing the lock, soon.
+//! With the switches for preempted waiters, the head sorts for at most [`QSpinTuning::head_turns`]
+//! turns. After that, it must sleep, or keep newcomers from stealing the lock.
 //!
-//! Fairness: within a queue first come, first served. A secondary queue is flushed to the front by
-//! the first head after the threshold; that bounds the wait of its first only. The others may be
-//! moved again, so that a wait lasts a few thresholds where there are several far nodes.
+//! Fairness: first come, first served within a queue. The first head after the threshold flushes
+//! the secondary queue to the front. This bounds only the wait of the first waiter in the secondary
+//! queue. The others may be moved again, so that a wait lasts a few thresholds if there are several
+//! far NUMA nodes.
 //! Source: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600); Kogan, "Add
-//! NUMA-awareness to qspinlock", v15, May 2021, patches 3 to 6, from a description in own words.
+//! NUMA-awareness to qspinlock", v15, May 2021, patches 3 to 6. Written from a description in our
+//! own words.
 
 pub mod queues;
 #[cfg(test)]
@@ -59,9 +62,9 @@ const NO_SECONDARY: u64 = 0;
 const FLUSH: u64 = 1;
 const EARLIEST_NS: u64 = 2;
 
-/// What this version keeps in a node.
+/// The data of this version in a node.
 pub struct State<P: Platform> {
-    /// When the secondary queue was begun, from 2 ns up, or a mark.
+    /// The time when the secondary queue was begun, from 2 ns up, or a mark.
     pub start_ns: P::U64,
 }
 
@@ -78,7 +81,7 @@ impl<P: Platform> Default for State<P> {
 #[derive(Debug)]
 pub struct Cna<T: CnaTuning = Standard>(PhantomData<T>);
 
-// SAFETY: the one head grants one waiter, of whichever queue; each waiter is in one of them
+// SAFETY: the head grants one waiter, from either queue. Each waiter is in one of the queues
 // (invariant 1).
 unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for Cna<T> {
     type Part = CnaPart<P, State<P>>;
@@ -100,7 +103,7 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for Cna<T> {
         node.part.be_on_a_node();
         let turns_max = if competes::<L>() { L::head_turns() } else { u32::MAX };
         for turn in 0..turns_max {
-            // Relaxed: whoever takes the lock acquires it by another look.
+            // Relaxed: a later access, with Acquire, takes the lock.
             let busy = word.load(Relaxed) & (LOCKED_MASK | PENDING) != 0;
             if !busy || near_comes_next(node) {
                 return;
@@ -119,12 +122,13 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for Cna<T> {
         if start_ns == FLUSH {
             return flush::<P, _, L>(node, next);
         }
-        // Sorting may have put another next than the one that was passed in.
-        // Relaxed: that is a store of ours, of a node that `near_comes_next` has acquired; otherwise it is
-        // the one passed in, which `lock_as_head` has.
+        // Sorting may have changed the next waiter, so that it is not the one that was passed in.
+        // Relaxed: if so, we have stored it, and `near_comes_next` has loaded that node with
+        // Acquire. Otherwise `lock_as_head` has.
         let next = node.next.load(Relaxed);
         let secondary = node.granted.load(Relaxed);
-        // SAFETY: the next waiter waits for `granted`, so its node is in use; and ours (invariant 2).
+        // SAFETY: the next waiter waits for `granted`, so its node is in use, and ours
+        // (invariant 2).
         let (next_part, next_granted) = unsafe { (&(*next).part, &(*next).granted) };
         if secondary > 1 {
             next_part.numa_node.store(part.numa_node.load(Relaxed), Relaxed);
@@ -141,8 +145,7 @@ fn threshold_passed<P: CnaPlatform<State<P>>>(start_ns: u64) -> bool {
     start_ns != NO_SECONDARY && threshold_ns != 0 && P::now_ns().saturating_sub(start_ns) > threshold_ns
 }
 
-/// Whether the next waiter is near or urgent. If it is not, and not the last either, moves it
-/// aside.
+/// Whether the next waiter is near or urgent. If it is neither, and not the last, moves it aside.
 fn near_comes_next<P: CnaPlatform<State<P>>>(node: &Node<P>) -> bool {
     // Ordering: Acquire, pairs with the Release link store in `lock_queued`: the next node is
     // initialised.

@@ -1,25 +1,29 @@
-//! CNA, compact NUMA-aware lock, as version 13 of the patch series had it: a queued spinlock whose
-//! queue prefers waiters of the holder's NUMA node.
+//! CNA, compact NUMA-aware lock, in version 13 of its patch series: a queued spinlock whose queue
+//! prefers waiters of the holder's NUMA node.
 //!
-//! The word is that of [`qspinlock`](crate::linux::qspinlock); so is everything but the four hooks.
-//! The two queues, and their invariants 1 and 2, are those of [`queues`].
+//! The word, and everything except the four hooks, is that of
+//! [`qspinlock`](crate::linux::qspinlock). The two queues, and their invariants 1 and 2, are those
+//! of [`queues`].
 //!
 //! ```text
 //! granted (of the head)     0 or 1: no secondary queue     greater: name of its last node
 //! start_tick (of the head)  0: no secondary queue          else: the tick it was begun in
 //! ```
-//! 3. Of the head, granted > 1 exactly if `start_tick` is not 0.
+//! 3. In the head's node, `granted` is greater than 1 if and only if `start_tick` is not 0.
 //!
-//! What differs from the final form ([`cna`](crate::linux::cna)): at most one waiter is moved per
-//! acquisition, whether or not the lock is busy; whoever ends up next, near or not, inherits the
-//! head's NUMA node; and the threshold counts scheduler ticks.
+//! Differences from the final form ([`cna`](crate::linux::cna)):
 //!
-//! Fairness: within a queue first come, first served. A secondary queue is flushed to the front
-//! after at most the threshold, two ticks and a hand-over; that bounds the wait of its first only.
-//! The others may be moved again, so that a wait lasts a few thresholds where there are several far
-//! nodes. Source: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600);
-//! Kogan, "Add NUMA-awareness to qspinlock", v13, December 2020, patches 3 to 6, from a description
-//! in own words.
+//! - A head moves at most one waiter per acquisition, whether or not the lock is busy.
+//! - The waiter that is next after that inherits the head's NUMA node, near or not.
+//! - The threshold counts scheduler ticks.
+//!
+//! Fairness: first come, first served within a queue. A secondary queue is flushed to the front
+//! after at most the threshold, two ticks and a hand-over. This bounds only the wait of its first
+//! waiter. The others may be moved again, so that a wait lasts a few thresholds if there are
+//! several far NUMA nodes.
+//! Source: Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019 (arXiv 1810.05600); Kogan, "Add
+//! NUMA-awareness to qspinlock", v13, December 2020, patches 3 to 6. Written from a description in
+//! our own words.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -43,7 +47,7 @@ const NOT_FOUND: u32 = 0;
 const FOUND: u32 = 1;
 const FLUSH: u32 = 2;
 
-/// What this version keeps in a node.
+/// The data of this version in a node.
 #[repr(C)]
 pub struct State<P: Platform> {
     /// What the owner found as head: [`NOT_FOUND`], [`FOUND`] or [`FLUSH`].
@@ -65,7 +69,7 @@ impl<P: Platform> Default for State<P> {
 #[derive(Debug)]
 pub struct CnaV13<T: CnaTuning = Standard>(PhantomData<T>);
 
-// SAFETY: the one head grants one waiter, of whichever queue; each waiter is in one of them
+// SAFETY: the head grants one waiter, from either queue. Each waiter is in one of the queues
 // (invariant 1).
 unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for CnaV13<T> {
     type Part = CnaPart<P, State<P>>;
@@ -98,15 +102,16 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for CnaV13<T>
             return flush::<P, _, L>(node, next);
         }
         if part.state.order.load(Relaxed) == NOT_FOUND {
-            // There was nobody when we became head; there is now.
+            // There was no next waiter when we became the head. There is one now.
             sort_one(node);
         }
-        // Sorting may have put another next than the one that was passed in.
-        // Relaxed: that is a store of ours, of a node that `sort_one` has acquired; otherwise it is the one
-        // passed in, which `lock_as_head` has.
+        // Sorting may have changed the next waiter, so that it is not the one that was passed in.
+        // Relaxed: if so, we have stored it, and `sort_one` has loaded that node with Acquire.
+        // Otherwise `lock_as_head` has.
         let next = node.next.load(Relaxed);
         let secondary = node.granted.load(Relaxed);
-        // SAFETY: the next waiter waits for `granted`, so its node is in use; and ours (invariant 2).
+        // SAFETY: the next waiter waits for `granted`, so its node is in use, and ours
+        // (invariant 2).
         let (next_state, next_granted) = unsafe { (&(*next).part.state, &(*next).granted) };
         if secondary > 1 {
             next_state.start_tick.store(part.state.start_tick.load(Relaxed), Relaxed);
@@ -115,12 +120,12 @@ unsafe impl<P: CnaPlatform<State<P>>, T: CnaTuning> QueuePolicy<P> for CnaV13<T>
     }
 }
 
-/// At least 1, whatever the setting.
+/// The length of a tick in ns: at least 1, whatever the setting.
 fn tick_ns<P: CnaPlatform<State<P>>>() -> u64 {
     (1_000_000_000 / P::setting(Setting::CnaV13TickHz).max(1)).max(1)
 }
 
-/// The present tick, truncated to the word that it is kept in.
+/// The present tick, truncated to 32 bits, as the node keeps it.
 fn tick<P: CnaPlatform<State<P>>>() -> u32 {
     (P::now_ns() / tick_ns::<P>()) as u32
 }
@@ -135,8 +140,8 @@ fn threshold_passed<P: CnaPlatform<State<P>>>(start: u32) -> bool {
     i64::from(tick::<P>().wrapping_sub(start).cast_signed()) > threshold.cast_signed()
 }
 
-/// Moves the next waiter to the secondary queue if it is far, not urgent and not the last; then
-/// whoever is next counts as near. [`NOT_FOUND`] if nobody is next.
+/// Moves the next waiter to the secondary queue if it is far, not urgent and not the last. The
+/// waiter that is next then counts as near. [`NOT_FOUND`] if there is no next waiter.
 fn sort_one<P: CnaPlatform<State<P>>>(node: &Node<P>) -> u32 {
     // Ordering: Acquire, pairs with the Release link store in `lock_queued`: the next node is
     // initialised.

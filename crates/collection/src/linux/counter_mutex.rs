@@ -1,5 +1,5 @@
-//! Counter mutex: Linux' mutex from 2.6.16 to 4.8, which counts down to lock and up to unlock;
-//! spins while the owner runs, and sleeps in a queue when it does not.
+//! Counter mutex: Linux' mutex from 2.6.16 to 4.8. A thread counts down to lock, and up to unlock.
+//! A waiter spins while the owner runs, and sleeps in a queue when it does not.
 //!
 //! ```text
 //! count      1 free | 0 held | below 0 held, and somebody may sleep          (the word is count - 1)
@@ -21,27 +21,29 @@
 //!   * -> -1     waiters; from 1 it has the mutex                                `take_marking`
 //!  -n -> 0      who has it so, and leaves nobody in the queue                   `look`
 //! ```
-//! 1. Only the step that makes count 0, or -1 from 1, takes the mutex. Only its holder makes it 1.
-//! 2. If there is a waiter, none of which is awake, count is below 0 or an unlock is about to wake
-//!    the first: a waiter marks count, or sees it marked, under `wait_lock`, before it sleeps. Who
-//!    takes a free count away from a waiter that has been woken takes the mark with it, so that the
-//!    woken one marks again before it sleeps again, or gives up.
-//! 3. A mark is taken off by the holder only, who then comes to `wait_lock`, or holds it. So a look
-//!    at count under `wait_lock` that finds it marked is as good as an exchange: whoever unlocks
-//!    will find the waiter in the queue.
-//! 4. Who gives up leaves count as it is. A mark too many costs one slow unlock; a 0 in its place
-//!    could undo an unlock that is under way, and the mutex would be lost.
+//! 1. Only a step that changes count from 1 to 0 or -1 takes the mutex. Only its holder makes count
+//!    1.
+//! 2. If there are waiters, and none of them is awake, count is below 0 or an unlock is about to
+//!    wake the first. A waiter marks count, or sees it marked, under `wait_lock`, before it sleeps.
+//!    If another thread takes the free mutex before a woken waiter does, count has no mark any
+//!    more. So the woken waiter marks count again before it sleeps again or gives up.
+//! 3. Only the holder takes a mark off, and it then locks `wait_lock`, or holds it. So a load of
+//!    count under `wait_lock` that finds a mark is as good as an exchange: the unlock will find the
+//!    waiter in the queue.
+//! 4. A waiter that gives up leaves count as it is. A superfluous mark costs one slow unlock. A 0
+//!    in its place could undo an unlock that is under way, and the mutex would be lost.
 //!
-//! Whoever waits within a limit looks at it while it spins, but not while it queues for that
-//! ([`InTurns`], [`OneSpins`]): nobody can leave that queue before it has been the head, and so may
-//! wait for as long as those before it spin.
+//! A waiter with a limit checks it while it spins, but not while it queues for spinning
+//! ([`InTurns`], [`OneSpins`]). No thread can leave that queue before it has been the head. So it
+//! may wait for as long as the threads in front of it spin.
 //!
-//! `unlock` looks at the mutex after others may hold it: whoever frees a mutex must know that every
-//! `unlock` has returned.
+//! `unlock` accesses the mutex after other threads may hold it. A thread that frees a mutex must
+//! know that every `unlock` has returned.
 //!
-//! Fairness: none. The first of the queue is woken and has to compete with spinners and newcomers,
-//! each time anew. Source: Molnar's mutex of 2006, with Zijlstra's spinning of 2009, as of Linux
-//! 3.7; Long's pre-reads and queue of spinners of 2013; from a description in own words.
+//! Fairness: none. The first waiter of the queue is woken, and competes with spinners and newcomers
+//! each time.
+//! Source: Molnar's mutex of 2006, with Zijlstra's spinning of 2009, as of Linux 3.7; Long's
+//! pre-reads and queue of spinners of 2013. Written from a description in our own words.
 
 mod spinners;
 
@@ -62,12 +64,13 @@ pub use spinners::{Crowd, InTurns, Nobody, OneSpins, Spinners, Turn};
 const FREE: u32 = word_of(1);
 const HELD: u32 = word_of(0);
 const MARKED: u32 = word_of(-1);
-/// Counts below this are set to -1 again: a mutex that is held for long is counted down by everyone
-/// who comes and gives up, and must not become free by that.
+/// A count below this is set to -1 again. Each thread that comes and gives up counts a held mutex
+/// down, which must not make the mutex free by an overflow.
 const LEAST_COUNT: i32 = -(1 << 30);
 
 const _: () = assert!(FREE == 0 && count_of(MARKED) == -1);
-// Whoever has counted down and not looked yet is a thread.
+// Each thread looks at count after it has counted down, so it counts down at most once below
+// `LEAST_COUNT`.
 const _: () = assert!((LEAST_COUNT as i64) - (1 << ThreadId::BITS) > i32::MIN as i64);
 
 const fn word_of(count: i32) -> u32 {
@@ -79,43 +82,45 @@ const fn count_of(word: u32) -> i32 {
 }
 
 words! {
-    /// How a mutex is taken and released at once.
+    /// How the fast paths take and release a mutex.
     pub enum FastPath {
-        /// Counts down and up. Linux on x86.
+        /// They count down and up. Linux on x86.
         Decrement "decrement",
-        /// Swaps 0 and 1 in. Linux on processors without a counting instruction.
+        /// They swap in 0 and 1. Linux on processors without a counting instruction.
         Exchange "exchange",
     }
 }
 
 words! {
-    /// What makes a waiter leave out the exchange by which it tries to take the mutex.
+    /// When a waiter omits the exchange by which it tries to take the mutex.
     pub enum PreRead {
-        /// Nothing: it does not look.
+        /// Never: it does not read first.
         Off "off",
-        /// It sees -1. For any processor.
+        /// If it reads -1. For any processor.
         Marked "marked",
-        /// It sees a count below 0. On x86, where failed attempts make it less than -1.
+        /// If it reads a count below 0. For x86, where failed attempts make count less than -1.
         Negative "negative",
     }
 }
 
 switches! {
-    /// The switches of [`CounterMutex`]: those of Linux 3.7.10 on x86, with both pre-reads of the patch of April 2013.
+    /// The switches of [`CounterMutex`]. The defaults are those of Linux 3.7.10 on x86, with both
+    /// pre-reads of the patch of April 2013.
     pub trait CounterMutexTuning;
     SWITCHES from 32;
 
-    /// How it is taken and released at once.
+    /// How the fast paths take and release the mutex.
     fn fast_path("fast-path") -> FastPath as word = FastPath::Decrement;
-    /// Whether a waiter reads before it swaps. What it spares is the line's way to the waiter and back, which the holder
-    /// needs to unlock. Costs a read where the mutex is free.
+    /// Whether a waiter reads before it swaps. This saves the cache line's transfer to the waiter
+    /// and back to the holder, which needs it to unlock. Costs a read where the mutex is free.
     fn pre_read("waiter-preread") -> PreRead as word = PreRead::Negative;
     /// Whether a spinner reads before its compare-exchange, for the same reason.
     fn spinner_pre_read("spinner-preread") -> bool as flag = true;
-    /// Whether the slow unlock makes count 1 before it takes `wait_lock`, as from Linux 3.15 on. If not, nobody can take the
-    /// mutex as long as others are before the unlock at `wait_lock`. (The exchange flavour has made it 1 already.)
+    /// Whether the slow unlock makes count 1 before it locks `wait_lock`, as since Linux 3.15. If
+    /// not, no thread can take the mutex while the unlock waits for `wait_lock`. (The exchange
+    /// flavour has made it 1 already.)
     fn unlocks_first("unlocks-first") -> bool as flag = false;
-    /// Whether an unlock wakes after it has dropped `wait_lock`, as from Linux 4.6 on.
+    /// Whether an unlock wakes after it has released `wait_lock`, as since Linux 4.6.
     fn wakes_last("wakes-last") -> bool as flag = false;
 }
 
@@ -157,14 +162,15 @@ crate::tuning! {
 }
 
 crate::tuning! {
-    /// Unlocks without having to wait for `wait_lock`, and wakes without holding it: Linux 4.6, but for its queue of spinners.
+    /// Unlocks without waiting for `wait_lock`, and wakes without holding it: Linux 4.6, except for
+    /// its queue of spinners.
     pub struct UnlockFirst: CounterMutexTuning {
         unlocks_first: bool = true;
         wakes_last: bool = true;
     }
 }
 
-/// See the [module](self). 32 bytes, and a pointer with a queue of spinners.
+/// See the [module](self). 32 bytes, plus a pointer with a queue of spinners.
 #[repr(C)]
 pub struct CounterMutex<
     P: Platform,
@@ -193,12 +199,12 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
         }
     }
 
-    /// Takes a free mutex; if it is not free, leaves a mark.
+    /// Tries to take the mutex. If it is not free, leaves a mark.
     #[inline(always)]
     fn take_fast(&self) -> bool {
         match T::fast_path() {
-            // Ordering: Acquire, pairs with the Releases in `release_fast` and `unlock_slow`: the previous
-            // section happens before ours.
+            // Ordering: Acquire, pairs with the Releases in `release_fast` and `unlock_slow`: the
+            // previous section happens before ours.
             FastPath::Decrement => self.word.fetch_sub(1, Acquire) == FREE,
             // The 0 may have replaced a mark.
             // Ordering: Acquire, as above, both times.
@@ -206,13 +212,13 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
         }
     }
 
-    /// Makes a held mutex free; false if there is a mark: then somebody may sleep, and with
-    /// [`FastPath::Decrement`] it is still held.
+    /// Makes a held mutex free. False if there is a mark: then a waiter may sleep, and with
+    /// [`FastPath::Decrement`] the mutex is still held.
     #[inline(always)]
     fn release_fast(&self) -> bool {
         match T::fast_path() {
-            // Ordering: Release, pairs with the Acquires that take the mutex: our section happens before the
-            // next.
+            // Ordering: Release, pairs with the Acquires that take the mutex: our section happens
+            // before the next.
             FastPath::Decrement => self.word.fetch_add(1, Release) == HELD,
             // Ordering: Release, as above.
             FastPath::Exchange => self.word.swap(FREE, Release) == HELD,
@@ -229,8 +235,8 @@ impl<P: Platform, S: Spinners<P>, T: CounterMutexTuning, W: WaitLock> CounterMut
     /// 1 -> 0.
     #[inline]
     fn try_take(&self) -> bool {
-        // Ordering: Acquire, as in `take_fast`; Relaxed on failure, where nothing is read through the
-        // value.
+        // Ordering: Acquire, as in `take_fast`; Relaxed on failure, where nothing is read through
+        // the value.
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
@@ -256,7 +262,7 @@ where
         self.owner.store(P::thread_id().get(), Relaxed);
     }
 
-    /// Safety: as [`RawLock::lock`], if it succeeds; count has been marked by the caller.
+    /// Safety: as [`RawLock::lock`], if it succeeds. The caller has marked count.
     #[cold]
     #[inline(never)]
     #[doc(hidden)] // public for tests of another fast path
@@ -271,14 +277,14 @@ where
         })
     }
 
-    /// Spins as long as the owner runs, within the limit. Whether that has brought the mutex.
+    /// Spins as long as the owner runs, within the limit. Returns whether it has taken the mutex.
     fn spin(&self, limit: &Limit<'_, P>) -> bool {
         let mut spin = Spin::default();
         let may_begin = || {
             let owner = ThreadId::new(self.owner.load(Relaxed));
             owner.is_none_or(|owner| P::owner_state(owner) != OwnerState::Asleep)
         };
-        // SAFETY: looks and attempts do not unwind.
+        // SAFETY: `may_begin` and `turn` do not unwind.
         let has_taken = unsafe { self.spinners.spin(may_begin, || self.turn(&mut spin, limit)) };
         if has_taken {
             self.set_owner();
@@ -286,14 +292,15 @@ where
         has_taken
     }
 
-    /// One turn of a spinner: waits for the owner to say that it leaves, and tries.
+    /// One turn of a spinner: waits until the owner says that it leaves, and tries to take the
+    /// mutex.
     fn turn(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> Turn {
         let is_over = || limit.is_reached().is_some();
         let owner = ThreadId::new(self.owner.load(Relaxed));
         if let Some(owner) = owner {
             let gone = P::spin_on_owner(spin, &self.owner, Relaxed, owner, |v| v != owner.get() || is_over());
-            // Another owner has come instead: contention is high, and so this spinner sleeps. Or the limit is
-            // reached.
+            // Another owner has come: contention is high, so this spinner sleeps. Or the owner does
+            // not run, or the limit is reached.
             if gone != Ok(0) {
                 return Turn::Stop;
             }
@@ -301,8 +308,8 @@ where
         if (!T::spinner_pre_read() || self.word.load(Relaxed) == FREE) && self.try_take() {
             return Turn::Taken;
         }
-        // Somebody may have been taken its processor away just before it says that it is the owner. An
-        // urgent thread would keep it from that, if they share one.
+        // The holder may have been preempted just before it says that it is the owner. An urgent
+        // thread on the same processor would keep it from saying so.
         if owner.is_none() && (P::should_give_way(spin) || P::is_priority()) || is_over() {
             return Turn::Stop;
         }
@@ -314,7 +321,7 @@ where
         let at_once = locked(&self.wait_lock, || {
             // SAFETY: under `wait_lock`; `look` takes it out before we return.
             unsafe { self.waiters.push(waiter) };
-            // One attempt before the loop, and one in it.
+            // Two attempts: one before the loop, and one in it.
             self.take_marking().then(|| self.enter(waiter)).or_else(|| self.look(waiter, limit))
         });
         if let Some(outcome) = at_once {
@@ -323,7 +330,8 @@ where
         }
         loop {
             P::count(LockEvent::MutexSleep);
-            // Whatever ended it: only a failed attempt under `wait_lock` is a reason to give up.
+            // Whatever ended the sleep: only a failed attempt under `wait_lock` is a reason to give
+            // up.
             let _ = waiter.park_within(limit);
             if let Some(outcome) = locked(&self.wait_lock, || self.look(waiter, limit)) {
                 outcome.inspect(|()| P::count(LockEvent::MutexAfterSleep))?;
@@ -332,7 +340,7 @@ where
         }
     }
 
-    /// A waiter looks whether it can have the mutex, and if not, whether it gives up. Under
+    /// A waiter tries to take the mutex, and if that fails, checks whether it gives up. Under
     /// `wait_lock`.
     fn look(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Option<Result<(), GaveUp>> {
         if self.take_marking() {
@@ -350,8 +358,8 @@ where
         unsafe { self.waiters.remove(waiter) };
         self.set_owner();
         if self.waiters.is_empty() {
-            // Relaxed: we hold the mutex. Who has marked count meanwhile comes to `wait_lock`, and will do so
-            // again.
+            // Relaxed: we hold the mutex. A thread that has marked count meanwhile will lock
+            // `wait_lock`, and mark it again.
             self.word.store(HELD, Relaxed);
         }
         Ok(())

@@ -1,43 +1,43 @@
-//! The queue of those who spin for a lock that sleeps: only its head looks at the lock, the others
-//! look at their own nodes.
+//! The queue of threads that spin for a sleeping lock. Only its head looks at the lock. The others
+//! spin on their own nodes.
 //!
 //! ```text
 //!  lock's words <--looks-- [head] --next--> [spinner] --next--> [spinner]
 //!  tail ------------------------------------------------------------^
 //! ```
-//! The queue is the MCS lock of [`classic::mcs`](crate::classic::mcs), which is Linux' of January
-//! 2014: acquire on the wait for the grant, release on the hand-over. A spinner brings its node on
-//! its stack, and cannot leave until it has been the head.
+//! The queue is the MCS lock of [`classic::mcs`](crate::classic::mcs), in Linux' form of January
+//! 2014: the wait for the grant is an acquire, and the hand-over is a release. A spinner's node is
+//! on its stack. The spinner cannot leave the queue before it has been the head.
 //!
-//! 1. At most one thread at a time is the head. So of those who spin by the queue one touches the
-//!    lock's words.
+//! 1. At most one thread at a time is the head. So of the threads that spin in the queue, only one
+//!    accesses the lock's words.
 //!
-//! Fairness: first come, first served among those in the queue. A spinner that is off its processor
-//! holds up all behind it, but not the lock, which anybody else may take.
-//! Source: Linux' mutexes of 3.10 (Long, 2013) and `mcs_spinlock.h` of 3.15 (Low, Chen and Long),
-//! from a description in own words.
+//! Fairness: first come, first served among the spinners in the queue. A spinner that has lost its
+//! processor delays all spinners behind it. It does not delay threads outside of the queue, which
+//! may take the lock. Source: Linux' mutexes of 3.10 (Long, 2013) and `mcs_spinlock.h` of 3.15
+//! (Low, Chen and Long), written from a description in our own words.
 
 use crate::classic::mcs::{McsLock, McsTuning, Node};
 use crate::platform::Platform;
 use crate::raw::RawLock;
 use crate::tuning::Standard;
 
-/// See the [module](self). One pointer wide; zero bytes: empty.
+/// See the [module](self). It has the size of a pointer. Zero bytes are an empty queue.
 #[repr(transparent)]
 pub struct SpinnerQueue<P: Platform, T: McsTuning = Standard>(McsLock<P, T>);
 
 impl<P: Platform, T: McsTuning> SpinnerQueue<P, T> {
-    /// Without spinners, in `const`.
+    /// An empty queue, in `const`.
     pub const fn new() -> Self {
         Self(McsLock::new())
     }
 
-    /// Waits to become the head, does `f`, and lets the next be the head.
+    /// Waits to become the head, calls `f`, and makes the next spinner the head.
     ///
     /// # Safety
     ///
-    /// `f` does not unwind: the caller's node would stay in the queue, on a stack frame that is
-    /// gone.
+    /// `f` must not unwind. Otherwise the caller's node would stay in the queue, on a stack frame
+    /// that is gone.
     ///
     /// ```compile_fail,E0133
     /// # use nearlock_collection::linux::mcs_spinlock::SpinnerQueue;
@@ -47,7 +47,8 @@ impl<P: Platform, T: McsTuning> SpinnerQueue<P, T> {
     #[inline]
     pub unsafe fn as_head<R>(&self, f: impl FnOnce() -> R) -> R {
         P::with_record(|node: &Node<P>| {
-            // SAFETY: the record is the caller's until the end of this closure, and unlock follows lock.
+            // SAFETY: the record is the caller's until the end of this closure. The unlock follows
+            // the lock.
             unsafe { self.0.lock(node) };
             let r = f();
             // SAFETY: as above.
@@ -75,7 +76,7 @@ mod tests {
     fn there_is_one_head_and_then_none() {
         let queue = SpinnerQueue::<Native>::new();
         for _ in 0..2 {
-            // SAFETY: a look does not unwind.
+            // SAFETY: `is_locked` does not unwind.
             let was_held = unsafe { queue.as_head(|| queue.0.is_locked()) };
             let node = Node::new();
             assert!(was_held);

@@ -1,6 +1,6 @@
-//! Owner mutex: Linux' mutex since 4.9, whose word says who holds it. Waiters spin one at a time
-//! while the owner runs, sleep in a queue when it does not, and are handed the mutex if others keep
-//! taking it.
+//! Owner mutex: Linux' mutex since 4.9, whose word names the holder. Waiters spin one at a time
+//! while the owner runs, and sleep in a queue when it does not. They are handed the mutex if other
+//! threads keep taking it.
 //!
 //! ```text
 //! word       bits 3-30 owner: a thread's id, or 0 | 2 PICKUP | 1 HANDOFF | 0 WAITERS
@@ -17,30 +17,34 @@
 //!  * -> *|w            the first comes into the queue                               `enqueue`
 //!  * -> *&!(w|h|p)     the last leaves the queue                                    `leave`
 //! ```
-//! WAITERS: the queue is not empty. HANDOFF: only beside an owner and WAITERS. PICKUP: the owner
-//! named has not picked it up yet; only beside an owner and WAITERS, and never with HANDOFF.
+//! WAITERS: the queue is not empty. HANDOFF: the mutex must be handed over to the first waiter. It
+//! is set only with an owner and WAITERS. PICKUP: the named owner has not picked the mutex up yet.
+//! It is set only with an owner and WAITERS, and never with HANDOFF.
 //!
-//! 1. The owner field goes from 0 to a name by whoever is named; from a name to 0, or to another
-//!    name with PICKUP, by the holder alone. Without PICKUP, who is named holds the mutex.
-//! 2. HANDOFF is set in the very step that sees an owner. An owner that sees it does not free the
+//! 1. A thread changes the owner field from 0 only to its own name. Only the holder changes it from
+//!    a name to 0, or to another name with PICKUP. Without PICKUP, the named thread holds the
 //!    mutex.
-//! 3. WAITERS changes under `wait_lock` only, with the queue; who takes a free mutex leaves it. So
-//!    whoever unlocks while somebody is in the queue comes to `wait_lock`, and wakes the first.
-//! 4. A waiter gives up only after it has tried in vain under `wait_lock`. So it has not been
-//!    handed over to, which is done there; and there is an owner, whose unlock will wake the next.
-//!    HANDOFF may stay, for whoever is the first by then.
+//! 2. HANDOFF is set in the same step that sees an owner. An owner that sees it does not free the
+//!    mutex.
+//! 3. WAITERS changes only under `wait_lock`, with the queue. A thread that takes a free mutex
+//!    leaves it as it is. So an unlock while there are waiters in the queue locks `wait_lock`, and
+//!    wakes the first.
+//! 4. A waiter gives up only after an attempt under `wait_lock` has failed. Hand-overs are made
+//!    under `wait_lock`, so the mutex has not been handed over to it. And there is an owner, whose
+//!    unlock will wake the next waiter. HANDOFF may stay, for the waiter that is first by then.
 //!
-//! `unlock` comes to `wait_lock` after others may hold the mutex: **whoever frees a mutex must know
-//! that every `unlock` has returned**, and not just that it has been the last to lock it. (So a
-//! mutex must not protect the count of references to what it lies in.)
+//! `unlock` may lock `wait_lock` after other threads may hold the mutex. **A thread that frees a
+//! mutex must know that every `unlock` has returned.** It is not enough that it was the last to
+//! lock it. (So a mutex must not protect the reference count of the object that contains it.)
 //!
 //! Not recursive: a thread that locks it again waits for itself.
 //!
-//! Fairness: newcomers and spinners overtake the queue as long as its first has not slept and been
-//! woken. From its next try on the mutex goes to it at the next unlock: others have it at most once
-//! more. Waiter k has k such rounds to wait. There is no bound in time, and none without
-//! [`MutexTuning::hand_over`]. Source: Linux' `kernel/locking/mutex.c` (Zijlstra, 2016; Molnar,
-//! 2006; spinning: Zijlstra, Low, Long), from a description in own words.
+//! Fairness: newcomers and spinners overtake the queue until its first waiter has slept and been
+//! woken. If the next attempt of that waiter fails, it is handed the mutex at the next unlock. So
+//! other threads have the mutex at most once more. Waiter k waits for k such rounds. There is no
+//! bound in time, and no bound at all without [`MutexTuning::hand_over`].
+//! Source: Linux' `kernel/locking/mutex.c` (Zijlstra, 2016; Molnar, 2006; spinning: Zijlstra, Low,
+//! Long), written from a description in our own words.
 
 mod tuning;
 
@@ -61,11 +65,11 @@ pub use tuning::{
     YieldsBeforeQueue,
 };
 
-/// The bit of a queue that is not empty.
+/// Set while the queue is not empty.
 pub const WAITERS: u32 = 1;
-/// The bit of a first waiter that is to be handed over to.
+/// Set if the mutex must be handed over to the first waiter.
 pub const HANDOFF: u32 = 1 << 1;
-/// The bit of an owner that has been handed over to, and has not noticed.
+/// Set if the mutex has been handed over to the owner, which has not noticed yet.
 pub const PICKUP: u32 = 1 << 2;
 const FLAGS: u32 = WAITERS | HANDOFF | PICKUP;
 const OWNER_SHIFT: u32 = 3;
@@ -76,12 +80,12 @@ const fn owned_by(thread: ThreadId) -> u32 {
     thread.get() << OWNER_SHIFT
 }
 
-/// Whom the word names.
+/// The thread that the word names.
 const fn owner_of(word: u32) -> Option<ThreadId> {
     ThreadId::new(word >> OWNER_SHIFT)
 }
 
-/// Of any value that the word has: where it is at hand anyway.
+/// Checks a value of the word, wherever one is at hand anyway.
 fn assert_legal(word: u32) {
     let (is_free, flags) = (owner_of(word).is_none(), word & FLAGS);
     debug_assert!(!is_free || flags & (HANDOFF | PICKUP) == 0, "free, and to be handed over");
@@ -89,11 +93,11 @@ fn assert_legal(word: u32) {
     debug_assert!(flags != FLAGS, "handed over, and to be handed over");
 }
 
-/// What one who tries asks for if the mutex is held.
+/// What a thread asks for if its attempt finds the mutex held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Nothing,
-    /// That it be handed over. For the first waiter, under `wait_lock`.
+    /// A hand-over. For the first waiter, under `wait_lock`.
     HandOver,
 }
 
@@ -119,11 +123,11 @@ impl<P: Platform, T: MutexTuning, W: WaitLock> LinuxMutex<P, T, W> {
         }
     }
 
-    /// The word: for tests, to look at.
+    /// The word, for tests that look at it.
     ///
     /// # Safety
     ///
-    /// What is written to it is what threads that use the lock could have written.
+    /// The caller writes only values that threads which use the lock could have written.
     #[doc(hidden)]
     pub unsafe fn word(&self) -> &P::U32 {
         &self.word
@@ -146,7 +150,8 @@ impl<P, T: MutexTuning, W: WaitLock> LinuxMutex<P, T, W>
 where
     P: ParkTimeout + Schedule + LocalNodes<osq::Node<P>>,
 {
-    /// Takes the mutex if it is free, or has been handed over to the caller. The word if not.
+    /// Takes the mutex if it is free, or has been handed over to the caller. Otherwise returns the
+    /// word.
     fn try_take(&self, me: ThreadId, wish: Wish) -> Result<(), u32> {
         let mut word = self.word.load(Relaxed);
         loop {
@@ -154,8 +159,8 @@ where
                 // t|w -> t|w; picked up.
                 Some(owner) if owner == me && word & PICKUP != 0 => word & !PICKUP,
                 Some(_) if wish == Wish::HandOver && word & (HANDOFF | PICKUP) == 0 => {
-                    // t|w -> t|w|h. Not a bit set by itself: the mutex could have become free (invariant 2).
-                    // Relaxed: asks, and publishes nothing.
+                    // t|w -> t|w|h. A compare-exchange and no `fetch_or`: the mutex could have
+                    // become free (invariant 2). Relaxed: asks, and publishes nothing.
                     match self.word.compare_exchange(word, word | HANDOFF, Relaxed, Relaxed) {
                         Ok(_) => return Err(word | HANDOFF),
                         Err(seen) => {
@@ -170,8 +175,9 @@ where
                     word | owned_by(me)
                 }
             };
-            // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last
-            // section happens before ours. Relaxed on failure, where it is only tried again.
+            // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and
+            // `hand_over`: the last section happens before ours. Relaxed on failure, where the loop
+            // only tries again.
             match self.word.compare_exchange(word, taken, Acquire, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(seen) => word = seen,
@@ -209,7 +215,8 @@ where
         }
     }
 
-    /// Spins as long as it may be worth it, within the limit. Whether the caller has the mutex.
+    /// Spins as long as it may be worth it, within the limit. Returns whether the caller has the
+    /// mutex.
     fn spin(&self, me: ThreadId, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         loop {
             let owner = match self.try_take(me, Wish::Nothing) {
@@ -231,7 +238,7 @@ where
         let is_mine = match T::spinner_queue() {
             true => {
                 let turn = |spin: &mut Spin| self.spin(me, spin, limit);
-                // SAFETY: looks and attempts do not unwind.
+                // SAFETY: `is_over` and `turn` do not unwind.
                 unsafe { self.spinners.with_turn(me, &mut spin, is_over, turn) == Some(true) }
             }
             false => self.spin(me, &mut spin, limit),
@@ -264,8 +271,8 @@ where
         })
     }
 
-    /// Puts the waiter into the queue, unless the mutex can be had: true then, and it is in no
-    /// queue.
+    /// Puts the waiter into the queue, unless it can take the mutex. True if it has taken the
+    /// mutex: then it is in no queue.
     fn enqueue(&self, me: ThreadId, waiter: &Waiter<P>) -> bool {
         waiter.note.store(me.get(), Relaxed);
         locked(&self.wait_lock, || {
@@ -273,12 +280,13 @@ where
                 return true;
             }
             let is_first = self.waiters.is_empty();
-            // SAFETY: under `wait_lock`; it is in no list, and stays where it is until `leave`.
+            // SAFETY: under `wait_lock`. The waiter is in no list, and stays where it is until
+            // `leave`.
             unsafe { self.waiters.push(waiter) };
             if is_first {
-                // * -> *|w. Relaxed: an unlock that sees it comes to `wait_lock`, which orders; one that does
-                //   not comes
-                // before the next try in the order of the word.
+                // * -> *|w. Relaxed: an unlock that sees the bit locks `wait_lock`, which orders.
+                // An unlock that does not see it comes before the next attempt in the order of the
+                // word.
                 let word = self.word.fetch_or(WAITERS, Relaxed);
                 debug_assert!(word & FLAGS == 0, "flags of an empty queue");
             }
@@ -291,12 +299,12 @@ where
         })
     }
 
-    /// Waits in the queue; the waiter is in it, and in none afterwards.
+    /// Waits in the queue. The waiter is in the queue at the beginning, and in no queue at the end.
     fn wait(&self, me: ThreadId, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         loop {
             P::count(LockEvent::MutexSleep);
-            // Also whoever has been woken looks at its limit, lest wake-ups that come in a row keep it. One
-            // whose limit is reached asks for nothing.
+            // A waiter that has been woken checks its limit too. Otherwise repeated wake-ups could
+            // keep it in the queue. A waiter whose limit is reached asks for nothing.
             let gave_up = waiter.park_within(limit).err().or_else(|| limit.is_reached());
             let (is_mine, is_first) = locked(&self.wait_lock, || {
                 let is_first = self.waiters.first().cast_const() == ptr::from_ref(waiter);
@@ -329,7 +337,7 @@ where
         T::waiter_spins() && self.is_worth_spinning() && self.spin(me, &mut Spin::default(), limit)
     }
 
-    /// Takes the waiter out of the queue, with the flags if it was the last.
+    /// Takes the waiter out of the queue, and clears the flags if it was the last.
     ///
     /// Safety: the caller holds `wait_lock`; the waiter is in the queue.
     unsafe fn leave(&self, waiter: &Waiter<P>) {
@@ -349,7 +357,8 @@ where
             assert_legal(word);
             while word & HANDOFF == 0 {
                 // t|w -> w
-                // Ordering: Release, as in `unlock`. Relaxed on failure, where it is only tried again.
+                // Ordering: Release, as in `unlock`. Relaxed on failure, where the loop only tries
+                // again.
                 match self.word.compare_exchange(word, word & FLAGS, Release, Relaxed) {
                     Ok(_) if word & WAITERS == 0 => return,
                     Ok(_) => break,
@@ -372,19 +381,20 @@ where
         });
     }
 
-    /// t|w|h -> f|w|p, or t|h -> 0. By the holder, under `wait_lock`. Nobody else writes the word
-    /// now: with HANDOFF there is nothing to be changed without `wait_lock`.
+    /// t|w|h -> f|w|p, or t -> 0 if the queue is empty by now. By the holder, under `wait_lock`. No
+    /// other thread writes the word now: after HANDOFF, it changes only under `wait_lock`.
     fn hand_over(&self, first: Option<&Waiter<P>>) {
         P::count(LockEvent::MutexHandOver);
         let handed = first.map_or(0, |first| first.note.load(Relaxed) << OWNER_SHIFT | WAITERS | PICKUP);
-        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens
-        // before the next. If nobody is left, whoever comes takes it by the word alone.
+        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section
+        // happens before the next. If no waiter is left, the next thread takes the mutex by the
+        // word alone.
         self.word.store(handed, Release);
     }
 }
 
-// SAFETY: the word goes from no owner, or from one that hands over, to one that takes it or picks
-// it up (invariant 1); Release and Acquire on the word order the sections.
+// SAFETY: the owner in the word changes from none, or from one that hands over, to a thread that
+// takes the mutex or picks it up (invariant 1). Release and Acquire on the word order the sections.
 unsafe impl<P, T: MutexTuning, W: WaitLock> RawLock for LinuxMutex<P, T, W>
 where
     P: ParkTimeout + Schedule + LocalNodes<osq::Node<P>>,
@@ -400,12 +410,12 @@ where
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // The owner is read and not asked for: a thread's id may have changed. Relaxed: the holder alone
-        // changes it.
+        // The owner is read from the word, since the thread's id may have changed. Relaxed: only
+        // the holder changes it.
         let word = self.word.load(Relaxed);
         // t -> 0
-        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section happens
-        // before the next. Relaxed on failure, where it is only tried again.
+        // Ordering: Release, pairs with the Acquires in `lock_within` and `try_take`: our section
+        // happens before the next. Relaxed on failure, where the slow path tries again.
         if word & FLAGS != 0 || self.word.compare_exchange(word, 0, Release, Relaxed).is_err() {
             self.unlock_slow(self.word.load(Relaxed));
         }
@@ -428,7 +438,7 @@ where
     }
 }
 
-// SAFETY: as above; who gives up has failed to take it.
+// SAFETY: as above; a waiter that gives up has failed to take the mutex.
 unsafe impl<P, T: MutexTuning, W: WaitLock> RawTimedLock for LinuxMutex<P, T, W>
 where
     P: ParkTimeout + Schedule + LocalNodes<osq::Node<P>>,
@@ -439,8 +449,9 @@ where
     unsafe fn lock_within(&self, _node: &(), limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         let me = P::thread_id();
         // 0 -> t
-        // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`: the last
-        // section happens before ours. Relaxed on failure, where nothing is read through the value.
+        // Ordering: Acquire, pairs with the Releases in `unlock`, `unlock_slow` and `hand_over`:
+        // the last section happens before ours. Relaxed on failure, where nothing is read through
+        // the value.
         match self.word.compare_exchange(0, owned_by(me), Acquire, Relaxed) {
             Ok(_) => Ok(()),
             Err(_) => self.lock_slow(me, limit),

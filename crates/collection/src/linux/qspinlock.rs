@@ -1,5 +1,5 @@
-//! Queued spinlock: a 32-bit word, one waiter beside it, the others in an MCS queue of nodes that
-//! the platform keeps.
+//! Queued spinlock: a 32-bit word. The first waiter needs only a bit of it. The others wait in an
+//! MCS queue, whose nodes the platform keeps.
 //!
 //! ```text
 //! bits 0-7 locked | 8 pending | 9-15 unused | 16-17 tail: level | 18-31 tail: slot + 1
@@ -14,24 +14,26 @@
 //!  *,0,0 -> *,0,1   head takes the lock, and passes its place on        `lock_as_head`
 //!  *,*,1 -> *,*,0   unlock
 //! ```
-//! locked: set by whoever takes the lock, cleared by its holder alone.
-//! pending: set by at most one waiter. It may be set for a moment by a waiter that then sees
-//! another's mark or a tail; if the bit was clear before, that waiter clears it again.
-//! tail: names the last node of the queue; 0 if there is none.
+//! - locked: set by the thread that takes the lock, cleared by its holder alone.
+//! - pending: set by at most one waiter. For a moment, another waiter may set it too, and then see
+//!   the first one's mark or a tail. If the bit was clear before, that waiter clears it again.
+//! - tail: names the last node of the queue; 0 if there is none.
+//!
 //! With the switches for preempted waiters ([`compete`]) the word has further states.
 //!
-//! 1. While tail is not 0, only the head of the queue or the pending waiter sets locked: everybody
-//!    else takes the lock from the whole word 0. (Unless newcomers may steal it.)
-//! 2. At most one thread is head of the queue: the one that swapped itself in behind tail 0, or was
-//!    granted the place.
-//! 3. A node is referred to by its predecessor (from the tail swap until it grants) and by its
-//!    successor (from that one's tail swap until its link store). Whoever has granted the place on,
-//!    or has cleared the tail, has neither, and its node is free.
+//! 1. While tail is not 0, only the head of the queue or the pending waiter sets locked. All other
+//!    threads take the lock only if the whole word is 0. (Unless newcomers may steal it.)
+//! 2. At most one thread is the head of the queue. It has found tail 0 in its swap, or was granted
+//!    the place.
+//! 3. A node is accessed by its predecessor, from the node's tail swap until the predecessor grants
+//!    it the place. It is also accessed by its successor, from the successor's tail swap until the
+//!    successor's link store. A head that has granted the place to its successor, or has cleared
+//!    the tail, has neither, and its node is free.
 //!
-//! Fairness: first come, first served, from the tail swap on; one pending waiter goes ahead of the
-//! queue. With stealing, see [`compete`].
+//! Fairness: first come, first served, in the order of the tail swaps. One pending waiter goes
+//! ahead of the queue. With stealing, see [`compete`].
 //! Source: the algorithm of Linux' `kernel/locking/qspinlock.c` (Zijlstra, Long; fetch-or and
-//! bounded pending wait by Deacon, 2018), from a description in own words.
+//! bounded pending wait by Deacon, 2018), written from a description in our own words.
 
 pub mod compete;
 pub mod queue;
@@ -49,7 +51,7 @@ use crate::tuning::{Standard, WordAccess};
 pub use compete::{ParkOnly, Preemptible, StealHybrid, StealOnce, Stealing, WaitLate, WakefulHead};
 pub use queue::{Fifo, Node, QueuePolicy, grant};
 
-/// The value of a word that is locked, without waiters.
+/// The word of a locked lock without waiters.
 pub const LOCKED: u32 = 1;
 pub(in crate::linux) const LOCKED_MASK: u32 = 0xff;
 /// The bit of the waiter that needs no node.
@@ -63,7 +65,7 @@ const _: () = assert!(LOCKED_MASK & PENDING == 0 && TAIL_MASK & (LOCKED_MASK | P
 const _: () = assert!(NodeId::NESTING == 1 << (TAIL_SLOT_SHIFT - TAIL_LEVEL_SHIFT));
 const _: () = assert!(NodeId::SLOTS == u32::MAX >> TAIL_SLOT_SHIFT);
 
-/// The name of a node in the tail bits of a word. Never 0, and never as small as a `granted` of 1.
+/// The name of a node in the tail bits of a word. Never 0, and greater than a `granted` of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail(u32);
 
@@ -86,14 +88,15 @@ impl Tail {
     }
 }
 
-/// Looks for which a waiter may count on its processor: as many as the waiting policy of
-/// `nearlock-os` pauses before it yields, 1 to 6 us.
+/// The number of looks during which a waiter can expect to keep its processor. The waiting policy
+/// of `nearlock-os` makes as many pauses before it yields: 1 to 6 us.
 const TURNS_WITHOUT_YIELD: u32 = 1 << 7;
 
 switches! {
-    /// The switches of [`QSpinLock`]. Any combination of values excludes.
+    /// The switches of [`QSpinLock`]. Every combination of values provides mutual exclusion.
     ///
-    /// What follows from them is no switch of its own ([`competes`]), and cannot be contradicted:
+    /// A consequence of the switches, such as [`competes`], is no switch itself. A type cannot
+    /// contradict it:
     ///
     /// ```compile_fail,E0407
     /// use nearlock_collection::linux::qspinlock::{QSpinTuning, Stealing};
@@ -112,47 +115,48 @@ switches! {
     pub trait QSpinTuning;
     SWITCHES from 16;
 
-    /// How parts of the word are written. [`WordAccess::Split`]: release by one byte store.
+    /// How parts of the word are written. [`WordAccess::Split`]: the unlock is one byte store.
     fn access("access") -> WordAccess as word = WordAccess::Split;
-    /// How many looks a newcomer takes at a word that is just being taken by the pending waiter, before
-    /// it queues. Must be bounded: the pending waiters may be others each time. 0 queues at once.
-    /// Source: 2^9 on x86 (Deacon, 2018).
+    /// How many looks a newcomer takes at a word that the pending waiter is about to take, before
+    /// the newcomer queues. Must be bounded, since there may be another pending waiter each time. 0
+    /// queues at once. Source: 2^9 on x86 (Deacon, 2018).
     fn pending_turns_max("pending-turns") -> u32 as number(0, 1 << 20) = 1 << 9;
     /// Whether newcomers may take the lock ahead of the queue.
     fn stealing("stealing") -> Stealing as word = Stealing::Off;
-    /// How many attempts a newcomer makes to steal, with [`Stealing::Hybrid`], before it queues. Bounded
-    /// because only the queue is fair. 0 queues at once.
+    /// How many attempts a newcomer makes to steal the lock, with [`Stealing::Hybrid`], before it
+    /// queues. Bounded because only the queue is fair. 0 queues at once.
     fn steal_turns_max("steal-turns") -> u32 as number(0, 1 << 20) = TURNS_WITHOUT_YIELD;
-    /// How many looks a queued waiter takes before it sleeps; `None`: it never does. 0 sleeps at once, and every
-    /// hand-over costs a wake-up. (The kernel's virtual processors take 2^15: to be woken costs them more.)
+    /// How many looks a queued waiter takes before it sleeps. `None`: it never sleeps. 0: it sleeps
+    /// at once, and every hand-over costs a wake-up. (The kernel's virtual processors take 2^15
+    /// looks, since a wake-up costs them more.)
     fn park_turns("park-turns") -> Option<u32> as optional(1 << 20) = None;
-    /// Whether a waiter that may sleep does so as soon as its predecessor does.
+    /// Whether a waiter that may sleep does so as soon as its predecessor sleeps.
     fn wait_early("wait-early") -> bool as flag = true;
-    /// How many looks the head takes at a stretch while nobody may steal the lock. Not more than a waiting policy
-    /// spends before it yields: a head that is off the processor would hold up everybody. (With 512, two threads
-    /// on two processors lost 99 % of their throughput.) 0 leaves the lock to newcomers until the head
-    /// has gone to sleep and finds it free.
+    /// How many looks the head takes in a row while no thread may steal the lock. Not more than a
+    /// waiting policy makes before it yields, since a head without a processor would then delay all
+    /// threads. With 512, two threads on two processors lost 99 % of their throughput. With 0, the
+    /// head leaves the lock to newcomers until it goes to sleep and finds the lock free.
     fn head_turns("head-turns") -> u32 as number(0, 1 << 20) = TURNS_WITHOUT_YIELD;
-    /// Whether the head sleeps after that. Costs each unlock a locked instruction.
+    /// Whether the head sleeps after these looks. If so, each unlock costs a locked instruction.
     fn park_head("park-head") -> bool as flag = false;
-    /// After how many such stretches nobody may steal any more until the head has the lock. 0 never lets anybody
-    /// steal once there is a head.
+    /// After how many such series of looks no thread may steal the lock any more, until the head
+    /// has it. With 0, no thread steals once there is a head.
     fn head_stretches_max("head-stretches") -> u32 as number(0, 1 << 20) = 1 << 10;
 }
 
-/// Whether the head competes with others for a free lock: if newcomers may steal it, or the head
-/// may sleep.
+/// Whether the head competes with other threads for a free lock: newcomers may steal it, or the
+/// head may sleep.
 ///
-/// A function beside the trait, so that it follows from the switches whoever implements them: with
-/// stealing and without competing, two would hold the lock.
+/// A function outside of the trait, so that it follows from the switches of every implementation.
+/// With stealing and without competing, two threads would hold the lock.
 #[inline(always)]
 pub fn competes<T: QSpinTuning>() -> bool {
     T::park_head() || T::stealing() != Stealing::Off
 }
 
 crate::tuning! {
-    /// Every write is a read-modify-write of the whole word, the release too. For model checkers and
-    /// sanitizers, and to see what the byte release is worth.
+    /// Every write is a read-modify-write of the whole word, including the unlock. For model
+    /// checkers and sanitizers, and to measure the gain of the byte store.
     pub struct WholeWord: QSpinTuning {
         access: WordAccess = WordAccess::Whole;
     }
@@ -179,11 +183,11 @@ impl<P: Platform, Q: QueuePolicy<P>, T: QSpinTuning> Default for QSpinLock<P, Q,
 }
 
 impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
-    /// A lock whose word is `word` already.
+    /// A lock with this word.
     ///
     /// # Safety
     ///
-    /// If the word names a node, that is the last of a queue of waiters.
+    /// If the word names a node, this must be the last node of a queue of waiters.
     #[doc(hidden)] // public for models that start in the middle of a queue
     pub unsafe fn with_word(word: u32) -> Self {
         Self { word: Atomic::new(word), switches: PhantomData }
@@ -202,13 +206,14 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             return;
         }
         P::with_node(|lent| match lent {
-            // SAFETY: just lent, for the length of this closure.
+            // SAFETY: the node is lent for the length of this closure.
             Some(lent) => unsafe { self.lock_queued(&lent) },
             None => self.lock_without_node(),
         });
     }
 
-    /// Takes the lock as the pending waiter, or returns false: there are others, so queue.
+    /// Takes the lock as the pending waiter. False if there are other waiters: then the caller
+    /// queues.
     fn lock_pending(&self, mut val: u32) -> bool {
         if val == PENDING {
             // 0,1,0: the pending waiter is about to take the lock, and its place will be free.
@@ -218,12 +223,12 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             return false;
         }
         // 0,0,* -> 0,1,*
-        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that the lock has become
-        // free and we read its release here.
+        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that the lock has
+        // become free and we read its release here.
         let old = self.word.fetch_or(PENDING, Acquire);
         if old & !LOCKED_MASK != 0 {
             if old & PENDING == 0 {
-                // A tail, but nobody pending: the mark is ours, and must not stay.
+                // There is a tail, but no pending waiter: the mark is ours, and must not stay.
                 // Relaxed: nothing is published.
                 self.word.fetch_and(!PENDING, Relaxed);
             }
@@ -233,7 +238,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             // Ordering: Acquire, pairs with the Release in `unlock`.
             P::wait_until(&self.word, Acquire, |v| v & LOCKED_MASK == 0);
         }
-        // 0,1,0 -> 0,0,1. Relaxed: the others learn from us only at `unlock`.
+        // 0,1,0 -> 0,0,1. Relaxed: we publish nothing before `unlock`.
         match T::access() {
             WordAccess::Split => self.word.store_low_half(LOCKED as u16, Relaxed),
             WordAccess::Whole => {
@@ -243,7 +248,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         true
     }
 
-    /// Takes the lock from a place in the queue. Safety: the node is lent to the caller.
+    /// Takes the lock by way of the queue. Safety: the node is lent to the caller.
     #[doc(hidden)] // public for models of more waiters than the pending one
     pub unsafe fn lock_queued(&self, lent: &LentNode<Node<P, Q::Part>>) {
         if let Some(event) = LockEvent::of_level(lent.id.level) {
@@ -255,16 +260,18 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         node.next.store(ptr::null_mut(), Relaxed);
         node.granted.store(0, Relaxed);
         Q::prepare(node, tail);
-        // The node's line may have taken a while to come, and the lock may be free by now.
+        // The transfer of the node's cache line may have taken a while. The lock may be free by
+        // now.
         if self.try_take() {
             return;
         }
         // p,*,* -> n,*,*
         if let Some(predecessor) = Tail::decode(self.swap_tail(tail)) {
             let predecessor = P::node(predecessor);
-            // Ordering: Release, pairs with the Acquire loads of `next`: our node is initialised before
-            // anybody writes into it.
-            // SAFETY: by invariant 3 the predecessor's node is in use until it has seen this store.
+            // Ordering: Release, pairs with the Acquire loads of `next`: our node is initialised
+            // before another thread writes into it.
+            // SAFETY: by invariant 3 the predecessor's node is in use until its owner has seen this
+            // store.
             unsafe { &(*predecessor).next }.store(lent.node.cast_mut(), Release);
             // SAFETY: our node, linked in; nodes live as long as the platform.
             unsafe { self.lock_when_granted(node, tail, predecessor) };
@@ -274,8 +281,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
     }
 
-    /// Waits to become the head, then takes the lock. Safety: the caller's node, queued under this
-    /// name.
+    /// Waits to become the head, then takes the lock. Safety: `node` is the caller's, queued under
+    /// the name `tail`.
     #[doc(hidden)] // public for models that start in the middle of a queue
     pub unsafe fn lock_when_granted(
         &self,
@@ -283,15 +290,15 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         tail: Tail,
         predecessor: *const Node<P, Q::Part>,
     ) {
-        // SAFETY: nodes live as long as the platform; then, granted.
+        // SAFETY: nodes live as long as the platform. After the grant, the caller is the head.
         unsafe {
             queue::wait_granted::<P, _, T>(node, predecessor);
             self.lock_as_head(node, tail);
         }
     }
 
-    /// Takes the lock as the head, and passes its place on. Safety: the head's node, queued under
-    /// this name.
+    /// Takes the lock as the head, and makes its successor the head. Safety: `node` is the head's,
+    /// queued under the name `tail`.
     #[doc(hidden)] // public for models that start in the middle of a queue
     pub unsafe fn lock_as_head(&self, node: &Node<P, Q::Part>, tail: Tail) {
         // Ordering: Acquire, pairs with the Release link store in `lock_queued`.
@@ -299,13 +306,13 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         if !next.is_null() {
             P::prefetch_write(next);
         }
-        // SAFETY: we are the head; so below.
+        // SAFETY: we are the head, here and below.
         unsafe { Q::became_head::<T>(&self.word, node) };
         let val = if competes::<T>() {
             self.compete()
         } else {
-            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before
-            // ours.
+            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens
+            // before ours.
             P::wait_until(&self.word, Acquire, |v| v & (LOCKED_MASK | PENDING) == 0)
         };
         let mut word = val;
@@ -331,14 +338,14 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         unsafe { Q::hand_over::<T>(node, next) };
     }
 
-    /// Clears the tail for a head that could not because of a late waiter's mark. False if somebody
-    /// has queued.
+    /// Clears the tail for a head that could not do so because of a late waiter's mark. False if
+    /// another waiter has queued.
     ///
-    /// That waiter takes its mark off again. It need not queue then: it may have no node. So a head
-    /// that waited for a successor now could wait for ever.
+    /// The late waiter clears its mark again. It may not queue after that, since it may have no
+    /// node. So a head that waited for a successor now could wait for ever.
     ///
-    /// Safety: the caller is the head, with this `node`, queued under this name, and holds the
-    /// lock.
+    /// Safety: the caller is the head, with this `node`, queued under the name `tail`, and holds
+    /// the lock.
     #[cold]
     #[inline(never)]
     unsafe fn try_clear_marked_tail(&self, node: &Node<P, Q::Part>, tail: Tail) -> bool {
@@ -356,11 +363,11 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
     }
 
-    /// *,0,0 -> *,0,1, by the head. By invariant 1 nobody else takes it now. (A late waiter may
-    /// have set pending: it saw the tail, so it will clear it and queue.)
+    /// *,0,0 -> *,0,1, by the head. By invariant 1 no other thread takes the lock now. (A late
+    /// waiter may have set pending. It saw the tail, so it will clear the bit and queue.)
     #[inline]
     fn set_locked(&self) {
-        // Relaxed: as the pending waiter's.
+        // Relaxed: as in `lock_pending`.
         match T::access() {
             WordAccess::Split => self.word.store_low_byte(LOCKED as u8, Relaxed),
             WordAccess::Whole => {
@@ -372,8 +379,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     /// Replaces the tail and returns the word's old value (of which only the tail is exact).
     fn swap_tail(&self, tail: Tail) -> u32 {
         match T::access() {
-            // Ordering: AcqRel. Release publishes our node to the successor that finds it in the tail;
-            // Acquire makes the predecessor's initialised node visible before we link to it.
+            // Ordering: AcqRel. Release publishes our node to the successor that finds it in the
+            // tail. Acquire makes the predecessor's initialised node visible before we link to it.
             WordAccess::Split => {
                 u32::from(self.word.swap_high_half((tail.bits() >> TAIL_LEVEL_SHIFT) as u16, AcqRel))
                     << TAIL_LEVEL_SHIFT
@@ -381,7 +388,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
             WordAccess::Whole => {
                 let mut old = self.word.load(Relaxed);
                 loop {
-                    // Ordering: AcqRel as above; Relaxed on failure, where the value is only tried again.
+                    // Ordering: AcqRel as above; Relaxed on failure, where the loop only tries
+                    // again.
                     match self.word.compare_exchange(old, old & !TAIL_MASK | tail.bits(), AcqRel, Relaxed) {
                         Ok(old) => return old,
                         Err(seen) => old = seen,
@@ -391,7 +399,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
     }
 
-    /// Waits without a place in the queue, for threads that can have no node. Can starve.
+    /// Waits outside of the queue, for a thread without a node. It can starve.
     fn lock_without_node(&self) {
         P::count(LockEvent::NoNode);
         let takes_from: u32 = if competes::<T>() { LOCKED_MASK | PENDING } else { u32::MAX };
@@ -410,15 +418,15 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     #[inline]
     fn try_take_over(&self, mask: u32) -> bool {
         let val = self.word.load(Relaxed);
-        // Ordering: Acquire, pairs with the Release in `unlock`; Relaxed on failure, where nothing is read
-        // through the value.
+        // Ordering: Acquire, pairs with the Release in `unlock`; Relaxed on failure, where nothing
+        // is read through the value.
         val & mask == 0 && self.word.compare_exchange(val, val | LOCKED, Acquire, Relaxed).is_ok()
     }
 }
 
-// SAFETY: locked is set only in a step that saw it clear and that no other can take at the same
-// time (module documentation, transitions and invariant 1); Release and Acquire on the word order
-// the sections.
+// SAFETY: locked is set only in a step that saw it clear. No other thread can take such a step at
+// the same time (module documentation, transitions and invariant 1). Release and Acquire on the
+// word order the sections.
 unsafe impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> RawLock
     for QSpinLock<P, Q, T>
 {
@@ -426,8 +434,8 @@ unsafe impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinT
 
     #[inline]
     unsafe fn lock(&self, _node: &()) {
-        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before ours.
-        // Relaxed on failure: nothing is read through the value.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens
+        // before ours. Relaxed on failure: nothing is read through the value.
         if let Err(val) = self.word.compare_exchange(0, LOCKED, Acquire, Relaxed) {
             self.lock_slow(val);
         }
@@ -435,8 +443,8 @@ unsafe impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinT
 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquires that see the lock free: our section happens before the
-        // next.
+        // Ordering: Release, pairs with the Acquires that see the lock free: our section happens
+        // before the next.
         if T::park_head() {
             return self.unlock_and_wake();
         }

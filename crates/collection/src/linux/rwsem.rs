@@ -1,5 +1,5 @@
-//! The kernel's reader-writer semaphore as it is since 2019: readers add themselves, writers set a
-//! bit, and whoever has waited for long is not overtaken any more.
+//! The kernel's reader-writer semaphore since 2019: readers add themselves, writers set a bit, and
+//! a waiter that has waited for long is not overtaken any more.
 //!
 //! ```text
 //! count   bit 0 WRITER | 1 WAITERS | 2 HANDOFF | 3-7 unused | 8-63 readers
@@ -17,30 +17,31 @@
 //!  r,*,1,0 -> r+n,0,*,0   a waker lets n readers in                      `wake_first`
 //!  *,*,1,* -> *,0,0,*     the last waiter has given up                   `leave`
 //! ```
-//! owner: bit 0 READERS | 1 NOT_FOR_SPINNERS | the writing thread's id. A hint, for those that
-//! spin: readers say only that there are some, and do not take it back. NOT_FOR_SPINNERS: somebody
-//! has spun for readers for too long.
+//! owner: bit 0 OWNED_BY_READERS | 1 NOT_FOR_SPINNERS | the writing thread's id. It is a hint for
+//! spinners: readers say only that there are some, and do not take it back. NOT_FOR_SPINNERS: a
+//! thread has spun for readers for too long.
 //!
-//! 1. WAITERS is set exactly while the queue is not empty, seen under `wait_lock`; HANDOFF only
-//!    while WAITERS is.
+//! 1. For a thread that holds `wait_lock`, WAITERS is set if and only if the queue is not empty.
+//!    HANDOFF is set only while WAITERS is.
 //! 2. WAITERS and HANDOFF change only under `wait_lock`.
-//! 3. While HANDOFF is set nobody takes the lock but a waiter; if the first of them is marked, no
-//!    other writer.
+//! 3. While HANDOFF is set, only waiters take the lock. If the first waiter is marked, no other
+//!    writer takes it.
 //! 4. Readers that are let in are taken out of the queue, marked and counted before the first of
-//!    them is granted the lock: it may release at once.
-//! 5. A release that leaves waiters, and nobody who holds it, wakes the first; and so does a first
-//!    waiter that gives up.
-//! 6. Readers in the count do not prove that a reader holds it: an attempt counts too, for a
+//!    them is granted the lock. That reader may release it at once.
+//! 5. A release that leaves waiters, but no holder, wakes the first waiter. A first waiter that
+//!    gives up wakes the next.
+//! 6. Readers in the count do not prove that a reader holds the lock. An attempt counts too, for a
 //!    moment.
 //!
-//! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` after others may hold the lock, or
-//! have it no more: **whoever frees a semaphore must know that all of them have returned**, and not
-//! just that it has been the last to lock it.
+//! `unlock`, `unlock_shared` and `downgrade` may lock `wait_lock` after other threads may hold the
+//! lock, or have released it. **A thread that frees a semaphore must know that all of these calls
+//! have returned.** It is not enough that it was the last to lock it.
 //!
-//! Fairness: a waiter may be overtaken for 4 ms ([`RwsemTuning::handoff_ns`]); then, as soon as it
-//! or somebody who wakes it looks, it is not any more, and is next after those who hold the lock.
-//! Readers are let in together, 256 at a time. Source: the algorithm of Linux'
-//! `kernel/locking/rwsem.c` (Long, 2019 and later), from a description in own words.
+//! Fairness: a waiter may be overtaken for 4 ms ([`RwsemTuning::handoff_ns`]). After that, it is
+//! not overtaken any more as soon as it, or a thread that wakes it, looks. Then it is next after
+//! the present holders. Readers are let in together, 256 at a time.
+//! Source: the algorithm of Linux' `kernel/locking/rwsem.c` (Long, 2019 and later), written from a
+//! description in our own words.
 
 mod queue;
 mod spin;
@@ -63,29 +64,29 @@ pub use tuning::{
     SpinningReaders,
 };
 
-/// That somebody writes.
+/// Set while a writer holds the lock.
 const WRITER: u64 = 1;
-/// That somebody queues.
+/// Set while there are waiters in the queue.
 const WAITERS: u64 = 1 << 1;
-/// That nobody may overtake the queue.
+/// Set while no thread may overtake the queue.
 const HANDOFF: u64 = 1 << 2;
 /// One reader.
 const READER: u64 = 1 << 8;
 const READERS: u64 = !(READER - 1);
-/// What a writer waits for.
+/// The bits that a writer waits for.
 const HELD: u64 = WRITER | READERS;
-/// What a reader does not go past without a look.
+/// The bits that send a reader into the slow path.
 const READ_FAILS: u64 = WRITER | WAITERS | HANDOFF;
 
-/// Of the owner word: readers have it, or had.
+/// In the owner word: readers hold the lock, or held it.
 const OWNED_BY_READERS: u32 = 1;
-/// Of the owner word: they have had it for so long that nobody should spin for them.
+/// In the owner word: readers have held the lock for so long that no thread should spin for them.
 const NOT_FOR_SPINNERS: u32 = 1 << 1;
 const OWNER_SHIFT: u32 = 2;
 
 const _: () = assert!(ThreadId::BITS + OWNER_SHIFT <= u32::BITS && READ_FAILS & READERS == 0);
 
-/// What a [`Rwsem`] asks of its platform.
+/// The capabilities that a [`Rwsem`] requires of its platform.
 pub trait RwsemPlatform: ParkTimeout + Schedule + Priority + LocalNodes<osq::Node<Self>> {}
 
 impl<P: ParkTimeout + Schedule + Priority + LocalNodes<osq::Node<P>>> RwsemPlatform for P {}
@@ -95,7 +96,7 @@ impl<P: ParkTimeout + Schedule + Priority + LocalNodes<osq::Node<P>>> RwsemPlatf
 pub struct Rwsem<P: Platform, T: RwsemTuning = Standard, W: WaitLock = TicketLock<P>> {
     count: P::U64,
     owner: P::U32,
-    /// Those who spin; the first of them looks at the count.
+    /// The queue of spinners. Only the first of them looks at the count.
     spinners: Osq<P>,
     list: WaitList<P>,
     wait_lock: W,
@@ -133,8 +134,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     #[inline(always)]
     fn lock_with(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // 0,0,0,0 -> 0,0,0,1
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_shared`: the sections before
-        // happen before ours.
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_shared`: the sections
+        // before happen before ours.
         if self.count.compare_exchange(0, WRITER, Acquire, Relaxed).is_err() {
             return self.lock_slow(limit);
         }
@@ -145,8 +146,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     #[inline(always)]
     fn lock_shared_with(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         // r,... -> r+1,...
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `downgrade`: the last writer's section
-        // happens before ours.
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `downgrade`: the last writer's
+        // section happens before ours.
         let count = self.count.fetch_add(READER, Acquire).wrapping_add(READER);
         if count & READ_FAILS != 0 {
             return self.lock_shared_slow(count, limit);
@@ -155,13 +156,13 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         Ok(())
     }
 
-    /// The caller writes from now on.
+    /// Says in the owner word that the caller writes from now on.
     #[inline(always)]
     fn note_writer(&self, me: ThreadId) {
         self.owner.store(me.get() << OWNER_SHIFT, Relaxed);
     }
 
-    /// The caller reads from now on, or lets readers in.
+    /// Says in the owner word that the caller reads from now on, or lets readers in.
     #[inline(always)]
     fn note_readers(&self) {
         let owner = self.owner.load(Relaxed);
@@ -171,8 +172,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     }
 }
 
-// SAFETY: a writer sets WRITER from a count without WRITER and readers, and only its `unlock` or
-// `downgrade` clears it; Release and Acquire on the count order the sections.
+// SAFETY: a writer sets WRITER from a count without WRITER and readers. Only its `unlock` or
+// `downgrade` clears it. Release and Acquire on the count order the sections.
 unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawLock for Rwsem<P, T, W> {
     type Node = ();
 
@@ -185,7 +186,7 @@ unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawLock for Rwsem<P, 
     #[inline]
     unsafe fn unlock(&self, _node: &()) {
         self.owner.store(0, Relaxed);
-        // Ordering: Release, pairs with the Acquires of whoever comes next.
+        // Ordering: Release, pairs with the Acquires of the next holders.
         if self.count.fetch_sub(WRITER, Release) & WAITERS != 0 {
             self.wake(Whom::Any);
         }
@@ -237,7 +238,7 @@ unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawRwLock for Rwsem<P
 
     #[inline]
     unsafe fn unlock_shared(&self, _node: &()) {
-        // Ordering: Release, pairs with the Acquires of the writer that comes next.
+        // Ordering: Release, pairs with the Acquires of the next writer.
         let count = self.count.fetch_sub(READER, Release).wrapping_sub(READER);
         if count & (HELD | WAITERS) == WAITERS {
             self.readers_have_gone();
@@ -253,14 +254,14 @@ unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawRwLock for Rwsem<P
     unsafe fn downgrade(&self, _node: &()) {
         self.note_readers();
         // 0,*,*,1 -> 1,*,*,0
-        // Ordering: Release, pairs with the Acquires of readers that come next.
+        // Ordering: Release, pairs with the Acquires of the next readers.
         if self.count.fetch_add(READER - WRITER, Release) & WAITERS != 0 {
             self.wake(Whom::FellowReaders);
         }
     }
 }
 
-// SAFETY: as above; whoever gives up is in the queue no more, and has not been let in.
+// SAFETY: as above; a waiter that gives up has left the queue, and has not been let in.
 unsafe impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> RawTimedLock for Rwsem<P, T, W> {
     type Platform = P;
 

@@ -1,4 +1,4 @@
-//! The kernel's reader-writer semaphore of 2013: one word in which everybody counts by adding.
+//! The kernel's reader-writer semaphore of 2013. All threads count in one word, by additions.
 //!
 //! ```text
 //! count   low 32 bits: active, those that hold it or try | the whole, signed: less than 0 if somebody waits or writes
@@ -21,29 +21,30 @@
 //!  W -> 2W+1      a queued writer takes it, with others still queued; or a spinning one
 //!  W -> W+1       a queued writer takes it, and was the only one
 //! ```
-//! The values are compared as signed numbers: as unsigned ones every sleeper would look like very
-//! many readers.
+//! The values are compared as signed numbers. As unsigned numbers, every sleeper would look like
+//! very many readers.
 //!
-//! owner: the thread that writes, if it has said so; a hint, for those that spin.
-//! waking: 0 nobody wakes | 1 somebody does | 2 and shall do so again
-//! ([`XaddTuning::single_waker`]).
+//! - owner: the writing thread, if it has said so. A hint for spinners.
+//! - waking: 0 no thread wakes | 1 a thread wakes | 2 it must do so again
+//!   ([`XaddTuning::single_waker`]).
 //!
-//! 1. W is in the count for the queue exactly while the queue is not empty, seen under `wait_lock`.
-//! 2. Whoever makes the count W, or has failed and leaves it W, wakes the first waiter or tries
+//! 1. For a thread that holds `wait_lock`, the count has W for the queue if and only if the queue
+//!    is not empty.
+//! 2. A thread that makes the count W, or fails and leaves it W, wakes the first waiter or tries
 //!    itself.
-//! 3. A reader that is let in has been counted before its signal is set, and all of one group
-//!    before the first of them: it may release at once.
-//! 4. Readers are let in together as far as no writer stands between them. A writer is only told to
-//!    try: others may take the lock before it does.
+//! 3. A reader that is let in has been counted before its signal is set. All readers of a group are
+//!    counted before the first signal, since a reader may release at once.
+//! 4. Readers are let in together up to the next writer. A writer is only told to try: other
+//!    threads may take the lock before it does.
 //!
-//! `unlock`, `unlock_shared` and `downgrade` come to `wait_lock` and `waking` after others may hold
-//! the lock, or have it no more: **whoever frees a semaphore must know that all of them have
-//! returned**, and not just that it has been the last to lock it.
+//! `unlock`, `unlock_shared` and `downgrade` may access `wait_lock` and `waking` after other
+//! threads may hold the lock, or have released it. **A thread that frees a semaphore must know that
+//! all of these calls have returned.** It is not enough that it was the last to lock it.
 //!
-//! Fairness: none. Writers that come may overtake all that wait, for ever.
+//! Fairness: none. Writers that arrive may overtake all waiters, for ever.
 //! Source: the algorithm of Linux' `lib/rwsem.c` of versions 3.10 to 3.12, and of the series "rwsem
-//! performance optimizations", version 8 (Chen, Shi, Low, Long; October 2013), from descriptions in
-//! own words. The single waker is in a form that loses no wake-up.
+//! performance optimizations", version 8 (Chen, Shi, Low, Long; October 2013). Written from
+//! descriptions in our own words. The single waker is in a form that loses no wake-up.
 
 mod spin;
 mod tuning;
@@ -62,7 +63,7 @@ use crate::tuning::Standard;
 
 pub use tuning::{Base, SWITCHES, SingleWaker, Spinners, WriterSpin, XaddTuning};
 
-/// What [`RwsemXadd`]'s word `waking` says: no release wakes.
+/// A value of `waking` in [`RwsemXadd`]: no release wakes.
 const IDLE: u32 = 0;
 const WAKING: u32 = 1;
 const WAKE_AGAIN: u32 = 2;
@@ -70,7 +71,7 @@ const WAKE_AGAIN: u32 = 2;
 /// One reader, or an attempt of one.
 const ACTIVE: u64 = 1;
 const ACTIVE_MASK: u64 = u32::MAX as u64;
-/// That somebody sleeps; W in the diagram.
+/// Added to the count while the queue is not empty; W in the diagram.
 const WAITING: u64 = !ACTIVE_MASK;
 /// A writer, or an attempt of one.
 const WRITER: u64 = WAITING + ACTIVE;
@@ -81,13 +82,12 @@ const fn signed(count: u64) -> i64 {
     count as i64
 }
 
-/// Whether sleepers are all that there is, but for readers: no writer is active. Of a count with
-/// sleepers in it.
+/// Whether no writer is active; there may be readers. For a count with sleepers in it.
 const fn no_writer(count: u64) -> bool {
     signed(count) >= signed(WAITING)
 }
 
-/// What [`Waiter::note`] says of a waiter.
+/// Values of [`Waiter::note`].
 const READER: u32 = 0;
 const WRITES: u32 = 1;
 
@@ -99,7 +99,7 @@ pub struct RwsemXadd<P: Platform, T: XaddTuning = Standard, W: WaitLock = Ticket
     waking: P::U32,
     list: WaitList<P>,
     owner: P::U32,
-    /// Spinning writers; the first of them looks at the count.
+    /// The queue of spinning writers. Only the first of them looks at the count.
     spinners: SpinnerQueue<P, Spinners<T>>,
     switches: PhantomData<T>,
 }
@@ -133,20 +133,20 @@ impl<P: Platform, T: XaddTuning, W: WaitLock> Default for RwsemXadd<P, T, W> {
     }
 }
 
-/// Whom a waker may wake.
+/// The waiters that a waker may wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
-    /// Whoever is first.
+    /// The first waiter, whether it reads or writes.
     Any,
     /// Readers, if they are first.
     Readers,
-    /// The same, by a caller that holds the lock as a reader, so that no writer can take it
-    /// meanwhile.
+    /// Readers, if they are first. The caller holds the lock as a reader, so that no writer can
+    /// take it meanwhile.
     FellowReaders,
 }
 
 impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, W> {
-    /// A reader whose attempt has failed.
+    /// The slow path of a reader, after a failed attempt.
     #[cold]
     #[inline(never)]
     fn lock_shared_slow(&self) {
@@ -158,10 +158,10 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
                     let change = if is_first { WAITING.wrapping_sub(ACTIVE) } else { ACTIVE.wrapping_neg() };
                     // SAFETY: under wait_lock; the record stays until the grant.
                     unsafe { self.list.push(me) };
-                    // Relaxed: if nobody is active, `admit` orders.
+                    // Relaxed: if no thread is active, `admit` orders.
                     let count = self.count.fetch_add(change, Relaxed).wrapping_add(change);
                     if count == WAITING || is_first && no_writer(count) {
-                        // SAFETY: under wait_lock, and somebody waits.
+                        // SAFETY: under wait_lock, and the queue is not empty.
                         unsafe { self.wake_first(Whom::Any) };
                     }
                 });
@@ -172,7 +172,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         });
     }
 
-    /// A writer whose attempt has failed.
+    /// The slow path of a writer, after a failed attempt.
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
@@ -197,8 +197,9 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             } else {
                 let count = self.count.load(Relaxed);
                 if count != WAITING && no_writer(count) {
-                    // Readers hold it: others that are first must not wait for us.
-                    // SAFETY: under wait_lock, and somebody waits.
+                    // Readers hold the lock. Other readers that are first must not wait because of
+                    // us.
+                    // SAFETY: under wait_lock, and the queue is not empty.
                     unsafe { self.wake_first(Whom::Readers) };
                 }
             }
@@ -208,7 +209,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             let spins = T::writer_spin() == WriterSpin::Queued;
             if !spins || !self.spin(|| self.is_inactive()) {
                 P::count(LockEvent::RwsemSleepWriter);
-                // By invariant 2 whoever is active now will wake us, or the first of us.
+                // By invariant 2 the thread that is active now will wake us, or the first waiter.
                 while me.park() != Signal::Woken || !self.is_inactive() {}
             }
             taken = locked(&self.wait_lock, || self.try_queued(me));
@@ -220,7 +221,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         self.count.load(Relaxed) & ACTIVE_MASK == 0
     }
 
-    /// By a queued writer, under `wait_lock`.
+    /// An attempt of a queued writer, under `wait_lock`.
     fn try_queued(&self, me: &Waiter<P>) -> bool {
         if self.count.load(Relaxed) != WAITING {
             return false;
@@ -229,7 +230,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         let is_alone = self.list.is_first(me) && unsafe { self.list.after(me) }.is_null();
         let new = if is_alone { WRITER } else { WAITING.wrapping_add(WRITER) };
         // W -> W+1, W -> 2W+1
-        // Ordering: Acquire, pairs with the Releases of those that held it before.
+        // Ordering: Acquire, pairs with the Releases of the previous holders.
         if self.count.compare_exchange(WAITING, new, Acquire, Relaxed).is_err() {
             return false;
         }
@@ -239,7 +240,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         true
     }
 
-    /// By a spinning writer that is in no queue.
+    /// An attempt of a spinning writer that is in no queue.
     fn try_ahead_of_queue(&self) -> bool {
         let count = self.count.load(Relaxed);
         if count != 0 && count != WAITING {
@@ -254,7 +255,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         taken
     }
 
-    /// Wakes after a release that has left sleepers.
+    /// Wakes waiters after a release that has left some.
     #[cold]
     #[inline(never)]
     fn wake(&self, whom: Whom) {
@@ -262,7 +263,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             let wake = || {
                 locked(&self.wait_lock, || {
                     if !self.list.is_empty() {
-                        // SAFETY: under wait_lock, and somebody waits.
+                        // SAFETY: under wait_lock, and the queue is not empty.
                         unsafe { self.wake_first(whom) };
                     }
                 });
@@ -275,28 +276,30 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         });
     }
 
-    /// Does `wake`, or sees to it that the thread which does it at present does it once more.
+    /// Calls `wake`, or makes the thread that calls it at present call it once more.
     fn wake_alone(&self, wake: impl Fn()) {
         // * -> 2
-        // Ordering: Release, pairs with the Acquire below: the thread that wakes sees the count that we
-        // have left.
+        // Ordering: Release, pairs with the Acquire below: the thread that wakes sees the count
+        // that we have left.
         if self.waking.swap(WAKE_AGAIN, Release) != IDLE {
             P::count(LockEvent::RwsemWakeSkipped);
             return;
         }
         loop {
             // 2 -> 1
-            // Ordering: Acquire, pairs with the Release above, of all that have come so far.
+            // Ordering: Acquire, pairs with the Release above, of all threads that have come so
+            // far.
             self.waking.swap(WAKING, Acquire);
             wake();
-            // 1 -> 0. Relaxed: who comes next wakes under `wait_lock`.
+            // 1 -> 0. Relaxed: the next thread wakes under `wait_lock`.
             if self.waking.compare_exchange(WAKING, IDLE, Relaxed, Relaxed).is_ok() {
                 return;
             }
         }
     }
 
-    /// Safety: the caller holds `wait_lock`, and somebody waits.
+    /// Wakes a first writer, or lets in the first readers. Safety: the caller holds `wait_lock`,
+    /// and the queue is not empty.
     unsafe fn wake_first(&self, whom: Whom) {
         // SAFETY: waiters in the list are alive.
         let first = unsafe { &*self.list.first() };
@@ -328,21 +331,20 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
         }
         let counted = if whom == Whom::FellowReaders { 0 } else { ACTIVE };
         let sleepers = if self.list.is_empty() { WAITING } else { 0 };
-        // Relaxed: that somebody who writes has gone is known from `admit`, or from having written
-        // ourselves.
+        // Relaxed: `admit` has ordered us after the last writer, or we were the writer.
         self.count.fetch_add((readers - counted).wrapping_sub(sleepers), Relaxed);
-        // By invariant 3 not before.
+        // Only now, by invariant 3.
         wake_list.grant();
     }
 
-    /// Counts the first reader in, unless a writer is active, whose release will wake it.
+    /// Counts the first reader, unless a writer is active, whose release will wake it.
     fn admit(&self) -> bool {
         loop {
             if T::wake_pre_read() && !no_writer(self.count.load(Relaxed)) {
                 return false;
             }
-            // Ordering: Acquire, pairs with the Release in `unlock`: what the last writer did is visible to
-            // us, and by the grant to the readers.
+            // Ordering: Acquire, pairs with the Release in `unlock`: what the last writer did is
+            // visible to us, and by the grant to the readers.
             if no_writer(self.count.fetch_add(ACTIVE, Acquire)) {
                 return true;
             }
@@ -350,7 +352,7 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             if self.count.fetch_sub(ACTIVE, Relaxed) & ACTIVE_MASK != ACTIVE {
                 return false;
             }
-            // The writer has gone meanwhile, and saw us active: so it woke nobody.
+            // The writer has gone meanwhile. It saw us active, so it woke no waiter.
         }
     }
 
@@ -371,17 +373,17 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
     }
 }
 
-// SAFETY: only an add or exchange that finds nobody active makes a writer, and others find the
-// count less than 0 or not 0 until its `unlock`; Release and Acquire on the count order the
-// sections.
+// SAFETY: only an add or exchange that finds no active thread makes a writer. Until the `unlock` of
+// this writer, other threads find the count less than 0 or not 0. Release and Acquire on the count
+// order the sections.
 unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawLock for RwsemXadd<P, T, W> {
     type Node = ();
 
     #[inline]
     unsafe fn lock(&self, _node: &()) {
         // c -> c+W+1
-        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_shared`: the sections before
-        // happen before ours.
+        // Ordering: Acquire, pairs with the Releases in `unlock` and `unlock_shared`: the sections
+        // before happen before ours.
         if self.count.fetch_add(WRITER, Acquire) == 0 {
             self.note_owner();
         } else {
@@ -393,7 +395,7 @@ unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawLock f
     unsafe fn unlock(&self, _node: &()) {
         self.forget_owner();
         // c -> c-W-1
-        // Ordering: Release, pairs with the Acquires of whoever comes next.
+        // Ordering: Release, pairs with the Acquires of the next holders.
         if signed(self.count.fetch_sub(WRITER, Release).wrapping_sub(WRITER)) < 0 {
             self.wake(Whom::Any);
         }
@@ -421,15 +423,15 @@ unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawTryLoc
     }
 }
 
-// SAFETY: a reader is in the count while it reads, so that a writer's attempt finds it not 0; one
-// that finds the count less than 0 takes itself out again, and is let in only when no writer is
-// active.
+// SAFETY: a reader is in the count while it reads, so that a writer's attempt finds it not 0. A
+// reader that finds the count less than 0 takes itself out again, and is let in only when no writer
+// is active.
 unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawRwLock for RwsemXadd<P, T, W> {
     #[inline]
     unsafe fn lock_shared(&self, _node: &()) {
         // c -> c+1
-        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section happens before
-        // ours.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section happens
+        // before ours.
         if signed(self.count.fetch_add(ACTIVE, Acquire).wrapping_add(ACTIVE)) < 0 {
             self.lock_shared_slow();
         }
@@ -451,7 +453,7 @@ unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawRwLock
     #[inline]
     unsafe fn unlock_shared(&self, _node: &()) {
         // c -> c-1
-        // Ordering: Release, pairs with the Acquires of the writer that comes next.
+        // Ordering: Release, pairs with the Acquires of the next writer.
         let count = self.count.fetch_sub(ACTIVE, Release).wrapping_sub(ACTIVE);
         if signed(count) < 0 && count & ACTIVE_MASK == 0 {
             self.wake(Whom::Any);
@@ -462,7 +464,7 @@ unsafe impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RawRwLock
     unsafe fn downgrade(&self, _node: &()) {
         self.forget_owner();
         // c -> c-W
-        // Ordering: Release, pairs with the Acquires of readers that come next.
+        // Ordering: Release, pairs with the Acquires of the next readers.
         if signed(self.count.fetch_sub(WAITING, Release).wrapping_sub(WAITING)) < 0 {
             self.wake(Whom::FellowReaders);
         }

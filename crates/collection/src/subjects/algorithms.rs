@@ -1,4 +1,4 @@
-//! The algorithms.
+//! The table of the algorithms.
 
 use super::{Algorithm, EveryCapability, Fairness, Family, LockVisitor, Subject};
 use crate::classic::{clh, cohort, glibc_mutex, hmcs, mcs, parking_lot_mutex, std_mutex, tas, ticket, ttas};
@@ -10,8 +10,8 @@ use crate::near::mutex as near;
 use crate::settings::Setting;
 use crate::tuning::{SwitchInfo, Switched, named};
 
-/// Whether a row has readers, or waiters that may give up, by the words in its brackets; and which
-/// function of a visitor it calls.
+/// Evaluates the words in the brackets of a row: whether the lock has readers, whether its waiters
+/// may give up, and which function of a visitor is called.
 macro_rules! kind {
     (is_rw) => {
         false
@@ -45,13 +45,13 @@ macro_rules! kind {
     };
 }
 
-/// A row for each algorithm. In brackets: `rw` if it has readers, then `timed` if its waiters may
-/// give up. Then its type, a sentence, its switches, what it promises, and the settings that it
-/// obeys.
+/// Declares the algorithms. A row has a name and a family. In brackets, `rw` means that the lock
+/// has readers, and `timed` after it that its waiters may give up. The type, a summary sentence,
+/// the switches, the fairness, and the settings that the lock uses follow.
 macro_rules! algorithms {
     ($($name:literal $family:ident $([$($kind:ident)*])? $lock:path, $summary:literal,
         $switches:expr, $fairness:expr, $settings:expr;)*) => {
-        /// All algorithms, those that work first, in the order of the documentation.
+        /// All algorithms in the order of the documentation, the working ones first.
         pub const ALGORITHMS: &[Algorithm] = &{
             let mut index = 0;
             [$(Algorithm {
@@ -68,9 +68,10 @@ macro_rules! algorithms {
         };
 
         impl Subject {
-            /// Does something with the type of its algorithm on platform `P`, by the function of the visitor that says
-            /// the most of what the lock can do. The switches are the platform instance's: the caller sees to it that
-            /// they are those of this lock ([`switches`](Self::switches)).
+            /// Calls the visitor with the type of the algorithm on platform `P`. Of the visitor's
+            /// functions, the most specific one that the lock's capabilities permit is called. The
+            /// switches are the platform instance's: the caller must have set them to those of this
+            /// lock ([`switches`](Self::switches)).
             pub fn visit<P: EveryCapability, V: LockVisitor<P>>(&self, visitor: V) -> V::Output {
                 let by_index: &[fn(V) -> V::Output] = &[$(kind!(visit V $lock; $($($kind)*)?),)*];
                 by_index[self.algorithm.index](visitor)
@@ -87,7 +88,7 @@ const fn fifo(_: &Subject) -> Fairness {
     Fairness::Fifo
 }
 
-/// Newcomers that steal overtake for ever.
+/// The promise, or none if newcomers steal: then they may overtake a waiter for ever.
 fn unless_stolen(lock: &Subject, promise: Fairness) -> Fairness {
     if lock.is_switched("stealing", "off") { promise } else { Fairness::Unbounded }
 }
@@ -113,7 +114,8 @@ const fn spin_budget(_: &Subject) -> &'static [Setting] {
     &[Setting::SpinBudgetNs]
 }
 
-/// Those of a waiter that spins for a sleeping lock, if this one's do.
+/// The settings of waiters that spin before they sleep. None if the switch `key` is in the position
+/// `never`.
 fn spin_budget_unless(lock: &Subject, key: &str, never: &str) -> &'static [Setting] {
     if lock.is_switched(key, never) { &[] } else { spin_budget(lock) }
 }
@@ -155,7 +157,7 @@ fn lockmgr_settings(lock: &Subject) -> &'static [Setting] {
     if lock.is_switched("spins", "on") { mtx_settings(lock) } else { &[] }
 }
 
-/// Those of a family's switches for which a lock asks.
+/// The switches of a family that have these keys.
 const fn some<const N: usize>(
     all: &'static [&'static SwitchInfo],
     keys: [&str; N],

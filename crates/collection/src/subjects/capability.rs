@@ -1,4 +1,4 @@
-//! What a platform can do that all locks of the list run on.
+//! The capabilities of a platform on which all locks of the list run.
 
 use crate::classic::parking_lot_mutex::ParkingLot;
 use crate::freebsd::FreeBsd;
@@ -9,7 +9,7 @@ use crate::platform::{AsymFence, LocalNodes, ParkTimeout, Priority, Random, Sett
 use crate::schedule::{Schedule, Sections};
 use crate::shared_holds::SharedHolds;
 
-/// A trait that has these as supertraits, and every type that has them all has it.
+/// Declares a trait with these supertraits, and implements it for every type that has them all.
 macro_rules! all_of {
     ($(#[$attribute:meta])* $name:ident: $($capability:path),+ $(,)?) => {
         $(#[$attribute])*
@@ -20,7 +20,7 @@ macro_rules! all_of {
 }
 
 all_of! {
-    /// A platform with every capability that some lock of the list asks for.
+    /// A platform with every capability that some lock of the list requires.
     EveryCapability:
     Topology,
     Priority,

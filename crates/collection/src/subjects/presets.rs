@@ -1,10 +1,9 @@
-//! Locks that are an algorithm with some of its switches in another position than the recommended
-//! one.
+//! Presets: algorithms with some switches in a position other than the recommended one.
 
 use super::algorithms::ALGORITHMS;
 use crate::tuning::{Position, SwitchInfo, is_same, named};
 
-/// A row of the list.
+/// A preset.
 #[derive(Debug)]
 pub struct Preset {
     /// Its name on the command line.
@@ -13,16 +12,16 @@ pub struct Preset {
     pub algorithm: &'static str,
     /// The switches that are not in the recommended position.
     pub positions: &'static [Position],
-    /// One sentence.
+    /// A summary in one sentence.
     pub summary: &'static str,
-    /// What it was, or why it is of interest: a version, a patch, a paper.
+    /// Its origin, or the reason why it is of interest: a version, a patch, a paper.
     pub source: &'static str,
 }
 
-/// Switches, and the words for their positions.
+/// Keys of switches, each with the word for a position.
 type Words = [(&'static str, &'static str)];
 
-/// The switches of the algorithm of this name.
+/// The switches of the algorithm with this name.
 const fn switches_of(algorithm: &str) -> &'static [&'static SwitchInfo] {
     let mut i = 0;
     while i < ALGORITHMS.len() {
@@ -34,15 +33,15 @@ const fn switches_of(algorithm: &str) -> &'static [&'static SwitchInfo] {
     panic!("no such algorithm")
 }
 
-/// The position that some words stand for; `None` if the algorithm has no such switch, or it is the
-/// recommended one.
+/// The position that a key and a word stand for. `None` if the algorithm has no such switch, or the
+/// position is the recommended one.
 const fn position(switches: &'static [&'static SwitchInfo], (key, word): (&str, &str)) -> Option<Position> {
     let Some(switch) = named(switches, key) else { return None };
     let Some(value) = switch.values.parse(word) else { panic!("no position of this switch") };
     if value == switch.default { None } else { Some(Position { switch, value }) }
 }
 
-/// How many of these words stand for a position.
+/// The number of these words for which `position` returns a position.
 const fn count(switches: &'static [&'static SwitchInfo], words: &Words) -> usize {
     let (mut count, mut i) = (0, 0);
     while i < words.len() {
@@ -52,7 +51,7 @@ const fn count(switches: &'static [&'static SwitchInfo], words: &Words) -> usize
     count
 }
 
-/// The positions that they stand for.
+/// The positions that these words stand for.
 const fn positions<const N: usize>(switches: &'static [&'static SwitchInfo], words: &Words) -> [Position; N] {
     let mut positions = [Position { switch: switches[0], value: 0 }; N];
     let (mut filled, mut i) = (0, 0);
@@ -66,12 +65,13 @@ const fn positions<const N: usize>(switches: &'static [&'static SwitchInfo], wor
     positions
 }
 
-/// A row for each preset: its name, its algorithm, and its switches; or a list of a family's
-/// switches, of which it has those that its algorithm has. Then a sentence, and its source.
+/// Declares the presets. A row has a name and an algorithm, then the switches, then a summary
+/// sentence and a source. The switches are either listed in brackets or, after `as`, a list for a
+/// family of locks. Of such a list, only the switches that the algorithm has count.
 macro_rules! presets {
     ($($name:literal = $algorithm:literal $([$($key:literal = $word:literal),+])? $(as $list:ident)?,
         $summary:literal, $source:literal;)*) => {
-        /// All presets, those of an algorithm in the order of the documentation.
+        /// All presets. Those of one algorithm are in the order of the documentation.
         pub const PRESETS: &[Preset] = &[$(Preset {
             name: $name,
             algorithm: $algorithm,
@@ -91,7 +91,8 @@ macro_rules! presets {
     (words $list:ident) => { $list };
 }
 
-/// What all of FreeBSD's locks had until `fcmpset`, but for pre-reads and back-off.
+/// The switches of all FreeBSD locks before `fcmpset`. The arguments are the positions in which
+/// these locks differ: pre-reads, `cas-value` and back-off.
 macro_rules! until_2016 {
     ($lock:literal, $unlock:literal, $hard:literal, $cas_value:literal, $backoff:literal) => {
         &[
@@ -119,7 +120,8 @@ const PREREAD: &Words = until_2016!("on", "on", "on", "reread", "none");
 const PRELOADED: &Words = until_2016!("on", "on", "on", "kept", "none");
 const LINEAR: &Words = until_2016!("on", "on", "on", "reread", "linear");
 
-/// Of March 2017: the fast paths write at once, and waiters go by what a failed write has found.
+/// FreeBSD of March 2017: the fast paths write at once, and waiters use the value that a failed
+/// write has returned.
 const FCMPSET: &Words = &[
     ("waiter-cas-fail", "restart"),
     ("release-order", "collect-first"),

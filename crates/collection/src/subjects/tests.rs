@@ -9,7 +9,7 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-/// Says by which of its functions it was called, and for which type.
+/// Returns which of its functions was called, and for which type.
 struct Seen;
 
 fn seen<L>(how: &str) -> String {
@@ -129,14 +129,14 @@ fn each_switch_has_a_place_of_its_own_and_its_default_is_one_of_its_values() {
     }
 }
 
-/// What a tuning type says of some switches of a trait.
+/// The values that a tuning type returns for some switches of a trait.
 macro_rules! values {
     ($type:ty, $trait:path, { $($switch:ident),+ }) => {
         [$(format!("{:?}", <$type as $trait>::$switch())),+]
     };
 }
 
-/// Presets have the values of the types named after `is`.
+/// Asserts that presets have the values of the types named after `is`.
 macro_rules! same {
     ($trait:path, $switches:tt: $($name:literal is $type:ty),+ $(,)?) => {
         $({

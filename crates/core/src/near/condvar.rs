@@ -1,66 +1,75 @@
-//! Condition variable of the [mutex](super::mutex): a broadcast moves waiters from its queue to the
-//! mutex's queue.
+//! Condition variable of the [mutex](super::mutex): a broadcast moves its waiters to the mutex's
+//! queue.
+//!
+//! A broadcast that wakes all waiters has them compete for one mutex. Here it wakes at most one
+//! thread. The others are moved to the mutex's queue, and wake up one by one as they have their
+//! turns.
 //!
 //! ```text
 //! word    null  no thread waits
-//!         m     the mutex that the waiters have released, and will lock again
-//!         the whole condition variable
-//! queue   the waiters, in the order of their coming      in the chain of its address; records on
-//!         the stacks of the waiters
+//!         m     the address of the mutex that the waiters have released, and will lock again
+//!         The word is the whole condition variable.
+//! queue   the waiters, in the order of arrival: in the chain of the condition variable's address;
+//!         records on the stacks of the waiters
 //!
 //!  null -> m   `wait`: the first waiter
 //!  m -> m      `wait`: the others, which must have the same mutex
-//!  m -> null   a notification that takes the last one out, or a last one that gives up
+//!  m -> null   a notification that takes the last waiter out, or a last waiter that gives up
 //!
-//! a waiter    waits --- notified with all others ---> in the mutex's queue ---> has the mutex
+//! a waiter    waits --- notified by `notify_all` ---> in the mutex's queue ---> holds the mutex
 //!               |                                                              ^
-//!               +------ notified alone, or gave up ---> locks the mutex -------+
+//!               +------ by `notify_one`, or gave up ---> locks the mutex ------+
 //! ```
-//! Word and queue change together, under the lock of the condition variable's
-//! [`chain`].
+//! Word and queue change together, under the lock of the condition variable's [`chain`].
 //!
-//! 1. The word is null if and only if the queue is empty. Only in a child made by `fork` it may
-//!    name the mutex of the parent's waiters, which the child does not have; the first wait or
-//!    notification there corrects that.
-//! 2. A waiter is in the queue, and its mark says so, until a notification takes it out or it takes
-//!    itself out. The first of the two decides: a waiter that was taken out does not give up any
-//!    more, and one that has given up is not taken out.
-//! 3. A waiter that was taken out stays where it is until it is granted its notification, and locks
-//!    the mutex then; or until it has the mutex, into whose queue it is put.
+//! 1. The word is null if and only if the queue is empty. There is one exception. In a child made
+//!    by `fork`, the word may still name the mutex of the parent's waiters, which the child does
+//!    not have. The first wait or notification in the child corrects that.
+//! 2. A waiter is in the queue until a notification takes it out, or it takes itself out. Its mark
+//!    says whether it is in the queue. The first of the two decides. A waiter that was taken out
+//!    does not give up any more, and a waiter that has given up is not taken out.
+//! 3. A waiter that was taken out stays where it is until its thread is granted the notification,
+//!    and then locks the mutex. Or it stays until it has the mutex, into whose queue it is put.
 //!
-//! **No notification is lost.** A waiter queues while it holds the mutex. So a thread that locks
-//! the mutex later, changes what is waited for, and notifies, finds it in the queue. By 2 that
-//! waiter gets the notification, or has given up, and then the next one gets it. A thread that
-//! comes later is not in the queue by then. And nothing of a notification is kept: there is no
-//! count that a newcomer could use up.
+//! **No notification is lost.**
 //!
-//! **No wake-up is lost in the queue.** If a waiter becomes first in the mutex's queue by being put
-//! there, then it is woken, and looks for itself: the mutex may be free, so that no release comes.
-//! If it stands behind others, then these leave the queue some day, and see to the next one, as
-//! they do for any (invariant 2 of the mutex). So a broadcast wakes one thread at most, however
-//! many it takes out, and none if there is a queue; the others wake one by one as they have their
-//! turns. A single waiter that is notified wakes at once, and comes to the mutex as any other
-//! thread. In queue, it would begin to wake up when it has its turn, and where the mutex is free
-//! for most of the time, threads that wait for each other would wake one after the other.
+//! 1. *A thread notifies after a waiter has queued.* The waiter queues while it holds the mutex. A
+//!    thread that locks the mutex later, changes the condition, and notifies, finds it in the
+//!    queue. By invariant 2, the waiter gets the notification, or it has given up, and the next
+//!    waiter gets the notification.
+//! 2. *A thread waits after the notification.* It was not in the queue, and gets nothing. A
+//!    notification leaves no count behind that a newcomer could use up.
 //!
-//! **Chains are locked one at a time**: a waiter that has been taken out of the one belongs to the
-//! notification until it is in the other. It may wake meanwhile, by a limit or for no reason. It
-//! sees by its mark what it is, and parks again.
+//! **No wake-up is lost in the mutex's queue.**
+//!
+//! 1. *A waiter that is put there becomes first.* It is woken, and looks at the mutex. The mutex
+//!    may be free, so that no release comes.
+//! 2. *A waiter that is put there is behind others.* These leave the queue some time, and make the
+//!    next waiter first, as for any other waiter (invariant 2 of the mutex).
+//!
+//! So a broadcast wakes one thread at most, and none if the mutex has a queue. A single waiter that
+//! is notified wakes up at once, and locks the mutex as any other thread. In the queue, it would
+//! begin to wake up only when it has its turn. Where the mutex is free most of the time, threads
+//! that wait for each other would then wake up one after the other.
+//!
+//! **Chains are locked one at a time.** A waiter that has been taken out of one chain belongs to
+//! the notification until it is in the other chain. Its thread may wake up meanwhile, by a limit or
+//! for no reason. It reads the mark, and parks again.
 //!
 //! **A notification does not access the condition variable after it has taken the last waiter
-//! out.** Of what it does after the chain has been unlocked, the waiters are on their own stacks,
-//! and of the mutex it uses the address. Notified waiters do not come back to the condition
-//! variable either. So the last thread that returns from a wait may free it, although the call of
-//! `notify_all` that has notified it has not returned.
+//! out.** Once it has unlocked the chain, it uses only the waiters' records, which are on their
+//! stacks, and the address of the mutex. Notified waiters do not access the condition variable
+//! either. So the last thread that returns from a wait may free the condition variable, although
+//! the call of `notify_all` that has notified it has not returned.
 //!
-//! What a notifier did before it notifies happens before the return of those it has notified, also
-//! without the mutex.
+//! Everything that a thread did before it notifies happens before the return of the waiters that it
+//! has notified, even without the mutex.
 //!
-//! Fairness: first come, first served, among waiters. One that has been notified comes to the mutex
-//! as if it had come then.
-//! Source: own. The idea that waiters go over to the mutex: *wait morphing* (Butenhof, "Programming
-//! with POSIX threads", 1997), and for broadcasts alone Linux' `FUTEX_CMP_REQUEUE` (Jelinek, 2004);
-//! that the word names the mutex: parking_lot.
+//! Fairness: waiters are notified first come, first served. A notified waiter locks the mutex as if
+//! it had arrived at the moment of the notification.
+//! Source: own. Moving waiters to the mutex is *wait morphing* (Butenhof, "Programming with POSIX
+//! threads", 1997). For broadcasts alone, Linux' `FUTEX_CMP_REQUEUE` does so (Jelinek, 2004). In
+//! parking_lot, too, the word names the mutex.
 
 pub mod monitor;
 
@@ -77,12 +86,12 @@ use crate::raw::RawLock;
 
 type Locked<'a, P> = chain::Locked<'a, P, Near>;
 
-/// Why a wait ended without a notification. The mutex is held as before.
+/// Why a wait ended without a notification. The caller holds the mutex, as before the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unnotified {
-    /// Its limit was reached.
+    /// The limit of the wait was reached.
     GaveUp(GaveUp),
-    /// It did not begin: others wait with another mutex.
+    /// The wait did not begin, because other threads wait with another mutex.
     OtherMutex,
 }
 
@@ -93,7 +102,7 @@ pub struct NearCondvar<P: Platform> {
 }
 
 impl<P: Platform> NearCondvar<P> {
-    /// No thread waits, in `const`.
+    /// A condition variable without waiters, in `const`.
     pub const fn new() -> Self {
         Self { mutex: Atomic::ZERO }
     }
@@ -106,33 +115,33 @@ impl<P: Platform> Default for NearCondvar<P> {
 }
 
 impl<P: NearPlatform> NearCondvar<P> {
-    /// Notifies the thread that has waited longest, and says whether there was one. The caller need
-    /// not hold the mutex, but what is waited for must have changed under it.
+    /// Notifies the thread that has waited longest. Returns whether there was one. The caller need
+    /// not hold the mutex, but must have changed the condition while it held the mutex.
     #[inline]
     pub fn notify_one(&self) -> bool {
         self.has_waiters() && self.wake_one()
     }
 
-    /// Notifies all threads that wait, and says how many they were.
+    /// Notifies all threads that wait. Returns their number.
     #[inline]
     pub fn notify_all(&self) -> usize {
         if self.has_waiters() { self.move_all() } else { 0 }
     }
 
-    /// Relaxed: a waiter has written the word while it held the mutex, which the notifier has
-    /// locked since, or a thread before it.
+    /// Relaxed: a waiter writes the word while it holds the mutex. Since then the notifier, or a
+    /// thread before it, has locked the mutex.
     #[inline(always)]
     fn has_waiters(&self) -> bool {
         !self.mutex.load(Relaxed).is_null()
     }
 
-    /// Locks its chain.
+    /// Locks the chain of the condition variable.
     fn lock_queue(&self) -> Locked<'_, P> {
         // SAFETY: this is the condition variable's own algorithm.
         unsafe { Locked::of(self) }
     }
 
-    /// Takes up to so many out of the queue. Says how many they were, and their mutex.
+    /// Takes up to `most` waiters out of the queue. Returns their number and their mutex.
     fn take_out(&self, most: usize, waiters: &mut WakeList<P>) -> (usize, *const NearMutex<P>) {
         let queue = self.lock_queue();
         let mutex = self.mutex.load(Relaxed);
@@ -161,9 +170,10 @@ impl<P: NearPlatform> NearCondvar<P> {
         P::in_slow_path(|| {
             let mut waiters = WakeList::EMPTY;
             let (count, mutex) = self.take_out(usize::MAX, &mut waiters);
-            // The last waiter may have given up just now. Then there is no mutex.
+            // The last waiter may have given up meanwhile. Then there is no mutex.
             if count != 0 {
-                // SAFETY: they see that they were taken out, and go where they are put.
+                // SAFETY: the waiters are in no queue. They read in their marks that they were
+                // taken out, and call `lock_when_requeued`.
                 unsafe { NearMutex::requeue(mutex, waiters) };
             }
             count
@@ -178,11 +188,11 @@ impl<P: NearPlatform> NearCondvar<P> {
     }
 
     /// Releases the mutex, waits for a notification within the limit, and locks the mutex again,
-    /// however long that takes. Never ends for no reason.
+    /// however long that takes. There are no spurious wake-ups.
     ///
     /// # Errors
     ///
-    /// Why there was no notification. A thread that gives up has used up none.
+    /// Why there was no notification. A thread that gives up does not consume a notification.
     ///
     /// # Safety
     ///
@@ -190,13 +200,13 @@ impl<P: NearPlatform> NearCondvar<P> {
     ///
     /// # Panics
     ///
-    /// With debug assertions, in the section of a spin lock, where the platform knows that for
-    /// sure; before it releases the mutex.
+    /// With debug assertions, in the critical section of a spin lock, if the platform knows that
+    /// for sure. It panics before it releases the mutex.
     pub unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
         P::assert_may_sleep();
         P::with_record(|waiter: &Waiter<P>| {
             limit.watch(waiter, || {
-                // SAFETY: fresh; it stays until it has the mutex again.
+                // SAFETY: the waiter is fresh, and stays until its thread has the mutex again.
                 unsafe { self.join(waiter, mutex) }?;
                 // SAFETY: the caller's.
                 unsafe { mutex.unlock(&()) };
@@ -205,8 +215,10 @@ impl<P: NearPlatform> NearCondvar<P> {
         })
     }
 
-    /// Safety: the caller holds the mutex; the waiter is fresh, and stays until it has left the
-    /// queue, and has been told what became of it.
+    /// Puts the waiter into the queue.
+    ///
+    /// Safety: the caller holds the mutex. The waiter is fresh, and stays until it has left the
+    /// queue and has been signalled.
     unsafe fn join(&self, waiter: &Waiter<P>, mutex: &NearMutex<P>) -> Result<(), Unnotified> {
         let mutex = ptr::from_ref(mutex).cast_mut();
         NearMutex::note_node(waiter);
@@ -222,7 +234,7 @@ impl<P: NearPlatform> NearCondvar<P> {
         Ok(())
     }
 
-    /// From having released the mutex to having it again.
+    /// Waits, after the caller has released the mutex, and locks the mutex again.
     fn relock(
         &self,
         waiter: &Waiter<P>,
@@ -235,7 +247,7 @@ impl<P: NearPlatform> NearCondvar<P> {
                 Ok(seen) => signal = seen,
                 Err(why) if self.gives_up(waiter) => {
                     P::count(LockEvent::CondvarGiveUp);
-                    // SAFETY: the node is (); the caller of `wait` unlocks.
+                    // SAFETY: the node is (), and the caller of `wait` unlocks the mutex.
                     unsafe { mutex.lock(&()) };
                     return Err(Unnotified::GaveUp(why));
                 }
@@ -245,7 +257,8 @@ impl<P: NearPlatform> NearCondvar<P> {
         if signal != Signal::Granted {
             mutex.lock_when_requeued(waiter);
         }
-        // In the mutex's queue it would have the mark of that.
+        // A waiter that was put into the mutex's queue has the mutex's mark, and the mutex. Any
+        // other waiter was notified alone.
         if waiter.mark.load(Relaxed) == TAKEN_OUT {
             // SAFETY: as above.
             unsafe { mutex.lock(&()) };
@@ -253,18 +266,18 @@ impl<P: NearPlatform> NearCondvar<P> {
         Ok(())
     }
 
-    /// Whether a notification has taken it out, as far as it is known. Relaxed: a waiter that has
-    /// been signalled for that knows it.
+    /// Whether a notification has taken the waiter out, as far as is known. Relaxed: once a waiter
+    /// has been signalled for this reason, it sees the mark.
     fn has_taken_out(&self, waiter: &Waiter<P>) -> bool {
         waiter.mark.load(Relaxed) != ptr::from_ref(self).addr() as u64
     }
 
-    /// Takes the waiter out of the queue, if it is still there.
+    /// Takes the waiter out of the queue if it is still there. Returns whether it was.
     fn gives_up(&self, waiter: &Waiter<P>) -> bool {
         let queue = self.lock_queue();
         let is_queued = queue.has(waiter);
         if is_queued {
-            // SAFETY: in the queue.
+            // SAFETY: the waiter is in the queue.
             unsafe { queue.remove(Queue::Shared, waiter) };
             self.update(&queue);
         }

@@ -13,14 +13,14 @@ use mutex::beside::Beside;
 #[derive(Debug)]
 pub struct Near;
 
-// SAFETY: two groups of words, for each of which all zero is valid and means that no thread waits;
-// no other family has this table.
+// SAFETY: `Beside` has two groups of words. All zero is valid for each, and means that no thread
+// waits. No other family has this table.
 unsafe impl Family for Near {
     type Beside<P: Platform> = Beside<P>;
     const TABLE: usize = 0;
 }
 
-/// What these locks ask of a platform.
+/// The capabilities that these locks need of a platform.
 pub trait NearPlatform:
     Chains<Near> + AsymFence + ParkTimeout + Random + Schedule + Sections + Topology
 {

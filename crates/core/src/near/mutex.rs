@@ -1,121 +1,83 @@
 //! Mutex that is released by a plain store: the lock for programs.
 //!
+//! Most mutexes whose waiters sleep need an atomic read-modify-write to unlock, because the release
+//! must learn whether a thread sleeps. Here a release only stores 0 to the word. In return, a
+//! waiter that is about to sleep passes the heavy side of an asymmetric fence, which is a system
+//! call (membarrier). Without contention a lock and unlock take 4.6 ns. In the mutexes with two
+//! read-modify-writes they take 9.5 ns and more (docs/guide/benchmark.md).
+//!
 //! ```text
-//! word      0 free | 1 held                                        the whole lock
-//! count     of this mutex' waiters, and of their wake requests     in the chain's filter
-//! queue     the mutex' waiters in the chain, in the order of their coming; records on their stacks
+//! word   bit 0      1 held | 0 free
+//!        bits 1-31  always 0: the word does not say whether threads wait
 //!
 //!  0 -> 1   `take`: the thread that swaps 0 out holds the mutex
 //!  1 -> 0   `free`: its holder
-//!  1 -> 1   a hand-over: the mutex changes hands, and the word does not change
+//!  1 -> 1   a hand-over: the mutex has a new holder, and the word does not change
 //! ```
-//! A [chain](crate::parking::chain) is a place in the platform's table, found by the lock's
-//! address. A *wake request* tells the next release that it has to go to the chain.
+//! Everything about waiters is in the mutex's [chain](crate::parking::chain), an entry of the
+//! platform's table that is found by the mutex's address. It has the *queue* of waiters
+//! (`mutex/queue.rs`), a *filter* that counts waiters and wake requests (`mutex/filter.rs`), and
+//! *hints* about the threads that release (`mutex/hints.rs`). By a *wake request* a waiter asks
+//! the next release to go to the chain. A waiter (`mutex/waiting.rs`) may give up in any state:
 //!
-//! **A waiter.** A newcomer looks at the word for some pauses, yields its processor a few times,
-//! and then joins the queue. *The first in the queue* looks at the word, ever less often, for
-//! `PATIENCE_NS`. If the mutex was released meanwhile, by the same thread again and again, the
-//! first looks closely for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap. If it
-//! does not, the mutex is *monopolised*: looking does not help, and the first parks until `TURN_NS`
-//! after it became first. A thread that becomes first of a monopolised mutex looks closely at once.
-//! After that, or else at once, the first makes a wake request, looks for `PATIENCE_NS` again, and
-//! parks. *All others* park at once. The first leaves the queue when it gets the mutex, and makes
-//! the next waiter first.
-//!
-//! Newcomers to a monopolised mutex look too, but do not yield. Waiters in the queue never yield: a
-//! thread that yields counts as awake, and would be handed the mutex although another program has
-//! its processor. A thread that finds the mutex free, while one thread may take it again at once,
-//! looks whether it stays free before it takes it. When the first gets the mutex, or is dequeued,
-//! the next waiter of the NUMA node from which it came to the queue is preferred to those before
-//! it, for `NODE_TURN_NS`. So the few threads that are awake and exchange the mutex come to be on
-//! one node. Nodes do not matter while the mutex is monopolised.
-//!
-//! **A release.** It reads the mutex' count in the chain's filter. If the count is 0, the release
-//! stores 0 to the word, does the light side of the asymmetric fence, and reads the count again:
-//! there is no read-modify-write. If there are waiters it does the same, and every 8 us or so
-//! (`hints`) it looks at the chain. If there are wake requests it looks at the chain at once. There
-//! it hands the mutex to the first in the queue, if that has made a request and is awake, or is
-//! due. It wakes a first that is parked, and dequeues it, so that the next release wakes the next
-//! waiter; those that were woken compete with newcomers. It does not dequeue the first if the mutex
-//! is monopolised, where competing does not help, or if it has done so before. The first is *due*
-//! when it has been first for `DUE_NS`, or `MONOPOLISED_DUE_NS`, and may have no processor.
+//! ```text
+//!  newcomer   spins, then yields ------------------ finds the mutex free ----------> holder
+//!     v  finds it held each time: joins the queue (as "first" if the queue is empty)
+//!  behind     parked -- becomes first while parked, and its request is raised -----> asleep
+//!     v  becomes first, and is told so
+//!  first      spins ------------------------------- finds the mutex free ----------> holder
+//!     v  finds it held each time; if it is monopolised, the first parks until its turn
+//!  requested  spins ------------------------------- finds it free, or is handed it -> holder
+//!     v  passes the heavy side of the fence, and finds the mutex held
+//!  asleep     parked without a time limit --------- is handed the mutex -----------> holder
+//!     v  a release wakes it (if it was dequeued before, or the mutex is monopolised) -> first
+//!  dequeued   spins ------------------------------- finds the mutex free ----------> holder
+//!     v  finds it held each time: joins the queue again, at its end
+//!  behind, or first
+//! ```
+//! **A release** reads the mutex's count in the filter. Without wake requests it stores 0, passes
+//! the light side of the fence, and reads the count again. It locks the chain if there are
+//! requests, and every 8 us or so while threads wait. There it hands the mutex to the first in the
+//! queue, or frees the mutex and wakes a first that is parked (`mutex/queue.rs`).
 //!
 //! 1. Only a thread that swaps 0 out of the word, or is handed the mutex by its holder, holds it.
-//! 2. The first in the queue is in one of these states. It is awake, or is parked until some
-//!    moment, and will look at the word before it parks without a limit. Or it holds the mutex, and
-//!    will leave the queue. Or it has made a wake request. Only the first needs any of this: the
-//!    others need no fence, and a release need not know of them. So they may be put into the queue
-//!    while they are parked, as a condition variable does.
+//! 2. The first in the queue is awake, or is parked with a time limit, and will look at the word
+//!    before it parks without one. Or it holds the mutex, and will leave the queue. Or it has made
+//!    a wake request. The waiters behind it need none of this, and no fence, and a release need not
+//!    know of them. So a condition variable may put waiters into the queue while they are parked.
 //! 3. A wake request is raised and lowered under the chain's lock, and noted on its waiter.
 //!
-//! **Why no wake-up is lost.** Let the first in the queue be parked. It was awake when it became
-//! first, or it was not.
+//! **No wake-up is lost** in any case in which the first in the queue is parked. (The models check
+//! this. With one side of the fence left out, they find a thread that sleeps for ever:
+//! `crates/model/tests/fences.rs`.)
 //!
-//! *It was awake.* It has made a wake request, passed the heavy side of the fence, and then found
-//! the mutex held by a thread H. The release of H stores 0, passes the light side, and reads the
-//! count. By the contract of the fence, either the first has seen that 0, or the release sees the
-//! request. The first has not seen the 0. So the release goes to the chain. Any request in the
-//! count sends it there, and this one stays until the waiter has been woken. A first that may not
-//! pass the heavy side yet, because it was passed a moment ago, parks until it may, and looks
-//! before each time that it parks.
+//! 1. *It parked without a time limit.* It had made a request, passed the heavy side of the fence,
+//!    and then found the mutex held by a thread H. The release of H stores 0, passes the light
+//!    side, and reads the count. By the contract of the fence, the waiter saw the 0, or the release
+//!    sees the request. The waiter did not see the 0. Any request in the count sends a release to
+//!    the chain, and this one stays until the waiter has been woken.
+//! 2. *It parked with a time limit*: until its turn, or until it may pass the heavy side. (The
+//!    waiters of a chain may do so once in 1.3 ms.) It looks at the word before it parks without.
+//! 3. *The holder made it first while it was parked.* The holder raised the request itself. Its own
+//!    release sees the request, and so does that of a thread to which it hands the mutex.
+//! 4. *A release made it first while it was parked*, and dequeued the waiter before it. The release
+//!    raised the new request before it lowered the old one. So each release that had to see the old
+//!    request sees the new one. The dequeued waiter is awake. It takes the mutex, or finds it held
+//!    by a thread whose release had to see the old request, since the waiter had passed the fence.
+//!    If it had not (case 2), the new first is woken too. (The release that dequeued the waiter may
+//!    itself be late: it may have freed the mutex before.)
+//! 5. *It became first because a waiter gave up, or a condition variable put it into an empty
+//!    queue.* It is woken, and looks at the word. A dequeued waiter that gives up wakes a first
+//!    that has made a request.
+//! 6. *It made its request while a release was going to the chain.* If the waiter locked the chain
+//!    first, the release finds the request there. If the release did, it stores 0 before it unlocks
+//!    the chain, and the waiter sees the 0. At a monopolised mutex the release stores 0 after that,
+//!    and reads the count again, as in case 1.
 //!
-//! *It was parked*, and a thread that held the mutex made it first. That thread raised the request
-//! itself. Its own release sees it, and so does the release of a thread that it hands the mutex to.
-//!
-//! *It was parked*, and a release made it first, which dequeued the one before it. That release
-//! raised the request of the new first before it lowered the other's. So a release that had to see
-//! the other's sees this one. The dequeued waiter is awake. It takes the mutex, or finds it held by
-//! a thread whose release is one of those, because the waiter has passed the fence. If it has not
-//! passed the fence, because it was parked until some moment, then the new first is woken too.
-//! ("Had to see": a late release may dequeue a waiter without having held the mutex.)
-//!
-//! A release that finds requests when it begins stores 0 under the chain's lock. A waiter that
-//! makes a request later takes that lock later, and sees the 0.
-//!
-//! **Nothing of the mutex is read once it is free.** The requests are in a table that is never
-//! freed, and of the mutex a release needs the address alone. (A swap as the last access would do
-//! as well, at the price of a second atomic instruction: 9.5 ns a pair in place of 4.6, as
-//! docs/benchmark.md has it of the mutexes with two.) So a thread that finds the mutex free may
-//! free its memory, also where no borrow keeps the mutex alive. A late release may come to waiters
-//! of a new lock at the same address. It wakes a waiter for no reason then, which that waiter
-//! tolerates: it may have to join the queue again. The price is that requests of one lock make
-//! releases of others with the same count look there, too.
-//!
-//! **What it costs.** Uncontended, a swap and a store. Contended, one membarrier each time that the
-//! first in the queue is about to park, not for each waiter that parks, and as a rule fewer than
-//! 1000 a second for a chain, since it interrupts all threads of the process that run. While the
-//! first looks, which is most of the time, releases stay plain stores. Where the platform has no
-//! membarrier its light fence is an ordinary one, and a release costs as much as an atomic one.
-//!
-//! **What a monopolised mutex costs.** The thread that has it takes it again and again, from its
-//! own cache, until its turn is over. One other thread is awake for a part of that time, beside
-//! newcomers, which look for a microsecond. With two threads that is faster than to exchange the
-//! mutex at each release, and with many each has a turn, in the order of their coming. With
-//! `TURN_NS` of 100 us a turn takes 0.15 to 0.27 ms, because the operating system lets timers be
-//! 0.05 ms late, and an idle processor takes its time to wake up; then the first in the queue is
-//! due.
-//!
-//! Fairness: newcomers take the mutex as long as the first in the queue has made no request; those
-//! that come to a monopolised mutex take it only if it stays free. A first that is awake is given
-//! the mutex at the first release that sees its request, `PATIENCE_NS` and up to twice
-//! `GAP_PATIENCE_NS` after it began to look (it begins again when it is woken in the queue), or
-//! `TURN_NS` after it became first of a monopolised mutex. At most one section of another thread is
-//! in between, that of a release that has missed the request. A first that has no processor, or is
-//! parked, is given the mutex by the first release that looks at the chain after `DUE_NS`, or
-//! `MONOPOLISED_DUE_NS`: some us later, or 4096 releases if sections have just grown long. The
-//! queue is first come, first served, with two exceptions. Waiters of the NUMA node of the last
-//! first are preferred to the one that is next for `NODE_TURN_NS`, and after that those of up to 32
-//! that were moved before it together and are still there; this may happen again to the one behind
-//! it, when the node changes. And a waiter that was dequeued, and competed without success, joins
-//! the queue again at its end, once. [`unlock_fair`](NearMutex::unlock_fair) hands over to the
-//! first in the queue at once.
-//!
-//! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001; the bound
-//! on barging: WebKit's `WTF::Lock` and parking_lot (0.5 ms); that waiters beyond the first be kept
-//! off the lock: Dice, "Malthusian locks", EuroSys 2017. Turns: the lock cohorts of Dice, Marathe
-//! and Shavit, PPoPP 2012, with a thread in the place of a NUMA node. That waiters of one node be
-//! moved together, by the thread that leaves: Kashyap et al., "Scalable and practical locking with
-//! shuffling", SOSP 2019.
+//! **Constants.** Each has its reason in its documentation. `mutex/waiting.rs` lists the commands
+//! that measure them. **Cost**: `mutex/hints.rs` (fences), `mutex/waiting.rs` (turns).
+//! Fairness: newcomers overtake the queue for a bounded time; `mutex/queue.rs` has the bounds.
+//! Source: own. The fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001.
 
 pub(super) mod beside;
 mod filter;
@@ -139,26 +101,27 @@ use crate::raw::{RawLock, RawTryLock};
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// How long a waiter is first in the queue for a monopolised mutex until a release hands the mutex
-/// over although the waiter is parked or has no processor, in ns: longer than most take to wake up
-/// when their turn has come. The processor that it waits for is the holder's, who gives it up at
-/// the next lock. At 0 the mutex is handed from one parked waiter to the next; at a second a thread
-/// that finds no processor may wait so long.
+/// How long a waiter is first in the queue for a monopolised mutex until a release hands over to it
+/// in any case, in ns. The waiter may then be parked, or have no processor. The time is longer than
+/// most waiters take to wake up when their turn has come. A waiter without a processor waits
+/// for that of the holder, which gives it up when it locks the mutex again and has to wait. At 0
+/// the mutex is handed from one parked waiter to the next. At a second, a thread that gets no
+/// processor may wait for a second.
 const MONOPOLISED_DUE_NS: u64 = 250_000;
-/// The same for a mutex that is not monopolised, in ns. The mutex serves no thread until the waiter
-/// runs, and all threads that want it park meanwhile: so longer, and as long as a scheduler's
-/// slice. With 0.15 ms, 64 threads that think for 5 us between sections of 1 us do 0.85 of the
-/// work.
+/// The same for a mutex that is not monopolised, in ns. After such a hand-over the mutex serves no
+/// thread until the waiter runs, and all threads that want it park. So the time is longer: as long
+/// as a time slice of the scheduler. With 0.15 ms, 64 threads with 5 us of think time between
+/// sections of 1 us do 0.85 of the work.
 const DUE_NS: u64 = 2_000_000;
-/// For how long waiters of the NUMA node from which the last first in the queue came are preferred
-/// to the one that is next, in ns. At 0 the queue is first come, first served; at a second a node
-/// may wait so long.
+/// For how long waiters of one NUMA node overtake the waiter that is next in the queue, in ns. The
+/// node is that of the waiter that was first before. At 0 the queue is first come, first served. At
+/// a second, the waiters of another NUMA node may wait for a second.
 const NODE_TURN_NS: u64 = 1_000_000;
 
-/// Whether a release hands the mutex over to the first in the queue, whatever that is doing.
+/// Whether a release hands the mutex over to the first in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
-    /// Only if it is its turn.
+    /// Only if it is the turn of the first.
     Anybody,
     /// In any case.
     First,
@@ -179,21 +142,22 @@ impl<P: Platform> NearMutex<P> {
     /// 0 -> 1.
     #[inline(always)]
     fn take(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `free`: the last section happens before
-        // ours.
+        // Ordering: Acquire, pairs with the Release in `free`: the previous critical section
+        // happens before ours.
         self.word.swap(HELD, Acquire) == FREE
     }
 
-    /// The same, if it looks free.
+    /// As [`take`](Self::take), if the mutex looks free.
     #[inline(always)]
     fn take_if_free(&self) -> bool {
         self.word.load(Relaxed) == FREE && self.take()
     }
 
-    /// 1 -> 0. The last that is done to the word.
+    /// 1 -> 0. The last access to the word.
     #[inline(always)]
     fn free(&self) {
-        // Ordering: Release, pairs with the Acquire in `take`: our section happens before the next.
+        // Ordering: Release, pairs with the Acquire in `take`: our critical section happens before
+        // the next.
         self.word.store(FREE, Release);
     }
 }
@@ -205,7 +169,7 @@ impl<P: Platform> Default for NearMutex<P> {
 }
 
 impl<P: NearPlatform> NearMutex<P> {
-    /// What the chain of the mutex at this address has beside its queues.
+    /// The hints and the filter in the chain of the mutex at this address.
     #[inline(always)]
     fn beside<'a>(lock: *const Self) -> &'a Beside<P> {
         let chain = <P as Chains<Near>>::chain(lock.cast());
@@ -213,7 +177,7 @@ impl<P: NearPlatform> NearMutex<P> {
         unsafe { &*chain }.beside()
     }
 
-    /// The hints of its chain.
+    /// The hints of the mutex's chain.
     #[inline(always)]
     fn hints<'a>(lock: *const Self) -> &'a Hints<P> {
         &Self::beside(lock).hints
@@ -225,22 +189,22 @@ impl<P: NearPlatform> NearMutex<P> {
         Self::beside(lock).filter.at(P::place_in_chain(lock.cast()))
     }
 
-    /// Notes on a fresh waiter where its thread is, for [`requeue`](Self::requeue).
+    /// Notes the caller's NUMA node on a fresh waiter, for [`requeue`](Self::requeue).
     pub(super) fn note_node(waiter: &Waiter<P>) {
         WaitQueue::note_node(waiter, P::numa_node());
     }
 
-    /// Puts waiters at the end of the queue, in their order. Wakes the one that becomes first by
-    /// that, if one does. Only the address of the mutex is used.
+    /// Puts waiters at the end of the queue, in their order. If one of them becomes first, it is
+    /// woken. Only the address of the mutex is used.
     ///
-    /// Safety: they are in no queue, and go to
+    /// Safety: the waiters are in no queue, and their threads call
     /// [`lock_when_requeued`](Self::lock_when_requeued).
     pub(super) unsafe fn requeue(lock: *const Self, waiters: WakeList<P>) {
         // SAFETY: the caller's.
         unsafe { WaitQueue::of(lock).adopt(waiters) };
     }
 
-    /// A release that the chain must hear of.
+    /// A release that goes to the chain.
     #[cold]
     #[inline(never)]
     fn unlock_at_chain(&self, to: To) {
@@ -257,12 +221,13 @@ impl<P: NearPlatform> NearMutex<P> {
                     unsafe { queue.hand_over(first, holders) };
                 }
                 Some(_) if holders == Holders::One => {
-                    // While the mutex is held: free for so long, it would not seem monopolised. The
-                    // waiter that is woken has no turn yet.
+                    // The first is woken while the mutex is still held. If the mutex were free for
+                    // that time, it would not seem monopolised. The first has no turn yet.
                     queue.wake_first(holders);
                     self.unlock_beside_chain(Self::count(self));
                 }
-                // Under the chain's lock: a thread that makes a request later sees that it is free.
+                // Under the chain's lock: a waiter that makes a request later sees that the mutex
+                // is free.
                 Some(_) => {
                     self.free();
                     queue.wake_first(holders);
@@ -272,8 +237,8 @@ impl<P: NearPlatform> NearMutex<P> {
         });
     }
 
-    /// After a release that a wake request has come too late for, or just in time. Of the mutex
-    /// only the address is left.
+    /// Called after a release that finds a wake request only after it has stored 0. Only the
+    /// address of the mutex is used, since its memory may be gone.
     #[cold]
     #[inline(never)]
     fn answer_request(lock: *const Self) {
@@ -284,24 +249,24 @@ impl<P: NearPlatform> NearMutex<P> {
         });
     }
 
-    /// A release that the chain need not hear of, as far as it is known.
+    /// A release that does not go to the chain, unless it finds a wake request at its end.
     #[inline(always)]
     fn unlock_beside_chain(&self, count: &Count<P>) {
         let lock = ptr::from_ref(self);
         self.free();
-        // Dekker's pattern, with `take_as_first`: the store before it, the look at the requests
-        // after it.
+        // Dekker's pattern, with `take_behind_fence`: the store of 0 is before the fence, and the
+        // read of the requests after it.
         P::light();
         if count.read().is_requested() {
             Self::answer_request(lock);
         }
     }
 
-    /// Releases the mutex, and hands it to the first in the queue if there is one.
+    /// Releases the mutex, and hands it over to the first in the queue if there is one.
     ///
-    /// With a multiple of 1024 waiters the count in the chain's filter may be 0 until the first of
-    /// them makes a wake request, 20 us after it became first. Until then this releases as `unlock`
-    /// does.
+    /// If the number of waiters is a multiple of 1024, the count in the chain's filter may be 0. It
+    /// is not 0 once the first in the queue has made a wake request, 20 us after it became first.
+    /// Until then this releases as `unlock` does.
     ///
     /// # Safety
     ///
@@ -318,14 +283,15 @@ impl<P: NearPlatform> NearMutex<P> {
     }
 }
 
-// SAFETY: invariant 1; Release and Acquire on the word order the sections, or the grant does.
+// SAFETY: invariant 1. The critical sections are ordered by Release and Acquire on the word, or by
+// the grant of a hand-over.
 unsafe impl<P: NearPlatform> RawLock for NearMutex<P> {
     type Node = ();
 
     #[inline]
     unsafe fn lock(&self, _node: &()) {
         if !self.take() {
-            // It does not end without the mutex.
+            // Without a limit it returns only with the mutex.
             _ = self.lock_slow(&Limit::NONE);
         }
     }
@@ -356,7 +322,7 @@ unsafe impl<P: NearPlatform> RawTryLock for NearMutex<P> {
     }
 }
 
-// SAFETY: a waiter that gives up is in no queue any more, and does not have the mutex.
+// SAFETY: a waiter that gives up is in no queue any more, and does not hold the mutex.
 unsafe impl<P: NearPlatform> RawTimedLock for NearMutex<P> {
     type Platform = P;
 

@@ -1,18 +1,18 @@
 //! Ending waits from outside.
 //!
 //! ```text
-//! first --> Watch of a waiter --> Watch of another --> null    (each knows the one before it, too)
+//! first --> Watch of a waiter --> Watch of another --> null    (each also links to the one before)
 //! ```
-//! A watch lies in the stack frame of a thread that waits, and is in the list exactly while it
-//! does. Everything here is read and written under `lock`, except for `cancelled`.
+//! A watch lies in the stack frame of a waiting thread, and is in the list exactly while the thread
+//! waits. Everything here is read and written under `lock`, except for `cancelled`.
 //!
 //! 1. `cancel` never waits for another thread, nor for the code that it interrupts in a signal
 //!    handler. If the list is locked, it leaves the holder an errand: to wake all waiters when it
 //!    unlocks the list.
-//! 2. No waiter is missed. `cancelled` is set before the lock is taken, or the errand left. A
-//!    waiter that enters the list before that is woken by the walk that follows. One that enters
-//!    later acquires what `cancel` has released by its access to the lock's word, so it sees
-//!    `cancelled` before it sleeps.
+//! 2. No waiter is missed. `cancelled` is set before the lock is taken or the errand is left. A
+//!    waiter that enters the list before that is woken by the walk that follows. A waiter that
+//!    enters later acquires what `cancel` has released, by its access to the lock's word. So it
+//!    sees `cancelled` before it sleeps.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -21,17 +21,19 @@ use super::queue_lock::{QueueLock, Released, TakenOrLeft};
 use super::waiter::{Call, Waiter};
 use crate::platform::{Atomic, Park, Platform};
 
-/// Ends waits from another thread: user space's signal. Any number of threads may wait by it.
+/// Ends waits from another thread, as a signal does in a kernel. Any number of threads may wait
+/// with it.
 ///
-/// Once cancelled it stays so: every wait by it ends, before it would sleep or when its sleep is
-/// ended, with [`GaveUp::Cancelled`](super::limit::GaveUp::Cancelled). Zero bytes: not cancelled.
+/// Once cancelled, it stays cancelled. Every wait with it ends with
+/// [`GaveUp::Cancelled`](super::limit::GaveUp::Cancelled): before the thread would sleep, or when
+/// its sleep is ended. Zero bytes: not cancelled.
 pub struct Cancellation<P: Platform> {
     lock: QueueLock<P>,
     cancelled: P::U32,
     first: P::Ptr<Watch<P>>,
 }
 
-/// One thread that waits.
+/// The record of one waiting thread in the list.
 struct Watch<P: Platform> {
     waiter: P::Ptr<Waiter<P>>,
     next: P::Ptr<Watch<P>>,
@@ -62,8 +64,8 @@ impl<P: Platform> Cancellation<P> {
 
     /// Whether it has been cancelled.
     pub fn is_cancelled(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `cancel`: what the canceller did before is
-        // visible to a thread that gives up for it.
+        // Ordering: Acquire, pairs with the Release in `cancel`: everything that the canceller did
+        // before is visible to a thread that gives up for this reason.
         self.cancelled.load(Acquire) != 0
     }
 
@@ -75,7 +77,7 @@ impl<P: Platform> Cancellation<P> {
         watch.next.store(next, Relaxed);
         watch.previous.store(ptr::null_mut(), Relaxed);
         if !next.is_null() {
-            // SAFETY: in the list, so alive.
+            // SAFETY: the watch is in the list, and so it is alive.
             unsafe { &*next }.previous.store(this, Relaxed);
         }
         self.first.store(this, Relaxed);
@@ -84,7 +86,7 @@ impl<P: Platform> Cancellation<P> {
     /// Safety: under `lock`, and the watch is in this list.
     unsafe fn leave(&self, watch: &Watch<P>) {
         let (previous, next) = (watch.previous.load(Relaxed), watch.next.load(Relaxed));
-        // SAFETY: neighbours are in the list, so alive.
+        // SAFETY: the neighbours are in the list, and so they are alive.
         unsafe {
             match previous.is_null() {
                 true => self.first.store(next, Relaxed),
@@ -97,8 +99,8 @@ impl<P: Platform> Cancellation<P> {
     }
 }
 
-/// Takes the watch out of the list. Locks do not panic; but whatever happens, no pointer to it may
-/// stay.
+/// Takes the watch out of the list when it is dropped. Locks do not panic. But no pointer to the
+/// watch may stay in any case.
 struct Watched<'a, P: Park> {
     cancellation: &'a Cancellation<P>,
     watch: &'a Watch<P>,
@@ -106,27 +108,27 @@ struct Watched<'a, P: Park> {
 
 impl<P: Park> Drop for Watched<'_, P> {
     fn drop(&mut self) {
-        // SAFETY: entered by the thread that made this.
+        // SAFETY: the thread that made this has entered the watch.
         self.cancellation.locked(|| unsafe { self.cancellation.leave(self.watch) });
     }
 }
 
 impl<P: Park> Cancellation<P> {
-    /// Does `f` with the list locked, and what a canceller has asked for meanwhile.
+    /// Calls `f` with the list locked, and does the errand if a canceller has left one meanwhile.
     fn locked(&self, f: impl FnOnce()) {
         self.lock.acquire();
         f();
         self.unlock();
     }
 
-    /// Unlocks the list, and walks it if that was asked for meanwhile.
+    /// Unlocks the list, and wakes all waiters if a canceller has asked for that meanwhile.
     fn unlock(&self) {
         if self.lock.release() == Released::WithErrand {
             self.wake_all();
         }
     }
 
-    /// Wakes all waiters of the list, or has the one do it that has locked it.
+    /// Wakes all waiters of the list. If another thread has locked the list, that thread does it.
     fn wake_all(&self) {
         while self.lock.take_or_leave_errand() == TakenOrLeft::Taken {
             let call = self.walk();
@@ -140,14 +142,14 @@ impl<P: Park> Cancellation<P> {
         }
     }
 
-    /// Wakes all waiters of the list, which the caller has locked. The last call is still to be
-    /// made.
+    /// Wakes all waiters of the list, which the caller has locked. Returns the last call, which is
+    /// still to be made.
     fn walk(&self) -> Option<Call<P>> {
         let mut owed: Option<Call<P>> = None;
         let mut at = self.first.load(Relaxed);
         while !at.is_null() {
-            // SAFETY: a thread that waits keeps its watch and its waiter until it has taken the
-            // watch out, under the lock.
+            // SAFETY: a waiting thread keeps its watch and its waiter until it has taken the watch
+            // out, under the lock.
             let (watch, waiter) = unsafe { (&*at, &*(*at).waiter.load(Relaxed)) };
             if let Some(call) = waiter.wake()
                 && let Some(before) = owed.replace(call)
@@ -159,22 +161,22 @@ impl<P: Park> Cancellation<P> {
         owed
     }
 
-    /// Ends all present waits by it, and every later one.
+    /// Ends all present waits with it, and every later one.
     ///
-    /// It never waits for another thread, and may be called from a signal handler, whatever that
-    /// has interrupted: this very function included. If another thread is just about to begin or to
-    /// end a wait by it, then that one wakes the others, a moment later.
+    /// It never waits for another thread. A signal handler may call it, whatever code it has
+    /// interrupted, even this function. If another thread is just about to begin or to end a wait,
+    /// that thread wakes the waiters a moment later.
     pub fn cancel(&self) {
         // Ordering: Release, pairs with the Acquire in `is_cancelled`.
         self.cancelled.store(1, Release);
         self.wake_all();
     }
 
-    /// Does `f`, during which a cancellation wakes `waiter`.
+    /// Calls `f`. Meanwhile a cancellation wakes `waiter`.
     pub(super) fn watch<R>(&self, waiter: &Waiter<P>, f: impl FnOnce() -> R) -> R {
         P::with_record(|watch: &Watch<P>| {
             watch.waiter.store(ptr::from_ref(waiter).cast_mut(), Relaxed);
-            // SAFETY: a fresh record, which stays where it is until `_watched` has taken it out.
+            // SAFETY: the record is fresh, and stays where it is until `_watched` has taken it out.
             self.locked(|| unsafe { self.enter(watch) });
             let _watched = Watched { cancellation: self, watch };
             f()
@@ -196,7 +198,7 @@ mod tests {
         Box::leak(Box::new(value))
     }
 
-    /// Has these wait by it. Each of them leaves when `f` says so.
+    /// Lets these waiters wait with it. Each of them leaves when `f` says so.
     fn enter(cancellation: &Cancellation<OneThread>, waiters: &[Place; 3], f: impl FnOnce(&dyn Fn(usize))) {
         let watches: [Watch<OneThread>; 3] = Default::default();
         for (watch, waiter) in watches.iter().zip(waiters) {
@@ -216,7 +218,7 @@ mod tests {
         meanwhile(|| cancellation.cancel());
         assert_eq!(limit.watch(waiter, || waiter.park_within(&limit)), Ok(Signal::Woken));
         assert_eq!(limit.watch(waiter, || waiter.park_within(&limit)), Err(GaveUp::Cancelled));
-        // No thread waits by it any more.
+        // No thread waits with it any more.
         cancellation.cancel();
         assert_eq!(waiter.park_within(&Limit::until(0)), Err(GaveUp::TimedOut), "not woken");
     }
@@ -246,7 +248,7 @@ mod tests {
             let limit = Limit { until_ns: None, cancellation: Some(&cancellation) };
             let waiters: [Place; 3] = Default::default();
             let woken = |waiter: &Place| waiter.park_within(&Limit::until(0)).is_ok();
-            // As threads would, each in its own time: by hand.
+            // The test enters them, as threads would that leave at different times.
             enter(&cancellation, &waiters, |leave| {
                 for (gone, &who) in order.iter().enumerate() {
                     leave(who);

@@ -4,21 +4,22 @@
 //! chain   lock | exclusive queue | shared queue | what the family has beside them
 //! queue   first | last
 //! ```
-//! The locks of a [family](Family) share a table of chains, and locks that the platform finds the
-//! same chain for share that. The mark of a waiter says for which lock it waits ([`Waiter::mark`]).
-//! Queues are read and written under the chain's lock, which a [`Locked`] holds.
+//! The locks of a [family](Family) share a table of chains. Locks for which the platform finds the
+//! same chain share that chain. The mark of a waiter says for which lock it waits
+//! ([`Waiter::mark`]). Queues are read and written under the chain's lock, which a [`Locked`]
+//! holds.
 //!
-//! **Why a table, and not a queue in the lock.** A release must not touch a lock that it has made
-//! free: the next thread that takes the lock may be the last to use it, and may free its memory.
-//! What is left to do is in the chain, which is never freed, and in the records of the waiters,
-//! which wait for it. And the word is the whole lock, as in FreeBSD: whether two locks share a
-//! cache line is part of what is compared. The price is that a chain's lock serves several locks,
-//! and that a release looks at the waiters of all of them.
+//! **Why a table, and not a queue in the lock.** A release must not access a lock that it has made
+//! free. The next thread that takes the lock may be the last to use it, and may free its memory.
+//! Everything that a release still has to do is in the chain, which is never freed, and in the
+//! records of the waiters, which wait for it. Besides, the lock is only its word, as in FreeBSD.
+//! Whether two locks share a cache line is part of the comparison. The price is that the lock of a
+//! chain serves several locks, and that a release goes through the waiters of all of them.
 //!
 //! **The tables belong to the platform instance** ([`Chains`]), as queue nodes do: to the process,
 //! the simulated machine, or the execution of a model. So the source is the same everywhere.
 //!
-//! **The chain's lock is a [`QueueLock`].** A thread that finds it held looks for a bounded time,
+//! **The chain's lock is a [`QueueLock`].** A thread that finds it held spins for a bounded time,
 //! and then sleeps. So a thread of high priority does not spin for a holder that it has preempted.
 //! FreeBSD disables preemption there.
 //!
@@ -38,9 +39,9 @@ use crate::platform::{Atomic, Park, ParkTimeout, Platform};
 use crate::raw::RawLock;
 use crate::schedule::Sections;
 
-/// How many tables of chains a platform has.
+/// The number of tables of chains of a platform.
 ///
-/// A static cannot be generic. So a platform that has its tables in statics has a fixed number of
+/// A static cannot be generic. So a platform that keeps its tables in statics has a fixed number of
 /// them, of which each family uses one.
 pub const TABLES: usize = 3;
 
@@ -51,21 +52,22 @@ pub const TABLES: usize = 3;
 /// - [`Beside`](Self::Beside) consists of words of the platform. With all bytes zero it is valid:
 ///   no thread waits.
 /// - No other family has the same [`TABLE`](Self::TABLE). Table 0 is that of [`near`](crate::near).
-///   The others are for families of one further crate.
+///   The others are for the families of one other crate.
 pub unsafe trait Family: 'static {
-    /// What a chain has beside its lock and queues.
+    /// The data of a chain beside its lock and queues.
     type Beside<P: Platform>: Default + Send + Sync;
 
-    /// Which of the platform's tables has the chains: less than [`TABLES`].
+    /// The index of the table that has the family's chains: less than [`TABLES`].
     const TABLE: usize;
 }
 
-/// Which of the two queues of a lock.
+/// One of the two queues of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Of those who want it for themselves.
+    /// The queue of waiters that want the lock exclusively.
     Exclusive,
-    /// Of those who would share it; of a condition variable, of those who wait for a notification.
+    /// The queue of waiters that want the lock shared. For a condition variable, the queue of
+    /// waiters for a notification.
     Shared,
 }
 
@@ -79,7 +81,7 @@ pub struct Chain<P: Platform, F: Family> {
 }
 
 impl<P: Platform, F: Family> Chain<P, F> {
-    /// What the family has beside the queues.
+    /// The data of the family beside the queues.
     #[inline(always)]
     pub fn beside(&self) -> &F::Beside<P> {
         &self.beside
@@ -101,22 +103,22 @@ impl<P: Platform, F: Family> Default for Chain<P, F> {
 ///
 /// # Safety
 ///
-/// The chain of an address is always the same, and valid as long as the platform instance. Its
-/// place there is always the same.
+/// The chain of an address is always the same, and valid as long as the platform instance. The
+/// place of an address in its chain is always the same.
 pub unsafe trait Chains<F: Family>: Park {
-    /// The chain of the lock at this address, which is not followed.
+    /// The chain of the lock at this address. The pointer is not dereferenced.
     fn chain(lock: *const ()) -> *const Chain<Self, F>;
 
     /// The same for a thread that is about to lock the chain, or something beside its queues.
     ///
-    /// A platform whose processes fork notes that it has to empty the table in a child.
+    /// A platform whose processes fork notes here that a child must empty the table.
     #[inline]
     fn chain_to_lock(lock: *const ()) -> *const Chain<Self, F> {
         Self::chain(lock)
     }
 
-    /// The place in its chain of the lock at this address: any number, which should differ between
-    /// locks of one chain, and be spread evenly over all `u32`.
+    /// The place of the lock at this address in its chain: any number. It should differ between
+    /// the locks of one chain, and be spread evenly over all `u32`.
     fn place_in_chain(lock: *const ()) -> u32;
 }
 
@@ -127,29 +129,29 @@ pub struct Locked<'a, P: Park, F: Family> {
     lock: *const (),
 }
 
-/// A wait in a chain that was given up. The chain is locked again, and the waiter in no queue, so
-/// that the lock can bring its word up to date: the waiter may have been the last.
+/// A wait in a chain that was given up. The chain is locked again, and the waiter is in no queue.
+/// So the lock can update its word: the waiter may have been the last.
 pub struct Abandoned<'a, P: Park, F: Family> {
-    /// Why.
+    /// Why the waiter gave up.
     pub why: GaveUp,
-    /// The chain.
+    /// The chain, locked.
     pub chain: Locked<'a, P, F>,
 }
 
-/// The mark of a waiter that has been taken out of its queue: that of no lock.
+/// The mark of a waiter that has been taken out of its queue. No lock has this mark.
 pub const TAKEN_OUT: u64 = 0;
 
 impl<P: Chains<F>, F: Family> Locked<'_, P, F> {
-    /// Locks the chain of the lock at this address, which is not followed. A caller that holds
-    /// another chain may wait for ever.
+    /// Locks the chain of the lock at this address. The pointer is not dereferenced. A caller that
+    /// has another chain locked may wait for ever.
     ///
     /// # Safety
     ///
-    /// The caller is the lock's own algorithm, or looks at the waiters and changes nothing. What is
-    /// done to them decides which thread holds the lock.
+    /// The caller is the lock's own algorithm, or reads the waiters and changes nothing. Changes
+    /// to the waiters decide which thread holds the lock.
     pub unsafe fn of<L>(lock: *const L) -> Self {
         let lock = lock.cast();
-        // SAFETY: valid as long as the platform instance, which outlives those who use it.
+        // SAFETY: valid as long as the platform instance, which outlives its threads.
         Self::lock(unsafe { &*P::chain_to_lock(lock) }, lock)
     }
 }
@@ -165,12 +167,12 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         self.lock
     }
 
-    /// What marks the waiters of the lock.
+    /// The mark of the lock's waiters.
     fn mark(&self) -> u64 {
         self.lock.addr() as u64
     }
 
-    /// What the family has beside the queues.
+    /// The data of the family beside the queues.
     pub fn beside(&self) -> &F::Beside<P> {
         self.chain.beside()
     }
@@ -182,13 +184,13 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         }
     }
 
-    /// The lock's waiters in this queue, in the order of their coming, or that in which they were
+    /// The lock's waiters in this queue, in the order of arrival, except for waiters that were
     /// [moved](Self::move_after). Each may be taken out once the iterator has returned it.
     pub fn waiters(&self, queue: Queue) -> impl Iterator<Item = &Waiter<P>> {
         let list = self.list(queue);
         let mut at = list.first();
         let all = iter::from_fn(move || {
-            // SAFETY: in the list, whose lock we hold; so alive as long as that lasts.
+            // SAFETY: the waiter is in the list, whose lock we hold, so it is alive meanwhile.
             let (waiter, next) = unsafe { (at.as_ref()?, list.after(at)) };
             at = next;
             Some(waiter)
@@ -202,7 +204,7 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         self.waiters(queue).next()
     }
 
-    /// Puts a waiter at the end of a queue, as the lock's.
+    /// Puts a waiter for this lock at the end of a queue.
     ///
     /// # Safety
     ///
@@ -213,7 +215,7 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         unsafe { self.list(queue).push(waiter) };
     }
 
-    /// Moves a waiter to behind another of the same queue, or else to its beginning.
+    /// Moves a waiter behind another waiter of the same queue, or to the beginning of the queue.
     ///
     /// # Safety
     ///
@@ -236,24 +238,24 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         unsafe { self.list(queue).remove(waiter) };
     }
 
-    /// How many wait in this queue for the lock.
+    /// The number of waiters in this queue for the lock.
     pub fn count(&self, queue: Queue) -> usize {
         self.waiters(queue).count()
     }
 
-    /// Whether the waiter, which has been in a queue for the lock, is still in it. For locks that
-    /// take waiters out by [`take`](Self::take) only.
+    /// Whether the waiter, which was put into a queue for the lock, is still there. For locks that
+    /// take waiters out only by [`take`](Self::take).
     pub fn has(&self, waiter: &Waiter<P>) -> bool {
         waiter.mark.load(Relaxed) == self.mark()
     }
 
-    /// Takes up to so many of those that wait in this queue for the lock out of it, and says how
-    /// many. They stay until they have been told what became of them, after the chain has been
-    /// unlocked.
+    /// Takes up to `most` waiters for the lock out of this queue, and returns their number. They
+    /// stay until they have been signalled, after the chain has been unlocked.
     pub fn take(&self, queue: Queue, most: usize, wake_list: &mut WakeList<P>) -> usize {
         let take = |waiter: &Waiter<P>| {
             waiter.mark.store(TAKEN_OUT, Relaxed);
-            // SAFETY: in the list, whose lock we hold; a waiter that was taken out stays.
+            // SAFETY: the waiter is in the list, whose lock we hold. A waiter that was taken out
+            // stays until it is signalled.
             unsafe {
                 self.list(queue).remove(waiter);
                 wake_list.push(ptr::from_ref(waiter).cast_mut());
@@ -262,22 +264,21 @@ impl<'a, P: Park, F: Family> Locked<'a, P, F> {
         self.waiters(queue).take(most).map(take).count()
     }
 
-    /// Takes all that wait in this queue for the lock out of it. They sleep until `wake_list` is
-    /// granted.
+    /// Takes all waiters for the lock out of this queue. They sleep until `wake_list` is granted.
     pub fn take_all(&self, queue: Queue, wake_list: &mut WakeList<P>) {
         self.take(queue, usize::MAX, wake_list);
     }
 }
 
 impl<P: Park, F: Family> Locked<'_, P, F> {
-    /// Unlocks the chain: there is reason not to sleep.
+    /// Unlocks the chain, because there is reason not to sleep.
     pub fn cancel(self) {
         P::count(LockEvent::ChainCancel);
         drop(self);
     }
 
-    /// The same after a lost race, and pauses: the thread that has the word's cache line may want
-    /// to write it again.
+    /// The same after a lost race. Also pauses, since the thread that has the word's cache line may
+    /// want to write it again.
     pub fn restart(self) {
         self.cancel();
         P::cpu_relax(0);
@@ -285,14 +286,14 @@ impl<P: Park, F: Family> Locked<'_, P, F> {
 }
 
 impl<P: Park + Sections, F: Family> Locked<'_, P, F> {
-    /// Unlocks the chain, and wakes those that were taken out.
+    /// Unlocks the chain, and wakes the waiters that were taken out.
     pub fn wake(self, wake_list: WakeList<P>) {
         P::count(LockEvent::ChainWake);
         drop(self);
         wake_list.grant();
     }
 
-    /// Unlocks the chain, and wakes all that wait in this queue for the lock.
+    /// Unlocks the chain, and wakes all waiters for the lock in this queue.
     pub fn wake_all(self, queue: Queue) {
         let mut wake_list = WakeList::EMPTY;
         self.take_all(queue, &mut wake_list);
@@ -305,14 +306,14 @@ impl<P: Park + Sections, F: Family> Locked<'_, P, F> {
     unsafe fn enqueue(&self, queue: Queue, waiter: &Waiter<P>) {
         P::assert_may_sleep();
         P::count(LockEvent::ChainSleep);
-        // SAFETY: the record is fresh, so in no list; the rest is the caller's.
+        // SAFETY: the record is fresh, and so in no list; the rest is the caller's.
         unsafe { self.push(queue, waiter) };
     }
 
     /// Queues the caller, unlocks the chain, and sleeps until a release takes it out.
     pub fn sleep(self, queue: Queue) {
         P::with_record(|waiter: &Waiter<P>| {
-            // SAFETY: it stays until the grant, after which it is in no queue.
+            // SAFETY: the waiter stays until the grant, after which it is in no queue.
             unsafe { self.enqueue(queue, waiter) };
             drop(self);
             while waiter.park() != Signal::Granted {}
@@ -330,7 +331,7 @@ impl<'a, P: ParkTimeout + Sections, F: Family> Locked<'a, P, F> {
         P::with_record(|waiter: &Waiter<P>| {
             limit.watch(waiter, || {
                 let (chain, lock) = (self.chain, self.lock);
-                // SAFETY: it stays until the grant, or until it is removed below.
+                // SAFETY: the waiter stays until the grant, or until it is removed below.
                 unsafe { self.enqueue(queue, waiter) };
                 drop(self);
                 loop {
@@ -348,11 +349,11 @@ impl<'a, P: ParkTimeout + Sections, F: Family> Locked<'a, P, F> {
     fn leave(self, queue: Queue, waiter: &Waiter<P>, why: GaveUp) -> Result<(), Abandoned<'a, P, F>> {
         if !self.has(waiter) {
             drop(self);
-            // The grant is on its way, and the last that is done to the waiter.
+            // The grant is on its way. It is the last access to the waiter by another thread.
             while waiter.park() != Signal::Granted {}
             return Ok(());
         }
-        // SAFETY: in the queue, whose lock we hold.
+        // SAFETY: the waiter is in the queue, whose lock we hold.
         unsafe { self.list(queue).remove(waiter) };
         Err(Abandoned { why, chain: self })
     }

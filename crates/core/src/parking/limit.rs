@@ -1,4 +1,4 @@
-//! How long a waiter is willing to wait.
+//! How long a waiter waits at most.
 
 use super::cancellation::Cancellation;
 use super::waiter::{ASLEEP, Signal, Waiter};
@@ -13,16 +13,16 @@ pub enum GaveUp {
     Cancelled,
 }
 
-/// How long a waiter is willing to wait.
+/// How long a waiter waits at most.
 pub struct Limit<'a, P: Platform> {
-    /// Until this moment of the platform's clock, in ns; `None`: for ever.
+    /// Until this moment of the platform's clock, in ns. `None`: without a time limit.
     pub until_ns: Option<u64>,
     /// Until this is cancelled, if there is one.
     pub cancellation: Option<&'a Cancellation<P>>,
 }
 
 impl<P: Platform> Limit<'_, P> {
-    /// For ever.
+    /// Without a limit.
     pub const NONE: Self = Self { until_ns: None, cancellation: None };
 
     /// Until this moment of the platform's clock.
@@ -32,7 +32,7 @@ impl<P: Platform> Limit<'_, P> {
 }
 
 impl<P: ParkTimeout> Limit<'_, P> {
-    /// Whether it is reached, and why. A cancellation comes first.
+    /// Returns why the limit is reached, if it is. A cancellation takes precedence.
     pub fn is_reached(&self) -> Option<GaveUp> {
         if self.cancellation.is_some_and(Cancellation::is_cancelled) {
             return Some(GaveUp::Cancelled);
@@ -40,7 +40,7 @@ impl<P: ParkTimeout> Limit<'_, P> {
         self.until_ns.filter(|until_ns| P::now_ns() >= *until_ns).map(|_| GaveUp::TimedOut)
     }
 
-    /// Does `f`, during which a cancellation wakes `waiter`.
+    /// Calls `f`. Meanwhile a cancellation wakes `waiter`.
     pub fn watch<R>(&self, waiter: &Waiter<P>, f: impl FnOnce() -> R) -> R {
         match self.cancellation {
             None => f(),
@@ -54,8 +54,7 @@ impl<P: ParkTimeout> Waiter<P> {
     ///
     /// # Errors
     ///
-    /// Why it gave up. Then the waiter is still in the queue, or has been taken out of it
-    /// meanwhile.
+    /// Why the waiter gave up. It is then still in the queue, or has been taken out meanwhile.
     pub fn park_within(&self, limit: &Limit<'_, P>) -> Result<Signal, GaveUp> {
         loop {
             if let Some(signal) = self.take() {

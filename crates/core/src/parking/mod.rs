@@ -1,16 +1,16 @@
-//! What makes a thread sleep and wake.
+//! How threads sleep and are woken.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`parker`] | a token that wakes the thread it belongs to |
 //! | [`waiter`] | the record of a thread that sleeps in the queue of a lock |
-//! | [`wait_list`] | the queue, and waiters that were taken out of it |
+//! | [`wait_list`] | the queue, and waiters that have been taken out of it |
 //! | [`wait_lock`], [`queue_lock`] | the lock of the queue |
 //! | [`cancellation`], [`limit`] | how a wait ends without the lock |
-//! | [`timed`] | the interface of locks whose waits may end so |
+//! | [`timed`] | the interface of locks with such waits |
 //! | [`chain`], [`room`] | queues in a table of the platform, found by a lock's address |
 //!
-//! Every family of locks builds on these modules. They know none of the families.
+//! Every family of locks builds on these modules. They do not depend on any family.
 
 pub mod cancellation;
 pub mod chain;

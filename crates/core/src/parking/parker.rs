@@ -7,14 +7,16 @@
 //!   0 -> -1   park finds none             * -> 1      unpark; from -1 it wakes the owner
 //!  -1 -> 0    park gives up
 //! ```
-//! 1. Only the owner takes tokens away, so a token that is there stays until the owner's next park.
-//! 2. The owner sleeps only while the word is -1, and comparing and falling asleep are one step: a
-//!    token that comes before ends the park, one that comes after finds -1 and wakes.
-//! 3. Setting the token is the last that `unpark` does to the word: the owner may then return and
-//!    take the word away with it. What follows uses the address only.
+//! 1. Only the owner takes tokens away, so a token stays until the next park of the owner.
+//! 2. The owner sleeps only while the word is -1, and comparing and falling asleep are one step. A
+//!    token that is set before ends the park. A token that is set after finds -1, and wakes the
+//!    owner.
+//! 3. Setting the token is the last access of `unpark` to the word: the owner may then return and
+//!    free the word. After that, `unpark` uses the address only.
 //!
-//! A token says that something has happened, not what: many unparks make one token. Source:
-//! Drepper, "Futexes Are Tricky", 2011 (a futex as an event); the token is Java's `LockSupport`'s.
+//! A token says that something has happened, but not what: many unparks make one token. Source:
+//! Drepper, "Futexes Are Tricky", 2011 (a futex as an event). The token is from Java's
+//! `LockSupport`.
 
 use core::fmt;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -29,9 +31,9 @@ const _: () = assert!(EMPTY.wrapping_sub(1) == PARKED && TOKEN - 1 == EMPTY);
 
 /// The parking place of one thread. Zero bytes: no token.
 ///
-/// The thread that parks here is the owner. There may be one at a time; a second would not be
-/// woken. Any number of threads may unpark it. What happened before an unpark is visible to the
-/// owner after the park that took its token.
+/// The thread that parks here is the owner. There may be one owner at a time; a second one would
+/// not be woken. Any number of threads may unpark it. Everything before an unpark is visible to the
+/// owner after the park that took the token.
 pub struct Parker<P: Park> {
     word: P::U32,
 }
@@ -52,18 +54,18 @@ impl<P: Park> Parker<P> {
         debug_assert!(taken);
     }
 
-    /// Takes the token, and calls `sleep` as long as there is none: with the word, and the value
-    /// that it has as long as no thread has unparked. `sleep` says whether to go on. Returns
-    /// whether a token was taken: it may have come just when `sleep` gave up.
+    /// Takes the token, and calls `sleep` as long as there is none. The arguments are the word, and
+    /// its value as long as no thread has unparked. `sleep` returns whether to go on. Returns
+    /// whether a token was taken: the token may have been set just when `sleep` gave up.
     #[inline]
     pub fn park_while(&self, mut sleep: impl FnMut(&P::U32, u32) -> bool) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unpark_at`: what happened before the token
-        // was set is visible to us.
+        // Ordering: Acquire, pairs with the Release in `unpark_at`: everything before the token was
+        // set is visible to us.
         if self.word.fetch_sub(1, Acquire) == TOKEN {
             return true;
         }
         while sleep(&self.word, PARKED) {
-            // Ordering: Acquire, as above. Relaxed on failure: nothing has happened.
+            // Ordering: Acquire, as above. Relaxed on failure: there is no token.
             if self.word.compare_exchange(TOKEN, EMPTY, Acquire, Relaxed).is_ok() {
                 return true;
             }
@@ -79,19 +81,19 @@ impl<P: Park> Parker<P> {
         unsafe { Self::unpark_at(self) };
     }
 
-    /// As [`unpark`](Self::unpark), for a parker that the owner may take away as soon as it has the
-    /// token: when it lies on the owner's stack, say, in a queue that it leaves.
+    /// As [`unpark`](Self::unpark), for a parker that the owner may free as soon as it has the
+    /// token. An example is a parker on the owner's stack, in a queue that the owner leaves.
     ///
     /// # Safety
     ///
     /// `parker` is alive until its token is set by this call.
     #[inline]
     pub unsafe fn unpark_at(parker: *const Self) {
-        // SAFETY: a field of the parker, of which only the address is used after the swap.
+        // SAFETY: a field of the parker. Only its address is used after the swap.
         let word = unsafe { &raw const (*parker).word };
-        // Ordering: Release, pairs with the Acquires in `park_while`: the owner sees what we did
-        // before.
-        // SAFETY: alive until this very step, by our own condition.
+        // Ordering: Release, pairs with the Acquires in `park_while`: the owner sees everything
+        // that we did before.
+        // SAFETY: the parker is alive until this step, as the caller guarantees.
         if unsafe { &*word }.swap(TOKEN, Release) == PARKED {
             P::unpark(word, 1);
         }
@@ -164,8 +166,8 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     enum Action {
         Unpark,
-        /// Gives up in sleep number `patience`, from 1. The token comes in sleep number `comes`, if
-        /// that is not 0.
+        /// Gives up in sleep number `patience`, counted from 1. The token is set in sleep number
+        /// `comes`, if that is not 0.
         Park {
             patience: u32,
             comes: u32,
@@ -199,7 +201,7 @@ mod tests {
         Some((taken, sleeps))
     }
 
-    /// The same, of what a parker should be.
+    /// The same for the reference.
     fn expected(token: &mut bool, action: Action) -> Option<(bool, u32)> {
         match action {
             Action::Unpark => {

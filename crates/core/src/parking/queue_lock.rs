@@ -1,20 +1,21 @@
-//! The lock of a queue of waiters: a mutex of one word, whose own waiters look for a bounded time
+//! The lock of a queue of waiters: a mutex of one word. Its own waiters spin for a bounded time,
 //! and then sleep.
 //!
 //! ```text
 //! word  bit 0 HELD | 1 SLEEPERS: a waiter may sleep | 2 ERRAND: the holder has something to do
 //!
 //!  0 -> HELD                  lock, try_lock, `take_or_leave_errand`
-//!  * -> HELD|SLEEPERS         a waiter that has looked for long enough; from 0 it has the lock, else
-//!                             it sleeps
+//!  * -> HELD|SLEEPERS         a waiter that has spun for long enough; from 0 it has the lock,
+//!                             otherwise it sleeps
 //!  HELD|x -> HELD|x|ERRAND    `take_or_leave_errand` of a lock that is held
-//!  HELD|x -> 0                unlock; with SLEEPERS it wakes one, with ERRAND the caller sees to it
+//!  HELD|x -> 0                unlock; with SLEEPERS it wakes one waiter, with ERRAND the caller
+//!                             does the errand
 //! ```
 //! 1. The word leaves 0 only by the thread that acquires the lock. Only that thread stores 0.
-//! 2. A waiter sleeps only while the word is exactly what it has stored, HELD|SLEEPERS, or what an
-//!    errand made of it. Comparing and falling asleep are one step. A waiter that acquires the lock
-//!    after it has slept stores SLEEPERS, because others may sleep. So the release that could leave
-//!    a sleeper behind finds SLEEPERS, and wakes one.
+//! 2. A waiter sleeps only while the word is exactly the value that it has stored, HELD|SLEEPERS,
+//!    or the same with ERRAND. Comparing and falling asleep are one step. A waiter that acquires
+//!    the lock after it has slept stores SLEEPERS, because others may sleep. So the release that
+//!    could leave a sleeper behind finds SLEEPERS, and wakes one.
 //! 3. The store of 0 is the last access of a release to the word. The wake-up uses its address
 //!    only.
 //! 4. An errand is left by a read-modify-write of a word that is not 0. The release that follows
@@ -42,43 +43,44 @@ const HELD: u32 = 1;
 const SLEEPERS: u32 = 1 << 1;
 const ERRAND: u32 = 1 << 2;
 
-/// Looks of one round, with a pause before each but the first: 1 us at 9 ns for a pause, 6 us at 45
-/// ns. Sections take 50 ns to 1 us. A holder that has not left by then has probably lost its
-/// processor. With 0 a waiter sleeps where a look would do; with many it keeps the processor that
-/// the holder needs.
+/// Looks at the word in one round, with a pause before each look but the first. A round takes 1 us
+/// at 9 ns for a pause, 6 us at 45 ns. Critical sections take 50 ns to 1 us. A holder that has not
+/// released the lock by then has probably lost its processor. With 0 a waiter sleeps where a look
+/// would do. With many it keeps the processor that the holder needs.
 const LOOKS: u32 = 128;
-/// Rounds that end with the lock seen free, and lost to another thread, before a waiter sleeps.
-/// Twelve are enough for the delays to grow to [`BACKOFF_MAX`].
+/// How many rounds end with the lock seen free, but taken by another thread, before a waiter
+/// sleeps. Twelve are enough for the delays to grow to [`BACKOFF_MAX`].
 const ROUNDS: u32 = 12;
-/// Pauses, at most, after a lost race: 10 us at 9 ns for a pause, 46 us at 45 ns, in which 100
-/// processors take a line each. With less, threads that lose races take the line from the holder.
-/// Without any pause, on the simulated skylake-sp-8s, 400 tasks that use one chain at once acquire
-/// no mutex for 10 ms (`mutex-section`). With more, the lock stays free while they pause.
+/// The greatest number of pauses after a lost race: 10 us at 9 ns for a pause, 46 us at 45 ns. In
+/// this time, 100 processors take the cache line, one after the other. With less, threads that lose
+/// races take the line from the holder. Without any pause, on the simulated skylake-sp-8s, 400
+/// tasks that use one chain at once acquire no mutex for 10 ms (`mutex-section`). With more, the
+/// lock stays free while they pause.
 const BACKOFF_MAX: u32 = 1024;
 
-/// What a release has found.
+/// The result of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Released {
     /// Nothing is left to be done.
     Quiet,
-    /// An errand was left meanwhile. The caller does it.
+    /// An errand was left meanwhile. The caller has to do it.
     WithErrand,
 }
 
-/// What became of an attempt that does not wait.
+/// The result of an attempt that does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TakenOrLeft {
     /// The caller has the lock.
     Taken,
-    /// Another has it, and has been left an errand.
+    /// Another thread has the lock, and the caller has left it an errand.
     ErrandLeft,
 }
 
-/// The lock of a queue of waiters: a mutex of one word, whose waiters look for a bounded time and
+/// The lock of a queue of waiters: a mutex of one word, whose waiters spin for a bounded time and
 /// then sleep.
 ///
-/// 4 bytes natively; all zero: unlocked. Fairness: none. What happened in one section happens
-/// before what follows in the next.
+/// 4 bytes natively; all zero: unlocked. Fairness: none. Each critical section happens before the
+/// next.
 #[repr(transparent)]
 pub struct QueueLock<P: Platform> {
     word: P::U32,
@@ -93,13 +95,13 @@ impl<P: Platform> QueueLock<P> {
     /// 0 -> HELD.
     #[inline(always)]
     fn take(&self) -> bool {
-        // Ordering: Acquire, pairs with the Release in `release`: the last section happens before
-        // ours. Relaxed on failure: nothing is acquired.
+        // Ordering: Acquire, pairs with the Release in `release`: the previous critical section
+        // happens before ours. Relaxed on failure: nothing is acquired.
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
-    /// Takes the lock if it is free, and else leaves its holder an errand. It never waits for
-    /// another thread, so a signal handler may call it that has interrupted the holder.
+    /// Takes the lock if it is free, and otherwise leaves its holder an errand. It never waits for
+    /// another thread. So a signal handler that has interrupted the holder may call it.
     pub(super) fn take_or_leave_errand(&self) -> TakenOrLeft {
         let mut seen = self.word.load(Relaxed);
         loop {
@@ -107,10 +109,10 @@ impl<P: Platform> QueueLock<P> {
                 FREE => (HELD, TakenOrLeft::Taken),
                 held => (held | ERRAND, TakenOrLeft::ErrandLeft),
             };
-            // Ordering: AcqRel. Acquire, pairs with the Release in `release`, if the lock is taken;
+            // Ordering: AcqRel. Acquire, if the lock is taken: pairs with the Release in `release`,
             // and with the Release here of a thread that has left an errand. Release, if an errand
-            // is left: what comes before it is visible to the thread that does it. Relaxed on
-            // failure, where the value is only tried again.
+            // is left: everything before it is visible to the thread that does the errand. Relaxed
+            // on failure, where the value is only used to try again.
             match self.word.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => return outcome,
                 Err(now) => seen = now,
@@ -135,7 +137,7 @@ impl<P: Park> QueueLock<P> {
             return;
         }
         loop {
-            // * -> HELD|SLEEPERS, or the errand would be lost: HELD|ERRAND -> HELD|ERRAND|SLEEPERS.
+            // * -> HELD|SLEEPERS. An errand is kept: HELD|ERRAND -> HELD|ERRAND|SLEEPERS.
             // Ordering: Acquire, pairs with the Release in `release`.
             let seen = self.word.fetch_or(HELD | SLEEPERS, Acquire);
             if seen & HELD == 0 {
@@ -146,7 +148,7 @@ impl<P: Park> QueueLock<P> {
         }
     }
 
-    /// Looks for a bounded time; whether it has acquired the lock.
+    /// Spins for a bounded time. Returns whether it has acquired the lock.
     fn spins(&self) -> bool {
         let mut pauses = 1;
         for _ in 0..ROUNDS {
@@ -162,19 +164,19 @@ impl<P: Park> QueueLock<P> {
         false
     }
 
-    /// Releases the lock, and says whether an errand was left. The caller holds the lock.
+    /// Releases the lock, and returns whether an errand was left. The caller holds the lock.
     #[inline]
     pub(super) fn release(&self) -> Released {
         let word = &raw const self.word;
         // Ordering: Release, pairs with the Acquires in `take`, `acquire_slow` and
-        // `take_or_leave_errand`: our section happens before the next. Not Acquire: if an errand
-        // was left, the thread that does it takes the lock again by `take_or_leave_errand`, and
-        // this swap continues the release sequence of the one that has left it.
+        // `take_or_leave_errand`: our critical section happens before the next. Not Acquire: the
+        // thread that does an errand takes the lock again by `take_or_leave_errand`. This swap
+        // continues the release sequence of the thread that has left the errand.
         let seen = self.word.swap(FREE, Release);
         if seen != HELD { Self::after_release(word, seen) } else { Released::Quiet }
     }
 
-    /// Of the word only the address is used.
+    /// The rest of a release. Only the address of the word is used.
     #[cold]
     #[inline(never)]
     fn after_release(word: *const P::U32, seen: u32) -> Released {
@@ -191,7 +193,7 @@ impl<P: Platform> Default for QueueLock<P> {
     }
 }
 
-// SAFETY: invariant 1; Release and Acquire on the word order the sections.
+// SAFETY: invariant 1; Release and Acquire on the word order the critical sections.
 unsafe impl<P: Park> RawLock for QueueLock<P> {
     type Node = ();
 
@@ -243,7 +245,7 @@ mod tests {
         Box::leak(Box::default())
     }
 
-    /// Whether the last wake-up was for this lock, and for how many.
+    /// How many waiters the last wake-up was for. Checks that it was for this lock.
     fn unparked(lock: &Lock) -> Option<u32> {
         let (word, n) = UNPARKED.take()?;
         assert!(ptr::eq(word, &raw const lock.word));
@@ -276,7 +278,7 @@ mod tests {
         let lock = leaked();
         let sleeps = events_of(LockEvent::QueueLockSleep);
         lock.acquire();
-        // The holder runs as soon as the waiter sleeps, and not before.
+        // The holder runs only when the waiter sleeps.
         meanwhile(|| {
             assert_eq!(SLEEPS.get(), 1);
             assert_eq!((lock.release(), unparked(lock)), (Released::Quiet, Some(1)));
@@ -288,7 +290,7 @@ mod tests {
         assert_eq!((lock.release(), unparked(lock)), (Released::Quiet, Some(1)));
     }
 
-    /// In the worst case, which takes 200 us at 45 ns for a pause.
+    /// The worst case takes 200 us at 45 ns for a pause.
     const _: () = {
         let (mut total, mut delay, mut round) = (0, 1, 0);
         while round < ROUNDS {
@@ -310,8 +312,8 @@ mod tests {
     #[test]
     fn a_waiter_that_loses_every_race_stops_spinning_after_the_last_round() {
         let lock = leaked();
-        // In each round another thread takes the lock that the waiter has seen free, and releases
-        // it while the waiter pauses.
+        // In each round, another thread takes the lock that the waiter has seen free. It releases
+        // the lock while the waiter pauses.
         for _ in 0..ROUNDS {
             after_look(|| lock.acquire());
             meanwhile(|| assert_eq!(lock.release(), Released::Quiet));
@@ -328,7 +330,7 @@ mod tests {
         assert_eq!(lock.take_or_leave_errand(), TakenOrLeft::Taken);
         assert_eq!(lock.take_or_leave_errand(), TakenOrLeft::ErrandLeft);
         assert_eq!(lock.take_or_leave_errand(), TakenOrLeft::ErrandLeft);
-        // A waiter that sleeps when the next errand comes, and one whose sleep it prevents.
+        // A waiter sleeps when the next errand is left. The errand prevents the sleep of another.
         meanwhile(|| assert_eq!(lock.take_or_leave_errand(), TakenOrLeft::ErrandLeft));
         meanwhile(|| assert_eq!((lock.release(), unparked(lock)), (Released::WithErrand, Some(1))));
         lock.acquire();

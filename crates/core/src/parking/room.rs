@@ -1,4 +1,4 @@
-//! Memory for chains, on a platform whose words are those of `core`.
+//! Memory for chains, on a platform with the words of `core`.
 
 use core::ptr;
 use core::sync::atomic::AtomicUsize;
@@ -12,7 +12,7 @@ const WORDS: usize = BYTES / size_of::<usize>();
 
 /// Memory for one chain of any family. All zero: the chain is empty and unlocked.
 ///
-/// A table of rooms in a static needs no name of a family, and costs nothing until it is used.
+/// A static table of rooms names no family, and costs nothing until it is used.
 #[repr(C, align(64))]
 pub struct Room([AtomicUsize; WORDS]);
 
@@ -22,7 +22,7 @@ impl Room {
         Self([const { AtomicUsize::new(0) }; WORDS])
     }
 
-    /// The chain in this room. A room has a chain of one family.
+    /// The chain in this room. A room has a chain of one family only.
     #[inline(always)]
     pub const fn chain<P: Platform, F: Family>(&self) -> *const Chain<P, F> {
         const { assert!(size_of::<Chain<P, F>>() <= size_of::<Self>()) };
@@ -30,11 +30,11 @@ impl Room {
         ptr::from_ref(self).cast()
     }
 
-    /// Makes the chain empty and unlocked. Memory that is zero already is not written to.
+    /// Makes the chain empty and unlocked. Memory that is already zero is not written to.
     ///
     /// # Safety
     ///
-    /// No thread waits in the chain, has anything in it locked, or accesses it at the same time.
+    /// No thread waits in the chain, has locked anything in it, or accesses it at the same time.
     /// Threads that did so before do not exist any more, as in a child made by `fork`.
     pub unsafe fn forget(&self) {
         for word in &self.0 {

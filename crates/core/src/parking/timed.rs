@@ -10,15 +10,16 @@ use crate::raw::{RawRwLock, RawTryLock};
 ///
 /// As [`RawLock`](crate::raw::RawLock).
 pub unsafe trait RawTimedLock: RawTryLock {
-    /// Whose clock and cancellations its limits are of.
+    /// The platform of the clock and the cancellations in its limits.
     type Platform: Platform;
 
-    /// Acquires the lock within the limit. A free lock is acquired whatever the limit.
+    /// Acquires the lock within the limit. A free lock is acquired whatever the limit is.
     ///
     /// # Errors
     ///
-    /// Why it was not acquired: the time has passed, or the wait was cancelled. Neither is lost if
-    /// the lock becomes free at the same time: the caller has it, or the next waiter is woken.
+    /// Why it was not acquired: the time has passed, or the wait was cancelled. If the lock becomes
+    /// free at the same time, no wake-up is lost: the caller has the lock, or the next waiter is
+    /// woken.
     ///
     /// # Safety
     ///
@@ -26,7 +27,7 @@ pub unsafe trait RawTimedLock: RawTryLock {
     unsafe fn lock_within(&self, node: &Self::Node, limit: &Limit<'_, Self::Platform>) -> Result<(), GaveUp>;
 }
 
-/// Both, for readers too.
+/// A lock with readers whose waiters may give up.
 ///
 /// # Safety
 ///

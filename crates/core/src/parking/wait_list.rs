@@ -6,8 +6,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::waiter::Waiter;
 use crate::platform::{Atomic, Park, Platform};
 
-/// Waiters in the order of their coming, unless one is put before others. Everything here is done
-/// under the lock's `wait_lock`.
+/// Waiters in the order of arrival, unless one is put before others. Everything here is done under
+/// the lock's `wait_lock`.
 #[repr(C)]
 pub struct WaitList<P: Platform> {
     first: P::Ptr<Waiter<P>>,
@@ -47,7 +47,7 @@ impl<P: Platform> WaitList<P> {
     ///
     /// The waiter is in the list, and the caller holds its lock.
     pub unsafe fn after(&self, waiter: *const Waiter<P>) -> *mut Waiter<P> {
-        // SAFETY: waiters in the list are alive (invariant 1).
+        // SAFETY: waiters in the list are alive (invariant 1 of `waiter`).
         unsafe { &*waiter }.next.load(Relaxed)
     }
 
@@ -55,7 +55,7 @@ impl<P: Platform> WaitList<P> {
     ///
     /// # Safety
     ///
-    /// The caller holds the list's lock; the waiter is in no list, and stays where it is until it
+    /// The caller holds the list's lock. The waiter is in no list, and stays where it is until it
     /// is in none again.
     pub unsafe fn push(&self, waiter: &Waiter<P>) {
         let last = self.last.load(Relaxed);
@@ -65,18 +65,18 @@ impl<P: Platform> WaitList<P> {
         if last.is_null() {
             self.first.store(waiter, Relaxed);
         } else {
-            // SAFETY: in the list, so alive.
+            // SAFETY: the last waiter is in the list, and so it is alive.
             unsafe { &*last }.next.store(waiter, Relaxed);
         }
         self.last.store(waiter, Relaxed);
     }
 
-    /// Puts a waiter behind this one, or else at the beginning, before those that have waited
-    /// longer.
+    /// Puts a waiter behind `previous`. If there is none, puts the waiter at the beginning, before
+    /// waiters that have waited longer.
     ///
     /// # Safety
     ///
-    /// As [`push`](Self::push), and the other is in this list.
+    /// As [`push`](Self::push), and `previous` is in this list.
     pub unsafe fn push_after(&self, previous: Option<&Waiter<P>>, waiter: &Waiter<P>) {
         let link = previous.map_or(&self.first, |previous| &previous.next);
         let next = link.load(Relaxed);
@@ -85,7 +85,7 @@ impl<P: Platform> WaitList<P> {
         waiter.next.store(next, Relaxed);
         let waiter = ptr::from_ref(waiter).cast_mut();
         link.store(waiter, Relaxed);
-        // SAFETY: in the list, so alive.
+        // SAFETY: the next waiter is in the list, and so it is alive.
         let back = unsafe { next.as_ref() }.map_or(&self.last, |next| &next.previous);
         back.store(waiter, Relaxed);
     }
@@ -94,9 +94,9 @@ impl<P: Platform> WaitList<P> {
     ///
     /// # Safety
     ///
-    /// The caller holds the list's lock; the waiter is in this list.
+    /// The caller holds the list's lock, and the waiter is in this list.
     pub unsafe fn remove(&self, waiter: *const Waiter<P>) {
-        // SAFETY: in the list, so alive; so are its neighbours.
+        // SAFETY: the waiter and its neighbours are in the list, and so they are alive.
         unsafe {
             let (previous, next) = ((*waiter).previous.load(Relaxed), (*waiter).next.load(Relaxed));
             match previous.is_null() {
@@ -111,11 +111,11 @@ impl<P: Platform> WaitList<P> {
     }
 }
 
-/// Waiters that have been taken out of their queue, and are to be granted the lock or put into
+/// Waiters that have been taken out of their queue. They are then granted the lock or put into
 /// another queue, in the order of [`push`](Self::push).
 ///
-/// So there are two passes: what a grant changes in the lock is changed for all of them before the
-/// first of them runs, which may release the lock at once.
+/// So there are two passes. The first makes the changes of a grant to the lock, for all waiters.
+/// The second grants and wakes them. A waiter that runs may release the lock at once.
 #[must_use = "they wait for the grant"]
 #[derive(Debug)]
 pub struct WakeList<P: Platform> {
@@ -131,10 +131,10 @@ impl<P: Platform> WakeList<P> {
     ///
     /// # Safety
     ///
-    /// The caller has taken the waiter out of its queue, under its lock; the waiter stays until it
-    /// has been [taken out](Self::pop), and told what became of it.
+    /// The caller has taken the waiter out of its queue, under its lock. The waiter stays until it
+    /// has been [taken out](Self::pop) and signalled.
     pub unsafe fn push(&mut self, waiter: *mut Waiter<P>) {
-        // SAFETY: neither has been granted anything yet, so both are alive.
+        // SAFETY: neither has been granted anything yet, and so both are alive.
         unsafe {
             (*waiter).next.store(ptr::null_mut(), Relaxed);
             match self.last.is_null() {
@@ -147,10 +147,10 @@ impl<P: Platform> WakeList<P> {
 }
 
 impl<P: Platform> WakeList<P> {
-    /// Takes out the one that was added first of those that are left.
+    /// Takes out the first waiter: of those that are left, the one that was added first.
     pub fn pop(&mut self) -> Option<*mut Waiter<P>> {
         let waiter = self.first;
-        // SAFETY: it stays until it is told what became of it.
+        // SAFETY: the waiter stays until it is signalled.
         self.first = unsafe { waiter.as_ref()? }.next.load(Relaxed);
         if self.first.is_null() {
             self.last = ptr::null_mut();
@@ -160,10 +160,10 @@ impl<P: Platform> WakeList<P> {
 }
 
 impl<P: Park> WakeList<P> {
-    /// Grants the lock to each of them, and wakes those that sleep.
+    /// Grants the lock to each waiter, and wakes those that sleep.
     pub fn grant(mut self) {
         while let Some(waiter) = self.pop() {
-            // SAFETY: it stays until it is granted the lock, which is the last that is done to it.
+            // SAFETY: the waiter stays until it is granted the lock, the last access to it.
             if let Some(call) = unsafe { Waiter::grant(waiter) } {
                 call.make();
             }

@@ -1,4 +1,4 @@
-//! The macros that declare switches, and types that have them in some position.
+//! The macros that declare switches, and types with values for them.
 
 /// An enumeration whose values are the words of a switch.
 #[macro_export]
@@ -19,10 +19,11 @@ macro_rules! words {
     };
 }
 
-/// A tuning trait: a function for each switch, with its key, how it is stored (`flag`, `word`,
-/// `number` or `optional`, with its limits), and its default. [`Standard`](crate::tuning::Standard)
-/// and [`Switched`](crate::tuning::Switched) implement it. The second line names a list of the
-/// switches, and the place of the first among all switches.
+/// Declares a tuning trait, with a function for each switch. A switch has a key, a kind of storage
+/// (`flag`, `word`, `number` or `optional`, with its limits), and a default.
+/// [`Standard`](crate::tuning::Standard) and [`Switched`](crate::tuning::Switched) implement the
+/// trait. The second line names the list of the switches, and the index of the first switch among
+/// all switches.
 #[macro_export]
 macro_rules! switches {
     (
@@ -37,9 +38,10 @@ macro_rules! switches {
         ///
         /// # Safety
         ///
-        /// Each function returns the same value whenever it is called, as long as there is a lock with this tuning.
-        /// (A type that [`tuning!`](crate::tuning!) declares does.)
-        #[allow(clippy::missing_safety_doc)] // clippy does not see what a macro of another crate documents
+        /// Each function returns the same value in every call, as long as there is a lock with this
+        /// tuning. (This holds for a type that [`tuning!`](crate::tuning!) declares.)
+        // clippy does not see the documentation that a macro of another crate makes.
+        #[allow(clippy::missing_safety_doc)]
         pub unsafe trait $trait: Send + Sync + 'static {
             /// Tells `tuning!` that this macro has declared the trait.
             #[doc(hidden)]
@@ -69,7 +71,7 @@ macro_rules! switches {
         // SAFETY: the defaults are constants.
         unsafe impl $trait for $crate::tuning::Standard {}
 
-        // SAFETY: switches do not change as long as a lock has them (`Switches`).
+        // SAFETY: switches do not change as long as a lock uses them (`Switches`).
         unsafe impl<P: $crate::platform::Switches> $trait for $crate::tuning::Switched<P> {
             $(
                 #[inline(always)]
@@ -128,9 +130,9 @@ macro_rules! stored {
     };
 }
 
-/// Declares a type whose switches have values of its own: constants. A number must be
-/// within the limits of its switch, which is not checked. Exclusion rests on no number: one beyond
-/// the limits may cost fairness or progress, or make a lock panic.
+/// Declares a type with its own values for some switches: constants. A number must be within the
+/// limits of its switch, which is not checked. Exclusion does not depend on any number. But a
+/// number beyond the limits may cost fairness or progress, or make a lock panic.
 ///
 /// ```
 /// use nearlock_core::near::condvar::monitor::{MonitorTuning, Notifies};
@@ -163,11 +165,12 @@ macro_rules! tuning {
         #[derive(Debug)]
         $vis struct $name;
 
-        // Only a trait of `switches!` has this function. Another unsafe trait could ask for more than
-        // values that do not change.
+        // Only a trait of `switches!` has this function. Another unsafe trait could ask for more
+        // than values that do not change.
         const _: fn($crate::tuning::DeclaredBySwitches) = <$name as $trait>::declared_by_switches;
 
-        // SAFETY: all that a trait of `switches!` asks for is that the values do not change, and these are constants.
+        // SAFETY: a trait of `switches!` requires only that the values do not change. These are
+        // constants.
         unsafe impl $trait for $name {
             $(
                 #[inline(always)]

@@ -1,8 +1,9 @@
-//! What the commands that print figures have in common.
+//! Common parts of the commands that print figures.
 
 use std::fs;
 
-/// Whether this is run by `cargo bench`, which passes `--bench`. If not, a line says what does.
+/// Whether `cargo bench` runs this, which passes `--bench`. If not, prints the command that
+/// measures.
 pub fn is_asked_for(command: &str) -> bool {
     let is_asked = std::env::args().any(|argument| argument == "--bench");
     if !is_asked {
@@ -11,7 +12,7 @@ pub fn is_asked_for(command: &str) -> bool {
     is_asked
 }
 
-/// What the processor calls itself.
+/// The name of the processor, in its own words.
 pub fn processor() -> String {
     let told = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = told.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -1,4 +1,5 @@
-// A channel that holds a few values: senders wait while it is full, receivers while it is empty, some of them for a time only.
+// A channel that holds a few values. Senders wait while it is full. Receivers wait while it is
+// empty, for a limited time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,7 +27,7 @@ impl Channel {
         self.has_value.notify_one();
     }
 
-    // None if nothing has come in time.
+    // None if no value has arrived in time.
     fn receive(&self) -> Option<u64> {
         let mut values = self.values.lock();
         let waited: WaitTimeoutResult =
@@ -35,7 +36,7 @@ impl Channel {
             return None;
         }
         let value = values.pop_front();
-        // What this wakes waits for the mutex.
+        // The thread that this wakes waits for the mutex.
         self.has_place.notify_one();
         value
     }

@@ -1,4 +1,4 @@
-//! Locking that finds mistakes.
+//! Locking that detects a thread's deadlock with itself.
 
 use nearlock_collection::freebsd::mtx::Mtx;
 use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
@@ -10,11 +10,12 @@ use super::{LockError, Ownership};
 use crate::lock_api::{self, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::raw::Nodeless;
 
-/// Locking a mutex with an error instead of a wait for oneself.
+/// Locks a mutex, with an error instead of a deadlock if the caller holds it.
 ///
-/// The kernel takes it for a mistake to lock what one holds, and stops; where a program cannot
-/// know, it asks here. Not of a [`RecursiveMutex`](super::RecursiveMutex), of which that is no
-/// mistake.
+/// In the kernel it is a mistake to lock a mutex that the caller holds, and the kernel stops. If a
+/// program does not know whether it holds the mutex, it can use this trait. A
+/// [`RecursiveMutex`](super::RecursiveMutex) does not have it, since such locking is no mistake
+/// there.
 ///
 /// ```
 /// use nearlock::freebsd::{Checked, LockError, Mtx};
@@ -29,28 +30,28 @@ use crate::raw::Nodeless;
 /// # Ok::<(), LockError>(())
 /// ```
 pub trait Checked {
-    /// What gives access to the data.
+    /// The guard that gives access to the data.
     type Guard<'a>
     where
         Self: 'a;
 
-    /// As `lock`.
+    /// As `lock`, with this error.
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller holds it.
+    /// [`LockError::Deadlock`], if the caller holds the mutex.
     fn lock_checked(&self) -> Result<Self::Guard<'_>, LockError>;
 
-    /// As `try_lock`.
+    /// As `try_lock`, with the reason if it fails.
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller holds it; [`LockError::Busy`], if another thread
-    /// does.
+    /// [`LockError::Deadlock`], if the caller holds the mutex. [`LockError::Busy`], if another
+    /// thread holds it.
     fn try_lock_checked(&self) -> Result<Self::Guard<'_>, LockError>;
 }
 
-/// Unless the caller holds it.
+/// Returns an error if the caller holds the lock exclusively.
 pub(super) fn unless_owned(lock: &(impl Ownership + ?Sized)) -> Result<(), LockError> {
     if lock.is_owned() { Err(LockError::Deadlock) } else { Ok(()) }
 }
@@ -85,7 +86,8 @@ checked! {
     [K: Tuning, D: LongSpin] SpinMtx<Os, K, D>;
 }
 
-/// The same for a lock with readers. Who reads is not known: to write what one reads is not found.
+/// The same for a reader-writer lock. The lock does not know its readers. So it does not detect a
+/// thread that locks it for writing while it reads.
 ///
 /// ```
 /// use nearlock::freebsd::{LockError, Rw, RwChecked};
@@ -99,43 +101,43 @@ checked! {
 /// # Ok::<(), LockError>(())
 /// ```
 pub trait RwChecked {
-    /// What gives access to the data, shared.
+    /// The guard that gives shared access to the data.
     type ReadGuard<'a>
     where
         Self: 'a;
-    /// What gives access to the data, exclusively.
+    /// The guard that gives exclusive access to the data.
     type WriteGuard<'a>
     where
         Self: 'a;
 
-    /// As `read`.
+    /// As `read`, with this error.
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller writes it.
+    /// [`LockError::Deadlock`], if the caller writes.
     fn read_checked(&self) -> Result<Self::ReadGuard<'_>, LockError>;
 
-    /// As `write`.
+    /// As `write`, with this error.
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller writes it and must not again.
+    /// [`LockError::Deadlock`], if the caller writes and the lock is not recursive.
     fn write_checked(&self) -> Result<Self::WriteGuard<'_>, LockError>;
 
-    /// As `try_read`.
+    /// As `try_read`, with the reason if it fails.
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller writes it; [`LockError::Busy`], if another thread
-    /// does.
+    /// [`LockError::Deadlock`], if the caller writes. [`LockError::Busy`], if another thread
+    /// writes.
     fn try_read_checked(&self) -> Result<Self::ReadGuard<'_>, LockError>;
 
-    /// As `try_write`.
+    /// As `try_write`, with the reason if it fails.
     ///
     /// # Errors
     ///
-    /// [`LockError::Deadlock`], if the caller writes it and must not again; [`LockError::Busy`], if
-    /// anybody else does, or reads.
+    /// [`LockError::Deadlock`], if the caller writes and the lock is not recursive.
+    /// [`LockError::Busy`], if another thread writes, or any thread reads.
     fn try_write_checked(&self) -> Result<Self::WriteGuard<'_>, LockError>;
 }
 

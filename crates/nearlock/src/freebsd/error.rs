@@ -1,4 +1,4 @@
-//! Why a lock was not acquired.
+//! The reasons why a lock was not locked.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -6,7 +6,7 @@ use std::{fmt, io};
 use nearlock_collection::freebsd::lockmgr::Failure;
 use nearlock_core::parking::GaveUp;
 
-/// Why a lock was not acquired: what FreeBSD's functions return as a number.
+/// The reason why a lock was not locked. FreeBSD's functions return it as an error number.
 ///
 /// ```
 /// use nearlock::freebsd::LockError;
@@ -19,21 +19,21 @@ use nearlock_core::parking::GaveUp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Others hold it, and the caller does not want to wait: `EBUSY`.
+    /// Other threads hold the lock, and the caller must not wait: `EBUSY`.
     Busy,
-    /// The caller holds it, so that it would wait for itself: `EDEADLK`.
+    /// The caller holds the lock, and would deadlock: `EDEADLK`.
     Deadlock,
-    /// Somebody has ended the wait: `EINTR`.
+    /// The wait was cancelled: `EINTR`.
     Interrupted,
-    /// The caller has slept for it, and was to fail after that: `ENOLCK`. Only of a
-    /// [`LockMgr`](super::LockMgr), if asked for.
+    /// The caller has slept for the lock, and was to fail after that: `ENOLCK`. Only of a
+    /// [`LockMgr`](super::LockMgr), on request.
     SleepFail,
     /// The time has passed: `EWOULDBLOCK`.
     TimedOut,
 }
 
 impl LockError {
-    /// The name of the number that FreeBSD returns.
+    /// Returns the name of the error number that FreeBSD returns.
     pub const fn errno_name(self) -> &'static str {
         match self {
             LockError::Busy => "EBUSY",
@@ -84,14 +84,14 @@ impl From<Failure> for LockError {
     }
 }
 
-/// Of the kind that the number has on this system.
+/// The kind is that of the error number on this system.
 impl From<LockError> for io::Error {
     fn from(error: LockError) -> Self {
         let kind = match error {
             LockError::Busy => io::ErrorKind::ResourceBusy,
             LockError::Deadlock => io::ErrorKind::Deadlock,
             LockError::Interrupted => io::ErrorKind::Interrupted,
-            // No kind of its own.
+            // There is no kind for this error.
             LockError::SleepFail => io::ErrorKind::Other,
             LockError::TimedOut => io::ErrorKind::WouldBlock,
         };

@@ -1,4 +1,4 @@
-//! Waits for an sx that end without it.
+//! Waits for an sx that may end without the lock.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::lock_api::{GuardNoSend, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::raw::Nodeless;
 use crate::raw::timed::within;
 
-/// Waiting for a lock until interrupted, or for a while.
+/// Locks with waits that can be interrupted, or that have a timeout.
 ///
-/// The kernel's waiter is interrupted by a signal; a program's by a [`Cancellation`]. What is free
-/// is had even if it is interrupted already, or if the time is 0.
+/// In the kernel a signal interrupts a waiter. In a program a [`Cancellation`] does this. A free
+/// lock is locked even if the wait is interrupted already, or if the time is 0.
 ///
 /// ```
 /// use nearlock::Cancellation;
@@ -35,43 +35,45 @@ use crate::raw::timed::within;
 /// # Ok::<(), LockError>(())
 /// ```
 pub trait Interruptible {
-    /// What gives access to the data, shared.
+    /// The guard that gives shared access to the data.
     type ReadGuard<'a>
     where
         Self: 'a;
-    /// What gives access to the data, exclusively.
+    /// The guard that gives exclusive access to the data.
     type WriteGuard<'a>
     where
         Self: 'a;
 
-    /// Waits until it may read, or until interrupted: `sx_slock_sig`.
+    /// Locks for reading, with a wait that can be interrupted: `sx_slock_sig`.
     ///
     /// # Errors
     ///
-    /// [`LockError::Interrupted`]; [`LockError::Deadlock`], if the caller writes it.
+    /// [`LockError::Interrupted`], if the wait was interrupted. [`LockError::Deadlock`], if the
+    /// caller writes.
     fn read_sig(&self, by: &Cancellation) -> Result<Self::ReadGuard<'_>, LockError>;
 
-    /// Waits until it may write, or until interrupted: `sx_xlock_sig`.
+    /// Locks for writing, with a wait that can be interrupted: `sx_xlock_sig`.
     ///
     /// # Errors
     ///
-    /// [`LockError::Interrupted`]; [`LockError::Deadlock`], if the caller writes it and must not
-    /// again.
+    /// [`LockError::Interrupted`], if the wait was interrupted. [`LockError::Deadlock`], if the
+    /// caller writes and the lock is not recursive.
     fn write_sig(&self, by: &Cancellation) -> Result<Self::WriteGuard<'_>, LockError>;
 
-    /// Waits for so long until it may read.
+    /// Locks for reading. Waits for at most `time`.
     ///
     /// # Errors
     ///
-    /// [`LockError::TimedOut`]; [`LockError::Deadlock`], if the caller writes it.
+    /// [`LockError::TimedOut`], if the time has passed. [`LockError::Deadlock`], if the caller
+    /// writes.
     fn read_timed(&self, time: Duration) -> Result<Self::ReadGuard<'_>, LockError>;
 
-    /// Waits for so long until it may write.
+    /// Locks for writing. Waits for at most `time`.
     ///
     /// # Errors
     ///
-    /// [`LockError::TimedOut`]; [`LockError::Deadlock`], if the caller writes it and must not
-    /// again.
+    /// [`LockError::TimedOut`], if the time has passed. [`LockError::Deadlock`], if the caller
+    /// writes and the lock is not recursive.
     fn write_timed(&self, time: Duration) -> Result<Self::WriteGuard<'_>, LockError>;
 }
 
@@ -84,9 +86,9 @@ fn read<'a, K: Tuning, T: ?Sized>(
     limit: &Limit<'_, Os>,
 ) -> Result<ReadGuard<'a, K, T>, LockError> {
     unless_owned(lock)?;
-    // SAFETY: the node is (), which any number of acquisitions may share; so below.
+    // SAFETY: the node is (), which any number of acquisitions may share. The same holds below.
     unsafe { lock.raw().0.lock_shared_within(&(), limit) }?;
-    // SAFETY: acquired above; so below.
+    // SAFETY: locked above. The same holds below.
     Ok(unsafe { lock.make_read_guard_unchecked(GuardNoSend::new()) })
 }
 

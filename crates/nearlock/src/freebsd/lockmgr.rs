@@ -1,4 +1,4 @@
-//! The lockmgr around data.
+//! The lockmgr that protects data.
 
 mod guards;
 mod options;
@@ -15,37 +15,36 @@ use super::{Destroy, LockError};
 pub use guards::{LockMgrDisowned, LockMgrExclusiveGuard, LockMgrSharedGuard};
 pub use options::LockMgrOptions;
 
-/// FreeBSD's `lockmgr` around data: shared or exclusive, for sections that last, with more ways of
-/// asking than any other.
+/// FreeBSD's `lockmgr` that protects data: shared or exclusive, for long critical sections, and
+/// with more options than any other lock.
 ///
 /// | in the kernel | here |
 /// |---|---|
 /// | `lockmgr_slock`, `lockmgr_xlock` | [`read`](Self::read), [`write`](Self::write) |
 /// | `LK_SHARED`, `LK_EXCLUSIVE` with flags | [`read_with`](Self::read_with), [`write_with`](Self::write_with) |
-/// | `LK_INTERLOCK` | [`read_releasing`](Self::read_releasing), [`write_releasing`](Self::write_releasing), [`drain_releasing`](Self::drain_releasing), [`upgrade_releasing`](LockMgrSharedGuard::upgrade_releasing); what never waits has no need of it |
+/// | `LK_INTERLOCK` | [`read_releasing`](Self::read_releasing), [`write_releasing`](Self::write_releasing), [`drain_releasing`](Self::drain_releasing), [`upgrade_releasing`](LockMgrSharedGuard::upgrade_releasing); operations that never wait do not need it |
 /// | `LK_UPGRADE`, `LK_TRYUPGRADE` | [`LockMgrSharedGuard::upgrade`], [`try_upgrade`](LockMgrSharedGuard::try_upgrade) |
 /// | `LK_DOWNGRADE`, `lockmgr_disown` | [`LockMgrExclusiveGuard::downgrade`], [`disown`](LockMgrExclusiveGuard::disown) |
 /// | `LK_DRAIN` | [`drain`](Self::drain) |
 /// | `LK_NOWAIT`, `LK_SLEEPFAIL`, `LK_TIMELOCK`, `PCATCH`, `LK_NODDLKTREAT` | [`LockMgrOptions`] |
 /// | `LK_NOSHARE` and the time limit of `lockinit` | [`LockMgr::with`] |
 /// | `lockstatus` | [`status`](Self::status) |
-/// | `lockdestroy` | [`Destroy::destroy`], or just dropping it |
+/// | `lockdestroy` | [`Destroy::destroy`], or just a drop |
 ///
-/// `LK_CANRECURSE` is not to be had around data, of which there would be two `&mut`; the lock of
-/// `nearlock-core` has it.
+/// `LK_CANRECURSE` is not available around data, since there would be two `&mut`. The lock of
+/// `nearlock-collection` has it.
 ///
-/// Space: 32 bytes and the data; a waiter's place in the queue is on its stack.
+/// Space: 32 bytes and the data. A waiter's queue node is on its stack.
 ///
-/// Waiting: spins while an exclusive holder runs and nobody else waits, for at most
-/// `spin.budget-ns` ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs)), and sleeps
-/// then.
+/// Waiting: a waiter spins while an exclusive holder runs and no other thread waits, for at most
+/// `spin.budget-ns` ([`Setting::SpinBudgetNs`](crate::process::Setting::SpinBudgetNs)). Then it
+/// sleeps.
 ///
-/// Fairness: none. Those that wait to hold it exclusively go before those that would share it, who
-/// can starve; but who shares one of these locks already does not wait behind them. A downgrade
-/// wakes nobody.
+/// Fairness: none. Exclusive waiters go before sharers, which can starve. But a thread that shares
+/// one of these locks already does not wait behind exclusive waiters. A downgrade wakes no thread.
 ///
-/// Ordering: an exclusive section happens before the sections that follow; shared ones before the
-/// next exclusive one.
+/// Ordering: an exclusive critical section happens before all later critical sections. Shared
+/// critical sections happen before the next exclusive one.
 ///
 /// ```
 /// use nearlock::freebsd::{LockError, LockMgr, LockMgrOptions};
@@ -63,8 +62,8 @@ pub use options::LockMgrOptions;
 /// # Ok::<(), LockError>(())
 /// ```
 ///
-/// A guard stays on its thread, which is the one that the lock names; unless it is
-/// [disowned](LockMgrExclusiveGuard::disown):
+/// A guard cannot be sent to another thread, because the lock contains the id of its holder. Only a
+/// guard that is [disowned](LockMgrExclusiveGuard::disown) can:
 ///
 /// ```compile_fail,E0277
 /// use nearlock::freebsd::LockMgr;
@@ -87,13 +86,13 @@ unsafe impl<T: ?Sized + Send> Send for LockMgr<T> {}
 unsafe impl<T: ?Sized + Send + Sync> Sync for LockMgr<T> {}
 
 impl<T> LockMgr<T> {
-    /// An unlocked lock, in `const`.
+    /// Creates an unlocked lock.
     pub const fn new(value: T) -> Self {
         Self { raw: lockmgr::LockMgr::new(), value: UnsafeCell::new(value) }
     }
 
-    /// An unlocked lock with these attributes, in `const`, but that none is recursive. If it cannot
-    /// be shared, a shared guard holds it exclusively, and gives `&T`.
+    /// Creates an unlocked lock with these attributes, except that it is never recursive. If it
+    /// cannot be shared, a shared guard holds it exclusively, and gives `&T`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -113,23 +112,23 @@ impl<T> LockMgr<T> {
         Self { raw: lockmgr::LockMgr::with(attributes.cannot_recurse()), value: UnsafeCell::new(value) }
     }
 
-    /// What it protects.
+    /// Consumes the lock, and returns the data.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> LockMgr<T> {
-    /// Acquires it shared.
+    /// Locks it shared.
     ///
     /// # Panics
     ///
-    /// If the caller holds it exclusively: [`read_with`](Self::read_with) has an error then.
+    /// If the caller holds it exclusively. [`read_with`](Self::read_with) returns an error then.
     pub fn read(&self) -> LockMgrSharedGuard<'_, T> {
         self.read_with(&LockMgrOptions::new()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Acquires it exclusively.
+    /// Locks it exclusively.
     ///
     /// # Panics
     ///
@@ -138,23 +137,23 @@ impl<T: ?Sized> LockMgr<T> {
         self.write_with(&LockMgrOptions::new()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Acquires it shared, as the options say.
+    /// Locks it shared, as the options say.
     ///
     /// # Errors
     ///
-    /// As the options say; and [`LockError::Deadlock`] if the caller holds it exclusively.
+    /// As the options say. Also [`LockError::Deadlock`], if the caller holds it exclusively.
     pub fn read_with(&self, options: &LockMgrOptions<'_>) -> Result<LockMgrSharedGuard<'_, T>, LockError> {
         self.perform(Operation::Shared, options, NoInterlock)?;
         Ok(LockMgrSharedGuard::new(self))
     }
 
-    /// Acquires it exclusively, as the options say.
+    /// Locks it exclusively, as the options say.
     ///
     /// # Errors
     ///
-    /// As the options say; and if the caller holds it exclusively, [`LockError::Busy`] with
-    /// [`no_wait`](LockMgrOptions::no_wait), else [`LockError::Deadlock`], where debug assertions
-    /// panic.
+    /// As the options say. Also, if the caller holds it exclusively: [`LockError::Busy`] with
+    /// [`no_wait`](LockMgrOptions::no_wait), otherwise [`LockError::Deadlock`], where debug
+    /// assertions panic.
     pub fn write_with(
         &self,
         options: &LockMgrOptions<'_>,
@@ -163,12 +162,13 @@ impl<T: ?Sized> LockMgr<T> {
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
-    /// As [`read_with`](Self::read_with), and drops `held`, the guard of another lock: before it
-    /// sleeps, at the latest on return, whatever the outcome. It does not spin then.
+    /// As [`read_with`](Self::read_with), and drops `held`, the guard of another lock. It drops
+    /// `held` before it sleeps, and at the latest when it returns, with any result. It does not
+    /// spin then.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`read_with`](Self::read_with).
     pub fn read_releasing<G>(
         &self,
         options: &LockMgrOptions<'_>,
@@ -178,8 +178,9 @@ impl<T: ?Sized> LockMgr<T> {
         Ok(LockMgrSharedGuard::new(self))
     }
 
-    /// As [`write_with`](Self::write_with), and drops `held`, the guard of another lock: before it
-    /// sleeps, at the latest on return, whatever the outcome. It does not spin then.
+    /// As [`write_with`](Self::write_with), and drops `held`, the guard of another lock. It drops
+    /// `held` before it sleeps, and at the latest when it returns, with any result. It does not
+    /// spin then.
     ///
     /// ```
     /// use nearlock::freebsd::{LockMgr, LockMgrOptions, Mtx};
@@ -195,7 +196,7 @@ impl<T: ?Sized> LockMgr<T> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`write_with`](Self::write_with).
     pub fn write_releasing<G>(
         &self,
         options: &LockMgrOptions<'_>,
@@ -205,20 +206,20 @@ impl<T: ?Sized> LockMgr<T> {
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
-    /// Acquires it exclusively as soon as nobody holds it and nobody sleeps for it. Of the options
-    /// it heeds [`no_wait`](LockMgrOptions::no_wait) only.
+    /// Locks it exclusively as soon as no thread holds it and no thread sleeps for it. The only
+    /// option that it uses is [`no_wait`](LockMgrOptions::no_wait).
     ///
     /// # Errors
     ///
-    /// [`LockError::Busy`], if it must not wait; [`LockError::Deadlock`] if the caller holds it
+    /// [`LockError::Busy`], if it must not wait. [`LockError::Deadlock`], if the caller holds it
     /// exclusively, where debug assertions panic.
     pub fn drain(&self, options: &LockMgrOptions<'_>) -> Result<LockMgrExclusiveGuard<'_, T>, LockError> {
         self.perform(Operation::Drain, options, NoInterlock)?;
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
-    /// As [`drain`](Self::drain), and drops `held`, the guard of another lock: before it sleeps, at
-    /// the latest on return, whatever the outcome.
+    /// As [`drain`](Self::drain), and drops `held`, the guard of another lock. It drops `held`
+    /// before it sleeps, and at the latest when it returns, with any result.
     ///
     /// ```
     /// use nearlock::freebsd::{Destroy, LockMgr, LockMgrOptions, Mtx};
@@ -236,7 +237,7 @@ impl<T: ?Sized> LockMgr<T> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`drain`](Self::drain).
     pub fn drain_releasing<G>(
         &self,
         options: &LockMgrOptions<'_>,
@@ -246,29 +247,30 @@ impl<T: ?Sized> LockMgr<T> {
         Ok(LockMgrExclusiveGuard::new(self))
     }
 
-    /// Who holds it. Stale by the time it is known, unless it is the caller.
+    /// Returns how it is held. The result may be out of date at once, unless the caller holds it.
     pub fn status(&self) -> Status {
         self.raw.status()
     }
 
-    /// Whether somebody has slept for it since it was free last.
+    /// Returns whether a thread has slept for it since it was last free.
     pub fn has_waiters(&self) -> bool {
         self.raw.has_waiters()
     }
 
-    /// What it protects: nobody can hold it by a guard.
+    /// Returns a mutable reference to the data. No guard can exist meanwhile.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// An acquisition, of which the caller makes a guard.
+    /// Locks it. The caller makes a guard of this.
     fn perform(
         &self,
         operation: Operation,
         options: &LockMgrOptions<'_>,
         interlock: impl Interlock,
     ) -> Result<(), LockError> {
-        // SAFETY: the guard releases it; while it lives, the lock neither moves nor dies.
+        // SAFETY: the guard unlocks it. While the guard exists, the lock is neither moved nor
+        // dropped.
         Ok(unsafe { self.raw.perform(operation, &options.begin(), interlock) }?)
     }
 }

@@ -1,4 +1,4 @@
-//! Who holds a lock, and its end.
+//! The holder of a lock, and the destruction of locks.
 
 use nearlock_collection::freebsd::mtx::{InUse, Mtx};
 use nearlock_collection::freebsd::rwsx::{Kind, RwSx};
@@ -12,7 +12,7 @@ use super::RawRecursiveLock;
 use crate::lock_api::{Mutex, RwLock};
 use crate::raw::Nodeless;
 
-/// Who holds a lock exclusively: readers are not known.
+/// Names the exclusive holder of a lock. Readers are not known.
 ///
 /// ```
 /// use nearlock::freebsd::{Ownership, Sx};
@@ -29,10 +29,11 @@ use crate::raw::Nodeless;
 /// assert_eq!(tree.holder(), None);
 /// ```
 pub trait Ownership {
-    /// Who holds it: `sx_xholder`. Stale by the time it is known, unless that is the caller.
+    /// Returns the thread that holds the lock: `sx_xholder`. The result may be out of date at once,
+    /// unless it is the caller.
     fn holder(&self) -> Option<ThreadId>;
 
-    /// Whether the caller does: `mtx_owned`, `rw_wowned`, `sx_xlocked`.
+    /// Returns whether the caller holds the lock: `mtx_owned`, `rw_wowned`, `sx_xlocked`.
     fn is_owned(&self) -> bool {
         self.holder() == Some(crate::process::thread_id())
     }
@@ -40,7 +41,7 @@ pub trait Ownership {
 
 impl<K: Tuning, T: ?Sized> Ownership for Mutex<Nodeless<Mtx<Os, K>>, T> {
     fn holder(&self) -> Option<ThreadId> {
-        // SAFETY: only to look at it; so below.
+        // SAFETY: the raw lock is only read. The same holds below.
         unsafe { self.raw() }.0.owner()
     }
 }
@@ -59,10 +60,11 @@ impl<K: Tuning, S: Kind, T: ?Sized> Ownership for RwLock<Nodeless<RwSx<Os, K, S>
     }
 }
 
-/// The end of a lock: `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy`.
+/// Destroys a lock: `mtx_destroy`, `rw_destroy`, `sx_destroy`, `lockdestroy`.
 ///
-/// What is borrowed cannot be destroyed. What is held by a guard that somebody has forgotten can:
-/// that is a mistake, which debug assertions find, and which is harmless without them.
+/// A lock that is borrowed cannot be destroyed. But a lock can be destroyed while it is held by a
+/// guard that was forgotten. This is a mistake. Debug assertions detect it, and it is harmless
+/// without them.
 ///
 /// ```
 /// use nearlock::freebsd::{Destroy, Mtx};
@@ -72,29 +74,29 @@ impl<K: Tuning, S: Kind, T: ?Sized> Ownership for RwLock<Nodeless<RwSx<Os, K, S>
 /// assert_eq!(total.destroy(), 6);
 /// ```
 pub trait Destroy {
-    /// What it protects.
+    /// The data that the lock protects.
     type Value;
 
-    /// Ends the lock, and gives back what it has protected. The caller may hold a mutex, by a guard
-    /// that it has forgotten, once.
+    /// Destroys the lock, and returns the data. It is no mistake if the caller holds a mutex once,
+    /// by a guard that it has forgotten.
     fn destroy(self) -> Self::Value;
 }
 
-/// What comes of its end is a mistake, or nothing.
+/// Panics with debug assertions if the lock was in use when it was destroyed.
 pub(super) fn check(end: Result<(), InUse>) {
     debug_assert!(end.is_ok(), "destroys a lock that is in use: {end:?}");
 }
 
-/// The same of a lock whose waiters may give up.
+/// The result of a destruction, for a lock whose waiters may give up.
 pub(super) fn unless_idle(lock: &impl RawTryLock, end: Result<(), InUse>) -> Result<(), InUse> {
-    // They may have left their bits behind; nobody waits, since nobody else knows the lock.
+    // Such waiters may have left their bits. No thread waits, since no other thread knows the lock.
     if end == Err(InUse::Contested) && !lock.is_locked() { Ok(()) } else { end }
 }
 
-/// The end of a spin mutex, for which core has none: as that of a mutex.
+/// Destroys a spin mutex, as a mutex is destroyed. Core has no operation for it.
 ///
-/// It leaves no section. The holder that the word names may be a thread that has ended and had the
-/// caller's name. The caller would then leave a section that it has not entered, of another mutex
+/// It leaves no section. The word may name a holder that has ended, and whose id the caller has
+/// now. The caller has not entered the section of that holder. It would leave that of another mutex
 /// that it holds.
 pub(super) fn end_spin<K: Tuning, D: LongSpin>(lock: &SpinMtx<Os, K, D>) -> Result<(), InUse> {
     if !lock.is_owned() {
@@ -107,7 +109,7 @@ impl<L: RawRecursiveLock, T> Destroy for Mutex<Nodeless<L>, T> {
     type Value = T;
 
     fn destroy(self) -> T {
-        // SAFETY: nobody can use it any more; so below.
+        // SAFETY: no other thread can use it any more. The same holds below.
         check(unsafe { self.raw() }.0.destroy());
         self.into_inner()
     }

@@ -1,9 +1,10 @@
-//! Locks that their holder may lock again.
+//! Recursive locks: their holder may lock them again.
 //!
-//! Their guards give no `&mut`, since any number of guards of one thread may be there together. A
-//! mutex gives `&T`, as [`lock_api::ReentrantMutex`] does, and `T` is often a `Cell` or `RefCell`.
-//! That would not do for a lock with readers, who see `T` from several threads: there a writer gets
-//! the `RefCell` that the lock has around the data for writers only, and readers get `&T`.
+//! Guards give no `&mut`, since a thread may have any number of them at the same time. A mutex
+//! gives `&T`, as [`lock_api::ReentrantMutex`] does, and `T` is often a `Cell` or `RefCell`. This
+//! is not enough for a lock with readers, which see `T` from several threads. Such a lock has a
+//! `RefCell` around the data, which is only for writers. A writer gets the `RefCell`, and readers
+//! get `&T`.
 
 mod rw;
 
@@ -36,43 +37,45 @@ use crate::raw::Unlocked;
 ///
 /// # Safety
 ///
-/// While a thread holds it, however often, no other one does: until it has unlocked it as often as
-/// it has locked it. Its holder has locked it [`depth`](Self::depth) times more than once.
+/// While a thread holds the lock, no other thread holds it. A thread holds it until it has unlocked
+/// it as often as it has locked it. The holder has locked it [`depth`](Self::depth) times more than
+/// once.
 pub unsafe trait RawRecursiveLock: RawTryLock<Node = ()> + Unlocked {
-    /// Locks it, perhaps again. The holder's depth must be below `u32::MAX`.
+    /// Locks it, or locks it again. The holder's depth must be below `u32::MAX`.
     ///
     /// # Safety
     ///
     /// As [`RawLock::lock`].
     unsafe fn lock_recursive(&self);
 
-    /// Does so if nobody else holds it, or fails if it does not try that again which it holds.
+    /// Locks it if no other thread holds it. If the caller holds it, locks it again, or fails if
+    /// the lock does not permit this.
     ///
     /// # Safety
     ///
     /// As [`RawLock::lock`], if it returns true.
     unsafe fn try_lock_recursive(&self) -> bool;
 
-    /// Whether the caller holds it exclusively.
+    /// Returns whether the caller holds it exclusively.
     fn is_owned(&self) -> bool;
 
-    /// How often the holder has locked it again. Of its holder's interest only.
+    /// Returns how often the holder has locked it again. Only the holder may use the result.
     fn depth(&self) -> u32;
 
-    /// Ends its use. Nobody but the caller knows it any more.
+    /// Destroys it. Only the caller knows it any more.
     ///
     /// # Errors
     ///
-    /// Why it cannot be destroyed: a mistake, after which it may be dropped all the same.
+    /// The reason why it cannot be destroyed. This is a mistake, and the lock may still be dropped.
     fn destroy(&self) -> Result<(), InUse>;
 }
 
 macro_rules! recursive {
     ($([$($parameter:tt)*] $lock:ty, $try_lock:expr, $destroy:expr;)*) => {
-        // SAFETY: the lock's own promise.
+        // SAFETY: the lock's own guarantee.
         $(unsafe impl<$($parameter)*> RawRecursiveLock for $lock {
             unsafe fn lock_recursive(&self) {
-                // SAFETY: the caller's; so below.
+                // SAFETY: upheld by the caller. The same holds below.
                 unsafe { self.lock_recursive() };
             }
 
@@ -100,13 +103,13 @@ macro_rules! recursive {
 
 recursive! {
     [K: Tuning] Mtx<Os, K>, Self::try_lock_recursive, Self::destroy;
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     [K: Tuning, D: LongSpin] SpinMtx<Os, K, D>, |lock| unsafe { lock.try_lock(&()) }, end_spin;
     [K: Tuning, S: Kind] RwSx<Os, K, S>, Self::try_lock_recursive, |lock| unless_idle(lock, lock.destroy());
 }
 
-/// A number of the calling thread that no other one ever has: unlike the name in the lock's word,
-/// which the next thread gets.
+/// A number of the calling thread that no other thread ever has. The id in the lock's word is
+/// different: a later thread may get it.
 fn number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     thread_local! {
@@ -120,10 +123,11 @@ fn number() -> u64 {
     })
 }
 
-/// The exclusive side: a lock, and which thread has it.
+/// The exclusive side: a lock, and the thread that holds it.
 struct Exclusive<L> {
     raw: L,
-    /// Its [`number`], while a thread holds the lock. Only that thread finds its own number here.
+    /// The [`number`] of the thread that holds the lock. Only that thread finds its own number
+    /// here.
     thread: AtomicU64,
 }
 
@@ -131,30 +135,30 @@ impl<L: RawRecursiveLock> Exclusive<L> {
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const UNLOCKED: Self = Self { raw: L::UNLOCKED, thread: AtomicU64::new(0) };
 
-    /// Whether the calling thread holds it. A thread that has ended may have left a guard behind,
-    /// and its name to the caller.
+    /// Whether the calling thread holds it. A thread that has ended may have forgotten a guard, and
+    /// the caller may have its id now.
     fn is_mine(&self) -> bool {
         self.raw.is_owned() && self.thread.load(Relaxed) == number()
     }
 
-    /// Locks it, perhaps again.
+    /// Locks it, or locks it again.
     fn enter(&self) {
         if self.raw.is_owned() {
             assert!(self.is_mine(), "a thread that has ended left the lock locked");
             assert!(self.raw.depth() < u32::MAX, "the lock has been locked too often");
         }
-        // SAFETY: the node is (); the guard unlocks; so below.
+        // SAFETY: the node is (), and the guard unlocks. The same holds below.
         unsafe { self.raw.lock_recursive() };
         self.note_holder();
     }
 
-    /// Locks it within a limit, or again.
+    /// Locks it within a limit, or locks it again.
     fn enter_within(&self, limit: &Limit<'_, Os>) -> Result<(), GaveUp>
     where
         L: RawTimedLock<Platform = Os>,
     {
         if self.raw.is_owned() {
-            // Without a wait.
+            // This does not wait.
             self.enter();
             return Ok(());
         }
@@ -164,12 +168,12 @@ impl<L: RawRecursiveLock> Exclusive<L> {
         Ok(())
     }
 
-    /// The caller holds it.
+    /// Notes that the caller holds it.
     fn note_holder(&self) {
         self.thread.store(number(), Relaxed);
     }
 
-    /// Whether it has.
+    /// Tries to lock it, or to lock it again. Returns whether this succeeded.
     fn try_enter(&self) -> bool {
         if self.raw.is_owned() && !(self.is_mine() && self.raw.depth() < u32::MAX) {
             return false;
@@ -184,18 +188,18 @@ impl<L: RawRecursiveLock> Exclusive<L> {
 
     /// Safety: the caller holds it.
     unsafe fn leave(&self) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.raw.unlock(&()) };
     }
 }
 
-/// A mutex around data that its holder may lock again: as many guards must end. Its guards give
-/// `&T`, so `T` is often a [`Cell`] or [`RefCell`](std::cell::RefCell), as with
-/// [`lock_api::ReentrantMutex`].
+/// A recursive mutex that protects data: its holder may lock it again. It is unlocked when the last
+/// of the holder's guards is dropped. The guards give `&T`, so `T` is often a [`Cell`] or
+/// [`RefCell`](std::cell::RefCell), as with [`lock_api::ReentrantMutex`].
 ///
 /// See [`RecursiveMtx`](super::RecursiveMtx) and [`RecursiveSpinMtx`](super::RecursiveSpinMtx),
-/// which name the lock. Another preset is `RecursiveMutex<Mtx<Os, Preset>, T>` with the lock of
-/// `nearlock-core`.
+/// which name the raw lock. With another preset the type is `RecursiveMutex<Mtx<Os, Preset>, T>`,
+/// with the lock of `nearlock-collection`.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -214,7 +218,7 @@ impl<L: RawRecursiveLock> Exclusive<L> {
 /// assert_eq!(total.get(), 5);
 /// ```
 ///
-/// There is no `&mut` to be had from a guard:
+/// A guard gives no `&mut`:
 ///
 /// ```compile_fail,E0594
 /// use nearlock::freebsd::RecursiveMtx;
@@ -237,46 +241,46 @@ pub struct RecursiveMutex<L, T: ?Sized> {
     value: T,
 }
 
-// SAFETY: one thread at a time sees the value, if only by `&T`; so it must be one that may go from
-// thread to thread.
+// SAFETY: one thread at a time accesses the value, and only by `&T`. So the value must be `Send`.
 unsafe impl<L: RawRecursiveLock, T: ?Sized + Send> Sync for RecursiveMutex<L, T> {}
 
 impl<L: RawRecursiveLock, T> RecursiveMutex<L, T> {
-    /// An unlocked mutex, in `const`.
+    /// Creates an unlocked mutex.
     pub const fn new(value: T) -> Self {
         Self { lock: Exclusive::UNLOCKED, value }
     }
 
-    /// What it protects.
+    /// Consumes the mutex, and returns the data.
     pub fn into_inner(self) -> T {
         self.value
     }
 }
 
 impl<L: RawRecursiveLock, T: ?Sized> RecursiveMutex<L, T> {
-    /// Locks it, if another thread holds it when that has released it; if the caller does, once
+    /// Locks the mutex. Waits while another thread holds it. If the caller holds it, locks it once
     /// more.
     ///
     /// # Panics
     ///
-    /// If the caller has locked it 2^32 times already, and if a thread that has ended has forgotten
-    /// to unlock it and the caller has its name now.
+    /// If the caller has locked it 2^32 times already. Also if a thread has ended without unlocking
+    /// it, and the caller has the id of that thread now.
     pub fn lock(&self) -> RecursiveGuard<'_, L, T> {
         self.lock.enter();
         RecursiveGuard { mutex: self, own_thread: PhantomData }
     }
 
-    /// Locks it if no other thread holds it. A spin mutex only if nobody does.
+    /// Locks the mutex if no other thread holds it. A spin mutex must not be held by the caller
+    /// either.
     pub fn try_lock(&self) -> Option<RecursiveGuard<'_, L, T>> {
         self.lock.try_enter().then(|| RecursiveGuard { mutex: self, own_thread: PhantomData })
     }
 
-    /// Whether the caller holds it: `mtx_owned`.
+    /// Returns whether the caller holds the mutex: `mtx_owned`.
     pub fn is_owned(&self) -> bool {
         self.lock.is_mine()
     }
 
-    /// What it protects: nobody can hold it by a guard.
+    /// Returns a mutable reference to the data. No guard can exist meanwhile.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.value
     }
@@ -314,19 +318,19 @@ impl<L: RawRecursiveLock, T: ?Sized + fmt::Debug> fmt::Debug for RecursiveMutex<
     }
 }
 
-/// Access to what a [`RecursiveMutex`] protects. Unlocks once when it is dropped.
+/// A guard that gives access to the data of a [`RecursiveMutex`]. Unlocks it once when dropped.
 #[must_use = "the lock is released at once"]
 pub struct RecursiveGuard<'a, L: RawRecursiveLock, T: ?Sized> {
     mutex: &'a RecursiveMutex<L, T>,
-    /// Not `Send`: the lock names the thread.
+    /// Not `Send`: the lock contains the id of the thread.
     own_thread: PhantomData<*const ()>,
 }
 
-// SAFETY: others get no more than `&T` by it, and cannot unlock.
+// SAFETY: other threads get only `&T` from it, and cannot unlock.
 unsafe impl<L: RawRecursiveLock, T: ?Sized + Sync> Sync for RecursiveGuard<'_, L, T> {}
 
 impl<L: RawRecursiveLock, T: ?Sized> RecursiveGuard<'_, L, T> {
-    /// Whether its thread has locked the mutex more than once: `mtx_recursed`.
+    /// Returns whether its thread has locked the mutex more than once: `mtx_recursed`.
     pub fn is_recursed(guard: &Self) -> bool {
         guard.mutex.lock.raw.depth() > 0
     }
@@ -342,7 +346,7 @@ impl<L: RawRecursiveLock, T: ?Sized> Deref for RecursiveGuard<'_, L, T> {
 
 impl<L: RawRecursiveLock, T: ?Sized> Drop for RecursiveGuard<'_, L, T> {
     fn drop(&mut self) {
-        // SAFETY: it holds the lock.
+        // SAFETY: the guard holds the lock.
         unsafe { self.mutex.lock.leave() };
     }
 }

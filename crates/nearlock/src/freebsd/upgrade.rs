@@ -1,4 +1,4 @@
-//! From reading to writing.
+//! Upgrades of read guards.
 
 use std::mem;
 
@@ -9,7 +9,7 @@ use nearlock_os::Os;
 use crate::lock_api::{GuardNoSend, RwLockReadGuard, RwLockWriteGuard};
 use crate::raw::Nodeless;
 
-/// Going on to write what one reads: `rw_try_upgrade`, `sx_try_upgrade`.
+/// Makes a read guard a write guard: `rw_try_upgrade`, `sx_try_upgrade`.
 ///
 /// ```
 /// use nearlock::freebsd::{Rw, TryUpgrade};
@@ -24,15 +24,16 @@ use crate::raw::Nodeless;
 /// assert_eq!(cache.into_inner(), Some("figures"));
 /// ```
 pub trait TryUpgrade: Sized {
-    /// What gives access to the data exclusively.
+    /// The guard that gives exclusive access to the data.
     type WriteGuard;
 
-    /// Makes the guard one that writes, with nobody in between, if nobody else reads, the caller by
-    /// another guard included. Goes past writers that wait. Never waits.
+    /// Makes the guard a write guard, if there is no other read guard. Other guards of the caller
+    /// count as well. No other thread holds the lock in between. Overtakes waiting writers. Never
+    /// waits.
     ///
     /// # Errors
     ///
-    /// The guard as it was, if somebody else reads.
+    /// The guard as it was, if there is another read guard.
     fn try_upgrade(self) -> Result<Self::WriteGuard, Self>;
 }
 
@@ -41,13 +42,13 @@ impl<'a, K: Tuning, S: Kind, T: ?Sized> TryUpgrade for RwLockReadGuard<'a, Nodel
 
     fn try_upgrade(self) -> Result<Self::WriteGuard, Self> {
         let lock = Self::rwlock(&self);
-        // SAFETY: the guard holds it shared; if nobody else does, that is once. If it was upgraded, the
-        // guard is forgotten.
+        // SAFETY: the guard holds it shared. If no other guard does, it is held once. After an
+        // upgrade the guard is forgotten.
         if !unsafe { lock.raw().0.try_upgrade() } {
             return Err(self);
         }
         mem::forget(self);
-        // SAFETY: held exclusively since then.
+        // SAFETY: held exclusively since the upgrade.
         Ok(unsafe { lock.make_write_guard_unchecked(GuardNoSend::new()) })
     }
 }

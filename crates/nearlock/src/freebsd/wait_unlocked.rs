@@ -1,4 +1,4 @@
-//! Waiting for a mutex, and not locking it.
+//! Waits for a mutex without locking it.
 
 use nearlock_collection::freebsd::mtx::Mtx;
 use nearlock_collection::freebsd::spin_mtx::{LongSpin, SpinMtx};
@@ -9,9 +9,10 @@ use super::Ownership;
 use crate::lock_api::Mutex;
 use crate::raw::Nodeless;
 
-/// Waiting until nobody holds a mutex, without locking it.
+/// Waits until no thread holds a mutex, without locking it.
 ///
-/// For whoever has seen to it that nobody new comes, and only waits for the last one to leave.
+/// For a thread that has made sure that no further thread locks the mutex, and only waits for the
+/// last holder.
 ///
 /// ```
 /// use std::sync::Barrier;
@@ -30,17 +31,18 @@ use crate::raw::Nodeless;
 /// });
 /// ```
 pub trait WaitUnlocked {
-    /// Waits until nobody holds it: `mtx_wait_unlocked`, `mtx_spin_wait_unlocked`. What happened in
-    /// the sections before is visible then. Its holder would wait for itself: debug assertions
-    /// find that. For a spin mutex it spins without a bound, as `lock` does.
+    /// Waits until no thread holds the mutex: `mtx_wait_unlocked`, `mtx_spin_wait_unlocked`. The
+    /// effects of the critical sections before are visible then. If the caller holds the mutex,
+    /// this deadlocks. Debug assertions detect that. For a spin mutex it spins without a bound, as
+    /// `lock` does.
     fn wait_unlocked(&self);
 }
 
-/// Whoever finds the holder asleep locks the mutex for a moment.
+/// Locks the mutex for a moment if the holder sleeps, or if the caller has spun for long enough.
 impl<K: Tuning, T: ?Sized> WaitUnlocked for Mutex<Nodeless<Mtx<Os, K>>, T> {
     fn wait_unlocked(&self) {
         debug_assert!(!self.is_owned(), "waits for a mutex that it holds");
-        // SAFETY: what it locks it unlocks; so below.
+        // SAFETY: it unlocks what it locks. The same holds below.
         unsafe { self.raw() }.0.wait_unlocked();
     }
 }

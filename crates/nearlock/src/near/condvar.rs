@@ -1,4 +1,4 @@
-//! The condition variable for programs.
+//! The condition variable.
 
 use std::time::{Duration, Instant};
 
@@ -13,42 +13,44 @@ use crate::lock_api::{self, GuardNoSend};
 use crate::raw::timed::{until, within};
 
 /// The raw condition variable of [`Condvar`], for code that is generic over `lock_api`'s
-/// `RawCondvar`. It never wakes for no reason, and notifications say how many they have woken.
+/// `RawCondvar`. It has no spurious wakeups. Notifications return how many waiters they have
+/// notified.
 #[derive(Default)]
 #[repr(transparent)]
 pub struct RawCondvar(NearCondvar<Os>);
 
-/// Waits, with a [`Mutex`](super::Mutex), for what another thread does.
+/// A condition variable. Together with a [`Mutex`](super::Mutex), it lets a thread sleep until
+/// another thread notifies it.
 ///
-/// Space: as large as a pointer; a waiter's place in the queue is on its stack.
+/// Space: the size of a pointer. A waiter's queue node is on its stack.
 ///
-/// Waiting: a waiter releases the mutex, sleeps until it is notified, and has the mutex when it
-/// returns. It returns for no other reason but
-/// its limit ([`wait_for`](lock_api::Condvar::wait_for),
-/// [`wait_until`](lock_api::Condvar::wait_until)) or its [`Cancellation`] ([`WaitCancellable`]).
-/// Who has been notified in time has not timed out, however late it has the mutex: so that no
-/// notification is used up by one that says it had none. Limits are by the clock of
-/// `std::time::Instant`: setting the system's time moves none of them.
+/// Waiting: a waiter unlocks the mutex, sleeps until it is notified, and holds the mutex again when
+/// it returns. There are no spurious wakeups. A wait also ends with its timeout
+/// ([`wait_for`](lock_api::Condvar::wait_for), [`wait_until`](lock_api::Condvar::wait_until)) or
+/// its [`Cancellation`] ([`WaitCancellable`]). A waiter that is notified in time does not time out,
+/// however late it gets the mutex. So a wait that returns a timeout has not used up a notification.
+/// Timeouts use the clock of `std::time::Instant`. Changes of the system time do not affect them.
 ///
-/// Notifying: [`notify_all`](lock_api::Condvar::notify_all) does not wake them all, to compete for
-/// a mutex that one of them can have. It puts them into the mutex's queue, asleep, and wakes at
-/// most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes whoever has waited longest.
-/// Both return whom they have notified: how many there were, and whether there was one. They may be
-/// called with the mutex or without. If nobody waits they are a look at a word.
+/// Notifying: [`notify_all`](lock_api::Condvar::notify_all) does not wake all waiters, since only
+/// one of them could lock the mutex. It moves the sleeping waiters into the mutex's queue, and
+/// wakes at most the first. [`notify_one`](lock_api::Condvar::notify_one) wakes the thread that has
+/// waited longest. `notify_all` returns how many threads it has notified. `notify_one` returns
+/// whether there was one. The caller may hold the mutex or not. If no thread waits, a notification
+/// only reads a word.
 ///
-/// Fairness: first come, first served, among those who wait; then as for whoever comes to the
-/// mutex.
+/// Fairness: first come, first served among waiters. A notified waiter then waits for the mutex
+/// like any thread that arrives at this moment.
 ///
-/// Ordering: what the notifier did before it notifies happens before the return of those it has
-/// notified.
+/// Ordering: the effects of the notifier before a notification happen before the return of the
+/// threads that it notifies.
 ///
-/// Freeing: a notification touches nothing of the condition variable once the last that it lets go
-/// can return. So whoever is last to return may free it.
+/// Freeing: a notification does not access the condition variable any more once the last thread
+/// that it notifies can return. So the last thread to return may free it.
 ///
 /// # Panics
 ///
-/// All that wait at the same time must have the same mutex: a wait with another one panics, and
-/// still has its mutex then.
+/// All threads that wait at the same time must use the same mutex. A wait with another mutex
+/// panics, and that mutex is still locked then.
 ///
 /// ```
 /// use nearlock::{Condvar, Mutex};
@@ -66,7 +68,7 @@ pub struct RawCondvar(NearCondvar<Os>);
 /// });
 /// ```
 ///
-/// With a limit:
+/// With a timeout:
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,17 +81,18 @@ pub type Condvar = lock_api::Condvar<RawCondvar>;
 
 const _: () = assert!(size_of::<Condvar>() == size_of::<usize>());
 
-/// Whether a wait of a [`Condvar`] has timed out, and was not notified before.
+/// Says whether a wait of a [`Condvar`] has timed out, without a notification before.
 pub use crate::lock_api::WaitTimeoutResult;
 
 impl RawCondvar {
-    /// Whether it has been notified; or why not.
+    /// Waits until it is notified. If it is not, returns the reason.
     ///
     /// Safety: the caller holds the mutex.
     #[inline]
     unsafe fn wait_within(&self, mutex: &RawMutex, limit: &Limit<'_, Os>) -> Result<(), GaveUp> {
-        // A panic after the release would let the guard unlock a mutex that another thread holds.
-        // SAFETY: the caller's.
+        // A panic after the wait has unlocked the mutex would let the guard unlock it again, though
+        // another thread may hold it.
+        // SAFETY: upheld by the caller.
         let result = without_unwinding(|| unsafe { self.0.wait(&mutex.0, limit) });
         match result {
             Ok(()) => Ok(()),
@@ -101,16 +104,16 @@ impl RawCondvar {
     }
 }
 
-// SAFETY: a waiter queues before it releases the mutex, and a notification takes whoever is in the
-// queue. It returns with the mutex, which is the same acquisition to a guard that holds nothing. It
-// panics only before it releases.
+// SAFETY: a waiter joins the queue before it unlocks the mutex, and a notification takes waiters
+// from the queue. The wait returns with the mutex locked. To a guard that holds nothing this is the
+// same acquisition. The wait panics only before it unlocks the mutex.
 unsafe impl lock_api::RawCondvar for RawCondvar {
     const INIT: Self = Self(NearCondvar::new());
     type RawMutex = RawMutex;
 
     #[inline]
     unsafe fn wait(&self, mutex: &RawMutex, _guard: &mut GuardNoSend) {
-        // SAFETY: the caller's. Without a limit nobody gives up.
+        // SAFETY: upheld by the caller. Without a limit the wait does not give up.
         _ = unsafe { self.wait_within(mutex, &Limit::NONE) };
     }
 
@@ -134,18 +137,18 @@ unsafe impl lock_api::RawCondvarTimed for RawCondvar {
 
     #[inline]
     unsafe fn wait_until(&self, mutex: &RawMutex, _guard: &mut GuardNoSend, timeout: &Instant) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.wait_within(mutex, &until(*timeout)) }.is_err()
     }
 
     #[inline]
     unsafe fn wait_for(&self, mutex: &RawMutex, _guard: &mut GuardNoSend, timeout: &Duration) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.wait_within(mutex, &within(*timeout)) }.is_err()
     }
 }
 
-/// Waiting for a notification until somebody cancels.
+/// Waits for a notification that can be cancelled.
 ///
 /// ```
 /// use nearlock::{Cancellation, Cancelled, Condvar, Mutex, WaitCancellable};
@@ -158,8 +161,8 @@ unsafe impl lock_api::RawCondvarTimed for RawCondvar {
 /// });
 /// ```
 pub trait WaitCancellable {
-    /// Waits until it is notified, or until `by` is cancelled. Either way the mutex is held
-    /// afterwards, as before.
+    /// Waits until it is notified, or until `by` is cancelled. The mutex is held afterwards in both
+    /// cases, as before.
     ///
     /// # Errors
     ///
@@ -181,7 +184,7 @@ impl WaitCancellable for Condvar {
         guard: &mut MutexGuard<'_, T>,
         by: &Cancellation,
     ) -> Result<(), Cancelled> {
-        // SAFETY: only to wait with it, by a guard that is borrowed for as long.
+        // SAFETY: the raw mutex is only used for the wait, during which the guard is borrowed.
         let raw = unsafe { MutexGuard::mutex(guard).raw() };
         // SAFETY: the guard's mutex is held.
         unsafe { self.raw().wait_within(raw, &by.limit()) }.map_err(|_| Cancelled)

@@ -1,4 +1,4 @@
-//! Which locks of the collection a `static` can hold.
+//! The locks of the collection that can be a `static`.
 
 use nearlock_collection::classic::{clh, cohort, glibc_mutex, mcs, tas, ttas};
 use nearlock_collection::freebsd::mtx::Mtx;
@@ -15,8 +15,8 @@ use nearlock_core::raw::RawLock;
 
 use super::Unlocked;
 
-// Not the ticket lock: with more than 2^16 threads it does not exclude; nor as the lock of a queue.
-// Nor HMCS: its global queue points to nodes in the lock itself.
+// Without the ticket lock: it does not exclude with more than 2^16 threads, nor does a lock whose
+// queue is under it. Without HMCS: its global queue points to nodes in the lock itself.
 unlocked! {
     [P: Platform] clh::ClhLock<P>;
     [P: Platform] cohort::CohortLock<P>;

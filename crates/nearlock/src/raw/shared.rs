@@ -1,4 +1,4 @@
-//! Locks with readers as those of `lock_api`.
+//! Locks with readers as reader-writer locks of `lock_api`.
 
 use nearlock_core::raw::RawRwLock;
 #[cfg(feature = "lock_api_04")]
@@ -7,10 +7,10 @@ use nearlock_core::unwinding::without_unwinding;
 use super::{Nodeless, Unlocked};
 use crate::lock_api::{self, GuardNoSend};
 
-// SAFETY: exclusion and orderings are the lock's (`RawRwLock` of core): no exclusive acquisition
-// beside any other. The guard states own nothing and cannot unlock, so forgetting one is safe; and
-// a lock that is held and that nobody waits for may be moved or dropped (`Unlocked`). The lock's
-// operations do not unwind.
+// SAFETY: the lock provides exclusion and orderings (`RawRwLock` of core): no other acquisition
+// exists at the same time as an exclusive one. The guard states own nothing and cannot unlock, so
+// forgetting one is safe. A lock that is held, and for which no thread waits, may be moved or
+// dropped (`Unlocked`). The lock's operations do not unwind.
 unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api::RawRwLock for Nodeless<L> {
     const INIT: Self = Self(L::UNLOCKED);
     type SharedGuard = GuardNoSend;
@@ -18,7 +18,7 @@ unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api::RawRwLock for Nodeless
 
     #[inline]
     fn lock_shared(&self) -> GuardNoSend {
-        // SAFETY: the node is (), which any number of acquisitions may share; so in all that follow.
+        // SAFETY: the node is (), which any number of acquisitions may share. The same holds below.
         unsafe { self.0.lock_shared(&()) };
         GuardNoSend::new()
     }
@@ -84,7 +84,7 @@ unsafe impl<L: RawRwLock<Node = ()> + Unlocked> lock_api_04::RawRwLock for Nodel
 
     #[inline]
     fn lock_shared(&self) {
-        // SAFETY: as for version 0.5; so below.
+        // SAFETY: as for version 0.5. The same holds below.
         without_unwinding(|| unsafe { self.0.lock_shared(&()) });
     }
 

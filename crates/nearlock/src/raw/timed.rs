@@ -1,4 +1,4 @@
-//! Locks whose waiters may give up: `lock_api`'s timed locks.
+//! Timed locks of `lock_api`, whose waiters may give up.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use nearlock_os::Os;
 use super::{Nodeless, Unlocked};
 use crate::lock_api::{self, GuardNoSend};
 
-/// So long from now; for ever if the clock cannot count that far.
+/// The limit of a wait that begins now. There is no limit if the clock cannot count that far.
 pub(crate) fn within(time: Duration) -> Limit<'static, Os> {
     let time_ns = u64::try_from(time.as_nanos()).ok();
     let until_ns = time_ns.and_then(|time_ns| <Os>::now_ns().checked_add(time_ns));
@@ -34,7 +34,8 @@ impl<L: RawTimedRwLock<Node = (), Platform = Os>> Nodeless<L> {
     }
 }
 
-// SAFETY: whoever gives up has no acquisition, by core's `RawTimedLock`. Otherwise as `RawMutex`.
+// SAFETY: a waiter that gives up has no acquisition, by core's `RawTimedLock`. Otherwise as
+// `RawMutex`.
 unsafe impl<L: RawTimedLock<Node = (), Platform = Os> + Unlocked> lock_api::RawMutexTimed for Nodeless<L> {
     type Duration = Duration;
     type Instant = Instant;

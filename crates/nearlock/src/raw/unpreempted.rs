@@ -4,14 +4,15 @@ use nearlock_os::{begin_section, end_section};
 
 use crate::lock_api::{RawMutex, RawMutexFair, RawMutexTimed};
 
-/// Makes a mutex one whose holder asks the kernel not to be taken off its processor while it holds
-/// it, if [`set_time_slices`](crate::process::set_time_slices) has switched that on. Otherwise it
-/// is the mutex inside, and a look at a word.
+/// Makes a mutex whose holder asks the kernel not to preempt it while it holds the mutex, if
+/// [`set_time_slices`](crate::process::set_time_slices) has switched this on. Otherwise it is the
+/// mutex inside, at the cost of a read of one word.
 ///
-/// It helps where sections are shorter than the extension, 5 us unless the system says otherwise,
-/// and threads are more than processors: a holder that is taken off has all others wait for as long
-/// as its turn takes to come again. It is a wish: an extension may be refused, and a system call in
-/// the section ends it. Linux 7.0 or later, and glibc 2.41 or later.
+/// It helps if critical sections are shorter than the extension, which is 5 us unless the system
+/// says otherwise, and there are more threads than processors. Without it, all waiters of a
+/// preempted holder wait until the scheduler runs the holder again. The kernel may refuse an
+/// extension, and a system call in the critical section ends it. It requires Linux 7.0 or later,
+/// and glibc 2.41 or later.
 ///
 /// ```
 /// use nearlock::lock_api::Mutex;
@@ -30,7 +31,7 @@ use crate::lock_api::{RawMutex, RawMutexFair, RawMutexTimed};
 pub struct Unpreempted<R>(R);
 
 impl<R> Unpreempted<R> {
-    /// The caller has acquired it, if it has.
+    /// Begins the section of the caller, if it has locked the mutex.
     #[inline]
     fn begun<G>(guard: Option<G>) -> Option<G> {
         if guard.is_some() {
@@ -40,7 +41,7 @@ impl<R> Unpreempted<R> {
     }
 }
 
-// SAFETY: is the mutex inside.
+// SAFETY: it is the mutex inside.
 unsafe impl<R: RawMutex> RawMutex for Unpreempted<R> {
     #[allow(clippy::declare_interior_mutable_const)] // as in the trait
     const INIT: Self = Self(R::INIT);
@@ -60,9 +61,9 @@ unsafe impl<R: RawMutex> RawMutex for Unpreempted<R> {
 
     #[inline]
     unsafe fn unlock(&self, guard: R::Guard) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.unlock(guard) };
-        // Of the mutex nothing is left to be looked at.
+        // This does not access the mutex, which may be freed by now.
         end_section();
     }
 
@@ -76,7 +77,7 @@ unsafe impl<R: RawMutex> RawMutex for Unpreempted<R> {
 unsafe impl<R: RawMutexFair> RawMutexFair for Unpreempted<R> {
     #[inline]
     unsafe fn unlock_fair(&self, guard: R::Guard) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.unlock_fair(guard) };
         end_section();
     }

@@ -1,9 +1,9 @@
-//! What the tests of FreeBSD's locks have in common.
+//! Common parts of the tests of FreeBSD's locks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-/// What debug assertions say of a mistake; nothing without them.
+/// Checks that debug assertions report a mistake. Does nothing without debug assertions.
 pub fn mistake(says: &str, act: impl FnOnce()) {
     if !cfg!(debug_assertions) {
         return;
@@ -14,7 +14,7 @@ pub fn mistake(says: &str, act: impl FnOnce()) {
     assert!(said.contains(says), "{said}");
 }
 
-/// What another thread finds.
+/// Runs `act` in another thread, and returns its result.
 pub fn elsewhere<R: Send>(act: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(act).join().unwrap())
 }

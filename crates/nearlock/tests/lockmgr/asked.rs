@@ -1,4 +1,4 @@
-//! How it may be asked for: each flag, and what releases another lock.
+//! The options of a lockmgr: each flag, and the operations that release another lock.
 
 use std::thread;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn who_is_to_fail_after_a_sleep_does_when_it_is_woken() {
     }
 }
 
-/// A release that wakes nobody else would leave them asleep at a free lock.
+/// If an unlock woke only the waiters that fail, the sharers would sleep at a free lock.
 #[test]
 fn sharers_are_woken_beside_those_who_fail() {
     let lock = Lock::new(0);
@@ -59,7 +59,7 @@ fn a_wait_ends_with_its_time() {
         assert_eq!(elsewhere(|| way(&lock, &PLAIN.timeout(Duration::ZERO))), Err(LockError::TimedOut));
         drop(held);
         assert_eq!(lock.status(), Status::Unlocked);
-        // A lock that nobody has waited for is had without any time.
+        // A lock for which no thread has waited is locked without any time.
         assert_eq!(way(&Lock::new(0), &PLAIN.timeout(Duration::ZERO)), Ok(()));
     }
 }
@@ -114,7 +114,7 @@ fn a_wait_ends_by_interruption() {
 #[test]
 fn who_does_not_spin_sleeps_though_the_holder_runs() {
     let before = setting(Setting::SpinBudgetNs);
-    // Whoever spins goes on for a second.
+    // A waiter that spins goes on for a second.
     set_setting(Setting::SpinBudgetNs, 1_000_000_000).unwrap();
     for wait in [(exclusive as Hold, reads as Way), (exclusive, writes)] {
         assert_eq!(asleep(&Lock::new(0), wait, &PLAIN.no_spin()), Ok(()));
@@ -158,7 +158,7 @@ fn a_lock_that_cannot_be_shared_is_held_alone() {
     assert_eq!(lock.destroy(), 3);
 }
 
-/// To ask for it, and for the release of a mutex.
+/// A way to lock a lockmgr, and to release a mutex.
 type ReleasingWay = fn(&Lock, &LockMgrOptions<'_>, MtxGuard<'_, ()>) -> Asked;
 
 fn reads_releasing(lock: &Lock, options: &LockMgrOptions<'_>, held: MtxGuard<'_, ()>) -> Asked {
@@ -215,7 +215,7 @@ fn an_interlock_is_released_while_its_holder_waits() {
             let held = hold(&lock);
             let waiter = scope.spawn(|| way(&lock, &PLAIN, interlock.lock()));
             until_waited_for(&lock);
-            // The holder needs it to come to its end.
+            // The holder needs it before it unlocks.
             drop(interlock.lock());
             drop(held);
             assert_eq!(waiter.join().unwrap(), Ok(()));

@@ -1,4 +1,4 @@
-//! FreeBSD's lockmgr around data: each operation, and in `asked` each flag, by the guards.
+//! FreeBSD's lockmgr with data, by its guards: each operation, and in `asked` each flag.
 
 mod asked;
 #[path = "../helpers/mod.rs"]
@@ -18,7 +18,7 @@ use helpers::{elsewhere, mistake};
 
 const PLAIN: LockMgrOptions = LockMgrOptions::new();
 const NO_WAIT: LockMgrOptions = LockMgrOptions::new().no_wait();
-/// To sleep at once, so that the lock says that somebody waits.
+/// Sleeps at once, so that the lock shows that a thread waits.
 const ASLEEP: LockMgrOptions = LockMgrOptions::new().no_spin();
 
 const THREADS: u32 = 4;
@@ -27,7 +27,7 @@ const ROUNDS: u32 = if cfg!(miri) { 20 } else { 2000 };
 type Lock = LockMgr<u32>;
 type Asked = Result<(), LockError>;
 
-/// Either of them.
+/// One of the two guards.
 type Guards<'a> = (Option<LockMgrSharedGuard<'a, u32>>, Option<LockMgrExclusiveGuard<'a, u32>>);
 type Hold = fn(&Lock) -> Guards<'_>;
 
@@ -39,7 +39,7 @@ fn exclusive(lock: &Lock) -> Guards<'_> {
     (None, Some(lock.write()))
 }
 
-/// To ask for it, and to release it.
+/// A way to lock a lockmgr, and to unlock it.
 type Way = fn(&Lock, &LockMgrOptions<'_>) -> Asked;
 
 fn reads(lock: &Lock, options: &LockMgrOptions<'_>) -> Asked {
@@ -51,7 +51,7 @@ fn writes(lock: &Lock, options: &LockMgrOptions<'_>) -> Asked {
 }
 
 fn upgrades(lock: &Lock, options: &LockMgrOptions<'_>) -> Asked {
-    // Past those that have waited, whose bits may be there.
+    // Past the threads that have waited, whose bits may still be set.
     let shares = lock.read_with(&PLAIN.bypass(Bypass::Caller))?;
     shares.upgrade(options).map(drop)
 }
@@ -60,19 +60,19 @@ fn drains(lock: &Lock, options: &LockMgrOptions<'_>) -> Asked {
     lock.drain(options).map(drop)
 }
 
-/// Who waits for what: whatever heeds limits.
+/// A hold, and a way that waits for it: those that have limits.
 const WAITS: [(Hold, Way); 4] =
     [(exclusive, reads), (exclusive, writes), (shared, writes), (shared, upgrades)];
 const DRAINS: [(Hold, Way); 2] = [(exclusive, drains), (shared, drains)];
 
-/// Until somebody sleeps for it, or is about to: whatever releases it wakes that one.
+/// Waits until a thread sleeps for it, or is about to. An unlock wakes that thread.
 fn until_waited_for<T>(lock: &LockMgr<T>) {
     while !lock.has_waiters() {
         thread::yield_now();
     }
 }
 
-/// What it comes to if it sleeps until the other releases it.
+/// The result of a wait that sleeps until the other thread unlocks.
 fn asleep(lock: &Lock, (hold, way): (Hold, Way), options: &LockMgrOptions<'_>) -> Asked {
     thread::scope(|scope| {
         let held = hold(lock);
@@ -83,7 +83,7 @@ fn asleep(lock: &Lock, (hold, way): (Hold, Way), options: &LockMgrOptions<'_>) -
     })
 }
 
-/// That it is a mistake to ask so, or an error where nobody finds mistakes.
+/// Checks that such a request is a mistake, or an error without debug assertions.
 fn is_mistaken(says: &str, ask: impl Fn() -> Asked) {
     mistake(says, || _ = ask());
     if !cfg!(debug_assertions) {
@@ -146,7 +146,7 @@ fn a_release_lets_in_those_who_sleep() {
 
 #[test]
 fn the_holder_does_not_get_it_again() {
-    // Whatever it says of that: there would be two `&mut`.
+    // The attribute has no effect: there would be two `&mut`.
     let lock = Lock::with(Attributes::new().can_recurse(), 0);
     let held = lock.write();
     assert_eq!(reads(&lock, &PLAIN), Err(LockError::Deadlock));
@@ -154,7 +154,7 @@ fn the_holder_does_not_get_it_again() {
     assert_eq!([writes(&lock, &NO_WAIT), elsewhere(|| writes(&lock, &NO_WAIT))], [Err(LockError::Busy); 2]);
     is_mistaken("must not be acquired again", || writes(&lock, &PLAIN));
     is_mistaken("drains a lock that it holds", || drains(&lock, &PLAIN));
-    // Who cannot be told has a panic.
+    // Operations that cannot return the error panic.
     assert!(catch_unwind(AssertUnwindSafe(|| drop(lock.read()))).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| drop(lock.write()))).is_err());
     assert_eq!(lock.status(), Status::Exclusive);

@@ -1,10 +1,13 @@
-//! Condition variables, whose waiters give up in all ways, and which are freed and made again all
-//! the time.
+//! Condition variables whose waiters give up in all ways. They are freed and made again all the
+//! time.
 //!
-//! Would find: a notification that reaches nobody, or two; a waiter that gives up and takes one
-//! along; a waiter that sleeps on, of the condition variable or of the mutex; two holders of the
-//! mutex; an access to a mutex or a condition variable that is free to be freed, as the next round
-//! has its own at the same addresses.
+//! Would find:
+//! * a notification that reaches no waiter, or two;
+//! * a waiter that gives up and loses a notification;
+//! * a waiter of the condition variable or of the mutex that sleeps on;
+//! * two holders of the mutex;
+//! * an access to a mutex or a condition variable that may be freed. The next round has its own at
+//!   the same addresses.
 
 use std::array;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +21,7 @@ use crate::support::{Random, Sections, Watchdog, run_time};
 
 const THREADS: u64 = 6;
 
-/// One mutex, two condition variables of it, and what the round's threads have in common.
+/// One mutex, its two condition variables, and the common data of the round's threads.
 #[derive(Default)]
 struct Round {
     mutex: Box<Mutex<u64>>,
@@ -31,7 +34,7 @@ struct Round {
 
 #[derive(Default)]
 struct Tally {
-    /// How many waiters the notifications have reached, by their own account.
+    /// How many waiters the notifications have reached, by their results.
     notified: AtomicU64,
     /// How many waits have ended by a notification.
     woken: AtomicU64,
@@ -133,7 +136,7 @@ fn every_notification_reaches_one_waiter() {
     let (mut round, mut given_up, mut notified) = (0, 0, 0);
     while Instant::now() < end {
         let this = Round::default();
-        // From some steps of each thread to many.
+        // From a few steps of each thread to many.
         let time = Duration::from_micros(500 + round % 7 * 700) * if cfg!(miri) { 20 } else { 1 };
         this.run(array::from_fn(|thread| round * THREADS + thread as u64), time);
         assert_eq!(this.sections.fault(*this.mutex.lock()), None, "round {round}");

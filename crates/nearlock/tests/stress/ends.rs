@@ -1,9 +1,12 @@
-//! Threads that end all the time, and use locks while their thread-local data are destroyed: before
-//! and after what nearlock keeps for a thread is gone.
+//! Threads that end all the time, and use locks while their thread-local data is destroyed. They
+//! use them before and after the destruction of the data that nearlock keeps for a thread.
 //!
-//! Would find: what is left of a thread in a lock or a queue; a place in the table of threads that
-//! is given to the next one too early, or never; a holder that is known by the number of its
-//! thread, and is taken for another one, or not recognised; two holders.
+//! Would find:
+//! * traces of a thread in a lock or a queue;
+//! * a place in the table of threads that is given to the next thread too early, or never;
+//! * a holder that is known by the number of its thread, and is taken for another one, or not
+//!   recognised;
+//! * two holders.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +23,7 @@ use nearlock_os::Os;
 
 use crate::support::{Sections, Watchdog, run_time};
 
-/// Each has this many threads, one after the other.
+/// Threads that start other threads, one after the other.
 const PARENTS: u64 = 6;
 const LOCKS: usize = 3;
 
@@ -32,11 +35,11 @@ static IN_MTX: Sections = Sections::new();
 static RECURSIVE: RecursiveMtx<Cell<u64>> = RecursiveMtx::new(Cell::new(0));
 static IN_RECURSIVE: Sections = Sections::new();
 
-/// What threads have panicked with that were about to end. It would end the program if it left the
-/// destruction, and what it says would be lost.
+/// The messages of panics in threads that were about to end. A panic that leaves the destructor
+/// would end the program, and its message would be lost.
 static PANICS: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
-/// Does what it has been told when the thread's data are destroyed.
+/// Runs its closures when the thread's data is destroyed.
 struct AtEnd(RefCell<Vec<Box<dyn FnOnce()>>>);
 
 impl AtEnd {
@@ -61,11 +64,11 @@ impl Drop for AtEnd {
 }
 
 thread_local! {
-    // One is destroyed before what nearlock has in the thread's data, the other after it, whichever
-    // the order.
+    // With any order of destruction, one is destroyed before nearlock's data of the thread, and the
+    // other after it.
     static FIRST: AtEnd = const { AtEnd::new() };
     static LAST: AtEnd = const { AtEnd::new() };
-    /// Whether one of the two has guards. Needs no destruction, and so is there at the end.
+    /// Whether one of the two has guards. It needs no destruction, and so exists at the end.
     static KEEPS_GUARDS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -75,14 +78,14 @@ fn count_mtx(guard: &mut MtxGuard<'_, u64>) {
 }
 
 fn count_recursive(guard: &RecursiveGuard<'_, mtx::Mtx<Os>, Cell<u64>>) {
-    // Its holder has it once more, whoever else waits for it.
+    // The holder locks it once more, whatever other threads wait for it.
     let again = RECURSIVE.lock();
     let mut count = guard.get();
     IN_RECURSIVE.pass(&mut count, || ());
     again.set(count);
 }
 
-/// With all locks; or, while the thread keeps guards, with those that it need not wait for.
+/// Uses all locks. While the thread keeps guards, uses those for which it need not wait.
 fn use_locks_at_end() {
     if !KEEPS_GUARDS.get() {
         for (mutex, sections) in MUTEXES.iter().zip(&IN_MUTEXES) {
@@ -104,7 +107,7 @@ fn use_locks_at_end() {
     }
 }
 
-/// Has guards of this mutex and of the other locks until `at_end` does what it has been told.
+/// Holds guards of this mutex and of the other locks until `at_end` runs its closures.
 fn keep_guards(of: usize, at_end: &AtEnd) {
     // In the same order everywhere.
     let (mut guard, mut mtx, recursive) = (MUTEXES[of].lock(), MTX.lock(), RECURSIVE.lock());
@@ -165,6 +168,6 @@ fn threads_that_end_lock_to_the_last() {
     assert_eq!(IN_RECURSIVE.fault(RECURSIVE.lock().get()), None);
     let (threads, slots) = (threads.into_inner(), thread_slots());
     println!("{threads} threads have ended; {slots} slots");
-    // Those of the other tests of this program have some too.
+    // The threads of this program's other tests have some slots too.
     assert!(u64::from(slots) < 64.max(threads / 2), "slots of {threads} threads are not given back: {slots}");
 }

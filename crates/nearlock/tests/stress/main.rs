@@ -1,5 +1,5 @@
-//! Threads that do whatever a program may do with the locks, in any order, for some seconds: they
-//! find what nobody has thought of. Each test says what it would find.
+//! Threads that do everything that a program may do with the locks, in any order, for some seconds.
+//! So they find faults that no other test looks for. Each test lists what it would find.
 
 mod condvar;
 mod ends;

@@ -1,9 +1,11 @@
-//! Several mutexes, locked in all ways, alone and two at a time, and freed and made again all the
-//! time.
+//! Several mutexes, locked in all ways, alone and two at a time. They are freed and made again all
+//! the time.
 //!
-//! Would find: two holders; a waiter that sleeps on at a free mutex, or leaves the line and takes a
-//! grant along; a mutex that is taken for a neighbour in the same queue; an access to a mutex that
-//! is free to be freed, as the next round has its own at the same addresses.
+//! Would find:
+//! * two holders;
+//! * a waiter that sleeps on at a free mutex, or leaves the queue and loses a grant;
+//! * a mutex that is taken for another one in the same queue;
+//! * an access to a mutex that may be freed. The next round has its own at the same addresses.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +17,7 @@ use nearlock::{Cancellation, LockCancellable, Mutex, MutexGuard};
 use crate::support::{Random, Sections, Watchdog, run_time};
 
 const THREADS: u64 = 5;
-/// Not a power of two, which would go round with the bits of addresses.
+/// Not a power of two, which would repeat with the bits of addresses.
 const MUTEXES: usize = 7;
 
 #[derive(Default)]
@@ -42,7 +44,8 @@ struct Round {
 }
 
 impl Round {
-    /// Two neighbours, the first before the second as everywhere, released in either order.
+    /// Locks two neighbours, the first before the second as everywhere. Unlocks them in either
+    /// order.
     fn lock_two(&self, at: usize, random: &mut Random) {
         let [first, second] = [&self.places[at], &self.places[at + 1]];
         let (mut one, mut two) = (first.mutex.lock(), second.mutex.lock());
@@ -80,7 +83,7 @@ impl Round {
         }
     }
 
-    /// Some time with one mutex, as a thread that uses the same data for a while.
+    /// Uses one mutex for some time, like a thread that uses the same data for a while.
     fn burst(&self, random: &mut Random) {
         let at = random.below(MUTEXES as u64) as usize;
         for _ in 0..random.below(6) {

@@ -1,5 +1,5 @@
-//! What the stress tests have in common: how long they run, what ends one that hangs, and what
-//! finds two holders.
+//! Common parts of the stress tests: their run time, a watchdog for tests that hang, and a check
+//! for two holders.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long each test runs. Another number of milliseconds is taken from `NEARLOCK_STRESS_MS`: less
-/// where everything is slower, more to look for something rare.
+/// The run time of each test. `NEARLOCK_STRESS_MS` sets another number of milliseconds: fewer on
+/// slow systems, more to look for rare faults.
 pub fn run_time() -> Duration {
-    // Miri's clock advances with what it interprets: a second in two to three minutes. A round
-    // takes up to 0.1 s of it.
+    // Miri's clock advances with the code that it interprets: a second in two to three minutes. A
+    // round takes up to 0.1 s of it.
     const USUAL_MS: u64 = if cfg!(miri) { 1000 } else { 2000 };
     let chosen = std::env::var("NEARLOCK_STRESS_MS").ok();
     let chosen = chosen.map(|text| text.parse().expect("NEARLOCK_STRESS_MS is a number of milliseconds"));
     Duration::from_millis(chosen.unwrap_or(USUAL_MS))
 }
 
-/// Ends the process if a test takes much longer than its time: some thread waits then that is never
-/// woken, or spins without an end. What a test waits for in earnest has happened long before this,
+/// Ends the process if a test takes much longer than its time. A thread then waits and is never
+/// woken, or spins without an end. All that a test really waits for has happened long before this,
 /// however loaded the machine is.
 pub struct Watchdog {
     is_over: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches until it is dropped. Says this if it is not dropped in time.
+    /// Watches until it is dropped. Prints this message if it is not dropped in time.
     pub fn new(complaint: &'static str) -> Self {
         const PATIENCE: Duration = Duration::from_secs(60);
         let is_over = Arc::new(AtomicBool::new(false));
@@ -56,12 +56,12 @@ impl Drop for Watchdog {
     }
 }
 
-/// Allocates nothing, as the allocator may be what hangs, and is seen though the output of tests is
-/// captured.
+/// Allocates nothing, since the allocator may be the part that hangs. The message is visible
+/// although the output of tests is captured.
 fn bark(complaint: &str) -> ! {
     let mut stderr = io::stderr().lock();
     for part in ["a minute after its time the test is not done: ", complaint, "\n"] {
-        // There is nobody to tell of an error.
+        // An error cannot be reported.
         _ = stderr.write_all(part.as_bytes());
     }
     std::process::abort()
@@ -72,7 +72,7 @@ pub struct Random(u64);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        // Neighbours begin far apart, and none at 0.
+        // Similar seeds begin far apart, and no seed begins at 0.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -84,13 +84,13 @@ impl Random {
     }
 }
 
-/// The sections of one lock that protects a number, which is how many there have been.
+/// The critical sections of one lock. The lock protects a number, which counts them.
 #[derive(Default)]
 pub struct Sections {
     is_occupied: AtomicBool,
     passed: AtomicU64,
-    /// How often a thread came in while another was inside. Judged at the end: a thread that panics
-    /// inside leaves others waiting.
+    /// How often a thread entered while another was inside. Checked at the end: a thread that
+    /// panics inside leaves others waiting.
     overlaps: AtomicU64,
 }
 
@@ -99,7 +99,7 @@ impl Sections {
         Self { is_occupied: AtomicBool::new(false), passed: AtomicU64::new(0), overlaps: AtomicU64::new(0) }
     }
 
-    /// A section of the caller, who holds the lock, in which it does this.
+    /// A critical section of the caller, which holds the lock. It runs `inside`.
     pub fn pass(&self, count: &mut u64, inside: impl FnOnce()) {
         if self.is_occupied.swap(true, Relaxed) {
             self.overlaps.fetch_add(1, Relaxed);
@@ -112,7 +112,7 @@ impl Sections {
         self.is_occupied.store(false, Relaxed);
     }
 
-    /// What was wrong, if anything was. The lock protects this number now, and the caller holds it.
+    /// The fault, if there was one. The lock protects `count` now, and the caller holds it.
     pub fn fault(&self, count: u64) -> Option<&'static str> {
         if self.overlaps.load(Relaxed) != 0 {
             return Some("two threads have held the lock");

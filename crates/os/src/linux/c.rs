@@ -3,7 +3,7 @@
 //! Numbers and types of the kernel are those of the crate `linux-raw-sys`. The functions are
 //! declared here, with the numbers that belong to the C library. The crate `libc` has all of them,
 //! but takes half as long to compile as all of nearlock (`cargo xtask compile-time`). So only the
-//! tests depend on it: they compare every number and every declaration with it.
+//! tests depend on it: they compare every number and every declaration with `libc`.
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr;
@@ -13,7 +13,7 @@ use linux_raw_sys::{errno, general as kernel};
 
 pub use kernel::timespec;
 
-/// `as`, since the kernel's numbers are unsigned, and what takes them is mostly not.
+/// Uses `as`, because the kernel's numbers are unsigned, and most functions take signed ones.
 macro_rules! numbers {
     ($($type:ident { $($name:ident = $value:expr,)+ })+) => {
         $($(#[allow(non_upper_case_globals, reason = "named as elsewhere")]
@@ -65,7 +65,7 @@ numbers! {
         PROT_READ = kernel::PROT_READ,
         PROT_WRITE = kernel::PROT_WRITE,
         STDERR_FILENO = kernel::STDERR_FILENO,
-        // The C libraries' own, the same in all of Linux.
+        // Numbers of the C libraries, the same in all of Linux.
         _SC_NPROCESSORS_ONLN = 84,
     }
 }
@@ -116,11 +116,11 @@ functions! {
 }
 
 unsafe extern "C" {
-    // Its time is another type in `libc`, of the same form.
+    // Its time is of another type in `libc`, with the same layout.
     pub fn clock_gettime(clock: c_int, time: *mut timespec) -> c_int;
 }
 
-/// A new mapping of so many zeroed bytes, or null.
+/// Maps this many zeroed bytes. Returns null if that fails.
 pub fn map_zeroed(bytes: usize) -> *mut c_void {
     let (anywhere, no_file) = (ptr::null_mut::<c_void>(), -1);
     let (protection, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
@@ -134,7 +134,7 @@ pub fn map_zeroed(bytes: usize) -> *mut c_void {
             unsafe { syscall(kernel::__NR_mmap2 as c_long, anywhere, bytes, protection, flags, no_file, 0) };
         ptr::with_exposed_provenance_mut(address as usize)
     };
-    // -1: it has failed.
+    // -1: the call has failed.
     if memory.addr() == usize::MAX { ptr::null_mut() } else { memory }
 }
 

@@ -1,4 +1,4 @@
-//! Small files, read into the stack: nothing here allocates.
+//! Reads small files onto the stack. Nothing here allocates.
 
 use core::ffi::CStr;
 use core::fmt::{Arguments, Write};
@@ -6,18 +6,18 @@ use core::str;
 
 use super::c;
 
-/// Longest name of a file: those of containers' control groups fit.
+/// The longest name of a file. The names of containers' control groups fit.
 const NAME_MAX: usize = 512;
 
-/// What `read` makes of the text of the file of this name, if that is shorter than `TEXT_MAX`, and
-/// can be read.
+/// Calls `read` with the text of the file of this name, and returns the result. `None` if the text
+/// is not shorter than `TEXT_MAX`, or cannot be read.
 pub fn with_file<const TEXT_MAX: usize, T>(name: Arguments<'_>, read: impl FnOnce(&str) -> T) -> Option<T> {
     let mut text = [0; TEXT_MAX];
     let len = read_named(name, &mut text)?;
     (len < TEXT_MAX).then(|| str::from_utf8(&text[..len]).ok().map(read))?
 }
 
-/// In a frame of its own, which has gone when the text is looked at.
+/// A separate function, so that its stack frame is gone when `read` runs.
 #[inline(never)]
 fn read_named(name: Arguments<'_>, into: &mut [u8]) -> Option<usize> {
     let mut path = Name { bytes: [0; NAME_MAX], len: 0 };
@@ -25,11 +25,11 @@ fn read_named(name: Arguments<'_>, into: &mut [u8]) -> Option<usize> {
     read_file(CStr::from_bytes_until_nul(&path.bytes).ok()?, into)
 }
 
-/// As many bytes of a file as there are, or as fit. By system calls: those of the C library may end
-/// a thread that is cancelled, in the middle of a lock.
+/// Reads the bytes of a file, as many as there are or as fit. Uses system calls directly: the
+/// functions of the C library may end a cancelled thread in the middle of a lock.
 fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
     if cfg!(miri) {
-        // The interpreter has no such calls.
+        // Miri has no such calls.
         return None;
     }
     // SAFETY: the path is a C string.
@@ -40,7 +40,7 @@ fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
     let mut len = 0;
     let complete = loop {
         let rest = &mut into[len..];
-        // SAFETY: the rest is writable and as long as it says.
+        // SAFETY: the rest is writable, and its length is passed.
         let read = unsafe { c::syscall(c::SYS_read, file, rest.as_mut_ptr(), rest.len()) };
         match usize::try_from(read) {
             Ok(0) => break true,
@@ -48,12 +48,12 @@ fn read_file(path: &CStr, into: &mut [u8]) -> Option<usize> {
             Err(_) => break false,
         }
     };
-    // SAFETY: opened above, and used by nobody else.
+    // SAFETY: opened above, and used by no other code.
     unsafe { c::syscall(c::SYS_close, file) };
     complete.then_some(len)
 }
 
-/// A name of a file, with a 0 behind it.
+/// The name of a file, followed by a 0 byte.
 struct Name {
     bytes: [u8; NAME_MAX],
     len: usize,

@@ -1,8 +1,8 @@
 //! Fences in every thread of the process: membarrier(2).
 //!
 //! ```text
-//!  EXPEDITED   interrupts the processors that run the process: some microseconds. Needs a
-//!  registration
+//!  EXPEDITED   interrupts the processors that run the process: some microseconds.
+//!              Needs a registration
 //!     | EPERM: not registered, as a process made by fork may be: REGISTER, and once more
 //!     | ENOMEM, EINTR ...: may pass; tried again, ATTEMPTS_MAX times, with a yield between
 //!     v refused, or all attempts spent
@@ -11,8 +11,8 @@
 //!     v refused, or all attempts spent
 //!  the process aborts
 //! ```
-//! Both commands have the same effect on the memory of the process. The kernel has no GLOBAL if it
-//! was started with `nohz_full`.
+//! Both commands have the same effect on the memory of the process. A kernel that was started with
+//! `nohz_full` has no GLOBAL.
 //!
 //! Source: membarrier(2).
 
@@ -21,7 +21,7 @@ use std::io;
 
 use super::{c, die, sched_yield};
 
-/// What the kernel is asked for.
+/// A command of membarrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 enum Command {
@@ -30,21 +30,21 @@ enum Command {
     Global = c::MEMBARRIER_CMD_GLOBAL,
 }
 
-/// The kernel's answer: an error number, if it has not done what it was asked for.
+/// The kernel's answer: an error number, if the command has failed.
 type Answer = Result<(), c_int>;
 
-/// How often a command is tried whose failure may pass. At 1 a lack of memory that lasts for a
-/// microsecond costs a GLOBAL, of milliseconds; at a thousand each fence is slow by as many calls
-/// where the failure lasts.
+/// How often a command is tried whose failure may pass. At 1, a lack of memory that lasts for a
+/// microsecond costs a GLOBAL, which takes milliseconds. At a thousand, each fence makes as many
+/// calls where the failure lasts.
 const ATTEMPTS_MAX: u32 = 16;
 
-/// Whether the same call fails again, for whatever a thread may wait.
+/// Whether the same call fails again, however long the thread waits.
 fn is_refusal(error: c_int) -> bool {
-    // What the manual page names, and what filters of system calls mostly answer.
+    // The errors that the manual page names, and that filters of system calls usually return.
     matches!(error, c::EPERM | c::EACCES | c::EINVAL | c::ENOSYS)
 }
 
-/// Tries a command until it succeeds, or is refused, or all attempts are spent.
+/// Tries a command until it succeeds, is refused, or all attempts are spent.
 fn insist(command: Command, call: &mut impl FnMut(Command) -> Answer, pause: &mut impl FnMut()) -> Answer {
     for _ in 1..ATTEMPTS_MAX {
         match call(command) {
@@ -55,8 +55,8 @@ fn insist(command: Command, call: &mut impl FnMut(Command) -> Answer, pause: &mu
     call(command)
 }
 
-/// A fence in every thread of the process, by one of the ways drawn above; or the answer to the
-/// last of them.
+/// Executes a fence in every thread of the process, by one of the ways drawn above. If all fail,
+/// returns the answer to the last one.
 fn fence(mut call: impl FnMut(Command) -> Answer, mut pause: impl FnMut()) -> Answer {
     let mut insist = |command| insist(command, &mut call, &mut pause);
     let expedited = match insist(Command::Expedited) {
@@ -67,26 +67,27 @@ fn fence(mut call: impl FnMut(Command) -> Answer, mut pause: impl FnMut()) -> An
 }
 
 fn call(command: Command) -> Answer {
-    // SAFETY: the commands have no conditions; a processor number is not needed without flags.
+    // SAFETY: the commands have no conditions. Without flags no processor number is needed.
     let result = unsafe { c::syscall(c::SYS_membarrier, command as c_int, 0, 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) }
 }
 
-/// Registers the process for [`membarrier`]; whether the kernel accepts.
+/// Registers the process for [`membarrier`]. Returns whether the kernel accepts.
 pub fn register_membarrier() -> bool {
-    // The interpreter has no such call.
+    // Miri has no such call.
     !cfg!(miri) && insist(Command::Register, &mut call, &mut sched_yield).is_ok()
 }
 
 /// A full fence in every thread of the process. To be called after [`register_membarrier`] has
-/// succeeded, in whichever thread. Aborts the process if the kernel refuses it every way.
+/// succeeded in some thread. Aborts the process if the kernel refuses all ways.
 pub fn membarrier() {
     if fence(call, sched_yield).is_err() {
         abort();
     }
 }
 
-/// Without the fence two threads could hold a lock together: other threads rely on it.
+/// Aborts the process. Other threads rely on the fence: without it two threads could hold a lock at
+/// the same time.
 #[cold]
 fn abort() -> ! {
     let message = b"nearlock: the kernel let this process use membarrier(2), and refuses it now: cannot go on.\n\

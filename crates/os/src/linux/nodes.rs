@@ -1,6 +1,6 @@
-//! NUMA nodes and last-level caches of the caller's processor.
+//! The NUMA node and the last-level cache of the caller's processor.
 //!
-//! Nothing here allocates: files are read into the stack (see [`numa`](crate::numa)).
+//! Nothing here allocates: files are read onto the stack (see [`numa`](crate::numa)).
 
 use core::ffi::{c_int, c_ulong, c_void};
 use core::ptr;
@@ -14,21 +14,22 @@ use super::{c, rseq};
 use crate::CACHES_MAX;
 use crate::ranges::ranges;
 
-/// Whether the system tells of NUMA nodes.
+/// Whether the system tells the NUMA nodes.
 pub const KNOWS_NODES: bool = true;
 
-/// Processors whose NUMA node and cache are remembered. The kernel of x86-64 has at most 8192; of
-/// one beyond, the node is asked for each time. 0 would ask each time for all.
+/// The number of processors whose NUMA node and cache are remembered. The kernel of x86-64 has at
+/// most 8192. For a processor beyond, the node is asked for each time; with 0 it would be asked for
+/// each time for all.
 const CPUS_MAX: usize = 8192;
 
-/// By processor: a number plus one, or 0 as long as it is not known.
+/// Indexed by processor: a number plus one, or 0 if it is not known yet.
 type Remembered = [AtomicU16; CPUS_MAX];
 
 static NUMA_NODES: Remembered = [const { AtomicU16::new(0) }; CPUS_MAX];
 static LAST_LEVEL_CACHES: Remembered = [const { AtomicU16::new(0) }; CPUS_MAX];
 
-/// Longest list in a file: that of a machine with 8192 processors fits, unless somebody has chosen
-/// it to be long.
+/// The longest list in a file. The list of a machine with 8192 processors fits, unless the numbers
+/// were chosen to make it long.
 const LIST_MAX: usize = 4096;
 
 const _: () = assert!(NUMA_NODES_MAX <= u16::MAX as u32);
@@ -42,7 +43,7 @@ fn remember(table: &Remembered, cpu: u32, number: u32) -> u32 {
 }
 
 fn remembered(table: &Remembered, cpu: i32) -> Option<u32> {
-    // A failure to tell the processor, -1, is beyond all processors.
+    // -1, the failure to tell the processor, is beyond all processors.
     let known = table.get(cpu as usize)?.load(Relaxed);
     u32::from(known).checked_sub(1)
 }
@@ -55,13 +56,14 @@ fn cpu() -> i32 {
     unsafe { c::sched_getcpu() }
 }
 
-/// The NUMA node of the processor that the caller runs on, by the kernel's word for that processor.
+/// The NUMA node of the processor that the caller runs on, as the kernel told it for that
+/// processor.
 #[inline]
 pub fn numa_node() -> u32 {
     remembered(&NUMA_NODES, cpu()).unwrap_or_else(ask_numa_node)
 }
 
-/// The same, by the thread's restartable-sequences area, which lies at this offset.
+/// The same, from the thread's restartable-sequences area, which has this offset.
 #[inline(always)]
 pub fn numa_node_by_rseq(offset: i32) -> u32 {
     // SAFETY: callers have the offset from `rseq::offset`.
@@ -71,16 +73,18 @@ pub fn numa_node_by_rseq(offset: i32) -> u32 {
     }
 }
 
-/// Asks the kernel, and remembers. A kernel that does not tell (as in some sandboxes) has one node.
+/// Asks the kernel, and remembers the answer. If the kernel does not tell (as in some sandboxes),
+/// there is one NUMA node.
 #[cold]
 pub fn ask_numa_node() -> u32 {
     let (mut cpu, mut numa_node) = (u32::MAX, 0u32);
-    // SAFETY: both pointers are writable and of the right type; the third is unused since Linux 2.6.24.
+    // SAFETY: both pointers are writable and of the right type. The third is unused since Linux
+    // 2.6.24.
     unsafe { c::syscall(c::SYS_getcpu, &raw mut cpu, &raw mut numa_node, ptr::null_mut::<c_void>()) };
     remember(&NUMA_NODES, cpu, numa_node)
 }
 
-/// How many NUMA nodes have processors; 1 where the system does not tell.
+/// The number of NUMA nodes that have processors; 1 if the system does not tell.
 pub fn numa_nodes() -> u32 {
     with_file::<LIST_MAX, _>(format_args!("/sys/devices/system/node/has_cpu"), |text| {
         ranges(text).try_fold(0, |count, range| Some(count + range?.count() as u32))
@@ -89,8 +93,8 @@ pub fn numa_nodes() -> u32 {
     .map_or(1, |count| count.max(1))
 }
 
-/// The last-level cache of the processor that the caller runs on: the number of the first processor
-/// that shares it. Where the system does not tell of caches, that of the NUMA node.
+/// The last-level cache of the processor that the caller runs on, named by the first processor that
+/// shares it. If the system does not tell the caches, the NUMA node instead.
 pub fn last_level_cache() -> u32 {
     let cpu = cpu();
     remembered(&LAST_LEVEL_CACHES, cpu).unwrap_or_else(|| {
@@ -99,8 +103,8 @@ pub fn last_level_cache() -> u32 {
     })
 }
 
-/// Whether there are two last-level caches: whether some processor that runs does not share that of
-/// the first that runs.
+/// Whether there are at least two last-level caches: whether some online processor does not share
+/// the cache of the first online processor.
 pub fn several_last_level_caches() -> bool {
     let count = |list: &str| ranges(list).try_fold(0, |count, range| Some(count + range?.count()));
     let online =
@@ -116,8 +120,8 @@ fn first(list: &str) -> Option<u32> {
     Some(*ranges(list).next()??.start())
 }
 
-/// What `of` makes of the list of processors that share this one's cache of the highest level that
-/// holds data.
+/// Calls `of` with the list of processors that share this one's cache of the highest level that
+/// holds data, and returns the result.
 fn last_level_cache_of<T>(cpu: u32, of: impl Fn(&str) -> Option<T>) -> Option<T> {
     let mut highest = None;
     for index in 0..CACHES_MAX {
@@ -140,18 +144,19 @@ fn last_level_cache_of<T>(cpu: u32, of: impl Fn(&str) -> Option<T>) -> Option<T>
 
 const LONG_BITS: usize = c_ulong::BITS as usize;
 
-/// A set of processors as the kernel takes it. It fills in no more longs than its processors need,
-/// which on a small machine of 32 bits is one of four bytes.
+/// A set of processors in the kernel's format. The kernel fills in no more longs than its
+/// processors need. On a small 32-bit machine that is one long of four bytes.
 type AffinityMask = [c_ulong; CPUS_MAX / LONG_BITS];
 
-/// The processors that a thread of the process may run on: this one, or the caller for 0.
+/// The processors that a thread of the process may run on. The thread is given by its id; 0 is the
+/// caller.
 fn mask_of(thread: c_int) -> Option<(AffinityMask, usize)> {
     if cfg!(miri) {
-        // The interpreter has no such call.
+        // Miri has no such call.
         return None;
     }
     let mut mask: AffinityMask = [0; _];
-    // SAFETY: the mask is writable and as long as it says.
+    // SAFETY: the mask is writable, and its size is passed.
     let bytes =
         unsafe { c::syscall(c::SYS_sched_getaffinity, thread, size_of_val(&mask), mask.as_mut_ptr()) };
     Some((mask, usize::try_from(bytes).ok()?))
@@ -183,7 +188,8 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore)] // asks the kernel
     fn the_remembered_node_is_the_one_asked_for() {
-        // On a machine with several nodes the thread may move in between, so it is given some chances.
+        // On a machine with several nodes the thread may move in between, so the comparison is
+        // repeated.
         assert!((0..1000).any(|_| ask_numa_node() == numa_node()));
     }
 
@@ -207,7 +213,7 @@ mod tests {
             let cpu = affinity().unwrap().next().unwrap();
             let mut mask: AffinityMask = [0; _];
             mask[cpu as usize / LONG_BITS] = 1 << (cpu as usize % LONG_BITS);
-            // SAFETY: the mask is readable and as long as it says.
+            // SAFETY: the mask is readable, and its size is passed.
             let result =
                 unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask), mask.as_ptr()) };
             assert_eq!(result, 0);
@@ -216,7 +222,7 @@ mod tests {
             assert_eq!(machine.parallelism(), 1);
             let node = machine.node_of_cpu(cpu).unwrap();
             assert!(machine.allowed_nodes().eq([node]));
-            // The thread cannot be moved any more, so the answers must agree at once.
+            // The thread cannot be moved now, so the answers must agree at once.
             assert_eq!((numa_node(), ask_numa_node()), (node.number, node.number));
             if let Some(offset) = rseq::offset() {
                 assert_eq!(numa_node_by_rseq(offset), node.number);

@@ -1,5 +1,5 @@
-//! How many threads of the process can run at the same time. Nothing here allocates: locks ask for
-//! it in their slow paths.
+//! How many threads of the process can run at the same time. Nothing here allocates, because locks
+//! ask for this number in their slow paths.
 
 use core::fmt::{Arguments, Display};
 
@@ -7,8 +7,8 @@ use super::file::with_file;
 pub use super::nodes::processors_of_process;
 use crate::quota::CpuQuota;
 
-/// The whole processors of the quota of the process' control group (version 2), at least one; very
-/// many without. Some 20 to 100 us.
+/// The quota of the process' control group (version 2) in whole processors, at least one.
+/// `u32::MAX` without a quota. Takes about 20 to 100 us.
 pub fn processors_of_quota() -> u32 {
     let groups = format_args!("/proc/self/cgroup");
     let quota = with_file::<2048, _>(groups, |groups| cpus_of_quotas(groups, &cpu_max));
@@ -19,8 +19,8 @@ fn cpu_max(name: Arguments<'_>) -> Option<CpuQuota> {
     with_file::<64, _>(name, CpuQuota::of_cpu_max).flatten()
 }
 
-/// The whole processors of the least quota of the process' control group (version 2) and all its
-/// ancestors.
+/// The smallest quota of the process' control group (version 2) and all its ancestors, in whole
+/// processors.
 fn cpus_of_quotas(groups: &str, cpu_max: &dyn Fn(Arguments<'_>) -> Option<CpuQuota>) -> Option<u32> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?.trim_end_matches('/');
     let group = |path: &dyn Display| cpu_max(format_args!("/sys/fs/cgroup{path}/cpu.max"));
@@ -38,7 +38,7 @@ mod tests {
     #[cfg_attr(miri, ignore)] // asks the kernel
     fn it_is_what_the_machine_is_said_to_have() {
         let machine = HostTopology::of_this_process();
-        // Quotas of version 1 are read there only.
+        // Only `HostTopology` reads quotas of version 1.
         let cpus = machine.parallelism()..=machine.allowed.len();
         let told = processors_of_process().unwrap().min(processors_of_quota()) as usize;
         assert!(cpus.contains(&told), "{told} instead of {cpus:?}");

@@ -1,25 +1,26 @@
-//! Each thread's restartable-sequences area: the NUMA node that the kernel keeps there, and the
-//! word by which a thread asks for a longer time slice.
+//! The restartable-sequences area of each thread: the NUMA node that the kernel stores there, and
+//! the word by which a thread asks for a longer time slice.
 //!
-//! The C library registers the area of every thread that it makes, and says where it lies from the
-//! thread pointer.
+//! The C library registers the area of every thread that it makes, and tells the offset of the
+//! areas from the thread pointer.
 //!
 //! ```text
 //! offset  0 cpu_id_start  4 cpu_id  8 rseq_cs  16 flags  20 node_id  24 mm_cid  28 slice_ctrl: request, granted  32 ...
 //! ```
-//! The node is relied on if all of this holds:
-//! 1. The C library has registered areas: its `__rseq_size` is not 0. Whatever it is else (32 in
-//!    glibc 2.35 to 2.39, 20 in 2.40 and where that was brought into older ones, later the feature
-//!    size), what was registered has at least 32 bytes, or the kernel would have refused it.
+//! The node is used if all of this holds:
+//! 1. The C library has registered areas: its `__rseq_size` is not 0. The value is 32 in glibc 2.35
+//!    to 2.39, 20 in 2.40 and in older versions with that change, and the feature size in later
+//!    versions. In every case the registered area has at least 32 bytes, because the kernel would
+//!    have refused a smaller one.
 //! 2. The kernel fills in that field: the feature size in the auxiliary vector is 24 or more (Linux
 //!    6.3).
-//! 3. It says what the system call says, here and now.
+//! 3. The field has the value that the system call returns, here and now.
 //!
-//! Source: the GNU C Library manual, "Restartable Sequences"; on the mailing list linux-kernel, M.
-//! Desnoyers and F. Weimer, January 2023 (which fields can be used with 32 registered bytes), and
-//! M. Desnoyers, "rseq: slice ext: Ensure rseq feature size differs from original rseq size",
-//! February 2026 (values of `__rseq_size`; that the fields up to and with `slice_ctrl` take 32
-//! bytes). What is asked for by that word: the kernel's documentation, "Restartable Sequences".
+//! Source: the GNU C Library manual, "Restartable Sequences". On the mailing list linux-kernel: M.
+//! Desnoyers and F. Weimer, January 2023 (which fields can be used with 32 registered bytes); M.
+//! Desnoyers, "rseq: slice ext: Ensure rseq feature size differs from original rseq size", February
+//! 2026 (values of `__rseq_size`; the fields up to and with `slice_ctrl` take 32 bytes). The
+//! kernel's documentation, "Restartable Sequences" (the requests by that word).
 
 use core::arch::asm;
 use core::ffi::{c_int, c_long, c_ulong};
@@ -28,9 +29,9 @@ use core::ptr;
 use super::c;
 use super::nodes::ask_numa_node;
 
-/// The C library's variables, or null where it has none. By weak references, which the loader
-/// resolves, and not by `dlsym`, which may allocate: whoever asks may be in the middle of a lock
-/// that the allocator uses.
+/// The C library's variables, or null where it has none. These are weak references, which the
+/// loader resolves. `dlsym` is not used because it may allocate, and the caller may be inside a
+/// lock that the allocator uses.
 fn symbols() -> (*const isize, *const u32) {
     let (offset, size);
     #[cfg(target_arch = "x86_64")]
@@ -70,22 +71,23 @@ const AT_RSEQ_FEATURE_SIZE: c_ulong = 27;
 /// Bytes up to and including `node_id`.
 const NODE_ID_END: c_ulong = 24;
 
-/// So often may the thread be moved between two questions before the answers count as different.
+/// How often the two answers are compared before they count as different: the thread may be moved
+/// between the two questions.
 const TRIES: u32 = 16;
 
-/// Where the areas lie from the thread pointer, and how long the C library says that they are; if
-/// it has registered any.
+/// The offset of the areas from the thread pointer, and the size that the C library tells; `None`
+/// if it has registered none.
 fn areas() -> Option<(i32, u32)> {
     let (offset, size) = symbols();
     if offset.is_null() || size.is_null() {
         return None;
     }
-    // SAFETY: the C library's constants, set before any code of ours runs; read once each.
+    // SAFETY: constants of the C library, set before any of our code runs; each is read once.
     let (offset, size) = unsafe { (ptr::read_volatile(offset), ptr::read_volatile(size)) };
     (size != 0).then_some((i32::try_from(offset).ok()?, size))
 }
 
-/// Where the area lies from the thread pointer, if it can be relied on for the node.
+/// The offset of the area from the thread pointer, if the node in the area can be relied on.
 pub fn offset() -> Option<i32> {
     let (offset, _) = areas()?;
     // SAFETY: has no conditions.
@@ -98,20 +100,20 @@ pub fn offset() -> Option<i32> {
     (0..TRIES).any(|_| agree()).then_some(offset)
 }
 
-/// The node in the caller's area; `None` if this thread has none registered (the C library did not
-/// make it).
+/// The NUMA node in the caller's area; `None` if this thread has no registered area (the C library
+/// did not make the thread).
 ///
 /// # Safety
 ///
-/// The offset is what [`offset`] gave: the area of every thread lies there.
+/// The offset is what [`offset`] returned: the area of every thread has this offset.
 #[inline(always)]
 pub unsafe fn node(offset: i32) -> Option<u32> {
     let (cpu, node): (i32, u32);
     let offset = offset as isize;
-    // Both are read by one instruction each, from the thread's own area, which the kernel writes only
-    // while the thread does not run.
+    // Each value is read by one instruction, from the thread's own area. The kernel writes there
+    // only while the thread does not run.
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: by our own condition the area is there for every thread.
+    // SAFETY: by the condition of this function every thread has the area.
     unsafe {
         asm!(
             "mov {cpu:e}, dword ptr fs:[{offset} + 4]",
@@ -137,14 +139,14 @@ pub unsafe fn node(offset: i32) -> Option<u32> {
             options(nostack, preserves_flags, readonly)
         );
     }
-    // -1: not registered; -2: could not be.
+    // -1: not registered; -2: the registration has failed.
     (cpu >= 0).then_some(node)
 }
 
-/// Where the word for time slices is.
+/// The offset in the area of the word for time slices.
 const SLICE_CONTROL: isize = 28;
-/// Bytes of an area of which it is known to be a part: a feature size of 32 there is not, since
-/// that was the size of areas before.
+/// The size from which an area is known to have the word. A feature size of 32 does not tell,
+/// because areas had that size before.
 const WITH_SLICE_CONTROL: u32 = 33;
 /// `prctl`'s option, the action, and the argument.
 const PR_RSEQ_SLICE_EXTENSION: c_int = 79;
@@ -153,8 +155,9 @@ const PR_RSEQ_SLICE_EXT_ENABLE: c_ulong = 1;
 /// The same on all processors.
 const SYS_RSEQ_SLICE_YIELD: c_long = 471;
 
-/// Tells the kernel that the caller may ask for longer time slices. The word by which it does, if
-/// the kernel agrees: the first byte is the request, the second says whether it was granted.
+/// Tells the kernel that the caller may ask for longer time slices. If the kernel agrees, returns
+/// the word for the requests: the first byte is the request, and the second tells whether it was
+/// granted.
 pub fn slice_control() -> Option<*mut u8> {
     let (offset, size) = areas()?;
     // SAFETY: areas are registered at this offset.
@@ -177,7 +180,7 @@ fn thread_pointer() -> *mut u8 {
         asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a register that anybody may read.
+    // SAFETY: a register that all code may read.
     unsafe {
         asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, preserves_flags, nomem));
     }
@@ -194,7 +197,7 @@ pub fn slice_yield() {
 mod tests {
     use super::*;
 
-    /// The place that is computed in parts, for a word that each kernel has.
+    /// The address that is computed in steps is right, for a word that each kernel has.
     #[test]
     fn areas_lie_behind_the_thread_pointer() {
         let Some((offset, _)) = areas() else {
@@ -202,8 +205,8 @@ mod tests {
             return;
         };
         let cpu = thread_pointer().wrapping_offset(offset as isize + 4).cast::<i32>();
-        // SAFETY: areas are registered at this offset; the kernel writes them while the thread does not
-        // run.
+        // SAFETY: areas are registered at this offset. The kernel writes there only while the
+        // thread does not run.
         let registered = || unsafe { cpu.read_volatile() } >= 0;
         // SAFETY: as above.
         assert_eq!(registered(), unsafe { node(offset) }.is_some());
@@ -215,7 +218,7 @@ mod tests {
             println!("no restartable sequences with a node here");
             return;
         };
-        // SAFETY: the offset is what it must be.
+        // SAFETY: the offset is that of `offset`.
         let told = || unsafe { node(offset) };
         // The thread may be moved in between.
         assert!((0..1000).any(|_| told() == Some(ask_numa_node())));

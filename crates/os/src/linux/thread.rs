@@ -6,16 +6,17 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{c, die};
 
-/// What is called at the end of a thread, with an argument of its own.
+/// A function that is called at the end of a thread, with the thread's own argument.
 pub type AtExit = unsafe extern "C" fn(*mut c_void);
 
-/// Whether the system tells that a thread has ended: [`has_ended`].
+/// Whether the system tells that a thread has ended: see [`has_ended`].
 pub const TELLS_ENDS: bool = !cfg!(miri);
 
-/// The kernel's id of the calling thread. Not 0; below 2^22 (the kernel's `PID_MAX_LIMIT`). Ends
-/// the process if a filter of system calls refuses it: a panic would unwind a waiter that stands in
-/// a queue. The process ends by a signal. It may be another than SIGABRT, as `abort` may need the
-/// same call.
+/// The kernel's id of the calling thread. Not 0; below 2^22 (the kernel's `PID_MAX_LIMIT`).
+///
+/// If a filter of system calls refuses the call, this ends the process by a signal. A panic would
+/// unwind a waiter that stands in a queue. The signal may be another than SIGABRT, because `abort`
+/// may need the same call.
 pub fn thread_id() -> u32 {
     // SAFETY: has no conditions.
     #[cfg(not(miri))]
@@ -38,21 +39,21 @@ pub fn has_ended(thread: u32) -> bool {
     refused && std::io::Error::last_os_error().raw_os_error() == Some(c::ESRCH)
 }
 
-/// The key plus one of thread-specific data whose destructor tells of a thread's end; 0 as long as
-/// there is none.
+/// The key, plus one, of the thread-specific data whose destructor reports the end of a thread; 0
+/// if there is none yet.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Makes the key, unless there is one. `None` if the process has all keys in use that it may have.
+/// Makes the key, unless there is one. `None` if the process uses all the keys that it may have.
 ///
-/// Before `main` there are few keys, and for the first 32 the C library has room in each thread: so
-/// [`at_thread_exit`] does not allocate then.
+/// Before `main` there are few keys. The C library has room for the first 32 in each thread, so for
+/// one of these [`at_thread_exit`] does not allocate.
 pub fn exit_key(at_exit: AtExit) -> Option<c_uint> {
     let known = EXIT_KEY.load(Relaxed);
     if known != 0 {
         return Some(known - 1);
     }
     let mut key = 0;
-    // SAFETY: the key is writable, and the destructor is a function for ever.
+    // SAFETY: the key is writable, and the destructor is a function that exists as long as the key.
     if unsafe { c::pthread_key_create(&raw mut key, Some(at_exit)) } != 0 {
         return None;
     }
@@ -60,41 +61,46 @@ pub fn exit_key(at_exit: AtExit) -> Option<c_uint> {
     match EXIT_KEY.compare_exchange(0, key + 1, Relaxed, Relaxed) {
         Ok(_) => Some(key),
         Err(earlier) => {
-            // SAFETY: made above, and known to nobody else.
+            // SAFETY: made above, and no other thread knows it.
             unsafe { c::pthread_key_delete(key) };
             Some(earlier - 1)
         }
     }
 }
 
-/// Gives the key up, before its destructor is unloaded. Threads that end later do not call it.
+/// Deletes the key, before its destructor is unloaded. Threads that end later do not call it.
 ///
 /// This runs at the end of the process too. A thread that is in [`at_thread_exit`] at that moment
-/// sets a key that is gone. The C library answers with an error, unless another library has been
-/// given the same key in between.
+/// sets a deleted key. The C library then returns an error, unless another library has been given
+/// the same key in between.
 pub fn delete_exit_key() {
     // Relaxed: a key is a number.
     if let Some(key) = EXIT_KEY.swap(0, Relaxed).checked_sub(1) {
-        // SAFETY: made by `exit_key`, and given up once.
+        // SAFETY: made by `exit_key`, and deleted once.
         unsafe { c::pthread_key_delete(key) };
     }
 }
 
-/// Has the key's destructor called at the end of the calling thread, after the destructors of
-/// thread-local data. False if that cannot be. What a destructor of thread-specific data asks for
-/// is done in one of the next rounds, of which the C library has four
-/// (`PTHREAD_DESTRUCTOR_ITERATIONS`), so in the last one it is not done.
+/// Makes the key's destructor run at the end of the calling thread, after the destructors of
+/// thread-local data. Returns false if that is impossible.
+///
+/// A request by a destructor of thread-specific data takes effect in one of the next rounds of
+/// destructors. The C library has four rounds (`PTHREAD_DESTRUCTOR_ITERATIONS`), so a request in
+/// the last one has no effect.
 pub fn at_thread_exit(at_exit: AtExit, argument: *mut c_void) -> bool {
-    // SAFETY: the key is there for ever; the argument is the destructor's alone.
+    // SAFETY: the key is valid until `delete_exit_key`, and then an error. Only the destructor uses
+    // the argument.
     exit_key(at_exit).is_some_and(|key| unsafe { c::pthread_setspecific(key, argument) } == 0)
 }
 
-/// Has this called in each child that the process makes by `fork`, before that returns there.
+/// Registers a function that is called in each child made by `fork`, before `fork` returns there.
 pub fn at_fork(in_child: unsafe extern "C" fn()) {
     if cfg!(miri) {
-        return; // It has no fork.
+        // Miri has no fork.
+        return;
     }
-    // SAFETY: the function is there for ever. Out of memory, it is not registered, and a child is
-    // as the documentation of the crate says of one without the handler.
+    // SAFETY: the function exists as long as the library is loaded. If there is no memory, it is
+    // not registered. Then a child is as the documentation of the crate says of one without the
+    // handler.
     unsafe { c::pthread_atfork(None, None, Some(in_child)) };
 }

@@ -8,7 +8,7 @@ use std::vec::Vec;
 type FifoNode = qspinlock::Node<crate::Os, ()>;
 type CnaNode = cna::Node<crate::Os>;
 
-/// A slot that a thread of a test has until this is dropped.
+/// A slot that a thread of a test leases until this is dropped.
 struct Lease(&'static Registry, &'static Slot);
 
 impl Lease {
@@ -19,12 +19,12 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // SAFETY: leased by `lease`, and used through this alone.
+        // SAFETY: leased by `Registry::lease`, and used only through this.
         unsafe { self.0.give_back(self.1) };
     }
 }
 
-/// The id of a thread of which it is said that it has not ended.
+/// The id of a thread that counts as not ended.
 const ALIVE: u32 = 1;
 
 fn leased(registry: &'static Registry) -> Option<Lease> {
@@ -36,7 +36,7 @@ fn enter(slot: &Slot) -> Option<Level<'_>> {
     unsafe { slot.enter() }
 }
 
-/// Of interest under Miri, which would report a data race.
+/// This test is of interest under Miri, which would report a data race.
 #[test]
 fn a_waiter_may_look_at_a_node_that_is_lent_again() {
     static REGISTRY: Registry = Registry::new(1);
@@ -205,7 +205,7 @@ fn a_slot_whose_thread_could_not_give_it_back_is_found_when_one_is_needed() {
     ENDED.store(FIRST, Relaxed);
     assert!(ptr::eq(lease_as(THIRD).unwrap(), first));
     assert!(lease_as(FIRST).is_none());
-    // SAFETY: given back by those whose they are.
+    // SAFETY: each slot is given back for the thread that it is leased to.
     unsafe {
         REGISTRY.give_back(first);
         REGISTRY.is_not_watched(second);
@@ -216,8 +216,8 @@ fn a_slot_whose_thread_could_not_give_it_back_is_found_when_one_is_needed() {
     assert!(lease_as(FIRST).is_some() && lease_as(SECOND).is_some() && lease_as(THIRD).is_none());
 }
 
-/// A thread that looks for ended threads is preempted after the kernel's answer. Meanwhile the slot
-/// is leased by a thread to which the kernel has given the same id.
+/// A thread that looks for ended threads is preempted after the kernel has answered. Meanwhile
+/// another thread, to which the kernel has given the same id, leases the slot.
 #[test]
 fn an_answer_of_the_kernel_is_not_used_for_a_later_thread_of_that_id() {
     static REGISTRY: Registry = Registry::new(1);

@@ -1,16 +1,16 @@
-//! What the dynamic linker calls, or the start-up code of a static binary: before `main`, and at
-//! the end. (The interpreter calls neither.)
+//! Functions that the dynamic linker, or the start-up code of a static binary, calls before `main`
+//! and at the end. (Miri calls neither.)
 
 use core::hint;
 
 use super::begin;
 use crate::sys;
 
-/// Has the system call [`begin`] at start-up.
+/// The entry that calls [`begin`] at start-up.
 #[cfg_attr(not(miri), used)]
-// SAFETY: the section is an array of pointers to functions that are called once each. The number
-// has it come before initialisers without one, which may start threads, and after those of the C
-// library.
+// SAFETY: the section is an array of pointers to functions, each of which is called once. The
+// number places the entry before initialisers without a number, which may start threads, and after
+// those of the C library.
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array.00101"))]
 static AT_START: extern "C" fn() = {
     extern "C" fn at_start() {
@@ -19,11 +19,11 @@ static AT_START: extern "C" fn() = {
     at_start
 };
 
-/// Has the system call this when the library is unloaded, or the process ends: threads that end
-/// later would call what is not there any more. (The C library itself takes the handler of `fork`
-/// off the list.)
+/// The entry that deletes the key when the library is unloaded or the process ends. Without it,
+/// threads that end later would call a function that no longer exists. (The C library itself
+/// removes the handler of `fork` from its list.)
 #[cfg_attr(not(miri), used)]
-// SAFETY: as above, of functions that are called at the end.
+// SAFETY: as above, for functions that are called at the end.
 #[cfg_attr(not(miri), unsafe(link_section = ".fini_array"))]
 static AT_END: extern "C" fn() = {
     extern "C" fn at_end() {
@@ -32,7 +32,7 @@ static AT_END: extern "C" fn() = {
     at_end
 };
 
-/// Refers to the entries, so that a linker that takes from an archive what is referred to takes
+/// Refers to the entries. A linker takes from an archive only what is referred to, so it takes
 /// them.
 pub fn keep() {
     hint::black_box((&AT_START, &AT_END));

@@ -1,20 +1,20 @@
-//! The emulator by which cargo has run a test of another processor's code, if there is one.
+//! The emulator with which cargo runs a test for another processor, if there is one.
 
-// Each test uses some of these.
+// Each test uses only some of these.
 #![allow(dead_code)]
 
 use std::env;
 use std::process::Command;
 
-/// The command before the program: the runner that cargo was given for this target.
+/// The runner that cargo was given for this target: the words before the program in a command.
 pub fn emulator() -> Option<String> {
     let of_target = format!("CARGO_TARGET_{}", env::consts::ARCH.to_uppercase());
     let is_runner = |name: &str| name.starts_with(&of_target) && name.ends_with("_RUNNER");
     env::vars().find(|(name, _)| is_runner(name)).map(|(_, runner)| runner)
 }
 
-/// A command that starts this program again: by the emulator, if there is one, since the kernel
-/// cannot start what has to be emulated.
+/// A command that starts this program again. It uses the emulator, if there is one, because the
+/// kernel cannot start a program for another processor.
 pub fn this_program() -> Command {
     let program = env::current_exe().expect("this test");
     let Some(runner) = emulator() else { return Command::new(program) };

@@ -1,12 +1,12 @@
-//! Locks of the list, which have their switches from the process.
+//! Locks of the list, whose switches are those of the process.
 
 use std::sync::{Mutex, PoisonError};
 
 use nearlock_collection::subjects::Subject;
 use nearlock_os::switches;
 
-/// Does `f`, during which locks of the list are switched as this one, while no other test has locks
-/// of the list.
+/// Calls `f` while the switches of the process are those of this lock. Meanwhile no other test has
+/// locks of the list.
 pub fn switched<R>(lock: &Subject, f: impl FnOnce() -> R) -> R {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,8 @@
-//! What is done at start-up is done before `main`, however the library is linked.
+//! The initialisation at start-up happens before `main`, however the library is linked.
 //!
-//! The kernel tells: it refuses `MEMBARRIER_CMD_PRIVATE_EXPEDITED` to a process that has not
-//! registered. The tests of shared objects and static libraries need a C compiler, `cc`.
+//! The kernel tells whether it has happened: it refuses `MEMBARRIER_CMD_PRIVATE_EXPEDITED` to a
+//! process that has not registered. The tests of shared objects and static libraries need a C
+//! compiler, `cc`.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 
@@ -25,7 +26,8 @@ fn is_known() -> bool {
     commands > 0 && commands & i64::from(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0
 }
 
-/// Whether this machine has what built this test: a guest to which it was copied has not.
+/// Whether this machine has the tools that built this test. A guest to which the test was copied
+/// has not.
 fn can_build() -> bool {
     let has_cargo = Path::new(env!("CARGO")).exists();
     if !has_cargo {
@@ -34,8 +36,8 @@ fn can_build() -> bool {
     has_cargo
 }
 
-/// Builds the library as an example of this package, apart from what tests are built with; and says
-/// where it is.
+/// Builds the library as an example of this package, apart from the build of the tests. Returns the
+/// path of the library.
 fn library(file: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linked");
     let built = Command::new(env!("CARGO"))
@@ -50,7 +52,7 @@ fn library(file: &str) -> PathBuf {
     target.join("debug/examples").join(file)
 }
 
-/// Compiles the C program with these arguments, and says what it prints.
+/// Compiles the C program with these arguments, runs it, and returns what it prints.
 fn said_by_program(name: &str, compiler: &[&str], arguments: &[&Path]) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/start/program.c");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -70,10 +72,10 @@ fn a_binary_is_registered_before_main() {
         println!("this kernel has no membarrier");
         return;
     }
-    // Nothing in this process has locked yet.
+    // No code of this process has used a lock yet.
     assert!(is_registered());
     let lock = NearMutex::<Os>::new();
-    // SAFETY: it is unlocked by nobody.
+    // SAFETY: it is never unlocked.
     assert!(unsafe { lock.try_lock(&()) });
 }
 

@@ -1,4 +1,4 @@
-//! Locks that name their owner: those of FreeBSD, without their chain and their waiting.
+//! Locks that name their owner: those of FreeBSD, without their chains and their ways of waiting.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -9,7 +9,8 @@ use nearlock_core::schedule::{Schedule, Sections};
 use nearlock_core::shared_holds::{SharedHolds, SharedLock};
 use nearlock_os::Os;
 
-/// A word that names its owner, and one for how often it has locked it: FreeBSD's mutex.
+/// FreeBSD's mutex: a word that names the owner, and one for how often the owner has locked it
+/// again.
 #[derive(Default)]
 pub struct Owned {
     word: AtomicU32,
@@ -17,7 +18,7 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// The caller, as the word has it.
+    /// The caller's id, as it is in the word.
     #[inline]
     fn me() -> u32 {
         <Os>::thread_id().get() << 3
@@ -42,7 +43,7 @@ impl Owned {
     }
 }
 
-// SAFETY: only the exchange from 0 acquires.
+// SAFETY: only the exchange from 0 locks.
 unsafe impl RawLock for Owned {
     type Node = ();
     #[inline]
@@ -76,7 +77,7 @@ unsafe impl RawTryLock for Owned {
     }
 }
 
-/// The same where the owner is in a section, and nobody else stores to the word: FreeBSD's spin
+/// The same if the owner is in a section, and no other thread stores to the word: FreeBSD's spin
 /// mutex.
 #[derive(Default)]
 pub struct SpinOwned {
@@ -94,7 +95,7 @@ impl SpinOwned {
     }
 }
 
-// SAFETY: only the exchange from 0 acquires.
+// SAFETY: only the exchange from 0 locks.
 unsafe impl RawLock for SpinOwned {
     type Node = ();
     #[inline]
@@ -135,7 +136,7 @@ unsafe impl RawTryLock for SpinOwned {
     }
 }
 
-/// A word that names its writer: FreeBSD's reader-writer locks, as a writer has them.
+/// FreeBSD's reader-writer locks for a writer: a word that names the writer.
 #[derive(Default)]
 pub struct Written {
     word: AtomicU64,
@@ -143,7 +144,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// A thread, as the word has it.
+    /// A thread's id, as it is in the word.
     #[inline]
     fn owner(me: u32) -> u64 {
         u64::from(me) << 5 | 1
@@ -168,7 +169,7 @@ impl Written {
     }
 }
 
-// SAFETY: only the exchange from 0 acquires.
+// SAFETY: only the exchange from 0 locks.
 unsafe impl RawLock for Written {
     type Node = ();
     #[inline]
@@ -202,7 +203,7 @@ unsafe impl RawTryLock for Written {
     }
 }
 
-/// The same of a lock whose release looks in which way it is held: FreeBSD's lockmgr.
+/// The same for a lock whose unlock checks in which way it is held: FreeBSD's lockmgr.
 #[derive(Default)]
 pub struct Managed(Written);
 
@@ -211,7 +212,7 @@ impl Managed {
     const WAITERS: u64 = 6;
     const SHARER: u64 = 32;
 
-    /// The release of a sharer that leaves waiters.
+    /// The unlock of the last sharer if there are waiters.
     #[cold]
     #[inline(never)]
     fn unlock_shared_slow(&self) {
@@ -239,12 +240,12 @@ impl Managed {
     }
 }
 
-// SAFETY: only the exchange from 0 acquires.
+// SAFETY: only the exchange from 0 locks.
 unsafe impl RawLock for Managed {
     type Node = ();
     #[inline]
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.lock(node) };
     }
     #[inline]
@@ -264,7 +265,7 @@ unsafe impl RawLock for Managed {
 unsafe impl RawTryLock for Managed {
     #[inline]
     unsafe fn try_lock(&self, node: &()) -> bool {
-        // SAFETY: by our own condition.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.try_lock(node) }
     }
 }

@@ -1,4 +1,4 @@
-//! A mutex that is released by a plain store, with a table of counts.
+//! A mutex that is unlocked by a plain store, with a table of counts.
 
 use std::hint::black_box;
 use std::ptr;
@@ -9,13 +9,13 @@ use nearlock::raw::{RawLock, RawTryLock};
 
 use super::Tas;
 
-/// Two lines of the table.
+/// Two cache lines of the table.
 #[repr(C, align(64))]
 struct Chain {
-    /// Where the table has a lock and lists.
+    /// The table of the real lock has a lock and lists here.
     waiters: [AtomicU32; 16],
     releases: AtomicU32,
-    /// Where the table has other hints.
+    /// The table of the real lock has other hints here.
     others: [AtomicU32; 2],
     counts: [AtomicU32; 13],
 }
@@ -29,7 +29,7 @@ static TABLE: [Chain; 256] = [const {
     }
 }; 256];
 
-/// In a count, the waiters that want a release.
+/// The wake requests in a count.
 const REQUESTS: u32 = (1 << 22) - 1;
 
 impl Chain {
@@ -44,10 +44,10 @@ impl Chain {
     }
 }
 
-/// 2: others make us fence.
+/// 2: other threads make this thread fence.
 static KIND: AtomicU32 = AtomicU32::new(0);
 
-/// A word that is swapped, and another in the table.
+/// A word that is swapped, and a count in the table.
 #[derive(Default)]
 pub struct PlainRelease(Tas);
 
@@ -78,12 +78,12 @@ impl PlainRelease {
     }
 }
 
-// SAFETY: only the swap that finds 0 acquires.
+// SAFETY: only the swap that finds 0 locks.
 unsafe impl RawLock for PlainRelease {
     type Node = ();
     #[inline]
     unsafe fn lock(&self, node: &()) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.0.lock(node) };
     }
     #[inline]
@@ -110,7 +110,7 @@ unsafe impl RawLock for PlainRelease {
 unsafe impl RawTryLock for PlainRelease {
     #[inline]
     unsafe fn try_lock(&self, node: &()) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         self.0.0.load(Relaxed) == 0 && unsafe { self.0.try_lock(node) }
     }
 }

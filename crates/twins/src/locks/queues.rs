@@ -8,11 +8,11 @@ use std::thread::yield_now;
 
 use nearlock::raw::{RawLock, RawTryLock};
 
-/// Queue of nodes, each of which names the next.
+/// A queue of nodes, each of which points to the next one.
 #[derive(Default)]
 pub struct Mcs(AtomicPtr<McsNode>);
 
-/// A place in it.
+/// A node of the queue.
 #[derive(Default)]
 #[repr(C)]
 pub struct McsNode {
@@ -38,7 +38,7 @@ impl McsNode {
     }
 }
 
-// SAFETY: a node acquires if there was no tail, or when its predecessor grants it.
+// SAFETY: a thread holds the lock if there was no tail, or after its predecessor has granted it.
 unsafe impl RawLock for Mcs {
     type Node = McsNode;
     #[inline]
@@ -62,7 +62,7 @@ unsafe impl RawLock for Mcs {
                 next = node.next.load(Acquire);
             }
         }
-        // SAFETY: the next one waits for this store.
+        // SAFETY: the successor waits for this store.
         unsafe { &(*next).granted }.store(1, Release);
     }
 }
@@ -80,11 +80,11 @@ unsafe impl RawTryLock for Mcs {
     }
 }
 
-/// Queue of nodes, each of which its successor watches.
+/// A queue of nodes, each of which is watched by its successor.
 #[derive(Default)]
 pub struct Clh(AtomicPtr<ClhNode>);
 
-/// A place in it.
+/// A node of the queue.
 #[derive(Default)]
 pub struct ClhNode(AtomicU32);
 
@@ -110,7 +110,7 @@ impl ClhNode {
     }
 }
 
-// SAFETY: a node acquires if there was no tail, or when its predecessor grants it.
+// SAFETY: a thread holds the lock if there was no tail, or after its predecessor has granted it.
 unsafe impl RawLock for Clh {
     type Node = ClhNode;
     #[inline]

@@ -1,4 +1,5 @@
-//! The two queues of CNA, and what can be done to them, whichever version of it decides when.
+//! The two queues of CNA and the operations on them. All versions of CNA share them, and decide
+//! when to use them.
 //!
 //! ```text
 //!  main queue       head --next--> waiter --next--> waiter ... <-- tail in the lock word
@@ -7,8 +8,8 @@
 //!                    v
 //!  secondary queue  tail --next--> first --next--> ... --next--> tail      a circle
 //! ```
-//! 1. Each waiter is in exactly one of the queues. The last of the main queue is never moved, so
-//!    the lock word's tail is changed only by newcomers and by `try_clear_tail`.
+//! 1. Each waiter is in exactly one of the queues. The last waiter of the main queue is never
+//!    moved, so only newcomers and `try_clear_tail` change the tail in the lock word.
 //! 2. The secondary queue, its circle, and the head's `granted` and part belong to the head. They
 //!    pass to the next head with the Release of `granted`, so Relaxed is enough for them.
 
@@ -22,10 +23,11 @@ use crate::platform::{
 };
 use crate::settings::Setting;
 
-/// A queue node of CNA. `S` is what the version in question keeps beside the place of the waiter.
+/// A queue node of CNA. `S` is the data of a version of CNA.
 pub type Node<P, S> = qspinlock::Node<P, CnaPart<P, S>>;
 
-/// The NUMA node of an urgent waiter: none, so that it is never far.
+/// The NUMA node of an urgent waiter. It is not the number of a NUMA node, so that the waiter is
+/// never far.
 pub const PRIORITY_NODE: u32 = NUMA_NODES_MAX;
 
 switches! {
@@ -33,8 +35,9 @@ switches! {
     pub trait CnaTuning;
     SWITCHES from 26;
 
-    /// While there is no secondary queue, begin one only now and then: at low contention, sorting costs
-    /// more than it brings. How often: [`Setting::CnaShuffleReduction`] or [`Setting::CnaV13ShuffleReduction`].
+    /// While there is no secondary queue, begin one only now and then: at low contention, sorting
+    /// costs more than it gains. How often: [`Setting::CnaShuffleReduction`] or
+    /// [`Setting::CnaV13ShuffleReduction`].
     fn shuffle_reduction("reduction") -> bool as flag = true;
 }
 
@@ -45,17 +48,17 @@ crate::tuning! {
     }
 }
 
-/// What CNA keeps in a queue node.
+/// The data of CNA in a queue node.
 #[repr(C)]
 pub struct CnaPart<P: Platform, S> {
-    /// The node that the owner counts as being on: its own, [`PRIORITY_NODE`], or an earlier
-    /// head's.
+    /// The NUMA node that the owner counts as being on: its own, [`PRIORITY_NODE`], or that of an
+    /// earlier head.
     pub numa_node: P::U32,
-    /// The node that the owner ran on when it queued.
+    /// The NUMA node that the owner ran on when it queued.
     real_numa_node: P::U32,
-    /// The name of this node.
+    /// The name of this queue node.
     tail: P::U32,
-    /// What the version keeps.
+    /// The data of the version.
     pub state: S,
 }
 
@@ -73,7 +76,7 @@ impl<P: Platform, S: Default> Default for CnaPart<P, S> {
     }
 }
 
-/// The capabilities that CNA asks for, with state `S` in its nodes.
+/// The capabilities that CNA requires, with data `S` in its nodes.
 pub trait CnaPlatform<S>:
     Topology + Clock + Priority + Random + Settings + Park + LocalNodes<Node<Self, S>>
 {
@@ -84,8 +87,8 @@ impl<P: Topology + Clock + Priority + Random + Settings + Park + LocalNodes<Node
 }
 
 impl<P: Topology + Priority + Settings, S> CnaPart<P, S> {
-    /// Notes where the owner is, and the name of its node. `priority_waiters`: whether it may be
-    /// urgent.
+    /// Notes the owner's NUMA node, and the name of its queue node. `priority_waiters` is the
+    /// setting that says whether the owner may be urgent.
     pub(in crate::linux) fn prepare(&self, tail: Tail, priority_waiters: Setting) {
         let urgent = P::setting(priority_waiters) != 0 && P::is_priority();
         let real = P::numa_node();
@@ -94,7 +97,7 @@ impl<P: Topology + Priority + Settings, S> CnaPart<P, S> {
         self.tail.store(tail.bits(), Relaxed);
     }
 
-    /// An urgent head sorts by the node that it is really on.
+    /// Makes an urgent head sort by the NUMA node that it is really on.
     pub(in crate::linux) fn be_on_a_node(&self) {
         if self.numa_node.load(Relaxed) == PRIORITY_NODE {
             self.numa_node.store(self.real_numa_node.load(Relaxed), Relaxed);
@@ -102,7 +105,7 @@ impl<P: Topology + Priority + Settings, S> CnaPart<P, S> {
     }
 }
 
-/// The shuffle reduction: true for all but one in 2^bits of the heads that have no secondary queue.
+/// The shuffle reduction: true for all heads without a secondary queue, except one in 2^bits.
 pub(in crate::linux) fn leave_unsorted<P: Random + Settings, S, T: CnaTuning>(
     node: &Node<P, S>,
     bits: Setting,
@@ -115,7 +118,7 @@ pub(in crate::linux) fn leave_unsorted<P: Random + Settings, S, T: CnaTuning>(
 }
 
 /// Moves `next`, which has `after` behind it, to the end of the secondary queue of the head `node`.
-/// Calls `begun` if there was none.
+/// Calls `begun` if there was no secondary queue.
 pub(in crate::linux) fn splice<P: LocalNodes<Node<P, S>>, S>(
     node: &Node<P, S>,
     next: *mut Node<P, S>,
@@ -123,7 +126,8 @@ pub(in crate::linux) fn splice<P: LocalNodes<Node<P, S>>, S>(
     begun: impl FnOnce(),
 ) {
     P::count(LockEvent::CnaSplice);
-    // SAFETY: `next` is a linked waiter, its node in use and ours to move (invariants 1 and 2).
+    // SAFETY: `next` is a linked waiter, so its node is in use and ours to move
+    // (invariants 1 and 2).
     let (next_next, next_tail) = unsafe { (&(*next).next, &(*next).part.tail) };
     node.next.store(after, Relaxed);
     if let Some(last) = Tail::decode(node.granted.load(Relaxed)) {
@@ -155,7 +159,7 @@ pub(in crate::linux) fn flush<P: Park + LocalNodes<Node<P, S>>, S, L: QSpinTunin
 }
 
 /// [`QueuePolicy::try_clear_tail`](qspinlock::QueuePolicy::try_clear_tail): the secondary queue, if
-/// there is one, takes the place of the main queue, which is empty but for the head.
+/// there is one, replaces the main queue, which is empty except for the head.
 pub(in crate::linux) fn try_clear_tail<P: Park + LocalNodes<Node<P, S>>, S, L: QSpinTuning>(
     word: &P::U32,
     val: u32,
@@ -170,11 +174,12 @@ pub(in crate::linux) fn try_clear_tail<P: Park + LocalNodes<Node<P, S>>, S, L: Q
     // SAFETY: a node in the secondary queue is in use, and by invariant 2 ours to change.
     let last_next = unsafe { &(*last).next };
     let first = last_next.load(Relaxed);
-    // The circle becomes the main queue. It must be open before its end is in the word: who queues
-    // behind it writes its `next`.
+    // The circle becomes the main queue. It must be open before the word names its last node, since
+    // a waiter that queues behind that node writes its `next`.
     last_next.store(ptr::null_mut(), Relaxed);
-    // Ordering: Release, pairs with the Acquire half of the tail swap: the null above comes before the
-    // link of whoever queues behind. Relaxed on failure: nothing is read through the value.
+    // Ordering: Release, pairs with the Acquire half of the tail swap: the null above comes before
+    // the link of a waiter that queues behind it. Relaxed on failure: nothing is read through the
+    // value.
     if let Err(seen) = word.compare_exchange(val, last_tail | LOCKED, Release, Relaxed) {
         P::count(LockEvent::CnaTailUpdateFailed);
         last_next.store(first, Relaxed);

@@ -1,4 +1,4 @@
-//! Queues made up by hand, for the unit tests of all versions.
+//! Queues that are made by hand, for the unit tests of all versions.
 
 pub mod sequences;
 
@@ -21,7 +21,7 @@ pub fn tail(slot: u32) -> Tail {
 }
 
 impl<S: ZeroNode + Default + 'static> Queues<S> {
-    /// Waiters in slots from 1 up, on these NUMA nodes. The head, in slot 0, is on node 0.
+    /// Waiters in slots from 1 up, on these NUMA nodes. The head, in slot 0, is on NUMA node 0.
     pub fn new(numa_nodes: &[u32]) -> Self {
         let queues = Self(PhantomData);
         let slots: Vec<_> = (0..=numa_nodes.len() as u32).collect();

@@ -12,7 +12,7 @@ type Stage = Queues<State<OneThread>>;
 
 const MS: u64 = 1_000_000;
 
-/// The head, in slot 0, finds this word.
+/// The head, in slot 0, becomes the head with this word.
 fn became_head<T: CnaTuning, L: QSpinTuning>(stage: &Stage, word: u32) {
     // SAFETY: the node in slot 0 is the head in all tests.
     unsafe { Cna::<T>::became_head::<L>(&Atomic::new(word), stage.node(0)) };
@@ -172,7 +172,7 @@ fn an_empty_main_queue_is_replaced_by_the_secondary_queue() {
     assert_eq!((stage.granted(4), start_ns(&stage, 4)), (1, NO_SECONDARY));
 }
 
-/// Of its queues.
+/// The rules of this version.
 const RULES: Rules = Rules { moves_max: usize::MAX, next_counts_as_near: false };
 
 #[test]

@@ -1,14 +1,14 @@
-//! How those who spin for the owner of a mutex keep out of each other's way.
+//! How threads that spin for the owner of a mutex avoid contention with each other.
 
 use crate::linux::mcs_spinlock::SpinnerQueue;
 use crate::platform::Platform;
 
-/// What one turn of spinning has come to.
+/// The result of one turn of spinning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The mutex is the caller's.
+    /// The caller has taken the mutex.
     Taken,
-    /// It is time to sleep.
+    /// The caller should sleep.
     Stop,
     /// Neither.
     Again,
@@ -18,7 +18,7 @@ pub enum Turn {
 ///
 /// # Safety
 ///
-/// The mutex believes what [`spin`](Self::spin) says: that a turn has taken it.
+/// [`spin`](Self::spin) returns true only if a turn has taken the mutex. The mutex relies on it.
 ///
 /// ```compile_fail,E0200
 /// use nearlock_collection::linux::counter_mutex::{Spinners, Turn};
@@ -35,20 +35,20 @@ pub enum Turn {
 /// }
 /// ```
 pub unsafe trait Spinners<P: Platform>: Default + Send + Sync + 'static {
-    /// There are none.
+    /// No spinners.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const NONE: Self;
 
-    /// Spins by turns; whether one has taken the mutex, which is the last then. `may_begin` says
-    /// whether there is any point in queueing.
+    /// Spins turn by turn. Returns whether a turn has taken the mutex; it is the last one then.
+    /// `may_begin` says whether queueing may be worth it.
     ///
     /// # Safety
     ///
-    /// Neither of the two unwinds.
+    /// Neither `may_begin` nor `turn` unwinds.
     unsafe fn spin(&self, may_begin: impl FnOnce() -> bool, turn: impl FnMut() -> Turn) -> bool;
 }
 
-/// Takes turns until one is the last; whether it has taken the mutex.
+/// Calls `turn` until it says to end. Returns whether it has taken the mutex.
 fn repeat<P: Platform>(mut turn: impl FnMut() -> Turn) -> bool {
     let mut turns = 0;
     loop {
@@ -61,11 +61,11 @@ fn repeat<P: Platform>(mut turn: impl FnMut() -> Turn) -> bool {
     }
 }
 
-/// All of them look at owner and count: Linux until 3.9.
+/// All spinners look at owner and count: Linux until 3.9.
 #[derive(Debug, Default)]
 pub struct Crowd;
 
-// SAFETY: says what the last turn has said.
+// SAFETY: returns what the last turn has said.
 unsafe impl<P: Platform> Spinners<P> for Crowd {
     const NONE: Self = Self;
 
@@ -75,7 +75,7 @@ unsafe impl<P: Platform> Spinners<P> for Crowd {
     }
 }
 
-/// Who waits sleeps: Linux until 2.6.28.
+/// No thread spins. Waiters sleep at once: Linux until 2.6.28.
 #[derive(Debug, Default)]
 pub struct Nobody;
 
@@ -89,10 +89,10 @@ unsafe impl<P: Platform> Spinners<P> for Nobody {
     }
 }
 
-/// They queue again for each turn: Linux 3.10.
+/// Spinners queue again for each turn: Linux 3.10.
 ///
-/// A spinner waits for its turn without a bound, and does not leave the queue before. So a thread
-/// of high priority that has preempted the spinner in front keeps it from running.
+/// A spinner waits for its turn without a bound, and does not leave the queue before. So a spinner
+/// of high priority that has preempted the one in front keeps it from running.
 pub struct InTurns<P: Platform>(SpinnerQueue<P>);
 
 impl<P: Platform> Default for InTurns<P> {
@@ -101,7 +101,7 @@ impl<P: Platform> Default for InTurns<P> {
     }
 }
 
-// SAFETY: says what the last turn has said.
+// SAFETY: returns what the last turn has said.
 unsafe impl<P: Platform> Spinners<P> for InTurns<P> {
     const NONE: Self = Self(SpinnerQueue::new());
 
@@ -112,11 +112,11 @@ unsafe impl<P: Platform> Spinners<P> for InTurns<P> {
     }
 }
 
-/// They queue once, and the head spins until it has the mutex or sleeps: Linux 3.15, but that
-/// nobody leaves the queue before it has been the head.
+/// Spinners queue once, and the head spins until it has the mutex or sleeps: Linux 3.15. Other than
+/// there, no thread leaves the queue before it has been the head.
 ///
-/// A spinner waits for its turn without a bound, and does not leave the queue before. So a thread
-/// of high priority that has preempted the spinner in front keeps it from running.
+/// A spinner waits for its turn without a bound, and does not leave the queue before. So a spinner
+/// of high priority that has preempted the one in front keeps it from running.
 pub struct OneSpins<P: Platform>(SpinnerQueue<P>);
 
 impl<P: Platform> Default for OneSpins<P> {

@@ -18,7 +18,7 @@ const _: () = assert!(size_of::<CounterMutex<Native, OneSpins<Native>>>() == SIZ
 
 type Mutex<T = Standard, S = Crowd> = CounterMutex<OneThread, S, T>;
 
-/// Of a waiter's thread: not this one.
+/// The thread of another waiter.
 const OTHER: ThreadId = ThreadId::new(7).unwrap();
 
 fn leaked<T: Default>() -> &'static T {
@@ -34,7 +34,7 @@ impl<S: Spinners<OneThread>, T: CounterMutexTuning> Mutex<T, S> {
         self.owner.load(Relaxed)
     }
 
-    /// As another thread would: with its name.
+    /// Locks as another thread would: with its name.
     fn lock_as_other(&self) {
         // SAFETY: the tests unlock it.
         unsafe { self.lock(&()) };
@@ -47,7 +47,7 @@ impl<S: Spinners<OneThread>, T: CounterMutexTuning> Mutex<T, S> {
         unsafe { self.unlock(&()) };
     }
 
-    /// A waiter of another thread, asleep.
+    /// A sleeping waiter of another thread.
     fn sleeper(&self) -> &'static Waiter<OneThread> {
         let waiter = leaked();
         // SAFETY: one thread; it stays where it is.
@@ -106,8 +106,8 @@ fn a_spinner_takes_the_mutex_when_its_owner_leaves() {
     spinning::<Nobody>(0);
 }
 
-/// The mutex is held when a thread comes that sleeps at last; how it gets it then, and the count
-/// that was seen.
+/// Locks a held mutex, so that the thread sleeps. Checks how it gets the mutex then. Returns the
+/// count from the time of the sleep.
 fn sleeping<T: CounterMutexTuning>() -> i32 {
     let mutex = leaked::<Mutex<T>>();
     mutex.lock_as_other();
@@ -145,7 +145,7 @@ fn a_spinner_sleeps_if_another_owner_comes_or_it_is_urgent() {
     mutex.lock_as_other();
     meanwhile(move || mutex.owner.store(third.get(), Relaxed));
     assert_eq!(turn(), Turn::Stop);
-    // Held, but nobody has said by whom.
+    // Held, but no thread has said that it is the owner.
     mutex.owner.store(0, Relaxed);
     assert_eq!(turn(), Turn::Again);
     OneThread::set_priority(true);
@@ -164,7 +164,7 @@ fn there_is_no_point_in_queueing_to_spin_for_an_owner_that_sleeps() {
             turns += 1;
             Turn::Taken
         };
-        // SAFETY: neither of the two unwinds.
+        // SAFETY: neither closure unwinds.
         let spins = unsafe { S::NONE.spin(|| false, turn) };
         (spins, turns)
     }
@@ -173,7 +173,7 @@ fn there_is_no_point_in_queueing_to_spin_for_an_owner_that_sleeps() {
     assert_eq!(asks::<Crowd>(), (true, 1));
 }
 
-/// What a look under `wait_lock` makes of a held mutex of this count.
+/// The count that a look under `wait_lock` leaves, for a held mutex with this count.
 fn marked<T: CounterMutexTuning>(count: i32) -> i32 {
     let mutex = Mutex::<T>::new();
     mutex.word.store(word_of(count), Relaxed);
@@ -219,7 +219,7 @@ fn the_first_of_the_queue_is_woken_and_stays_in_it() {
     assert_eq!((mutex.count(), mutex.waiters.first().cast_const()), (1, ptr::from_ref(first)));
     let is_woken = |waiter: &Waiter<OneThread>| waiter.park_within(&Limit::until(0)).is_ok();
     assert!(is_woken(first) && !is_woken(second));
-    // Who takes it with others behind leaves the mark.
+    // A waiter that takes the mutex with others behind it leaves the mark.
     assert!(mutex.look(first, &Limit::NONE) == Some(Ok(())) && mutex.count() == -1);
 }
 
@@ -229,7 +229,7 @@ fn who_gives_up_leaves_the_count_as_it_is_and_the_queue_empty() {
     mutex.lock_as_other();
     set_owner_state(OTHER, OwnerState::Asleep);
     NOW_NS.set(10);
-    // SAFETY: it fails; so below.
+    // SAFETY: it fails, here and below.
     assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(30)) }, Err(GaveUp::TimedOut));
     assert_eq!((NOW_NS.get(), mutex.count()), (30, -1));
     let cancellation: &'static Cancellation<OneThread> = leaked();
@@ -262,7 +262,8 @@ fn a_spinner_heeds_its_limit() {
     fn gives_up<S: Spinners<OneThread>>() {
         let mutex = leaked::<Mutex<Standard, S>>();
         mutex.lock_as_other();
-        // Running, then unknown to the mutex, as one that has not said yet that it holds it.
+        // The owner runs, then it is unknown to the mutex, as an owner that has not said yet that
+        // it holds it.
         for owner in [OTHER.get(), 0] {
             mutex.owner.store(owner, Relaxed);
             NOW_NS.set(10);

@@ -18,7 +18,7 @@ const _: () = assert!(size_of::<LinuxMutex<Native>>() == SIZE);
 type Mutex<T = Standard> = LinuxMutex<OneThread, T>;
 type Sleeper = Waiter<OneThread>;
 
-/// The only thread, and two that tests make up.
+/// The only thread, and two that the tests make up.
 const ME: ThreadId = ThreadId::new(1).unwrap();
 const OTHER: ThreadId = ThreadId::new(2).unwrap();
 const THIRD: ThreadId = ThreadId::new(3).unwrap();
@@ -34,7 +34,7 @@ fn locked_by_other<T: MutexTuning>() -> &'static Mutex<T> {
     mutex
 }
 
-/// A waiter in the queue, of this thread.
+/// A waiter of `thread`, in the queue.
 fn queued<T: MutexTuning>(mutex: &Mutex<T>, thread: ThreadId) -> &'static Sleeper {
     let waiter: &Sleeper = Box::leak(Box::default());
     assert!(!mutex.enqueue(thread, waiter));
@@ -42,7 +42,7 @@ fn queued<T: MutexTuning>(mutex: &Mutex<T>, thread: ThreadId) -> &'static Sleepe
 }
 
 fn unlock<T: MutexTuning>(mutex: &Mutex<T>) {
-    // SAFETY: callers hold it, or the thread does that they stand for.
+    // SAFETY: the caller holds it, or plays the thread that holds it.
     unsafe { mutex.unlock(&()) };
 }
 
@@ -51,7 +51,7 @@ fn lock<T: MutexTuning>(mutex: &Mutex<T>) {
     unsafe { mutex.lock(&()) };
 }
 
-/// What the waiter does when it has been woken, once.
+/// What the waiter does once, after it has been woken.
 fn look<T: MutexTuning>(mutex: &Mutex<T>, thread: ThreadId, waiter: &Sleeper) -> bool {
     locked(&mutex.wait_lock, || {
         let is_mine = mutex.try_take(thread, Wish::HandOver).is_ok();
@@ -183,12 +183,12 @@ fn a_waiter_that_was_woken_in_vain_is_handed_the_mutex() {
 #[test]
 fn without_hand_over_nothing_is_asked_for() {
     let mutex = locked_by_other::<NoHandOver>();
-    // The first wake-up comes while others hold it again.
+    // The first wake-up comes while another thread holds it again.
     meanwhile(|| {
         unlock(mutex);
         assert!(mutex.try_take(OTHER, Wish::Nothing).is_ok());
     });
-    // Neither does the waiter's spinning end it.
+    // The waiter's spinning does not end it either.
     for _ in 0..3 {
         meanwhile(|| assert_eq!(word(mutex), owned_by(OTHER) | WAITERS));
     }
@@ -198,7 +198,8 @@ fn without_hand_over_nothing_is_asked_for() {
     assert_eq!(events_of(LockEvent::MutexHandOver), 0);
 }
 
-/// Fixed in the kernel in January 2017: there the holder's own name was all that a hand-over left.
+/// Fixed in the kernel in January 2017. There, the name of the new holder was the only trace of a
+/// hand-over.
 #[test]
 fn whoever_holds_it_does_not_get_it_again() {
     let mutex = locked_by_other::<Standard>();
@@ -217,7 +218,7 @@ fn who_gives_up_takes_the_flags_along_if_it_is_the_last() {
     assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(30)) }, Err(GaveUp::TimedOut));
     assert_eq!((word(mutex), NOW_NS.get()), (owned_by(OTHER), 30));
     let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
-    // It is woken in vain, and asks for the hand-over; then it is cancelled.
+    // It is woken, fails, and asks for the hand-over. Then it is cancelled.
     meanwhile(|| locked(&mutex.wait_lock, || wake_first(mutex)));
     meanwhile(|| {
         assert_eq!(word(mutex), owned_by(OTHER) | WAITERS | HANDOFF);
@@ -244,7 +245,7 @@ fn a_spinner_heeds_its_limit() {
         NOW_NS.set(10);
         meanwhile(|| NOW_NS.set(30));
         meanwhile(|| ()); // not done: it does not spin on
-        // SAFETY: not acquired; so below.
+        // SAFETY: not acquired, here and below.
         assert_eq!(unsafe { mutex.lock_within(&(), &Limit::until(30)) }, Err(GaveUp::TimedOut));
         assert_eq!(left_by_others(), 1);
         let cancellation: &Cancellation<OneThread> = Box::leak(Box::default());
@@ -337,7 +338,7 @@ fn who_gives_up_and_finds_the_mutex_free_has_it() {
 fn the_first_waiter_spins_and_picks_up() {
     let mutex = locked_by_other::<Standard>();
     set_owner_state(OTHER, OwnerState::Asleep);
-    // Woken while it is held by one that runs.
+    // Woken while it is held by a thread that runs.
     meanwhile(|| {
         unlock(mutex);
         assert!(mutex.try_take(THIRD, Wish::Nothing).is_ok());
@@ -362,7 +363,7 @@ fn a_sleeper_is_called_after_the_queue_is_free_again() {
     assert_eq!(events_of(LockEvent::MutexWake), 1);
 }
 
-/// While its local data is being destroyed, a thread may come to have another name.
+/// While its local data is being destroyed, a thread may get another name.
 #[test]
 fn unlock_does_not_ask_who_it_is() {
     let mutex = Mutex::<Standard>::default();

@@ -1,4 +1,4 @@
-//! When waiters spin, and when the mutex is handed over, as switches.
+//! The switches: when waiters spin, and when the mutex is handed over.
 
 words! {
     /// When a waiter spins rather than sleeps.
@@ -7,7 +7,8 @@ words! {
         Never "never",
         /// As long as the owner is not known to sleep.
         UnlessOwnerSleeps "unless-owner-sleeps",
-        /// Whatever the owner does. If it sleeps, spinning costs a processor that the owner may need.
+        /// Whatever the owner does. If the owner sleeps, spinning costs a processor that it may
+        /// need.
         Always "always",
     }
 }
@@ -17,17 +18,22 @@ switches! {
     pub trait MutexTuning;
     SWITCHES from 48;
 
-    /// When a waiter spins. Each time for as long as the platform allows: natively `spin.budget-ns`.
+    /// When a waiter spins. Each time for as long as the platform allows: natively
+    /// `spin.budget-ns`.
     fn spinning("spinning") -> Spinning as word = Spinning::UnlessOwnerSleeps;
-    /// Whether newcomers that spin do so one at a time, and the others wait in a queue of their own ([`osq`](crate::linux::osq)).
+    /// Whether newcomers spin one at a time, and the others wait in a queue of spinners
+    /// ([`osq`](crate::linux::osq)).
     fn spinner_queue("spinner-queue") -> bool as flag = true;
-    /// Whether the first of the sleepers spins too when it has been woken in vain, besides the first of the spinners.
+    /// Whether the first waiter in the queue spins too, when it has been woken and its attempt has
+    /// failed. It does so at the same time as the first of the spinners.
     fn waiter_spins("waiter-spins") -> bool as flag = true;
-    /// Whether the first of the sleepers is handed the mutex when it has been woken in vain. If not, others may take it
-    /// for ever; if so, the mutex is idle then until that one runs.
+    /// Whether the first waiter in the queue is handed the mutex, when it has been woken and its
+    /// attempt has failed. If not, other threads may take the mutex for ever. If so, the mutex is
+    /// then idle until that waiter runs.
     fn hand_over("handoff") -> bool as flag = true;
-    /// Whether a newcomer that has spun for long enough yields before it queues. As in the kernel, where the
-    /// scheduler says when it is enough: others shall run first, and the mutex not be taken by one that does not.
+    /// Whether a newcomer that has spun for long enough yields before it queues. So does the
+    /// kernel, where the scheduler says when it is enough. Other threads run first, so that the
+    /// mutex is not taken by a thread that is about to be preempted.
     fn yields_before_queue("yields-before-queue") -> bool as flag = false;
 }
 
@@ -53,7 +59,7 @@ crate::tuning! {
 }
 
 crate::tuning! {
-    /// Newcomers spin, and the first of the sleepers does not.
+    /// Newcomers spin, and the first waiter in the queue does not.
     pub struct SleepyWaiter: MutexTuning {
         waiter_spins: bool = false;
     }

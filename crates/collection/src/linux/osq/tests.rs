@@ -1,7 +1,9 @@
 use super::*;
 use crate::platform::NodeId;
 use crate::schedule::OwnerState;
-use crate::testing::{NOW_NS, OneThread, SLEEPS, SPINS, events_of, meanwhile, others_are_done, set_owner_state};
+use crate::testing::{
+    NOW_NS, OneThread, SLEEPS, SPINS, events_of, meanwhile, others_are_done, set_owner_state,
+};
 use std::sync::Arc;
 use std::vec::Vec;
 
@@ -34,8 +36,8 @@ fn queue_of(slots: &[u32]) -> Arc<Queue> {
     queue
 }
 
-/// Names of those in the queue, from the last to the first, by `previous`; checked against
-/// `next`.
+/// The slots of the threads in the queue, from the last to the first, by `previous`. Checked
+/// against `next`.
 fn order(queue: &Queue, first: u32) -> Vec<u32> {
     let slot_of = |name: u32| Tail::decode(name).unwrap().slot;
     let mut slots = Vec::from([slot_of(queue.tail.load(Relaxed))]);
@@ -125,7 +127,7 @@ fn whoever_may_wait_no_longer_leaves() {
 #[test]
 fn a_waiter_leaves_from_between_two() {
     let queue = queue_of(&[1, 2, 3, 4]);
-    // SAFETY: they wait; so below.
+    // SAFETY: they wait, here and below.
     unsafe {
         assert!(!queue.leave(&place(2)));
         assert_eq!(order(&queue, 1), [4, 3, 1]);
@@ -179,7 +181,7 @@ fn one_that_has_left_does_not_count() {
 #[test]
 fn who_waits_for_a_neighbour_without_a_processor_sleeps_after_so_many_turns() {
     let queue = queue_of(&[0]);
-    // Somebody has swapped the tail, and loses its processor before it links itself in.
+    // A newcomer has swapped the tail, and loses its processor before it links itself in.
     let newcomer = Tail::encode(place(1).id).bits();
     queue.tail.store(newcomer, Relaxed);
     for _ in 0..NEIGHBOUR_TURNS {

@@ -1,8 +1,8 @@
-//! Waiters that may lose their processor: stealing, and a head that sleeps.
+//! Waiters that may be preempted: newcomers that steal the lock, and waiters that sleep.
 //!
-//! A queue stands still while its next waiter is off the processor. The cures, each a switch of
-//! [`QSpinTuning`]: newcomers, which are running, may steal the lock; and waiters sleep rather than spin, so
-//! that there are few to be taken off. The head then takes the lock in competition.
+//! A queue makes no progress while its next waiter has no processor. There are two remedies, each a
+//! switch of [`QSpinTuning`]. Newcomers, which are running, may steal the lock. And waiters sleep
+//! rather than spin, so that few of them can be preempted. The head then competes for the lock.
 //!
 //! ```text
 //! bits 0-7  0 free | 1 held | 3 held, and the head sleeps on the word
@@ -17,14 +17,14 @@
 //!  n,*,0 -> n,*,3 -> n,0,1   it finds the lock free instead          `park_head`
 //!  n,*,3 -> n,*,0   unlock, and wake the head                        `unlock_and_wake`
 //! ```
-//! 1. Only the head sets or clears pending, and only the head makes 1 (or 0) a 3.
-//! 2. Whoever sleeps on the word has seen 3 in it, and whoever makes that 0 wakes it.
+//! 1. Only the head sets or clears pending, and only the head changes 1 (or 0) to 3.
+//! 2. A thread that sleeps on the word has seen 3 in it. The thread that changes 3 to 0 wakes it.
 //!
-//! Fairness: the queue itself is first come, first served. Newcomers overtake it while its head is
-//! not looking; after `head_stretches_max` stretches of looking in vain the head leaves pending
-//! set, and nobody overtakes it any more. Source: the paravirtual form of Linux' qspinlock (Long;
-//! stealing 2015, hybrid 2017), from a description in own words. There the head is found by way of
-//! a hash table; here it sleeps on the word itself.
+//! Fairness: the queue itself is first come, first served. Newcomers overtake it while its head
+//! does not look. After `head_stretches_max` series of looks without success, the head leaves
+//! pending set, and no thread overtakes the queue any more. Source: the paravirtual form of Linux'
+//! qspinlock (Long; stealing 2015, hybrid 2017), written from a description in our own words.
+//! There, the unlock finds the head through a hash table. Here, the head sleeps on the word itself.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -33,7 +33,7 @@ use super::{LOCKED, LOCKED_MASK, Node, PENDING, QSpinLock, QSpinTuning, QueuePol
 use crate::events::LockEvent;
 use crate::platform::{Atomic, AtomicInt, LocalNodes, Park, SplitWord};
 
-/// The low byte of a word whose lock is held while the head sleeps.
+/// The low byte of the word while the lock is held and the head sleeps.
 const SLEEPING: u32 = 3;
 
 const _: () = assert!(SLEEPING & LOCKED == LOCKED && SLEEPING & LOCKED_MASK == SLEEPING);
@@ -51,21 +51,21 @@ words! {
 }
 
 crate::tuning! {
-    /// Newcomers steal by one attempt; nobody sleeps.
+    /// Newcomers steal by one attempt. No thread sleeps.
     pub struct StealOnce: QSpinTuning {
         stealing: Stealing = Stealing::Once;
     }
 }
 
 crate::tuning! {
-    /// Newcomers steal for as long as the head does not look; nobody sleeps.
+    /// Newcomers steal for as long as the head does not look. No thread sleeps.
     pub struct StealHybrid: QSpinTuning {
         stealing: Stealing = Stealing::Hybrid;
     }
 }
 
 crate::tuning! {
-    /// Waiters and the head sleep; nobody steals.
+    /// Waiters and the head sleep. No thread steals.
     pub struct ParkOnly: QSpinTuning {
         park_turns: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
         park_head: bool = true;
@@ -73,8 +73,8 @@ crate::tuning! {
 }
 
 crate::tuning! {
-    /// Recommended for programs that may have more threads than processors: newcomers steal, waiters and the head
-    /// sleep.
+    /// Recommended for programs that may have more threads than processors: newcomers steal,
+    /// waiters and the head sleep.
     pub struct Preemptible: QSpinTuning {
         stealing: Stealing = Stealing::Hybrid;
         park_turns: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
@@ -83,7 +83,7 @@ crate::tuning! {
 }
 
 crate::tuning! {
-    /// As [`Preemptible`], but a waiter sleeps only after its own turns of looking.
+    /// As [`Preemptible`], but a waiter sleeps only after all of its own looks.
     pub struct WaitLate: QSpinTuning {
         stealing: Stealing = Stealing::Hybrid;
         park_turns: Option<u32> = Some(super::TURNS_WITHOUT_YIELD);
@@ -101,7 +101,7 @@ crate::tuning! {
 }
 
 impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> QSpinLock<P, Q, T> {
-    /// A newcomer tries to take the lock ahead of the queue.
+    /// The attempts of a newcomer to take the lock ahead of the queue.
     pub(super) fn steal(&self) -> bool {
         match T::stealing() {
             Stealing::Off => false,
@@ -122,11 +122,12 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
     }
 
-    /// The head takes the lock, which others may take too. Returns the word as the head leaves it.
+    /// Takes the lock as the head, in competition with other threads. Returns the word that it
+    /// leaves.
     pub(super) fn compete(&self) -> u32 {
         let mut stretch = 0;
         loop {
-            // Relaxed, here and below: the bit says nothing about other memory.
+            // Relaxed, here and below: the bit publishes nothing.
             self.word.fetch_or(PENDING, Relaxed);
             if let Some(word) = self.take_as_head() {
                 return word;
@@ -143,13 +144,13 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         }
     }
 
-    /// Looks for a stretch, and takes the lock if it becomes free. Returns the word then.
+    /// Takes one series of looks, and the lock if it becomes free. Returns the word in that case.
     fn take_as_head(&self) -> Option<u32> {
         let mut val = P::wait_until_bounded(&self.word, Relaxed, T::head_turns(), |v| v & LOCKED_MASK == 0);
         while val & LOCKED_MASK == 0 {
             let taken = val & !PENDING | LOCKED;
-            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens before
-            // ours. Relaxed on failure, where the value is only tried again.
+            // Ordering: Acquire, pairs with the Release in `unlock`: the previous section happens
+            // before ours. Relaxed on failure, where the loop only tries again.
             match self.word.compare_exchange(val, taken, Acquire, Relaxed) {
                 Ok(_) => return Some(taken),
                 Err(seen) => val = seen,
@@ -158,12 +159,13 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         None
     }
 
-    /// Sleeps until an unlock, unless the lock is free: then takes it, and returns the word.
+    /// Sleeps until an unlock. If the lock is free, takes it instead, and returns the word.
     pub(super) fn park_head(&self) -> Option<u32> {
-        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that the lock is free.
+        // Ordering: Acquire, pairs with the Release in `unlock`, for the case that the lock is
+        // free.
         let old = self.word.fetch_or(SLEEPING, Acquire);
         if old & LOCKED_MASK == 0 {
-            // Relaxed: the others learn from us only at `unlock`.
+            // Relaxed: we publish nothing before `unlock`.
             let val = self.word.fetch_and(!(SLEEPING ^ LOCKED | PENDING), Relaxed);
             return Some(val & !(SLEEPING ^ LOCKED | PENDING));
         }
@@ -179,8 +181,8 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
     /// Releases the lock, and wakes the head if it sleeps.
     #[inline]
     pub(super) fn unlock_and_wake(&self) {
-        // Of the whole word first, as nobody may wait: a narrow access that the next one, of the whole
-        // word, has to wait for costs more.
+        // First, a compare-exchange of the whole word, for the case without waiters. A byte access
+        // would cost more: the next access, to the whole word, would have to wait for it.
         // Ordering: Release, as in `unlock`. Relaxed on failure, where nothing is released.
         if self.word.compare_exchange(LOCKED, 0, Release, Relaxed).is_err() {
             self.unlock_contended();
@@ -193,7 +195,7 @@ impl<P: Park + LocalNodes<Node<P, Q::Part>>, Q: QueuePolicy<P>, T: QSpinTuning> 
         let address = ptr::from_ref(&self.word);
         // Ordering: Release, as in `unlock`.
         let low = self.word.swap_low_byte(0, Release);
-        // The lock may be gone from here on: only its address counts.
+        // From here on, the lock may have been freed. Only its address is used.
         if u32::from(low) == SLEEPING {
             P::count(LockEvent::KickUnlock);
             P::unpark(address, 1);

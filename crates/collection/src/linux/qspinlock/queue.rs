@@ -1,4 +1,4 @@
-//! The queue of a qspinlock: its nodes, who comes next, and how a waiter waits to be the head.
+//! The queue of a qspinlock: its nodes, its order, and how a waiter waits to become the head.
 //!
 //! ```text
 //! granted
@@ -6,13 +6,13 @@
 //!    0 -> value  the waiter is the head                                    `grant`
 //!    2 -> value  the same, and it is woken                                 `grant`
 //! ```
-//! A waiter sleeps on its own node. Whoever grants swaps the value in and so learns whether there
-//! is a sleeper to be woken: the swap and the waiter's compare-exchange are on one word, so one of
-//! them sees the other.
+//! A waiter sleeps on its own node. The thread that grants swaps the value in, and so learns
+//! whether it must wake a sleeper. The swap and the waiter's compare-exchange are on the same word,
+//! so one of them sees the other.
 //!
-//! Difference from the kernel: there the one that hands over leaves the waking to the unlock, by
-//! way of a hash table from lock to node. Here it wakes at once, inside its section: no table, and
-//! the sleeper is up sooner.
+//! Difference from the kernel: there, the thread that hands over leaves the wake-up to its unlock,
+//! which finds the node in a hash table. Here, it wakes the sleeper at once, inside of its section.
+//! This needs no table, and the sleeper runs sooner.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -21,31 +21,32 @@ use super::{LOCKED, QSpinTuning, Tail};
 use crate::events::LockEvent;
 use crate::platform::{Atomic, Park, Platform, ZeroNode};
 
-/// The value of `granted` while the waiter sleeps. Never the name of a node, nor 1.
+/// The value of `granted` while the waiter sleeps. It is neither 1 nor the name of a node.
 pub const HALTED: u32 = 2;
 
 const _: () = assert!(Tail::decode(HALTED).is_none());
 
-/// How often a waiter that may sleep early looks at its predecessor, in turns. (The kernel's
-/// waiters, which look for 2^15 turns, do so every 2^8.) 0 would look for ever.
+/// After how many turns a waiter that may sleep early looks at its predecessor. (The kernel's
+/// waiters, which look for 2^15 turns, do so every 2^8 turns.) With 0, the waiter would look for
+/// ever.
 const EARLY_CHECK_TURNS: u32 = 1 << 5;
 
-/// Puts what follows it eight bytes into a [`Node`], however long a pointer is: there a spinner of
-/// another lock may still look, see [`osq`](crate::linux::osq).
+/// Puts the next field of a [`Node`] at offset 8, whatever the size of a pointer. A spinner of
+/// another lock may still read the word there, see [`osq`](crate::linux::osq).
 #[repr(align(8))]
 #[derive(Default)]
 struct AtEight;
 
-/// A place in the queue, with what the policy `Q` keeps in it.
+/// A place in the queue, with the data of the policy.
 #[repr(C)]
 pub struct Node<P: Platform, Part> {
-    /// The waiter behind this one; null until that one has linked itself in.
+    /// The successor; null until it has linked itself in.
     pub next: P::Ptr<Node<P, Part>>,
     at_eight: AtEight,
-    /// 0 while the owner must wait, [`HALTED`] while it sleeps; anything else once it is the head.
-    /// A first head keeps 0.
+    /// 0 while the owner must wait, [`HALTED`] while it sleeps, and any other value once it is the
+    /// head. A head that found the queue empty keeps 0.
     pub granted: P::U32,
-    /// What the policy keeps.
+    /// The data of the policy.
     pub part: Part,
 }
 
@@ -63,33 +64,34 @@ impl<P: Platform, Part: Default> Default for Node<P, Part> {
     }
 }
 
-/// Which waiter of the queue comes next: the hooks in which [CNA](crate::linux::cna) differs from
-/// first come, first served.
+/// Decides which waiter of the queue comes next. The functions are the hooks in which
+/// [CNA](crate::linux::cna) differs from first come, first served.
 ///
 /// # Safety
 ///
-/// Every waiter becomes head once, after the one before it has stopped being head (invariant 2).
+/// Every waiter becomes the head once, after the previous head has stopped being the head
+/// (invariant 2).
 pub unsafe trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
-    /// What it keeps in each node.
+    /// The data of the policy in each node.
     type Part: Default + Send + Sync + 'static;
 
     /// Prepares the part of the caller's own node, whose name is `tail`, before it is queued.
     fn prepare(node: &Node<P, Self::Part>, tail: Tail);
 
-    /// The caller has become head and is about to wait for `word`.
+    /// Called when the caller has become the head, and is about to wait for `word`.
     ///
     /// # Safety
     ///
-    /// The caller is the head, with this `node`. So in the next two.
+    /// The caller is the head, with this `node`. The same holds for the next two functions.
     unsafe fn became_head<T: QSpinTuning>(word: &P::U32, node: &Node<P, Self::Part>);
 
-    /// The head takes the lock when the word `val` names its node as the last: tries to take it
-    /// without leaving a head behind that nobody will grant. (The word is free, or locked by
-    /// the head already.)
+    /// Called when the word `val` names the head's node as the last. Tries to take the lock and
+    /// remove the node from the tail. It must not leave a head behind that no thread will grant.
+    /// (The word is free, or the head has locked it already.)
     ///
     /// # Errors
     ///
-    /// The word as it is, if somebody has queued meanwhile, or set pending.
+    /// The present word, if another thread has queued or set pending meanwhile.
     #[allow(clippy::missing_safety_doc)] // said above
     unsafe fn try_clear_tail<T: QSpinTuning>(
         word: &P::U32,
@@ -99,19 +101,19 @@ pub unsafe trait QueuePolicy<P: Platform>: Sized + Send + Sync + 'static {
     where
         P: Park;
 
-    /// The head holds the lock and makes another waiter the head; `next` has been read from its
-    /// node.
+    /// Called when the head holds the lock. Makes another waiter the head. `next` has been read
+    /// from the head's node.
     #[allow(clippy::missing_safety_doc)] // said above
     unsafe fn hand_over<T: QSpinTuning>(node: &Node<P, Self::Part>, next: *mut Node<P, Self::Part>)
     where
         P: Park;
 }
 
-/// First come, first served: the MCS queue as it is.
+/// First come, first served: the plain MCS queue.
 #[derive(Debug)]
 pub struct Fifo;
 
-// SAFETY: the one head makes the one waiter linked behind it the head, or clears the tail.
+// SAFETY: the head makes the one waiter that is linked behind it the head, or clears the tail.
 unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
     type Part = ();
 
@@ -126,8 +128,8 @@ unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
     where
         P: Park,
     {
-        // Relaxed: the wait that returned `val` acquired the previous section, and nothing of ours is
-        // published by leaving.
+        // Relaxed: the wait that returned `val` acquired the previous section, and leaving
+        // publishes nothing.
         word.compare_exchange(val, LOCKED, Relaxed, Relaxed).map(drop)
     }
 
@@ -141,14 +143,14 @@ unsafe impl<P: Platform> QueuePolicy<P> for Fifo {
     }
 }
 
-/// Makes the owner of `granted` the head. Any `value` but 0 and [`HALTED`] will do; it stays in the
-/// node.
+/// Makes the owner of `granted` the head. `value` may be anything except 0 and [`HALTED`]. It stays
+/// in the node.
 #[inline(always)]
 pub fn grant<P: Park, T: QSpinTuning>(granted: &P::U32, value: u32) {
     let address = ptr::from_ref(granted);
     if T::park_turns().is_none() {
-        // Ordering: Release, pairs with the Acquire in `wait_granted`: what the head has seen and made of
-        // the queue is visible to the next head.
+        // Ordering: Release, pairs with the Acquire in `wait_granted`: what the head has seen of
+        // the queue, and its changes to it, are visible to the next head.
         granted.store(value, Release);
         return;
     }
@@ -159,10 +161,10 @@ pub fn grant<P: Park, T: QSpinTuning>(granted: &P::U32, value: u32) {
     }
 }
 
-/// Waits until `node` has been made the head. `predecessor` was in front of it when it queued: a
-/// pointer and not a reference, because the predecessor may leave meanwhile, and its next
-/// acquisition write the node anew. Safety: it points to a node of the platform. So in
-/// `looks_granted`.
+/// Waits until the owner of `node` has been made the head. `predecessor` was in front of it when it
+/// queued. It is a pointer and not a reference: the predecessor may leave meanwhile, and write the
+/// node again in its next acquisition. Safety: `predecessor` points to a node of the platform. The
+/// same holds for `looks_granted`.
 #[inline(always)]
 pub(super) unsafe fn wait_granted<P: Park, Part, T: QSpinTuning>(
     node: &Node<P, Part>,
@@ -170,7 +172,8 @@ pub(super) unsafe fn wait_granted<P: Park, Part, T: QSpinTuning>(
 ) {
     match T::park_turns() {
         None => {
-            // Ordering: Acquire, pairs with the Release in `grant`: we see the queue as the last head did.
+            // Ordering: Acquire, pairs with the Release in `grant`: we see the queue as the last
+            // head left it.
             P::wait_until(&node.granted, Acquire, |granted| granted != 0);
         }
         Some(turns) => {
@@ -182,7 +185,7 @@ pub(super) unsafe fn wait_granted<P: Park, Part, T: QSpinTuning>(
     }
 }
 
-/// Looks for `turns` turns, or until the predecessor sleeps; true if granted by then.
+/// Looks for `turns` turns, or until the predecessor sleeps. True if granted by then.
 pub(super) unsafe fn looks_granted<P: Park, Part, T: QSpinTuning>(
     node: &Node<P, Part>,
     predecessor: *const Node<P, Part>,
@@ -196,7 +199,7 @@ pub(super) unsafe fn looks_granted<P: Park, Part, T: QSpinTuning>(
             return true;
         }
         left -= stretch;
-        // A hint: the predecessor may have left, and its node be in another queue.
+        // A hint: the predecessor may have left, and its node may be in another queue.
         // SAFETY: nodes live as long as the platform.
         if T::wait_early() && unsafe { &(*predecessor).granted }.load(Relaxed) == HALTED {
             P::count(LockEvent::WaitEarly);

@@ -30,7 +30,7 @@ fn locks_and_unlocks_with_either_access() {
 fn waiters_alone_do_not_hold_the_lock() {
     let tail = Tail::encode(NodeId { slot: 6, level: 0 }).bits();
     for waiters in [0, PENDING, tail, tail | PENDING] {
-        // SAFETY: nobody follows the name.
+        // SAFETY: no thread follows the name.
         let is_locked = |word| unsafe { QSpinLock::<OneThread>::with_word(word) }.is_locked();
         assert!(!is_locked(waiters) && is_locked(waiters | LOCKED));
     }
@@ -67,7 +67,7 @@ fn queued<T: QSpinTuning>() {
     let lock = QSpinLock::<OneThread, Fifo, T>::new();
     let (node, tail) = (Node::default(), Tail::encode(NodeId { slot: 6, level: 0 }));
     lock.swap_tail(tail);
-    // SAFETY: nobody else is there.
+    // SAFETY: there is no other thread.
     unsafe { lock.lock_as_head(&node, tail) };
     assert_eq!(lock.word.load(Relaxed), LOCKED, "the only waiter leaves no queue");
 }
@@ -85,7 +85,7 @@ fn a_head_with_a_successor_passes_its_place_on() {
     node.next.store(ptr::from_ref(&next).cast_mut(), Relaxed);
     let tail = Tail::encode(NodeId { slot: 7, level: 0 });
     lock.swap_tail(tail);
-    // SAFETY: nobody else is there.
+    // SAFETY: there is no other thread.
     unsafe { lock.lock_as_head(&node, Tail::encode(NodeId { slot: 6, level: 0 })) };
     assert_eq!(lock.word.load(Relaxed), tail.bits() | LOCKED);
     assert_eq!(next.granted.load(Relaxed), 1);
@@ -95,7 +95,7 @@ fn a_head_with_a_successor_passes_its_place_on() {
 fn without_a_node_it_waits_unqueued_and_says_so() {
     let lock = QSpinLock::<OneThread>::new();
     OneThread::without_nodes(|| {
-        // As if another were pending at first sight.
+        // As if another waiter were pending at first sight.
         let before = events_of(LockEvent::NoNode);
         lock.lock_slow(PENDING | LOCKED);
         assert_eq!(events_of(LockEvent::NoNode), before + 1);
@@ -131,10 +131,10 @@ fn the_fifth_nested_slow_path_goes_without_a_node() {
     assert_eq!(lock.word.load(Relaxed), LOCKED);
 }
 
-/// A lock with a queue whose last waiter is somebody else, and the name of that.
+/// A lock with a queue whose last waiter is another thread, and the name of its node.
 fn with_queue<T: QSpinTuning>(low: u32) -> (QSpinLock<OneThread, Fifo, T>, u32) {
     let tail = Tail::encode(NodeId { slot: 7, level: 0 }).bits();
-    // SAFETY: nobody follows the name.
+    // SAFETY: no thread follows the name.
     (unsafe { QSpinLock::with_word(tail | low) }, tail)
 }
 
@@ -180,7 +180,7 @@ fn an_unlock_wakes_a_head_that_sleeps_and_nobody_else() {
     for (low, woken) in [(ASLEEP, true), (LOCKED, false)] {
         let (lock, tail) = with_queue::<Preemptible>(low);
         UNPARKED.set(None);
-        // SAFETY: the word says that the lock is held; by nobody else.
+        // SAFETY: the word says that the lock is held. No other thread holds it.
         unsafe { lock.unlock(&()) };
         assert_eq!(lock.word.load(Relaxed), tail);
         assert_eq!(UNPARKED.get(), woken.then_some((ptr::from_ref(&lock.word), 1)));
@@ -212,7 +212,7 @@ fn a_waiter_sleeps_early_if_its_predecessor_does() {
     assert!(!looks());
     assert_eq!(events_of(LockEvent::WaitEarly), early + 1);
     crate::tuning! {
-        /// With this one switch off.
+        /// As `Preemptible`, with this switch off.
         struct Steadfast: QSpinTuning {
             wait_early: bool = false;
         }

@@ -1,4 +1,4 @@
-//! The queue: who waits in it, who leaves it, and who is let in.
+//! The queue: how threads wait in it, leave it, and are let in.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -9,28 +9,28 @@ use crate::parking::{Call, GaveUp, Limit, Signal, WaitLock, Waiter, WakeList, lo
 use crate::platform::{Atomic, AtomicInt, Park};
 use crate::schedule::{Spin, ThreadId};
 
-/// What [`Waiter::note`] says of a waiter: that it writes.
+/// A flag in [`Waiter::note`]: the waiter is a writer.
 pub(super) const WRITES: u32 = 1;
-/// That nobody may overtake it: HANDOFF has been set on its behalf.
+/// A flag: no thread may overtake the waiter. HANDOFF has been set on its behalf.
 pub(super) const MARKED: u32 = 1 << 1;
-/// That it need not have waited for long to ask for that.
+/// A flag: the waiter may ask for that at once, without having waited for long.
 const URGENT: u32 = 1 << 2;
-/// That it has been taken out of the queue, and will be granted the lock.
+/// A flag: the waiter has been taken out of the queue, and will be granted the lock.
 pub(super) const CHOSEN: u32 = 1 << 3;
 
-/// Whom a waker may wake.
+/// The waiters that a waker may wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whom {
-    /// Whoever is first.
+    /// The first waiter, whether it reads or writes.
     Any,
     /// Readers, if they are first.
     Readers,
-    /// The same, by a caller that holds the lock as a reader, so that no writer can take it
-    /// meanwhile.
+    /// Readers, if they are first. The caller holds the lock as a reader, so that no writer can
+    /// take it meanwhile.
     FellowReaders,
 }
 
-/// What is to be done after `wait_lock` has been released.
+/// The wake-ups to make after `wait_lock` has been released.
 #[must_use = "somebody waits for it"]
 pub(super) struct Wakes<P: Park> {
     call: Option<Call<P>>,
@@ -48,17 +48,17 @@ impl<P: Park> Wakes<P> {
     }
 }
 
-/// What came of a queued writer's attempt.
+/// The result of a queued writer's attempt.
 enum Attempt<P: Park> {
     Taken,
     GaveUp(GaveUp, Wakes<P>),
     Failed,
-    /// Nobody can overtake any more.
+    /// It failed, but no thread can overtake the writer any more.
     FailedMarked,
 }
 
 impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
-    /// A reader whose attempt, which is in the count, has found this.
+    /// The slow path of a reader. `count` is the count after its attempt, which is in it.
     #[cold]
     #[inline(never)]
     pub(super) fn lock_shared_slow(&self, count: u64, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
@@ -75,7 +75,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                 }
                 return P::with_record(|me| self.queue_reader(me, 0, limit));
             }
-            // Readers that come one after the other must not keep it from a writer that sleeps.
+            // Readers that come one after the other must not keep the lock from a sleeping writer.
             let is_alone = count & READERS == READER;
             let goes_on = !is_alone && self.owner() == Owner::Readers;
             if T::reader_steal() && count & (WRITER | HANDOFF) == 0 && !goes_on {
@@ -90,13 +90,13 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         })
     }
 
-    /// `counted`: what there is of the caller in the count.
+    /// `counted` is the caller's part of the count.
     fn queue_reader(&self, me: &Waiter<P>, counted: u64, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
         self.prepare(me, 0);
         let wakes = locked(&self.wait_lock, || {
             let is_first = self.list.is_empty();
-            // Ordering: Acquire, pairs with the Release in `unlock`: the writer has gone meanwhile, and its
-            // section happens before ours.
+            // Ordering: Acquire, pairs with the Release in `unlock`: the writer has gone meanwhile,
+            // and its section happens before ours.
             if is_first && counted != 0 && self.count.load(Acquire) & WRITER == 0 {
                 return None;
             }
@@ -134,7 +134,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     fn give_up_reading(&self, me: &Waiter<P>, why: GaveUp) -> Result<(), GaveUp> {
         let left = locked(&self.wait_lock, || {
             let is_chosen = me.note.load(Relaxed) & CHOSEN != 0;
-            // SAFETY: under wait_lock, and in the list unless wake_list.
+            // SAFETY: under wait_lock, and in the list unless it has been chosen.
             (!is_chosen).then(|| unsafe { self.leave(me) })
         });
         match left {
@@ -150,7 +150,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// A writer whose attempt has failed.
+    /// The slow path of a writer, after a failed attempt.
     #[cold]
     #[inline(never)]
     pub(super) fn lock_slow(&self, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
@@ -199,9 +199,9 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                     Attempt::FailedMarked if T::handoff_spin() && self.owner_goes(&mut spin, limit) => {}
                     Attempt::Failed | Attempt::FailedMarked => {
                         P::count(LockEvent::RwsemSleepWriter);
-                        // Whatever ends the sleep: the next attempt comes first.
+                        // Whatever ends the sleep, the next attempt comes first.
                         let _ = me.park_within(limit);
-                        // What it has spun before it slept does not count any more.
+                        // The spinning before the sleep does not count any more.
                         spin = Spin::default();
                     }
                 }
@@ -209,7 +209,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         })
     }
 
-    /// Spins until the owner has gone; false if there is reason to stop.
+    /// Spins until the owner has gone. False if there is a reason to stop.
     fn owner_goes(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let has_gone = self.owner_after_spin(spin, limit) == Owner::Nobody && !P::should_give_way(spin);
         if has_gone {
@@ -218,7 +218,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         has_gone
     }
 
-    /// Under `wait_lock`.
+    /// An attempt, after which the writer may give up. Under `wait_lock`.
     fn attempt(&self, me: &Waiter<P>, writer: ThreadId, limit: &Limit<'_, P>) -> Attempt<P> {
         if self.try_queued(me, writer) {
             return Attempt::Taken;
@@ -233,9 +233,9 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// By a queued writer, under `wait_lock`.
+    /// An attempt of a queued writer, under `wait_lock`.
     fn try_queued(&self, me: &Waiter<P>, writer: ThreadId) -> bool {
-        // SAFETY: in the list, so alive: it is not empty.
+        // SAFETY: the list is not empty, and its waiters are alive.
         let first = unsafe { &*self.list.first() };
         let is_first = self.list.is_first(me);
         let mut count = self.count.load(Relaxed);
@@ -257,7 +257,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                 count & !(HANDOFF | WAITERS) | waiters | WRITER
             };
             // 0,*,1,0 -> 0,0,*,1 or *,0,1,* -> *,1,1,*
-            // Ordering: Acquire, pairs with the Releases of those that held it before.
+            // Ordering: Acquire, pairs with the Releases of the previous holders.
             match self.count.compare_exchange(count, new, Acquire, Relaxed) {
                 Ok(_) if new & HANDOFF != 0 => {
                     P::count(LockEvent::RwsemWlockHandoff);
@@ -274,7 +274,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         true
     }
 
-    /// What the record says of a waiter that is about to queue.
+    /// Initialises the record of a waiter that is about to queue.
     fn prepare(&self, me: &Waiter<P>, note: u32) {
         let urgent = if P::is_priority() { URGENT } else { 0 };
         me.note.store(note | urgent, Relaxed);
@@ -283,7 +283,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// Whether this waiter has waited for so long that the first one should not be overtaken any
+    /// Whether this waiter has waited for so long that the first waiter should not be overtaken any
     /// more.
     fn is_overdue(waiter: &Waiter<P>) -> bool {
         T::handoff_ns().is_some() && P::now_ns() >= waiter.mark.load(Relaxed)
@@ -293,17 +293,17 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         T::handoff_ns().is_some() && (me.note.load(Relaxed) & URGENT != 0 || Self::is_overdue(me))
     }
 
-    /// Invariant 1, of a count that was there while somebody queued.
+    /// Asserts invariant 1 for a count from a time when the queue was not empty.
     fn assert_marked(count: u64) {
         debug_assert!(count & WAITERS != 0, "a queue without its mark");
     }
 
-    /// Of one that was there while nobody did.
+    /// Asserts invariant 1 for a count from a time when the queue was empty.
     fn assert_unmarked(count: u64) {
         debug_assert!(count & (WAITERS | HANDOFF) == 0, "marks of an empty queue");
     }
 
-    /// Under `wait_lock`.
+    /// Marks the first waiter. Under `wait_lock`.
     fn mark(first: &Waiter<P>) {
         first.note.store(first.note.load(Relaxed) | MARKED, Relaxed);
     }
@@ -320,11 +320,12 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             Self::assert_marked(self.count.fetch_and(!(HANDOFF | WAITERS), Relaxed));
             return Wakes::NONE;
         }
-        // It may have been woken, and HANDOFF been set for it: the next must learn of both.
+        // It may have been woken, and HANDOFF may have been set for it. The next waiter must learn
+        // of both.
         if was_first { self.wake_first(Whom::Any) } else { Wakes::NONE }
     }
 
-    /// Wakes after a release.
+    /// Wakes waiters after a release.
     #[cold]
     #[inline(never)]
     pub(super) fn wake(&self, whom: Whom) {
@@ -336,8 +337,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         });
     }
 
-    /// Wakes those that a newcomer finds asleep though they need not be, by what it has left in the
-    /// count. Under `wait_lock`; somebody waits.
+    /// Wakes the waiters that a newcomer finds asleep without need. `count` is the count that the
+    /// newcomer has left. Under `wait_lock`, with a queue that is not empty.
     fn wake_of(&self, count: u64) -> Wakes<P> {
         if count & WRITER != 0 {
             return Wakes::NONE;
@@ -349,7 +350,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         self.wake_first(Whom::Any)
     }
 
-    /// Under `wait_lock`; somebody waits.
+    /// Wakes a first writer, or lets in the first readers. Under `wait_lock`, with a queue that is
+    /// not empty.
     fn wake_first(&self, whom: Whom) -> Wakes<P> {
         // SAFETY: in the list, so alive.
         let first = unsafe { &*self.list.first() };
@@ -370,18 +372,19 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         if self.list.is_empty() {
             change = change.wrapping_sub(WAITERS);
         }
-        // Relaxed: it changes under wait_lock only. Readers are in, so nobody need be made to stand back
-        // for them.
+        // Relaxed: HANDOFF changes under wait_lock only. Readers are in, so no thread needs to stay
+        // behind for them.
         change = change.wrapping_sub(self.count.load(Relaxed) & HANDOFF);
-        // Relaxed: that writers have gone is known from `admit`, or from holding the lock.
+        // Relaxed: `admit`, or the caller's hold, has ordered us after the last writer.
         Self::assert_marked(self.count.fetch_add(change, Relaxed));
         Wakes { call: None, wake_list }
     }
 
-    /// Counts the first reader in, unless somebody writes: then that one's release will wake.
+    /// Counts the first reader, unless a writer holds the lock. Then the release of the writer will
+    /// wake it.
     fn admit(&self, first: &Waiter<P>) -> bool {
-        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section is visible to
-        // us, and by the grant to the readers.
+        // Ordering: Acquire, pairs with the Release in `unlock`: the last writer's section is
+        // visible to us, and by the grant to the readers.
         let count = self.count.fetch_add(READER, Acquire);
         if count & WRITER == 0 {
             return true;
@@ -399,12 +402,13 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         false
     }
 
-    /// Takes readers out of the queue; how many they are.
+    /// Takes readers out of the queue. Returns their number and their list.
     fn choose_readers(&self) -> (u64, WakeList<P>) {
         let (mut readers, mut wake_list) = (0, WakeList::EMPTY);
         let mut at = self.list.first();
         while !at.is_null() && readers < T::wake_readers_max() {
-            // SAFETY: in the list, so alive, and under its lock; taken out, they stay until they are granted.
+            // SAFETY: a waiter in the list is alive, and we hold the list's lock. Readers that are
+            // taken out stay until they are granted the lock.
             unsafe {
                 let (next, note) = (self.list.after(at), (*at).note.load(Relaxed));
                 if note & WRITES == 0 {

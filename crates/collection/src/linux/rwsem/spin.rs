@@ -1,4 +1,4 @@
-//! Those who spin instead of queueing, one at a time.
+//! Threads that spin instead of queueing, one at a time.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -11,17 +11,18 @@ use crate::parking::{Limit, WaitLock};
 use crate::platform::{Atomic, AtomicInt};
 use crate::schedule::{OwnerState, Spin, ThreadId};
 
-/// How many looks a spinner takes for each look at the clock, while readers have it. Source: Linux
-/// 5.3. More make it spin for longer than it should, fewer cost time.
+/// How many looks a spinner takes for each look at the clock, while readers hold the lock. Source:
+/// Linux 5.3. With more, it spins for longer than it should. With fewer, it spends more time on the
+/// clock.
 const LOOKS_PER_CLOCK: u32 = 1 << 4;
 
-/// Who has it, by what the owner word says.
+/// The holder of the lock, according to the owner word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Nobody,
     Writer(ThreadId),
     Readers,
-    /// There is no sense in spinning.
+    /// Spinning is useless.
     NotForSpinners,
 }
 
@@ -56,8 +57,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
             }
     }
 
-    /// Spins until `attempt` succeeds, or there is reason to stop, as a limit that is reached: then
-    /// false.
+    /// Spins until `attempt` succeeds. False if there is a reason to stop, such as a limit that is
+    /// reached.
     pub(super) fn spin(
         &self,
         me: ThreadId,
@@ -67,7 +68,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
     ) -> bool {
         let is_over = || limit.is_reached().is_some();
         let turn = |spin: &mut Spin| self.spin_in_turn(spin, limit, attempt);
-        // SAFETY: looks and attempts do not unwind.
+        // SAFETY: `is_over` and `turn` do not unwind.
         let taken = unsafe { self.spinners.with_turn(me, &mut spin, is_over, turn) };
         let succeeded = taken == Some(true);
         P::count(if succeeded { LockEvent::RwsemOptLock } else { LockEvent::RwsemOptFail });
@@ -98,7 +99,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
                     return false;
                 }
             }
-            // Whoever is urgent does not spin for somebody of whom it does not know whether it runs.
+            // An urgent thread does not spin for a holder that may not run.
             let may_not_run = !owner.is_writer() && !before.is_writer();
             if P::should_give_way(spin) || may_not_run && P::is_priority() {
                 return false;
@@ -108,8 +109,8 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// Spins as long as the same writer has it, and runs, and the limit is not reached; who has it
-    /// then.
+    /// Spins while the same writer holds the lock and runs, and the limit is not reached. Returns
+    /// the holder after that.
     pub(super) fn owner_after_spin(&self, spin: &mut Spin, limit: &Limit<'_, P>) -> Owner {
         let word = self.owner.load(Relaxed);
         let Owner::Writer(owner) = Owner::of(word) else { return Owner::of(word) };
@@ -120,7 +121,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// Until when to spin for readers, if at all.
+    /// The time until which to spin for readers, if at all.
     pub(super) fn reader_spin_until_ns(&self) -> Option<u64> {
         if !T::reader_owned_spin() {
             return None;
@@ -131,7 +132,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         Some(P::now_ns().saturating_add(spin_ns))
     }
 
-    /// Says that readers have it for too long to be spun for, if they still do.
+    /// Says that readers hold the lock for too long to spin for them, if they still hold it.
     pub(super) fn readers_stay(&self) {
         let mut owner = self.owner.load(Relaxed);
         while owner & OWNED_BY_READERS != 0 && owner & NOT_FOR_SPINNERS == 0 {
@@ -142,19 +143,19 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         }
     }
 
-    /// Takes that back.
+    /// Takes back what `readers_stay` has said.
     pub(super) fn readers_have_gone(&self) {
         if self.owner.load(Relaxed) & NOT_FOR_SPINNERS != 0 {
             self.owner.fetch_and(!NOT_FOR_SPINNERS, Relaxed);
         }
     }
 
-    /// By a writer that is in no queue.
+    /// An attempt of a writer that is in no queue.
     pub(super) fn try_ahead_of_queue(&self, me: ThreadId) -> bool {
         let mut count = self.count.load(Relaxed);
         while count & (HELD | HANDOFF) == 0 {
             // 0,0,*,0 -> 0,0,*,1
-            // Ordering: Acquire, pairs with the Releases of those that held it before.
+            // Ordering: Acquire, pairs with the Releases of the previous holders.
             match self.count.compare_exchange(count, count | WRITER, Acquire, Relaxed) {
                 Ok(_) => {
                     self.note_writer(me);
@@ -166,7 +167,7 @@ impl<P: RwsemPlatform, T: RwsemTuning, W: WaitLock> Rwsem<P, T, W> {
         false
     }
 
-    /// By a reader that is in no queue.
+    /// An attempt of a reader that is in no queue.
     pub(super) fn try_shared_ahead_of_queue(&self) -> bool {
         let mut count = self.count.load(Relaxed);
         while count & (WRITER | HANDOFF) == 0 {

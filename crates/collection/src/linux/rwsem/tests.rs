@@ -30,7 +30,7 @@ fn count<T: RwsemTuning>(lock: &Lock<T>) -> u64 {
     lock.count.load(Relaxed)
 }
 
-/// Waiters that others have queued: they sleep.
+/// Waiters that other threads have queued: they sleep.
 fn queued<T: RwsemTuning>(lock: &Lock<T>, notes: &[u32]) -> Vec<&'static Waiter<OneThread>> {
     lock.count.fetch_or(WAITERS, Relaxed);
     let queue = |note: &u32| {
@@ -44,7 +44,7 @@ fn queued<T: RwsemTuning>(lock: &Lock<T>, notes: &[u32]) -> Vec<&'static Waiter<
     notes.iter().map(queue).collect()
 }
 
-/// Whether it has been let in, or told to try.
+/// Whether the waiter has been let in, or told to try.
 fn is_signalled(waiter: &Waiter<OneThread>, signal: Signal) -> bool {
     waiter.park_within(&Limit::until(0)) == Ok(signal)
 }
@@ -108,7 +108,7 @@ fn a_reader_that_finds_no_writer_any_more_stays() {
 fn a_reader_goes_ahead_of_sleepers_and_takes_readers_along() {
     let lock = Lock::<Standard>::new();
     let waiters = queued(&lock, &[READS, WRITES, READS]);
-    // SAFETY: one thread; the lock is held by nobody.
+    // SAFETY: one thread; no thread holds the lock.
     unsafe { lock.lock_shared(&()) };
     assert_eq!((granted(&waiters), count(&lock)), (Vec::from([true, false, true]), WAITERS + 3 * READER));
     assert_eq!(events_of(LockEvent::RwsemRlockSteal), 1);
@@ -137,7 +137,7 @@ fn a_reader_does_not_follow_readers_past_a_sleeping_writer() {
 fn readers_that_may_not_go_ahead_queue() {
     let lock = leaked(Lock::<NoReaderSteal>::new());
     let waiters = queued(lock, &[READS]);
-    // SAFETY: one thread; nobody holds it, so that its own look lets both in.
+    // SAFETY: one thread. No thread holds the lock, so that its own look lets both in.
     unsafe { lock.lock_shared(&()) };
     assert_eq!((granted(&waiters), count(lock)), (Vec::from([true]), 2 * READER));
     assert_eq!(events_of(LockEvent::RwsemRlock), 1);
@@ -203,8 +203,8 @@ fn a_writer_takes_the_lock_from_the_queue() {
     assert_eq!(count(lock), 0);
 }
 
-/// A writer that comes while another thread writes and releases it after so many turns: what was
-/// counted.
+/// A writer comes while another thread writes, which unlocks after so many turns. Returns the
+/// counts of the events.
 fn writer_against_writer<T: RwsemTuning>(turns: u32) -> [u64; 3] {
     let lock = leaked(Lock::<T>::new());
     // SAFETY: the other thread releases what it has.
@@ -256,14 +256,14 @@ fn nobody_spins_for_readers_that_stay() {
     assert!(lock.may_spin(&mut Spin::default()));
     lock.readers_stay();
     assert!(!lock.may_spin(&mut Spin::default()) && lock.owner() == Owner::Readers);
-    // Other readers keep that; the last of those that are there, with somebody asleep, takes it back.
+    // Other readers keep that. The last reader takes it back, if there are waiters.
     lock.note_readers();
     assert!(!lock.may_spin(&mut Spin::default()));
     queued(&lock, &[WRITES]);
     // SAFETY: taken above.
     unsafe { lock.unlock_shared(&()) };
     assert!(lock.may_spin(&mut Spin::default()));
-    // A writer has it by now: nothing to say of readers.
+    // A writer holds it by now: there is nothing to say about readers.
     lock.note_writer(ThreadId::new(3).unwrap());
     lock.readers_stay();
     assert_eq!(lock.owner(), Owner::Writer(ThreadId::new(3).unwrap()));
@@ -286,7 +286,7 @@ fn spinning_for_readers_may_have_no_end() {
 #[test]
 fn a_writer_that_is_overdue_is_overtaken_no_more() {
     let lock = leaked(Lock::<NoSpin>::new());
-    // SAFETY: the others release what they have.
+    // SAFETY: the other threads release what they hold.
     unsafe {
         lock.lock(&());
         meanwhile(|| {
@@ -432,8 +432,8 @@ fn a_spinner_heeds_its_limit() {
     assert_eq!(count(&lock), READER);
 }
 
-/// A writer whom nobody may overtake spins, sleeps when it has spun for long, and spins again when
-/// it has slept.
+/// A writer that no thread may overtake spins, sleeps when it has spun for long, and spins again
+/// when it has slept.
 #[test]
 fn each_spell_of_spinning_has_its_own_budget() {
     crate::tuning! {

@@ -1,4 +1,5 @@
-//! Writers that spin, one of them at a time: the others queue behind it, each at a word of its own.
+//! Spinning writers: one of them looks at the lock, and the others queue behind it, each at its own
+//! node.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -9,20 +10,20 @@ use crate::platform::{Atomic, Park, Priority};
 use crate::schedule::{OwnerState, Schedule, Spin, ThreadId};
 
 impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, W> {
-    /// Spins until `attempt` succeeds, or there is reason to stop: then false.
+    /// Spins until `attempt` succeeds. False if there is a reason to stop.
     pub(super) fn spin(&self, attempt: impl Fn() -> bool) -> bool {
         let mut spin = Spin::default();
         if P::should_give_way(&mut spin) || !self.may_spin() {
             P::count(LockEvent::RwsemOptNospin);
             return false;
         }
-        // SAFETY: looks and attempts do not unwind.
+        // SAFETY: `spin_as_head` does not unwind.
         let succeeded = unsafe { self.spinners.as_head(|| self.spin_as_head(&mut spin, attempt)) };
         P::count(if succeeded { LockEvent::RwsemOptLock } else { LockEvent::RwsemOptFail });
         succeeded
     }
 
-    /// Who writes, if somebody has said so.
+    /// The writing thread, if it has said so.
     fn owner(&self) -> Option<ThreadId> {
         ThreadId::new(self.owner.load(Relaxed))
     }
@@ -45,8 +46,8 @@ impl<P: Park + Schedule + Priority, T: XaddTuning, W: WaitLock> RwsemXadd<P, T, 
             if attempt() {
                 return true;
             }
-            // Nobody writes: readers hold it, or a writer that has not said so yet, and may not run. Whoever
-            // is urgent does not wait to see.
+            // No thread is known to write: readers hold the lock, or a writer that has not said so
+            // yet, and may not run. An urgent thread does not wait to see.
             if self.owner().is_none() && (P::should_give_way(spin) || P::is_priority()) {
                 return false;
             }

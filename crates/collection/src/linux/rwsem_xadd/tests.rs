@@ -43,7 +43,7 @@ fn count<T: XaddTuning>(lock: &Lock<T>) -> u64 {
     lock.count.load(Relaxed)
 }
 
-/// Waiters that others have queued: they sleep.
+/// Waiters that other threads have queued: they sleep.
 fn queued<T: XaddTuning>(lock: &Lock<T>, notes: &[u32]) -> Vec<&'static Waiter<OneThread>> {
     if lock.list.is_empty() {
         lock.count.fetch_add(WAITING, Relaxed);
@@ -58,7 +58,7 @@ fn queued<T: XaddTuning>(lock: &Lock<T>, notes: &[u32]) -> Vec<&'static Waiter<O
     notes.iter().map(queue).collect()
 }
 
-/// Whether it has been let in, or told to try.
+/// Whether the waiter has been let in, or told to try.
 fn is_signalled(waiter: &Waiter<OneThread>, signal: Signal) -> bool {
     waiter.park_within(&crate::parking::Limit::until(0)) == Ok(signal)
 }
@@ -109,12 +109,12 @@ fn a_reader_that_finds_nobody_any_more_lets_itself_in() {
     let lock = Lock::<Base>::new();
     // SAFETY: one thread.
     unsafe {
-        // As if a writer had been there at the time of its attempt.
+        // As if there had been a writer at the time of its attempt.
         lock.count.fetch_add(ACTIVE, Relaxed);
         lock.lock_shared_slow();
         assert_eq!(count(&lock), ACTIVE);
-        // The same with sleepers: a writer that has not got up yet keeps its place, the reader comes after
-        // it.
+        // The same with sleepers. A writer that has been woken, but does not run yet, keeps its
+        // place, and the reader comes after it.
         lock.unlock_shared(&());
     }
     assert_eq!(count(&lock), FREE);
@@ -190,7 +190,7 @@ fn a_writer_behind_others_leaves_them_their_sleepers() {
 #[test]
 fn a_blocked_writer_lets_readers_in_that_are_first() {
     let lock = leaked(Lock::<Base>::new());
-    // SAFETY: one thread; the others are made up.
+    // SAFETY: one thread; the tests make up the others.
     unsafe {
         lock.lock_shared(&());
         let waiters = queued(lock, &[READER]);
@@ -206,11 +206,11 @@ fn a_blocked_writer_lets_readers_in_that_are_first() {
     assert_eq!(count(lock), FREE);
 }
 
-/// A writer comes while another thread writes and releases it after so many turns; what was
-/// counted: got by spinning, spun in vain, did not spin.
+/// A writer comes while another thread writes, which unlocks after so many turns. Returns how many
+/// times a writer spun with success, spun without success, and did not spin.
 fn writer_against_writer<T: XaddTuning>(turns: u32) -> [u64; 3] {
     let lock = leaked(Lock::<T>::new());
-    // SAFETY: the other thread releases what it has.
+    // SAFETY: the other thread releases what it holds.
     unsafe {
         lock.lock(&());
         (0..turns).for_each(|_| meanwhile(|| ()));
@@ -253,7 +253,7 @@ fn a_writer_that_may_not_spin_sleeps() {
 /// As above, while another thread reads.
 fn writer_against_reader<T: XaddTuning>() -> [u64; 3] {
     let lock = leaked(Lock::<T>::new());
-    // SAFETY: the other thread releases what it has.
+    // SAFETY: the other thread releases what it holds.
     unsafe {
         lock.lock_shared(&());
         meanwhile(|| lock.unlock_shared(&()));

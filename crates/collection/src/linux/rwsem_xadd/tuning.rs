@@ -1,4 +1,4 @@
-//! The parts of the series of 2013, as switches.
+//! The switches: parts of the series of 2013.
 
 use core::marker::PhantomData;
 
@@ -9,7 +9,7 @@ words! {
     pub enum WriterSpin {
         /// Never: it sleeps at once.
         Never "never",
-        /// Before it queues, so that the queue has no part in it (from version 5 of the series on).
+        /// Before it queues, so that the queue is not involved (since version 5 of the series).
         BeforeQueue "before-queue",
         /// In the queue (until version 4).
         Queued "queued",
@@ -23,15 +23,15 @@ switches! {
 
     /// Whether a writer's `try_lock` reads the count before it tries to write it.
     fn try_pre_read("try-preread") -> bool as flag = true;
-    /// Whether a waker reads the count before it adds a reader to it in advance, so that it does not if a writer
-    /// is active.
+    /// Whether a waker reads the count before it adds a reader to it in advance. If a writer is
+    /// active, it then adds none.
     fn wake_pre_read("wake-preread") -> bool as flag = true;
     /// When a writer spins.
     fn writer_spin("writer-spin") -> WriterSpin as word = WriterSpin::BeforeQueue;
-    /// Whether it spins while no writer is known to hold the lock, which may mean that readers do. The series did;
-    /// the kernel stopped it in July 2014.
+    /// Whether a writer spins while no writer is known to hold the lock, which may mean that
+    /// readers hold it. The series did; the kernel stopped it in July 2014.
     fn spins_without_owner("spins-without-owner") -> bool as flag = true;
-    /// Whether a release leaves the waking to another one that is about it.
+    /// Whether a release leaves the wake-up to another release that is waking already.
     fn single_waker("single-waker") -> bool as flag = true;
     /// Whether the first spinner writes its own node: the MCS lock until January 2014.
     fn self_granted_spinners("self-granted-spinners") -> bool as flag = false;
@@ -41,7 +41,7 @@ switches! {
 #[derive(Debug)]
 pub struct Spinners<T>(PhantomData<T>);
 
-// SAFETY: the semaphore's switch is as constant.
+// SAFETY: the semaphore's switch is constant, too.
 unsafe impl<T: XaddTuning> McsTuning for Spinners<T> {
     #[inline(always)]
     fn grants_itself() -> bool {

@@ -1,5 +1,5 @@
-//! A lock made of a mutex and a condition variable, as a program would make it: so that all that is
-//! done to locks here is done to condition variables.
+//! A lock made of a mutex and a condition variable, as a program would make it. With it, everything
+//! that is done to locks in this workspace is also done to condition variables.
 //!
 //! ```text
 //! held   0 free | 1 held        under the mutex
@@ -8,19 +8,19 @@
 //!  0 -> 1   lock: waits for the condition
 //!  1 -> 0   unlock: notifies one waiter, or all (`notifies`)
 //! ```
-//! A thread that has given up a wait does not look at `held` again. So if it had used up a
-//! notification, another thread would sleep on beside a lock that is free: which is what models and
-//! tortures of locks look for.
+//! A thread that has given up a wait does not read `held` again. If it had consumed a notification,
+//! another thread would sleep although the lock is free. Models and torture tests of locks look for
+//! this.
 //!
-//! It keeps the account of its notifications as a program could: each that `notify_one` and
-//! `notify_all` say they have sent is a [`CondvarSent`](LockEvent::CondvarSent), and each wait that
-//! says it was notified a [`CondvarReturn`](LockEvent::CondvarReturn). When no thread waits there
-//! are as many of the one as of the other, or a notification was lost.
+//! The monitor counts its notifications as a program could. Each notification that `notify_one` or
+//! `notify_all` reports as sent is a [`CondvarSent`](LockEvent::CondvarSent). Each wait that
+//! reports a notification is a [`CondvarReturn`](LockEvent::CondvarReturn). When no thread waits,
+//! the two counts are equal, or a notification was lost.
 //!
 //! Fairness: none. A thread that has been notified competes with newcomers, and queues again if it
-//! loses. Source: Hoare, "Monitors: an operating system structuring concept", CACM 1974; Lampson
-//! and Redell, "Experience with processes and monitors in Mesa", CACM 1980, whose monitors these
-//! are.
+//! loses. Source: the monitors of Hoare, "Monitors: an operating system structuring concept", CACM
+//! 1974, in the form of Lampson and Redell, "Experience with processes and monitors in Mesa", CACM
+//! 1980.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::Relaxed;
@@ -57,8 +57,8 @@ switches! {
 ///
 /// # Safety
 ///
-/// [`wait`](Self::wait) returns with the mutex held, whatever it returns: [`Monitor`] excludes by
-/// it. None of its functions releases the mutex otherwise.
+/// [`wait`](Self::wait) returns with the mutex held, whatever its result. [`Monitor`] relies on
+/// that for exclusion. No function releases the mutex otherwise.
 ///
 /// ```compile_fail,E0200
 /// use nearlock_core::near::NearPlatform;
@@ -100,7 +100,7 @@ pub unsafe trait Condition<P: Platform>: Default + Send + Sync + 'static {
     fn notify_all(&self) -> usize;
 }
 
-// SAFETY: a wait ends by locking the mutex again.
+// SAFETY: a wait locks the mutex again before it returns.
 unsafe impl<P: NearPlatform> Condition<P> for NearCondvar<P> {
     unsafe fn wait(&self, mutex: &NearMutex<P>, limit: &Limit<'_, P>) -> Result<(), Unnotified> {
         // SAFETY: the caller's.
@@ -129,7 +129,7 @@ impl<P: Platform, T, C: Default> Default for Monitor<P, T, C> {
 }
 
 impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> Monitor<P, T, C> {
-    /// Does it under the mutex.
+    /// Calls `f` under the mutex.
     fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: the node is (), and unlock follows lock.
         unsafe {
@@ -141,18 +141,19 @@ impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> Monitor<P, T, C> {
     }
 }
 
-// SAFETY: `held` is 1 from `lock` to `unlock`, and is looked at and changed under the mutex, which
-// orders it all.
+// SAFETY: `held` is 1 from `lock` to `unlock`. It is read and changed under the mutex, which orders
+// all of this.
 unsafe impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> RawLock for Monitor<P, T, C> {
     type Node = ();
 
     unsafe fn lock(&self, _node: &()) {
-        // SAFETY: the caller's. Without a limit it does not end without the lock.
+        // SAFETY: the caller's. Without a limit it returns only with the lock.
         _ = unsafe { self.lock_within(&(), &Limit::NONE) };
     }
 
     unsafe fn unlock(&self, _node: &()) {
-        // Notified under the mutex: afterwards the lock may be somebody's who frees it.
+        // The notification is sent under the mutex. Afterwards another thread may hold the lock,
+        // and may free it.
         self.inside(|| {
             self.held.store(0, Relaxed);
             let notified = match T::notifies() {
@@ -166,7 +167,7 @@ unsafe impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> RawLock for Moni
 
 // SAFETY: as above.
 unsafe impl<P: NearPlatform, T: MonitorTuning, C: Condition<P>> RawTryLock for Monitor<P, T, C> {
-    /// False also while somebody is about to lock or unlock it.
+    /// Also false while another thread is about to lock or unlock it.
     unsafe fn try_lock(&self, _node: &()) -> bool {
         // SAFETY: the node is (), and unlock follows lock.
         unsafe {

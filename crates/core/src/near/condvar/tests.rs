@@ -27,7 +27,7 @@ fn lock(mutex: &Mutex) {
 }
 
 fn unlock(mutex: &Mutex) {
-    // SAFETY: callers hold the mutex, or act for a thread that does.
+    // SAFETY: callers hold the mutex, or act for its holder.
     unsafe { mutex.unlock(&()) };
 }
 
@@ -69,7 +69,7 @@ fn a_wait_in_the_section_of_a_spin_lock_is_found_before_the_mutex_is_released() 
     assert!(mutex.is_locked() && !condvar.has_waiters());
 }
 
-/// No mutex is left then, so no chain but that of the condition variable may be locked.
+/// No mutex is left then, so only the chain of the condition variable may be locked.
 #[test]
 fn a_broadcast_whose_last_waiter_has_just_given_up_moves_no_waiter() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
@@ -91,25 +91,26 @@ fn waiters_that_a_fork_leaves_behind_do_not_choose_the_mutex() {
     let gone: &'static Waiter<OneThread> = leaked();
     // SAFETY: it stays for ever.
     assert_eq!(unsafe { condvar.join(gone, of_parent) }, Ok(()));
-    // SAFETY: the waiter is as good as gone.
+    // SAFETY: the waiter is not used any more.
     unsafe { forget_chains() };
     after(SLEEPS_AT, move || assert!(condvar.notify_one()));
     assert_eq!(wait(condvar, mutex, &Limit::NONE), Ok(()));
     assert!(others_are_done());
 }
 
-/// The chances of others during a wait: it has released the mutex, and passes the light side of the
-/// fence; it parks.
+/// When other threads may act during a wait: when it has released the mutex and passes the light
+/// side of the fence, and when it parks.
 const RELEASED_AT: u32 = 0;
 const SLEEPS_AT: u32 = 1;
 
-/// Others do this after so many other chances.
+/// Other threads do this at their next chance after so many chances.
 fn after(chances: u32, what: impl FnOnce() + 'static) {
     (0..chances).for_each(|_| meanwhile(|| ()));
     meanwhile(what);
 }
 
-/// In the mutex's queue those are preferred who waited on the node that has the mutex.
+/// In the mutex's queue, the waiters of the NUMA node that has the mutex are preferred. Their NUMA
+/// nodes are those on which they waited.
 #[test]
 fn a_broadcast_brings_along_where_its_waiters_were() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
@@ -117,7 +118,7 @@ fn a_broadcast_brings_along_where_its_waiters_were() {
     lock(mutex);
     for (waiter, node) in waiters.iter().zip([1, 0, 1]) {
         NUMA_NODE.set(node);
-        // SAFETY: it stays until it is in no queue.
+        // SAFETY: the waiter stays until it is in no queue.
         assert_eq!(unsafe { condvar.join(waiter, mutex) }, Ok(()));
     }
     assert_eq!(condvar.notify_all(), 3);
@@ -129,7 +130,7 @@ fn a_broadcast_brings_along_where_its_waiters_were() {
     unlock(mutex);
 }
 
-/// A waiter that stands first in the mutex's queue by its notification is woken.
+/// A waiter that becomes first in the mutex's queue by its notification is woken.
 #[test]
 fn a_notified_waiter_has_the_mutex() {
     type Notify = fn(&Condvar) -> usize;
@@ -152,7 +153,7 @@ fn a_notified_waiter_has_the_mutex() {
     }
 }
 
-/// The notifier holds the mutex: the waiter has it when it is released.
+/// The notifier holds the mutex. The waiter gets it when the notifier releases it.
 #[test]
 fn a_waiter_that_is_notified_under_the_mutex_waits_for_its_release() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
@@ -179,7 +180,8 @@ fn a_wait_ends_with_its_time_or_its_cancellation_and_leaves_nothing_behind() {
     assert_eq!(events_of(CondvarGiveUp) - before, 3);
 }
 
-/// Notified and cancelled at once: it is notified, and no other is owed the notification.
+/// If a waiter is notified and cancelled at the same time, it is notified. No other waiter gets the
+/// notification.
 #[test]
 fn who_has_been_notified_does_not_give_up() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
@@ -195,7 +197,8 @@ fn who_has_been_notified_does_not_give_up() {
     assert!(others_are_done());
 }
 
-/// It wakes for no reason while it is in neither queue: it waits until it is put in the queue.
+/// The waiter wakes for no reason while it is in neither queue. It waits until it is put into the
+/// mutex's queue.
 #[test]
 fn who_is_on_the_way_to_the_line_has_not_given_up() {
     let (condvar, mutex) = (leaked::<Condvar>(), leaked::<Mutex>());
@@ -242,14 +245,14 @@ fn waiters_have_one_mutex_at_a_time() {
     assert_eq!(wait(condvar, &other, &Limit::until(0)), timed_out, "then it may be another one");
 }
 
-/// Waiters that are made up.
+/// A condition variable, its mutex, and waiters without threads.
 struct Crowd {
     condvar: Condvar,
     mutex: Mutex,
     waiters: Vec<Waiter<OneThread>>,
 }
 
-/// What may happen to them.
+/// What may happen to the waiters.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     /// The next one begins to wait.
@@ -265,7 +268,7 @@ enum Happening {
 const HAPPENINGS: [Happening; 5] =
     [Happening::Waits, Happening::GivesUp, Happening::NotifyOne, Happening::NotifyAll, Happening::Runs];
 
-/// What a condition variable is: two queues of waiters, by number.
+/// The reference of a condition variable: two queues of waiters, by number.
 #[derive(Default)]
 struct Reference {
     waiting: VecDeque<usize>,
@@ -289,8 +292,8 @@ impl Reference {
 }
 
 impl Crowd {
-    /// Whether these are the first: of those that wait, and in the mutex's queue; and whether the
-    /// latter is awake.
+    /// Checks that both queues are as in the reference, and that only the first waiter of the
+    /// mutex's queue is awake.
     fn check(&self, reference: &Reference) {
         let number = |waiter: Option<&Waiter<OneThread>>| {
             waiter
@@ -333,7 +336,7 @@ impl Crowd {
             Happening::NotifyAll => assert_eq!(self.condvar.notify_all(), reference.notify_all()),
             Happening::Runs => {
                 if let Some(first) = reference.queued.pop_front() {
-                    // The next one in the queue is told to look by then.
+                    // By then the next waiter in the queue has been told to look.
                     self.mutex.lock_when_requeued(&self.waiters[first]);
                     unlock(&self.mutex);
                     if let Some(next) = reference.queued.front() {
@@ -345,7 +348,7 @@ impl Crowd {
     }
 }
 
-/// All short sequences, each with all waiters granted the mutex at its end.
+/// Tries all short sequences. At the end of each, all waiters are granted the mutex.
 #[test]
 fn every_short_sequence_is_as_in_the_reference() {
     let length = HAPPENINGS_MAX as u32 - 2;

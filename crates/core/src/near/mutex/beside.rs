@@ -1,10 +1,10 @@
-//! What a chain has beside its queues, on a line of its own.
+//! The data of a chain beside its queues, in a cache line of its own.
 //!
 //! ```text
-//! hints | filter     a line of 64 bytes
+//! hints | filter     a cache line of 64 bytes
 //! ```
-//! A mutex' word does not tell a release that threads wait. So each release reads the filter, and
-//! where threads wait it reads and writes the hints, all without the chain's lock.
+//! A mutex's word does not tell a release that threads wait. So each release reads the filter. If
+//! threads wait, it reads and writes the hints as well. It does so without the chain's lock.
 
 use super::filter::Filter;
 use super::hints::Hints;
@@ -14,7 +14,7 @@ use crate::platform::Platform;
 #[repr(C, align(64))]
 pub struct Beside<P: Platform> {
     pub(super) hints: Hints<P>,
-    /// Written under the chain's lock, and read without.
+    /// Written under the chain's lock, and read without it.
     pub(super) filter: Filter<P>,
 }
 
@@ -33,7 +33,7 @@ mod tests {
     use crate::near::Near;
     use crate::parking::chain::Chain;
 
-    /// Its alignment puts it on a line of its own.
+    /// Its alignment puts it into a cache line of its own.
     const _: () = assert!(size_of::<Chain<Native, Near>>() == 128 && size_of::<Beside<Native>>() == 64);
     const _: () = assert!(offset_of!(Beside<Native>, filter) == size_of::<Hints<Native>>());
 }

@@ -1,54 +1,70 @@
-//! Hints of a chain: what it knows of the releases of its mutexes. Only speed and fairness depend
-//! on them.
+//! Hints of a chain: what it knows about the releases of its mutexes. Only speed and fairness
+//! depend on them.
 //!
 //! ```text
 //! releases    bits 16-31 how many there are between two looks at the chain
 //!             0-15 how many are left until the next look
 //! times       bits 16-31 from when on a waiter may pass the heavy side of the fence, 0: any time
-//!             0-15 when the chain was looked at last; in units of 1024 ns, which wrap after 67 ms
-//! looker      bits 6-31 the thread that looked last, as far as these bits tell
-//!             2-5 how many looks in a row were its own before
-//!             0-1 monopolised: how often a mutex must still be found to stay free not to be so
+//!             0-15 when a release last looked at the chain; both in units of 1024 ns, which wrap
+//!             around after 67 ms
+//! looker      bits 6-31 the thread that looked last, as far as these bits can tell
+//!             2-5 how many of its looks in a row each followed one of its own
+//!             0-1 monopolised: how often the mutex must still be found to stay free until it
+//!             counts as shared
 //! ```
-//! Mutexes with the same chain share its hints, and write to them at the same time: the last write
-//! stays.
+//! The mutexes of a chain share its hints, and threads write to them at the same time: the last
+//! write stays.
+//!
+//! **Releases while threads wait.** Most are plain stores, as without waiters. After `LOOK_UNITS`
+//! or so, a release *looks at the chain*: it locks the chain, and hands the mutex over if the first
+//! in the queue is due. At each look it notes its thread. If many looks in a row are by one thread,
+//! that thread monopolises the mutex.
+//!
+//! **What the heavy fence costs.** It interrupts all threads of the process that run. Only a first
+//! in the queue that is about to park without a time limit passes it, and no waiter behind the
+//! first. As a rule there are fewer than 1000 a second for a chain (`FENCE_UNITS`). While the
+//! first spins, which is most of the time, releases stay plain stores. Where the platform has no
+//! membarrier its light fence is an ordinary one. A release then costs as much as an atomic one.
 
 use crate::platform::{Atomic, Clock, Platform};
 use crate::schedule::Schedule;
 
 /// A unit of time in hints and notes is 2 to this power, in ns: about 1 us.
 pub(super) const UNIT_SHIFT: u32 = 10;
-/// How long releases beside waiters go on without a look at the chain, in units of time: half of it
-/// to twice, once it has settled. At 0 each release costs what a look costs, some 50 ns. When
-/// sections grow longer it takes one long stride until it settles again; a due waiter that has made
-/// no request is overlooked until then.
+/// The time between two looks at a chain with waiters, in units of time. Once the number of
+/// releases between two looks has settled, the time is between half of this and twice this. At 0
+/// each release costs as much as a look, about 50 ns. When critical sections become longer, the
+/// next look comes late, until the number has settled again. Meanwhile a due waiter that has made
+/// no request is overlooked.
 const LOOK_UNITS: u32 = 8;
-/// Releases between two looks at the chain, at most.
+/// The greatest number of releases between two looks at the chain.
 const STRIDE_MAX: u32 = 4096;
-/// Looks in a row by the same thread, after which the mutex counts as monopolised by it: some 60
-/// us. Two threads that run and think take turns, so that one looks so often in a row once in 256
-/// times.
+/// The mutex counts as monopolised after so many looks of one thread that each follow one of its
+/// own: about 60 us. If two threads exchange the mutex, and think in between, one of them looks so
+/// often in a row once in 256 times.
 const LOOKS_IN_ROW: u32 = 8;
 const LOOKER_SHIFT: u32 = 6;
 const ROW_SHIFT: u32 = 2;
 const ROW: u32 = 15 << ROW_SHIFT;
-/// Looks of the same thread that follow one of its own, while the first in the queue has not found
-/// the mutex free, after which it counts as monopolised: some 10 us. At 2 and more there are not as
-/// many while the first looks if sections take 1 us: the mutex counts as shared then, and turns are
-/// uneven. At 0 any thread that releases it monopolises it. At 1 every other waiter for a mutex
-/// that two threads exchange would park for a turn, if their looks alternated and it never found
-/// the mutex free.
+/// The same if the first in the queue has not found the mutex free meanwhile: about 10 us. At 2 and
+/// more, the first does not spin for so many looks if sections take 1 us. The mutex then counts as
+/// shared, and turns are uneven. At 0, each thread that releases the mutex monopolises it. At 1,
+/// every second waiter for a mutex that two threads exchange would park until its turn. That
+/// assumes that either thread may make the next look, and that the waiter never finds the mutex
+/// free.
 const LOOKS_OF_ONE: u32 = 1;
-/// How often a monopolised mutex must be found to stay free until it is not monopolised. At 1, a
-/// waiter that finds its holder preempted between two sections is misled; at many, waiters for a
-/// mutex that is not monopolised any more park for a turn as often.
+/// How often a monopolised mutex must be found to stay free until it counts as shared. At 1, a
+/// waiter is misled that finds the mutex free because its thread was preempted between two critical
+/// sections. At a great value, as many waiters for a mutex that is no longer monopolised park until
+/// their turn.
 pub(super) const DOUBTS: u32 = 3;
 const MONOPOLISED: u32 = 3;
 const STRIDE_SHIFT: u32 = 16;
 const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
-/// How long after a heavy fence the next one may be, in units of time: 1.3 ms, so that they are
-/// fewer than 1000 a second. Each interrupts all threads of the process that run. Until then a
-/// waiter parks with a time limit: at a second, one that a release has missed sleeps for a second.
+/// The least time between two heavy fences of a chain, in units of time: 1.3 ms, so that there are
+/// fewer than 1000 a second. Until the next fence may be, a waiter parks with a time limit. At a
+/// second, a waiter whose request a release has missed sleeps for a second. At 0, there is a fence
+/// for each such sleep. `nearlock bench` prints the number of fences a second.
 const FENCE_UNITS: u32 = 1300;
 const FENCE_SHIFT: u32 = 16;
 const LOOKED_AT: u32 = (1 << FENCE_SHIFT) - 1;
@@ -56,10 +72,10 @@ const LOOKED_AT: u32 = (1 << FENCE_SHIFT) - 1;
 /// Which threads release a mutex, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holders {
-    /// Several threads, by turns.
+    /// Several threads.
     Several,
-    /// One thread, which takes it again at once: it is monopolised, and others have it only if they
-    /// are given it.
+    /// One thread, which takes it again at once. The mutex is monopolised, and other threads get it
+    /// only by a hand-over.
     One,
 }
 
@@ -72,7 +88,7 @@ pub struct Hints<P: Platform> {
 }
 
 impl<P: Platform> Hints<P> {
-    /// A release beside waiters: whether it is time to look at the chain.
+    /// Counts a release while threads wait. Returns whether it is time to look at the chain.
     #[inline(always)]
     pub(super) fn is_time_to_look(&self) -> bool {
         let releases = self.releases();
@@ -83,12 +99,12 @@ impl<P: Platform> Hints<P> {
         is_time
     }
 
-    /// Changes with releases beside waiters, but may wrap around to what it was.
+    /// A value that changes with each release while threads wait. It may come back to an old value.
     pub(super) fn releases(&self) -> u32 {
         self.releases.load_hint()
     }
 
-    /// Which threads release a mutex here.
+    /// Which threads release a mutex of the chain.
     pub(super) fn holders(&self) -> Holders {
         match self.looker.load_hint() & MONOPOLISED {
             0 => Holders::Several,
@@ -96,18 +112,18 @@ impl<P: Platform> Hints<P> {
         }
     }
 
-    /// Whether it is one thread, or the last two looks were those of one thread: a thread that
-    /// finds such a mutex free should look twice.
+    /// Whether one thread releases the mutex, or the last two looks were by one thread. A thread
+    /// that finds such a mutex free should look again before it takes the mutex.
     pub(super) fn may_have_one_holder(&self) -> bool {
         self.looker.load_hint() & (MONOPOLISED | ROW) != 0
     }
 
-    /// Whether the last two looks were those of one thread.
+    /// Whether the last two looks were by one thread.
     pub(super) fn has_one_looker(&self) -> bool {
         (self.looker.load_hint() & ROW) >> ROW_SHIFT >= LOOKS_OF_ONE
     }
 
-    /// A mutex here was released, and taken again at once.
+    /// Notes that a mutex of the chain was released, and taken again at once.
     pub(super) fn note_retaken(&self) {
         let looker = self.looker.load_hint();
         if looker & MONOPOLISED != DOUBTS {
@@ -115,7 +131,7 @@ impl<P: Platform> Hints<P> {
         }
     }
 
-    /// A mutex here stayed free for a while, or is released by several threads.
+    /// Notes that a mutex of the chain stayed free for a while, or is released by several threads.
     pub(super) fn note_shared(&self) {
         let looker = self.looker.load_hint();
         if looker & MONOPOLISED != 0 {
@@ -125,12 +141,12 @@ impl<P: Platform> Hints<P> {
 }
 
 impl<P: Clock + Schedule> Hints<P> {
-    /// The time, in units; it wraps around.
+    /// The time in units, which wraps around.
     pub(super) fn now() -> u32 {
         (P::now_ns() >> UNIT_SHIFT) as u32
     }
 
-    /// The chain is looked at now: sets how many releases there are until the next time.
+    /// Notes a look at the chain. Sets the number of releases until the next look.
     pub(super) fn looked(&self) {
         let now = Self::now();
         let times = self.times.load_hint();
@@ -146,13 +162,13 @@ impl<P: Clock + Schedule> Hints<P> {
         self.looked_by(P::thread_id().get() << LOOKER_SHIFT);
     }
 
-    /// Whether a waiter may pass the heavy side of the fence now, and all others later; else when
-    /// it may, in ns.
+    /// Returns `Ok` if the caller may pass the heavy side of the fence now. Others may do so only
+    /// later. Otherwise returns when the caller may pass it, in ns.
     pub(super) fn fence(&self) -> Result<(), u64> {
         let (now, times) = (Self::now(), self.times.load_hint());
         let from = times >> FENCE_SHIFT;
         let left = from.wrapping_sub(now) & LOOKED_AT;
-        // More than that is the past: the time has wrapped around.
+        // A greater difference means that the moment has passed: the time wraps around.
         if from != 0 && (1..=FENCE_UNITS).contains(&left) {
             return Err(P::now_ns().saturating_add(u64::from(left) << UNIT_SHIFT));
         }
@@ -161,7 +177,7 @@ impl<P: Clock + Schedule> Hints<P> {
         Ok(())
     }
 
-    /// The chain is looked at by this thread.
+    /// Notes that this thread looks at the chain.
     fn looked_by(&self, thread: u32) {
         let last = self.looker.load_hint();
         let in_row = match last >> LOOKER_SHIFT == thread >> LOOKER_SHIFT {
@@ -184,7 +200,7 @@ mod tests {
     use super::*;
     use crate::testing::{NOW_NS, OTHER, OneThread, THIRD, THREAD_ID};
 
-    /// Releases until the next look, that one included.
+    /// The number of releases until the next look, including the release that looks.
     fn releases_to_look(hints: &Hints<OneThread>) -> usize {
         (1..).find(|_| hints.is_time_to_look()).unwrap()
     }

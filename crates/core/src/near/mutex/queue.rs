@@ -4,18 +4,53 @@
 //! note of a waiter   bits 12-31 since when it is first, in units of 1024 ns | 4-11 its NUMA node
 //!                    3 AGAIN | 2 DEQUEUED | 1 REQUEST | 0 GRANTED
 //!
-//!  0 -> n               it joins the queue, on node n, behind others
-//!  n -> passed|n        another has been preferred to it, which was next
-//!  * -> since|n         it is first: it has come so, or the one before it has left
-//!  s -> s|REQUEST       `raise`; the wake requests of the mutex' count grow by one, only here
+//!  0 -> n               it joins the queue behind others; its thread is on NUMA node n
+//!  n -> passed|n        it was next, and another waiter was preferred to it, at this time
+//!  * -> since|n         it is first from this time on: it joined an empty queue, or the waiter
+//!                       before it left
+//!  s -> s|REQUEST       `raise`: one more wake request in the mutex's count; done nowhere else
 //!  s|REQUEST -> s       `lower`: it has been woken, or leaves
 //!  * -> GRANTED         a hand-over has taken it out of the queue
 //!  s -> DEQUEUED        a release has taken it out of the queue, to compete; unless AGAIN, or the
 //!                       mutex is monopolised
 //!  DEQUEUED -> n|AGAIN  it joins the queue again
 //! ```
-//! AGAIN stays until the waiter leaves for good. The time when it was passed over is where the
-//! other time will be. Everything here is done under the chain's lock, which a [`WaitQueue`] holds.
+//! AGAIN stays until the waiter leaves for good. Bits 12-31 have the one time or the other.
+//! Everything here is done under the chain's lock, which a [`WaitQueue`] holds.
+//!
+//! **A release at the chain** hands the mutex over if the first in the queue has made a wake
+//! request and is awake, or if it is due. It is *due* when it has been first for `DUE_NS`, or for
+//! `MONOPOLISED_DUE_NS` if the mutex is monopolised: it may have no processor. Otherwise the
+//! release frees the mutex, and wakes a first that has made a request and is parked. It also
+//! dequeues that waiter, so that the next release wakes the next waiter. Dequeued waiters compete
+//! with newcomers. The release leaves the waiter in the queue if the mutex is monopolised, where
+//! competing does not help, or if the waiter was dequeued before.
+//!
+//! **NUMA nodes.** When the first gets the mutex or is dequeued, waiters of its NUMA node may
+//! overtake the next waiter, for `NODE_TURN_NS`. So the few threads that are awake and exchange the
+//! mutex end up on one NUMA node. NUMA nodes do not matter while the mutex is monopolised.
+//!
+//! **Fairness.** Newcomers may take the mutex while the first in the queue has made no request.
+//! They may take a monopolised mutex only if it stays free. When the first gets the mutex depends
+//! on its state:
+//!
+//! - A first that is awake gets it at the first release that sees its request. It makes the request
+//!   `PATIENCE_NS` and up to twice `GAP_PATIENCE_NS` after it began to spin. (It begins again when
+//!   it is woken in the queue.) At a monopolised mutex it makes the request `TURN_NS` after it
+//!   became first. At most one critical section of another thread is in between: one whose release
+//!   has missed the request.
+//! - A first that is parked, or has no processor, gets it at the first release that looks at the
+//!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a look comes within some us, or after 4096
+//!   releases if critical sections have just become longer.
+//! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
+//!
+//! The queue is first come, first served, with two exceptions. After `NODE_TURN_NS` the waiter that
+//! is next is overtaken only by those of up to 32 that were moved before it together and are still
+//! there. This may happen to the waiter behind it as well, when the NUMA node changes. And a waiter
+//! that was dequeued and competed without success joins the queue again, at its end, once.
+//!
+//! Source: own. Waiters of one NUMA node are moved together, by the thread that leaves: Kashyap et
+//! al., "Scalable and practical locking with shuffling", SOSP 2019.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -33,26 +68,26 @@ const GRANTED: u32 = 1;
 const REQUEST: u32 = 1 << 1;
 const DEQUEUED: u32 = 1 << 2;
 const AGAIN: u32 = 1 << 3;
-/// NUMA nodes are told apart by as many bits, and counted from 1; 0 is none.
+/// The NUMA node takes 8 bits, and is counted from 1; 0 is none.
 const NODE_SHIFT: u32 = 4;
 const NODE: u32 = 255 << NODE_SHIFT;
-/// In 20 bits the time wraps around after a second. A waiter that has been first for so long, or
-/// passed over, seems to have just become so, and is due a moment later.
+/// In 20 bits the time wraps around after a second. A waiter that has been first or passed over for
+/// a second seems to have just become so, and is due a moment later.
 const SINCE_SHIFT: u32 = 12;
-/// For how long waiters of one NUMA node are preferred to one that is next, in units of time: 1 ms.
+/// [`NODE_TURN_NS`] in units of time: 1 ms.
 const NODE_TURN_UNITS: u32 = (NODE_TURN_NS >> UNIT_SHIFT) as u32;
-/// How many waiters are looked at for those of one NUMA node, all of them on other threads' stacks,
-/// under the chain's lock. At 64 a mutex with some hundred waiters moves to another node whenever
-/// none is left among the first ones.
+/// Among how many waiters those of one NUMA node are searched for. All are on the stacks of other
+/// threads, and the chain is locked meanwhile. At 64, a mutex with some hundred waiters moves to
+/// another NUMA node whenever no waiter of its node is left among the first ones.
 pub(super) const PREFERRED_AMONG: usize = 256;
-/// How many are preferred at once, so that the others are not looked at again for each of them. At
-/// 4 looking takes a tenth of the throughput of 142 threads on the simulated skylake-sp-8s. A
-/// waiter that is passed over waits for so many more when its turn has come.
+/// How many waiters are preferred at once, so that the others are not searched again for each of
+/// them. At 4, the search takes a tenth of the throughput of 142 threads on the simulated
+/// skylake-sp-8s. A waiter that is passed over waits for so many more once its turn has come.
 pub(super) const PREFERRED: usize = 32;
 const DUE_UNITS: u32 = (DUE_NS >> UNIT_SHIFT) as u32;
 const MONOPOLISED_DUE_UNITS: u32 = (MONOPOLISED_DUE_NS >> UNIT_SHIFT) as u32;
 
-/// Where a waiter is.
+/// The place of a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// First in the queue.
@@ -63,7 +98,7 @@ pub(super) enum Place {
     Dequeued,
 }
 
-/// The waiter was handed the mutex, and cannot give up any more.
+/// The waiter has been handed the mutex, and cannot give up any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Granted;
 
@@ -72,9 +107,9 @@ pub(super) struct Granted;
 pub(super) struct WaitQueue<'a, P: NearPlatform>(Locked<'a, P, Near>);
 
 impl<P: NearPlatform> WaitQueue<'_, P> {
-    /// The queue of the mutex at this address, which is not followed.
+    /// The queue of the mutex at this address. The pointer is not dereferenced.
     pub(super) fn of(lock: *const NearMutex<P>) -> Self {
-        // SAFETY: this is the mutex' own algorithm.
+        // SAFETY: this is the mutex's own algorithm.
         Self(unsafe { Locked::of(lock) })
     }
 
@@ -87,7 +122,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.first().is_some_and(|first| ptr::eq(first, waiter))
     }
 
-    /// Where the waiter is.
+    /// The place of the waiter.
     pub(super) fn place_of(&self, waiter: &Waiter<P>) -> Place {
         match waiter.note.load(Relaxed) {
             DEQUEUED => Place::Dequeued,
@@ -96,26 +131,26 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         }
     }
 
-    /// Whether it has made a wake request. Of another thread's waiter only while the chain is
-    /// locked.
+    /// Whether the waiter has made a wake request. For the waiter of another thread, the chain must
+    /// be locked.
     pub(super) fn has_requested(waiter: &Waiter<P>) -> bool {
         waiter.note.load(Relaxed) & REQUEST != 0
     }
 
-    /// Notes that it is first from now on.
+    /// Notes that the waiter is first from now on.
     fn becomes_first(waiter: &Waiter<P>) {
         let kept = waiter.note.load(Relaxed) & (NODE | AGAIN);
         waiter.note.store(Hints::<P>::now() << SINCE_SHIFT | kept, Relaxed);
     }
 
-    /// For how long it has been first, in units of time; or since when others have been preferred
-    /// to it. Of another thread's waiter only while the chain is locked.
+    /// For how long the waiter has been first, or others have been preferred to it, in units of
+    /// time. For the waiter of another thread, the chain must be locked.
     pub(super) fn first_for_units(first: &Waiter<P>) -> u32 {
         let since = first.note.load(Relaxed) >> SINCE_SHIFT;
         Hints::<P>::now().wrapping_sub(since) << SINCE_SHIFT >> SINCE_SHIFT
     }
 
-    /// Notes on which NUMA node the waiter's thread is.
+    /// Notes the NUMA node of the waiter's thread.
     pub(super) fn note_node(waiter: &Waiter<P>, node: u32) {
         let node = node % (NODE >> NODE_SHIFT) + 1;
         let kept = waiter.note.load(Relaxed) & !NODE;
@@ -126,11 +161,11 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         waiter.note.load(Relaxed) & NODE
     }
 
-    /// Which waiter is to be first, now that one of this node has left: another one of the node, if
-    /// there is one near the beginning, with the next ones of the node behind it. The waiter that
-    /// is next is passed over for a turn, and until those have left that were moved before it by
-    /// then. Nodes do not matter while the mutex is monopolised: where the next waiter is counts
-    /// for nothing beside the turn of a thread.
+    /// Chooses the new first when a waiter of this NUMA node has left. It is another waiter of the
+    /// NUMA node, if there is one near the beginning of the queue. The next waiters of the NUMA
+    /// node are moved behind it. The waiter that is next is passed over for `NODE_TURN_NS`, and
+    /// until those have left that were moved before it by then. NUMA nodes do not matter while the
+    /// mutex is monopolised, because a turn of one thread outweighs where the next waiter is.
     fn choose_first(&self, node: u32) -> Option<&Waiter<P>> {
         let next = self.first()?;
         let was_passed = next.note.load(Relaxed) >> SINCE_SHIFT != 0;
@@ -142,12 +177,12 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         let near = self.0.waiters(Queue::Exclusive).take(PREFERRED_AMONG);
         let mut last = None;
         for waiter in near.filter(|waiter| Self::node_of(waiter) == node).take(PREFERRED) {
-            // SAFETY: in the queue; the last one is another.
+            // SAFETY: both waiters are in the queue, and are not the same.
             unsafe { self.0.move_after(Queue::Exclusive, last, waiter) };
             last = Some(waiter);
         }
         if last.is_some() && !was_passed {
-            // 0 would be never: a unit earlier.
+            // 0 stands for "never passed over". One unit earlier is used instead.
             let now = match Hints::<P>::now() << SINCE_SHIFT {
                 0 => u32::MAX << SINCE_SHIFT,
                 now => now,
@@ -157,8 +192,8 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.first()
     }
 
-    /// Whether a release hands the mutex over to it: it has made a request and is awake, or has
-    /// been first for so long that it is due.
+    /// Whether a release hands the mutex over to the first. It does if the first has made a request
+    /// and is awake, or if it is due.
     pub(super) fn is_its_turn(first: &Waiter<P>, holders: Holders) -> bool {
         let due_units = match holders {
             Holders::Several => DUE_UNITS,
@@ -167,7 +202,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         Self::has_requested(first) && !first.is_asleep() || Self::first_for_units(first) >= due_units
     }
 
-    /// The mutex' count in the chain's filter.
+    /// The mutex's count in the chain's filter.
     fn count(&self) -> &Count<P> {
         self.0.beside().filter.at(P::place_in_chain(self.0.address()))
     }
@@ -177,13 +212,13 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.0.beside().hints.holders()
     }
 
-    /// A release has come to the chain.
+    /// Notes that a release looks at the chain.
     pub(super) fn looked(&self) {
         self.0.beside().hints.looked();
     }
 
-    /// s -> s|REQUEST. Relaxed: a thread whose request must be seen passes a fence, or releases the
-    /// mutex itself.
+    /// s -> s|REQUEST. Relaxed, since the thread whose request must be seen passes a fence, or
+    /// releases the mutex itself.
     fn raise(&self, first: &Waiter<P>) {
         let note = first.note.load(Relaxed);
         if note & REQUEST == 0 {
@@ -208,7 +243,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         }
     }
 
-    /// Puts the waiter at its end.
+    /// Puts the waiter at the end of the queue, and notes if it is first.
     ///
     /// Safety: the waiter is in no queue, and stays where it is until it is in none again.
     unsafe fn push(&self, waiter: &Waiter<P>) -> Place {
@@ -235,14 +270,14 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
 
     /// Takes the waiter out of the queue.
     ///
-    /// Safety: it is in the queue.
+    /// Safety: the waiter is in the queue.
     unsafe fn dequeue(&self, waiter: *const Waiter<P>) {
         self.count().remove_waiter();
         // SAFETY: the caller's.
         unsafe { self.0.remove(Queue::Exclusive, waiter) };
     }
 
-    /// Puts the waiter at its end, of a thread on this NUMA node.
+    /// Puts the waiter of a thread on this NUMA node at the end of the queue.
     ///
     /// Safety: as [`push`](Self::push).
     pub(super) unsafe fn join(self, waiter: &Waiter<P>, node: u32) -> Place {
@@ -254,14 +289,14 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         unsafe { self.push(waiter) }
     }
 
-    /// Puts these at its end, in their order. If one of them is first then, it is woken to look for
-    /// itself.
+    /// Puts these waiters at the end of the queue, in their order. If one of them becomes first, it
+    /// is woken, and looks at the word.
     ///
-    /// Safety: as [`push`](Self::push), of each of them.
+    /// Safety: as [`push`](Self::push), for each of them.
     pub(super) unsafe fn adopt(self, mut waiters: WakeList<P>) {
         let mut call = None;
         if let Some(waiter) = waiters.pop() {
-            // SAFETY: it has not been told yet what became of it, so it is alive; the rest is the
+            // SAFETY: the waiter has not been signalled yet, so it is alive; the rest is the
             // caller's.
             let (waiter, place) = unsafe { (&*waiter, self.push(&*waiter)) };
             match place {
@@ -280,19 +315,19 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         self.make(call);
     }
 
-    /// Tells a waiter that it has become first: now, if it is awake. If it is parked, the release
-    /// of the thread that has the mutex from now on will wake it.
+    /// Tells a waiter that it has become first. If it is parked, its request is raised instead, and
+    /// the next release of the mutex wakes it.
     fn tell_or_raise(&self, next: &Waiter<P>) -> Option<Call<P>> {
         if next.is_asleep() {
             self.raise(next);
             None
         } else {
-            // It may have parked just now.
+            // It may have parked since the check.
             next.wake()
         }
     }
 
-    /// Takes the first out, makes the next one first, and tells it.
+    /// Takes the first out, makes the next waiter first, and tells it.
     ///
     /// Safety: the waiter is the first in the queue.
     unsafe fn advance(
@@ -300,7 +335,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         first: *const Waiter<P>,
         tell: impl FnOnce(&Waiter<P>) -> Option<Call<P>>,
     ) -> Option<Call<P>> {
-        // SAFETY: in the queue, so alive, and in the queue.
+        // SAFETY: the waiter is in the queue, and so it is alive.
         let first = unsafe {
             self.dequeue(first);
             &*first
@@ -309,29 +344,30 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             Self::becomes_first(next);
             tell(next)
         });
-        // After the next one's: releases see a request at all times between.
+        // After the request of the next waiter is raised: releases see a request at all times.
         self.lower(first);
         call
     }
 
-    /// The first in the queue has taken the mutex.
+    /// The first in the queue has taken the mutex, and leaves the queue.
     ///
-    /// Safety: it is in the queue, and holds the mutex.
+    /// Safety: the waiter is in the queue, and holds the mutex.
     pub(super) unsafe fn leave_with_mutex(self, first: &Waiter<P>) {
-        // SAFETY: the caller's: a waiter that holds the mutex was first, and is so until it leaves.
+        // SAFETY: the caller's: a waiter that holds the mutex was first, and stays first until it
+        // leaves.
         let call = unsafe { self.advance(first, |next| self.tell_or_raise(next)) };
         self.make(call);
     }
 
-    /// Hands the mutex over to the first in the queue. While it is monopolised, the next one is
-    /// woken now, by a thread that has nothing to do until it has the mutex again. Else the
-    /// next holder would do that, which takes 10 us and more, while it holds the mutex.
+    /// Hands the mutex over to the first in the queue. At a monopolised mutex the caller also wakes
+    /// the next waiter, since the caller has nothing to do until it has the mutex again. Otherwise
+    /// the next holder would wake it, which takes 10 us and more, while it holds the mutex.
     ///
-    /// Safety: it is the first in the queue; the caller holds the mutex, and gives it away.
+    /// Safety: the waiter is the first in the queue. The caller holds the mutex, and gives it away.
     pub(super) unsafe fn hand_over(self, first: *const Waiter<P>, holders: Holders) {
         P::count(LockEvent::MutexHandOver);
-        // SAFETY: the caller's; the waiter stays until it is granted the mutex, since one that is
-        // not in the queue any more does not leave by itself.
+        // SAFETY: the caller's. The waiter stays until it is granted the mutex, since a waiter that
+        // was taken out of the queue does not leave by itself.
         let (next, call) = unsafe {
             let next = self.advance(first, |next| match holders {
                 Holders::Several => self.tell_or_raise(next),
@@ -344,13 +380,13 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         [call, next].into_iter().flatten().for_each(Call::make);
     }
 
-    /// Wakes the first in the queue, if it has made a request, when the mutex has become free, or
-    /// is about to. The first is taken out of the queue to compete with newcomers, so that the
-    /// next release wakes the next waiter. It stays in the queue where competing does not help,
-    /// and if it has been taken out before. A first that was awake keeps its request: it has
-    /// missed this release. One that is parked until some moment has not passed the fence:
-    /// releases may have missed its request, and would miss that of the next one. So the next
-    /// one is woken too, and looks for itself.
+    /// Wakes the first in the queue, if it has made a request and is parked. The mutex has become
+    /// free, or is about to. The first is taken out of the queue to compete with newcomers, so that
+    /// the next release wakes the next waiter. It stays in the queue if the mutex is monopolised,
+    /// or if it was taken out before. A first that is awake has missed this release, and keeps its
+    /// request. A first that is parked with a time limit has not passed the fence. Releases may
+    /// have missed its request, and would miss that of the next waiter. So the next waiter is woken
+    /// too, and looks at the word.
     pub(super) fn wake_first(self, holders: Holders) {
         let Some(first) = self.first().filter(|first| Self::has_requested(first)) else { return };
         let Some(call) = first.wake() else { return };
@@ -360,8 +396,8 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
             self.lower(first);
         } else {
             let first = ptr::from_ref(first);
-            // SAFETY: the first in the queue; it stays, as it is parked until it is called, or gets the
-            // chain's lock.
+            // SAFETY: the waiter is the first in the queue. It stays, since it is parked until the
+            // call is made, or until it has locked the chain.
             unsafe {
                 next_call = self.advance(first, |next| match call.is_by_clock() {
                     true => next.wake(),
@@ -375,15 +411,15 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         next_call.into_iter().for_each(Call::make);
     }
 
-    /// Leaves the queue without the mutex. A waiter that becomes first by that looks for itself. A
-    /// dequeued waiter passes on what it was woken for, as the mutex may be free; but it competes
-    /// first, and gives up from the queue.
+    /// Leaves the queue without the mutex. A waiter that becomes first by that is woken, and looks
+    /// at the word. A dequeued waiter that gives up wakes the first in the queue in its place,
+    /// since the mutex may be free. (As a rule it competes first, and gives up from the queue.)
     ///
     /// # Errors
     ///
     /// If it has been handed the mutex by now.
     ///
-    /// Safety: the waiter is in the queue, or has been taken out of it by others.
+    /// Safety: the waiter is in the queue, or has been taken out of it by another thread.
     pub(super) unsafe fn give_up(self, waiter: &Waiter<P>) -> Result<(), Granted> {
         match waiter.note.load(Relaxed) {
             GRANTED => return Err(Granted),
@@ -396,7 +432,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         }
         let was_first = self.is_first(waiter);
         self.lower(waiter);
-        // SAFETY: in the queue.
+        // SAFETY: the waiter is in the queue.
         unsafe { self.dequeue(waiter) };
         let next = self.first().filter(|_| was_first);
         let call = next.and_then(|next| {
@@ -407,7 +443,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
         Ok(())
     }
 
-    /// Unlocks the chain, and makes the call if there is one.
+    /// Unlocks the chain, and then makes the call if there is one.
     fn make(self, call: Option<Call<P>>) {
         drop(self);
         if let Some(call) = call {

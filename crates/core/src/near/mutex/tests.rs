@@ -24,18 +24,19 @@ type Mutex = NearMutex<OneThread>;
 
 const _: () = assert!(size_of::<NearMutex<crate::native::Native>>() == 4);
 
-/// The chances of others before the thread sleeps: it pauses as a newcomer, and then has spun for
-/// long enough; it makes a wake request, passes the heavy side of the fence, and sleeps.
+/// How often other threads may act before the thread sleeps. It pauses as a newcomer, until it has
+/// spun for long enough. Then it makes a wake request, passes the heavy side of the fence, and
+/// sleeps.
 const FENCES_AT: u32 = SPINS;
 const SLEEPS_AT: u32 = SPINS + 1;
 
-/// Others do this after so many other chances.
+/// Other threads do this at their next chance after so many chances.
 fn after(chances: u32, what: impl FnOnce() + 'static) {
     (0..chances).for_each(|_| meanwhile(|| ()));
     meanwhile(what);
 }
 
-/// A mutex that others may refer to.
+/// A held mutex that other threads may refer to.
 fn held() -> &'static Mutex {
     let mutex = std::boxed::Box::leak(std::boxed::Box::new(Mutex::new()));
     // SAFETY: free.
@@ -44,7 +45,7 @@ fn held() -> &'static Mutex {
 }
 
 fn release(mutex: &Mutex) {
-    // SAFETY: callers hold the mutex, or act for a thread that does.
+    // SAFETY: callers hold the mutex, or act for its holder.
     unsafe { mutex.unlock(&()) };
 }
 
@@ -71,12 +72,12 @@ fn without_waiters_it_is_a_word() {
 #[test]
 fn a_release_is_noticed_at_each_step_of_a_wait() {
     for step in 0..=SLEEPS_AT {
-        // Heavy fences are a while apart.
+        // Enough time passes for the next heavy fence.
         NOW_NS.set(NOW_NS.get() + 10_000_000);
         let mutex = held();
         let before = [MutexOptLock, MutexAtOnce, MutexAfterSleep, MutexHandOver, MutexWake].map(events_of);
         after(step, || release(mutex));
-        // SAFETY: another has released it by then.
+        // SAFETY: another thread has released it by then.
         unsafe { mutex.lock(&()) };
         assert!(others_are_done() && mutex.is_locked(), "step {step}");
         let now = [MutexOptLock, MutexAtOnce, MutexAfterSleep, MutexHandOver, MutexWake].map(events_of);
@@ -93,7 +94,7 @@ fn a_release_is_noticed_at_each_step_of_a_wait() {
     }
 }
 
-/// What the first in the queue sees when another does this at its second pause.
+/// How the first in the queue stops spinning, if another thread does this at its second pause.
 fn seen_by_the_first(
     holders: Holders,
     what: impl FnOnce(&'static Mutex, *const Waiter<OneThread>) + 'static,
@@ -131,7 +132,7 @@ fn the_first_in_line_looks_at_the_word_at_its_signals_and_at_the_clock() {
     assert!(PAUSES.take().is_empty(), "the limit ends it");
 }
 
-/// A newcomer whose limit is reached while it lets others have its processor.
+/// The limit of the newcomer is reached before it yields its processor.
 #[test]
 fn a_newcomer_gives_its_processor_away_only_within_its_limit() {
     let (mutex, limit) = (held(), Limit::until(OneThread::now_ns() + 1));
@@ -139,14 +140,14 @@ fn a_newcomer_gives_its_processor_away_only_within_its_limit() {
     PAUSES.take();
     meanwhile(|| NOW_NS.set(NOW_NS.get() + 1));
     after(6, || ());
-    // When it would give its processor away for the first time.
+    // When it would yield its processor for the first time.
     meanwhile(|| panic!("it goes on"));
     // SAFETY: it is not acquired.
     assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Err(TimedOut));
     assert_eq!(PAUSES.take().len(), 8);
 }
 
-/// It makes no request, parks no more, and interrupts no thread by a fence.
+/// It makes no request, does not park, and interrupts no thread by a fence.
 #[test]
 fn who_is_cancelled_while_it_is_first_gives_up_at_once() {
     let mutex = held();
@@ -160,8 +161,8 @@ fn who_is_cancelled_while_it_is_first_gives_up_at_once() {
     assert_eq!(events_of(MutexSleep), before);
 }
 
-/// The second of two that would park, one shortly after the other, parks with a limit until the
-/// next heavy fence may be.
+/// If two waiters would park shortly after each other, the second parks with a limit, until it may
+/// pass the heavy fence.
 #[test]
 fn heavy_fences_are_few_and_no_thread_sleeps_without_one_and_without_a_limit() {
     NOW_NS.set(10_000_000);
@@ -186,7 +187,7 @@ fn a_dequeued_waiter_that_competes_without_success_joins_the_line_again() {
             assert!(unsafe { mutex.try_lock(&()) });
         });
         after(step, || release(mutex));
-        // SAFETY: another has released it by then.
+        // SAFETY: another thread has released it by then.
         unsafe { mutex.lock(&()) };
         assert!(others_are_done() && mutex.is_locked(), "step {step}");
         assert!(events_of(MutexWake) > before && is_quiet(mutex), "step {step}");
@@ -203,7 +204,7 @@ fn a_sleeper_whose_turn_is_due_is_handed_the_mutex() {
             release(mutex);
             assert_eq!(mutex.is_locked(), hand_overs == 1);
         });
-        // SAFETY: another has released it by then.
+        // SAFETY: another thread has released it by then.
         unsafe { mutex.lock(&()) };
         assert_eq!(events_of(MutexHandOver) - before, hand_overs);
         assert!(is_quiet(mutex));
@@ -218,7 +219,7 @@ fn a_fair_release_hands_over_to_a_sleeper_at_once() {
         unsafe { mutex.unlock_fair() };
         assert!(mutex.is_locked());
     });
-    // SAFETY: another has released it by then.
+    // SAFETY: another thread has released it by then.
     unsafe { mutex.lock(&()) };
     assert!(is_quiet(mutex));
 }
@@ -235,7 +236,7 @@ fn who_gives_up_leaves_nothing_behind() {
     assert_eq!(unsafe { mutex.lock_within(&(), &limit) }, Ok(()));
 }
 
-/// Waiters that are made up, in the queue behind each other.
+/// The test puts its own waiters into the queue, one behind the other.
 #[test]
 fn the_line_is_first_come_first_served() {
     let mutex = held();
@@ -253,7 +254,7 @@ fn the_line_is_first_come_first_served() {
     WaitQueue::of(mutex).request(&first);
     release(mutex);
     assert!(mutex.is_locked() && first.park() == Signal::Granted);
-    // The second is first now, and told so.
+    // The second is first now, and has been told so.
     assert_eq!(WaitQueue::of(mutex).place_of(&second), Place::First);
     assert_eq!(second.park(), Signal::Woken);
     // SAFETY: in the queue.
@@ -275,14 +276,15 @@ fn requested() -> (&'static Mutex, &'static Waiter<OneThread>) {
 #[test]
 fn requests_that_a_fork_leaves_behind_are_forgotten() {
     let (mutex, _gone) = requested();
-    // SAFETY: the waiter is as good as gone.
+    // SAFETY: the waiter is not used any more.
     unsafe { forget_chains() };
     assert!(is_quiet(mutex) && !Mutex::count(mutex).read().has_waiters());
     release(mutex);
     assert!(!mutex.is_locked());
 }
 
-/// Another's requests bring a release to the chain, where it finds nothing to do.
+/// The request of another mutex's waiter sends a release to the chain, where it finds nothing to
+/// do.
 #[test]
 fn locks_of_one_count_do_not_disturb_each_other() {
     let (mutex, (other, waiter)) = (held(), requested());
@@ -312,13 +314,13 @@ fn a_release_does_not_look_at_a_chain_where_none_waits_with_its_count() {
     assert!(other.is_locked() && waiter.park() == Signal::Granted);
 }
 
-/// The lock of a chain that is held elsewhere takes looks, and then a sleep.
+/// A thread that finds the lock of a chain held would spin, and then sleep.
 #[test]
 fn a_fair_release_does_not_lock_a_chain_where_none_waits_with_its_count() {
     let (mutex, (other, waiter)) = (held(), requested());
     let queue = WaitQueue::of(other);
     LAST_IN_CHAIN.set(ptr::from_ref(mutex).cast());
-    // SAFETY: held; another holds the lock of the chain.
+    // SAFETY: held; another thread holds the lock of the chain.
     unsafe { mutex.unlock_fair() };
     LAST_IN_CHAIN.set(ptr::null());
     drop(queue);
@@ -327,7 +329,7 @@ fn a_fair_release_does_not_lock_a_chain_where_none_waits_with_its_count() {
     assert!(other.is_locked() && waiter.park() == Signal::Granted);
 }
 
-/// With 1024 waiters the count has wrapped around. It tells of requests all the same.
+/// With 1024 waiters the count has wrapped around. It counts requests correctly nevertheless.
 #[test]
 fn a_fair_release_hands_over_beside_as_many_waiters_as_a_count_holds() {
     let (mutex, first) = requested();
@@ -368,7 +370,8 @@ fn a_release_does_not_look_at_a_chain_where_only_notifications_are_waited_for() 
     release(waited_with);
 }
 
-/// A thread that has spun for long enough does not look. A dequeued waiter takes it all the same.
+/// A thread that has spun for long enough does not look at the word. A dequeued waiter takes the
+/// free mutex nevertheless.
 #[test]
 fn a_dequeued_waiter_takes_a_free_mutex_though_it_seems_monopolised() {
     let mutex = held();
@@ -381,7 +384,7 @@ fn a_dequeued_waiter_takes_a_free_mutex_though_it_seems_monopolised() {
         Mutex::hints(mutex).note_retaken();
         SPINS_MAX.set(0);
     });
-    // SAFETY: another has released it by then.
+    // SAFETY: another thread has released it by then.
     unsafe { mutex.lock(&()) };
     assert!(others_are_done() && mutex.is_locked());
     // SAFETY: in the queue.
@@ -393,7 +396,7 @@ fn two_sleepers() -> [Waiter<OneThread>; 2] {
     std::array::from_fn(|_| Waiter::default())
 }
 
-/// They stand in the queue, and park; the first has made a wake request.
+/// Puts both waiters into the queue, and parks them. The first has made a wake request.
 fn fall_asleep(mutex: &Mutex, [first, second]: &[Waiter<OneThread>; 2]) {
     // SAFETY: they stay until they are out of the queue.
     unsafe {
@@ -436,15 +439,15 @@ fn a_release_dequeues_a_sleeper_and_the_next_release_the_next_one() {
     assert!(is_quiet(mutex));
 }
 
-/// A release that comes late has seen the request, and the one before it has not, as there was no
-/// fence: the waiter that is made first must look for itself.
+/// A late release sees the request. The release before it has not, since there was no fence. So the
+/// waiter that becomes first must look at the word.
 #[test]
 fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() {
     let mutex = held();
     let second: &'static Waiter<OneThread> = std::boxed::Box::leak(std::boxed::Box::default());
     NOW_NS.set(10_000_000);
     assert_eq!(Mutex::hints(mutex).fence(), Ok(()), "so that there is none for a while");
-    // It looks, and parks until some moment: others have no chance at the fence.
+    // The waiter spins, and parks with a time limit: other threads have no chance at the fence.
     after(FENCES_AT, || {
         // SAFETY: it stays until it is out of the queue.
         assert_eq!(unsafe { WaitQueue::of(mutex).join(second, 0) }, Place::Behind);
@@ -454,7 +457,7 @@ fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() 
         assert!(second.is_signalled() && !Mutex::count(mutex).read().is_requested(), "it is awake");
     });
     let before = HEAVIES.get();
-    // SAFETY: another has released it by then.
+    // SAFETY: another thread has released it by then.
     unsafe { mutex.lock(&()) };
     assert!(others_are_done() && mutex.is_locked() && HEAVIES.get() == before);
     // SAFETY: in the queue.
@@ -462,7 +465,7 @@ fn a_waiter_dequeued_while_it_parks_without_a_fence_leaves_the_next_one_awake() 
     assert!(is_quiet(mutex));
 }
 
-/// One that may not pass the fence looks before it sleeps by the clock.
+/// A waiter that may not pass the fence looks at the word before it parks with a time limit.
 #[test]
 fn who_sleeps_by_the_clock_has_found_the_mutex_held() {
     let mutex = held();

@@ -1,4 +1,52 @@
-//! Threads that wait for the mutex: newcomers, and those in the queue.
+//! How threads wait for the mutex: newcomers, and waiters in the queue.
+//!
+//! A *look* is one read of the word, or of the chain where it says so.
+//!
+//! **A newcomer** looks at the word `NEWCOMER_LOOKS` times, with pauses between. Then it yields its
+//! processor up to `NEWCOMER_YIELDS` times, and looks after each. Then it joins the queue.
+//! Newcomers to a monopolised mutex do not yield.
+//!
+//! **The first in the queue** spins for `PATIENCE_NS`, with longer and longer pauses. Meanwhile the
+//! mutex may have been released again and again, by the same thread. Then the first spins with
+//! short pauses for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap between two
+//! critical sections. If it leaves none, the mutex is *monopolised*. Spinning does not help then,
+//! and the first parks until its turn, `TURN_NS` after it became first. A waiter that becomes first
+//! of a monopolised mutex begins with the short pauses. After all this, or after the `PATIENCE_NS`
+//! if the mutex is not monopolised, the first makes a wake request. It spins for `PATIENCE_NS`
+//! again, and parks. When it gets the mutex, it leaves the queue, and makes the next waiter first.
+//!
+//! **The waiters behind it** park at once. No waiter in the queue yields its processor. A thread
+//! that yields counts as awake, so a release would hand it the mutex although another program has
+//! its processor.
+//!
+//! **A free mutex is not always taken.** The thread that releases it may be about to take it again.
+//! If so, a thread that finds the mutex free looks `PROBE_LOOKS` times more. It takes the mutex if
+//! it stays free.
+//!
+//! **What a monopolised mutex costs.** One thread takes the mutex again and again, from its own
+//! cache, until its turn is over. Meanwhile one other thread is awake for a part of the time, and
+//! newcomers spin for less than a microsecond. With two threads, this is faster than a hand-over at
+//! each release. With many threads, each has a turn, in the order of arrival. With `TURN_NS` of 100
+//! us, a turn takes 0.15 to 0.27 ms (`nearlock bench`, docs/guide/benchmark.md). The operating
+//! system lets timers be 0.05 ms late, and an idle processor takes its time to wake up. After that
+//! the first in the queue is due.
+//!
+//! **Constants.** docs/internals/tuning.md lists those of all files here. The repository has no
+//! command that compares other values. These measure the mutex with the present ones:
+//!
+//! | command | constants | results |
+//! |---|---|---|
+//! | `nearlock bench` | all: throughput, waits, membarriers | docs/guide/benchmark.md |
+//! | `docs/pictures/mutex-section` | `NEWCOMER_LOOKS` | docs/laboratory/simulator.md |
+//! | | `PREFERRED`, `PREFERRED_AMONG` | |
+//! | `cargo bench -p nearlock --bench sleepers` | `COUNTS` | docs/guide/benchmark.md |
+//! | `cargo test -p nearlock-sim --test turns` | `PATIENCE_NS`, `TURN_NS`, | asserted bounds |
+//! | | `DUE_NS`, `NODE_TURN_NS` | |
+//! | `nearlock list topology` | the length of a pause | docs/internals/tuning.md |
+//!
+//! Source: own. The bound on barging: WebKit's `WTF::Lock` and parking_lot (0.5 ms). Waiters
+//! behind the first stay off the lock: Dice, "Malthusian locks", EuroSys 2017. Turns: the lock
+//! cohorts of Dice, Marathe and Shavit, PPoPP 2012, with a thread in the place of a NUMA node.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -11,76 +59,76 @@ use crate::parking::{GaveUp, Limit, Signal, Waiter};
 use crate::platform::Atomic;
 use crate::schedule::Spin;
 
-/// How often a newcomer looks before it yields its processor, or joins the queue of a monopolised
-/// mutex, with delays of 10, 20, 40 and then 80 ns between: some 0.5 us. With 16, threads that wait
-/// for processors wait for the scheduler's slices, as no thread yields; with delays three times as
-/// long it is noticed late that a mutex is free.
+/// How often a newcomer looks before it yields its processor, or before it joins the queue of a
+/// monopolised mutex. The delays between are 10, 20, 40 and then 80 ns: about 0.5 us in total. With
+/// 16 looks, threads without a processor wait for the scheduler's time slices, since no thread
+/// yields. With delays three times as long, a newcomer notices late that the mutex is free.
 const NEWCOMER_LOOKS: u32 = 8;
 /// The delay between two looks of a newcomer, at most, in ns.
 const NEWCOMER_STRIDE_NS: u32 = 80;
-/// The shortest delay, in ns. Where a pause takes longer it is one pause.
+/// The shortest delay between two looks, in ns. It is one pause where a pause takes longer.
 const LEAST_STRIDE_NS: u32 = 10;
 /// How often a newcomer yields its processor before it joins the queue of a mutex that is not
-/// monopolised. parking_lot does so as often.
+/// monopolised: as often as in parking_lot.
 const NEWCOMER_YIELDS: u32 = 7;
-/// While no thread is in the queue, one of so many newcomers looks whether the mutex is monopolised
-/// before it takes it: 60 ns and more.
+/// While the queue is empty, one of so many newcomers checks whether the mutex is monopolised
+/// before it takes it. The check takes 60 ns and more.
 const NEWCOMERS_PER_PROBE: u32 = 16;
-/// For how many looks, with the shortest delay before each, a mutex must be free not to be
-/// monopolised: 60 ns, or six pauses. One that is taken again at once and held for no time is free
-/// at every other look.
+/// In how many looks in a row the mutex must be free to be found not monopolised. The shortest
+/// delay precedes each look: 60 ns in total, or six pauses. A mutex that is taken again at once and
+/// held for no time is free at every other look.
 const PROBE_LOOKS: u32 = 6;
-/// The delay between two looks of the first in the queue, at most, in ns. With less it takes the
-/// cache line of the word from a holder that locks again and again; with more it notices late that
+/// The longest delay between two looks of the first in the queue, in ns. With less, it takes the
+/// cache line of the word from a holder that locks again and again. With more, it notices late that
 /// the mutex is free.
 const FIRST_STRIDE_NS: u32 = 2560;
-/// The same of one that has made a wake request: what it waits for comes to its own record.
+/// The same once the first has made a wake request. It then waits for a signal in its own record.
 const REQUESTED_STRIDE_NS: u32 = 40;
-/// The delay between two looks for a gap between two sections of one thread, at most, in ns.
+/// The longest delay between two looks for a gap between two critical sections of one thread, in
+/// ns.
 const GAP_STRIDE_NS: u32 = 160;
 /// How long the first in the queue looks for such a gap before a mutex counts as monopolised, or
-/// while it does, in ns. With 2.5 us a thread that thinks for 0.5 us between sections of 1 us is
-/// taken for one that does not think; with more it is in the way of one that does not: 20 us on the
-/// holder's processor are an eighth of its turn.
+/// while it does, in ns. With 2.5 us, a thread with 0.5 us of think time between sections of 1 us
+/// is mistaken for a thread without think time. With more, the waiter delays a holder without think
+/// time, whose processor it may have: 20 us are an eighth of the holder's turn.
 const GAP_PATIENCE_NS: u64 = 6000;
-/// How long the first in the queue looks before it parks for a turn or makes a wake request, and
-/// once more before it parks without a limit, in ns. At 0 the mutex is handed over at each release;
-/// at a second the first in the queue may wait so long.
+/// How long the first in the queue spins before it parks until its turn or makes a wake request, in
+/// ns. It spins as long again before it parks without a limit. At 0 the mutex is handed over at
+/// each release. At a second, the first in the queue may wait for a second.
 const PATIENCE_NS: u64 = 20_000;
 /// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request,
-/// in ns: how long a thread may lock again and again before the next in the queue has its turn.
-/// Each turn costs two wake-ups, some 10 us. At `PATIENCE_NS` or less the first in the queue never
-/// parks for a turn; at a second it may wait so long.
+/// in ns. So long may a thread lock again and again before the next waiter has its turn. Each turn
+/// costs two wake-ups, about 10 us. At `PATIENCE_NS` or less, the first never parks until its turn.
+/// At a second, it may wait for a second.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
-/// Delays between two looks at the clock, which costs some 20 ns, in ns.
+/// How much delay passes between two readings of the clock, in ns. A reading costs about 20 ns.
 const CLOCK_NS: u32 = 640;
 
-/// How spinning ended.
+/// How a waiter stopped spinning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpinEnd {
     /// With the mutex.
     Took,
     /// With a signal.
     Signalled,
-    /// With neither: its time is over.
+    /// With neither, since its time is over.
     Over,
 }
 
-/// What a look must show of a mutex for the thread to take it.
+/// The condition under which a thread takes the mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taking {
-    /// That it is free.
+    /// The mutex is free.
     Free,
-    /// That it stays free for a while, if one thread may take it again at once.
+    /// The mutex stays free for a while, if one thread may take it again at once.
     StaysFree,
-    /// The same, with looks so close that few of the times when it does are missed; but for a
-    /// shorter time.
+    /// The same. The looks are so close that the thread misses few gaps, and it stops sooner.
     InGap,
 }
 
 impl Taking {
-    /// The delay between two looks, at most, in ns.
+    /// The longest delay between two looks, in ns.
     fn stride_max_ns(self) -> u32 {
         match self {
             Self::Free => REQUESTED_STRIDE_NS,
@@ -89,7 +137,7 @@ impl Taking {
         }
     }
 
-    /// For how long to look, in ns.
+    /// How long to spin, in ns.
     fn patience_ns(self) -> u64 {
         match self {
             Self::Free | Self::StaysFree => PATIENCE_NS,
@@ -119,8 +167,8 @@ impl<P: NearPlatform> NearMutex<P> {
         })
     }
 
-    /// The looks of a thread that is not in the queue, some of them after it has yielded its
-    /// processor.
+    /// Spins as a thread that is not in the queue, and then yields so many times. Returns whether
+    /// it has taken the mutex.
     fn take_as_newcomer(&self, yields: u32, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let hints = Self::hints(self);
         let mut stride_ns = LEAST_STRIDE_NS;
@@ -144,7 +192,8 @@ impl<P: NearPlatform> NearMutex<P> {
         false
     }
 
-    /// A newcomer has found the mutex free, and takes it: a monopolised one if it stays free.
+    /// A newcomer that has found the mutex free takes it. It takes a monopolised mutex only if the
+    /// mutex stays free.
     fn take_free_as_newcomer(&self, spin: &mut Spin) -> bool {
         let hints = Self::hints(self);
         let may_probe =
@@ -165,17 +214,17 @@ impl<P: NearPlatform> NearMutex<P> {
         }
     }
 
-    /// From coming to the queue to leaving it.
+    /// Joins the queue, and waits there.
     fn join_queue(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> Result<(), GaveUp> {
-        // Before the chain is locked: it may be a system call.
+        // Before the chain is locked, since this may be a system call.
         let node = P::numa_node();
-        // SAFETY: fresh; it leaves the queue below, or is dequeued, or is granted the mutex, which
-        // is the last that is done to it.
+        // SAFETY: the waiter is fresh. It leaves the queue below, or is dequeued, or is granted the
+        // mutex, which is the last access to it by another thread.
         let place = unsafe { WaitQueue::of(self).join(waiter, node) };
         self.wait_in_queue(waiter, place, spin, limit)
     }
 
-    /// From a place in the queue to leaving it.
+    /// Waits from a place in the queue, until the waiter has the mutex or gives up.
     fn wait_in_queue(
         &self,
         waiter: &Waiter<P>,
@@ -187,23 +236,23 @@ impl<P: NearPlatform> NearMutex<P> {
         loop {
             match place {
                 Place::First if self.take_as_first(waiter, spin, limit) => {
-                    // SAFETY: in the queue, since only we could hand over a mutex that we
-                    // hold.
+                    // SAFETY: the waiter is in the queue: we hold the mutex, so no other thread
+                    // could hand it over.
                     unsafe { WaitQueue::of(self).leave_with_mutex(waiter) };
                     P::count(how);
                     return Ok(());
                 }
                 Place::Dequeued => {
                     *spin = Spin::default();
-                    // It has been woken for this, so it does not yield. It does not park without a
-                    // swap that has found the mutex held: a newcomer may look at nothing, or not
-                    // take what it finds free.
+                    // It has been woken to compete, so it does not yield. It must not park before a
+                    // swap has found the mutex held. `take_as_newcomer` alone may not look at all,
+                    // or may leave a free mutex.
                     if self.take_as_newcomer(0, spin, limit) || self.take() {
                         P::count(how);
                         return Ok(());
                     }
                     let node = P::numa_node();
-                    // SAFETY: it has been dequeued, and as when it came first.
+                    // SAFETY: the waiter has been dequeued; the rest is as in `join_queue`.
                     place = unsafe { WaitQueue::of(self).join(waiter, node) };
                     continue;
                 }
@@ -220,11 +269,12 @@ impl<P: NearPlatform> NearMutex<P> {
                 }
                 Ok(Signal::Woken) => place = WaitQueue::of(self).place_of(waiter),
                 Err(why) => {
-                    // SAFETY: it has been in the queue.
+                    // SAFETY: the waiter is in the queue, or was taken out by another thread.
                     return match unsafe { WaitQueue::of(self).give_up(waiter) } {
                         Ok(()) => Err(why),
                         Err(_granted) => {
-                            // On its way, and the last that is done to the waiter.
+                            // The grant is on its way. It is the last access to the waiter by
+                            // another thread.
                             while waiter.park() != Signal::Granted {}
                             Ok(())
                         }
@@ -234,15 +284,16 @@ impl<P: NearPlatform> NearMutex<P> {
         }
     }
 
-    /// Locks the mutex for a waiter that others put into the queue, now or soon; or returns when
-    /// they grant it something else.
+    /// Locks the mutex for a waiter that another thread puts into the queue, now or soon. Also
+    /// returns if the waiter is granted something else.
     pub(in crate::near) fn lock_when_requeued(&self, waiter: &Waiter<P>) {
         let place = WaitQueue::of(self).place_of(waiter);
-        // It does not end without the mutex.
+        // Without a limit it does not give up.
         _ = self.wait_in_queue(waiter, place, &mut Spin::default(), &Limit::NONE);
     }
 
-    /// What the first in the queue does before it parks without a limit.
+    /// What the first in the queue does before it parks without a limit. Returns whether it has
+    /// taken the mutex.
     pub(super) fn take_as_first(&self, waiter: &Waiter<P>, spin: &mut Spin, limit: &Limit<'_, P>) -> bool {
         let end = match WaitQueue::has_requested(waiter) {
             true => SpinEnd::Over,
@@ -262,8 +313,8 @@ impl<P: NearPlatform> NearMutex<P> {
         }
     }
 
-    /// The first in the queue looks, and does not take a monopolised mutex until it is its turn. At
-    /// one that is known to be monopolised it looks for a moment: a thread that has just been
+    /// The first in the queue spins, and parks until its turn if the mutex is monopolised. If the
+    /// mutex is known to be monopolised, it spins for a moment only: a thread that has just been
     /// woken may have the processor of the holder.
     pub(super) fn look_before_request(
         &self,
@@ -297,7 +348,8 @@ impl<P: NearPlatform> NearMutex<P> {
         end
     }
 
-    /// The first in the queue for a monopolised mutex parks until its turn.
+    /// The first in the queue for a monopolised mutex parks until its turn. Marks the mutex as
+    /// monopolised.
     fn park_until_turn(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> SpinEnd {
         Self::hints(self).note_retaken();
         let left_units = TURN_UNITS.saturating_sub(WaitQueue::first_for_units(waiter));
@@ -306,11 +358,12 @@ impl<P: NearPlatform> NearMutex<P> {
         if waiter.is_signalled() { SpinEnd::Signalled } else { SpinEnd::Over }
     }
 
-    /// The heavy side of Dekker's pattern, with `unlock`: the request before it, a look at the word
-    /// after it. As long as the waiter may not pass it, since a waiter of this chain has done so a
-    /// moment ago, it parks until it may, and a release that has missed the request may not wake it
-    /// earlier. True if it has the mutex. If not, and it has not passed the fence, there is a
-    /// signal, or the limit is reached: it does not park then.
+    /// The heavy side of Dekker's pattern, whose other side is `unlock`: the request is before the
+    /// fence, and a look at the word after it. The waiter may not pass the fence if a waiter of
+    /// this chain has done so a moment ago. Then it parks until it may. A release that has missed
+    /// the request does not wake it earlier. Returns whether it has the mutex. If it returns false
+    /// without having passed the fence, there is a signal, or the limit is reached. It does not
+    /// park then.
     fn take_behind_fence(&self, waiter: &Waiter<P>, limit: &Limit<'_, P>) -> bool {
         while !waiter.is_signalled() && limit.is_reached().is_none() {
             let Err(from_ns) = Self::hints(self).fence() else {
@@ -325,8 +378,7 @@ impl<P: NearPlatform> NearMutex<P> {
         false
     }
 
-    /// Looks at the word for a while, and at what has come to the waiter: rarely at a mutex that
-    /// may be monopolised.
+    /// Spins: looks at the word and at the waiter's signal for a while.
     pub(super) fn look(
         &self,
         waiter: &Waiter<P>,
@@ -334,7 +386,7 @@ impl<P: NearPlatform> NearMutex<P> {
         spin: &mut Spin,
         limit: &Limit<'_, P>,
     ) -> SpinEnd {
-        // Its time begins again; its looks are counted on.
+        // The time of the spin begins again. The count of its looks does not.
         *spin = Spin { turns: spin.turns, ..Spin::default() };
         let (mut stride_ns, mut since_clock_ns, mut until_ns) = (LEAST_STRIDE_NS, CLOCK_NS, None);
         loop {
@@ -365,13 +417,13 @@ impl<P: NearPlatform> NearMutex<P> {
         }
     }
 
-    /// Whether a thread that finds it free should take it. While several threads release it, the
-    /// quickest has it.
+    /// Whether a thread that finds the mutex free should take it. While several threads release it,
+    /// the first thread to try takes it.
     fn may_be_had(&self, taking: Taking, spin: &mut Spin) -> bool {
         taking == Taking::Free || !Self::hints(self).may_have_one_holder() || self.stays_free(spin)
     }
 
-    /// Whether it stays free for as long as a thread needs that takes it again at once.
+    /// Whether the mutex stays free for longer than a thread needs that takes it again at once.
     fn stays_free(&self, spin: &mut Spin) -> bool {
         (0..PROBE_LOOKS).all(|_| {
             Self::pause(LEAST_STRIDE_NS, spin);
@@ -379,7 +431,7 @@ impl<P: NearPlatform> NearMutex<P> {
         })
     }
 
-    /// Pauses for so long.
+    /// Pauses for this time.
     fn pause(ns: u32, spin: &mut Spin) {
         let pauses = P::pauses_in(ns);
         P::pause(pauses, 0);

@@ -7,10 +7,10 @@ use crate::native::Native;
 use crate::parking::Cancellation;
 use crate::testing::{NOW_NS, OneThread, events_of, forget_chains, meanwhile, others_are_done};
 
-/// A family without anything beside the queues. No test uses the other family with its table.
+/// A family without data beside the queues. No test uses the other family with its table.
 struct Bare;
 
-// SAFETY: nothing.
+// SAFETY: there is nothing beside the queues.
 unsafe impl Family for Bare {
     type Beside<P: Platform> = ();
     const TABLE: usize = 1;
@@ -20,11 +20,11 @@ const _: () = assert!(size_of::<Chain<Native, Bare>>() == 64);
 
 type Chained = Locked<'static, OneThread, Bare>;
 
-/// Addresses of locks; all of them have the same chain.
+/// Addresses of locks, which all have the same chain.
 const LOCKS: [*const u64; 2] = [ptr::without_provenance(0x1000), ptr::without_provenance(0x2000)];
 
 fn locked(lock: usize) -> Chained {
-    // SAFETY: there is no such lock.
+    // SAFETY: no lock is at this address.
     unsafe { Locked::of(LOCKS[lock]) }
 }
 
@@ -32,7 +32,7 @@ fn leaked<T: Default>() -> &'static T {
     Box::leak(Box::default())
 }
 
-/// Puts a waiter of another thread there.
+/// Puts a waiter of another thread into the queue.
 fn sleeper(lock: usize, queue: Queue) -> &'static Waiter<OneThread> {
     let waiter = leaked();
     // SAFETY: it stays for ever.
@@ -40,7 +40,7 @@ fn sleeper(lock: usize, queue: Queue) -> &'static Waiter<OneThread> {
     waiter
 }
 
-/// Whether a release has taken it out, and woken it.
+/// Whether a release has taken the waiter out, and woken it.
 fn is_awake(waiter: &Waiter<OneThread>) -> bool {
     waiter.park_within(&Limit::until(0)) == Ok(Signal::Granted)
 }
@@ -116,7 +116,7 @@ fn a_cancelled_sleeper_leaves_and_one_that_was_taken_out_does_not() {
 fn what_a_fork_leaves_behind_is_forgotten() {
     let gone = [sleeper(0, Queue::Exclusive), sleeper(1, Queue::Shared)];
     core::mem::forget(locked(0));
-    // SAFETY: what is at the chain is as good as gone.
+    // SAFETY: the waiters in the chain are not used any more.
     unsafe { forget_chains() };
     let count = |lock, queue| locked(lock).count(queue);
     assert_eq!([count(0, Queue::Exclusive), count(1, Queue::Shared)], [0, 0]);

@@ -1,4 +1,4 @@
-//! Those that hold a lockmgr.
+//! Guards of a lockmgr.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,24 +10,24 @@ use nearlock_collection::freebsd::lockmgr::{Interlock, NoInterlock, Operation, O
 use super::{LockMgr, LockMgrOptions};
 use crate::freebsd::LockError;
 
-/// Access to what a [`LockMgr`] protects, together with others. Releases it when dropped.
+/// A guard that gives shared access to the data of a [`LockMgr`]. Unlocks when dropped.
 #[must_use = "the lock is released at once"]
 pub struct LockMgrSharedGuard<'a, T: ?Sized> {
     lock: &'a LockMgr<T>,
-    /// Not `Send`: the thread counts what it shares.
+    /// Not `Send`: the thread counts its shares.
     own_thread: PhantomData<*const ()>,
 }
 
-/// Access to what a [`LockMgr`] protects, alone. Releases it when dropped.
+/// A guard that gives exclusive access to the data of a [`LockMgr`]. Unlocks when dropped.
 #[must_use = "the lock is released at once"]
 pub struct LockMgrExclusiveGuard<'a, T: ?Sized> {
     lock: &'a LockMgr<T>,
-    /// Not `Send`: the lock names the thread.
+    /// Not `Send`: the lock contains the id of the thread.
     own_thread: PhantomData<*const ()>,
 }
 
-/// Access to what a [`LockMgr`] protects, alone, for whichever thread has this. Releases the lock
-/// when dropped.
+/// Exclusive access to the data of a [`LockMgr`] that can be sent to another thread. Unlocks when
+/// dropped.
 #[must_use = "the lock is released at once"]
 pub struct LockMgrDisowned<'a, T: ?Sized> {
     lock: &'a LockMgr<T>,
@@ -35,23 +35,23 @@ pub struct LockMgrDisowned<'a, T: ?Sized> {
     access: PhantomData<&'a mut T>,
 }
 
-// SAFETY: others get `&T` by it, and cannot release it; so below.
+// SAFETY: other threads get only `&T` from it, and cannot unlock. The same holds below.
 unsafe impl<T: ?Sized + Sync> Sync for LockMgrSharedGuard<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Sync> Sync for LockMgrExclusiveGuard<'_, T> {}
-// SAFETY: the lock names no thread, any may release it; who has this has `&mut T`.
+// SAFETY: the lock names no thread, so any thread may unlock it. The owner of this has `&mut T`.
 unsafe impl<T: ?Sized + Send> Send for LockMgrDisowned<'_, T> {}
-// SAFETY: as of the other guards.
+// SAFETY: as for the other guards.
 unsafe impl<T: ?Sized + Sync> Sync for LockMgrDisowned<'_, T> {}
 
-/// Converts or releases what the caller has a guard of.
+/// Converts or unlocks the hold of a guard of the caller.
 fn perform<T: ?Sized>(
     lock: &LockMgr<T>,
     operation: Operation,
     options: &LockMgrOptions<'_>,
     interlock: impl Interlock,
 ) -> Result<(), LockError> {
-    // SAFETY: a guard, which ends with this, holds it.
+    // SAFETY: a guard holds it, which ends with this call.
     Ok(unsafe { lock.raw.perform(operation, &options.begin(), interlock) }?)
 }
 
@@ -66,28 +66,29 @@ impl<'a, T: ?Sized> LockMgrSharedGuard<'a, T> {
         Self { lock, own_thread: PhantomData }
     }
 
-    /// The lock, of which the guard's hold remains.
+    /// Forgets the guard. Returns the lock, which is still held.
     fn into_lock(self) -> &'a LockMgr<T> {
         let lock = self.lock;
         mem::forget(self);
         lock
     }
 
-    /// Makes it exclusive: at once and past all that wait, if nobody else shares. If others do, the
-    /// guards of the caller included, the share is released, and it waits as the options say;
-    /// **others may write in between**. With an error nothing is held any more.
+    /// Makes the guard exclusive. If no other guard shares the lock, this happens at once, and
+    /// overtakes all waiters. Otherwise the share is unlocked, and the call waits as the options
+    /// say. **Other threads may write in between.** Other guards of the caller count as well. With
+    /// an error the caller has no guard any more.
     ///
     /// # Errors
     ///
-    /// As the options say, if others share.
+    /// As the options say, if other guards share the lock.
     pub fn upgrade(self, options: &LockMgrOptions<'_>) -> Result<LockMgrExclusiveGuard<'a, T>, LockError> {
         let lock = self.into_lock();
         perform(lock, Operation::Upgrade, options, NoInterlock)?;
         Ok(LockMgrExclusiveGuard::new(lock))
     }
 
-    /// As [`upgrade`](Self::upgrade), and drops `held`, the guard of another lock: before it
-    /// sleeps, at the latest on return, whatever the outcome. It does not spin then.
+    /// As [`upgrade`](Self::upgrade), and drops `held`, the guard of another lock. It drops `held`
+    /// before it sleeps, and at the latest when it returns, with any result. It does not spin then.
     ///
     /// ```
     /// use nearlock::freebsd::{LockMgr, LockMgrOptions, Mtx};
@@ -103,7 +104,7 @@ impl<'a, T: ?Sized> LockMgrSharedGuard<'a, T> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`upgrade`](Self::upgrade).
     pub fn upgrade_releasing<G>(
         self,
         options: &LockMgrOptions<'_>,
@@ -114,11 +115,12 @@ impl<'a, T: ?Sized> LockMgrSharedGuard<'a, T> {
         Ok(LockMgrExclusiveGuard::new(lock))
     }
 
-    /// Makes it exclusive with nobody in between, if nobody else shares. Never waits.
+    /// Makes the guard exclusive, if no other guard shares the lock. No other thread holds the lock
+    /// in between. Never waits.
     ///
     /// # Errors
     ///
-    /// The guard as it was, if others share (`EBUSY`).
+    /// The guard as it was, if other guards share the lock (`EBUSY`).
     pub fn try_upgrade(self) -> Result<LockMgrExclusiveGuard<'a, T>, Self> {
         let lock = self.into_lock();
         match perform(lock, Operation::TryUpgrade, &LockMgrOptions::new(), NoInterlock) {
@@ -139,8 +141,8 @@ impl<'a, T: ?Sized> LockMgrExclusiveGuard<'a, T> {
         lock
     }
 
-    /// Makes it shared, with nobody in between. Those that sleep to share it sleep on until a
-    /// release.
+    /// Makes the guard shared. No other thread holds the lock exclusively in between. Threads that
+    /// sleep for a share sleep on until an unlock.
     pub fn downgrade(self) -> LockMgrSharedGuard<'a, T> {
         let lock = self.into_lock();
         let downgraded = perform(lock, Operation::Downgrade, &LockMgrOptions::new(), NoInterlock);
@@ -148,7 +150,8 @@ impl<'a, T: ?Sized> LockMgrExclusiveGuard<'a, T> {
         LockMgrSharedGuard::new(lock)
     }
 
-    /// Makes it nobody's: what remains may go to another thread, and be released there.
+    /// Detaches the guard from its thread. The result may be sent to another thread, and unlocks
+    /// the lock there.
     ///
     /// ```
     /// use nearlock::freebsd::LockMgr;
@@ -162,7 +165,7 @@ impl<'a, T: ?Sized> LockMgrExclusiveGuard<'a, T> {
     /// ```
     pub fn disown(self) -> LockMgrDisowned<'a, T> {
         let lock = self.into_lock();
-        // SAFETY: the guard, which ends with this, holds it.
+        // SAFETY: the guard holds it, and ends with this call.
         unsafe { lock.raw.disown() };
         LockMgrDisowned { lock, access: PhantomData }
     }
@@ -174,7 +177,7 @@ macro_rules! guards {
             type Target = T;
 
             fn deref(&self) -> &T {
-                // SAFETY: held, and whoever writes has it alone.
+                // SAFETY: the lock is held, and a writer has exclusive access.
                 unsafe { &*self.lock.value.get() }
             }
         }
@@ -197,7 +200,7 @@ guards!(LockMgrSharedGuard LockMgrExclusiveGuard LockMgrDisowned);
 
 impl<T: ?Sized> DerefMut for LockMgrExclusiveGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: held alone, by this guard.
+        // SAFETY: this guard holds the lock exclusively.
         unsafe { &mut *self.lock.value.get() }
     }
 }

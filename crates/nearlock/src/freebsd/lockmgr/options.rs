@@ -1,4 +1,4 @@
-//! How a lockmgr is asked for.
+//! Options of a lockmgr.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use nearlock_os::Os;
 use crate::Cancellation;
 use crate::raw::timed::within;
 
-/// How a [`LockMgr`](super::LockMgr) is asked for. What is free, and what nobody waits for, is had
-/// whatever they say. If somebody may wait for it, [`no_wait`](Self::no_wait) does not get it
-/// exclusively though it is free.
+/// Options of an operation on a [`LockMgr`](super::LockMgr). A free lock for which no thread waits
+/// is locked whatever the options say. If threads may wait for it, an exclusive request with
+/// [`no_wait`](Self::no_wait) fails although the lock is free.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,21 +38,22 @@ pub struct LockMgrOptions<'a> {
 }
 
 impl<'a> LockMgrOptions<'a> {
-    /// To wait as long as it takes, and to spin first if there is reason to.
+    /// Waits as long as it takes. Spins first if this is worth it.
     pub const fn new() -> Self {
         Self { options: Options::new().adaptive(), time: None }
     }
 
-    /// Not to wait: [`LockError::Busy`](super::LockError::Busy) (`LK_NOWAIT`). That is said of a
-    /// free lock too, if those who have waited for it may still be there.
+    /// Does not wait, and fails with [`LockError::Busy`](super::LockError::Busy) instead
+    /// (`LK_NOWAIT`). It may fail with a free lock too, if threads that have waited for the lock
+    /// may still be there.
     pub const fn no_wait(mut self) -> Self {
         self.options = self.options.no_wait();
         self
     }
 
-    /// To fail after a sleep, once it has been woken:
-    /// [`LockError::SleepFail`](super::LockError::SleepFail) (`LK_SLEEPFAIL`). For what has to
-    /// be looked up again after a wait.
+    /// Fails after a sleep, once it has been woken, with
+    /// [`LockError::SleepFail`](super::LockError::SleepFail) (`LK_SLEEPFAIL`). For objects that
+    /// must be looked up again after a wait.
     ///
     /// ```
     /// use nearlock::freebsd::{LockError, LockMgr, LockMgrOptions};
@@ -74,41 +75,41 @@ impl<'a> LockMgrOptions<'a> {
         self
     }
 
-    /// To wait for so long from each acquisition's beginning:
+    /// Waits for at most `time`, from the beginning of each acquisition. Then fails with
     /// [`LockError::TimedOut`](super::LockError::TimedOut) (`LK_TIMELOCK`).
     pub const fn timeout(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
     }
 
-    /// To wait as long as the lock's attributes say (`LK_TIMELOCK` without a time).
+    /// Waits for at most the time in the lock's attributes (`LK_TIMELOCK` without a time).
     pub const fn timeout_of_lock(mut self) -> Self {
         self.time = None;
         self.options = self.options.timeout(Timeout::OfLock);
         self
     }
 
-    /// To wait until this is cancelled: [`LockError::Interrupted`](super::LockError::Interrupted)
-    /// (`PCATCH`).
+    /// Waits until `by` is cancelled. Then fails with
+    /// [`LockError::Interrupted`](super::LockError::Interrupted) (`PCATCH`).
     pub const fn interruptible(mut self, by: &'a Cancellation) -> Self {
         self.options = self.options.interruptible(by.raw());
         self
     }
 
-    /// Not to spin before it sleeps: as without `LK_ADAPTIVE`.
+    /// Does not spin before it sleeps, as without `LK_ADAPTIVE`.
     pub const fn no_spin(mut self) -> Self {
         self.options = self.options.not_adaptive();
         self
     }
 
-    /// Whether it waits, to share, for those that wait to hold it exclusively: `LK_NODDLKTREAT` is
+    /// Says whether a request for a share waits for exclusive waiters. `LK_NODDLKTREAT` is
     /// [`Bypass::Nobody`].
     pub const fn bypass(mut self, bypass: Bypass) -> Self {
         self.options = self.options.bypass(bypass);
         self
     }
 
-    /// For an acquisition that begins now.
+    /// The options of an acquisition that begins now.
     pub(super) fn begin(&self) -> Options<'a, Os> {
         let until_ns = self.time.map(within).and_then(|limit| limit.until_ns);
         match (self.time, until_ns) {

@@ -1,4 +1,4 @@
-//! Locks with readers whose writer may write again.
+//! Reader-writer locks whose writer may write again.
 
 mod asked;
 
@@ -17,15 +17,15 @@ use super::{Exclusive, RawRecursiveLock};
 use crate::freebsd::Destroy;
 use crate::freebsd::ownership::check;
 
-/// A reader-writer lock around data that its writer may lock again, as by `RW_RECURSE` and
-/// `SX_RECURSE`: as many guards must end.
+/// A reader-writer lock that protects data, and that its writer may lock again, as with
+/// `RW_RECURSE` and `SX_RECURSE`. It is unlocked when the last of the writer's guards is dropped.
 ///
-/// A writer gets a [`RefCell`], since it may have several guards: what it changes it borrows for as
-/// long, and to borrow it twice panics. Readers get `&T`. They may read again, as at the other
-/// locks; to read what one writes is a mistake.
+/// A writer gets a [`RefCell`], since it may have several guards. It borrows the data mutably while
+/// it changes them, and a second borrow meanwhile panics. Readers get `&T`. A reader may read
+/// again, as with the other locks. It is a mistake of a thread to read while it writes.
 ///
 /// See [`RecursiveRw`](super::super::RecursiveRw) and [`RecursiveSx`](super::super::RecursiveSx),
-/// which name the lock.
+/// which name the raw lock.
 ///
 /// ```
 /// use nearlock::freebsd::{RecursiveRw, RecursiveWriteGuard};
@@ -43,7 +43,7 @@ use crate::freebsd::ownership::check;
 /// assert_eq!(NAMES.read().len(), names.len());
 /// ```
 ///
-/// Several threads may read, so that the data must be such as they may see together:
+/// Several threads may read at the same time, so the data must permit this:
 ///
 /// ```compile_fail,E0277
 /// use std::cell::Cell;
@@ -53,21 +53,21 @@ use crate::freebsd::ownership::check;
 /// ```
 pub struct RecursiveRwLock<L, T: ?Sized> {
     lock: Exclusive<L>,
-    /// Borrowed through guards of the writer only; readers look past it.
+    /// Borrowed through guards of the writer only. Readers do not borrow it.
     value: RefCell<T>,
 }
 
-// SAFETY: the cell is used by one thread at a time, which writes; the value is seen by several,
-// which read.
+// SAFETY: one thread at a time uses the cell: the writer. Several threads may see the value: the
+// readers.
 unsafe impl<L: RawRecursiveLock, T: ?Sized + Send + Sync> Sync for RecursiveRwLock<L, T> {}
 
 impl<L: RawRecursiveLock, T> RecursiveRwLock<L, T> {
-    /// An unlocked lock, in `const`.
+    /// Creates an unlocked lock.
     pub const fn new(value: T) -> Self {
         Self { lock: Exclusive::UNLOCKED, value: RefCell::new(value) }
     }
 
-    /// What it protects.
+    /// Consumes the lock, and returns the data.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -82,41 +82,42 @@ impl<K: Tuning, S: Kind, T: ?Sized> RecursiveRwLock<RwSx<Os, K, S>, T> {
         RecursiveWriteGuard { lock: self, own_thread: PhantomData }
     }
 
-    /// Waits until it may read.
+    /// Locks for reading. Waits until this is possible.
     pub fn read(&self) -> RecursiveReadGuard<'_, K, S, T> {
-        // SAFETY: the node is (); the guard unlocks; so below.
+        // SAFETY: the node is (), and the guard unlocks. The same holds below.
         unsafe { self.lock.raw.lock_shared(&()) };
         self.read_guard()
     }
 
-    /// Reads if nobody writes.
+    /// Locks for reading if no thread writes.
     pub fn try_read(&self) -> Option<RecursiveReadGuard<'_, K, S, T>> {
         // SAFETY: as above.
         unsafe { self.lock.raw.try_lock_shared(&()) }.then(|| self.read_guard())
     }
 
-    /// Waits until it may write; if the caller does already, writes once more.
+    /// Locks for writing. Waits until this is possible. If the caller writes already, locks once
+    /// more.
     ///
     /// # Panics
     ///
-    /// If the caller has locked it 2^32 times already, and if a thread that has ended has forgotten
-    /// to unlock it and the caller has its name now.
+    /// If the caller has locked it 2^32 times already. Also if a thread has ended without unlocking
+    /// it, and the caller has the id of that thread now.
     pub fn write(&self) -> RecursiveWriteGuard<'_, K, S, T> {
         self.lock.enter();
         self.write_guard()
     }
 
-    /// Writes if nobody reads, nor another thread writes.
+    /// Locks for writing if no thread reads and no other thread writes.
     pub fn try_write(&self) -> Option<RecursiveWriteGuard<'_, K, S, T>> {
         self.lock.try_enter().then(|| self.write_guard())
     }
 
-    /// Whether the caller writes it: `rw_wowned`, `sx_xlocked`.
+    /// Returns whether the caller writes: `rw_wowned`, `sx_xlocked`.
     pub fn is_owned(&self) -> bool {
         self.lock.is_mine()
     }
 
-    /// What it protects: nobody can hold it by a guard.
+    /// Returns a mutable reference to the data. No guard can exist meanwhile.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -147,26 +148,27 @@ impl<K: Tuning, S: Kind, T: ?Sized + fmt::Debug> fmt::Debug for RecursiveRwLock<
     }
 }
 
-/// Shared access to what a [`RecursiveRwLock`] protects. Unlocks when it is dropped.
+/// A guard that gives shared access to the data of a [`RecursiveRwLock`]. Unlocks when dropped.
 #[must_use = "the lock is released at once"]
 pub struct RecursiveReadGuard<'a, K: Tuning, S: Kind, T: ?Sized> {
     lock: &'a RecursiveRwLock<RwSx<Os, K, S>, T>,
-    /// Not `Send`: the lock counts what its thread reads.
+    /// Not `Send`: the thread counts the locks that it reads.
     own_thread: PhantomData<*const ()>,
 }
 
-// SAFETY: others get no more than `&T` by it, and cannot unlock.
+// SAFETY: other threads get only `&T` from it, and cannot unlock.
 unsafe impl<K: Tuning, S: Kind, T: ?Sized + Sync> Sync for RecursiveReadGuard<'_, K, S, T> {}
 
 impl<'a, K: Tuning, S: Kind, T: ?Sized> RecursiveReadGuard<'a, K, S, T> {
-    /// Makes the guard one that writes, with nobody in between, if nobody else reads. Never waits.
+    /// Makes the guard a write guard, if there is no other read guard. No other thread holds the
+    /// lock in between. Never waits.
     ///
     /// # Errors
     ///
-    /// The guard as it was, if somebody else reads.
+    /// The guard as it was, if there is another read guard.
     pub fn try_upgrade(guard: Self) -> Result<RecursiveWriteGuard<'a, K, S, T>, Self> {
-        // SAFETY: the guard holds it shared; if nobody else does, that is once. If it was upgraded, the
-        // guard is forgotten.
+        // SAFETY: the guard holds it shared. If no other guard does, it is held once. After an
+        // upgrade the guard is forgotten.
         if !unsafe { guard.lock.lock.raw.try_upgrade() } {
             return Err(guard);
         }
@@ -181,14 +183,14 @@ impl<K: Tuning, S: Kind, T: ?Sized> Deref for RecursiveReadGuard<'_, K, S, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: nobody writes, and a writer's borrows have ended with its guards.
+        // SAFETY: no thread writes, and a writer's borrows have ended with its guards.
         unsafe { &*self.lock.value.as_ptr() }
     }
 }
 
 impl<K: Tuning, S: Kind, T: ?Sized> Drop for RecursiveReadGuard<'_, K, S, T> {
     fn drop(&mut self) {
-        // SAFETY: it holds the lock shared.
+        // SAFETY: the guard holds the lock shared.
         unsafe { self.lock.lock.raw.unlock_shared(&()) };
     }
 }
@@ -199,25 +201,27 @@ impl<K: Tuning, S: Kind, T: ?Sized + fmt::Debug> fmt::Debug for RecursiveReadGua
     }
 }
 
-/// A writer's access to what a [`RecursiveRwLock`] protects. Unlocks once when it is dropped.
+/// A guard that gives a writer access to the data of a [`RecursiveRwLock`]. Unlocks once when
+/// dropped.
 #[must_use = "the lock is released at once"]
 pub struct RecursiveWriteGuard<'a, K: Tuning, S: Kind, T: ?Sized> {
     lock: &'a RecursiveRwLock<RwSx<Os, K, S>, T>,
-    /// Neither `Send`, as the lock names its thread, nor `Sync`, as the cell is that thread's.
+    /// Not `Send`, since the lock contains the id of its thread. Not `Sync`, since only that thread
+    /// may use the cell.
     own_thread: PhantomData<*const ()>,
 }
 
 impl<'a, K: Tuning, S: Kind, T: ?Sized> RecursiveWriteGuard<'a, K, S, T> {
-    /// Whether its thread has locked it more than once.
+    /// Returns whether its thread has locked the lock more than once.
     pub fn is_recursed(guard: &Self) -> bool {
         guard.lock.lock.raw.depth() > 0
     }
 
-    /// Makes the guard one that reads, with no other writer in between.
+    /// Makes the guard a read guard. No other writer holds the lock in between.
     ///
     /// # Errors
     ///
-    /// The guard as it was, if its thread has others that write. In the kernel that is a mistake.
+    /// The guard as it was, if its thread has other write guards. In the kernel this is a mistake.
     pub fn downgrade(guard: Self) -> Result<RecursiveReadGuard<'a, K, S, T>, Self> {
         if Self::is_recursed(&guard) {
             return Err(guard);
@@ -240,7 +244,7 @@ impl<K: Tuning, S: Kind, T: ?Sized> Deref for RecursiveWriteGuard<'_, K, S, T> {
 
 impl<K: Tuning, S: Kind, T: ?Sized> Drop for RecursiveWriteGuard<'_, K, S, T> {
     fn drop(&mut self) {
-        // SAFETY: it holds the lock.
+        // SAFETY: the guard holds the lock.
         unsafe { self.lock.lock.leave() };
     }
 }

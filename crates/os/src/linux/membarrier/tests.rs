@@ -4,19 +4,19 @@ use std::vec::Vec;
 use super::Command::{Expedited, Global, Register};
 use super::*;
 
-/// A kernel that answers by a rule, and what has been asked of it.
+/// A kernel that answers by a rule, and the calls that were made to it.
 struct Kernel<F> {
     answer: F,
     calls: Vec<Command>,
 }
 
 impl<F: FnMut(Command, usize) -> Answer> Kernel<F> {
-    /// The rule gets the command, and how often it has been asked for before.
+    /// The rule gets the command, and how often it has been called before.
     fn new(answer: F) -> Self {
         Self { answer, calls: vec![] }
     }
 
-    /// What a fence comes to, and how often its thread has paused.
+    /// The result of a fence, and how often its thread has paused.
     fn fence(&mut self) -> (Answer, usize) {
         let mut pauses = 0;
         let call = |command| {
@@ -73,7 +73,7 @@ fn a_forked_process_registers_again() {
     assert_eq!(kernel.calls, [Expedited, Register, Expedited]);
 }
 
-/// As a filter of system calls does that was installed after the registration.
+/// A filter of system calls that was installed after the registration does this.
 #[test]
 fn a_refusal_is_not_repeated_and_is_got_round() {
     for refusal in [libc::ENOSYS, libc::EINVAL, libc::EACCES] {
@@ -81,11 +81,11 @@ fn a_refusal_is_not_repeated_and_is_got_round() {
         assert_eq!(kernel.fence(), (Ok(()), 0));
         assert_eq!(kernel.calls, [Expedited, Global]);
     }
-    // This may mean that the process is not registered.
+    // EPERM may mean that the process is not registered.
     let mut kernel = Kernel::new(|command, _| if command == Global { Ok(()) } else { Err(libc::EPERM) });
     assert_eq!(kernel.fence(), (Ok(()), 0));
     assert_eq!(kernel.calls, [Expedited, Register, Global]);
-    // And so after the process has been registered again.
+    // The same after the process has been registered again.
     let mut kernel = Kernel::new(|command, _| if command == Expedited { Err(libc::EPERM) } else { Ok(()) });
     assert_eq!(kernel.fence(), (Ok(()), 0));
     assert_eq!(kernel.calls, [Expedited, Register, Expedited, Global]);
@@ -108,7 +108,7 @@ fn a_fence_fails_if_every_command_does() {
     let mut kernel = Kernel::new(|_, _| Err(libc::EPERM));
     assert_eq!(kernel.fence(), (Err(libc::EPERM), 0));
     assert_eq!(kernel.calls, [Expedited, Register, Global]);
-    // The kernel has no such command, and is short of memory for the other.
+    // The kernel has no GLOBAL, and lacks memory for the other command.
     let mut kernel =
         Kernel::new(|command, _| if command == Global { Err(libc::EINVAL) } else { Err(libc::ENOMEM) });
     assert_eq!(kernel.fence(), (Err(libc::EINVAL), ALL - 1));
@@ -128,16 +128,16 @@ mod native {
     use super::*;
     use crate::fences;
 
-    /// Has the kernel answer this command by an error, in the calling thread. Whether it can be had
-    /// to.
+    /// Makes the kernel answer this command with an error, in the calling thread. Returns whether
+    /// that is possible.
     fn refuse(command: Command, error: c_int) -> bool {
         let step =
             |code: u32, k: u32, if_not: u8| libc::sock_filter { code: code as u16, jt: 0, jf: if_not, k };
         let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
         let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
         let answer = libc::BPF_RET | libc::BPF_K;
-        // Of `seccomp_data`: the number is its first word, and the arguments begin at 16. The lower
-        // half of an argument comes first, as on all processors that this is tried on.
+        // Offsets in `seccomp_data`: the number is its first word, and the arguments begin at 16.
+        // The lower half of an argument comes first, as on all processors on which this test runs.
         let mut steps = [
             step(load, 0, 0),
             step(equal, libc::SYS_membarrier as u32, 3),
@@ -154,15 +154,15 @@ mod native {
         }
     }
 
-    /// The exit status of a child that cannot have a filter.
+    /// The exit status of a child that cannot install a filter.
     const NO_FILTER: c_int = 77;
 
-    /// How a process ends that does this, and what it says on its standard error.
+    /// Calls `act` in a child. Returns the status of the child, and its standard error.
     fn forked(act: impl FnOnce()) -> (c_int, String) {
         let mut ends = [0; 2];
         // SAFETY: two descriptors are written.
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
-        // SAFETY: the child calls nothing that another thread's state at the fork could hold up.
+        // SAFETY: the child calls nothing that depends on the state of another thread at the fork.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let no_dump = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -187,7 +187,7 @@ mod native {
     }
 
     fn exit(code: c_int) {
-        // SAFETY: in a child, which leaves nothing to be done.
+        // SAFETY: called in a child, which has nothing to clean up.
         unsafe { libc::_exit(code) };
     }
 
@@ -200,7 +200,7 @@ mod native {
         }
     }
 
-    /// Whether the two tests below can be made here; says why if not.
+    /// Whether the tests below can run here; prints the reason if not.
     fn can_be_tried(status: c_int) -> bool {
         let has_filter = !(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == NO_FILTER);
         if !has_filter {
@@ -234,8 +234,8 @@ mod native {
         }
     }
 
-    /// The library is at work before `main`. So what it decides then cannot know of the filters
-    /// that a program installs.
+    /// The library works before `main`. So what it decides then cannot take into account the
+    /// filters that a program installs.
     #[test]
     fn a_filter_that_is_installed_before_the_first_fence_is_heeded() {
         const NAME: &str =
@@ -249,10 +249,10 @@ mod native {
             fences::heavy();
             exit(7);
         }
-        // A process in which no fence has been.
+        // A process that has executed no fence.
         let mut test = std::process::Command::new(env::current_exe().unwrap());
         let ended = test.args(["--exact", NAME, "--nocapture"]).env(CHILD, "").output().unwrap();
-        // What QEMU emulates cannot start what would have to be emulated too.
+        // A process under QEMU cannot start a program that would have to be emulated too.
         const NOT_STARTED: c_int = 127;
         if ended.status.code() == Some(NOT_STARTED) {
             std::eprintln!("not tried: a process here cannot start itself");

@@ -1,4 +1,4 @@
-//! All short sequences of what may happen to CNA's queues, against a reference that is two queues.
+//! All short sequences of events in CNA's queues, compared with a reference of two plain queues.
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::VecDeque;
@@ -12,24 +12,24 @@ use crate::platform::{Atomic, Platform, ZeroNode};
 use crate::testing::{HAPPENINGS_MAX, NOW_NS, NUMA_NODE, OneThread};
 
 crate::tuning! {
-    /// A head that sorts for as many turns as there may be waiters, though the lock stays busy.
+    /// A head that sorts for as many turns as there may be waiters, even if the lock stays busy.
     struct Brief: QSpinTuning {
         park_head: bool = true;
         head_turns: u32 = HAPPENINGS_MAX as u32;
     }
 }
 
-/// What may happen.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// Somebody queues, on this NUMA node.
+    /// A waiter on this NUMA node queues.
     Comes(u32),
     /// The head sorts, takes the lock, and hands over.
     Turn,
-    /// The same, long after the secondary queue was begun. Only if there is one.
+    /// As `Turn`, long after the secondary queue was begun. Only if there is one.
     LateTurn,
-    /// The same as `Turn`, but somebody queues, on this NUMA node, just before the head would clear
-    /// the tail. Only if the main queue is empty.
+    /// As `Turn`, but a waiter on this NUMA node queues just before the head would clear the tail.
+    /// Only if the main queue is empty.
     TurnMet(u32),
 }
 
@@ -37,16 +37,16 @@ use Happening::{Comes, LateTurn, Turn, TurnMet};
 
 const ALL: [Happening; 6] = [Comes(0), Comes(1), Turn, LateTurn, TurnMet(0), TurnMet(1)];
 
-/// What a version decides.
+/// The rules of a version.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// How many waiters a head moves at most.
+    /// The number of waiters that a head moves at most.
     pub moves_max: usize,
-    /// Whether the next counts as on the head's NUMA node also if there is no secondary queue.
+    /// Whether the next waiter counts as on the head's NUMA node even without a secondary queue.
     pub next_counts_as_near: bool,
 }
 
-/// The queues as they should be: of slots.
+/// The queues as they should be, by the slots of the waiters.
 #[derive(Default)]
 struct Reference {
     head: Option<u32>,
@@ -81,8 +81,8 @@ impl Reference {
         }
     }
 
-    /// The head goes; `is_flushing`, or with nobody in the main queue, the secondary queue is in
-    /// front.
+    /// The head leaves. If `is_flushing`, or if the main queue is empty, the secondary queue moves
+    /// to the front.
     fn hand_over(&mut self, rules: Rules, is_flushing: bool) {
         if is_flushing || self.main.is_empty() {
             self.secondary.append(&mut self.main);
@@ -95,7 +95,7 @@ impl Reference {
     }
 }
 
-/// The real queues, and what they should be.
+/// The real queues, and the reference.
 struct Trial<S> {
     queues: Queues<S>,
     word: <OneThread as Platform>::U32,
@@ -116,7 +116,7 @@ impl<S: ZeroNode + Default + Send + Sync + 'static> Trial<S> {
         }
     }
 
-    /// A turn of the head, during which somebody may come.
+    /// A turn of the head, during which a waiter may queue.
     fn turn<Q: QueuePolicy<OneThread, Part = CnaPart<OneThread, S>>>(
         &mut self,
         head: u32,
@@ -126,7 +126,7 @@ impl<S: ZeroNode + Default + Send + Sync + 'static> Trial<S> {
         let is_flushing = is_late && !self.reference.secondary.is_empty();
         let node = self.queues.node(head);
         self.word.fetch_or(LOCKED, Relaxed);
-        // SAFETY: the node in this slot is the head's; so below.
+        // SAFETY: the node in this slot is the head's, here and below.
         unsafe { Q::became_head::<Brief>(&self.word, node) };
         if !is_flushing {
             self.reference.sort(self.rules);
@@ -137,14 +137,14 @@ impl<S: ZeroNode + Default + Send + Sync + 'static> Trial<S> {
         let is_clear =
             val == tail(head).bits() && unsafe { Q::try_clear_tail::<Brief>(&self.word, val, node) }.is_ok();
         if !is_clear {
-            // SAFETY: as above; somebody is linked behind it.
+            // SAFETY: as above; a waiter is linked behind it.
             unsafe { Q::hand_over::<Brief>(node, node.next.load(Relaxed)) };
         }
         self.word.fetch_and(!LOCKED, Relaxed);
         self.reference.hand_over(self.rules, is_flushing);
     }
 
-    /// False if this cannot happen now, or would be the same as another.
+    /// False if the event cannot happen now, or would be the same as another one.
     fn happens<Q: QueuePolicy<OneThread, Part = CnaPart<OneThread, S>>>(&mut self, what: Happening) -> bool {
         let reference = &self.reference;
         match (what, reference.head) {
@@ -162,7 +162,7 @@ impl<S: ZeroNode + Default + Send + Sync + 'static> Trial<S> {
         true
     }
 
-    /// The slots that follow one, up to the last or the first again.
+    /// The slots that follow the given one, up to the last one or up to the first one again.
     fn chain(&self, from: Option<u32>) -> Vec<u32> {
         let mut slots = vec![];
         let mut next = from;
@@ -192,7 +192,7 @@ impl<S: ZeroNode + Default + Send + Sync + 'static> Trial<S> {
     }
 }
 
-/// A shortest sequence after which the policy's queues are not as they should be.
+/// A shortest sequence after which the policy's queues differ from the reference.
 pub fn counterexample<Q, S>(rules: Rules) -> Option<Vec<Happening>>
 where
     Q: QueuePolicy<OneThread, Part = CnaPart<OneThread, S>>,
@@ -217,7 +217,7 @@ where
     None
 }
 
-/// Whether the queues are as they should be in the end; `None` if that cannot happen.
+/// Whether the queues agree with the reference in the end. `None` if the sequence cannot happen.
 fn is_right<Q, S>(sequence: &[Happening], rules: Rules) -> Option<bool>
 where
     Q: QueuePolicy<OneThread, Part = CnaPart<OneThread, S>>,

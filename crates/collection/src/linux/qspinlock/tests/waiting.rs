@@ -1,4 +1,4 @@
-//! Waits, and what others do meanwhile.
+//! Waits, and what other threads do meanwhile.
 
 use super::*;
 use crate::testing::{meanwhile, others_are_done};
@@ -11,7 +11,7 @@ type Lock<T, Q = Fifo> = QSpinLock<OneThread, Q, T>;
 const LAST: NodeId = NodeId { slot: 7, level: 0 };
 
 fn lock_with_word<T: QSpinTuning>(word: u32) -> &'static Lock<T> {
-    // SAFETY: tests name nodes only whose threads they play.
+    // SAFETY: the tests name only nodes whose threads they play.
     Box::leak(Box::new(unsafe { QSpinLock::with_word(word) }))
 }
 
@@ -25,7 +25,7 @@ fn own_node() -> &'static Node<OneThread, ()> {
 }
 
 fn lock(lock: &Lock<impl QSpinTuning>) {
-    // SAFETY: nobody unlocks but the test.
+    // SAFETY: only the test unlocks.
     unsafe { lock.lock(&()) };
     assert!(others_are_done());
 }
@@ -122,7 +122,7 @@ fn a_waiter_that_is_granted_as_it_falls_asleep_stays_awake() {
 #[test]
 fn a_head_lets_newcomers_steal_between_its_stretches_and_not_for_ever() {
     crate::tuning! {
-        /// Nobody may steal once there is a head.
+        /// No thread may steal once there is a head.
         struct Jealous: QSpinTuning {
             stealing: Stealing = Stealing::Once;
             head_stretches_max: u32 = 0;
@@ -162,7 +162,7 @@ fn a_head_waits_for_a_successor_that_has_swapped_and_not_linked() {
         head.next.store(ptr::null_mut(), Relaxed);
         node(LAST).granted.store(0, Relaxed);
         meanwhile(|| head.next.store(ptr::from_ref(node(LAST)).cast_mut(), Relaxed));
-        // SAFETY: nobody else is there.
+        // SAFETY: there is no other thread.
         unsafe { contended.lock_as_head(head, Tail::encode(NodeId { slot: 6, level: 0 })) };
         assert!(others_are_done());
         assert_eq!(contended.word.load(Relaxed), Tail::encode(LAST).bits() | LOCKED);
@@ -173,11 +173,11 @@ fn a_head_waits_for_a_successor_that_has_swapped_and_not_linked() {
 }
 
 std::thread_local! {
-    /// How many late waiters come, one after the other.
+    /// The number of late waiters that come, one after the other.
     static LATE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A late waiter marks itself just before a head would clear the tail.
+/// With this policy, a late waiter marks itself just before a head would clear the tail.
 struct Marked;
 
 // SAFETY: for one thread.
@@ -208,7 +208,7 @@ unsafe impl QueuePolicy<OneThread> for Marked {
 fn a_head_waits_until_the_marks_of_late_waiters_are_gone() {
     let (head, tail) = (node(NodeId { slot: 6, level: 0 }), Tail::encode(NodeId { slot: 6, level: 0 }));
     for behind in [None, Some(Tail::encode(LAST))] {
-        // SAFETY: the test plays all that the word names.
+        // SAFETY: the test plays all threads that the word names.
         let contended: &Lock<Standard, Marked> =
             Box::leak(Box::new(unsafe { QSpinLock::with_word(tail.bits()) }));
         head.next.store(ptr::null_mut(), Relaxed);
@@ -226,7 +226,7 @@ fn a_head_waits_until_the_marks_of_late_waiters_are_gone() {
                 head.next.store(ptr::from_ref(node(LAST)).cast_mut(), Relaxed);
             }
         });
-        // SAFETY: nobody else is there.
+        // SAFETY: there is no other thread.
         unsafe { contended.lock_as_head(head, tail) };
         assert!(others_are_done());
         assert_eq!(contended.word.load(Relaxed), behind.map_or(0, Tail::bits) | LOCKED);

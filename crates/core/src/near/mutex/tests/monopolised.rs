@@ -19,8 +19,8 @@ fn the_first_in_line_leaves_a_mutex_alone_that_is_free_only_between_two_sections
     assert_eq!(seen_by_the_first(Holders::One, taken_again), SpinEnd::Over);
 }
 
-/// A thread has it, releases it each microsecond, and takes it again at once, while another looks
-/// so often; and then goes.
+/// A thread holds the mutex, releases it each microsecond, and takes it again at once. It does so
+/// at as many looks of another thread. Then it does `then`.
 fn is_taken_again(mutex: &'static Mutex, looks: u32, then: impl FnOnce() + 'static) {
     meanwhile(move || {
         NOW_NS.set(NOW_NS.get() + 1000);
@@ -34,7 +34,8 @@ fn is_taken_again(mutex: &'static Mutex, looks: u32, then: impl FnOnce() + 'stat
     });
 }
 
-/// As the first in the queue, until it makes a wake request: what it sees, and for how long, in ns.
+/// Waits as the first in the queue until it would make a wake request. Returns how it stopped
+/// spinning, and how long it waited, in ns.
 fn waits_as_first(mutex: &'static Mutex) -> (SpinEnd, u64) {
     let (waiter, begin_ns) = (Waiter::<OneThread>::default(), NOW_NS.get());
     SPINS_MAX.set(1000);
@@ -47,7 +48,7 @@ fn waits_as_first(mutex: &'static Mutex) -> (SpinEnd, u64) {
     (end, NOW_NS.get() - begin_ns)
 }
 
-/// Who is woken to be the first may have the holder's processor.
+/// A waiter that is woken as the first may have the holder's processor.
 #[test]
 fn the_first_in_line_looks_at_a_monopolised_mutex_for_a_moment_and_parks_until_its_turn() {
     let mutex = monopolised();
@@ -59,7 +60,8 @@ fn the_first_in_line_looks_at_a_monopolised_mutex_for_a_moment_and_parks_until_i
     assert!((98_000..104_000).contains(&waited_ns), "{waited_ns} ns");
 }
 
-/// Sections that are longer than the close looks: whether it is taken again does not show by then.
+/// The sections are longer than the short spin. So the waiter does not see whether the mutex is
+/// taken again.
 #[test]
 fn the_first_in_line_looks_longer_at_a_monopolised_mutex_that_is_not_released() {
     let mutex = monopolised();
@@ -71,8 +73,8 @@ fn the_first_in_line_looks_longer_at_a_monopolised_mutex_that_is_not_released() 
     assert!((20_000..50_000).contains(&waited_ns), "{waited_ns} ns");
 }
 
-/// A thread that thinks between its sections is not to be taken for one that monopolises it because
-/// looks have missed when it thinks.
+/// A thread with think time between its sections must not be mistaken for a thread that monopolises
+/// the mutex because the looks have missed the gaps.
 #[test]
 fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     let mutex = held();
@@ -88,8 +90,8 @@ fn the_first_in_line_looks_closely_before_a_mutex_counts_as_monopolised() {
     assert!(pauses[..closely].contains(&128) && pauses[closely + 1..].len() > 6, "{pauses:?}");
 }
 
-/// Else it would be in the queue behind a waiter that waits for a processor, while the mutex is
-/// free most of the time.
+/// Otherwise it would be in the queue behind a waiter that waits for a processor, while the mutex
+/// is free most of the time.
 #[test]
 fn a_newcomer_takes_a_monopolised_mutex_that_stays_free() {
     let (mutex, before) = (monopolised(), events_of(MutexOptLock));
@@ -97,7 +99,7 @@ fn a_newcomer_takes_a_monopolised_mutex_that_stays_free() {
         assert_eq!(Mutex::hints(mutex).holders(), Holders::One);
         SPINS_MAX.set(100);
         after(1, || release(mutex));
-        // SAFETY: another has released it by then.
+        // SAFETY: another thread has released it by then.
         unsafe { mutex.lock(&()) };
         assert!(others_are_done() && is_quiet(mutex));
         assert_eq!(events_of(MutexOptLock) - before, u64::from(taken));
@@ -119,7 +121,7 @@ fn a_newcomer_leaves_a_monopolised_mutex_alone_that_is_taken_again_and_waits_for
             release(mutex);
         });
     });
-    // SAFETY: another has released it by then.
+    // SAFETY: another thread has released it by then.
     unsafe { mutex.lock(&()) };
     assert!(others_are_done() && is_quiet(mutex));
     assert_eq!(
@@ -141,7 +143,7 @@ fn a_sleeper_of_a_monopolised_mutex_is_woken_in_line_and_has_its_turn_when_it_is
     assert_eq!(WaitQueue::of(mutex).place_of(first), Place::First);
     assert!(!Mutex::count(mutex).read().is_requested(), "it is awake");
     NOW_NS.set(NOW_NS.get() + MONOPOLISED_DUE_NS + 2048);
-    // A release looks at the chain now and then without requests.
+    // Without requests, a release looks at the chain from time to time.
     for releases in 0.. {
         assert!(releases < 10, "no release looks");
         // SAFETY: free.

@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::*;
 use crate::near::mutex::queue::{PREFERRED, PREFERRED_AMONG};
 
-/// Waiters on these nodes, in the queue in this order. They ask for nothing.
+/// Waiters on these NUMA nodes, in the queue in this order. They make no requests.
 fn queued(mutex: &Mutex, nodes: &[u32]) -> Vec<Waiter<OneThread>> {
     let waiters: Vec<Waiter<OneThread>> = nodes.iter().map(|_| Waiter::default()).collect();
     for (waiter, node) in waiters.iter().zip(nodes) {
@@ -15,7 +15,7 @@ fn queued(mutex: &Mutex, nodes: &[u32]) -> Vec<Waiter<OneThread>> {
     waiters
 }
 
-/// In which order they are handed the mutex, each this long after the one before.
+/// The order in which they are handed the mutex, with this time between two hand-overs.
 fn served(mutex: &Mutex, waiters: &[Waiter<OneThread>], each_ns: u64) -> Vec<usize> {
     let hand_over = |_| {
         let first = WaitQueue::of(mutex).first().map(ptr::from_ref).expect("a queue");
@@ -30,7 +30,7 @@ fn served(mutex: &Mutex, waiters: &[Waiter<OneThread>], each_ns: u64) -> Vec<usi
     order
 }
 
-/// In which order waiters on these nodes are handed the mutex.
+/// The order in which waiters on these NUMA nodes are handed the mutex.
 fn order_of(nodes: &[u32], each_ns: u64) -> Vec<usize> {
     let mutex = held();
     let waiters = queued(mutex, nodes);
@@ -43,7 +43,7 @@ fn waiters_of_the_node_that_has_the_mutex_go_first_in_the_order_of_their_coming(
     assert_eq!(order_of(&[0, 1, 0, 2, 1, 0, 2], 1000), [0, 2, 5, 1, 4, 3, 6]);
 }
 
-/// They need not all have been there from the beginning.
+/// The waiters may arrive at different times.
 #[test]
 fn who_comes_later_on_the_node_that_has_the_mutex_is_preferred_too() {
     let mutex = held();
@@ -62,8 +62,8 @@ fn who_comes_later_on_the_node_that_has_the_mutex_is_preferred_too() {
     assert!(waiters[1].is_signalled() && is_quiet(mutex));
 }
 
-/// Whenever that is: times wrap around, and one of them is 0. It is due when those leave that were
-/// preferred together.
+/// At any time: times wrap around, and one of them is 0. The waiter is due when the waiters that
+/// were preferred together have left.
 #[test]
 fn the_next_in_line_is_passed_over_for_a_turn_and_those_that_were_preferred_by_then() {
     let nodes: Vec<u32> = (0..200).map(|n| u32::from(n == 1)).collect();
@@ -75,7 +75,7 @@ fn the_next_in_line_is_passed_over_for_a_turn_and_those_that_were_preferred_by_t
     }
 }
 
-/// One chain has all locks here.
+/// All locks of the test are in one chain.
 #[test]
 fn waiters_of_another_lock_are_left_where_they_are() {
     let (mutex, other) = (held(), held());
@@ -98,7 +98,7 @@ fn waiters_of_another_lock_are_left_where_they_are() {
     assert_eq!(order(other), [1, 5, 3]);
 }
 
-/// The first is dequeued; the next release must come to the waiter that was preferred.
+/// The first is dequeued. The next release must wake the waiter that was preferred.
 #[test]
 fn a_sleeper_that_is_preferred_is_woken_next() {
     let mutex = held();
@@ -118,7 +118,7 @@ fn a_sleeper_that_is_preferred_is_woken_next() {
     assert!(is_quiet(mutex));
 }
 
-/// Who takes it leaves the queue, as others do.
+/// A waiter that takes the mutex leaves the queue as others do.
 #[test]
 fn who_leaves_with_the_mutex_prefers_its_node() {
     let mutex = held();

@@ -1,5 +1,5 @@
-//! What writers may lock again, asked for with an error instead of a wait for oneself, until
-//! interrupted, or for a while.
+//! Recursive reader-writer locks, with errors instead of deadlocks, and with waits that can be
+//! interrupted or have a timeout.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::freebsd::{Interruptible, LockError, RwChecked};
 use crate::raw::timed::within;
 
 impl<L: RawRecursiveLock, T: ?Sized> RecursiveRwLock<L, T> {
-    /// Unless the caller writes it.
+    /// Returns an error if the caller writes.
     fn unless_written_here(&self) -> Result<(), LockError> {
         if self.lock.raw.is_owned() { Err(LockError::Deadlock) } else { Ok(()) }
     }
 }
 
-/// Its writer may write again, and may not read. Panics as [`write`](RecursiveRwLock::write).
+/// The writer may write again, but must not read. Panics as [`write`](RecursiveRwLock::write).
 ///
 /// ```
 /// use nearlock::freebsd::{LockError, RecursiveRw, RwChecked};
@@ -66,7 +66,7 @@ impl<K: Tuning, S: Kind, T: ?Sized> RwChecked for RecursiveRwLock<RwSx<Os, K, S>
 impl<K: Tuning, T: ?Sized> RecursiveRwLock<Sx<Os, K>, T> {
     fn read_within(&self, limit: &Limit<'_, Os>) -> Result<RecursiveReadGuard<'_, K, SxKind, T>, LockError> {
         self.unless_written_here()?;
-        // SAFETY: the node is (); the guard unlocks.
+        // SAFETY: the node is (), and the guard unlocks.
         unsafe { self.lock.raw.lock_shared_within(&(), limit) }?;
         Ok(self.read_guard())
     }
@@ -80,8 +80,7 @@ impl<K: Tuning, T: ?Sized> RecursiveRwLock<Sx<Os, K>, T> {
     }
 }
 
-/// Its writer may write again, and does so without a wait. Panics as
-/// [`write`](RecursiveRwLock::write).
+/// The writer may write again, and does not wait then. Panics as [`write`](RecursiveRwLock::write).
 ///
 /// ```
 /// use std::time::Duration;
