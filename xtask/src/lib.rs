@@ -6,7 +6,7 @@
 //! cargo test -p xtask --test repository
 //! ```
 //!
-//! `tests/add_a_lock.rs` follows `docs/add-a-lock.md` in a copy of the repository: minutes, most of
+//! `tests/add_a_lock.rs` follows `docs/guide/add-a-lock.md` in a copy of the repository: minutes, most of
 //! them building, so that only `.ci/deep` runs it.
 //!
 //! | file | rules |

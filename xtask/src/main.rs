@@ -38,7 +38,7 @@ enum Task {
         #[arg(value_name = "TRACEFILE")]
         tracefile: PathBuf,
     },
-    /// Runs the models of every lock, drops each ordering in turn, and writes docs/orderings.md:
+    /// Runs the models of every lock, drops each ordering in turn, and writes docs/internals/orderings.md:
     /// some minutes.
     ///
     /// Exit status 1 if a model fails, or an ordering is not needed.

@@ -1,4 +1,4 @@
-//! `docs/orderings.md`: the evidence for every ordering, made by the models.
+//! `docs/internals/orderings.md`: the evidence for every ordering, made by the models.
 //!
 //! The models are run by a program of their own crate (`crates/model/src/bin/orderings`), on which
 //! nothing here depends.
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{Finding, Misuse, files};
 
 /// The document.
-const DOCUMENT: &str = "docs/orderings.md";
+const DOCUMENT: &str = "docs/internals/orderings.md";
 
 /// Makes the document anew and writes it. What there is to say.
 ///
@@ -80,7 +80,7 @@ mod tests {
     fn the_first_line_that_differs_is_named() {
         assert_eq!(difference("a\nb\n", "a\nb\n"), None);
         let place = |there, made| difference(there, made).expect("they differ").to_string();
-        assert!(place("a\nb\n", "a\nc\nd\n").starts_with("docs/orderings.md:2: "));
+        assert!(place("a\nb\n", "a\nc\nd\n").starts_with("docs/internals/orderings.md:2: "));
         assert!(place("a\nb\n", "a\nc\nd\n").ends_with("this line would be: c"));
         assert!(place("a\nb\n", "a\n").ends_with("(its end)"));
     }

@@ -1,4 +1,4 @@
-//! `docs/add-a-lock.md`, followed step by step in a copy of the repository.
+//! `docs/guide/add-a-lock.md`, followed step by step in a copy of the repository.
 //!
 //! The copy lies under the target directory, and is built in that very target directory, so that
 //! only our own crates are built again, under a version of their own. In the end the copy goes
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use xtask::files;
 use xtask::guide::{self, Action, End, Step};
 
-const GUIDE: &str = "docs/add-a-lock.md";
+const GUIDE: &str = "docs/guide/add-a-lock.md";
 
 /// A copy of the repository.
 struct Copy {

@@ -84,20 +84,20 @@ fn only(path: &str) -> Result<TextFile> {
 #[test]
 fn every_algorithm_is_in_the_table_of_locks() -> Result<()> {
     let algorithms = documents::algorithms(&only("crates/collection/src/subjects/algorithms.rs")?)?;
-    none(documents::unnamed(&only("docs/locks.md")?, &algorithms));
+    none(documents::unnamed(&only("docs/guide/locks.md")?, &algorithms));
     Ok(())
 }
 
 #[test]
 fn every_setting_has_its_reasons() -> Result<()> {
     let settings = documents::settings(&only("crates/core/src/settings.rs")?)?;
-    none(documents::unnamed(&only("docs/tuning.md")?, &settings));
+    none(documents::unnamed(&only("docs/internals/tuning.md")?, &settings));
     Ok(())
 }
 
 #[test]
 fn every_switch_has_its_reasons() -> Result<()> {
     let names: Vec<_> = files::sources()?.iter().map(documents::switches).collect::<Result<_>>()?;
-    none(documents::unnamed(&only("docs/tuning.md")?, &names.concat()));
+    none(documents::unnamed(&only("docs/internals/tuning.md")?, &names.concat()));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The evidence as a document: `docs/orderings.md`.
+//! The evidence as a document: `docs/internals/orderings.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -16,13 +16,13 @@
 //! | [`subjects`], [`parts`] | which lock has which models, and which other part of core |
 //! | [`mutate`], [`evidence`] | is every ordering needed? |
 //! | `processes`, `stacks` | several processes share the work; stacks that are used again |
-//! | [`source`], [`hash`], [`document`] | the orderings in the sources, and `docs/orderings.md` |
+//! | [`source`], [`hash`], [`document`] | the orderings in the sources, and `docs/internals/orderings.md` |
 //!
 //! # What is shown
 //!
 //! Of each working lock of the list, and of the parts that are no locks, the parking token,
 //! waiters, strong fences, the optimistic spin queue and the condition variable (`cargo test -p
-//! nearlock-model`; the evidence is `docs/orderings.md`, made by `cargo xtask orderings`):
+//! nearlock-model`; the evidence is `docs/internals/orderings.md`, made by `cargo xtask orderings`):
 //!
 //! 1. **Exclusion.** No execution of its models lets two sections overlap, or leaves one section's
 //!    writes unseen by the next: each section writes to a cell that nothing else protects.

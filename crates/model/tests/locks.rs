@@ -57,18 +57,18 @@ fn presets_hold_within_the_bounds_of_their_algorithms() {
 
 #[test]
 fn the_document_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/orderings.md");
-    let document = fs::read_to_string(path).expect("docs/orderings.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/orderings.md");
+    let document = fs::read_to_string(path).expect("docs/internals/orderings.md");
     let hash = hash::of_sources().expect("the sources can be read");
     assert_eq!(
         hash_in(&document),
         Some(&*hash),
-        "docs/orderings.md was made from other sources: run `cargo xtask orderings`"
+        "docs/internals/orderings.md was made from other sources: run `cargo xtask orderings`"
     );
     assert_eq!(
         difference(&document, &EVIDENCE).expect("the evidence is complete"),
         None,
-        "docs/orderings.md"
+        "docs/internals/orderings.md"
     );
 }
 

@@ -2,7 +2,7 @@
 //! type that only its test has, or by dropping half of an ordering; a model catches it, and the
 //! source as it is passes the same model.
 //!
-//! `docs/history.md` has a row for each: the tests fail if a row is missing, or says anything but
+//! `docs/internals/history.md` has a row for each: the tests fail if a row is missing, or says anything but
 //! what they see.
 
 #![cfg(target_pointer_width = "64")]
@@ -43,7 +43,7 @@ const SECTIONS: &str = "two sections that nothing orders";
 const STORES: &str = "two stores to one word that nothing orders";
 
 fn document() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/history.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/history.md");
     fs::read_to_string(path).unwrap()
 }
 
@@ -52,14 +52,17 @@ fn row_of(test: &str) -> String {
     let name = format!("`{test}`");
     let document = document();
     let row = document.lines().find(|line| line.starts_with('|') && line.contains(&name));
-    row.unwrap_or_else(|| panic!("docs/history.md has no row for {test}")).to_owned()
+    row.unwrap_or_else(|| panic!("docs/internals/history.md has no row for {test}")).to_owned()
 }
 
 /// The document says of `test` that this model catches the bug in this way.
 fn is_documented<E: Engine>(test: &str, model: &Model<E>, how: &str) {
     let row = row_of(test);
     for text in [model.name.as_str(), how] {
-        assert!(row.replace("\\|", "|").contains(text), "docs/history.md does not say of {test}: {text}");
+        assert!(
+            row.replace("\\|", "|").contains(text),
+            "docs/internals/history.md does not say of {test}: {text}"
+        );
     }
 }
 
@@ -106,7 +109,10 @@ struct Place {
 /// like this.
 fn caught_without(test: &str, half: Half, place: Place, model: &Model, how: &str) {
     is_documented(test, model, how);
-    assert!(row_of(test).contains(&format!("`{}`", place.function)), "docs/history.md names another place");
+    assert!(
+        row_of(test).contains(&format!("`{}`", place.function)),
+        "docs/internals/history.md names another place"
+    );
     let there = |site: &&Site| {
         site.half == half
             && site.operation == place.operation
