@@ -1,10 +1,11 @@
-//! The machine itself: the words *are* `core::sync::atomic` types, so layout and ABI are theirs.
+//! The platform of the machine itself. The words *are* the types of `core::sync::atomic`, with
+//! their layout and ABI.
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod watch;
 #[cfg(not(all(target_arch = "aarch64", not(miri))))]
 mod watch {
-    //! Where the processor cannot sleep until a line is written, or a program may not.
+    //! For targets where the processor cannot sleep until a line is written, or a program may not.
 
     pub const AVAILABLE: bool = false;
     #[inline(always)]
@@ -23,27 +24,27 @@ use crate::platform::{AsymFence, Atomic, AtomicInt, Park, Platform, SplitWord};
 use crate::strong_fences;
 use crate::unwinding::without_unwinding;
 
-/// How native code passes the time while it waits.
+/// The waiting policy of native code.
 ///
 /// # Panics
 ///
-/// Its functions, and those of its [`Hooks`], are called by threads that others refer to as
-/// waiters. If one of them panics the process ends.
+/// Waiting threads call its functions and those of its [`Hooks`], while other threads refer to
+/// their records. If one of the functions panics, the process ends.
 ///
 /// # Deadlocks
 ///
 /// They may be called while a queue of waiters is locked. So they must not lock, unlock or wait for
 /// any lock of this library.
 pub trait Wait: Send + Sync + 'static {
-    /// Who watches: [`Unwatched`], unless statistics are made.
+    /// The hooks for statistics, or [`Unwatched`].
     type Hooks: Hooks;
 
     /// Whether, in an unbounded wait for one word, the processor may sleep until the word's line is
-    /// written (aarch64: `wfe`) in place of all turns. Such a sleep may last some 100 us though
-    /// nothing comes, so a policy that must give the processor away sooner says no.
+    /// written (aarch64: `wfe`) instead of all turns. Such a sleep may last about 100 us although
+    /// the line is not written. So a policy that must yield the processor sooner says no.
     const SLEEPS_UNTIL_WRITTEN: bool = false;
 
-    /// Called after the look number `turn` (from 0) at what is waited for.
+    /// Called after look number `turn` (from 0) at the word.
     fn turn(turn: u32);
 
     /// Called before the thread sleeps in a lock.
@@ -51,9 +52,9 @@ pub trait Wait: Send + Sync + 'static {
     fn before_sleep() {}
 }
 
-/// Waits by the processor's pause instruction alone. For threads that have a processor each: a
-/// FIFO lock whose next waiter is off the processor stands still until the scheduler brings it
-/// back.
+/// Waits by the processor's pause instruction alone. For threads that have a processor each. If
+/// the next waiter of a FIFO lock has lost its processor, the lock stands still until the scheduler
+/// runs that waiter again.
 #[derive(Debug)]
 pub struct Spin;
 
@@ -67,12 +68,13 @@ impl Wait for Spin {
     }
 }
 
-/// The processor, and a waiting policy. No operating system: what needs one is in `nearlock-os`.
+/// The processor with a waiting policy, without an operating system. `nearlock-os` has the parts
+/// that need one.
 #[derive(Debug)]
 pub struct Native<W: Wait = Spin>(PhantomData<W>);
 
 impl<W: Wait> Native<W> {
-    /// A look has been in vain: a turn of the policy.
+    /// Called after a look without success: a turn of the policy.
     #[inline(always)]
     fn turn(turn: u32) {
         without_unwinding(|| {
@@ -155,11 +157,11 @@ impl SplitWord for AtomicU32 {
 }
 
 /// Narrow accesses in assembly. Rust defines no atomic access that overlaps another of a different
-/// size; but each of these does to the word just what the read-modify-write named in [`SplitWord`]
-/// would do, in one indivisible step of a coherent memory, which is all that the program may see.
+/// size. But each of these changes the word as the read-modify-write named in [`SplitWord`] would,
+/// in one indivisible step of a coherent memory. The program can see no more than that.
 ///
-/// Tools that watch a program's accesses see nothing of assembly: Miri refuses it, ThreadSanitizer
-/// takes it for no access at all and would report races that are none. So under Miri, and with
+/// Tools that watch a program's accesses do not see assembly. Miri refuses it. ThreadSanitizer sees
+/// no access, and would report races that do not exist. So under Miri, and with
 /// `RUSTFLAGS="--cfg nearlock_visible_words"` (for ThreadSanitizer, see `.ci/deep`), all narrow
 /// accesses are the read-modify-writes that they stand for.
 #[cfg(all(target_arch = "x86_64", not(any(miri, nearlock_visible_words))))]
@@ -169,16 +171,16 @@ mod narrow {
 
     #[inline(always)]
     pub fn store_low_byte(word: &AtomicU32, v: u8, order: Ordering) {
-        // Ordering: a plain x86 store is a release, and `asm!` without `nomem` keeps the compiler from
+        // Ordering: a plain x86 store is a release. `asm!` without `nomem` keeps the compiler from
         // moving memory accesses across.
         debug_assert!(matches!(order, Ordering::Relaxed | Ordering::Release));
         // SAFETY:
-        // * the address is that of a live word, of which bits 0 to 7 are the first byte (little endian);
-        // * by the condition of `SplitWord::store_low_byte` nobody else changes them, so that the store is
-        //   the whole-word read-modify-write it stands for.
+        // * The address is that of a live word. Its bits 0 to 7 are the first byte (little endian).
+        // * By the condition of `SplitWord::store_low_byte` no other thread changes them. So the
+        //   store is the whole-word read-modify-write that it stands for.
         unsafe {
             if v == 0 {
-                // A release writes 0, which is known where it is inlined and needs no register.
+                // A release writes the constant 0 where it is inlined, which needs no register.
                 return asm!("mov byte ptr [{p}], 0", p = in(reg) word.as_ptr(), options(nostack, preserves_flags));
             }
             asm!("mov byte ptr [{p}], {v}", p = in(reg) word.as_ptr(), v = in(reg_byte) v, options(nostack, preserves_flags))
@@ -211,8 +213,8 @@ mod narrow {
         let mut x = v;
         // Ordering: `xchg` is a full barrier, whatever was asked for.
         // SAFETY:
-        // * the address is that of a live word, of which bits 16 to 31 are the second half;
-        // * `xchg` with memory is atomic, and leaves the first half as it is.
+        // * The address is that of a live word. Its bits 16 to 31 are the second half.
+        // * `xchg` with memory is atomic, and does not change the first half.
         unsafe {
             asm!("xchg word ptr [{p} + 2], {x:x}", p = in(reg) word.as_ptr(), x = inout(reg) x, options(nostack, preserves_flags))
         };
@@ -220,7 +222,7 @@ mod narrow {
     }
 }
 
-/// See the x86-64 form. The swaps are the whole-word loop: without LSE there is no shorter one.
+/// See the x86-64 form. The swaps are whole-word loops: without LSE there is no shorter way.
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(any(miri, nearlock_visible_words))))]
 mod narrow {
     use core::arch::asm;
@@ -299,14 +301,15 @@ mod whole {
     }
 
     fn replace(word: &AtomicU32, mask: u32, v: u32, order: Ordering) -> u32 {
-        // Ordering: the caller's on success; Relaxed on failure, where nothing is read through the value.
+        // Ordering: the caller's on success. Relaxed on failure, where nothing is read through the
+        // value.
         match word.try_update(order, Ordering::Relaxed, |old| Some(old & !mask | v)) {
             Ok(old) | Err(old) => old,
         }
     }
 }
 
-// SAFETY: the words are `core`'s own; narrow accesses are argued in `narrow`.
+// SAFETY: the words are those of `core`. `narrow` argues for the narrow accesses.
 unsafe impl<W: Wait> Platform for Native<W> {
     type U32 = AtomicU32;
     type U64 = AtomicU64;
@@ -320,11 +323,11 @@ unsafe impl<W: Wait> Platform for Native<W> {
             if done(v) {
                 return v;
             }
-            // A word of no size has no line.
+            // A word of size 0 has no cache line.
             if watch::AVAILABLE && W::SLEEPS_UNTIL_WRITTEN && size_of_val(word) != 0 {
                 without_unwinding(W::Hooks::turned);
                 watch::arm(ptr::from_ref(word));
-                // It may have been written before it was watched.
+                // The word may have been written before the line was watched.
                 let v = word.load(order);
                 if done(v) {
                     return v;
@@ -378,8 +381,8 @@ unsafe impl<W: Wait> Platform for Native<W> {
     }
 }
 
-/// Without an operating system nobody can sleep: a sleeper spends a turn of the waiting policy, and
-/// wakes for no reason.
+/// Without an operating system no thread can sleep. A sleeper makes one turn of the waiting policy,
+/// and wakes up for no reason.
 impl<W: Wait> Park for Native<W> {
     fn park(_word: &AtomicU32, _expected: u32) {
         without_unwinding(|| W::turn(0));
@@ -389,7 +392,7 @@ impl<W: Wait> Park for Native<W> {
     fn unpark(_word: *const AtomicU32, _n: u32) {}
 }
 
-/// Without an operating system nobody can make other processors fence, so both sides do.
+/// Without an operating system no thread can make other processors fence. So both sides fence.
 // SAFETY: of two sequentially consistent fences one comes first (`strong_fences`).
 unsafe impl<W: Wait> AsymFence for Native<W> {
     #[inline(always)]
@@ -422,7 +425,7 @@ mod tests {
         });
     }
 
-    /// Dekker's pattern. One run says little; Miri makes the loads old on purpose, and does so with
+    /// Dekker's pattern. One run shows little. Miri lets loads return old values on purpose, with
     /// many seeds.
     #[test]
     fn of_two_sides_of_a_fence_one_sees_the_other() {

@@ -1,4 +1,4 @@
-//! What an algorithm may ask of the machine it runs on, and nothing more.
+//! The operations that an algorithm may use of the machine on which it runs.
 //!
 //! The words copy the signatures of `core::sync::atomic`, so that a lock reads like ordinary Rust.
 //! Everything beyond words is a capability: a sub-trait that a lock names in its bounds.
@@ -11,11 +11,11 @@ use crate::settings::Setting;
 /// One shared memory word.
 ///
 /// `ZERO` is the only value that a `const` context can build, because traits have no `const fn` on
-/// stable Rust. Hence the project's rule: **all bits zero is "unlocked"**, which also puts static
-/// locks in `.bss` and makes `= {0}` a valid C initialiser.
+/// stable Rust. Hence the project's rule: **all bits zero is "unlocked"**. This also puts static
+/// locks into `.bss`, and makes `= {0}` a valid C initialiser.
 pub trait Atomic<V: Copy>: Send + Sync + Sized {
-    /// The word with all bits zero. A platform whose words cannot be built in `const` makes this
-    /// constant panic: using it is then a compile error, at the call of the lock's `const fn new`.
+    /// The word with all bits zero. If the words of a platform cannot be built in `const`, this
+    /// constant panics. A call of the lock's `const fn new` is then a compile error.
     #[allow(clippy::declare_interior_mutable_const)] // a template to copy from, never borrowed
     const ZERO: Self;
     /// A word holding `v`, built at run time.
@@ -24,13 +24,13 @@ pub trait Atomic<V: Copy>: Send + Sync + Sized {
     fn load(&self, order: Ordering) -> V;
     /// As in `core`.
     fn store(&self, v: V, order: Ordering);
-    /// Loads a hint, Relaxed: it may be old, and nothing but speed and fairness goes by it.
+    /// Loads a hint, Relaxed. It may be out of date. Only speed and fairness may depend on it.
     #[inline(always)]
     fn load_hint(&self) -> V {
         self.load(Ordering::Relaxed)
     }
-    /// Stores a hint, Relaxed: others may store to the word at the same time, and whichever comes
-    /// last stays.
+    /// Stores a hint, Relaxed. Other threads may store to the word at the same time: the last store
+    /// stays.
     #[inline(always)]
     fn store_hint(&self, v: V) {
         self.store(v, Ordering::Relaxed);
@@ -47,7 +47,7 @@ pub trait Atomic<V: Copy>: Send + Sync + Sized {
     }
 }
 
-/// A word that can be counted and masked in.
+/// A word with arithmetic and bit operations.
 pub trait AtomicInt<V: Copy>: Atomic<V> {
     /// As in `core`.
     fn fetch_add(&self, v: V, order: Ordering) -> V;
@@ -61,8 +61,8 @@ pub trait AtomicInt<V: Copy>: Atomic<V> {
 
 /// A 32-bit word of which a part can be written alone, as the kernel writes a qspinlock.
 ///
-/// Rust has no mixed-size atomics, so each operation is defined as the read-modify-write of the
-/// whole word that it equals *under its condition*; a platform may do it by a narrow access.
+/// Rust has no mixed-size atomics. So each operation is defined as the read-modify-write of the
+/// whole word that it equals *under its condition*. A platform may use a narrow access.
 pub trait SplitWord: AtomicInt<u32> {
     /// Replaces bits 0 to 7. Equals `word = word & !0xff | v` in one step.
     ///
@@ -73,29 +73,30 @@ pub trait SplitWord: AtomicInt<u32> {
     /// Condition: no other thread changes bits 0 to 15 at the same time (setting a bit that is set
     /// already changes nothing).
     fn store_low_half(&self, v: u16, order: Ordering);
-    /// Replaces bits 0 to 7 and returns what they were, in one step.
+    /// Replaces bits 0 to 7 and returns their old value, in one step.
     fn swap_low_byte(&self, v: u8, order: Ordering) -> u8;
-    /// Replaces bits 16 to 31 and returns what they were, in one step.
+    /// Replaces bits 16 to 31 and returns their old value, in one step.
     fn swap_high_half(&self, v: u16, order: Ordering) -> u16;
 }
 
-/// What every lock needs. Locks that need more ask for a sub-trait, such as [`Topology`].
+/// The operations that every lock needs. Locks that need more name a sub-trait in their bounds,
+/// such as [`Topology`].
 ///
 /// # Safety
 ///
-/// Locks rely on these for mutual exclusion:
+/// Locks rely on these points for mutual exclusion:
 ///
 /// - The words behave as those of `core::sync::atomic`, and the operations of [`SplitWord`] as
 ///   defined there.
-/// - [`wait_until`](Self::wait_until) returns only what it has loaded from the word, with that
-///   ordering, and of which `done` holds.
-/// - [`with_record`](Self::with_record) lends a record that is as its default until `f` has
-///   returned or unwound. No other reference to it exists.
+/// - [`wait_until`](Self::wait_until) returns only a value that it has loaded from the word, with
+///   that ordering, and for which `done` holds.
+/// - [`with_record`](Self::with_record) lends a record with its default value, until `f` has
+///   returned or unwound. No other reference to the record exists.
 /// - The functions here do not unwind, nor do those of any capability that the type has. (A
-///   waiter's record lies on its stack, where other threads write to it.) They may only where no
-///   thread uses a lock of the platform any more, as at the end of a simulation.
+///   waiter's record lies on its stack, where other threads write to it.) They may unwind only when
+///   no thread uses a lock of the platform any more, as at the end of a simulation.
 ///
-/// No more is asked of capabilities that are not `unsafe`: whatever they return, locks exclude.
+/// Capabilities that are not `unsafe` need no more than that: locks exclude whatever they return.
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// 32-bit word.
     type U32: SplitWord;
@@ -104,11 +105,12 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// Pointer word.
     type Ptr<T>: Atomic<*mut T>;
 
-    /// Waits until `done` holds of the word, and returns the value seen.
+    /// Waits until `done` holds for the word, and returns the value.
     ///
-    /// An operation, not a loop in each lock: native code pauses or yields as its waiting policy
-    /// says, model checkers bound the turns, the simulator blocks the thread until the line is
-    /// written. The load that satisfies `done` has ordering `order`.
+    /// This is an operation, and not a loop in each lock, because platforms wait in different ways.
+    /// Native code pauses or yields as its waiting policy says. Model checkers bound the turns. The
+    /// simulator blocks the thread until the cache line is written. The load that satisfies `done`
+    /// has ordering `order`.
     fn wait_until<V: Copy>(word: &impl Atomic<V>, order: Ordering, done: impl Fn(V) -> bool) -> V;
 
     /// As [`wait_until`](Self::wait_until), but gives up after `turns` unsuccessful looks: the
@@ -121,11 +123,11 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     ) -> V;
 
     /// One turn of a loop that waits for something other than one word. `turn` counts the loop's
-    /// turns from 0, so that a waiting policy can grow more patient.
+    /// turns from 0, so that a waiting policy can wait longer in later turns.
     fn cpu_relax(turn: u32);
 
-    /// Passes the time of so many pause instructions, without a look at anything. `turn` counts the
-    /// delays of a loop as in [`cpu_relax`](Self::cpu_relax).
+    /// Waits for the time of so many pause instructions, without reading any word. `turn` counts
+    /// the delays of a loop as in [`cpu_relax`](Self::cpu_relax).
     #[inline]
     fn pause(pauses: u32, turn: u32) {
         for _ in 1..pauses {
@@ -137,7 +139,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// As in `core`.
     fn fence(order: Ordering);
 
-    /// Lends a record of words for the length of a call: on the stack, where words may lie there.
+    /// Lends a record of words for the length of a call: on the stack, if words may lie there.
     #[inline(always)]
     fn with_record<N: Default, R>(f: impl FnOnce(&N) -> R) -> R {
         f(&N::default())
@@ -151,8 +153,8 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     #[inline(always)]
     fn count(_event: LockEvent) {}
 
-    /// Does `f`, a slow path: a mark for profilers, nothing else. The simulator accounts the
-    /// processor time in it.
+    /// Calls `f`, which is a slow path. This is only a mark for profilers. The simulator accounts
+    /// for the processor time in it.
     #[inline(always)]
     fn in_slow_path<R>(f: impl FnOnce() -> R) -> R {
         f()
@@ -165,15 +167,15 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
 /// word again, with the ordering that it needs.
 pub trait Park: Platform {
     /// Sleeps while `word` has the value `expected`, until [`unpark`](Self::unpark) wakes it.
-    /// Comparing and falling asleep are one step for `unpark`: whoever changes the word first
-    /// and then calls `unpark` wakes this sleeper, or the sleeper has seen the change. May
-    /// return at any time for no reason.
+    /// Comparing and falling asleep are one step for `unpark`. If a thread changes the word and
+    /// then calls `unpark`, it wakes this sleeper, or the sleeper has seen the change. May return
+    /// at any time for no reason.
     fn park(word: &Self::U32, expected: u32);
 
-    /// Wakes at most `n` of those that sleep on `word`.
+    /// Wakes at most `n` of the threads that sleep on `word`.
     ///
-    /// Only the address counts. The word may be gone, or have another use by now: then a sleeper
-    /// there wakes for no reason.
+    /// Only the address counts. The word may have been freed, or have another use by now. Then a
+    /// thread that sleeps there wakes up for no reason.
     fn unpark(word: *const Self::U32, n: u32);
 }
 
@@ -183,16 +185,17 @@ pub trait ParkTimeout: Park + Clock {
     fn park_until(word: &Self::U32, expected: u32, until_ns: u64);
 }
 
-/// Dekker's pattern with a cheap side, for what one side does often and the other hardly ever.
+/// Dekker's pattern with a cheap side and an expensive side. The cheap side is used often, the
+/// other rarely.
 ///
-/// If one thread writes `x`, calls [`light`](Self::light) and reads `y`, and another writes `y`,
-/// calls [`heavy`](Self::heavy) and reads `x`, then at least one of them sees what the other wrote,
-/// as between two `SeqCst` fences; what came before the one is visible after the other. Two lights
-/// order nothing between each other; two heavies do.
+/// Let one thread write `x`, call [`light`](Self::light) and read `y`. Let another thread write
+/// `y`, call [`heavy`](Self::heavy) and read `x`. Then at least one of them sees the write of the
+/// other, as between two `SeqCst` fences. Everything before the one is visible after the other. Two
+/// calls of `light` order nothing between each other; two calls of `heavy` do.
 ///
 /// # Safety
 ///
-/// It is so: locks may rely on it for mutual exclusion.
+/// The implementation keeps this contract. Locks may rely on it for mutual exclusion.
 ///
 /// ```compile_fail,E0200
 /// use nearlock_core::platform::{AsymFence, Platform};
@@ -230,30 +233,30 @@ pub trait ParkTimeout: Park + Clock {
 /// }
 /// ```
 pub unsafe trait AsymFence: Platform {
-    /// The side that is done often: at best it only holds the compiler back.
+    /// The side that is used often. At best it only restricts the compiler.
     fn light();
-    /// The side that is done rarely: at worst a system call that interrupts every processor.
+    /// The side that is used rarely. At worst it is a system call that interrupts every processor.
     fn heavy();
 }
 
 /// Time.
 pub trait Clock: Platform {
-    /// Nanoseconds since some fixed moment; never goes back on one thread.
+    /// Nanoseconds since a fixed moment. It never goes back on one thread.
     fn now_ns() -> u64;
 }
 
-/// Where the calling thread runs.
+/// The place where the calling thread runs.
 pub trait Topology: Platform {
-    /// The NUMA node of the processor that the caller runs on, or ran on a moment ago. Below
+    /// The NUMA node of the processor on which the caller runs, or ran a moment ago. Below
     /// [`NUMA_NODES_MAX`].
     fn numa_node() -> u32;
 }
 
-/// More NUMA nodes than any machine has; values from here up are free for locks to use as marks.
+/// More NUMA nodes than any machine has. Locks may use values from here on as marks.
 pub const NUMA_NODES_MAX: u32 = 0xffff;
 
-/// Who may not be delayed for the sake of throughput: in the kernel interrupt, NMI and real-time
-/// contexts, in user space whoever says so.
+/// Threads that must not be delayed for the sake of throughput. In the kernel these are interrupt,
+/// NMI and real-time contexts. In user space they are threads that declare themselves urgent.
 pub trait Priority: Platform {
     /// Whether the caller's acquisitions are urgent at present.
     fn is_priority() -> bool;
@@ -261,42 +264,43 @@ pub trait Priority: Platform {
     fn set_priority(urgent: bool);
 }
 
-/// Cheap random bits, for decisions that must not resonate between locks.
+/// Cheap random bits, for decisions that must not fall into step between locks.
 pub trait Random: Platform {
-    /// Thirty-two bits from the caller's own generator; not for cryptography.
+    /// 32 bits from the caller's own generator. Not for cryptography.
     fn random_u32() -> u32;
 }
 
-/// Doing something other than locking: for workloads, never for locks.
+/// Work other than locking: for workloads, never for locks.
 pub trait Work: Clock {
-    /// Keeps the processor busy for this long.
+    /// Keeps the processor busy for this time.
     fn busy_ns(ns: u64);
-    /// Stands for instructions that the workload's original executes: takes so long in the
-    /// simulator, and nothing natively, where the workload executes its own.
+    /// Stands for instructions that the workload's original executes. Takes this time in the
+    /// simulator. Natively it takes no time, since the workload executes its own instructions.
     #[inline(always)]
     fn compute_ns(ns: u64) {
         Self::compute_ps(ns.saturating_mul(1000));
     }
     /// The same in picoseconds, for a few instructions.
     fn compute_ps(ps: u64);
-    /// Leaves the processor for about this long.
+    /// Leaves the processor for about this time.
     fn sleep_ns(ns: u64);
-    /// Leaves the processor to whoever else is ready, if anybody is.
+    /// Leaves the processor to another thread that is ready, if there is one.
     fn preempt();
-    /// Leaves the processor to others if they should have it by now: what a kernel does when it
-    /// returns to user mode. Natively the operating system does so anywhere.
+    /// Leaves the processor to other threads if it is their turn, as a kernel does when it returns
+    /// to user mode. Natively the operating system does so anywhere.
     #[inline(always)]
     fn may_give_way() {}
 }
 
-/// Settings that may change while locks are in use. They belong to the platform instance (natively
-/// the process, in the simulator the machine), never to a static here: simulations run in parallel.
+/// Settings that may change while locks are in use. They belong to the platform instance: natively
+/// the process, in the simulator the machine. They are not in a static, because simulations run in
+/// parallel.
 pub trait Settings: Platform {
     /// The present value.
     fn setting(which: Setting) -> u64;
 }
 
-/// How many switches a platform instance has room for.
+/// The number of switches for which a platform instance has room.
 pub const SWITCHES_MAX: usize = 96;
 
 /// Switches of the locks whose tuning is [`Switched`](crate::tuning::Switched). They belong to the
@@ -306,25 +310,24 @@ pub const SWITCHES_MAX: usize = 96;
 ///
 /// A switch does not change as long as there is a lock with that tuning on the instance.
 pub unsafe trait Switches: Platform {
-    /// What is stored for the switch at this index, below [`SWITCHES_MAX`]. 0 stands for its
-    /// default ([`SwitchInfo::stored`](crate::tuning::SwitchInfo::stored)), so that an instance
-    /// knows no defaults.
+    /// The stored value of the switch at this index, below [`SWITCHES_MAX`]. 0 stands for the
+    /// switch's default ([`SwitchInfo::stored`](crate::tuning::SwitchInfo::stored)), so that an
+    /// instance need not know the defaults.
     fn switch(index: usize) -> u64;
 }
 
-/// Names a queue node: whose, and of which nesting level. Stands in lock words instead of a
-/// pointer.
+/// Names a queue node by its thread and nesting level. Lock words have it instead of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeId {
     /// The thread's slot, below [`NodeId::SLOTS`]. Slots are recycled between threads, never freed.
     pub slot: u32,
-    /// How many nodes of this thread were in use already, below [`NodeId::NESTING`].
+    /// The number of nodes of this thread that were already in use, below [`NodeId::NESTING`].
     pub level: u32,
 }
 
 impl NodeId {
-    /// Nesting levels per thread: ordinary code, and up to three signal handlers on top of each
-    /// other (the kernel: task, soft interrupt, interrupt, NMI).
+    /// Nesting levels of a thread: ordinary code, and up to three nested signal handlers (in the
+    /// kernel: task, soft interrupt, interrupt, NMI).
     pub const NESTING: u32 = 4;
     /// Slots that the 14 bits of a qspinlock's tail can name, 0 being "none".
     pub const SLOTS: u32 = (1 << 14) - 1;
@@ -339,25 +342,25 @@ pub struct LentNode<N> {
     pub node: *const N,
 }
 
-/// Queue nodes of type `N` that the platform keeps, a few per thread, found by name.
+/// Queue nodes of type `N` that the platform keeps: a few for each thread, found by name.
 ///
-/// Nodes and the look-up belong to the platform instance; a `static` here could not be generic.
+/// The nodes and the look-up belong to the platform instance, since a `static` cannot be generic.
 ///
 /// # Safety
 ///
-/// A lent node is not lent again before its closure has returned; [`node`](Self::node) finds it by
-/// its name, wherever it is called; and both stay valid as long as the platform instance. A lent
-/// node holds zero bytes, or a former value of `N`.
+/// A lent node is not lent again before its closure has returned. [`node`](Self::node) finds it by
+/// its name on any thread. Both stay valid as long as the platform instance. A lent node holds zero
+/// bytes, or a former value of `N`.
 pub unsafe trait LocalNodes<N>: Platform {
-    /// Runs `f` with a node of the calling thread that no other acquisition uses, or with `None` if
-    /// the thread has no slot or all its [`NodeId::NESTING`] nodes are in use.
+    /// Calls `f` with a node of the calling thread that no other acquisition uses. Calls it with
+    /// `None` if the thread has no slot, or if all its [`NodeId::NESTING`] nodes are in use.
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R;
 
     /// The node with this name. Valid as long as the platform instance.
     fn node(id: NodeId) -> *const N;
 }
 
-/// A queue node whose memory a platform may make by zeroing bytes.
+/// A queue node that a platform may create by zeroing its memory.
 ///
 /// # Safety
 ///
@@ -365,7 +368,7 @@ pub unsafe trait LocalNodes<N>: Platform {
 /// type needs no drop.
 pub unsafe trait ZeroNode {}
 
-// SAFETY: nothing to be invalid.
+// SAFETY: the type has no bits.
 unsafe impl ZeroNode for () {}
 
 #[cfg(test)]
@@ -375,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    /// Leaves to the trait what it can.
+    /// Uses the defaults of the trait.
     struct Plain(AtomicU32);
 
     impl Atomic<u32> for Plain {

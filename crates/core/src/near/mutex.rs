@@ -47,17 +47,17 @@
 //!    know of them. So a condition variable may put waiters into the queue while they are parked.
 //! 3. A wake request is raised and lowered under the chain's lock, and noted on its waiter.
 //!
-//! **No wake-up is lost** in any case in which the first in the queue is parked. (The models check
-//! this. With one side of the fence left out, they find a thread that sleeps for ever:
-//! `crates/model/tests/fences.rs`.)
+//! **No wake-up is lost** in any case in which the first in the queue is parked. (`cargo test -p
+//! nearlock-model` checks this. With one side of the fence left out, it finds a thread that sleeps
+//! for ever: `crates/model/tests/fences.rs`.)
 //!
 //! 1. *It parked without a time limit.* It had made a request, passed the heavy side of the fence,
 //!    and then found the mutex held by a thread H. The release of H stores 0, passes the light
 //!    side, and reads the count. By the contract of the fence, the waiter saw the 0, or the release
 //!    sees the request. The waiter did not see the 0. Any request in the count sends a release to
 //!    the chain, and this one stays until the waiter has been woken.
-//! 2. *It parked with a time limit*: until its turn, or until it may pass the heavy side. (The
-//!    waiters of a chain may do so once in 1.3 ms.) It looks at the word before it parks without.
+//! 2. *It parked with a time limit*, until its turn, or until it may pass the heavy side (once in
+//!    1.3 ms for all waiters of a chain). It looks at the word before it parks without a limit.
 //! 3. *The holder made it first while it was parked.* The holder raised the request itself. Its own
 //!    release sees the request, and so does that of a thread to which it hands the mutex.
 //! 4. *A release made it first while it was parked*, and dequeued the waiter before it. The release

@@ -1,6 +1,6 @@
-//! A platform for unit tests: one thread, which therefore never waits in vain. What others do while
-//! it waits, the test says before: [`meanwhile`], and [`before_exchange`] for what others do
-//! between two instructions.
+//! A platform for unit tests with one thread, which therefore must never wait without an end. A
+//! test says in advance what other threads do while the thread waits ([`meanwhile`]), and what they
+//! do between two of its instructions ([`before_exchange`]).
 
 mod word;
 
@@ -31,22 +31,22 @@ pub use word::{before_exchange, exchange_fails, exchanges_are_over};
 
 pub struct OneThread(PhantomData<()>);
 
-/// The length of the sequences that tests go through. Shorter for Miri, which is a thousand times
+/// The length of the sequences that tests try. Shorter under Miri, which is a thousand times
 /// slower.
 pub const HAPPENINGS_MAX: usize = if cfg!(miri) { 4 } else { 8 };
 
-/// Turns of a spin, unless a test says otherwise.
+/// Turns of a spin, unless a test sets another number.
 pub const SPINS: u32 = 4;
 
-/// Other threads than the one that tests are.
+/// Threads other than the thread of the test.
 pub const OTHER: ThreadId = ThreadId::new(7).unwrap();
 pub const THIRD: ThreadId = ThreadId::new(9).unwrap();
 
-/// What this machine is said to have.
+/// The number of processors that this platform reports.
 pub const PROCESSORS: u32 = 8;
 
 thread_local! {
-    /// Who the only thread is, until a test has it be another.
+    /// The id of the only thread, until a test changes it.
     pub static THREAD_ID: Cell<ThreadId> = const { Cell::new(ThreadId::new(1).unwrap()) };
     static OWNERS: RefCell<BTreeMap<u32, OwnerState>> = const { RefCell::new(BTreeMap::new()) };
     static EVENTS: [Cell<u64>; LockEvent::COUNT] = const { [const { Cell::new(0) }; LockEvent::COUNT] };
@@ -67,10 +67,10 @@ thread_local! {
     /// By thread and kind.
     static SHARED_HOLDS: RefCell<BTreeMap<(u32, usize), Cell<u32>>> = const { RefCell::new(BTreeMap::new()) };
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
-    /// How long each pause was, since a test last looked.
+    /// The length of each pause since a test last took the list.
     pub static PAUSES: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
-    /// One chain for each family. All locks of a family share it, so that tests see what locks of
-    /// one chain do to each other.
+    /// One chain for each family. All locks of a family share it, so that tests see how locks of
+    /// one chain affect each other.
     static CHAINS: &'static [Room; TABLES] = Box::leak(Box::default());
     /// The lock at this address has the last place in its chain, and all others the first.
     pub static LAST_IN_CHAIN: Cell<*const ()> = const { Cell::new(ptr::null()) };
@@ -83,12 +83,12 @@ thread_local! {
     pub static UNPARKED: Cell<Option<(*const Word<AtomicU32>, u32)>> = const { Cell::new(None) };
 }
 
-/// Who the only thread is.
+/// The id of the only thread.
 pub fn me() -> ThreadId {
     THREAD_ID.get()
 }
 
-/// Does it as another thread would.
+/// Calls `act` as another thread would.
 pub fn acting<R>(thread: ThreadId, act: impl FnOnce() -> R) -> R {
     let me = THREAD_ID.replace(thread);
     let r = act();
@@ -108,7 +108,8 @@ pub fn set(setting: Setting, value: u64) {
     });
 }
 
-/// The switches of locks that the test makes from now on: these, and defaults.
+/// Sets these switches, and the others to their defaults, for locks that the test creates from now
+/// on.
 pub fn switch(positions: &[Position]) {
     let mut switches = [0; SWITCHES_MAX];
     for (index, stored) in positions.iter().map(Position::stored) {
@@ -117,35 +118,35 @@ pub fn switch(positions: &[Position]) {
     SWITCHES.set(switches);
 }
 
-/// Others do this as soon as the only thread waits, sleeps or passes a turn; after what they were
-/// to do before, one thing at a time. Waits that are bounded are too short for them.
+/// Other threads do this as soon as the only thread waits, sleeps or makes a turn. They do one
+/// thing at a time, in the order of the calls. They do nothing during bounded waits.
 pub fn meanwhile(what: impl FnOnce() + 'static) {
     OTHERS.with_borrow_mut(|others| others.push_back(Box::new(what)));
 }
 
-/// Others do this right after the look of a wait that is bounded; one thing after each look.
+/// Other threads do this right after the look of a bounded wait: one thing after each look.
 pub fn after_look(what: impl FnOnce() + 'static) {
     AFTER_LOOKS.with_borrow_mut(|others| others.push_back(Box::new(what)));
 }
 
-/// Whether others have done all that they were to do.
+/// Whether other threads have done everything that they had to do.
 pub fn others_are_done() -> bool {
     OTHERS.with_borrow(VecDeque::is_empty) && AFTER_LOOKS.with_borrow(VecDeque::is_empty)
 }
 
-/// How many things others have yet to do. They will not do them any more.
+/// The number of things that other threads still have to do. They will not do them any more.
 pub fn left_by_others() -> usize {
     OTHERS.take().len()
 }
 
-/// False if there was nothing to do for them.
+/// Lets other threads do the next thing. Returns false if there was nothing to do.
 fn others_act() -> bool {
     let next = OTHERS.with_borrow_mut(VecDeque::pop_front);
     next.map(|act| act()).is_some()
 }
 
 impl OneThread {
-    /// The slot of the only thread; tests use others for waiters that they make up.
+    /// The slot of the only thread. Tests use other slots for waiters without a thread.
     pub const SLOT: u32 = 0;
 
     pub fn without_nodes(f: impl FnOnce()) {
@@ -155,7 +156,7 @@ impl OneThread {
     }
 }
 
-// SAFETY: the words do what `core`'s own do.
+// SAFETY: the words behave as those of `core`.
 unsafe impl Platform for OneThread {
     type U32 = Word<AtomicU32>;
     type U64 = Word<AtomicU64>;
@@ -212,7 +213,7 @@ impl Park for OneThread {
 }
 
 impl ParkTimeout for OneThread {
-    /// If others have nothing to do, the time passes.
+    /// If other threads have nothing to do, the clock goes on to `until_ns`.
     fn park_until(word: &Word<AtomicU32>, expected: u32, until_ns: u64) {
         let stays_awake = word.load(Ordering::Relaxed) != expected;
         SLEEPS.set(SLEEPS.get() + u32::from(!stays_awake));
@@ -223,7 +224,7 @@ impl ParkTimeout for OneThread {
 }
 
 /// Spins for [`SPINS_MAX`] turns at most.
-// SAFETY: whoever the test says is acting, is alone.
+// SAFETY: there is one thread, which acts under the id that the test sets.
 unsafe impl Schedule for OneThread {
     fn thread_id() -> ThreadId {
         THREAD_ID.get()
@@ -240,7 +241,7 @@ unsafe impl Schedule for OneThread {
     }
 }
 
-/// Does what is a mistake: debug assertions, where they are compiled, say this of it.
+/// Calls `act`, which is a mistake. Debug assertions, if compiled, panic with this text.
 pub fn mistake(says: &str, act: impl FnOnce()) {
     if !cfg!(debug_assertions) {
         return;
@@ -250,12 +251,12 @@ pub fn mistake(says: &str, act: impl FnOnce()) {
     assert!(said.contains(says), "{said}");
 }
 
-/// What is known of this thread from now on.
+/// Sets the known state of this thread.
 pub fn set_owner_state(thread: ThreadId, state: OwnerState) {
     OWNERS.with_borrow_mut(|owners| owners.insert(thread.get(), state));
 }
 
-// SAFETY: one chain for each family, which lives for ever.
+// SAFETY: there is one chain for each family, and it lives for ever.
 unsafe impl<F: Family> Chains<F> for OneThread {
     fn chain(_lock: *const ()) -> *const Chain<Self, F> {
         CHAINS.with(|chains| chains[F::TABLE].chain())
@@ -272,7 +273,7 @@ unsafe impl<F: Family> Chains<F> for OneThread {
 ///
 /// No waiter in a chain is used any more.
 pub unsafe fn forget_chains() {
-    // SAFETY: the caller's; there is one thread, which has none of them locked.
+    // SAFETY: the caller's. There is one thread, which has no chain locked.
     CHAINS.with(|chains| chains.iter().for_each(|room| unsafe { room.forget() }));
 }
 
@@ -283,7 +284,7 @@ impl SharedHolds for OneThread {
     }
 }
 
-/// Others may do something between what the thread has written and what it reads next.
+/// Other threads may do something between the last write and the next read of the thread.
 // SAFETY: there is one thread.
 unsafe impl AsymFence for OneThread {
     fn light() {
@@ -341,8 +342,8 @@ unsafe impl Switches for OneThread {
         SWITCHES.get()[index]
     }
 }
-/// A node of some type, freed with its thread. Not a `Box`, whose moves would claim that nobody
-/// points to it.
+/// A node of some type, freed with its thread. It is not a `Box`: a move of a `Box` would claim
+/// that no other pointer to the node exists.
 struct OwnedNode {
     node: *const (),
     free: unsafe fn(*const ()),
@@ -350,7 +351,7 @@ struct OwnedNode {
 
 impl OwnedNode {
     fn new<N: Default>() -> Self {
-        // SAFETY: called once, in `drop`, with the pointer below.
+        // SAFETY: this is called once, in `drop`, with the pointer below.
         let free = |node: *const ()| drop(unsafe { Box::from_raw(node.cast::<N>().cast_mut()) });
         Self { node: Box::into_raw(Box::<N>::default()).cast(), free }
     }
@@ -358,12 +359,12 @@ impl OwnedNode {
 
 impl Drop for OwnedNode {
     fn drop(&mut self) {
-        // SAFETY: made by `new` for this node; the thread, which alone refers to it, ends.
+        // SAFETY: `new` made the function for this node. Only the thread refers to it, and ends.
         unsafe { (self.free)(self.node) };
     }
 }
 
-// SAFETY: one thread; its nodes are found by name and live as long as it.
+// SAFETY: there is one thread. Its nodes are found by name, and live as long as the thread.
 unsafe impl<N: ZeroNode + Default + 'static> LocalNodes<N> for OneThread {
     fn with_node<R>(f: impl FnOnce(Option<LentNode<N>>) -> R) -> R {
         let level = DEPTH.get();

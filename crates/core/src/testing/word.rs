@@ -1,4 +1,5 @@
-//! Words that others may write between two instructions of the only thread: [`before_exchange`].
+//! Words that other threads may write between two instructions of the only thread:
+//! [`before_exchange`].
 
 use core::ops::Deref;
 use core::sync::atomic::Ordering;
@@ -9,16 +10,17 @@ use std::thread_local;
 
 use crate::platform::{Atomic, AtomicInt, SplitWord};
 
-/// What precedes a compare-exchange; whether this then fails for no reason, if it is a weak one.
+/// An act before a compare-exchange. Returns whether the exchange then fails for no reason, if it
+/// is a weak one.
 type Before = Box<dyn FnOnce() -> bool>;
 
 thread_local! {
     static BEFORE: RefCell<VecDeque<Before>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Others do this just before the thread's next compare-exchange. If something precedes that one
-/// already, it is the compare-exchange after that, and so on. That of a chain's lock counts, and
-/// those that others make do not.
+/// Other threads do this just before the next compare-exchange of the thread. If something is
+/// already to happen before that one, they do this before the compare-exchange after it, and so on.
+/// The compare-exchange of a chain's lock counts. Those of other threads do not.
 pub fn before_exchange(what: impl FnOnce() + 'static) {
     let before = move || {
         what();
@@ -27,12 +29,13 @@ pub fn before_exchange(what: impl FnOnce() + 'static) {
     BEFORE.with_borrow_mut(|all| all.push_back(Box::new(before)));
 }
 
-/// The thread's next compare-exchange, in the same order, fails for no reason if it is a weak one.
+/// The next compare-exchange of the thread, in the same order, fails for no reason if it is a weak
+/// one.
 pub fn exchange_fails() {
     BEFORE.with_borrow_mut(|all| all.push_back(Box::new(|| true)));
 }
 
-/// Whether there have been as many compare-exchanges as the test has said something of.
+/// Whether there have been as many compare-exchanges as the test has set acts for.
 pub fn exchanges_are_over() -> bool {
     BEFORE.with_borrow(VecDeque::is_empty)
 }

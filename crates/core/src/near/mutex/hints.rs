@@ -8,23 +8,24 @@
 //!             0-15 when a release last looked at the chain; both in units of 1024 ns, which wrap
 //!             around after 67 ms
 //! looker      bits 6-31 the thread that looked last, as far as these bits can tell
-//!             2-5 how many of its looks in a row each followed one of its own
+//!             2-5 how many looks in a row followed a look of the same thread
 //!             0-1 monopolised: how often the mutex must still be found to stay free until it
 //!             counts as shared
 //! ```
 //! The mutexes of a chain share its hints, and threads write to them at the same time: the last
 //! write stays.
 //!
-//! **Releases while threads wait.** Most are plain stores, as without waiters. After `LOOK_UNITS`
+//! **Releases while threads wait.** Most are plain stores, as without waiters. Every `LOOK_UNITS`
 //! or so, a release *looks at the chain*: it locks the chain, and hands the mutex over if the first
-//! in the queue is due. At each look it notes its thread. If many looks in a row are by one thread,
-//! that thread monopolises the mutex.
+//! in the queue is due. Each look notes its thread. If many looks in a row are by one thread, that
+//! thread monopolises the mutex.
 //!
-//! **What the heavy fence costs.** It interrupts all threads of the process that run. Only a first
-//! in the queue that is about to park without a time limit passes it, and no waiter behind the
-//! first. As a rule there are fewer than 1000 a second for a chain (`FENCE_UNITS`). While the
-//! first spins, which is most of the time, releases stay plain stores. Where the platform has no
-//! membarrier its light fence is an ordinary one. A release then costs as much as an atomic one.
+//! **Cost.** Uncontended: a swap to lock, and a store to release. Contended: one membarrier each
+//! time that the first in the queue is about to park without a time limit. The waiters behind it
+//! need none. Each membarrier interrupts all threads of the process that run, so as a rule there
+//! are fewer than 1000 a second for a chain (`FENCE_UNITS`). While the first spins, which is most
+//! of the time, releases stay plain stores. Where the platform has no membarrier, its light fence
+//! is an ordinary one. A release then costs as much as an atomic one.
 
 use crate::platform::{Atomic, Clock, Platform};
 use crate::schedule::Schedule;
@@ -39,8 +40,8 @@ pub(super) const UNIT_SHIFT: u32 = 10;
 const LOOK_UNITS: u32 = 8;
 /// The greatest number of releases between two looks at the chain.
 const STRIDE_MAX: u32 = 4096;
-/// The mutex counts as monopolised after so many looks of one thread that each follow one of its
-/// own: about 60 us. If two threads exchange the mutex, and think in between, one of them looks so
+/// The mutex counts as monopolised after so many looks that each follow a look of the same thread:
+/// about 60 us. If two threads exchange the mutex, with think time in between, one of them looks so
 /// often in a row once in 256 times.
 const LOOKS_IN_ROW: u32 = 8;
 const LOOKER_SHIFT: u32 = 6;
@@ -54,17 +55,17 @@ const ROW: u32 = 15 << ROW_SHIFT;
 /// free.
 const LOOKS_OF_ONE: u32 = 1;
 /// How often a monopolised mutex must be found to stay free until it counts as shared. At 1, a
-/// waiter is misled that finds the mutex free because its thread was preempted between two critical
-/// sections. At a great value, as many waiters for a mutex that is no longer monopolised park until
-/// their turn.
+/// waiter may be misled: the thread that monopolises the mutex may have been preempted between two
+/// critical sections. At a great value, as many waiters for a mutex that is no longer monopolised
+/// park until their turn.
 pub(super) const DOUBTS: u32 = 3;
 const MONOPOLISED: u32 = 3;
 const STRIDE_SHIFT: u32 = 16;
 const LEFT: u32 = (1 << STRIDE_SHIFT) - 1;
 /// The least time between two heavy fences of a chain, in units of time: 1.3 ms, so that there are
 /// fewer than 1000 a second. Until the next fence may be, a waiter parks with a time limit. At a
-/// second, a waiter whose request a release has missed sleeps for a second. At 0, there is a fence
-/// for each such sleep. `nearlock bench` prints the number of fences a second.
+/// second, a waiter whose request a release has missed sleeps for a second. At 0 there is a fence
+/// for each sleep. `nearlock bench` prints the number of fences in a second.
 const FENCE_UNITS: u32 = 1300;
 const FENCE_SHIFT: u32 = 16;
 const LOOKED_AT: u32 = (1 << FENCE_SHIFT) - 1;

@@ -40,14 +40,15 @@
 //!   became first. At most one critical section of another thread is in between: one whose release
 //!   has missed the request.
 //! - A first that is parked, or has no processor, gets it at the first release that looks at the
-//!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a look comes within some us, or after 4096
-//!   releases if critical sections have just become longer.
+//!   chain after `DUE_NS`, or `MONOPOLISED_DUE_NS`. Such a look comes within a few us, or after
+//!   4096 releases if critical sections have just become longer.
 //! - [`unlock_fair`](NearMutex::unlock_fair) hands over to the first in any state.
 //!
-//! The queue is first come, first served, with two exceptions. After `NODE_TURN_NS` the waiter that
-//! is next is overtaken only by those of up to 32 that were moved before it together and are still
-//! there. This may happen to the waiter behind it as well, when the NUMA node changes. And a waiter
-//! that was dequeued and competed without success joins the queue again, at its end, once.
+//! The queue is first come, first served, with two exceptions. Waiters of one NUMA node overtake
+//! the waiter that is next, for `NODE_TURN_NS`. After that, it is overtaken only by those of up to
+//! 32 waiters that were moved before it together and are still there. When the NUMA node changes,
+//! the same may happen to the waiter behind it. And a waiter that was dequeued and competed without
+//! success joins the queue again, at its end, once.
 //!
 //! Source: own. Waiters of one NUMA node are moved together, by the thread that leaves: Kashyap et
 //! al., "Scalable and practical locking with shuffling", SOSP 2019.
@@ -417,7 +418,7 @@ impl<P: NearPlatform> WaitQueue<'_, P> {
     ///
     /// # Errors
     ///
-    /// If it has been handed the mutex by now.
+    /// If it has been handed the mutex meanwhile.
     ///
     /// Safety: the waiter is in the queue, or has been taken out of it by another thread.
     pub(super) unsafe fn give_up(self, waiter: &Waiter<P>) -> Result<(), Granted> {

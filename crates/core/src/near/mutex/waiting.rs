@@ -11,9 +11,10 @@
 //! short pauses for `GAP_PATIENCE_NS`, to find out whether that thread leaves a gap between two
 //! critical sections. If it leaves none, the mutex is *monopolised*. Spinning does not help then,
 //! and the first parks until its turn, `TURN_NS` after it became first. A waiter that becomes first
-//! of a monopolised mutex begins with the short pauses. After all this, or after the `PATIENCE_NS`
-//! if the mutex is not monopolised, the first makes a wake request. It spins for `PATIENCE_NS`
-//! again, and parks. When it gets the mutex, it leaves the queue, and makes the next waiter first.
+//! of a monopolised mutex begins with the short pauses. When its turn has come, or at once after it
+//! has spun if the mutex is not monopolised, the first makes a wake request. It spins for
+//! `PATIENCE_NS` again, and parks. When it gets the mutex, it leaves the queue, and makes the next
+//! waiter first.
 //!
 //! **The waiters behind it** park at once. No waiter in the queue yields its processor. A thread
 //! that yields counts as awake, so a release would hand it the mutex although another program has
@@ -97,9 +98,9 @@ const GAP_PATIENCE_NS: u64 = 6000;
 /// each release. At a second, the first in the queue may wait for a second.
 const PATIENCE_NS: u64 = 20_000;
 /// How long a waiter is first in the queue for a monopolised mutex before it makes a wake request,
-/// in ns. So long may a thread lock again and again before the next waiter has its turn. Each turn
-/// costs two wake-ups, about 10 us. At `PATIENCE_NS` or less, the first never parks until its turn.
-/// At a second, it may wait for a second.
+/// in ns. This is how long a thread may lock again and again before the next waiter has its turn.
+/// Each turn costs two wake-ups, about 10 us. At `PATIENCE_NS` or less, the first never parks until
+/// its turn. At a second, it may wait for a second.
 const TURN_NS: u64 = 100_000;
 const TURN_UNITS: u32 = (TURN_NS >> UNIT_SHIFT) as u32;
 /// How much delay passes between two readings of the clock, in ns. A reading costs about 20 ns.
@@ -423,7 +424,7 @@ impl<P: NearPlatform> NearMutex<P> {
         taking == Taking::Free || !Self::hints(self).may_have_one_holder() || self.stays_free(spin)
     }
 
-    /// Whether the mutex stays free for longer than a thread needs that takes it again at once.
+    /// Whether the mutex stays free for as long as a thread needs to take it again at once.
     fn stays_free(&self, spin: &mut Spin) -> bool {
         (0..PROBE_LOOKS).all(|_| {
             Self::pause(LEAST_STRIDE_NS, spin);
